@@ -1,0 +1,267 @@
+//! Numbers that a registry assigns: link types, EtherTypes, IP protocols.
+//!
+//! Newtypes with constants instead of enums, so that a value nobody has named yet survives every layer.
+
+use std::fmt;
+
+macro_rules! code_points {
+    (
+        $(#[$type_meta:meta])*
+        $type:ident($repr:ty) { $( $(#[$meta:meta])* $name:ident = $value:literal, $text:literal; )* }
+    ) => {
+        $(#[$type_meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+        pub struct $type(pub $repr);
+
+        impl $type {
+            $( $(#[$meta])* pub const $name: Self = Self($value); )*
+
+            /// The registered name, where this crate knows it.
+            #[must_use]
+            pub const fn name(self) -> Option<&'static str> {
+                match self.0 {
+                    $( $value => Some($text), )*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+code_points! {
+    /// What a frame starts with: a link-layer header type of the registry that libpcap, pcap and pcapng share
+    /// (the LINKTYPE_ values of `pcap-linktype(7)`).
+    LinkType(u16) {
+        /// BSD loopback: an address family in the host byte order of the capturing machine.
+        NULL = 0, "NULL";
+        /// Ethernet.
+        ETHERNET = 1, "ETHERNET";
+        /// AX.25.
+        AX25 = 3, "AX25";
+        /// IEEE 802.5 Token Ring.
+        IEEE802_5 = 6, "IEEE802_5";
+        /// ARCNET.
+        ARCNET_BSD = 7, "ARCNET_BSD";
+        /// SLIP.
+        SLIP = 8, "SLIP";
+        /// PPP, possibly with HDLC-like framing.
+        PPP = 9, "PPP";
+        /// FDDI.
+        FDDI = 10, "FDDI";
+        /// Raw IP as the BSDs and Linux number their own DLT_RAW; seen in files although 101 is registered.
+        RAW_DLT_12 = 12, "RAW";
+        /// Raw IP as OpenBSD numbers its DLT_RAW.
+        RAW_DLT_14 = 14, "RAW";
+        /// PPP with HDLC-like framing (RFC 1662).
+        PPP_HDLC = 50, "PPP_HDLC";
+        /// PPP over Ethernet, from the PPPoE header on.
+        PPP_ETHER = 51, "PPP_ETHER";
+        /// LLC/SNAP-encapsulated ATM.
+        ATM_RFC1483 = 100, "ATM_RFC1483";
+        /// Raw IP: IPv4 or IPv6, told apart by the version field.
+        RAW = 101, "RAW";
+        /// Cisco PPP with HDLC framing.
+        C_HDLC = 104, "C_HDLC";
+        /// IEEE 802.11 without a radio header.
+        IEEE802_11 = 105, "IEEE802_11";
+        /// Frame Relay.
+        FRELAY = 107, "FRELAY";
+        /// OpenBSD loopback: an address family in network byte order.
+        LOOP = 108, "LOOP";
+        /// Linux cooked capture, version 1.
+        LINUX_SLL = 113, "LINUX_SLL";
+        /// Apple LocalTalk.
+        LTALK = 114, "LTALK";
+        /// OpenBSD packet filter log.
+        PFLOG = 117, "PFLOG";
+        /// Prism radio header and IEEE 802.11.
+        IEEE802_11_PRISM = 119, "IEEE802_11_PRISM";
+        /// IP over Fibre Channel.
+        IP_OVER_FC = 122, "IP_OVER_FC";
+        /// Radiotap radio header and IEEE 802.11.
+        IEEE802_11_RADIOTAP = 127, "IEEE802_11_RADIOTAP";
+        /// AVS radio header and IEEE 802.11.
+        IEEE802_11_AVS = 163, "IEEE802_11_AVS";
+        /// PPP preceded by a direction octet.
+        PPP_WITH_DIR = 166, "PPP_PPPD";
+        /// Bluetooth HCI UART transport.
+        BLUETOOTH_HCI_H4 = 187, "BLUETOOTH_HCI_H4";
+        /// USB packets with a Linux header.
+        USB_LINUX = 189, "USB_LINUX";
+        /// Per-Packet Information header and what it names.
+        PPI = 192, "PPI";
+        /// IEEE 802.15.4 with frame check sequence.
+        IEEE802_15_4_WITHFCS = 195, "IEEE802_15_4_WITHFCS";
+        /// Bluetooth HCI with a direction field.
+        BLUETOOTH_HCI_H4_WITH_PHDR = 201, "BLUETOOTH_HCI_H4_WITH_PHDR";
+        /// USB packets with a longer Linux header.
+        USB_LINUX_MMAPPED = 220, "USB_LINUX_MMAPPED";
+        /// SocketCAN.
+        CAN_SOCKETCAN = 227, "CAN_SOCKETCAN";
+        /// Raw IPv4.
+        IPV4 = 228, "IPV4";
+        /// Raw IPv6.
+        IPV6 = 229, "IPV6";
+        /// Linux netfilter log.
+        NFLOG = 239, "NFLOG";
+        /// USB packets with the header of USBPcap.
+        USBPCAP = 249, "USBPCAP";
+        /// Bluetooth Low Energy.
+        BLUETOOTH_LE_LL = 251, "BLUETOOTH_LE_LL";
+        /// Wireshark's upper PDU export.
+        WIRESHARK_UPPER_PDU = 252, "WIRESHARK_UPPER_PDU";
+        /// Linux netlink.
+        NETLINK = 253, "NETLINK";
+        /// Linux cooked capture, version 2.
+        LINUX_SLL2 = 276, "LINUX_SLL2";
+    }
+}
+
+code_points! {
+    /// The protocol that an Ethernet header, a VLAN tag or a cooked header announces (IEEE 802 registry).
+    EtherType(u16) {
+        /// IPv4.
+        IPV4 = 0x0800, "IPv4";
+        /// ARP.
+        ARP = 0x0806, "ARP";
+        /// IEEE 802.1Q customer VLAN tag.
+        VLAN = 0x8100, "802.1Q";
+        /// IPv6.
+        IPV6 = 0x86dd, "IPv6";
+        /// MPLS, unicast.
+        MPLS = 0x8847, "MPLS";
+        /// MPLS, multicast.
+        MPLS_MULTICAST = 0x8848, "MPLS multicast";
+        /// PPPoE discovery.
+        PPPOE_DISCOVERY = 0x8863, "PPPoE discovery";
+        /// PPPoE session.
+        PPPOE_SESSION = 0x8864, "PPPoE session";
+        /// EAP over LAN.
+        EAPOL = 0x888e, "EAPOL";
+        /// IEEE 802.1ad service VLAN tag.
+        SERVICE_VLAN = 0x88a8, "802.1ad";
+        /// LLDP.
+        LLDP = 0x88cc, "LLDP";
+        /// MACsec.
+        MACSEC = 0x88e5, "MACsec";
+        /// IEEE 802.1ah provider backbone bridging.
+        PROVIDER_BACKBONE = 0x88e7, "802.1ah";
+        /// Network Service Header.
+        NSH = 0x894f, "NSH";
+        /// VN-Tag.
+        VN_TAG = 0x8926, "VN-Tag";
+        /// Pre-standard outer VLAN tag, still seen on provider links.
+        VLAN_9100 = 0x9100, "802.1Q (0x9100)";
+        /// Transparent Ethernet bridging.
+        ETHERNET_BRIDGING = 0x6558, "transparent Ethernet bridging";
+    }
+}
+
+code_points! {
+    /// The protocol that an IP header announces (IANA protocol numbers).
+    IpProtocol(u8) {
+        /// IPv6 hop-by-hop options.
+        HOP_BY_HOP = 0, "hopopt";
+        /// ICMP.
+        ICMP = 1, "icmp";
+        /// IGMP.
+        IGMP = 2, "igmp";
+        /// IPv4 in IP.
+        IPV4 = 4, "ipv4";
+        /// TCP.
+        TCP = 6, "tcp";
+        /// EGP.
+        EGP = 8, "egp";
+        /// UDP.
+        UDP = 17, "udp";
+        /// DCCP.
+        DCCP = 33, "dccp";
+        /// IPv6 in IP.
+        IPV6 = 41, "ipv6";
+        /// IPv6 routing header.
+        IPV6_ROUTE = 43, "ipv6-route";
+        /// IPv6 fragment header.
+        IPV6_FRAG = 44, "ipv6-frag";
+        /// RSVP.
+        RSVP = 46, "rsvp";
+        /// GRE.
+        GRE = 47, "gre";
+        /// IPsec ESP.
+        ESP = 50, "esp";
+        /// IPsec AH.
+        AH = 51, "ah";
+        /// ICMPv6.
+        ICMPV6 = 58, "ipv6-icmp";
+        /// No next header after an IPv6 extension.
+        IPV6_NO_NEXT = 59, "ipv6-nonxt";
+        /// IPv6 destination options.
+        IPV6_OPTS = 60, "ipv6-opts";
+        /// EIGRP.
+        EIGRP = 88, "eigrp";
+        /// OSPF.
+        OSPF = 89, "ospf";
+        /// PIM.
+        PIM = 103, "pim";
+        /// VRRP.
+        VRRP = 112, "vrrp";
+        /// L2TPv3 directly over IP.
+        L2TP = 115, "l2tp";
+        /// SCTP.
+        SCTP = 132, "sctp";
+        /// IPv6 mobility header.
+        MOBILITY = 135, "mobility-header";
+        /// UDP-Lite.
+        UDP_LITE = 136, "udplite";
+        /// MPLS in IP.
+        MPLS = 137, "mpls-in-ip";
+    }
+}
+
+impl IpProtocol {
+    /// Whether the first four octets of the protocol's header are source and destination port: TCP, UDP, SCTP.
+    #[must_use]
+    pub const fn has_ports(self) -> bool {
+        matches!(self, Self::TCP | Self::UDP | Self::SCTP)
+    }
+}
+
+impl fmt::Display for LinkType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "LINKTYPE {}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for EtherType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "EtherType 0x{:04x}", self.0),
+        }
+    }
+}
+
+impl fmt::Display for IpProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unnamed_values_survive() {
+        assert_eq!(LinkType(40_000).to_string(), "LINKTYPE 40000");
+        assert_eq!(EtherType(0x1234).to_string(), "EtherType 0x1234");
+        assert_eq!(IpProtocol(253).to_string(), "253");
+        assert_eq!(IpProtocol(253).name(), None);
+    }
+}

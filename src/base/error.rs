@@ -1,0 +1,109 @@
+//! Why bytes could not be read: which layer, what was wrong, where, and how much was missing.
+
+use std::fmt;
+
+/// The layer or header whose bytes did not hold what they promised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Layer {
+    /// Ethernet II, its VLAN tags included.
+    Ethernet,
+    /// Linux cooked capture, version 1 or 2.
+    LinuxSll,
+    /// The four octets of BSD null and loop captures.
+    Null,
+    /// PPP, with or without HDLC framing.
+    Ppp,
+    /// A raw IP packet whose version is not the one that the link type promises.
+    RawIp,
+    /// IPv4.
+    Ipv4,
+    /// IPv6 and its extension headers.
+    Ipv6,
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP or ICMPv6.
+    Icmp,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ethernet => "Ethernet",
+            Self::LinuxSll => "Linux SLL",
+            Self::Null => "BSD null",
+            Self::Ppp => "PPP",
+            Self::RawIp => "raw IP",
+            Self::Ipv4 => "IPv4",
+            Self::Ipv6 => "IPv6",
+            Self::Tcp => "TCP",
+            Self::Udp => "UDP",
+            Self::Sctp => "SCTP",
+            Self::Icmp => "ICMP",
+        })
+    }
+}
+
+/// In which way bytes failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum ParseErrorKind {
+    /// The capture ends before the header does: the frame was cut by a snap length, or sent too short.
+    Truncated,
+    /// A length field claims less than its own header, or more than what encloses it.
+    BadLength,
+    /// A version field holds another version than the layer's.
+    BadVersion,
+    /// More headers are chained or nested than [`Limits`](crate::base::Limits) allows.
+    TooDeep,
+}
+
+/// A header that could not be read: small, `Copy`, without heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParseError {
+    /// The header that failed.
+    pub layer: Layer,
+    /// In which way.
+    pub kind: ParseErrorKind,
+    /// Octets from the start of the frame to that header.
+    pub offset: u32,
+    /// Octets that the header, or its length field, asks for. For [`ParseErrorKind::BadVersion`], the value found.
+    pub need: u32,
+    /// Octets that were there.
+    pub have: u32,
+}
+
+impl ParseError {
+    pub(crate) fn truncated(layer: Layer, offset: usize, need: usize, have: usize) -> Self {
+        Self::new(layer, ParseErrorKind::Truncated, offset, need, have)
+    }
+
+    pub(crate) fn new(layer: Layer, kind: ParseErrorKind, offset: usize, need: usize, have: usize) -> Self {
+        let clamp = |octets: usize| u32::try_from(octets).unwrap_or(u32::MAX);
+        Self { layer, kind, offset: clamp(offset), need: clamp(need), have: clamp(have) }
+    }
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { layer, offset, need, have, .. } = self;
+        match self.kind {
+            ParseErrorKind::Truncated => {
+                write!(f, "{layer} header at offset {offset} needs {need} octets, {have} are captured")
+            }
+            ParseErrorKind::BadLength => {
+                write!(f, "{layer} header at offset {offset} claims {need} octets where {have} are possible")
+            }
+            ParseErrorKind::BadVersion => write!(f, "no {layer} header at offset {offset}: version {need}"),
+            ParseErrorKind::TooDeep => write!(f, "{layer} header at offset {offset}: nested too deep"),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}

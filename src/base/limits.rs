@@ -1,0 +1,190 @@
+//! Every cap in the crate in one place, and the one account of the memory that they bound.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Every cap, with its default. What happens when one is reached is said beside it, and counted there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Memory of all layers together in bytes, as the [`Budget`] accounts it. Reached: no layer grows any more;
+    /// the tracker evicts a flow for each new one. Default 1 GiB.
+    pub total_bytes_max: u64,
+    /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 240
+    /// bytes and the caller's state, and its place in the index 6 to 13 bytes. Default 1,048,576: 256 MiB.
+    pub flow_count_max: u32,
+    /// Flow records of TCP with retransmissions, holes or resets keep 64 bytes more, taken from
+    /// `total_bytes_max`; without room for them those segments are still counted as packets and octets.
+    pub tcp_extra_count_max: u32,
+    /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.
+    pub vlan_tag_count_max: u32,
+    /// IPv6 extension headers walked in a packet. Reached: malformed (`too_deep`). Default 16.
+    pub ip_extension_count_max: u32,
+    /// Octets of a captured frame that a file may claim. Beyond: the block is bad and reading ends with a
+    /// warning there. Default 262,144, which is libpcap's own; jumbo frames and loopback fit.
+    pub frame_len_max: u32,
+    /// Octets that a source reads at once: small enough for the second-level cache. A block of a pcapng file
+    /// that exceeds it makes the batch grow up to `block_len_max`. Default 256 KiB.
+    pub batch_len: u32,
+    /// Octets of one pcapng block. Beyond: bad block, reading ends with a warning there. Default 16 MiB.
+    pub block_len_max: u32,
+    /// Interfaces that the sections of a pcapng file may describe. Beyond: as a bad block. Default 65,536.
+    pub interface_count_max: u32,
+}
+
+impl Limits {
+    /// The defaults named at each field.
+    pub const DEFAULT: Self = Self {
+        total_bytes_max: 1 << 30,
+        flow_count_max: 1 << 20,
+        tcp_extra_count_max: 1 << 20,
+        vlan_tag_count_max: 8,
+        ip_extension_count_max: 16,
+        frame_len_max: 262_144,
+        batch_len: 256 << 10,
+        block_len_max: 16 << 20,
+        interface_count_max: 65_536,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Who holds memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+#[repr(usize)]
+pub enum Account {
+    /// The tracker: flows, their index, the callers' states as far as they lie in the flow table.
+    Flows = 0,
+    /// Fragments that wait for the rest of their datagram.
+    Fragments = 1,
+    /// Segments that wait for a hole to fill.
+    Streams = 2,
+    /// What parsers keep.
+    Sessions = 3,
+    /// Batches and queues between threads.
+    Queues = 4,
+}
+
+const ACCOUNTS: usize = 5;
+
+/// The one account of memory that all layers of a pipeline share.
+///
+/// A layer charges what it is about to allocate and does not allocate if it is refused; it releases what it gives
+/// back. Charges are made per segment of a table, not per packet. Cloning gives another handle on the same
+/// account; handles may live on several threads.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    shared: Arc<Ledger>,
+}
+
+#[derive(Debug)]
+struct Ledger {
+    limit: u64,
+    total: AtomicU64,
+    per_account: [AtomicU64; ACCOUNTS],
+    peak: AtomicU64,
+    refused: AtomicU64,
+}
+
+impl Budget {
+    /// An account of at most `limit_bytes`.
+    #[must_use]
+    pub fn new(limit_bytes: u64) -> Self {
+        let ledger = Ledger {
+            limit: limit_bytes,
+            total: AtomicU64::new(0),
+            per_account: Default::default(),
+            peak: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+        };
+        Self { shared: Arc::new(ledger) }
+    }
+
+    /// Takes `bytes` for an account, or nothing at all if they would exceed the limit. Whether it did.
+    #[must_use = "memory that was refused must not be allocated"]
+    pub fn charge(&self, account: Account, bytes: u64) -> bool {
+        let ledger = &*self.shared;
+        let taken = ledger.total.fetch_update(Relaxed, Relaxed, |total| {
+            total.checked_add(bytes).filter(|sum| *sum <= ledger.limit)
+        });
+        match taken {
+            Ok(before) => {
+                ledger.per_account[account as usize].fetch_add(bytes, Relaxed);
+                ledger.peak.fetch_max(before + bytes, Relaxed);
+                true
+            }
+            Err(_) => {
+                ledger.refused.fetch_add(1, Relaxed);
+                false
+            }
+        }
+    }
+
+    /// Gives back what was charged. Giving back more than an account holds is a bug of the layer; debug builds
+    /// assert it.
+    pub fn release(&self, account: Account, bytes: u64) {
+        let held = self.shared.per_account[account as usize].fetch_sub(bytes, Relaxed);
+        debug_assert!(held >= bytes, "{account:?} released {bytes} bytes of {held}");
+        self.shared.total.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Bytes that an account holds.
+    #[must_use]
+    pub fn held_by(&self, account: Account) -> u64 {
+        self.shared.per_account[account as usize].load(Relaxed)
+    }
+
+    /// Bytes held in all, now.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.shared.total.load(Relaxed)
+    }
+
+    /// The most that was ever held.
+    #[must_use]
+    pub fn peak(&self) -> u64 {
+        self.shared.peak.load(Relaxed)
+    }
+
+    /// The limit in bytes.
+    #[must_use]
+    pub fn limit(&self) -> u64 {
+        self.shared.limit
+    }
+
+    /// How often a charge was refused.
+    #[must_use]
+    pub fn refused_count(&self) -> u64 {
+        self.shared.refused.load(Relaxed)
+    }
+}
+
+impl Default for Budget {
+    /// An account of [`Limits::total_bytes_max`]'s default.
+    fn default() -> Self {
+        Self::new(Limits::DEFAULT.total_bytes_max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_charge_is_taken_whole_or_not_at_all() {
+        let budget = Budget::new(100);
+        let handle = budget.clone();
+        assert!(budget.charge(Account::Flows, 60));
+        assert!(!handle.charge(Account::Streams, 41));
+        assert!(handle.charge(Account::Streams, 40));
+        assert_eq!((budget.held(), budget.held_by(Account::Streams), budget.refused_count()), (100, 40, 1));
+        handle.release(Account::Flows, 60);
+        assert_eq!((budget.held(), budget.peak()), (40, 100));
+        assert!(!budget.charge(Account::Flows, u64::MAX));
+    }
+}

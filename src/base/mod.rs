@@ -1,0 +1,24 @@
+//! The vocabulary that all layers share. Imports nothing of the other layers.
+
+mod code_point;
+mod counters;
+mod error;
+mod frame;
+mod key;
+mod limits;
+mod reader;
+mod seq;
+mod time;
+mod vlan;
+
+pub use code_point::{EtherType, IpProtocol, LinkType};
+pub use counters::{Counters, TcpCounters};
+pub use error::{Layer, ParseError, ParseErrorKind};
+pub use frame::{Frame, FrameBatch};
+pub use key::{FlowKey, Ports, Side};
+pub use limits::{Account, Budget, Limits};
+pub use reader::Reader;
+pub use seq::SeqNum;
+pub(crate) use time::duration_nanos;
+pub use time::{NANOS_PER_SECOND, Timestamp};
+pub use vlan::VlanIds;

@@ -1,0 +1,92 @@
+//! A checked big-endian cursor over bytes that may lie.
+
+/// Reads big-endian integers from a slice; every read is checked, and a read that fails consumes nothing.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    data: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the first octet of `data`.
+    #[must_use]
+    #[inline]
+    pub const fn new(data: &'a [u8]) -> Self {
+        Self { data, at: 0 }
+    }
+
+    /// Octets read so far.
+    #[must_use]
+    #[inline]
+    pub const fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// Octets left.
+    #[must_use]
+    #[inline]
+    pub const fn remaining_len(&self) -> usize {
+        self.data.len() - self.at
+    }
+
+    /// What has not been read yet.
+    #[must_use]
+    #[inline]
+    pub fn rest(&self) -> &'a [u8] {
+        self.data.get(self.at..).unwrap_or_default()
+    }
+
+    /// The next `len` octets.
+    #[inline]
+    pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+        let bytes = self.rest().get(..len)?;
+        self.at += len;
+        Some(bytes)
+    }
+
+    /// The next `N` octets as an array.
+    #[inline]
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = *self.rest().first_chunk::<N>()?;
+        self.at += N;
+        Some(bytes)
+    }
+
+    /// The next octet.
+    #[inline]
+    pub fn u8(&mut self) -> Option<u8> {
+        self.array().map(u8::from_be_bytes)
+    }
+
+    /// The next two octets.
+    #[inline]
+    pub fn u16(&mut self) -> Option<u16> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// The next four octets.
+    #[inline]
+    pub fn u32(&mut self) -> Option<u32> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// Skips `len` octets.
+    #[inline]
+    pub fn skip(&mut self, len: usize) -> Option<()> {
+        self.bytes(len).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_read_consumes_nothing() {
+        let mut reader = Reader::new(&[1, 2, 3]);
+        assert_eq!(reader.u16(), Some(0x0102));
+        assert_eq!(reader.u32(), None);
+        assert_eq!(reader.skip(2), None);
+        assert_eq!((reader.offset(), reader.u8(), reader.u8()), (2, Some(3), None));
+    }
+}

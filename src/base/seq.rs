@@ -1,0 +1,68 @@
+//! TCP sequence numbers: arithmetic modulo 2^32.
+
+use std::fmt;
+
+/// A TCP sequence number, compared as RFC 9293 section 3.4 asks: half of the number space lies ahead of each
+/// value, half behind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct SeqNum(pub u32);
+
+impl SeqNum {
+    /// `self + octets`, modulo 2^32.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "a sequence number plus a length is not symmetric")]
+    pub const fn add(self, octets: u32) -> Self {
+        Self(self.0.wrapping_add(octets))
+    }
+
+    /// How far `self` lies beyond `other`; negative if it lies behind. Exactly opposite values count as behind.
+    #[must_use]
+    #[inline]
+    pub const fn distance_from(self, other: Self) -> i32 {
+        self.0.wrapping_sub(other.0).cast_signed()
+    }
+
+    /// Whether `self` lies behind `other` (SEG.SEQ < RCV.NXT in the terms of the RFC).
+    #[must_use]
+    #[inline]
+    pub const fn is_before(self, other: Self) -> bool {
+        self.distance_from(other) < 0
+    }
+
+    /// Whether `self` lies beyond `other`.
+    #[must_use]
+    #[inline]
+    pub const fn is_after(self, other: Self) -> bool {
+        self.distance_from(other) > 0
+    }
+}
+
+impl fmt::Display for SeqNum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn order_holds_across_the_wrap() {
+        let before = SeqNum(u32::MAX - 1);
+        let after = before.add(4);
+        assert_eq!(after, SeqNum(2));
+        assert!(before.is_before(after) && after.is_after(before));
+        assert_eq!(after.distance_from(before), 4);
+        assert_eq!(before.distance_from(after), -4);
+    }
+
+    #[test]
+    fn a_value_is_neither_before_nor_after_itself() {
+        for value in [0, 1, u32::MAX, 1 << 31] {
+            assert!(!SeqNum(value).is_before(SeqNum(value)));
+            assert!(!SeqNum(value).is_after(SeqNum(value)));
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! The VLAN ids of a frame, packed into three octets.
+
+use std::fmt;
+
+/// Up to two VLAN ids, outermost first: what 802.1Q and 802.1ad stacks carry in practice.
+///
+/// A deeper stack keeps its outermost and its innermost id. An id of zero (a priority tag) means that the frame
+/// belongs to no VLAN (IEEE 802.1Q, 9.6) and is left out; 4095 is kept although it is reserved.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct VlanIds(u32);
+
+impl VlanIds {
+    /// No VLAN.
+    pub const NONE: Self = Self(0);
+
+    const ID: u32 = 0xfff;
+
+    /// From the lower 24 bits: outer id, then inner id.
+    #[inline]
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits & 0xff_ffff)
+    }
+
+    #[inline]
+    pub(crate) const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// The stack with one more id inside (its low 12 bits count).
+    #[must_use]
+    #[inline]
+    pub const fn push(self, id: u16) -> Self {
+        let id = id as u32 & Self::ID;
+        if id == 0 {
+            self
+        } else if self.0 == 0 {
+            Self(id << 12)
+        } else {
+            Self(self.0 & !Self::ID | id)
+        }
+    }
+
+    /// Whether there is no id.
+    #[must_use]
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The ids, outermost first.
+    pub fn iter(self) -> impl Iterator<Item = u16> {
+        [self.0 >> 12, self.0 & Self::ID].into_iter().filter(|id| *id != 0).map(|id| id as u16)
+    }
+
+    /// Whether an id is in the stack.
+    #[must_use]
+    pub fn contains(self, id: u16) -> bool {
+        self.iter().any(|own| own == id)
+    }
+}
+
+impl fmt::Debug for VlanIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Display for VlanIds {
+    /// The ids joined by dots, outermost first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, id) in self.iter().enumerate() {
+            if place > 0 {
+                f.write_str(".")?;
+            }
+            write!(f, "{id}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for VlanIds {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deep_stack_keeps_its_ends() {
+        let stack = VlanIds::NONE.push(10).push(20).push(30);
+        assert_eq!(stack.iter().collect::<Vec<_>>(), [10, 30]);
+        assert!(stack.contains(30) && !stack.contains(20));
+    }
+
+    #[test]
+    fn priority_tags_are_no_vlan() {
+        assert!(VlanIds::NONE.push(0).is_empty());
+        assert_eq!(VlanIds::NONE.push(0).push(7).to_string(), "7");
+    }
+}

@@ -1,0 +1,2 @@
+//! flowgauge
+pub mod base;
