@@ -1,2 +1,7 @@
 //! flowgauge
 pub mod base;
+pub mod extractor;
+pub mod link;
+pub mod record;
+pub mod tracker;
+pub mod wire;

@@ -79,6 +79,8 @@ const PORTS: u64 = 1 << 1;
 const ICMP: u64 = 1 << 2;
 const ECHO_ID: u64 = 1 << 3;
 const VNI: u64 = 1 << 4;
+const ONE_WAY: u64 = 1 << 5;
+const NO_KEY: u64 = 1 << 7;
 
 impl FlowKey {
     /// The key of a conversation between two ends with ports, and the side on which `source` came to stand.
@@ -99,6 +101,9 @@ impl FlowKey {
             true,
         )
     }
+
+    /// What no packet has: the key of an entry that holds no flow.
+    pub(crate) const VACANT: Self = Self { words: [0, 0, 0, 0, 0, NO_KEY] };
 
     /// A key in canonical order and the side of the source; ports count only if `has_ports`.
     #[inline]
@@ -156,8 +161,8 @@ impl FlowKey {
     }
 
     /// Marks the ports as ICMP type and counterpart, with the echo identifier in their high octets if given.
-    pub(crate) fn with_icmp(mut self, echo_id: Option<u16>) -> Self {
-        self.words[5] = self.words[5] & !PORTS | ICMP;
+    pub(crate) fn with_icmp(mut self, is_one_way: bool, echo_id: Option<u16>) -> Self {
+        self.words[5] = self.words[5] & !PORTS | ICMP | if is_one_way { ONE_WAY } else { 0 };
         if let Some(id) = echo_id {
             self.words[4] |= u64::from(id >> 8) << 56 | u64::from(id & 0xff) << 40;
             self.words[5] |= ECHO_ID;
@@ -227,6 +232,12 @@ impl FlowKey {
         } else {
             Ports::None
         }
+    }
+
+    /// Whether this is an ICMP type that nothing answers: end A sent it, whatever the order of the addresses.
+    #[must_use]
+    pub const fn is_one_way_icmp(&self) -> bool {
+        self.words[5] & ONE_WAY != 0
     }
 
     /// The transport port of an end; zero where the key has none.
@@ -410,9 +421,12 @@ mod tests {
     #[test]
     fn icmp_carries_types_and_the_echo_id() {
         let (key, _) = FlowKey::ordered(IpProtocol::ICMP, false, (1, 8), (2, 0), true);
-        let with_id = key.with_icmp(Some(0xbeef));
+        let with_id = key.with_icmp(false, Some(0xbeef));
         assert_eq!(with_id.ports(), Ports::Icmp { kind: 8, counterpart: 0, echo_id: Some(0xbeef) });
-        assert_eq!(key.with_icmp(None).ports(), Ports::Icmp { kind: 8, counterpart: 0, echo_id: None });
+        assert_eq!(
+            key.with_icmp(false, None).ports(),
+            Ports::Icmp { kind: 8, counterpart: 0, echo_id: None }
+        );
         assert_eq!(with_id.port(Side::A), 0);
     }
 

@@ -1,0 +1,143 @@
+//! The history of a flow as letters, one per thing that happened first.
+
+use std::fmt;
+
+/// What happened on a flow, in order, with the letters of Zeek's `history`: upper case for the initiator, lower
+/// case for the responder.
+///
+/// | letter | meaning |
+/// |---|---|
+/// | `s` | SYN without ACK |
+/// | `h` | SYN-ACK |
+/// | `a` | ACK without payload |
+/// | `d` | payload |
+/// | `f` | FIN |
+/// | `r` | RST |
+/// | `c` | bad checksum |
+/// | `g` | a gap: octets that were acknowledged and not captured |
+/// | `t` | payload seen before |
+/// | `w` | zero window |
+/// | `i` | FIN and RST in one segment |
+/// | `q` | several other control bits that exclude each other |
+/// | `^` | the direction was turned over |
+///
+/// `c`, `g`, `t` and `w` repeat at the 10th, 100th ... occurrence. Holds 25 letters; what comes later is lost.
+/// 16 octets, `Copy`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct History(u128);
+
+const ALPHABET: [u8; 28] = *b"\0SHADFRCGTWIQXshadfrcgtwiqx^";
+const BITS: u32 = 5;
+const CAPACITY: u32 = 128 / BITS;
+
+impl History {
+    /// Nothing happened.
+    pub const EMPTY: Self = Self(0);
+
+    pub(crate) const fn from_halves([low, high]: [u64; 2]) -> Self {
+        Self((high as u128) << 64 | low as u128)
+    }
+
+    pub(crate) const fn to_halves(self) -> [u64; 2] {
+        [self.0 as u64, (self.0 >> 64) as u64]
+    }
+
+    /// How many letters it holds.
+    #[must_use]
+    pub const fn len(self) -> usize {
+        (128 - self.0.leading_zeros()).div_ceil(BITS) as usize
+    }
+
+    /// Whether nothing happened.
+    #[must_use]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Appends a letter of the table above; others, and letters beyond the capacity, change nothing.
+    pub(crate) fn push(&mut self, letter: u8) {
+        let place = self.len() as u32;
+        if let Some(code) = ALPHABET.iter().position(|known| *known == letter && letter != 0)
+            && place < CAPACITY
+        {
+            self.0 |= (code as u128) << (place * BITS);
+        }
+    }
+
+    /// The letters in order.
+    pub fn letters(self) -> impl Iterator<Item = char> {
+        (0..self.len() as u32)
+            .filter_map(move |place| ALPHABET.get((self.0 >> (place * BITS)) as usize & 31))
+            .map(|letter| char::from(*letter))
+    }
+
+    /// The same history with the roles of initiator and responder exchanged.
+    pub(crate) fn turned_over(self) -> Self {
+        let mut turned = Self::EMPTY;
+        for letter in self.letters() {
+            let other = if letter.is_ascii_lowercase() {
+                letter.to_ascii_uppercase()
+            } else {
+                letter.to_ascii_lowercase()
+            };
+            turned.push(other as u8);
+        }
+        turned
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0; CAPACITY as usize];
+        for (place, letter) in text.iter_mut().zip(self.letters()) {
+            *place = letter as u8;
+        }
+        f.pad(std::str::from_utf8(text.get(..self.len()).unwrap_or_default()).unwrap_or_default())
+    }
+}
+
+impl fmt::Debug for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{self}\"")
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for History {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn history(letters: &str) -> History {
+        let mut history = History::EMPTY;
+        letters.bytes().for_each(|letter| history.push(letter));
+        history
+    }
+
+    #[test]
+    fn letters_come_back_in_order() {
+        for text in ["", "S", "ShADadFf", "^hADdtTgGwWcCiIqQxX^"] {
+            assert_eq!(history(text).to_string(), text);
+            assert_eq!(history(text).len(), text.len());
+            assert_eq!(History::from_halves(history(text).to_halves()), history(text));
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_or_belong_is_left_out() {
+        let full = "ShADadFfShADadFfShADadFfS";
+        assert_eq!(history(full).to_string(), full);
+        assert_eq!(history(&format!("{full}X")).to_string(), full);
+        assert_eq!(history("Sz0\0h").to_string(), "Sh");
+    }
+
+    #[test]
+    fn turning_over_exchanges_the_cases() {
+        assert_eq!(history("^hADd").turned_over().to_string(), "^HadD");
+    }
+}

@@ -1,0 +1,96 @@
+//! The control bits of a TCP segment.
+
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign};
+
+/// Control bits of one segment, or the union of those of many (RFC 9293 section 3.1; AE is RFC 9768).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
+pub struct TcpFlags(pub u16);
+
+impl TcpFlags {
+    /// No more data from the sender.
+    pub const FIN: Self = Self(1);
+    /// Synchronise sequence numbers.
+    pub const SYN: Self = Self(1 << 1);
+    /// Reset the connection.
+    pub const RST: Self = Self(1 << 2);
+    /// Push.
+    pub const PSH: Self = Self(1 << 3);
+    /// The acknowledgment number is significant.
+    pub const ACK: Self = Self(1 << 4);
+    /// The urgent pointer is significant.
+    pub const URG: Self = Self(1 << 5);
+    /// ECN echo.
+    pub const ECE: Self = Self(1 << 6);
+    /// Congestion window reduced.
+    pub const CWR: Self = Self(1 << 7);
+    /// Accurate ECN; formerly the nonce sum.
+    pub const AE: Self = Self(1 << 8);
+
+    const LETTERS: [(Self, char); 9] = [
+        (Self::AE, 'N'),
+        (Self::CWR, 'C'),
+        (Self::ECE, 'E'),
+        (Self::URG, 'U'),
+        (Self::ACK, 'A'),
+        (Self::PSH, 'P'),
+        (Self::RST, 'R'),
+        (Self::SYN, 'S'),
+        (Self::FIN, 'F'),
+    ];
+
+    /// Whether all bits of `other` are set.
+    #[must_use]
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Whether any bit of `other` is set.
+    #[must_use]
+    #[inline]
+    pub const fn intersects(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for TcpFlags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for TcpFlags {
+    #[inline]
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+}
+
+impl fmt::Display for TcpFlags {
+    /// One letter per set bit, from the highest down: `AS`, `AP`, `-` for none.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 & 0x1ff == 0 {
+            return f.write_str("-");
+        }
+        Self::LETTERS
+            .iter()
+            .filter(|(bit, _)| self.contains(*bit))
+            .try_for_each(|(_, letter)| write!(f, "{letter}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_run_from_the_highest_bit_down() {
+        assert_eq!((TcpFlags::SYN | TcpFlags::ACK).to_string(), "AS");
+        assert_eq!(TcpFlags(0x1ff).to_string(), "NCEUAPRSF");
+        assert_eq!(TcpFlags::default().to_string(), "-");
+    }
+}

@@ -1,0 +1,152 @@
+//! A packet as the tracker sees it.
+
+use crate::base::{FlowKey, Side, Timestamp, VlanIds};
+use crate::link::MacAddresses;
+use crate::wire::tcp::TcpSegment;
+
+/// What could be read of the transport header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Transport {
+    /// Nothing: another protocol, a later fragment, or cut before the ports.
+    #[default]
+    Other,
+    /// TCP; [`Packet::tcp`] holds the fields.
+    Tcp,
+    /// TCP of which only the ports are known: the header is cut, or its length field is wrong.
+    TcpPorts,
+    /// UDP.
+    Udp,
+    /// SCTP.
+    Sctp,
+    /// ICMP or ICMPv6; [`Packet::icmp`] holds type and code.
+    Icmp,
+}
+
+/// What is unusual about a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PacketMarks(u8);
+
+impl PacketMarks {
+    /// A fragment of a datagram, the first one included.
+    pub const FRAGMENT: Self = Self(1);
+    /// A fragment that carries no ports, counted under its address pair.
+    pub const WITHOUT_PORTS: Self = Self(1 << 1);
+    /// The capture ends before the transport header does.
+    pub const CUT: Self = Self(1 << 2);
+    /// The IP length field is zero or exceeds the frame; the wire length stands in where it is zero.
+    pub const BAD_IP_LEN: Self = Self(1 << 3);
+
+    /// Whether a mark is set.
+    #[must_use]
+    #[inline]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) const fn with(self, other: Self, is_set: bool) -> Self {
+        if is_set { Self(self.0 | other.0) } else { self }
+    }
+}
+
+/// One packet and the flow that it belongs to. Borrows the frame's bytes; 136 octets, `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Packet<'a> {
+    /// Whose packet it is.
+    pub key: FlowKey,
+    /// When it was captured.
+    pub timestamp: Timestamp,
+    /// The captured octets of its frame.
+    pub frame: &'a [u8],
+    /// Octets of the frame on the wire.
+    pub wire_len: u32,
+    /// Octets of the IP packet by its length field, header included.
+    pub ip_len: u32,
+    /// Octets of transport payload by the length fields, whatever was captured of them.
+    pub payload_len: u32,
+    /// Octets from the start of the frame to the IP header.
+    pub ip_offset: u32,
+    /// Octets from the start of the frame to the transport header.
+    pub transport_offset: u32,
+    /// Octets from the start of the frame to the payload; may lie beyond a cut frame.
+    pub payload_offset: u32,
+    /// Where it was captured.
+    pub interface: u32,
+    /// The fields of the TCP header, if `transport` is [`Transport::Tcp`].
+    pub tcp: TcpSegment,
+    /// Hardware addresses.
+    pub mac_addresses: MacAddresses,
+    /// VLAN ids of the frame, whether or not they are a part of the key.
+    pub vlan_ids: VlanIds,
+    /// Which side sent it.
+    pub side: Side,
+    /// What could be read of the transport header.
+    pub transport: Transport,
+    /// IPv4 time to live or IPv6 hop limit.
+    pub hop_limit: u8,
+    /// IPv4 type of service or IPv6 traffic class: DSCP in the upper six bits, ECN in the lower two.
+    pub traffic_class: u8,
+    /// What is unusual about it.
+    pub marks: PacketMarks,
+}
+
+impl<'a> Packet<'a> {
+    /// A packet with a key and a time, and nothing else known: for callers that extract by means of their own and
+    /// fill in the fields that they have.
+    #[must_use]
+    pub fn new(key: FlowKey, side: Side, timestamp: Timestamp, frame: &'a [u8]) -> Self {
+        Self {
+            key,
+            timestamp,
+            frame,
+            wire_len: frame.len() as u32,
+            ip_len: 0,
+            payload_len: 0,
+            ip_offset: 0,
+            transport_offset: 0,
+            payload_offset: 0,
+            interface: 0,
+            tcp: TcpSegment::default(),
+            mac_addresses: MacAddresses::None,
+            vlan_ids: VlanIds::NONE,
+            side,
+            transport: Transport::Other,
+            hop_limit: 0,
+            traffic_class: 0,
+            marks: PacketMarks::default(),
+        }
+    }
+
+    /// The transport payload as far as it was captured, padding excluded.
+    #[must_use]
+    #[inline]
+    pub fn payload(&self) -> &'a [u8] {
+        let start = self.payload_offset as usize;
+        let end = (start + self.payload_len as usize).min(self.frame.len());
+        self.frame.get(start..end).unwrap_or_default()
+    }
+
+    /// The transport header and what follows, as far as captured.
+    #[must_use]
+    #[inline]
+    pub fn transport_bytes(&self) -> &'a [u8] {
+        self.frame.get(self.transport_offset as usize..).unwrap_or_default()
+    }
+
+    /// Type and code, if it is ICMP and both were captured.
+    #[must_use]
+    pub fn icmp(&self) -> Option<(u8, u8)> {
+        match (self.transport, self.transport_bytes()) {
+            (Transport::Icmp, [kind, code, ..]) => Some((*kind, *code)),
+            _ => None,
+        }
+    }
+
+    /// The Differentiated Services code point (RFC 2474).
+    #[must_use]
+    #[inline]
+    pub const fn dscp(&self) -> u8 {
+        self.traffic_class >> 2
+    }
+}

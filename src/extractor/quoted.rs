@@ -1,0 +1,22 @@
+//! The packet that an ICMP error quotes.
+
+use super::{KeyPolicy, Packet, general};
+use crate::base::{EtherType, FlowKey, Limits, Side};
+use crate::wire::icmp;
+
+/// The key of the flow of which an ICMP error speaks, and the side that sent the quoted packet.
+///
+/// `None` if the packet is no ICMP error, or quotes too little to tell the flow: at least the IP header and, for
+/// TCP, UDP and SCTP, the ports. The key lies under the same policy and scope as the error itself.
+#[must_use]
+pub fn quoted_key(packet: &Packet<'_>, policy: &KeyPolicy) -> Option<(FlowKey, Side)> {
+    let is_ipv6 = packet.key.is_ipv6();
+    let (kind, _) = packet.icmp()?;
+    if !icmp::quotes_packet(is_ipv6, kind) {
+        return None;
+    }
+    let data = packet.transport_bytes().get(icmp::ERROR_HEADER_LEN..)?;
+    let ether_type = if is_ipv6 { EtherType::IPV6 } else { EtherType::IPV4 };
+    let (key, side) = general::key_of(data, data.len(), ether_type, policy, &Limits::DEFAULT)?;
+    Some((key.with_scope(packet.key.scope()).with_vlan_ids(packet.key.vlan_ids()), side))
+}

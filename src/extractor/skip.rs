@@ -1,0 +1,124 @@
+//! Frames that are no packet of any flow: three different outcomes, all counted.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::base::{ParseError, ParseErrorKind};
+use crate::link::Unsupported;
+
+/// Why a frame belongs to no flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Skip {
+    /// It holds no IP packet, or its link type is not read.
+    Unsupported(Unsupported),
+    /// It was cut, or sent, before the IP addresses end.
+    Truncated(ParseError),
+    /// A header contradicts itself.
+    Malformed(ParseError),
+}
+
+impl Skip {
+    /// The outcome of a header that could not be read.
+    pub(crate) const fn from_error(error: ParseError) -> Self {
+        match error.kind {
+            ParseErrorKind::Truncated => Self::Truncated(error),
+            _ => Self::Malformed(error),
+        }
+    }
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsupported(unsupported) => write!(f, "unsupported: {unsupported}"),
+            Self::Truncated(error) => write!(f, "truncated: {error}"),
+            Self::Malformed(error) => write!(f, "malformed: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Skip {}
+
+/// How many frames were skipped, and why. Bounded by the number of link types, EtherTypes and PPP protocols.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct SkipStats {
+    /// Frames without IP, by what they hold instead.
+    pub unsupported: BTreeMap<Unsupported, u64>,
+    /// Frames cut before the IP addresses end.
+    pub truncated_count: u64,
+    /// Frames whose headers contradict themselves.
+    pub malformed_count: u64,
+}
+
+impl SkipStats {
+    /// Counts a frame. Allocates for the first frame of a kind.
+    pub fn count(&mut self, skip: &Skip) {
+        match skip {
+            Skip::Unsupported(unsupported) => {
+                *self.unsupported.entry(self.bounded(*unsupported)).or_default() += 1
+            }
+            Skip::Truncated(_) => self.truncated_count += 1,
+            Skip::Malformed(_) => self.malformed_count += 1,
+        }
+    }
+
+    /// Address families have 32 bits, which a hostile capture could fill the map with.
+    fn bounded(&self, unsupported: Unsupported) -> Unsupported {
+        match unsupported {
+            Unsupported::AddressFamily(family) => Unsupported::AddressFamily(family.min(u32::from(u16::MAX))),
+            other => other,
+        }
+    }
+
+    /// All frames that were skipped.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.unsupported.values().sum::<u64>() + self.truncated_count + self.malformed_count
+    }
+
+    /// Reasons and counts, as text, the most frequent first.
+    #[must_use]
+    pub fn reasons(&self) -> Vec<(String, u64)> {
+        let mut reasons: Vec<_> =
+            self.unsupported.iter().map(|(what, count)| (what.to_string(), *count)).collect();
+        reasons.extend([
+            ("truncated".to_owned(), self.truncated_count),
+            ("malformed".to_owned(), self.malformed_count),
+        ]);
+        reasons.retain(|(_, count)| *count > 0);
+        reasons.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+        reasons
+    }
+
+    /// Adds what another part of the input skipped.
+    pub fn merge(&mut self, other: &Self) {
+        for (unsupported, count) in &other.unsupported {
+            *self.unsupported.entry(*unsupported).or_default() += count;
+        }
+        self.truncated_count += other.truncated_count;
+        self.malformed_count += other.malformed_count;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{EtherType, Layer};
+
+    #[test]
+    fn reasons_are_sorted_by_weight() {
+        let mut stats = SkipStats::default();
+        let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
+        let cut = Skip::from_error(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
+        for skip in [arp, arp, cut] {
+            stats.count(&skip);
+        }
+        assert_eq!(stats.reasons(), [("ARP".to_owned(), 2), ("truncated".to_owned(), 1)]);
+        let mut twice = stats.clone();
+        twice.merge(&stats);
+        assert_eq!(twice.total(), 6);
+    }
+}

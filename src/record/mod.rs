@@ -1,0 +1,7 @@
+//! What is known of a flow when it ends, or when an active timeout makes a record of it.
+
+mod community_id;
+mod flow_record;
+
+pub use community_id::community_id;
+pub use flow_record::{FlowRecord, SideRecord};

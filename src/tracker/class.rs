@@ -1,0 +1,181 @@
+//! Timeout classes: how long a flow may be silent, and in which order flows make room.
+
+use std::time::Duration;
+
+use crate::base::{IpProtocol, TcpState};
+
+/// Classes that the caller may define.
+pub const USER_CLASS_COUNT_MAX: usize = 16;
+
+/// What decides a flow's idle timeout. Every flow is in one class at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Class {
+    /// TCP: SYN, and nothing from the other side.
+    Unanswered,
+    /// TCP: the handshake is under way.
+    HalfOpen,
+    /// TCP: established, or picked up in its middle, or closed by one side only.
+    Established,
+    /// TCP: closed by both sides or reset, lingering for late segments.
+    Closing,
+    /// UDP.
+    Udp,
+    /// ICMP and ICMPv6.
+    Icmp,
+    /// Everything else.
+    Other,
+    /// A class of the caller's, by its number.
+    User(UserClass),
+}
+
+/// A class that the caller defined; see [`TrackerConfig::add_class`](super::TrackerConfig::add_class).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserClass(pub(super) u8);
+
+/// How many classes there can be.
+pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
+
+/// Two lists for each class: flows that never saw a reply, and the others.
+pub(super) const LISTS: usize = CLASSES * 2;
+
+const FIXED: usize = 7;
+
+impl Class {
+    /// The built-in classes, in the order of their numbers.
+    pub(super) const BUILT_IN: [Self; FIXED] = [
+        Self::Unanswered,
+        Self::HalfOpen,
+        Self::Closing,
+        Self::Established,
+        Self::Udp,
+        Self::Icmp,
+        Self::Other,
+    ];
+
+    pub(super) const fn number(self) -> usize {
+        match self {
+            Self::Unanswered => 0,
+            Self::HalfOpen => 1,
+            Self::Closing => 2,
+            Self::Established => 3,
+            Self::Udp => 4,
+            Self::Icmp => 5,
+            Self::Other => 6,
+            Self::User(class) => FIXED + class.0 as usize,
+        }
+    }
+
+    pub(super) const fn list(self, is_answered: bool) -> u8 {
+        (self.number() * 2) as u8 + is_answered as u8
+    }
+
+    /// The class of a flow that no class of the caller's claims.
+    pub(super) const fn natural(protocol: IpProtocol, state: TcpState, is_answered: bool) -> Self {
+        match protocol {
+            IpProtocol::TCP => match state {
+                TcpState::SynSent if !is_answered => Self::Unanswered,
+                TcpState::SynSent | TcpState::SynReceived => Self::HalfOpen,
+                state if state.is_closed() => Self::Closing,
+                _ => Self::Established,
+            },
+            IpProtocol::UDP => Self::Udp,
+            IpProtocol::ICMP | IpProtocol::ICMPV6 => Self::Icmp,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// Whether the flows of a list wait for the end of a handshake, which only a SYN prolongs.
+#[inline(always)]
+pub(super) const fn is_handshake(list: u8) -> bool {
+    list < Class::Closing.list(false)
+}
+
+/// Whether the flows of a list are closed, or believed to be.
+pub(super) const fn is_closing(list: u8) -> bool {
+    list / 2 == Class::Closing.number() as u8
+}
+
+/// Idle timeouts per class. `None` never expires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timeouts {
+    /// TCP handshakes without an answer or without an end, from the last SYN on. Default 65 s.
+    pub half_open: Option<Duration>,
+    /// TCP connections. Default 300 s.
+    pub established: Option<Duration>,
+    /// Closed TCP connections, for late segments. Default 5 s.
+    pub linger: Option<Duration>,
+    /// UDP. Default 60 s.
+    pub udp: Option<Duration>,
+    /// ICMP. Default 30 s.
+    pub icmp: Option<Duration>,
+    /// Other protocols. Default 30 s.
+    pub other: Option<Duration>,
+}
+
+impl Timeouts {
+    /// The defaults named at each field.
+    pub const DEFAULT: Self = Self {
+        half_open: Some(Duration::from_secs(65)),
+        established: Some(Duration::from_secs(300)),
+        linger: Some(Duration::from_secs(5)),
+        udp: Some(Duration::from_secs(60)),
+        icmp: Some(Duration::from_secs(30)),
+        other: Some(Duration::from_secs(30)),
+    };
+
+    /// The same timeout for all classes, the linger included; `None` for flows that end with the input.
+    #[must_use]
+    pub const fn all(timeout: Option<Duration>) -> Self {
+        Self {
+            half_open: timeout,
+            established: timeout,
+            linger: timeout,
+            udp: timeout,
+            icmp: timeout,
+            other: timeout,
+        }
+    }
+
+    pub(super) const fn of(&self, class: Class) -> Option<Duration> {
+        match class {
+            Class::Unanswered | Class::HalfOpen => self.half_open,
+            Class::Established => self.established,
+            Class::Closing => self.linger,
+            Class::Udp => self.udp,
+            Class::Icmp => self.icmp,
+            Class::Other | Class::User(_) => self.other,
+        }
+    }
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_dense_and_distinct() {
+        let user = (0..USER_CLASS_COUNT_MAX as u8).map(|number| Class::User(UserClass(number)));
+        let numbers: Vec<_> = Class::BUILT_IN.into_iter().chain(user).map(Class::number).collect();
+        assert_eq!(numbers, (0..CLASSES).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn handshakes_and_closed_flows_are_known_by_their_list() {
+        for class in Class::BUILT_IN {
+            for is_answered in [false, true] {
+                let list = class.list(is_answered);
+                assert_eq!(is_handshake(list), matches!(class, Class::Unanswered | Class::HalfOpen));
+                assert_eq!(is_closing(list), class == Class::Closing);
+            }
+        }
+    }
+}

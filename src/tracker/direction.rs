@@ -1,0 +1,79 @@
+//! Who began: the evidence of a packet, and when it turns the direction over.
+
+use std::net::IpAddr;
+
+use super::services;
+use crate::base::{DirectionEvidence, FlowKey, Side, TcpFlags};
+use crate::extractor::{Packet, Transport};
+
+/// What the first packet of a flow says about its direction.
+pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
+    let (sender, receiver) = (packet.side, packet.side.other());
+    if let Some(found) = of_handshake(packet) {
+        return found;
+    }
+    if is_group(packet.key.address(receiver)) {
+        return (sender, DirectionEvidence::Multicast);
+    }
+    if is_group(packet.key.address(sender)) {
+        return (receiver, DirectionEvidence::Multicast);
+    }
+    match (is_service(&packet.key, sender), is_service(&packet.key, receiver)) {
+        (true, false) => (receiver, DirectionEvidence::ServicePort),
+        (false, true) => (sender, DirectionEvidence::ServicePort),
+        _ => (sender, DirectionEvidence::FirstSeen),
+    }
+}
+
+/// What a SYN or SYN-ACK says; `None` for any other packet.
+#[inline]
+pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEvidence)> {
+    if packet.transport != Transport::Tcp || !packet.tcp.flags.contains(TcpFlags::SYN) {
+        return None;
+    }
+    if packet.tcp.flags.contains(TcpFlags::ACK) {
+        Some((packet.side.other(), DirectionEvidence::SynAck))
+    } else {
+        Some((packet.side, DirectionEvidence::Syn))
+    }
+}
+
+fn is_service(key: &FlowKey, side: Side) -> bool {
+    services::is_registered(key.protocol(), key.port(side))
+}
+
+/// Whether an address can only receive: multicast, or the limited broadcast.
+fn is_group(address: IpAddr) -> bool {
+    address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{IpProtocol, Timestamp};
+
+    fn first(
+        protocol: IpProtocol,
+        source: &str,
+        source_port: u16,
+        target: &str,
+        port: u16,
+    ) -> (bool, DirectionEvidence) {
+        let ends = ((source.parse().unwrap(), source_port), (target.parse().unwrap(), port));
+        let (key, side) = FlowKey::new(protocol, ends.0, ends.1);
+        let (initiator, evidence) = of_first(&Packet::new(key, side, Timestamp::ZERO, &[]));
+        (initiator == side, evidence)
+    }
+
+    #[test]
+    fn the_order_of_the_evidence_holds() {
+        use DirectionEvidence::{FirstSeen, Multicast, ServicePort};
+        let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
+        assert_eq!(first(tcp, "10.0.0.1", 80, "10.0.0.2", 40_000), (false, ServicePort));
+        assert_eq!(first(tcp, "10.0.0.1", 40_000, "10.0.0.2", 80), (true, ServicePort));
+        assert_eq!(first(tcp, "10.0.0.1", 40_000, "10.0.0.2", 40_001), (true, FirstSeen));
+        assert_eq!(first(udp, "10.0.0.1", 53, "10.0.0.2", 53), (true, FirstSeen));
+        assert_eq!(first(udp, "10.0.0.1", 67, "255.255.255.255", 40_000), (true, Multicast));
+        assert_eq!(first(udp, "fe80::1", 5353, "ff02::fb", 5353), (true, Multicast));
+    }
+}

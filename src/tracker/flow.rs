@@ -1,0 +1,408 @@
+//! The state of one flow, laid out by how often it is touched.
+//!
+//! [`Hot`] is three cache lines: what identifies the flow and decides about it, then a line per side. A packet
+//! touches the first and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list.
+//! [`Extra`] exists only for flows to which something out of the ordinary happened.
+
+use super::recency::{Linked, Links};
+use super::slab::{SEGMENT_LEN, Slab};
+use crate::base::{Account, Budget, FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
+
+/// Which entry of the flow table, and which of the flows that it held one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FlowId {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// Three cache lines that packets touch.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Hot {
+    pub(super) key: FlowKey,
+    /// When its last packet came, on the tracker's clock.
+    pub(super) last_ns: u64,
+    pub(super) generation: u32,
+    /// The recency list that it is in.
+    pub(super) list: u8,
+    /// The list's epoch when the flow was moved last.
+    pub(super) epoch: u8,
+    pub(super) state: TcpState,
+    pub(super) bits: FlowBits,
+    pub(super) sides: [SideState; 2],
+}
+
+/// What one side sent: a cache line.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(super) struct SideState {
+    pub(super) packet_count: u64,
+    pub(super) octet_count: u64,
+    pub(super) ip_octet_count: u64,
+    pub(super) payload_octet_count: u64,
+    /// Initial sequence number; for ICMP the code of the side's first packet.
+    pub(super) initial_seq: SeqNum,
+    /// One past the highest octet sent, SYN and FIN counted: SND.NXT as far as seen.
+    pub(super) next_seq: SeqNum,
+    /// Highest acknowledgment that this side sent.
+    pub(super) ack: SeqNum,
+    pub(super) window: u16,
+    pub(super) flags: TcpFlags,
+    /// Window scale, or [`WINDOW_SCALE_UNKNOWN`].
+    pub(super) window_scale: u8,
+    pub(super) hop_limit_min: u8,
+    pub(super) hop_limit_max: u8,
+    pub(super) traffic_class: u8,
+    pub(super) mac: [u8; 6],
+    pub(super) vlan_ids: [u8; 3],
+    pub(super) endpoint: Endpoint,
+    /// Letters of the history that this side has had.
+    pub(super) letters: u8,
+    pub(super) bits: SideBits,
+}
+
+pub(super) const WINDOW_SCALE_UNKNOWN: u8 = u8::MAX;
+
+/// How one end of a TCP connection stands, in the coarse terms from which the outcome of a connection is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Endpoint {
+    #[default]
+    Inactive,
+    SynSent,
+    SynAckSent,
+    /// Sends in the middle of a connection whose beginning was not seen.
+    Partial,
+    Established,
+    /// Sent FIN.
+    Closed,
+    /// Sent RST.
+    Reset,
+}
+
+/// Yes-or-no facts about a flow, and who began it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FlowBits(u8);
+
+impl FlowBits {
+    pub(super) const INITIATOR_B: u8 = 1;
+    const EVIDENCE_SHIFT: u32 = 1;
+    const EVIDENCE: u8 = 7 << Self::EVIDENCE_SHIFT;
+    /// The sink wants no more packets and events of it.
+    pub(super) const MUTED: u8 = 1 << 4;
+    /// It has an [`Extra`].
+    pub(super) const EXTRA: u8 = 1 << 5;
+    /// A reset that could be forged was seen, and nothing since.
+    pub(super) const SUSPECT: u8 = 1 << 6;
+    /// [`Cold::handshake_ns`] is the round-trip time.
+    pub(super) const RTT: u8 = 1 << 7;
+
+    #[inline(always)]
+    pub(super) const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn set(&mut self, bit: u8, is_set: bool) {
+        self.0 = if is_set { self.0 | bit } else { self.0 & !bit };
+    }
+
+    pub(super) const fn initiator(self) -> Side {
+        if self.has(Self::INITIATOR_B) { Side::B } else { Side::A }
+    }
+
+    pub(super) const fn evidence_bits(self) -> u8 {
+        (self.0 & Self::EVIDENCE) >> Self::EVIDENCE_SHIFT
+    }
+
+    pub(super) const fn set_direction(&mut self, initiator: Side, evidence: u8) {
+        self.set(Self::INITIATOR_B, matches!(initiator, Side::B));
+        self.0 = self.0 & !Self::EVIDENCE | evidence << Self::EVIDENCE_SHIFT;
+    }
+}
+
+/// Yes-or-no facts about a side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SideBits(u8);
+
+impl SideBits {
+    /// It sent a packet.
+    pub(super) const SEEN: u8 = 1;
+    /// `next_seq` means something.
+    pub(super) const SEQ: u8 = 1 << 1;
+    /// `ack` means something.
+    pub(super) const ACK: u8 = 1 << 2;
+    /// It sent FIN, which `next_seq` counts.
+    pub(super) const FIN: u8 = 1 << 3;
+    /// Its SYN was seen, so `initial_seq` is one.
+    pub(super) const SYN: u8 = 1 << 4;
+    /// `mac` is its address.
+    pub(super) const MAC: u8 = 1 << 5;
+
+    #[inline(always)]
+    pub(super) const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+
+    #[inline(always)]
+    pub(super) const fn set(&mut self, bit: u8) {
+        self.0 |= bit;
+    }
+}
+
+impl SideState {
+    const NEW: Self = Self {
+        packet_count: 0,
+        octet_count: 0,
+        ip_octet_count: 0,
+        payload_octet_count: 0,
+        initial_seq: SeqNum(0),
+        next_seq: SeqNum(0),
+        ack: SeqNum(0),
+        window: 0,
+        flags: TcpFlags(0),
+        window_scale: WINDOW_SCALE_UNKNOWN,
+        hop_limit_min: u8::MAX,
+        hop_limit_max: 0,
+        traffic_class: 0,
+        mac: [0; 6],
+        vlan_ids: [0; 3],
+        endpoint: Endpoint::Inactive,
+        letters: 0,
+        bits: SideBits(0),
+    };
+
+    pub(super) fn set_vlan_ids(&mut self, ids: VlanIds) {
+        let [low, middle, high, _] = ids.to_bits().to_le_bytes();
+        self.vlan_ids = [low, middle, high];
+    }
+
+    pub(super) fn vlan_ids(&self) -> VlanIds {
+        let [low, middle, high] = self.vlan_ids;
+        VlanIds::from_bits(u32::from_le_bytes([low, middle, high, 0]))
+    }
+
+    /// Starts the deltas of a new record; what the side is remains.
+    pub(super) fn restart_counters(&mut self) {
+        self.packet_count = 0;
+        self.octet_count = 0;
+        self.ip_octet_count = 0;
+        self.payload_octet_count = 0;
+        self.flags = TcpFlags(0);
+        self.hop_limit_min = u8::MAX;
+        self.hop_limit_max = 0;
+    }
+}
+
+impl Hot {
+    pub(super) fn new(key: FlowKey, generation: u32, now_ns: u64) -> Self {
+        Self {
+            key,
+            last_ns: now_ns,
+            generation,
+            list: 0,
+            epoch: 0,
+            state: TcpState::None,
+            bits: FlowBits::default(),
+            sides: [SideState::NEW, SideState::NEW],
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn protocol(&self) -> IpProtocol {
+        self.key.protocol()
+    }
+
+    pub(super) fn is_answered(&self) -> bool {
+        self.sides.iter().all(|side| side.bits.has(SideBits::SEEN))
+    }
+}
+
+/// Start of a record that has no packet yet.
+pub(super) const NOT_STARTED: u64 = u64::MAX;
+
+/// What packets of a known flow do not touch.
+#[derive(Clone, Debug)]
+pub(super) struct Cold {
+    /// When the first packet of the record came, as captured; [`NOT_STARTED`] after an active timeout.
+    pub(super) start_ns: u64,
+    /// When the last SYN came, on the tracker's clock; once the handshake is over, how long it took.
+    pub(super) handshake_ns: u64,
+    pub(super) history: [u64; 2],
+    pub(super) links: Links,
+    pub(super) interface: u32,
+    pub(super) sequence_number: u32,
+    /// Which entry of the extras belongs to it.
+    pub(super) extra: u32,
+}
+
+impl Cold {
+    pub(super) const fn new(start_ns: u64, now_ns: u64, interface: u32) -> Self {
+        Self {
+            start_ns,
+            handshake_ns: now_ns,
+            history: [0; 2],
+            links: Links::NONE,
+            interface,
+            sequence_number: 0,
+            extra: 0,
+        }
+    }
+
+    pub(super) fn history(&self) -> History {
+        History::from_halves(self.history)
+    }
+
+    pub(super) fn push_history(&mut self, letter: u8) {
+        let mut history = self.history();
+        history.push(letter);
+        self.history = history.to_halves();
+    }
+}
+
+impl Linked for Cold {
+    fn links(&self) -> Links {
+        self.links
+    }
+
+    fn links_mut(&mut self) -> &mut Links {
+        &mut self.links
+    }
+}
+
+/// What is kept of a flow once something unusual happened to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Extra {
+    pub(super) sides: [ExtraSide; 2],
+    /// How far the last packet's own time lies behind the tracker's clock.
+    pub(super) lag_ns: u64,
+    /// A SYN of this side, on an open flow, that waits for its SYN-ACK.
+    pub(super) pending_syn: Option<(Side, SeqNum)>,
+    /// ICMP errors that quoted a packet of the flow.
+    pub(super) icmp_error_count: u32,
+    /// Fragments, and packets of which no ports were seen.
+    pub(super) fragment_count: u32,
+    /// Next entry that is free, while this one is.
+    next_free: u32,
+}
+
+/// The same, of one side of a TCP flow.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ExtraSide {
+    pub(super) retransmitted_count: u32,
+    pub(super) out_of_order_count: u32,
+    pub(super) zero_window_count: u32,
+    /// Segments with payload that brought nothing new: the count behind the letter `t`.
+    pub(super) stale_count: u32,
+    pub(super) gap_count: u32,
+    /// Octets that were jumped over, from the first missing to the last.
+    pub(super) hole: Option<(SeqNum, SeqNum)>,
+    /// Where the last SYN, FIN and RST lay, from the second one on.
+    pub(super) last_syn: Option<SeqNum>,
+    pub(super) last_fin: Option<SeqNum>,
+    pub(super) last_rst: Option<SeqNum>,
+}
+
+/// The extras of all flows.
+#[derive(Debug)]
+pub(super) struct Extras {
+    entries: Slab<Extra>,
+    free: u32,
+    live_count: u32,
+    max: u32,
+    budget: Budget,
+}
+
+const NO_FREE: u32 = u32::MAX;
+
+/// Bytes charged for a segment of extras.
+const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
+
+impl Extras {
+    pub(super) const fn new(max: u32, budget: Budget) -> Self {
+        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget }
+    }
+
+    pub(super) fn get(&self, hot: &Hot, cold: &Cold) -> Option<&Extra> {
+        if hot.bits.has(FlowBits::EXTRA) { self.entries.get(cold.extra) } else { None }
+    }
+
+    /// The extra of a flow, which is made if it has none yet; `None` without room for it.
+    pub(super) fn of(&mut self, bits: &mut FlowBits, extra: &mut u32) -> Option<&mut Extra> {
+        if !bits.has(FlowBits::EXTRA) {
+            *extra = self.take()?;
+            bits.set(FlowBits::EXTRA, true);
+        }
+        Some(self.entries.at_mut(*extra))
+    }
+
+    fn take(&mut self) -> Option<u32> {
+        if self.live_count >= self.max {
+            return None;
+        }
+        let place = if self.free != NO_FREE {
+            let place = self.free;
+            let entry = self.entries.at_mut(place);
+            self.free = entry.next_free;
+            *entry = Extra::default();
+            place
+        } else {
+            if self.entries.is_full() && !self.budget.charge(Account::Flows, SEGMENT_BYTES) {
+                return None;
+            }
+            self.entries.push(Extra::default())
+        };
+        self.live_count += 1;
+        Some(place)
+    }
+
+    pub(super) fn release(&mut self, hot: &Hot, cold: &Cold) {
+        if hot.bits.has(FlowBits::EXTRA) {
+            self.entries.at_mut(cold.extra).next_free = self.free;
+            self.free = cold.extra;
+            self.live_count -= 1;
+        }
+    }
+
+    pub(super) const fn live_count(&self) -> u32 {
+        self.live_count
+    }
+}
+
+impl Drop for Extras {
+    fn drop(&mut self) {
+        let segment_count = self.entries.len().div_ceil(SEGMENT_LEN) as u64;
+        self.budget.release(Account::Flows, segment_count * SEGMENT_BYTES);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_the_one_that_the_limits_state() {
+        assert_eq!(size_of::<SideState>(), 64);
+        assert_eq!(size_of::<Hot>(), 192);
+        assert_eq!(size_of::<Cold>(), 56);
+    }
+
+    #[test]
+    fn extras_are_reused_and_capped() {
+        let mut extras = Extras::new(2, Budget::default());
+        let mut flows: Vec<(Hot, Cold)> =
+            (0..3).map(|_| (Hot::new(FlowKey::VACANT, 0, 0), Cold::new(0, 0, 0))).collect();
+        for (place, (hot, cold)) in flows.iter_mut().enumerate() {
+            let extra = extras.of(&mut hot.bits, &mut cold.extra);
+            assert_eq!(extra.is_some(), place < 2);
+            if let Some(extra) = extra {
+                extra.icmp_error_count = 7;
+            }
+        }
+        let (hot, cold) = &flows[0];
+        extras.release(hot, cold);
+        let (hot, cold) = &mut flows[2];
+        assert_eq!(extras.of(&mut hot.bits, &mut cold.extra).map(|extra| extra.icmp_error_count), Some(0));
+        assert_eq!(extras.live_count(), 2);
+    }
+}

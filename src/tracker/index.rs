@@ -1,0 +1,290 @@
+//! From a keyed hash to slots: an extendible hash table of cache-line chunks.
+//!
+//! A chunk is one cache line: twelve slots, a tag of each (seven bits of its hash), and how many entries found the
+//! chunk full and went on to the next one. So a look-up touches one line almost always, a miss included, and
+//! removal needs no tombstones. Chunks lie in tables of a fixed size; a directory, indexed by the highest bits of
+//! the hash, says which table is meant. When a table fills up, it alone is split in two, so growing never touches
+//! more than one table: the pause is bounded whatever the number of flows.
+
+const CHUNK_ENTRIES: usize = 12;
+
+/// Chunks of a table: 16 KiB.
+const TABLE_CHUNKS: usize = 256;
+
+/// Entries at which a table is split: five sixths, so that runs over several chunks stay rare.
+const TABLE_ENTRIES_MAX: u32 = (TABLE_CHUNKS * CHUNK_ENTRIES * 5 / 6) as u32;
+
+/// Bytes of index per flow in the worst case, which is right after all tables were split.
+pub(super) const BYTES_PER_FLOW_MAX: usize = 16;
+
+const EMPTY: u8 = 0;
+
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+struct Chunk {
+    /// Twelve tags; the last four octets stay zero, so that the sixteen can be compared at once.
+    tags: [u8; 16],
+    slots: [u32; CHUNK_ENTRIES],
+}
+
+/// Where in `tags` the number of entries that went past this chunk is kept; saturating, then sticky.
+const OVERFLOW: usize = 15;
+
+#[derive(Debug)]
+struct Table {
+    chunks: Box<[Chunk; TABLE_CHUNKS]>,
+    len: u32,
+    /// Bits of the hash that all its entries share.
+    depth: u32,
+}
+
+/// The index. Hashes are the caller's; equal keys must have equal hashes.
+#[derive(Debug)]
+pub(super) struct Index {
+    tables: Vec<Table>,
+    directory: Vec<u32>,
+    depth: u32,
+}
+
+impl Chunk {
+    const VACANT: Self = Self { tags: [EMPTY; 16], slots: [0; CHUNK_ENTRIES] };
+
+    /// One bit per entry whose tag is `tag`.
+    #[inline(always)]
+    fn matches(&self, tag: u8) -> u32 {
+        let mut mask = 0;
+        for (place, own) in self.tags.iter().enumerate() {
+            mask |= u32::from(*own == tag) << place;
+        }
+        mask & ((1 << CHUNK_ENTRIES) - 1)
+    }
+}
+
+#[inline(always)]
+const fn tag_of(hash: u64) -> u8 {
+    hash as u8 | 0x80
+}
+
+#[inline(always)]
+const fn home_of(hash: u64) -> usize {
+    (hash >> 8) as usize % TABLE_CHUNKS
+}
+
+impl Table {
+    fn new(depth: u32) -> Self {
+        let chunks = vec![Chunk::VACANT; TABLE_CHUNKS].into_boxed_slice();
+        let chunks = match chunks.try_into() {
+            Ok(chunks) => chunks,
+            Err(_) => unreachable!("the vector has the length of the array"),
+        };
+        Self { chunks, len: 0, depth }
+    }
+
+    fn insert(&mut self, hash: u64, slot: u32) -> bool {
+        let mut at = home_of(hash);
+        for _ in 0..TABLE_CHUNKS {
+            let chunk = &mut self.chunks[at];
+            let vacant = chunk.matches(EMPTY);
+            if vacant != 0 {
+                let place = vacant.trailing_zeros() as usize;
+                chunk.tags[place] = tag_of(hash);
+                chunk.slots[place] = slot;
+                self.len += 1;
+                return true;
+            }
+            chunk.tags[OVERFLOW] = chunk.tags[OVERFLOW].saturating_add(1);
+            at = (at + 1) % TABLE_CHUNKS;
+        }
+        false
+    }
+
+    fn remove(&mut self, hash: u64, slot: u32) -> bool {
+        let home = home_of(hash);
+        for step in 0..TABLE_CHUNKS {
+            let chunk = &mut self.chunks[(home + step) % TABLE_CHUNKS];
+            let mut found = chunk.matches(tag_of(hash));
+            while found != 0 {
+                let place = found.trailing_zeros() as usize;
+                if chunk.slots[place] == slot {
+                    chunk.tags[place] = EMPTY;
+                    self.len -= 1;
+                    for passed in 0..step {
+                        let overflow = &mut self.chunks[(home + passed) % TABLE_CHUNKS].tags[OVERFLOW];
+                        if *overflow != u8::MAX {
+                            *overflow -= 1;
+                        }
+                    }
+                    return true;
+                }
+                found &= found - 1;
+            }
+            if chunk.tags[OVERFLOW] == 0 {
+                return false;
+            }
+        }
+        false
+    }
+
+    fn entries(&self) -> impl Iterator<Item = u32> {
+        self.chunks.iter().flat_map(|chunk| {
+            let taken = chunk.tags.iter().take(CHUNK_ENTRIES).zip(chunk.slots);
+            taken.filter(|(tag, _)| **tag != EMPTY).map(|(_, slot)| slot)
+        })
+    }
+}
+
+impl Index {
+    pub(super) fn new() -> Self {
+        Self { tables: vec![Table::new(0)], directory: vec![0], depth: 0 }
+    }
+
+    #[inline(always)]
+    fn table(&self, hash: u64) -> &Table {
+        &self.tables[self.directory[self.directory_place(hash)] as usize]
+    }
+
+    #[inline(always)]
+    fn directory_place(&self, hash: u64) -> usize {
+        // A shift by 64 in two steps: depth may be zero.
+        (hash >> 1 >> (63 - self.depth)) as usize
+    }
+
+    /// The slot with this hash for which `is_it` holds.
+    #[inline(always)]
+    pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
+        let table = self.table(hash);
+        let mut at = home_of(hash);
+        for _ in 0..TABLE_CHUNKS {
+            let chunk = &table.chunks[at];
+            let mut found = chunk.matches(tag_of(hash));
+            while found != 0 {
+                let slot = chunk.slots[found.trailing_zeros() as usize % CHUNK_ENTRIES];
+                if is_it(slot) {
+                    return Some(slot);
+                }
+                found &= found - 1;
+            }
+            if chunk.tags[OVERFLOW] == 0 {
+                return None;
+            }
+            at = (at + 1) % TABLE_CHUNKS;
+        }
+        None
+    }
+
+    /// The first slot in the home chunk whose tag fits: probably the right one, certainly cheap. Loads one line.
+    #[inline(always)]
+    pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
+        let chunk = &self.table(hash).chunks[home_of(hash)];
+        let found = chunk.matches(tag_of(hash));
+        (found != 0).then(|| chunk.slots[found.trailing_zeros() as usize % CHUNK_ENTRIES])
+    }
+
+    /// Adds a slot that is not in the index. `hash_of` gives the hash of a slot that is, for splitting a table.
+    pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+        loop {
+            let place = self.directory_place(hash);
+            let number = self.directory[place] as usize;
+            let table = &mut self.tables[number];
+            // Hashes that agree in 40 bits are no accident that splitting could mend.
+            let is_splittable = table.depth < 40;
+            if (table.len < TABLE_ENTRIES_MAX || !is_splittable) && table.insert(hash, slot) {
+                return;
+            }
+            assert!(is_splittable, "the keyed hash gave thousands of flows one value");
+            self.split(number, place, &hash_of);
+        }
+    }
+
+    /// Splits a table by the next bit of the hash, doubling the directory if it has no bit left to tell them.
+    fn split(&mut self, number: usize, place: usize, hash_of: impl Fn(u32) -> u64) {
+        let depth = self.tables[number].depth;
+        let mut place = place;
+        if depth == self.depth {
+            self.directory = self.directory.iter().flat_map(|table| [*table, *table]).collect();
+            self.depth += 1;
+            place *= 2;
+        }
+        let mut halves = [Table::new(depth + 1), Table::new(depth + 1)];
+        for slot in self.tables[number].entries() {
+            let hash = hash_of(slot);
+            let is_taken = halves[(hash >> (63 - depth) & 1) as usize].insert(hash, slot);
+            debug_assert!(is_taken, "half a table fits a whole one");
+        }
+        let [low, high] = halves;
+        let high_number = self.tables.len() as u32;
+        self.tables[number] = low;
+        self.tables.push(high);
+        // The directory entries that pointed to the table are one run; its upper half points to the new one.
+        let run = 1 << (self.depth - depth);
+        let start = place / run * run;
+        for entry in &mut self.directory[start + run / 2..start + run] {
+            *entry = high_number;
+        }
+    }
+
+    /// Takes a slot out. Whether it was there.
+    pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
+        let number = self.directory[self.directory_place(hash)] as usize;
+        self.tables[number].remove(hash, slot)
+    }
+
+    /// Entries in all tables.
+    pub(super) fn len(&self) -> usize {
+        self.tables.iter().map(|table| table.len as usize).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashMap;
+
+    /// A hash good enough for tests (the finalizer of SplitMix64), from what a slot stands for.
+    fn mix(value: u64) -> u64 {
+        let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ value >> 31
+    }
+
+    #[test]
+    fn agrees_with_a_map_through_growth_and_removal() {
+        let mut index = Index::new();
+        let mut model = HashMap::new();
+        let hash_of = |slot: u32| mix(slot.into());
+        for round in 0..60_000_u32 {
+            index.insert(hash_of(round), round, hash_of);
+            model.insert(round, ());
+            if round % 3 == 0 {
+                let gone = mix(u64::from(round) << 32) as u32 % (round + 1);
+                assert_eq!(index.remove(hash_of(gone), gone), model.remove(&gone).is_some());
+            }
+        }
+        assert_eq!(index.len(), model.len());
+        for slot in 0..60_000 {
+            let found = index.find(hash_of(slot), |candidate| candidate == slot);
+            assert_eq!(found.is_some(), model.contains_key(&slot), "slot {slot}");
+        }
+    }
+
+    #[test]
+    fn entries_of_one_chunk_overflow_and_come_back() {
+        let mut index = Index::new();
+        let hash = 0x1234_5678;
+        for slot in 0..40 {
+            index.insert(hash, slot, |_| hash);
+        }
+        for slot in 0..40 {
+            assert_eq!(index.find(hash, |candidate| candidate == slot), Some(slot));
+            assert!(index.remove(hash, slot));
+            assert!(!index.remove(hash, slot));
+        }
+        assert_eq!(index.candidate(hash), None);
+        assert!(index.tables[0].chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
+    }
+
+    #[test]
+    fn a_chunk_is_a_cache_line() {
+        assert_eq!(size_of::<Chunk>(), 64);
+    }
+}

@@ -1,0 +1,40 @@
+//! Ports that are registered for a service, to tell the responder of a flow whose beginning was not seen.
+
+use crate::base::IpProtocol;
+
+/// Ports below are system ports: assigned by IETF review, and servers' in practice (RFC 6335 section 6).
+const SYSTEM_PORTS_END: u16 = 1024;
+
+/// User ports of the IANA service name registry behind which servers commonly listen, sorted.
+#[rustfmt::skip]
+const REGISTERED: [u16; 93] = [
+    1080, 1194, 1344, 1352, 1414, 1433, 1434, 1494, 1512, 1521, 1526, 1645, 1646, 1701, 1720, 1723, 1755, 1812,
+    1813, 1883, 1900, 1935, 2000, 2049, 2082, 2083, 2123, 2152, 2181, 2222, 2375, 2376, 2379, 2380, 2404, 2427,
+    2483, 2484, 2598, 2775, 3000, 3128, 3205, 3260, 3268, 3269, 3306, 3389, 3478, 3479, 3544, 3690, 3799, 3868,
+    4369, 4500, 4739, 4789, 5004, 5005, 5050, 5060, 5061, 5190, 5222, 5223, 5269, 5351, 5353, 5355, 5432, 5671,
+    5672, 5683, 5684, 5900, 5985, 5986, 6081, 6379, 6514, 6653, 8008, 8080, 8443, 8883, 9100, 9418, 10000,
+    11211, 20000, 27017, 47808,
+];
+
+/// Whether a port belongs to a registered service of TCP, UDP or SCTP.
+pub(super) fn is_registered(protocol: IpProtocol, port: u16) -> bool {
+    protocol.has_ports() && port != 0 && (port < SYSTEM_PORTS_END || REGISTERED.binary_search(&port).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_and_begins_behind_the_system_ports() {
+        assert!(REGISTERED.is_sorted_by(|left, right| left < right));
+        assert!(REGISTERED[0] >= SYSTEM_PORTS_END);
+    }
+
+    #[test]
+    fn only_protocols_with_ports_have_services() {
+        assert!(is_registered(IpProtocol::TCP, 443) && is_registered(IpProtocol::UDP, 5353));
+        assert!(!is_registered(IpProtocol::TCP, 50_000) && !is_registered(IpProtocol::TCP, 0));
+        assert!(!is_registered(IpProtocol::ICMP, 8));
+    }
+}

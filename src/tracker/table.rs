@@ -1,0 +1,245 @@
+//! Where flows lie and how they are found: slabs, index, hot cache.
+
+use ahash::RandomState;
+
+use super::flow::{Cold, Extra, Extras, FlowId, Hot};
+use super::hot_cache::HotCache;
+use super::index::{BYTES_PER_FLOW_MAX, Index};
+use super::recency::NONE;
+use super::sink::Flow;
+use super::slab::{SEGMENT_LEN, Slab};
+use super::view::FlowView;
+use crate::base::{Account, Budget, FlowKey, Limits};
+use crate::extractor::Packet;
+
+/// Why a flow could not be added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// The cap on flows.
+    Count,
+    /// The budget.
+    Budget,
+}
+
+#[derive(Debug)]
+pub(super) struct Table<S> {
+    hot: Slab<Hot>,
+    cold: Slab<Cold>,
+    states: Slab<Option<S>>,
+    pub(super) extras: Extras,
+    index: Index,
+    hot_cache: HotCache,
+    hasher: RandomState,
+    /// The entry that was vacated last; the next one stands in its links.
+    vacant: u32,
+    live_count: u32,
+    max: u32,
+    budget: Budget,
+    /// Whether any slot was used twice: then the order of slots is not that of starts.
+    pub(super) is_reused: bool,
+}
+
+impl<S> Table<S> {
+    pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget) -> Self {
+        Self {
+            hot: Slab::new(),
+            cold: Slab::new(),
+            states: Slab::new(),
+            extras: Extras::new(limits.tcp_extra_count_max, budget.clone()),
+            index: Index::new(),
+            hot_cache: HotCache::new(),
+            hasher,
+            vacant: NONE,
+            live_count: 0,
+            max: limits.flow_count_max,
+            budget,
+            is_reused: false,
+        }
+    }
+
+    /// Bytes that a segment of flows takes, its share of the index included.
+    pub(super) const fn segment_bytes() -> u64 {
+        let per_flow = size_of::<Hot>() + size_of::<Cold>() + size_of::<Option<S>>() + BYTES_PER_FLOW_MAX;
+        (SEGMENT_LEN * per_flow) as u64
+    }
+
+    pub(super) const fn live_count(&self) -> u32 {
+        self.live_count
+    }
+
+    #[inline(always)]
+    pub(super) fn hash(&self, key: &FlowKey) -> u64 {
+        self.hasher.hash_one(key)
+    }
+
+    #[inline(always)]
+    pub(super) fn find(&self, hash: u64, key: &FlowKey) -> Option<u32> {
+        self.index.find(hash, |slot| self.hot.at(slot).key == *key)
+    }
+
+    /// The slot of a key: by the caller's guess, by the hot cache, by the index, in this order. Whether the index was
+    /// spared.
+    #[inline(always)]
+    pub(super) fn find_noted(&mut self, hash: u64, key: &FlowKey, hint: Option<u32>) -> Option<(u32, bool)> {
+        if let Some(slot) = hint.or_else(|| self.hot_cache.get(hash))
+            && self.hot.at(slot).key == *key
+        {
+            return Some((slot, hint.is_none()));
+        }
+        let slot = self.find(hash, key)?;
+        self.hot_cache.note(hash, slot);
+        Some((slot, false))
+    }
+
+    /// Brings the lines that packets will need into the cache, all loads of one kind at a time, and notes which slot
+    /// each packet's flow is in, as far as one look tells.
+    pub(super) fn warm(&self, packets: &[Packet<'_>], hashes: &[u64], hints: &mut [Option<u32>]) {
+        for (hint, hash) in hints.iter_mut().zip(hashes).take(packets.len()) {
+            *hint = self.index.candidate(*hash);
+        }
+        let mut touched = 0;
+        for (hint, packet) in hints.iter_mut().zip(packets) {
+            if let Some(slot) = *hint {
+                let hot = self.hot.at(slot);
+                touched ^= hot.sides[packet.side.index()].packet_count;
+                if hot.key != packet.key {
+                    *hint = None;
+                }
+            }
+        }
+        std::hint::black_box(touched);
+    }
+
+    /// Adds a flow with a key that is not in the table.
+    pub(super) fn insert(&mut self, hash: u64, key: FlowKey, now_ns: u64, cold: Cold) -> Result<u32, Full>
+    where
+        S: Default,
+    {
+        if self.live_count >= self.max {
+            return Err(Full::Count);
+        }
+        let slot = if self.vacant != NONE {
+            let slot = self.vacant;
+            let hot = self.hot.at_mut(slot);
+            let generation = hot.generation;
+            *hot = Hot::new(key, generation, now_ns);
+            let vacated = self.cold.at_mut(slot);
+            self.vacant = vacated.links.older;
+            *vacated = cold;
+            *self.states.at_mut(slot) = Some(S::default());
+            self.is_reused = true;
+            slot
+        } else {
+            if self.hot.is_full() && !self.budget.charge(Account::Flows, Self::segment_bytes()) {
+                return Err(Full::Budget);
+            }
+            self.cold.push(cold);
+            self.states.push(Some(S::default()));
+            self.hot.push(Hot::new(key, 0, now_ns))
+        };
+        self.live_count += 1;
+        let (hasher, hot) = (&self.hasher, &self.hot);
+        self.index.insert(hash, slot, |slot| hasher.hash_one(hot.at(slot).key));
+        self.hot_cache.note(hash, slot);
+        Ok(slot)
+    }
+
+    /// Takes the caller's state out of a flow that is about to be removed.
+    pub(super) fn take_state(&mut self, slot: u32) -> Option<S> {
+        self.states.at_mut(slot).take()
+    }
+
+    /// Takes a flow out; it must be in no list any more.
+    pub(super) fn remove(&mut self, slot: u32) {
+        let hash = self.hash(&self.hot.at(slot).key);
+        let was_indexed = self.index.remove(hash, slot);
+        debug_assert!(was_indexed, "every open flow is in the index");
+        self.extras.release(self.hot.at(slot), self.cold.at(slot));
+        let hot = self.hot.at_mut(slot);
+        hot.key = FlowKey::VACANT;
+        hot.generation = hot.generation.wrapping_add(1);
+        self.cold.at_mut(slot).links.older = self.vacant;
+        self.vacant = slot;
+        self.live_count -= 1;
+    }
+
+    #[inline(always)]
+    pub(super) fn hot_mut(&mut self, slot: u32) -> &mut Hot {
+        self.hot.at_mut(slot)
+    }
+
+    #[inline(always)]
+    pub(super) fn hot(&self, slot: u32) -> &Hot {
+        self.hot.at(slot)
+    }
+
+    pub(super) const fn cold(&self) -> &Slab<Cold> {
+        &self.cold
+    }
+
+    #[inline(always)]
+    pub(super) fn cold_mut(&mut self) -> &mut Slab<Cold> {
+        &mut self.cold
+    }
+
+    /// All parts of a flow at once, to be changed.
+    #[inline(always)]
+    pub(super) fn parts(&mut self, slot: u32) -> (&mut Hot, &mut Cold, &mut Extras) {
+        (self.hot.at_mut(slot), self.cold.at_mut(slot), &mut self.extras)
+    }
+
+    /// The extra of a flow, made if there is room.
+    pub(super) fn extra_mut(&mut self, slot: u32) -> Option<&mut Extra> {
+        let (hot, cold, extras) = self.parts(slot);
+        extras.of(&mut hot.bits, &mut cold.extra)
+    }
+
+    pub(super) fn view(&self, slot: u32) -> FlowView<'_> {
+        let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
+        FlowView { slot, hot, cold, extra: self.extras.get(hot, cold) }
+    }
+
+    pub(super) fn state(&self, slot: u32) -> Option<&S> {
+        self.states.at(slot).as_ref()
+    }
+
+    pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
+        let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
+        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot, cold) };
+        Some(Flow { state: self.states.at_mut(slot).as_mut()?, view, is_muted: false })
+    }
+
+    /// The slot of a flow that is still open.
+    pub(super) fn resolve(&self, id: FlowId) -> Option<u32> {
+        let hot = self.hot.get(id.slot)?;
+        (hot.generation == id.generation && hot.key != FlowKey::VACANT).then_some(id.slot)
+    }
+
+    /// The slots of open flows, in order.
+    pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
+        (0..self.hot.len() as u32).filter(|slot| self.hot.at(*slot).key != FlowKey::VACANT)
+    }
+
+    pub(super) fn check_invariants(&self) {
+        assert_eq!(self.index.len(), self.live_count as usize, "the index holds the open flows");
+        let mut extra_count = 0;
+        for slot in self.slots() {
+            let hot = self.hot(slot);
+            assert_eq!(
+                self.find(self.hash(&hot.key), &hot.key),
+                Some(slot),
+                "slot {slot} is found by its key"
+            );
+            assert!(self.state(slot).is_some(), "slot {slot} has a state");
+            extra_count += u32::from(self.extras.get(hot, self.cold.at(slot)).is_some());
+        }
+        assert_eq!(extra_count, self.extras.live_count(), "extras belong to open flows");
+    }
+}
+
+impl<S> Drop for Table<S> {
+    fn drop(&mut self) {
+        let segment_count = self.hot.len().div_ceil(SEGMENT_LEN) as u64;
+        self.budget.release(Account::Flows, segment_count * Self::segment_bytes());
+    }
+}

@@ -1,0 +1,364 @@
+//! One packet: which flow it belongs to, and what it changes there.
+
+use super::class::{Class, is_handshake};
+use super::flow::{Cold, FlowBits, NOT_STARTED, SideBits};
+use super::lifecycle::{self, Changes};
+use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
+use super::table::Full;
+use super::{Tracker, direction};
+use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpFlags, TcpState};
+use crate::extractor::{Packet, PacketMarks, Transport, quoted_key};
+
+/// Marks that are counted.
+const COUNTED_MARKS: [PacketMarks; 3] = [PacketMarks::FRAGMENT, PacketMarks::WITHOUT_PORTS, PacketMarks::CUT];
+
+impl<S: Default> Tracker<S> {
+    /// Finds or makes the flow of a packet and counts it there.
+    #[inline(always)]
+    pub(super) fn track_one<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        packet: &Packet<'_>,
+        hash: u64,
+        hint: Option<u32>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        let own_ns = packet.timestamp.as_nanos();
+        if own_ns < self.now_ns {
+            self.stats.late_packet_count += 1;
+        } else {
+            self.now_ns = own_ns;
+        }
+        if self.now_ns >= self.next_sweep_ns {
+            self.sweep(sink);
+        }
+        self.stats.packet_count += 1;
+        self.stats.octet_count += u64::from(packet.wire_len);
+        let slot = match self.table.find_noted(hash, &packet.key, hint) {
+            Some((slot, is_hot)) => {
+                self.stats.hot_hit_count += u64::from(is_hot);
+                if self.goes_on(slot, packet, sink) { slot } else { self.start(packet, hash, interest, sink) }
+            }
+            None => self.start(packet, hash, interest, sink),
+        };
+        self.count(slot, packet, interest, sink);
+    }
+
+    /// Whether a packet belongs to the flow that holds its key; if not, that flow is ended.
+    #[inline(always)]
+    fn goes_on<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, packet: &Packet<'_>, sink: &mut K) -> bool {
+        let hot = self.table.hot(slot);
+        let timeout_ns = self.lists.of(hot.list).timeout_ns;
+        let is_idle =
+            self.now_ns - hot.last_ns >= timeout_ns || (is_handshake(hot.list) && self.is_due(slot));
+        let is_plain = !is_idle
+            && self.active_ns == u64::MAX
+            && !(packet.transport == Transport::Tcp && packet.tcp.flags.intersects(TcpFlags::SYN));
+        is_plain || self.goes_on_slow(slot, is_idle, packet, sink)
+    }
+
+    #[inline(never)]
+    fn goes_on_slow<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        is_idle: bool,
+        packet: &Packet<'_>,
+        sink: &mut K,
+    ) -> bool {
+        self.active_timeout_if_due(slot, sink);
+        if is_idle {
+            let reason = self.idle_reason(slot);
+            self.end(slot, reason, sink);
+            return false;
+        }
+        let view = self.table.view(slot);
+        if packet.transport == Transport::Tcp
+            && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp)
+        {
+            self.end(slot, EndReason::EndOfFlow, sink);
+            return false;
+        }
+        true
+    }
+
+    /// Makes a flow, and room for it if there is none.
+    #[inline(never)]
+    fn start<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        packet: &Packet<'_>,
+        hash: u64,
+        interest: Interest,
+        sink: &mut K,
+    ) -> u32 {
+        let slot = loop {
+            let cold = Cold::new(packet.timestamp.as_nanos(), self.now_ns, packet.interface);
+            match self.table.insert(hash, packet.key, self.now_ns, cold) {
+                Ok(slot) => break slot,
+                Err(full) => {
+                    self.stats.evicted_by_budget_count += u64::from(full == Full::Budget);
+                    self.evict(sink);
+                }
+            }
+        };
+        self.stats.started_count += 1;
+        self.stats.open_count_max = self.stats.open_count_max.max(u64::from(self.table.live_count()));
+        let (initiator, evidence) = direction::of_first(packet);
+        let (hot, cold, _) = self.table.parts(slot);
+        hot.bits.set_direction(initiator, evidence as u8);
+        if initiator != packet.side {
+            cold.push_history(b'^');
+        }
+        let class = self.class_of(slot);
+        self.enlist(slot, class.list(false));
+        if self.active_ns != u64::MAX {
+            self.active.add(slot, self.now_ns);
+            self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
+        }
+        if interest.contains(Interest::STARTS)
+            && let Some(mut flow) = self.table.flow(slot)
+        {
+            sink.started(&mut flow);
+            let is_muted = flow.is_muted;
+            self.table.hot_mut(slot).bits.set(FlowBits::MUTED, is_muted);
+        }
+        slot
+    }
+
+    /// Counts a packet and follows what it means.
+    #[inline(always)]
+    fn count<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        let hot = self.table.hot_mut(slot);
+        hot.last_ns = self.now_ns;
+        let own = &mut hot.sides[packet.side.index()];
+        own.packet_count += 1;
+        own.octet_count += u64::from(packet.wire_len);
+        own.ip_octet_count += u64::from(packet.ip_len);
+        own.payload_octet_count += u64::from(packet.payload_len);
+        own.hop_limit_min = own.hop_limit_min.min(packet.hop_limit);
+        own.hop_limit_max = own.hop_limit_max.max(packet.hop_limit);
+        let is_first = !own.bits.has(SideBits::SEEN);
+        let is_muted = hot.bits.has(FlowBits::MUTED);
+        let has_extra = hot.bits.has(FlowBits::EXTRA);
+        let before = hot.state;
+        let is_odd = is_first
+            || has_extra
+            || packet.marks != PacketMarks::default()
+            || packet.timestamp.as_nanos() != self.now_ns
+            || packet.transport == Transport::Icmp
+            || self.active_ns != u64::MAX;
+        let turned = if is_odd { self.first_or_odd(slot, packet, is_first) } else { None };
+        let changes = if packet.transport == Transport::Tcp {
+            let now_ns = self.now_ns;
+            let (hot, cold, extras) = self.table.parts(slot);
+            let own = &mut hot.sides[packet.side.index()];
+            own.flags |= packet.tcp.flags;
+            lifecycle::segment(hot, cold, extras, packet, now_ns)
+        } else {
+            let (hot, cold, _) = self.table.parts(slot);
+            if packet.key.protocol() == IpProtocol::UDP {
+                lifecycle::note_datagram(hot, cold, packet.side);
+            }
+            Changes::default()
+        };
+        let hot = self.table.hot(slot);
+        let has_changed = is_first | (hot.state != before) | changes.anomaly.is_some() | turned.is_some();
+        // A suspect flow that sends data is believed again.
+        if has_changed || has_extra {
+            self.after_change(slot, before, turned, changes, interest, sink);
+        } else {
+            self.touch(slot);
+        }
+        if interest.contains(Interest::PACKETS)
+            && !is_muted
+            && let Some(mut flow) = self.table.flow(slot)
+        {
+            sink.packet(&mut flow, packet);
+            if flow.is_muted {
+                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+            }
+        }
+    }
+
+    /// Moves a flow to the front of its list, if that is worth it.
+    #[inline(always)]
+    fn touch(&mut self, slot: u32) {
+        let now_ns = self.now_ns;
+        let hot = self.table.hot_mut(slot);
+        let list = self.lists.of(hot.list);
+        let epoch = list.epoch(now_ns);
+        if hot.epoch != epoch {
+            hot.epoch = epoch;
+            list.touch(self.table.cold_mut(), slot);
+        }
+    }
+
+    /// What only the first packet of a side, or an unusual one, brings. Who began, if the packet turns that over.
+    #[inline(never)]
+    fn first_or_odd(&mut self, slot: u32, packet: &Packet<'_>, is_first: bool) -> Option<DirectionEvidence> {
+        let own_ns = packet.timestamp.as_nanos();
+        let lag_ns = self.now_ns - own_ns;
+        if is_first {
+            self.first_of_side(slot, packet);
+        }
+        let (hot, cold, _) = self.table.parts(slot);
+        if cold.start_ns == NOT_STARTED {
+            cold.start_ns = own_ns;
+            self.active.add(slot, self.now_ns);
+            self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
+        }
+        if (lag_ns != 0 || hot.bits.has(FlowBits::EXTRA))
+            && let Some(extra) = self.table.extra_mut(slot)
+        {
+            extra.lag_ns = lag_ns;
+        }
+        let [is_fragment, is_without_ports, is_cut] = COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
+        self.stats.fragment_count += u64::from(is_fragment);
+        self.stats.without_ports_count += u64::from(is_without_ports);
+        self.stats.cut_count += u64::from(is_cut);
+        if is_fragment && let Some(extra) = self.table.extra_mut(slot) {
+            extra.fragment_count = extra.fragment_count.saturating_add(1);
+        }
+        if packet.transport == Transport::Icmp {
+            self.note_quoted(packet);
+        }
+        self.turn_over(slot, packet)
+    }
+
+    fn first_of_side(&mut self, slot: u32, packet: &Packet<'_>) {
+        let icmp_code = packet.icmp().map(|(_, code)| code);
+        let hot = self.table.hot_mut(slot);
+        let is_new = !hot.sides.iter().any(|side| side.bits.has(SideBits::SEEN));
+        let receiver = &mut hot.sides[packet.side.other().index()];
+        if is_new && let Some(mac) = packet.mac_addresses.destination(packet.frame) {
+            receiver.mac = mac;
+            receiver.bits.set(SideBits::MAC);
+        }
+        let own = &mut hot.sides[packet.side.index()];
+        own.bits.set(SideBits::SEEN);
+        own.traffic_class = packet.traffic_class;
+        own.set_vlan_ids(packet.vlan_ids);
+        if let Some(mac) = packet.mac_addresses.source(packet.frame) {
+            own.mac = mac;
+            own.bits.set(SideBits::MAC);
+        }
+        if let Some(code) = icmp_code {
+            own.initial_seq.0 = code.into();
+        }
+    }
+
+    /// Takes a SYN or SYN-ACK as evidence of who began, if it outweighs what is known.
+    fn turn_over(&mut self, slot: u32, packet: &Packet<'_>) -> Option<DirectionEvidence> {
+        let (initiator, evidence) = direction::of_handshake(packet)?;
+        let (hot, cold, _) = self.table.parts(slot);
+        // A SYN on an open flow may be forged, and proves nothing.
+        if hot.state > TcpState::SynReceived || evidence as u8 <= hot.bits.evidence_bits() {
+            return None;
+        }
+        let is_turned = hot.bits.initiator() != initiator;
+        hot.bits.set_direction(initiator, evidence as u8);
+        if !is_turned {
+            return None;
+        }
+        let mut history = cold.history().turned_over();
+        history.push(b'^');
+        cold.history = history.to_halves();
+        self.stats.direction_change_count += 1;
+        Some(evidence)
+    }
+
+    /// Counts an ICMP error on the flow of the packet that it quotes.
+    fn note_quoted(&mut self, packet: &Packet<'_>) {
+        let is_ipv6 = packet.key.is_ipv6();
+        let is_error = packet.icmp().is_some_and(|(kind, _)| crate::wire::icmp::quotes_packet(is_ipv6, kind));
+        if !is_error {
+            return;
+        }
+        let slot = quoted_key(packet, &self.config.key_policy)
+            .and_then(|(key, _)| self.table.find(self.table.hash(&key), &key));
+        match slot.and_then(|slot| self.table.extra_mut(slot)) {
+            Some(extra) => {
+                extra.icmp_error_count = extra.icmp_error_count.saturating_add(1);
+                self.stats.icmp_error_matched_count += 1;
+            }
+            None => self.stats.icmp_error_unmatched_count += 1,
+        }
+    }
+
+    /// Puts a flow into the list where it now belongs, and tells what happened.
+    #[inline(never)]
+    fn after_change<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        before: TcpState,
+        turned: Option<DirectionEvidence>,
+        changes: Changes,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        let is_answered = self.table.hot(slot).is_answered();
+        let list = self.class_of(slot).list(is_answered);
+        if list == self.table.hot(slot).list {
+            self.touch(slot);
+        } else {
+            self.delist(slot);
+            self.enlist(slot, list);
+        }
+        match changes.anomaly {
+            Some(Anomaly::ResetOutOfWindow) => self.stats.bad_reset_count += 1,
+            Some(Anomaly::SynOnOpenFlow) => self.stats.syn_on_open_flow_count += 1,
+            _ => {}
+        }
+        self.stats.extra_refused_count += u64::from(changes.is_extra_refused);
+        if !interest.contains(Interest::EVENTS) || self.table.hot(slot).bits.has(FlowBits::MUTED) {
+            return;
+        }
+        let hot = self.table.hot(slot);
+        let initiator = hot.bits.initiator();
+        let to = hot.state;
+        let handshake_rtt = self.table.view(slot).handshake_rtt();
+        let events = [
+            turned.map(|evidence| FlowEvent::DirectionChanged { initiator, evidence }),
+            (before != to).then_some(FlowEvent::StateChanged { from: before, to }),
+            changes.is_established.then_some(FlowEvent::Established { handshake_rtt }),
+            changes.anomaly.map(FlowEvent::Anomaly),
+        ];
+        for event in events.into_iter().flatten() {
+            self.tell(slot, &event, sink);
+        }
+    }
+
+    /// Calls the sink with an event, unless the flow is muted.
+    pub(super) fn tell<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, event: &FlowEvent, sink: &mut K) {
+        if self.table.hot(slot).bits.has(FlowBits::MUTED) && *event != FlowEvent::ActiveTimeout {
+            return;
+        }
+        if let Some(mut flow) = self.table.flow(slot) {
+            sink.event(&mut flow, event);
+            if flow.is_muted {
+                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+            }
+        }
+    }
+
+    /// The class in which a flow now is.
+    fn class_of(&self, slot: u32) -> Class {
+        let hot = self.table.hot(slot);
+        if hot.bits.has(FlowBits::SUSPECT) {
+            return Class::Closing;
+        }
+        let natural = Class::natural(hot.protocol(), hot.state, hot.is_answered());
+        if matches!(natural, Class::Unanswered | Class::HalfOpen | Class::Closing) {
+            return natural;
+        }
+        match self.config.classifier.as_ref().and_then(|classify| classify(&hot.key)) {
+            Some(class) => Class::User(class),
+            None => natural,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! What can be seen of a flow.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use super::endpoint;
+use super::flow::{Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState};
+use crate::base::{
+    ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
+    TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
+};
+use crate::record::{FlowRecord, SideRecord};
+
+/// A read-only view of a flow: cheap to make, `Copy`. Everything is per record: after an active timeout, times and
+/// counters are those since.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowView<'t> {
+    pub(super) slot: u32,
+    pub(super) hot: &'t Hot,
+    pub(super) cold: &'t Cold,
+    pub(super) extra: Option<&'t Extra>,
+}
+
+impl FlowView<'_> {
+    /// The name of the flow, unique among all that the tracker ever held (until a slot was used 2^32 times).
+    #[must_use]
+    pub const fn id(&self) -> FlowId {
+        FlowId { slot: self.slot, generation: self.hot.generation }
+    }
+
+    /// Its key.
+    #[must_use]
+    pub const fn key(&self) -> &FlowKey {
+        &self.hot.key
+    }
+
+    /// The side that began, as far as is known.
+    #[must_use]
+    pub const fn initiator(&self) -> Side {
+        self.hot.bits.initiator()
+    }
+
+    /// On what grounds.
+    #[must_use]
+    pub const fn direction_evidence(&self) -> DirectionEvidence {
+        DirectionEvidence::from_bits(self.hot.bits.evidence_bits())
+    }
+
+    const fn side(&self, side: Side) -> &SideState {
+        &self.hot.sides[side.index()]
+    }
+
+    /// What a side sent.
+    #[must_use]
+    pub fn counters(&self, side: Side) -> Counters {
+        let state = self.side(side);
+        let mut counters = Counters::default();
+        counters.packet_count = state.packet_count;
+        counters.octet_count = state.octet_count;
+        counters.ip_octet_count = state.ip_octet_count;
+        counters.payload_octet_count = state.payload_octet_count;
+        counters
+    }
+
+    /// What TCP adds to it.
+    #[must_use]
+    pub fn tcp_counters(&self, side: Side) -> TcpCounters {
+        let mut counters = TcpCounters::default();
+        if let Some(extra) = self.extra.map(|extra| &extra.sides[side.index()]) {
+            counters.retransmitted_count = extra.retransmitted_count;
+            counters.out_of_order_count = extra.out_of_order_count;
+            counters.zero_window_count = extra.zero_window_count;
+        }
+        counters
+    }
+
+    /// Packets of both sides.
+    #[must_use]
+    pub fn packet_count(&self) -> u64 {
+        self.hot.sides.iter().map(|side| side.packet_count).sum()
+    }
+
+    /// Octets of both sides on the wire.
+    #[must_use]
+    pub fn octet_count(&self) -> u64 {
+        self.hot.sides.iter().map(|side| side.octet_count).sum()
+    }
+
+    /// Whether nothing was counted since the last active timeout.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.cold.start_ns == NOT_STARTED
+    }
+
+    /// Control bits of all segments of a side.
+    #[must_use]
+    pub const fn tcp_flags(&self, side: Side) -> TcpFlags {
+        self.side(side).flags
+    }
+
+    /// How the TCP connection stands.
+    #[must_use]
+    pub const fn tcp_state(&self) -> TcpState {
+        self.hot.state
+    }
+
+    /// Initial sequence number of a side and one past its highest, if it was seen or acknowledged.
+    #[must_use]
+    pub fn sequence_numbers(&self, side: Side) -> Option<(SeqNum, SeqNum)> {
+        let state = self.side(side);
+        let is_tcp = self.hot.protocol() == IpProtocol::TCP;
+        (is_tcp && state.bits.has(SideBits::SEQ)).then_some((state.initial_seq, state.next_seq))
+    }
+
+    /// The window scale that a side announced in its SYN; 0 if it announced none, `None` if no SYN was seen.
+    #[must_use]
+    pub const fn window_scale(&self, side: Side) -> Option<u8> {
+        let state = self.side(side);
+        if state.bits.has(SideBits::SYN) { Some(state.window_scale) } else { None }
+    }
+
+    /// What happened, as letters.
+    #[must_use]
+    pub fn history(&self) -> History {
+        self.cold.history()
+    }
+
+    /// The outcome in one word.
+    #[must_use]
+    pub fn conn_state(&self) -> ConnState {
+        let initiator = self.side(self.initiator());
+        let responder = self.side(self.initiator().other());
+        match self.hot.protocol() {
+            IpProtocol::TCP => {
+                let is_without_payload = initiator.payload_octet_count + responder.payload_octet_count == 0;
+                endpoint::outcome(initiator.endpoint, responder.endpoint, self.history(), is_without_payload)
+            }
+            IpProtocol::UDP => match (initiator.bits.has(SideBits::SEEN), responder.bits.has(SideBits::SEEN))
+            {
+                (true, true) => ConnState::Sf,
+                (true, false) => ConnState::S0,
+                (false, true) => ConnState::Shr,
+                (false, false) => ConnState::Oth,
+            },
+            _ => ConnState::Oth,
+        }
+    }
+
+    /// When its first packet was captured.
+    #[must_use]
+    pub const fn start(&self) -> Timestamp {
+        Timestamp::from_nanos(if self.is_empty() { self.hot.last_ns } else { self.cold.start_ns })
+    }
+
+    /// When its last packet was captured; never before the start.
+    #[must_use]
+    pub fn end(&self) -> Timestamp {
+        let lag_ns = self.extra.map_or(0, |extra| extra.lag_ns);
+        Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
+    }
+
+    /// From the last SYN to the ACK that completed the handshake, if both were seen.
+    #[must_use]
+    pub const fn handshake_rtt(&self) -> Option<Duration> {
+        if self.hot.bits.has(FlowBits::RTT) {
+            Some(Duration::from_nanos(self.cold.handshake_ns))
+        } else {
+            None
+        }
+    }
+
+    /// Where its first packet was captured.
+    #[must_use]
+    pub const fn interface(&self) -> u32 {
+        self.cold.interface
+    }
+
+    /// How many records an active timeout has made of it so far.
+    #[must_use]
+    pub const fn sequence_number(&self) -> u32 {
+        self.cold.sequence_number
+    }
+
+    /// VLAN ids of the first frame that a side sent.
+    #[must_use]
+    pub fn vlan_ids(&self, side: Side) -> VlanIds {
+        self.side(side).vlan_ids()
+    }
+
+    /// The hardware address of a side, as the first frames show it: that of a router, if one is in between.
+    #[must_use]
+    pub const fn mac(&self, side: Side) -> Option<[u8; 6]> {
+        let state = self.side(side);
+        if state.bits.has(SideBits::MAC) { Some(state.mac) } else { None }
+    }
+
+    /// Least and greatest TTL or hop limit of a side's packets.
+    #[must_use]
+    pub const fn hop_limits(&self, side: Side) -> Option<(u8, u8)> {
+        let state = self.side(side);
+        if state.packet_count == 0 { None } else { Some((state.hop_limit_min, state.hop_limit_max)) }
+    }
+
+    /// DSCP of a side's first packet.
+    #[must_use]
+    pub const fn dscp(&self, side: Side) -> Option<u8> {
+        let state = self.side(side);
+        if state.bits.has(SideBits::SEEN) { Some(state.traffic_class >> 2) } else { None }
+    }
+
+    /// Type and code of the initiator's first packet, if it is ICMP.
+    #[must_use]
+    pub fn icmp(&self) -> Option<(u8, u8)> {
+        let Ports::Icmp { kind, counterpart, .. } = self.hot.key.ports() else { return None };
+        let initiator = self.initiator();
+        // The code of a type that is answered is not in the key.
+        let code = self.side(initiator).initial_seq.0 as u8;
+        Some(match initiator {
+            _ if self.hot.key.is_one_way_icmp() => (kind, counterpart),
+            Side::A => (kind, code),
+            Side::B => (counterpart, code),
+        })
+    }
+
+    /// ICMP errors that quoted one of its packets.
+    #[must_use]
+    pub fn icmp_error_count(&self) -> u32 {
+        self.extra.map_or(0, |extra| extra.icmp_error_count)
+    }
+
+    /// Fragments among its packets.
+    #[must_use]
+    pub fn fragment_count(&self) -> u32 {
+        self.extra.map_or(0, |extra| extra.fragment_count)
+    }
+
+    /// The record of the flow, initiator first, as it ends for a reason.
+    #[must_use]
+    pub fn record(&self, reason: EndReason) -> FlowRecord {
+        let source = self.initiator();
+        let key = self.hot.key;
+        FlowRecord {
+            key,
+            initiator: source,
+            start: self.start(),
+            end: self.end(),
+            forward: self.side_record(source),
+            reverse: self.side_record(source.other()),
+            tcp_state: self.tcp_state(),
+            conn_state: self.conn_state(),
+            history: self.history(),
+            handshake_rtt: self.handshake_rtt(),
+            flow_end_reason: reason,
+            direction_evidence: self.direction_evidence(),
+            icmp: self.icmp(),
+            icmp_error_count: self.icmp_error_count(),
+            fragment_count: self.fragment_count(),
+            interface: self.interface(),
+            sequence_number: self.sequence_number(),
+        }
+    }
+
+    fn side_record(&self, side: Side) -> SideRecord {
+        SideRecord {
+            counters: self.counters(side),
+            tcp: self.tcp_counters(side),
+            tcp_flags: self.tcp_flags(side),
+            vlan_ids: self.vlan_ids(side),
+            mac: self.mac(side),
+            hop_limits: self.hop_limits(side),
+            dscp: self.dscp(side),
+        }
+    }
+
+    /// The address of a side.
+    #[must_use]
+    pub fn address(&self, side: Side) -> IpAddr {
+        self.hot.key.address(side)
+    }
+}

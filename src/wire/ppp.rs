@@ -1,0 +1,64 @@
+//! PPP (RFC 1661) with or without HDLC-like framing (RFC 1662).
+
+use crate::base::EtherType;
+
+use super::be16;
+
+/// What a PPP header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PppHeader {
+    /// The PPP protocol number (IANA "PPP DLL Protocol Numbers").
+    pub protocol: u16,
+    /// Octets of address, control and protocol field.
+    pub len: usize,
+}
+
+/// IPv4 as PPP numbers it.
+pub const PROTOCOL_IPV4: u16 = 0x0021;
+
+/// IPv6 as PPP numbers it.
+pub const PROTOCOL_IPV6: u16 = 0x0057;
+
+const ALL_STATIONS: u8 = 0xff;
+const UNNUMBERED: u8 = 0x03;
+
+/// Reads address and control if they are there, and the protocol field, which may be compressed to one octet
+/// (RFC 1661 section 6.5: its low bit is set then).
+#[must_use]
+pub fn header(data: &[u8]) -> Option<PppHeader> {
+    let framing_len = if data.starts_with(&[ALL_STATIONS, UNNUMBERED]) { 2 } else { 0 };
+    let first = *data.get(framing_len)?;
+    if first & 1 == 1 {
+        return Some(PppHeader { protocol: first.into(), len: framing_len + 1 });
+    }
+    Some(PppHeader { protocol: be16(data, framing_len)?, len: framing_len + 2 })
+}
+
+impl PppHeader {
+    /// The EtherType of the same protocol, for IP.
+    #[must_use]
+    pub const fn ether_type(&self) -> Option<EtherType> {
+        match self.protocol {
+            PROTOCOL_IPV4 => Some(EtherType::IPV4),
+            PROTOCOL_IPV6 => Some(EtherType::IPV6),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing_and_compression_are_optional() {
+        for (data, len) in
+            [(&[0xff, 3, 0, 0x21][..], 4), (&[0, 0x21], 2), (&[0x21], 1), (&[0xff, 3, 0x21], 3)]
+        {
+            assert_eq!(header(data), Some(PppHeader { protocol: PROTOCOL_IPV4, len }));
+        }
+        assert_eq!(header(&[0xff, 3, 0]), None);
+        assert_eq!(header(&[]), None);
+    }
+}

@@ -1,0 +1,65 @@
+//! Linux cooked capture (`pcap-linktype(7)`, LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2).
+
+use crate::base::{EtherType, Reader};
+
+/// What a cooked header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SllHeader {
+    /// The protocol of what follows, if the device carries EtherTypes.
+    pub ether_type: EtherType,
+    /// ARPHRD_ value of the device.
+    pub hardware_type: u16,
+    /// Where the sender's address lies, if it is one of six octets.
+    pub source_offset: Option<usize>,
+    /// Octets of the header.
+    pub len: usize,
+}
+
+const MAC_LEN: u16 = 6;
+
+/// Reads a header of version 1: 16 octets.
+#[must_use]
+pub fn v1(data: &[u8]) -> Option<SllHeader> {
+    let mut reader = Reader::new(data);
+    let _packet_type = reader.u16()?;
+    let hardware_type = reader.u16()?;
+    let address_len = reader.u16()?;
+    let address_offset = reader.offset();
+    reader.skip(8)?;
+    let ether_type = EtherType(reader.u16()?);
+    let source_offset = (address_len == MAC_LEN).then_some(address_offset);
+    Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
+}
+
+/// Reads a header of version 2: 20 octets.
+#[must_use]
+pub fn v2(data: &[u8]) -> Option<SllHeader> {
+    let mut reader = Reader::new(data);
+    let ether_type = EtherType(reader.u16()?);
+    let _reserved = reader.u16()?;
+    let _interface_index = reader.u32()?;
+    let hardware_type = reader.u16()?;
+    let _packet_type = reader.u8()?;
+    let address_len = reader.u8()?;
+    let address_offset = reader.offset();
+    reader.skip(8)?;
+    let source_offset = (u16::from(address_len) == MAC_LEN).then_some(address_offset);
+    Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_versions_name_protocol_and_sender() {
+        let one = [0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0x08, 0x00];
+        let header = v1(&one).unwrap();
+        assert_eq!((header.ether_type, header.source_offset, header.len), (EtherType::IPV4, Some(6), 16));
+        let two = [0x86, 0xdd, 0, 0, 0, 0, 0, 9, 0, 1, 4, 6, 1, 2, 3, 4, 5, 6, 0, 0];
+        let header = v2(&two).unwrap();
+        assert_eq!((header.ether_type, header.source_offset, header.len), (EtherType::IPV6, Some(12), 20));
+        assert_eq!((v1(&one[..15]), v2(&two[..19])), (None, None));
+    }
+}

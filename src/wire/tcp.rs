@@ -1,0 +1,107 @@
+//! TCP (RFC 9293 section 3.1).
+
+use super::{be16, be32};
+use crate::base::{SeqNum, TcpFlags};
+
+/// Octets of a header without options.
+pub const HEADER_LEN_MIN: usize = 20;
+
+/// Octets that must be there to know ports, numbers, flags and window.
+pub const FIELDS_LEN: usize = 16;
+
+/// The fields of a segment's header that describe its place in the stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpSegment {
+    /// Sequence number of the first octet, or of SYN.
+    pub seq: SeqNum,
+    /// Acknowledgment number; means something if ACK is set.
+    pub ack: SeqNum,
+    /// Window as sent, without scale.
+    pub window: u16,
+    /// Control bits.
+    pub flags: TcpFlags,
+}
+
+impl TcpSegment {
+    /// Reads the fields; `None` if fewer than [`FIELDS_LEN`] octets are there.
+    #[must_use]
+    #[inline(always)]
+    pub fn read(header: &[u8]) -> Option<Self> {
+        let header = header.first_chunk::<FIELDS_LEN>()?;
+        Some(Self {
+            seq: SeqNum(be32(header, 4)?),
+            ack: SeqNum(be32(header, 8)?),
+            flags: TcpFlags(be16(header, 12)? & 0x1ff),
+            window: be16(header, 14)?,
+        })
+    }
+}
+
+/// Octets of the header by its data offset field, which is at least 20 in a valid header.
+#[must_use]
+#[inline(always)]
+pub fn header_len(header: &[u8]) -> Option<usize> {
+    header.get(12).map(|octet| usize::from(octet >> 4) * 4)
+}
+
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+const OPTION_WINDOW_SCALE: u8 = 3;
+
+/// RFC 7323 section 2.3: larger shifts are read as this one.
+pub const WINDOW_SCALE_MAX: u8 = 14;
+
+/// The window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
+///
+/// `header` is what was captured of the header, options included. Linear in its length.
+#[must_use]
+pub fn window_scale(header: &[u8]) -> Option<u8> {
+    let end = header_len(header)?.min(header.len());
+    let mut options = header.get(HEADER_LEN_MIN..end)?;
+    loop {
+        match *options {
+            [] | [OPTION_END, ..] => return None,
+            [OPTION_NOP, ref rest @ ..] => options = rest,
+            [OPTION_WINDOW_SCALE, 3, shift, ..] => return Some(shift.min(WINDOW_SCALE_MAX)),
+            [_, len, ..] if len >= 2 => options = options.get(usize::from(len)..)?,
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_options(options: &[u8]) -> Vec<u8> {
+        let mut header = vec![0; HEADER_LEN_MIN];
+        header[12] = ((HEADER_LEN_MIN + options.len()).div_ceil(4) as u8) << 4;
+        header.extend_from_slice(options);
+        header
+    }
+
+    #[test]
+    fn window_scale_is_found_behind_other_options() {
+        assert_eq!(window_scale(&with_options(&[2, 4, 5, 180, 1, 3, 3, 7])), Some(7));
+        assert_eq!(window_scale(&with_options(&[3, 3, 200, 0])), Some(14));
+        assert_eq!(window_scale(&with_options(&[0, 3, 3, 7])), None);
+    }
+
+    #[test]
+    fn broken_options_end_the_search() {
+        for options in [&[2, 0, 3, 3][..], &[2, 1, 3, 3], &[2, 40, 3, 3], &[3, 3], &[]] {
+            assert_eq!(window_scale(&with_options(options)), None);
+        }
+        assert_eq!(window_scale(&[0; 12]), None);
+    }
+
+    #[test]
+    fn fields_are_read_in_place() {
+        let mut header = with_options(&[]);
+        header[4..16].copy_from_slice(&[0, 0, 0, 5, 0, 0, 0, 9, 0x51, 0x12, 0xff, 0xfe]);
+        let segment = TcpSegment::read(&header).unwrap();
+        assert_eq!((segment.seq, segment.ack, segment.window), (SeqNum(5), SeqNum(9), 0xfffe));
+        assert_eq!(segment.flags, TcpFlags::AE | TcpFlags::SYN | TcpFlags::ACK);
+        assert!(TcpSegment::read(&header[..15]).is_none());
+    }
+}
