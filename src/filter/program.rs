@@ -161,6 +161,7 @@ mod tests {
         assert!(run(&program, 3));
         assert!(run(&Program::default(), 1));
         assert_eq!(program.term_count(), 3);
+        assert_eq!(size_of::<Step>(), 64);
     }
 
     #[test]
