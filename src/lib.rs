@@ -1,6 +1,7 @@
 //! flowgauge
 pub mod base;
 pub mod extractor;
+pub mod filter;
 pub mod link;
 pub mod record;
 pub mod tracker;

@@ -1,0 +1,250 @@
+//! What is wrong with a filter expression, and where.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why an expression is no filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FilterErrorKind {
+    /// The expression ends in the middle of a term.
+    UnexpectedEnd,
+    /// A word or sign that cannot stand where it stands.
+    Unexpected,
+    /// A word that is no part of the language.
+    UnknownWord,
+    /// A word of pcap-filter(7) that asks for something a flow does not have.
+    Unsupported,
+    /// Reading octets of the packet or computing with them (`tcp[13] & 2`), which needs the packet.
+    PacketBytes,
+    /// A parenthesis that is not closed.
+    UnclosedParenthesis,
+    /// A value with no word before it that says what it is.
+    BareValue,
+    /// A protocol in front of something that it does not go with (`tcp host ...`, `ip port ...`).
+    Modifier,
+    /// `src` or `dst` in front of `proto`.
+    DirectedProtocol,
+    /// A name where an address should be: names are not looked up.
+    HostName,
+    /// Not an address.
+    Address,
+    /// A part of an IPv4 address where the whole is needed.
+    PartialAddress,
+    /// An address of the other IP version than the one asked for.
+    AddressFamily,
+    /// A mask or prefix length on something else than a `net`.
+    MaskWithoutNet,
+    /// Not a mask, or a prefix longer than the address.
+    Mask,
+    /// A network with bits set beyond its mask.
+    HostBits,
+    /// Neither a port number nor the name of a service that is known here.
+    Port,
+    /// Not two ports with a hyphen between them.
+    PortRange,
+    /// Neither a protocol number nor the name of a protocol that is known here.
+    Protocol,
+    /// A protocol name that is a keyword too, and needs a backslash in this place.
+    UnescapedProtocol,
+    /// Not a VLAN id from 1 to 4095.
+    VlanId,
+    /// Parentheses nested too deeply.
+    TooDeep,
+    /// Too many terms.
+    TooLong,
+}
+
+/// An expression that is no filter: what is wrong, and the column where.
+///
+/// `Display` is one line. [`render`](Self::render) shows the expression with a caret below the place:
+///
+/// ```
+/// use flowgauge::filter::Filter;
+///
+/// let expression = "udp or tcp[13] & 2 != 0";
+/// let error = Filter::parse(expression).unwrap_err();
+/// assert_eq!(
+///     error.render(expression),
+///     "udp or tcp[13] & 2 != 0\n       ^^^^\ncolumn 8: `tcp[`: a flow has no packet bytes to read or compute with: not supported",
+/// );
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct FilterError {
+    kind: FilterErrorKind,
+    column: u32,
+    width: u32,
+    excerpt: Excerpt,
+}
+
+/// The beginning of the text that an error is about, so that the error needs no heap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Excerpt {
+    bytes: [u8; Self::MAX],
+    len: u8,
+}
+
+impl Excerpt {
+    const MAX: usize = 39;
+
+    fn new(text: &str) -> Self {
+        let mut len = text.len().min(Self::MAX);
+        while !text.is_char_boundary(len) {
+            len -= 1;
+        }
+        let mut bytes = [0; Self::MAX];
+        for (to, from) in bytes.iter_mut().zip(text.bytes().take(len)) {
+            *to = from;
+        }
+        Self { bytes, len: len as u8 }
+    }
+
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..usize::from(self.len)).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+impl FilterError {
+    /// An error about the text from octet `start` to octet `end` of the expression.
+    pub(super) fn new(kind: FilterErrorKind, expression: &str, start: usize, end: usize) -> Self {
+        let before = expression.get(..start).unwrap_or(expression);
+        let text = expression.get(start..end).unwrap_or_default();
+        let count = |part: &str| u32::try_from(part.chars().count()).unwrap_or(u32::MAX);
+        Self {
+            kind,
+            column: count(before).saturating_add(1),
+            width: count(text).max(1),
+            excerpt: Excerpt::new(text),
+        }
+    }
+
+    /// What sort of mistake it is.
+    #[must_use]
+    pub const fn kind(&self) -> FilterErrorKind {
+        self.kind
+    }
+
+    /// The place, in characters from 1.
+    #[must_use]
+    pub const fn column(&self) -> usize {
+        self.column as usize
+    }
+
+    /// The text that the error is about: its first 39 octets, and empty at the end of the expression.
+    #[must_use]
+    pub fn excerpt(&self) -> &str {
+        self.excerpt.as_str()
+    }
+
+    /// Three lines: the expression (which the caller still has), carets below the place, and the message.
+    ///
+    /// Line breaks and other control characters show as spaces, and of a long expression the part around the
+    /// place is shown.
+    #[must_use]
+    pub fn render(&self, expression: &str) -> String {
+        const BEFORE: usize = 60;
+        const SHOWN: usize = 100;
+        let place = self.column() - 1;
+        let skipped = place.saturating_sub(BEFORE);
+        let mut lines = String::new();
+        if skipped > 0 {
+            lines.push('…');
+        }
+        let mut rest = expression.chars().skip(skipped);
+        lines.extend(rest.by_ref().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }));
+        if rest.next().is_some() {
+            lines.push('…');
+        }
+        lines.push('\n');
+        let indent = place - skipped + usize::from(skipped > 0);
+        lines.extend(std::iter::repeat_n(' ', indent));
+        let width = (self.width as usize).min((SHOWN + skipped).saturating_sub(place)).max(1);
+        lines.extend(std::iter::repeat_n('^', width));
+        lines.push('\n');
+        lines.push_str(&self.to_string());
+        lines
+    }
+
+    const fn message(&self) -> &'static str {
+        use FilterErrorKind as Kind;
+        match self.kind {
+            Kind::UnexpectedEnd => "the expression is not complete",
+            Kind::Unexpected => "not expected here (terms are joined by `and` or `or`)",
+            Kind::UnknownWord => "no word of this language (words are in lower case)",
+            Kind::Unsupported => "a flow does not have this: not supported",
+            Kind::PacketBytes => "a flow has no packet bytes to read or compute with: not supported",
+            Kind::UnclosedParenthesis => "this parenthesis is not closed",
+            Kind::BareValue => "say what it is: `host`, `net`, `port`, `portrange` or `proto` goes before it",
+            Kind::Modifier => "does not go with what follows: write it as a term of its own, joined by `and`",
+            Kind::DirectedProtocol => "a protocol has no direction",
+            Kind::HostName => "not an address, and names are not looked up",
+            Kind::Address => "not an IPv4 or IPv6 address",
+            Kind::PartialAddress => "not a whole address (a part of one is a `net`)",
+            Kind::AddressFamily => "an address of the other IP version",
+            Kind::MaskWithoutNet => "only a `net` takes a mask",
+            Kind::Mask => "not a mask or prefix length of this address",
+            Kind::HostBits => "the address has bits set beyond the mask",
+            Kind::Port => "neither a port number nor a known service name",
+            Kind::PortRange => "not a range of ports such as 6000-6063",
+            Kind::Protocol => "neither a protocol number nor a known protocol name",
+            Kind::UnescapedProtocol => "a keyword too: a backslash goes before it here",
+            Kind::VlanId => "not a VLAN id from 1 to 4095",
+            Kind::TooDeep => "parentheses are nested too deeply",
+            Kind::TooLong => "too many terms",
+        }
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (column, message) = (self.column, self.message());
+        match self.excerpt() {
+            "" => write!(f, "column {column}: {message}"),
+            text => write!(f, "column {column}: `{}`: {message}", text.escape_debug()),
+        }
+    }
+}
+
+impl fmt::Debug for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FilterError({:?}, {self})", self.kind)
+    }
+}
+
+impl Error for FilterError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_characters() {
+        let text = "tcp and ÄÖ";
+        let start = text.find('Ö').unwrap();
+        let error = FilterError::new(FilterErrorKind::Unexpected, text, start, text.len());
+        assert_eq!((error.column(), error.excerpt()), (10, "Ö"));
+        assert!(error.render(text).contains("\n         ^\n"));
+    }
+
+    #[test]
+    fn a_long_expression_is_cut_around_the_place() {
+        let text = format!("{}\nnonsense{}", "tcp or ".repeat(100), " or tcp".repeat(100));
+        let start = text.find("nonsense").unwrap();
+        let error = FilterError::new(FilterErrorKind::UnknownWord, &text, start, start + 8);
+        let shown = error.render(&text);
+        let [line, carets, message] = shown.split('\n').collect::<Vec<_>>()[..] else { panic!("{shown}") };
+        assert!(line.starts_with('…') && line.ends_with('…') && line.chars().count() == 102);
+        let at = carets.find('^').unwrap();
+        assert_eq!(line.chars().skip(at).take(carets.len() - at).collect::<String>(), "nonsense");
+        assert!(message.starts_with("column 702: `nonsense`: "));
+    }
+
+    #[test]
+    fn a_long_word_keeps_whole_characters() {
+        let word = format!("{}ß", "x".repeat(38));
+        let error = FilterError::new(FilterErrorKind::UnknownWord, &word, 0, word.len());
+        assert_eq!(error.excerpt(), "x".repeat(38));
+        assert!(size_of::<FilterError>() <= 56);
+    }
+}

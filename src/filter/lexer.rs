@@ -1,0 +1,167 @@
+//! An expression as tokens.
+
+/// What a token is; its text tells the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    /// A keyword, name, number, address or port range.
+    Word,
+    /// A name behind a backslash, which makes it a value even if it is a keyword.
+    Escaped,
+    /// `and`, `&&`.
+    And,
+    /// `or`, `||`.
+    Or,
+    /// `not`, `!`.
+    Not,
+    /// `(`.
+    Open,
+    /// `)`.
+    Close,
+    /// `/`.
+    Slash,
+    /// A sign of the arithmetic on packet bytes.
+    Arithmetic,
+    /// Any other sign.
+    Other,
+    /// Behind the last token.
+    End,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Token<'e> {
+    pub(super) kind: TokenKind,
+    pub(super) text: &'e str,
+    /// The octet at which it begins.
+    pub(super) start: usize,
+}
+
+impl Token<'_> {
+    /// The octet behind it.
+    pub(super) const fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+}
+
+/// Cuts tokens off the front of an expression. A copy of it is a look ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Lexer<'e> {
+    expression: &'e str,
+    at: usize,
+}
+
+impl<'e> Lexer<'e> {
+    pub(super) const fn new(expression: &'e str) -> Self {
+        Self { expression, at: 0 }
+    }
+
+    /// The next token; [`TokenKind::End`] for ever after the last.
+    pub(super) fn next(&mut self) -> Token<'e> {
+        let rest = self.expression.get(self.at..).unwrap_or_default();
+        let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace());
+        let start = self.at + (rest.len() - trimmed.len());
+        let (kind, len) = Self::split(trimmed);
+        let text = trimmed.get(..len).unwrap_or_default();
+        self.at = start + text.len();
+        Token { kind, text, start }
+    }
+
+    /// The kind and length of the token at the beginning of a text.
+    fn split(text: &str) -> (TokenKind, usize) {
+        let Some(first) = text.chars().next() else { return (TokenKind::End, 0) };
+        let len = word_len(text);
+        // A hyphen joins words but begins none: `-1` is arithmetic.
+        if len > 0 && first != '-' {
+            let kind = match text.get(..len) {
+                Some("and") => TokenKind::And,
+                Some("or") => TokenKind::Or,
+                Some("not") => TokenKind::Not,
+                _ => TokenKind::Word,
+            };
+            return (kind, len);
+        }
+        match first {
+            '(' => (TokenKind::Open, 1),
+            ')' => (TokenKind::Close, 1),
+            '/' => (TokenKind::Slash, 1),
+            '!' if text.starts_with("!=") => (TokenKind::Arithmetic, 2),
+            '!' => (TokenKind::Not, 1),
+            '&' if text.starts_with("&&") => (TokenKind::And, 2),
+            '|' if text.starts_with("||") => (TokenKind::Or, 2),
+            '\\' => match word_len(text.get(1..).unwrap_or_default()) {
+                0 => (TokenKind::Other, 1),
+                len => (TokenKind::Escaped, 1 + len),
+            },
+            '[' | ']' | '=' | '<' | '>' | '+' | '-' | '*' | '%' | '^' | '&' | '|' => {
+                (TokenKind::Arithmetic, 1)
+            }
+            other => (TokenKind::Other, other.len_utf8()),
+        }
+    }
+}
+
+/// How many octets at the beginning of a text can be in a word: names, numbers, both sorts of addresses.
+fn word_len(text: &str) -> usize {
+    text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':')).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<(TokenKind, &str)> {
+        let mut lexer = Lexer::new(text);
+        std::iter::repeat_with(|| lexer.next())
+            .take_while(|token| token.kind != TokenKind::End)
+            .map(|token| (token.kind, token.text))
+            .collect()
+    }
+
+    #[test]
+    fn words_and_signs() {
+        use TokenKind::*;
+        assert_eq!(
+            tokens("!(src net fe80::/10&&portrange ftp-data-99)||proto \\tcp"),
+            [
+                (Not, "!"),
+                (Open, "("),
+                (Word, "src"),
+                (Word, "net"),
+                (Word, "fe80::"),
+                (Slash, "/"),
+                (Word, "10"),
+                (And, "&&"),
+                (Word, "portrange"),
+                (Word, "ftp-data-99"),
+                (Close, ")"),
+                (Or, "||"),
+                (Word, "proto"),
+                (Escaped, "\\tcp"),
+            ]
+        );
+        assert_eq!(
+            tokens("android ::1 x!=y"),
+            [(Word, "android"), (Word, "::1"), (Word, "x"), (Arithmetic, "!="), (Word, "y")]
+        );
+    }
+
+    #[test]
+    fn anything_else_is_a_token_too() {
+        let mut lexer = Lexer::new(" \t\u{a0}\\ ä-1\n");
+        let all: Vec<_> = std::iter::repeat_with(|| lexer.next()).take(6).collect();
+        let seen: Vec<_> = all.iter().map(|token| (token.kind, token.text, token.start)).collect();
+        use TokenKind::*;
+        assert_eq!(
+            seen,
+            [
+                (Other, "\u{a0}", 2),
+                (Other, "\\", 4),
+                (Other, "ä", 6),
+                (Arithmetic, "-", 8),
+                (Word, "1", 9),
+                (End, "", 11)
+            ]
+        );
+        assert_eq!(lexer.next().end(), 11);
+    }
+}

@@ -1,0 +1,182 @@
+//! An expression as a list of steps, each of which says where to go on.
+
+use super::TERM_COUNT_MAX;
+use super::expr::{Chain, Joint, Operand, OperandKind};
+use super::subject::Subject;
+use super::term::Term;
+
+/// Where a step leads when the answer is known.
+const ACCEPT: u16 = u16::MAX;
+const REJECT: u16 = u16::MAX - 1;
+
+/// One condition and the steps that follow it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    term: Term,
+    yes: u16,
+    no: u16,
+}
+
+/// The steps of an expression, first to last; a step leads only to later ones, so every walk ends.
+///
+/// Negation costs nothing (it swaps the ways) and no walk needs a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Program {
+    steps: Box<[Step]>,
+    is_directional: bool,
+    has_vlan: bool,
+}
+
+impl Program {
+    /// Compiles a chain of at most [`TERM_COUNT_MAX`] terms.
+    pub(super) fn new(chain: &Chain) -> Self {
+        // A step can be made once those that follow it are there, so the list is made from its end.
+        let mut backwards = Vec::new();
+        emit(chain, ACCEPT, REJECT, &mut backwards);
+        debug_assert!(backwards.len() <= TERM_COUNT_MAX);
+        let last = backwards.len().saturating_sub(1) as u16;
+        let forward = |to: u16| if to >= REJECT { to } else { last - to };
+        let steps: Box<[Step]> = backwards
+            .into_iter()
+            .rev()
+            .map(|step: Step| Step { yes: forward(step.yes), no: forward(step.no), ..step })
+            .collect();
+        Self {
+            is_directional: steps.iter().any(|step| step.term.is_directional()),
+            has_vlan: steps.iter().any(|step| matches!(step.term, Term::Vlan(_))),
+            steps,
+        }
+    }
+
+    pub(super) const fn is_directional(&self) -> bool {
+        self.is_directional
+    }
+
+    pub(super) const fn has_vlan(&self) -> bool {
+        self.has_vlan
+    }
+
+    pub(super) const fn term_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The answer for a subject. No steps accept everything.
+    #[inline]
+    pub(super) fn run(&self, subject: &Subject<'_>) -> bool {
+        let mut at = if self.steps.is_empty() { ACCEPT } else { 0 };
+        while let Some(step) = self.steps.get(usize::from(at)) {
+            at = if step.term.holds(subject) { step.yes } else { step.no };
+        }
+        at == ACCEPT
+    }
+
+    /// Whether some answers to the VLAN terms lead to acceptance, everything else being as the subject says.
+    pub(super) fn may_accept(&self, subject: &Subject<'_>) -> bool {
+        let mut reached = Reached::default();
+        let mut accepts = self.steps.is_empty();
+        reached.insert(0);
+        for (at, step) in self.steps.iter().enumerate() {
+            if !reached.contains(at) {
+                continue;
+            }
+            let (yes, no) = match step.term {
+                Term::Vlan(_) => (true, true),
+                term => {
+                    let holds = term.holds(subject);
+                    (holds, !holds)
+                }
+            };
+            for to in [yes.then_some(step.yes), no.then_some(step.no)].into_iter().flatten() {
+                accepts |= to == ACCEPT;
+                reached.insert(usize::from(to));
+            }
+        }
+        accepts
+    }
+}
+
+/// Appends the steps of a chain, last step first; places count from the end of the program.
+fn emit(chain: &Chain, accept: u16, reject: u16, out: &mut Vec<Step>) {
+    let (mut accept, mut reject) = (accept, reject);
+    for (joint, operand) in chain.rest.iter().rev() {
+        emit_operand(operand, accept, reject, out);
+        let begin = out.len().saturating_sub(1) as u16;
+        // What stands to the left decides alone, or the operand just written is asked.
+        match joint {
+            Joint::And => accept = begin,
+            Joint::Or => reject = begin,
+        }
+    }
+    emit_operand(&chain.first, accept, reject, out);
+}
+
+fn emit_operand(operand: &Operand, accept: u16, reject: u16, out: &mut Vec<Step>) {
+    let (yes, no) = if operand.negated { (reject, accept) } else { (accept, reject) };
+    match &operand.kind {
+        OperandKind::Term(term) => out.push(Step { term: *term, yes, no }),
+        OperandKind::Group(chain) => emit(chain, yes, no, out),
+    }
+}
+
+/// A set of steps.
+#[derive(Default)]
+struct Reached([u64; TERM_COUNT_MAX / 64]);
+
+impl Reached {
+    fn insert(&mut self, step: usize) {
+        if let Some(word) = self.0.get_mut(step / 64) {
+            *word |= 1 << (step % 64);
+        }
+    }
+
+    fn contains(&self, step: usize) -> bool {
+        self.0.get(step / 64).is_some_and(|word| word >> (step % 64) & 1 != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{FlowKey, IpProtocol, VlanIds};
+
+    fn chain(first: u16, rest: &[(Joint, u16)]) -> Chain {
+        let vlan = |id| Operand::term(Term::Vlan(Some(id)));
+        let mut chain = Chain::from(vlan(first));
+        for (joint, id) in rest {
+            chain.join(*joint, vlan(*id));
+        }
+        chain
+    }
+
+    #[test]
+    fn and_and_or_bind_alike_from_the_left() {
+        let end = ("10.0.0.1".parse().unwrap(), 8);
+        let (key, source) = FlowKey::new(IpProtocol::UDP, end, end);
+        let run = |program: &Program, id| {
+            program.run(&Subject::new(&key, source).with_vlan_ids(VlanIds::NONE.push(id).push(9)))
+        };
+        let program = Program::new(&chain(1, &[(Joint::Or, 2), (Joint::And, 3)]));
+        assert!(!run(&program, 1) && !run(&program, 2) && !run(&program, 3));
+        let program = Program::new(&chain(1, &[(Joint::And, 2), (Joint::Or, 9)]));
+        assert!(run(&program, 3));
+        assert!(run(&Program::default(), 1));
+        assert_eq!(program.term_count(), 3);
+        assert_eq!(size_of::<Step>(), 64);
+    }
+
+    #[test]
+    fn unknown_vlans_leave_the_answer_open() {
+        let end = ("10.0.0.1".parse().unwrap(), 8);
+        let (key, source) = FlowKey::new(IpProtocol::UDP, end, end);
+        let subject = Subject::new(&key, source);
+        let tcp = Operand::term(Term::Protocol { protocol: IpProtocol::TCP, family: None });
+        let mut with_tcp = chain(1, &[]);
+        with_tcp.join(Joint::And, tcp.clone());
+        assert!(!Program::new(&with_tcp).may_accept(&subject));
+        let mut without = chain(1, &[]);
+        without.join(Joint::And, tcp.negated_if(true));
+        assert!(Program::new(&without).may_accept(&subject));
+        assert!(!Program::new(&without).run(&subject));
+        assert!(Program::default().may_accept(&subject));
+    }
+}
