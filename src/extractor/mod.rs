@@ -56,10 +56,23 @@ impl Extractor {
     /// is cut behind the addresses is a packet all the same, tracked from what is there.
     #[inline]
     pub fn extract<'a>(&self, frame: &Frame<'a>) -> Result<Packet<'a>, Skip> {
-        match fast::packet(frame, &self.policy) {
-            Some(packet) => Ok(packet),
-            None => general::packet(frame, &self.policy, &self.limits),
+        let mut packet = Packet::EMPTY;
+        self.extract_into(frame, &mut packet)?;
+        Ok(packet)
+    }
+
+    /// The same, written over a packet that the caller keeps: spares the copy that returning one costs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Extractor::extract`]; `packet` is then as it was.
+    #[inline(always)]
+    pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
+        if fast::read(frame, &self.policy, packet) {
+            return Ok(());
         }
+        *packet = general::packet(frame, &self.policy, &self.limits)?;
+        Ok(())
     }
 
     /// The same by the general path alone: for tests that compare the two.

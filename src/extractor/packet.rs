@@ -1,6 +1,6 @@
 //! A packet as the tracker sees it.
 
-use crate::base::{FlowKey, Side, Timestamp, VlanIds};
+use crate::base::{FlowKey, SeqNum, Side, TcpFlags, Timestamp, VlanIds};
 use crate::link::MacAddresses;
 use crate::wire::tcp::TcpSegment;
 
@@ -49,7 +49,7 @@ impl PacketMarks {
     }
 }
 
-/// One packet and the flow that it belongs to. Borrows the frame's bytes; 136 octets, `Copy`.
+/// One packet and the flow that it belongs to. Borrows the frame's bytes; 128 octets, `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Packet<'a> {
@@ -92,30 +92,33 @@ pub struct Packet<'a> {
 }
 
 impl<'a> Packet<'a> {
+    /// A packet of no flow: what [`Extractor::extract_into`](super::Extractor::extract_into) writes over.
+    pub const EMPTY: Self = Self {
+        key: FlowKey::VACANT,
+        timestamp: Timestamp::ZERO,
+        frame: &[],
+        wire_len: 0,
+        ip_len: 0,
+        payload_len: 0,
+        ip_offset: 0,
+        transport_offset: 0,
+        payload_offset: 0,
+        interface: 0,
+        tcp: TcpSegment { seq: SeqNum(0), ack: SeqNum(0), window: 0, flags: TcpFlags(0) },
+        mac_addresses: MacAddresses::NONE,
+        vlan_ids: VlanIds::NONE,
+        side: Side::A,
+        transport: Transport::Other,
+        hop_limit: 0,
+        traffic_class: 0,
+        marks: PacketMarks(0),
+    };
+
     /// A packet with a key and a time, and nothing else known: for callers that extract by means of their own and
     /// fill in the fields that they have.
     #[must_use]
     pub fn new(key: FlowKey, side: Side, timestamp: Timestamp, frame: &'a [u8]) -> Self {
-        Self {
-            key,
-            timestamp,
-            frame,
-            wire_len: frame.len() as u32,
-            ip_len: 0,
-            payload_len: 0,
-            ip_offset: 0,
-            transport_offset: 0,
-            payload_offset: 0,
-            interface: 0,
-            tcp: TcpSegment::default(),
-            mac_addresses: MacAddresses::None,
-            vlan_ids: VlanIds::NONE,
-            side,
-            transport: Transport::Other,
-            hop_limit: 0,
-            traffic_class: 0,
-            marks: PacketMarks::default(),
-        }
+        Self { key, side, timestamp, frame, wire_len: frame.len() as u32, ..Self::EMPTY }
     }
 
     /// The transport payload as far as it was captured, padding excluded.
@@ -148,5 +151,15 @@ impl<'a> Packet<'a> {
     #[inline]
     pub const fn dscp(&self) -> u8 {
         self.traffic_class >> 2
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_two_cache_lines() {
+        assert_eq!(size_of::<Packet<'_>>(), 128);
     }
 }

@@ -209,7 +209,7 @@ mod tests {
         let (esp, source) = FlowKey::new(IpProtocol::ESP, ends, ends);
         assert!(!port(8).holds(&Subject::new(&esp, source)));
         let (icmp, source) = FlowKey::ordered(IpProtocol::ICMP, false, (1, 8), (2, 0), true);
-        assert!(!port(8).holds(&Subject::new(&icmp.with_icmp(None), source)));
+        assert!(!port(8).holds(&Subject::new(&icmp.with_icmp(false, None), source)));
         let (fragment, source) = FlowKey::ordered(IpProtocol::TCP, false, (1, 0), (2, 0), false);
         assert!(!port(0).holds(&Subject::new(&fragment, source)));
     }

@@ -22,7 +22,7 @@ fn subjects() -> Vec<(&'static str, FlowKey, Side)> {
     .map(|(name, protocol, source, destination)| {
         let (mut key, side) = FlowKey::new(protocol, source, destination);
         if matches!(protocol, IpProtocol::ICMP | IpProtocol::ICMPV6) {
-            key = key.with_icmp(None);
+            key = key.with_icmp(false, None);
         }
         (name, key, side)
     })

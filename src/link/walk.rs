@@ -5,42 +5,53 @@ use std::fmt;
 use crate::base::{EtherType, Frame, Layer, Limits, LinkType, ParseError, ParseErrorKind, VlanIds};
 use crate::wire::{be16, ethernet, ppp, sll};
 
-/// Where the hardware addresses of a frame lie, as octets from its start.
+/// Where the hardware addresses of a frame lie.
+///
+/// Four octets: an offset from the start of the frame, and what stands there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MacAddresses {
-    /// The link has none, or none of six octets.
-    #[default]
-    None,
-    /// An Ethernet header: destination, then source.
-    Ethernet {
-        /// Where the header begins.
-        offset: u32,
-    },
-    /// The sender's address alone (Linux cooked capture).
-    Source {
-        /// Where the address begins.
-        offset: u32,
-    },
-}
+pub struct MacAddresses(u32);
 
 impl MacAddresses {
+    /// The link has none, or none of six octets.
+    pub const NONE: Self = Self(0);
+
+    const KIND: u32 = 3;
+    const ETHERNET: u32 = 1;
+    const SOURCE: u32 = 2;
+
+    /// An Ethernet header at an offset: destination, then source.
+    #[must_use]
+    #[inline(always)]
+    pub const fn ethernet(offset: u32) -> Self {
+        Self(offset << 2 | Self::ETHERNET)
+    }
+
+    /// The sender's address alone, at an offset (Linux cooked capture).
+    #[must_use]
+    pub const fn source_only(offset: u32) -> Self {
+        Self(offset << 2 | Self::SOURCE)
+    }
+
+    const fn offset(self) -> usize {
+        (self.0 >> 2) as usize
+    }
+
     /// The sender's address.
     #[must_use]
     pub fn source(self, frame: &[u8]) -> Option<[u8; 6]> {
-        match self {
-            Self::None => None,
-            Self::Ethernet { offset } => address(frame, offset as usize + ethernet::SOURCE_OFFSET),
-            Self::Source { offset } => address(frame, offset as usize),
+        match self.0 & Self::KIND {
+            Self::ETHERNET => address(frame, self.offset() + ethernet::SOURCE_OFFSET),
+            Self::SOURCE => address(frame, self.offset()),
+            _ => None,
         }
     }
 
     /// The receiver's address.
     #[must_use]
     pub fn destination(self, frame: &[u8]) -> Option<[u8; 6]> {
-        match self {
-            Self::Ethernet { offset } => address(frame, offset as usize + ethernet::DESTINATION_OFFSET),
-            Self::None | Self::Source { .. } => None,
+        match self.0 & Self::KIND {
+            Self::ETHERNET => address(frame, self.offset() + ethernet::DESTINATION_OFFSET),
+            _ => None,
         }
     }
 }
@@ -157,7 +168,7 @@ fn ethernet_frame(data: &[u8], limits: &Limits) -> Decapsulated {
         None => truncated(Layer::Ethernet, 0, ethernet::HEADER_LEN, data),
         Some(length) if length < ethernet::ETHERTYPE_MIN => Decapsulated::Unsupported(Unsupported::Ieee8023),
         Some(value) => {
-            let mac_addresses = MacAddresses::Ethernet { offset: 0 };
+            let mac_addresses = MacAddresses::ethernet(0);
             ether_type(data, ethernet::HEADER_LEN, EtherType(value), mac_addresses, limits)
         }
     }
@@ -200,8 +211,8 @@ fn cooked(header: Option<sll::SllHeader>, data: &[u8], need: usize, limits: &Lim
         return truncated(Layer::LinuxSll, 0, need, data);
     };
     let mac_addresses = match header.source_offset {
-        Some(offset) => MacAddresses::Source { offset: offset as u32 },
-        None => MacAddresses::None,
+        Some(offset) => MacAddresses::source_only(offset as u32),
+        None => MacAddresses::NONE,
     };
     ether_type(data, header.len, header.ether_type, mac_addresses, limits)
 }

@@ -1,0 +1,220 @@
+//! From an Ethernet frame to the state of its flow: extraction included, one call per packet unless the id says
+//! otherwise.
+//!
+//! `monoflow` and `n_flows` repeat one PSH+ACK segment per flow without a handshake and with the time standing still,
+//! as the rows of the same names elsewhere do. The `_in_order` rows advance sequence numbers and time.
+
+mod support;
+
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{EndReason, Frame, Timestamp};
+use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker, TrackerConfig};
+use support::{CLIENT, Random, SERVER, set_seq, tcp};
+
+/// Counts the flows that end; wants nothing else.
+#[derive(Default)]
+struct Ends {
+    flow_count: u64,
+    packet_count: u64,
+}
+
+impl FlowSink<()> for Ends {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
+        self.flow_count += 1;
+        self.packet_count += flow.packet_count();
+    }
+}
+
+/// Frames of as many flows, which differ in their source ports, and in their addresses beyond 50 000.
+fn frames(flow_count: usize) -> Vec<Vec<u8>> {
+    let ends = |flow: usize| {
+        let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
+        let address = Ipv4Addr::new(10, a, b.wrapping_add(1), c.wrapping_add(1));
+        (if flow < 50_000 { CLIENT } else { address }, 10_000 + (flow % 50_000) as u16)
+    };
+    (0..flow_count).map(|flow| tcp(ends(flow), (SERVER, 443), b"x")).collect()
+}
+
+fn track(tracker: &mut Tracker<()>, extractor: &Extractor, sink: &mut Ends, frame: &Frame<'_>) {
+    let mut packet = Packet::EMPTY;
+    if extractor.extract_into(frame, &mut packet).is_ok() {
+        tracker.track(&packet, sink);
+    }
+}
+
+fn standing_still(criterion: &mut Criterion) {
+    let extractor = Extractor::default();
+    let mut bench = |id: &str, flow_count: usize| {
+        let frames = frames(flow_count);
+        let mut tracker = Tracker::default();
+        let mut sink = Ends::default();
+        for data in &frames {
+            track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
+        }
+        assert_eq!(tracker.len(), flow_count);
+        let mut next = 0;
+        criterion.bench_function(id, |bencher| {
+            bencher.iter(|| {
+                let frame = Frame::ethernet(Timestamp::ZERO, black_box(&frames[next]));
+                next = if next + 1 == frames.len() { 0 } else { next + 1 };
+                track(&mut tracker, &extractor, &mut sink, &frame);
+            });
+        });
+        assert_eq!((tracker.len(), sink.flow_count), (flow_count, 0));
+        let counted: u64 = tracker.iter().map(|(flow, _)| flow.packet_count()).sum();
+        assert_eq!(counted, tracker.stats().packet_count);
+    };
+    bench("tracker/monoflow", 1);
+    for flow_count in [10, 100, 1000, 10_000] {
+        bench(&format!("tracker/n_flows/{flow_count}"), flow_count);
+    }
+}
+
+fn in_order(criterion: &mut Criterion) {
+    let extractor = Extractor::default();
+    let mut bench = |id: &str, flow_count: usize| {
+        let mut frames = frames(flow_count);
+        let mut tracker = Tracker::default();
+        let mut sink = Ends::default();
+        let mut nanos = 1_000_000;
+        let mut seqs = vec![1000_u32; flow_count];
+        let mut next = 0;
+        criterion.bench_function(id, |bencher| {
+            bencher.iter(|| {
+                let frame = &mut frames[next];
+                set_seq(frame, seqs[next]);
+                seqs[next] = seqs[next].wrapping_add(1);
+                nanos += 700;
+                let frame = Frame::ethernet(Timestamp::from_nanos(nanos), black_box(&*frame));
+                next = if next + 1 == flow_count { 0 } else { next + 1 };
+                track(&mut tracker, &extractor, &mut sink, &frame);
+            });
+        });
+        tracker.finish(&mut sink);
+        assert_eq!((sink.flow_count, sink.packet_count), (flow_count as u64, tracker.stats().packet_count));
+    };
+    bench("tracker/monoflow_in_order", 1);
+    for flow_count in [10, 100, 1000, 10_000] {
+        bench(&format!("tracker/n_flows_in_order/{flow_count}"), flow_count);
+    }
+}
+
+/// One million flows in random order, extracted and tracked in batches of 32; the time is per packet.
+fn million(criterion: &mut Criterion) {
+    const FLOWS: usize = 1_000_000;
+    let extractor = Extractor::default();
+    let frames = frames(FLOWS);
+    let mut random = Random(7);
+    let order = random.shuffled(FLOWS);
+    let mut tracker: Tracker<()> = Tracker::default();
+    let mut sink = Ends::default();
+    // The frames come in the order of arrival, as a capture has them.
+    let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
+    for data in &frames {
+        track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
+    }
+    drop(frames);
+    assert_eq!(tracker.len(), FLOWS);
+    let mut group = criterion.benchmark_group("tracker");
+    group.throughput(Throughput::Elements(1));
+    let mut next = 0;
+    group.bench_function("n_flows/1000000", |bencher| {
+        bencher.iter_custom(|packet_count| {
+            let started = Instant::now();
+            let mut left = packet_count as usize;
+            while left > 0 {
+                let count = left.min(32).min(FLOWS - next);
+                let mut packets = [Packet::EMPTY; 32];
+                for (packet, data) in packets.iter_mut().zip(&arrival[next..next + count]) {
+                    let frame = Frame::ethernet(Timestamp::ZERO, data);
+                    extractor.extract_into(&frame, packet).expect("the frame holds a packet");
+                }
+                tracker.track_batch(&packets[..count], &mut sink);
+                next = (next + count) % FLOWS;
+                left -= count;
+            }
+            started.elapsed()
+        });
+    });
+    group.finish();
+    let counted: u64 = tracker.iter().map(|(flow, _)| flow.packet_count()).sum();
+    assert_eq!((tracker.len(), counted), (FLOWS, tracker.stats().packet_count));
+}
+
+/// A new flow with every packet, at a cap of 100 000: one is evicted for each.
+fn churn(criterion: &mut Criterion) {
+    const CAP: usize = 100_000;
+    let extractor = Extractor::default();
+    let frames = frames(4 * CAP);
+    let mut config = TrackerConfig::default();
+    config.limits.flow_count_max = CAP as u32;
+    let mut tracker = Tracker::new(config).expect("a cap above zero");
+    let mut sink = Ends::default();
+    let mut next = 0;
+    criterion.bench_function("tracker/churn_at_cap", |bencher| {
+        bencher.iter(|| {
+            let frame = Frame::ethernet(Timestamp::ZERO, black_box(&frames[next]));
+            next = (next + 1) % frames.len();
+            track(&mut tracker, &extractor, &mut sink, &frame);
+        });
+    });
+    assert!(tracker.len() <= CAP);
+    assert_eq!(sink.flow_count + tracker.len() as u64, tracker.stats().started_count);
+}
+
+/// 100 000 open flows that all expire in one call; the time is for all of them.
+fn expiry(criterion: &mut Criterion) {
+    const FLOWS: usize = 100_000;
+    let extractor = Extractor::default();
+    let frames = frames(FLOWS);
+    let full = || {
+        let mut tracker = Tracker::default();
+        for (data, nanos) in frames.iter().zip(1..) {
+            track(
+                &mut tracker,
+                &extractor,
+                &mut Ends::default(),
+                &Frame::ethernet(Timestamp::from_nanos(nanos), data),
+            );
+        }
+        tracker
+    };
+    let mut group = criterion.benchmark_group("tracker");
+    group.sample_size(10).throughput(Throughput::Elements(FLOWS as u64));
+    group.bench_function("expiry/100000", |bencher| {
+        bencher.iter_batched(
+            full,
+            |mut tracker| {
+                let mut sink = Ends::default();
+                tracker.advance(Timestamp::ZERO.saturating_add(Duration::from_secs(1000)), &mut sink);
+                assert_eq!(sink.flow_count, FLOWS as u64);
+                tracker
+            },
+            BatchSize::LargeInput,
+        );
+    });
+    // With as many flows open and none due, a call costs next to nothing.
+    let mut tracker = full();
+    let mut nanos = FLOWS as u64;
+    group.throughput(Throughput::Elements(1)).sample_size(100);
+    group.bench_function("advance_nothing_due", |bencher| {
+        bencher.iter(|| {
+            nanos += 1;
+            tracker.advance(Timestamp::from_nanos(black_box(nanos)), &mut Ends::default());
+        });
+    });
+    assert_eq!(tracker.len(), FLOWS);
+    group.finish();
+}
+
+criterion_group!(benches, standing_still, in_order, million, churn, expiry);
+criterion_main!(benches);
