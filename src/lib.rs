@@ -1,2 +1,3 @@
 //! flowgauge
 pub mod base;
+pub mod source;
