@@ -20,6 +20,7 @@ mod head;
 mod input;
 mod pcap;
 mod pcapng;
+mod pcapng_writer;
 mod stats;
 mod warning;
 
@@ -28,6 +29,7 @@ use crate::base::{FrameBatch, LinkType};
 pub use error::Error;
 pub use file::FileSource;
 pub use pcapng::TimeResolution;
+pub use pcapng_writer::PcapngWriter;
 pub use stats::SourceStats;
 pub use warning::{BadBlock, Warning, WarningKind};
 
@@ -92,7 +94,7 @@ impl<S: Source + ?Sized> Source for Box<S> {
 }
 
 /// What a capture says about the interface that frames were seen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Interface {

@@ -3,7 +3,7 @@
 use crate::base::{NANOS_PER_SECOND, Timestamp};
 
 /// The unit of an interface's timestamps (draft-ietf-opsawg-pcapng section 4.2, if_tsresol).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum TimeResolution {
     /// Ten to the minus this many seconds.
