@@ -21,6 +21,7 @@ mod input;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
+mod several;
 mod stats;
 mod warning;
 
@@ -30,6 +31,7 @@ pub use error::Error;
 pub use file::FileSource;
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
+pub use several::Files;
 pub use stats::SourceStats;
 pub use warning::{BadBlock, Warning, WarningKind};
 
@@ -132,4 +134,5 @@ const _: () = {
     const fn sendable<T: Send + ?Sized>() {}
     sendable::<dyn Source>();
     sendable::<FileSource>();
+    sendable::<Files>();
 };
