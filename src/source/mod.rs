@@ -18,6 +18,8 @@ mod error;
 mod file;
 mod head;
 mod input;
+#[cfg(feature = "live")]
+mod live;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
@@ -29,6 +31,8 @@ use crate::base::{FrameBatch, LinkType};
 
 pub use error::Error;
 pub use file::FileSource;
+#[cfg(feature = "live")]
+pub use live::{LiveConfig, LiveSource, StopHandle};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use several::Files;
@@ -135,4 +139,6 @@ const _: () = {
     sendable::<dyn Source>();
     sendable::<FileSource>();
     sendable::<Files>();
+    #[cfg(feature = "live")]
+    sendable::<LiveSource>();
 };
