@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use flowgauge::base::FrameBatch;
-use flowgauge::source::{FileSource, Source};
+use flowgauge::base::{FrameBatch, Limits};
+use flowgauge::source::{FileSource, Files, Source};
 
 /// The corpus, or `None` with a word where the variable is not set.
 fn corpus() -> Option<PathBuf> {
@@ -61,4 +61,26 @@ fn every_capture_gives_the_frames_that_the_manifest_counts() {
     }
     println!("{files} captures");
     assert!(files > 0 && differing.is_empty(), "{differing:#?}");
+}
+
+#[test]
+fn all_captures_merge_into_one() {
+    let Some(corpus) = corpus() else { return };
+    let captures = captures(&corpus);
+    let total: u64 = captures.iter().map(|(_, packets)| packets).sum();
+    let mut limits = Limits::DEFAULT;
+    for open_file_count_max in [1, limits.open_file_count_max] {
+        limits.open_file_count_max = open_file_count_max;
+        let mut files = Files::open_with(captures.iter().map(|(path, _)| path), limits).expect("captures");
+        let (mut batch, mut frames) = (FrameBatch::new(), 0);
+        while files.next_batch(&mut batch).expect("readable files") {
+            frames += batch.len() as u64;
+            let interfaces = files.interfaces();
+            for frame in batch.iter() {
+                let interface = interfaces.get(frame.interface as usize).expect("a described interface");
+                assert_eq!(interface.link_type, frame.link_type);
+            }
+        }
+        assert_eq!((frames, files.stats().frame_count), (total, total));
+    }
 }

@@ -45,7 +45,21 @@ pub struct SourceStats {
     pub interface_drop_count: u64,
 }
 
+impl SourceStats {
+    /// pcapng blocks without frames that were skipped, of all types.
+    #[must_use]
+    pub const fn skipped_block_count(&self) -> u64 {
+        self.name_resolution_block_count
+            + self.interface_statistics_block_count
+            + self.decryption_secrets_block_count
+            + self.systemd_journal_block_count
+            + self.custom_block_count
+            + self.unknown_block_count
+    }
+}
+
 impl std::ops::AddAssign for SourceStats {
+    /// Adds up the numbers of several files.
     fn add_assign(&mut self, other: Self) {
         self.frame_count += other.frame_count;
         self.captured_octet_count += other.captured_octet_count;
