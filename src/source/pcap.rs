@@ -133,7 +133,9 @@ impl Pcap {
         let (link_type, nanos_per_unit) = (self.interface.link_type, self.nanos_per_unit);
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
-            let (words, _) = rest.as_chunks::<4>();
+            // A header is judged when all of it is there, so that the verdict does not depend on how it came in.
+            let (words, _) =
+                rest.first_chunk::<HEADER_LEN>().map(|header| header.as_chunks::<4>()).unwrap_or_default();
             let [seconds, fraction, first_len, second_len, ..] = words else {
                 return (at, Stop::Need(HEADER_LEN));
             };
@@ -265,6 +267,16 @@ pub(super) mod tests {
         assert_eq!(walked(&file).2, (start, Stop::Need(20)));
         let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
         record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 0, b"abc");
+        assert_eq!(walked(&file).2, (start, Stop::Bad(BadBlock::FrameTooLong(1 << 30))));
+    }
+
+    #[test]
+    fn a_header_is_not_judged_before_it_is_whole() {
+        let mut file = header(0xa1b2_cd34, false, (2, 4), 1);
+        let start = file.len();
+        record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 7, b"");
+        assert_eq!(walked(&file).2, (start, Stop::Need(24)));
+        file.push(0);
         assert_eq!(walked(&file).2, (start, Stop::Bad(BadBlock::FrameTooLong(1 << 30))));
     }
 
