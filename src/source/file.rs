@@ -157,6 +157,16 @@ impl FileSource {
         self.input.is_parked()
     }
 
+    /// How long a block should be that has `have` octets: no longer than what is left of a plain file, so that a small
+    /// file makes a small block; always longer than `have` if that is below [`Limits::batch_len`].
+    fn block_len(&self, have: usize) -> usize {
+        let left =
+            self.input.left_len().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
+        // One octet more, so that the read finds the end of the file.
+        let useful = have.saturating_add(left).saturating_add(1).max(HEAD_LEN);
+        (self.limits.batch_len as usize).max(1).min(useful)
+    }
+
     /// Ends the source, with a warning about the record `at` octets behind the offset.
     fn end(&mut self, at: usize, kind: WarningKind) {
         self.ended = true;
@@ -198,7 +208,6 @@ impl Source for FileSource {
         }
         batch.append(&self.carry);
         self.carry.clear();
-        let batch_len = (self.limits.batch_len as usize).max(1);
         let mut need = 0;
         let mut at = 0;
         loop {
@@ -225,7 +234,7 @@ impl Source for FileSource {
             at = 0;
             let have = batch.bytes().len();
             // A record longer than a block gets room as it comes in, not as it claims.
-            let block_len = need.min(have * 2).max(batch_len);
+            let block_len = need.min(have * 2).max(self.block_len(have));
             match self.input.read(batch.space(block_len)) {
                 Ok(0) => {
                     if have > 0 {

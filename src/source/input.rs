@@ -99,6 +99,12 @@ impl Input {
         self.total_len
     }
 
+    /// Octets of capture that a plain file still had when it was opened; `None` for anything else.
+    pub(super) fn left_len(&self) -> Option<u64> {
+        let total_len = self.total_len.filter(|_| !self.decompresses)?;
+        Some(total_len.saturating_sub(self.progress()))
+    }
+
     /// Closes the file until it is read again; whether that was possible.
     pub(super) fn park(&mut self) -> bool {
         if matches!(self.octets, Octets::Plain(_)) {

@@ -21,7 +21,7 @@ use crate::base::{FrameBatch, Limits, Timestamp};
 /// one file are never joined.
 ///
 /// At most [`Limits::open_file_count_max`] files are open at once. A file that the merge has begun holds a block of
-/// [`Limits::batch_len`] octets.
+/// at most [`Limits::batch_len`] octets.
 #[derive(Debug)]
 pub struct Files {
     limits: Limits,

@@ -117,6 +117,24 @@ fn a_header_alone_is_a_capture_without_frames() {
 }
 
 #[test]
+fn a_file_that_grows_while_it_is_read_is_read_to_its_end() {
+    let path = std::env::temp_dir().join(format!("flowgauge-growing-{}.pcap", std::process::id()));
+    let octets = pcap_of(100);
+    std::fs::write(&path, &octets[..6000]).unwrap();
+    let mut source = FileSource::open(&path).unwrap();
+    let (mut batch, mut count) = (FrameBatch::new(), 0);
+    assert!(source.next_batch(&mut batch).unwrap());
+    count += batch.len();
+    std::fs::write(&path, &octets).unwrap();
+    while source.next_batch(&mut batch).unwrap() {
+        count += batch.len();
+    }
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((count, source.warnings().len()), (100, 0));
+    assert_eq!(source.progress(), octets.len() as u64);
+}
+
+#[test]
 fn what_is_no_capture_is_an_error() {
     let message =
         |octets: &[u8]| FileSource::from_reader(Cursor::new(octets.to_vec())).unwrap_err().to_string();
