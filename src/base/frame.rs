@@ -40,19 +40,52 @@ struct Descriptor {
 /// A block of bytes and the frames in it: owned, recyclable, and able to cross to another thread.
 ///
 /// A source fills the block with one large read and appends a descriptor per frame; the frames are made while
-/// iterating. Clearing keeps both allocations, so a batch in a loop allocates only until it has seen its largest
-/// content. A block holds at most 4 GiB.
+/// iterating. Clearing keeps both allocations, and the block keeps its length too: bytes beyond `filled_len` are
+/// left over from an earlier use, so that a read into them needs no zeroing. A batch in a loop allocates only until
+/// it has seen its largest content. A block holds at most 4 GiB.
 #[derive(Debug, Default)]
 pub struct FrameBatch {
     bytes: Vec<u8>,
+    filled_len: usize,
     descriptors: Vec<Descriptor>,
+}
+
+/// The side of a [`FrameBatch`] that takes descriptors while its bytes are being read.
+#[derive(Debug)]
+pub(crate) struct Descriptors<'a> {
+    filled_len: usize,
+    list: &'a mut Vec<Descriptor>,
+}
+
+impl Descriptors<'_> {
+    /// Appends a frame that lies in the block's bytes already.
+    #[inline]
+    pub(crate) fn push(
+        &mut self,
+        start: usize,
+        captured_len: u32,
+        wire_len: u32,
+        timestamp: Timestamp,
+        link_type: LinkType,
+        interface: u32,
+    ) {
+        debug_assert!(start + captured_len as usize <= self.filled_len);
+        self.list.push(Descriptor {
+            timestamp,
+            start: start as u32,
+            captured_len,
+            wire_len: wire_len.max(captured_len),
+            interface,
+            link_type,
+        });
+    }
 }
 
 impl FrameBatch {
     /// An empty batch; allocates nothing yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self { bytes: Vec::new(), descriptors: Vec::new() }
+        Self { bytes: Vec::new(), filled_len: 0, descriptors: Vec::new() }
     }
 
     /// How many frames it holds.
@@ -69,7 +102,7 @@ impl FrameBatch {
 
     /// Forgets frames and bytes, keeps the memory.
     pub fn clear(&mut self) {
-        self.bytes.clear();
+        self.filled_len = 0;
         self.descriptors.clear();
     }
 
@@ -91,12 +124,12 @@ impl FrameBatch {
     ///
     /// If the block would exceed 4 GiB.
     pub fn push(&mut self, frame: &Frame<'_>) {
-        let start = self.bytes.len();
+        let start = self.filled_len;
         assert!(start + frame.data.len() <= u32::MAX as usize, "a batch holds at most 4 GiB");
-        self.bytes.extend_from_slice(frame.data);
-        self.describe(
+        self.append(frame.data);
+        self.split().1.push(
             start,
-            frame.data.len(),
+            frame.data.len() as u32,
             frame.wire_len,
             frame.timestamp,
             frame.link_type,
@@ -104,35 +137,57 @@ impl FrameBatch {
         );
     }
 
-    /// The bytes that frames are described in; a source reads into them.
-    pub(crate) fn bytes_mut(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    /// Appends bytes to the block.
+    pub(crate) fn append(&mut self, data: &[u8]) {
+        let end = self.filled_len + data.len();
+        if let Some(space) = self.bytes.get_mut(self.filled_len..end) {
+            space.copy_from_slice(data);
+        } else {
+            self.bytes.truncate(self.filled_len);
+            self.bytes.extend_from_slice(data);
+        }
+        self.filled_len = end;
     }
 
+    /// The bytes that are there, and where descriptors of frames in them go.
+    pub(crate) fn split(&mut self) -> (&[u8], Descriptors<'_>) {
+        let bytes = self.bytes.get(..self.filled_len).unwrap_or_default();
+        (bytes, Descriptors { filled_len: self.filled_len, list: &mut self.descriptors })
+    }
+
+    /// The bytes that are there.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        self.bytes.get(..self.filled_len).unwrap_or_default()
     }
 
-    /// Appends a frame that lies in the block's bytes already.
-    #[inline]
-    pub(crate) fn describe(
-        &mut self,
-        start: usize,
-        captured_len: usize,
-        wire_len: u32,
-        timestamp: Timestamp,
-        link_type: LinkType,
-        interface: u32,
-    ) {
-        debug_assert!(start + captured_len <= self.bytes.len());
-        self.descriptors.push(Descriptor {
-            timestamp,
-            start: start as u32,
-            captured_len: captured_len as u32,
-            wire_len: wire_len.max(captured_len as u32),
-            interface,
-            link_type,
-        });
+    /// Room to read into, up to a block of `block_len` in all: what lies there is stale. [`Self::fill`] says how much
+    /// was written.
+    pub(crate) fn space(&mut self, block_len: usize) -> &mut [u8] {
+        if self.bytes.len() < block_len {
+            self.bytes.resize(block_len, 0);
+        }
+        self.bytes.get_mut(self.filled_len..block_len).unwrap_or_default()
+    }
+
+    /// Counts `len` octets that were written into [`Self::space`].
+    pub(crate) fn fill(&mut self, len: usize) {
+        self.filled_len = (self.filled_len + len).min(self.bytes.len());
+    }
+
+    /// Drops the first `len` octets of a block in which no frame is described.
+    pub(crate) fn drop_front(&mut self, len: usize) {
+        debug_assert!(self.descriptors.is_empty() && len <= self.filled_len);
+        self.bytes.copy_within(len.min(self.filled_len)..self.filled_len, 0);
+        self.filled_len -= len.min(self.filled_len);
+    }
+
+    /// Gives each frame the interface number that `map` holds at its present one; numbers beyond the map stay.
+    pub(crate) fn map_interfaces(&mut self, map: &[u32]) {
+        for descriptor in &mut self.descriptors {
+            if let Some(number) = map.get(descriptor.interface as usize) {
+                descriptor.interface = *number;
+            }
+        }
     }
 
     #[inline]
@@ -165,6 +220,17 @@ mod tests {
         assert!(batch.get(3).is_none());
         batch.clear();
         assert!(batch.is_empty());
+    }
+
+    #[test]
+    fn a_cleared_batch_keeps_its_block_and_shows_nothing_of_it() {
+        let mut batch = FrameBatch::new();
+        batch.push(&Frame::ethernet(Timestamp::ZERO, &[1; 100]));
+        batch.clear();
+        batch.push(&Frame::ethernet(Timestamp::ZERO, &[2; 60]));
+        batch.push(&Frame::ethernet(Timestamp::ZERO, &[3; 60]));
+        assert_eq!(batch.iter().map(|frame| frame.data.to_vec()).collect::<Vec<_>>(), [[2; 60], [3; 60]]);
+        assert_eq!(batch.bytes().len(), 120);
     }
 
     #[test]

@@ -30,6 +30,9 @@ pub struct Limits {
     pub block_len_max: u32,
     /// Interfaces that the sections of a pcapng file may describe. Beyond: as a bad block. Default 65,536.
     pub interface_count_max: u32,
+    /// Files that a merge of several keeps open at once. Reached: an uncompressed file is closed and opened again
+    /// where it was left; a compressed one cannot be, and the merge ends with an error. Default 128.
+    pub open_file_count_max: u32,
 }
 
 impl Limits {
@@ -44,6 +47,7 @@ impl Limits {
         batch_len: 256 << 10,
         block_len_max: 16 << 20,
         interface_count_max: 65_536,
+        open_file_count_max: 128,
     };
 }
 

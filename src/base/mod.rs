@@ -17,6 +17,7 @@ mod vlan;
 pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use counters::{Counters, TcpCounters};
 pub use error::{Layer, ParseError, ParseErrorKind};
+pub(crate) use frame::Descriptors;
 pub use frame::{Frame, FrameBatch};
 pub use history::History;
 pub use key::{FlowKey, Ports, Side};

@@ -1,0 +1,135 @@
+//! Reading captures: frames described per second, from a file in the page cache.
+//!
+//! `cargo bench --bench source`, and with `--features compression` also the compressed rows.
+
+use std::fs;
+use std::hint::black_box;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{Frame, FrameBatch, Timestamp};
+use flowgauge::source::{FileSource, PcapngWriter, Source};
+
+const FRAMES: u64 = 100_000;
+
+/// Lengths as traffic has them: acknowledgements, full segments, and some between.
+const LENS: [usize; 8] = [66, 1514, 60, 1514, 74, 590, 66, 1514];
+
+/// How far apart the frames begin in the payload.
+const STRIDE: usize = 700;
+
+/// A folder of its own that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("flowgauge-bench-source-{}", std::process::id()));
+        fs::create_dir_all(&path).expect("a temporary folder");
+        Self(path)
+    }
+
+    fn write(&self, name: &str, octets: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, octets).expect("a temporary file");
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Octets that compress about as well as traffic does: every other one is noise, and nothing comes twice.
+fn payload() -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    (0..FRAMES as usize * STRIDE + 2048)
+        .map(|place| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            if place % 2 == 0 { state as u8 } else { 0x20 }
+        })
+        .collect()
+}
+
+fn frames(payload: &[u8]) -> impl Iterator<Item = Frame<'_>> {
+    (0..FRAMES).map(|number| {
+        let start = number as usize * STRIDE;
+        let len = LENS[number as usize % LENS.len()];
+        Frame::ethernet(
+            Timestamp::from_nanos(1_700_000_000_000_000_000 + number * 1000),
+            &payload[start..start + len],
+        )
+    })
+}
+
+fn pcap(payload: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 262_144, 1] {
+        file.extend(word.to_le_bytes());
+    }
+    for frame in frames(payload) {
+        let nanos = frame.timestamp.as_nanos();
+        for word in
+            [nanos / 1_000_000_000, nanos % 1_000_000_000, frame.data.len() as u64, frame.wire_len.into()]
+        {
+            file.extend((word as u32).to_le_bytes());
+        }
+        file.extend(frame.data);
+    }
+    file
+}
+
+fn pcapng(payload: &[u8]) -> Vec<u8> {
+    let mut writer = PcapngWriter::new(BufWriter::new(Vec::new())).expect("a vector takes all");
+    for frame in frames(payload) {
+        writer.write(&frame, &[]).expect("a vector takes all");
+    }
+    writer.finish().expect("a vector takes all").into_inner().expect("a vector takes all")
+}
+
+/// Frames and octets on the wire.
+fn read(path: &Path, batch: &mut FrameBatch) -> (u64, u64) {
+    let mut source = FileSource::open(path).expect("a capture");
+    let (mut frames, mut octets) = (0, 0);
+    while source.next_batch(batch).expect("a readable file") {
+        frames += batch.len() as u64;
+        octets += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
+    }
+    (frames, octets)
+}
+
+fn source(criterion: &mut Criterion) {
+    let folder = Folder::new();
+    let payload = payload();
+    let octets: u64 = frames(&payload).map(|frame| frame.data.len() as u64).sum();
+    let plain = pcap(&payload);
+    let mut files = vec![
+        ("pcap", folder.write("a.pcap", &plain)),
+        ("pcapng", folder.write("a.pcapng", &pcapng(&payload))),
+    ];
+    #[cfg(feature = "compression")]
+    {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        std::io::Write::write_all(&mut gzip, &plain).expect("a vector takes all");
+        files.push(("pcap_gz", folder.write("a.gz", &gzip.finish().expect("a vector takes all"))));
+        files.push((
+            "pcap_zst",
+            folder.write("a.zst", &zstd::encode_all(&plain[..], 3).expect("a vector takes all")),
+        ));
+    }
+    let mut group = criterion.benchmark_group("source");
+    group.sample_size(20).throughput(Throughput::ElementsAndBytes { elements: FRAMES, bytes: octets });
+    let mut batch = FrameBatch::new();
+    for (name, path) in &mut files {
+        assert_eq!(read(path, &mut batch), (FRAMES, octets), "{name}");
+        group.bench_function(*name, |bencher| bencher.iter(|| black_box(read(path, &mut batch))));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, source);
+criterion_main!(benches);

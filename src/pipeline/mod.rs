@@ -1,0 +1,19 @@
+//! Where the layers meet: frames from a source go through extractor and tracker to a sink.
+//!
+//! ```no_run
+//! use flowgauge::pipeline::{Pipeline, Records};
+//! use flowgauge::source::FileSource;
+//!
+//! let mut source = FileSource::open("capture.pcap")?;
+//! let mut pipeline = Pipeline::default();
+//! pipeline.run(&mut source, &mut Records::new(|record| {
+//!     println!("{} {} octets", record.key, record.octet_count());
+//! }))?;
+//! # Ok::<(), flowgauge::source::Error>(())
+//! ```
+
+mod records;
+mod run;
+
+pub use records::Records;
+pub use run::{Pipeline, PipelineStats};

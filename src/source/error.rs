@@ -1,0 +1,131 @@
+//! What the caller has to change: a file that is no capture, or one that cannot be opened.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a source could not be opened or read on.
+///
+/// One clear line each, the path included. Damage within a capture is no error but a
+/// [`Warning`](super::Warning).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused to open or read.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The refusal.
+        error: io::Error,
+    },
+    /// The path is a directory.
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// There is not one octet.
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The input does not begin as a capture does.
+    NotACapture {
+        /// The file.
+        path: PathBuf,
+        /// What it looks like instead, such as `text`.
+        looks_like: &'static str,
+    },
+    /// The input is compressed, and this build cannot decompress.
+    Compressed {
+        /// The file.
+        path: PathBuf,
+        /// `gzip` or `zstd`.
+        method: &'static str,
+    },
+    /// A capture format of a version that this crate does not know.
+    Version {
+        /// The file.
+        path: PathBuf,
+        /// `pcap` or `pcapng`.
+        format: &'static str,
+        /// Major version.
+        major: u16,
+        /// Minor version.
+        minor: u16,
+    },
+    /// More compressed files overlap in time than
+    /// [`Limits::open_file_count_max`](crate::base::Limits::open_file_count_max).
+    TooManyOpenFiles {
+        /// The file that could not be opened.
+        path: PathBuf,
+        /// The limit.
+        limit: u32,
+    },
+    /// No file was named.
+    NoFiles,
+    /// The capture library refused (feature `live`).
+    Live {
+        /// The interface.
+        device: String,
+        /// The library's words.
+        message: String,
+    },
+}
+
+impl Error {
+    pub(super) fn io(path: &Path, error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::IsADirectory {
+            Self::Directory { path: path.to_owned() }
+        } else {
+            Self::Io { path: path.to_owned(), error }
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::Directory { path } => write!(f, "{}: is a directory, not a capture file", path.display()),
+            Self::Empty { path } => write!(f, "{}: empty: no capture", path.display()),
+            Self::NotACapture { path, looks_like } => {
+                write!(f, "{}: not a pcap or pcapng capture: looks like {looks_like}", path.display())
+            }
+            Self::Compressed { path, method } => write!(
+                f,
+                "{}: compressed with {method}, and this build lacks the feature `compression`",
+                path.display()
+            ),
+            Self::Version { path, format, major, minor } => {
+                write!(f, "{}: {format} of unknown version {major}.{minor}", path.display())
+            }
+            Self::TooManyOpenFiles { path, limit } => {
+                write!(f, "{}: more than {limit} compressed files overlap in time", path.display())
+            }
+            Self::NoFiles => f.write_str("no capture file was named"),
+            Self::Live { device, message } => write!(f, "{device}: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_one_line_with_the_path() {
+        let error = Error::NotACapture { path: "notes.txt".into(), looks_like: "text" };
+        assert_eq!(error.to_string(), "notes.txt: not a pcap or pcapng capture: looks like text");
+        let error = Error::io(Path::new("x"), io::ErrorKind::IsADirectory.into());
+        assert_eq!(error.to_string(), "x: is a directory, not a capture file");
+    }
+}

@@ -1,0 +1,205 @@
+//! What the first octets of an input say about it.
+
+use std::path::Path;
+
+use super::Interface;
+use super::error::Error;
+use super::pcap::{self, Pcap};
+use super::pcapng::{self, Pcapng};
+use super::stats::Tally;
+use super::warning::BadBlock;
+use crate::base::{Descriptors, Limits};
+
+/// A compression that wraps a capture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Method {
+    Gzip,
+    Zstd,
+}
+
+impl Method {
+    #[cfg_attr(feature = "compression", allow(dead_code))]
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// By the magic octets (RFC 1952 section 2.3.1; RFC 8878 sections 3.1.1 and 3.1.2, whose skippable frames may come
+    /// first).
+    pub(super) fn of(head: &[u8]) -> Option<Self> {
+        match head {
+            [0x1f, 0x8b, ..] => Some(Self::Gzip),
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
+            _ => None,
+        }
+    }
+}
+
+/// Why a walk over a block of bytes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The record at the place needs this many octets from there on.
+    Need(usize),
+    /// The record at the place cannot be read.
+    Bad(BadBlock),
+}
+
+/// A capture format with what it has to remember between blocks.
+#[derive(Debug)]
+pub(super) enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Format {
+    /// Describes the frames of all whole records from `at` on and returns the place behind them.
+    pub(super) fn walk(
+        &mut self,
+        bytes: &[u8],
+        at: usize,
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> (usize, Stop) {
+        match self {
+            Self::Pcap(pcap) => pcap.walk(bytes, at, out, tally),
+            Self::Pcapng(pcapng) => pcapng.walk(bytes, at, out, tally),
+        }
+    }
+
+    pub(super) fn interfaces(&self) -> &[Interface] {
+        match self {
+            Self::Pcap(pcap) => pcap.interfaces(),
+            Self::Pcapng(pcapng) => pcapng.interfaces(),
+        }
+    }
+}
+
+/// What the octets read so far say.
+#[derive(Debug)]
+pub(super) enum Head {
+    /// Not enough: this many octets are needed.
+    Need(usize),
+    Compressed(Method),
+    /// A capture, whose records begin at the octet given.
+    Capture(Format, usize),
+}
+
+/// The octets that say for certain whether an input is compressed, pcap or pcapng.
+const MAGIC_LEN: usize = 4;
+
+/// Judges the head of an input.
+///
+/// # Errors
+///
+/// [`Error::NotACapture`] and [`Error::Version`].
+pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits) -> Result<Head, Error> {
+    let Some(magic) = head.first_chunk::<MAGIC_LEN>() else {
+        return Ok(Head::Need(MAGIC_LEN));
+    };
+    if let Some(method) = Method::of(head) {
+        return Ok(Head::Compressed(method));
+    }
+    let version_error =
+        |format, (major, minor)| Error::Version { path: path.to_owned(), format, major, minor };
+    if *magic == pcapng::SECTION_TYPE {
+        return match pcapng::section_head(head) {
+            Err(Stop::Need(len)) => Ok(Head::Need(len)),
+            Err(Stop::Bad(BadBlock::Version { major, minor })) => {
+                Err(version_error("pcapng", (major, minor)))
+            }
+            Err(Stop::Bad(_)) => Err(not_a_capture(path, "pcapng with a damaged first block")),
+            Ok(_) => Ok(Head::Capture(Format::Pcapng(Pcapng::new(limits)), 0)),
+        };
+    }
+    if !Pcap::knows(*magic) {
+        return Err(not_a_capture(path, looks_like(head)));
+    }
+    let Some(header) = head.first_chunk::<{ pcap::FILE_HEADER_LEN }>() else {
+        return Ok(Head::Need(pcap::FILE_HEADER_LEN));
+    };
+    let pcap = Pcap::new(header, limits).map_err(|version| version_error("pcap", version))?;
+    Ok(Head::Capture(Format::Pcap(pcap), pcap::FILE_HEADER_LEN))
+}
+
+/// The error for an input that ends before its head does.
+pub(super) fn too_short(head: &[u8], path: &Path) -> Error {
+    match head {
+        [] => Error::Empty { path: path.to_owned() },
+        _ if head.len() >= MAGIC_LEN => not_a_capture(path, "a capture cut short within its first header"),
+        _ => not_a_capture(path, looks_like(head)),
+    }
+}
+
+fn not_a_capture(path: &Path, looks_like: &'static str) -> Error {
+    Error::NotACapture { path: path.to_owned(), looks_like }
+}
+
+/// A guess in a few words, for people who named the wrong file.
+fn looks_like(head: &[u8]) -> &'static str {
+    const KNOWN: [(&[u8], &str); 12] = [
+        (b"BZh", "bzip2, which is not supported"),
+        (b"\xfd7zXZ", "xz, which is not supported"),
+        (b"\x04\x22\x4d\x18", "lz4, which is not supported"),
+        (b"PK\x03\x04", "a zip archive"),
+        (b"\x7fELF", "a program"),
+        (b"snoop\0", "snoop, which is not supported"),
+        (b"GMBU", "Network Monitor, which is not supported"),
+        (b"RTSS", "Network Monitor 1, which is not supported"),
+        (b"TRSNIFF", "Sniffer, which is not supported"),
+        (b"XCP\0", "NetXRay, which is not supported"),
+        (b"\xa1\xb2\xcd", "a pcap of an unknown variant"),
+        (b"{", "JSON text"),
+    ];
+    let text = |octet: &u8| matches!(octet, b'\t' | b'\n' | b'\r' | b' '..=b'~' | 0x80..);
+    if let Some((_, words)) = KNOWN.iter().find(|(magic, _)| head.starts_with(magic)) {
+        words
+    } else if head.iter().all(|octet| *octet == 0) {
+        "zeros"
+    } else if head.iter().all(text) && head.iter().any(u8::is_ascii) {
+        "text"
+    } else {
+        "unknown binary data"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(head: &[u8]) -> Result<Head, Error> {
+        judge(head, Path::new("f"), &Limits::DEFAULT)
+    }
+
+    #[test]
+    fn compression_is_told_by_magic() {
+        assert!(matches!(judged(b"\x1f\x8b\x08\0"), Ok(Head::Compressed(Method::Gzip))));
+        assert!(matches!(judged(b"\x28\xb5\x2f\xfd"), Ok(Head::Compressed(Method::Zstd))));
+        assert!(matches!(judged(b"\x52\x2a\x4d\x18"), Ok(Head::Compressed(Method::Zstd))));
+    }
+
+    #[test]
+    fn wrong_files_are_called_by_name() {
+        for (head, words) in [
+            (&b"hello world"[..], "text"),
+            (b"\0\0\0\0", "zeros"),
+            (b"\x7fELF\x02\x01", "a program"),
+            (b"{\"a\":1}", "JSON text"),
+            (b"\x01\x02\x03\x04", "unknown binary data"),
+        ] {
+            let message = judged(head).unwrap_err().to_string();
+            assert!(message.ends_with(words), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_head_is_asked_for_until_it_is_whole() {
+        assert!(matches!(judged(b"\xd4\xc3"), Ok(Head::Need(4))));
+        assert!(matches!(judged(b"\xd4\xc3\xb2\xa1\x02\0"), Ok(Head::Need(24))));
+        assert!(matches!(judged(b"\x0a\x0d\x0d\x0a"), Ok(Head::Need(_))));
+        assert!(matches!(too_short(b"", Path::new("f")), Error::Empty { .. }));
+        assert!(too_short(b"\xd4\xc3\xb2\xa1\x02", Path::new("f")).to_string().contains("cut short"));
+        assert!(too_short(b"hi\n", Path::new("f")).to_string().ends_with("text"));
+    }
+}

@@ -1,0 +1,147 @@
+//! Where octets come from: a file that can be closed and opened again, or a stream.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::error::Error;
+
+/// Reads, and counts in a place that others can see.
+struct Counted<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(buffer)?;
+        self.count.fetch_add(len as u64, Relaxed);
+        Ok(len)
+    }
+}
+
+enum Octets {
+    /// A regular file, read directly.
+    Plain(File),
+    /// A regular file that was closed for the time being.
+    Parked,
+    /// Anything else.
+    Stream(Box<dyn Read + Send>),
+}
+
+/// The input of a file source.
+pub(super) struct Input {
+    octets: Octets,
+    path: PathBuf,
+    count: Arc<AtomicU64>,
+    total_len: Option<u64>,
+    decompresses: bool,
+}
+
+impl Input {
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(|error| Error::io(path, error))?;
+        let metadata = file.metadata().map_err(|error| Error::io(path, error))?;
+        if metadata.is_dir() {
+            return Err(Error::Directory { path: path.to_owned() });
+        }
+        if metadata.is_file() {
+            let octets = Octets::Plain(file);
+            let total_len = Some(metadata.len());
+            Ok(Self { octets, path: path.to_owned(), count: Arc::default(), total_len, decompresses: false })
+        } else {
+            Ok(Self::stream(file, path))
+        }
+    }
+
+    pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path) -> Self {
+        let count = Arc::default();
+        let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
+        Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false }
+    }
+
+    /// Puts `head`, which was read from it, back in front, and what `wrap` makes of the whole in its place.
+    #[cfg(feature = "compression")]
+    pub(super) fn wrapped(
+        self,
+        head: Vec<u8>,
+        wrap: impl FnOnce(Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>>,
+    ) -> Result<Self, Error> {
+        let Self { octets, path, count, total_len, .. } = self;
+        let inner: Box<dyn Read + Send> = match octets {
+            Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
+            Octets::Parked => Box::new(io::empty()),
+            Octets::Stream(reader) => reader,
+        };
+        let whole = Box::new(io::Cursor::new(head).chain(inner));
+        let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
+        Ok(Self { octets, path, count, total_len, decompresses: true })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a failure to read may be one of the compressed data.
+    pub(super) fn decompresses(&self) -> bool {
+        self.decompresses
+    }
+
+    /// Octets read from the file itself.
+    pub(super) fn progress(&self) -> u64 {
+        self.count.load(Relaxed)
+    }
+
+    pub(super) fn total_len(&self) -> Option<u64> {
+        self.total_len
+    }
+
+    /// Octets of capture that a plain file still had when it was opened; `None` for anything else.
+    pub(super) fn left_len(&self) -> Option<u64> {
+        let total_len = self.total_len.filter(|_| !self.decompresses)?;
+        Some(total_len.saturating_sub(self.progress()))
+    }
+
+    /// Closes the file until it is read again; whether that was possible.
+    pub(super) fn park(&mut self) -> bool {
+        if matches!(self.octets, Octets::Plain(_)) {
+            self.octets = Octets::Parked;
+        }
+        matches!(self.octets, Octets::Parked)
+    }
+
+    pub(super) fn is_parked(&self) -> bool {
+        matches!(self.octets, Octets::Parked)
+    }
+
+    /// One read, repeated only if a signal interrupted it.
+    pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_parked() {
+            let mut file = File::open(&self.path)?;
+            file.seek(SeekFrom::Start(self.progress()))?;
+            self.octets = Octets::Plain(file);
+        }
+        loop {
+            let result = match &mut self.octets {
+                Octets::Plain(file) => file.read(buffer).inspect(|len| {
+                    self.count.fetch_add(*len as u64, Relaxed);
+                }),
+                Octets::Stream(reader) => reader.read(buffer),
+                Octets::Parked => Ok(0),
+            };
+            match result {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Input").field("path", &self.path).field("progress", &self.progress()).finish()
+    }
+}

@@ -1,0 +1,294 @@
+//! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that are found in the wild.
+
+use super::head::Stop;
+use super::stats::Tally;
+use super::warning::BadBlock;
+use super::{Interface, TimeResolution};
+use crate::base::{Descriptors, Limits, LinkType, NANOS_PER_SECOND, Timestamp};
+
+/// Octets of the header of a file.
+pub(super) const FILE_HEADER_LEN: usize = 24;
+
+/// Octets of the header of a record; the modified format has eight more (interface, protocol, packet type), which are
+/// read past.
+const RECORD_HEADER_LEN: usize = 16;
+const MODIFIED_RECORD_HEADER_LEN: usize = 24;
+
+/// Which of the two length fields of a record comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LengthOrder {
+    /// Captured length, then length on the wire.
+    Standard,
+    /// The other way round: versions below 2.3, and 543.0 of DG/UX.
+    Swapped,
+    /// Version 2.3 was written in both orders; the captured length is the smaller one.
+    SmallerIsCaptured,
+}
+
+/// A classic pcap file: what its header says.
+#[derive(Debug)]
+pub(super) struct Pcap {
+    big_endian: bool,
+    modified: bool,
+    nanos_per_unit: u64,
+    length_order: LengthOrder,
+    frame_len_max: u32,
+    interface: Interface,
+}
+
+/// What the four octets at the start of a file mean.
+struct Magic {
+    big_endian: bool,
+    modified: bool,
+    nanos_per_unit: u64,
+}
+
+impl Magic {
+    fn read(octets: [u8; 4]) -> Option<Self> {
+        let one_way = |value: u32| match value {
+            0xa1b2_c3d4 => Some((false, 1000)),
+            0xa1b2_3c4d => Some((false, 1)),
+            0xa1b2_cd34 => Some((true, 1000)),
+            _ => None,
+        };
+        let found =
+            |big_endian| move |(modified, nanos_per_unit)| Self { big_endian, modified, nanos_per_unit };
+        one_way(u32::from_be_bytes(octets))
+            .map(found(true))
+            .or_else(|| one_way(u32::from_le_bytes(octets)).map(found(false)))
+    }
+}
+
+impl Pcap {
+    /// Whether a file that begins so is a pcap.
+    pub(super) fn knows(octets: [u8; 4]) -> bool {
+        Magic::read(octets).is_some()
+    }
+
+    /// Reads the header of a file, whose magic is known; the version, if it is not.
+    pub(super) fn new(header: &[u8; FILE_HEADER_LEN], limits: &Limits) -> Result<Self, (u16, u16)> {
+        let (words, _) = header.as_chunks::<4>();
+        let [magic, version, _zone, _accuracy, snap_len, link] = words else {
+            return Err((0, 0));
+        };
+        let Some(Magic { big_endian, modified, nanos_per_unit }) = Magic::read(*magic) else {
+            return Err((0, 0));
+        };
+        let word = |octets: [u8; 4]| {
+            if big_endian { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+        };
+        let half = |octets: [u8; 2]| {
+            if big_endian { u16::from_be_bytes(octets) } else { u16::from_le_bytes(octets) }
+        };
+        let [a, b, c, d] = *version;
+        let length_order = match (half([a, b]), half([c, d])) {
+            (2, 0..=2) | (543, 0) => LengthOrder::Swapped,
+            (2, 3) => LengthOrder::SmallerIsCaptured,
+            (2, 4) => LengthOrder::Standard,
+            unknown => return Err(unknown),
+        };
+        let (snap_len, link) = (word(*snap_len), word(*link));
+        let resolution =
+            if nanos_per_unit == 1 { TimeResolution::NANOSECONDS } else { TimeResolution::MICROSECONDS };
+        let interface = Interface {
+            resolution,
+            snap_len: (snap_len != 0).then_some(snap_len),
+            fcs_len: fcs_len(link),
+            ..Interface::new(LinkType(link as u16))
+        };
+        let frame_len_max = limits.frame_len_max;
+        Ok(Self { big_endian, modified, nanos_per_unit, length_order, frame_len_max, interface })
+    }
+
+    pub(super) fn interfaces(&self) -> &[Interface] {
+        std::slice::from_ref(&self.interface)
+    }
+
+    /// As [`Format::walk`](super::head::Format::walk).
+    pub(super) fn walk(
+        &self,
+        bytes: &[u8],
+        at: usize,
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> (usize, Stop) {
+        match (self.big_endian, self.modified) {
+            (false, false) => self.records::<false, RECORD_HEADER_LEN>(bytes, at, out, tally),
+            (true, false) => self.records::<true, RECORD_HEADER_LEN>(bytes, at, out, tally),
+            (false, true) => self.records::<false, MODIFIED_RECORD_HEADER_LEN>(bytes, at, out, tally),
+            (true, true) => self.records::<true, MODIFIED_RECORD_HEADER_LEN>(bytes, at, out, tally),
+        }
+    }
+
+    fn records<const BIG_ENDIAN: bool, const HEADER_LEN: usize>(
+        &self,
+        bytes: &[u8],
+        mut at: usize,
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> (usize, Stop) {
+        let word = |octets: [u8; 4]| {
+            if BIG_ENDIAN { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
+        };
+        let (link_type, nanos_per_unit) = (self.interface.link_type, self.nanos_per_unit);
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            // A header is judged when all of it is there, so that the verdict does not depend on how it came in.
+            let (words, _) =
+                rest.first_chunk::<HEADER_LEN>().map(|header| header.as_chunks::<4>()).unwrap_or_default();
+            let [seconds, fraction, first_len, second_len, ..] = words else {
+                return (at, Stop::Need(HEADER_LEN));
+            };
+            let (first_len, second_len) = (word(*first_len), word(*second_len));
+            let (captured_len, wire_len) = match self.length_order {
+                LengthOrder::Standard => (first_len, second_len),
+                LengthOrder::Swapped => (second_len, first_len),
+                LengthOrder::SmallerIsCaptured => (first_len.min(second_len), first_len.max(second_len)),
+            };
+            if captured_len > self.frame_len_max {
+                return (at, Stop::Bad(BadBlock::FrameTooLong(captured_len)));
+            }
+            let record_len = HEADER_LEN + captured_len as usize;
+            if rest.len() < record_len {
+                return (at, Stop::Need(record_len));
+            }
+            // Fractions of a second and more are written by real programs; they are simply added.
+            let nanos =
+                u64::from(word(*seconds)) * NANOS_PER_SECOND + u64::from(word(*fraction)) * nanos_per_unit;
+            let timestamp = Timestamp::from_nanos(nanos);
+            out.push(at + HEADER_LEN, captured_len, wire_len, timestamp, link_type, 0);
+            tally.timed_frame(timestamp, captured_len, wire_len);
+            at += record_len;
+        }
+    }
+}
+
+/// Octets of frame check sequence, from the upper bits of the link type field: bit 26 says that the topmost four bits
+/// count it in units of two octets.
+fn fcs_len(link: u32) -> Option<u8> {
+    (link & 0x0400_0000 != 0).then_some(((link >> 28) * 2) as u8)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::base::FrameBatch;
+
+    /// A file header in either byte order.
+    pub(in crate::source) fn header(magic: u32, big: bool, version: (u16, u16), link: u32) -> Vec<u8> {
+        let mut file = Vec::new();
+        put(&mut file, big, magic);
+        for half in [version.0, version.1] {
+            file.extend(if big { half.to_be_bytes() } else { half.to_le_bytes() });
+        }
+        for word in [0, 0, 65_535, link] {
+            put(&mut file, big, word);
+        }
+        file
+    }
+
+    pub(in crate::source) fn put(file: &mut Vec<u8>, big: bool, word: u32) {
+        file.extend(if big { word.to_be_bytes() } else { word.to_le_bytes() });
+    }
+
+    pub(in crate::source) fn record(
+        file: &mut Vec<u8>,
+        big: bool,
+        words: [u32; 4],
+        extra: usize,
+        data: &[u8],
+    ) {
+        for word in words {
+            put(file, big, word);
+        }
+        file.extend(vec![0xee; extra]);
+        file.extend(data);
+    }
+
+    fn walked(file: &[u8]) -> (FrameBatch, SourceStatsOf, (usize, Stop)) {
+        let pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
+        let (mut batch, mut tally) = (FrameBatch::new(), Tally::default());
+        batch.append(file);
+        let (bytes, mut out) = batch.split();
+        let end = pcap.walk(bytes, FILE_HEADER_LEN, &mut out, &mut tally);
+        (batch, tally.stats, end)
+    }
+
+    type SourceStatsOf = crate::source::SourceStats;
+
+    #[test]
+    fn all_variants_give_the_same_frames() {
+        for (magic, extra, fraction) in [(0xa1b2_c3d4, 0, 5), (0xa1b2_3c4d, 0, 5000), (0xa1b2_cd34, 8, 5)] {
+            for big in [false, true] {
+                let mut file = header(magic, big, (2, 4), 101);
+                record(&mut file, big, [7, fraction, 3, 60], extra, b"abc");
+                record(&mut file, big, [8, fraction, 0, 0], extra, b"");
+                let (batch, stats, (at, stop)) = walked(&file);
+                assert_eq!((at, stop), (file.len(), Stop::Need(16 + extra)));
+                let frame = batch.get(0).unwrap();
+                assert_eq!((frame.data, frame.wire_len), (&b"abc"[..], 60));
+                assert_eq!(frame.timestamp, Timestamp::from_parts(7, 5000));
+                assert_eq!(frame.link_type, LinkType::RAW);
+                assert_eq!(
+                    (stats.frame_count, stats.captured_octet_count, stats.wire_octet_count),
+                    (2, 3, 60)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn old_versions_swap_their_lengths() {
+        for (version, lens) in [((2, 2), [60, 3]), ((2, 3), [60, 3]), ((2, 3), [3, 60]), ((543, 0), [60, 3])]
+        {
+            let mut file = header(0xa1b2_c3d4, false, version, 1);
+            record(&mut file, false, [7, 0, lens[0], lens[1]], 0, b"abc");
+            let (batch, ..) = walked(&file);
+            let frame = batch.get(0).unwrap();
+            assert_eq!((frame.data, frame.wire_len), (&b"abc"[..], 60), "{version:?}");
+        }
+        let unknown = header(0xa1b2_c3d4, false, (3, 0), 1);
+        assert_eq!(Pcap::new(unknown.first_chunk().unwrap(), &Limits::DEFAULT).unwrap_err(), (3, 0));
+    }
+
+    #[test]
+    fn upper_bits_of_the_link_type_tell_the_fcs() {
+        let file = header(0xa1b2_c3d4, true, (2, 4), 0x2400_0001);
+        let pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
+        assert_eq!((pcap.interface.link_type, pcap.interface.fcs_len), (LinkType::ETHERNET, Some(4)));
+        assert_eq!(fcs_len(0x2000_0001), None);
+    }
+
+    #[test]
+    fn an_insane_length_is_bad_and_a_short_one_is_needed() {
+        let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
+        let start = file.len();
+        record(&mut file, false, [7, 0, 4, 4], 0, b"abc");
+        assert_eq!(walked(&file).2, (start, Stop::Need(20)));
+        let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
+        record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 0, b"abc");
+        assert_eq!(walked(&file).2, (start, Stop::Bad(BadBlock::FrameTooLong(1 << 30))));
+    }
+
+    #[test]
+    fn a_header_is_not_judged_before_it_is_whole() {
+        let mut file = header(0xa1b2_cd34, false, (2, 4), 1);
+        let start = file.len();
+        record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 7, b"");
+        assert_eq!(walked(&file).2, (start, Stop::Need(24)));
+        file.push(0);
+        assert_eq!(walked(&file).2, (start, Stop::Bad(BadBlock::FrameTooLong(1 << 30))));
+    }
+
+    #[test]
+    fn a_fraction_beyond_a_second_is_added() {
+        let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
+        record(&mut file, false, [7, 1_500_000, 0, 0], 0, b"");
+        record(&mut file, false, [u32::MAX, u32::MAX, 0, 0], 0, b"");
+        record(&mut file, false, [7, 0, 9, 2], 0, b"123456789");
+        let (batch, stats, _) = walked(&file);
+        assert_eq!(batch.get(0).unwrap().timestamp, Timestamp::from_parts(8, 500_000_000));
+        assert_eq!(batch.get(2).unwrap().wire_len, 9);
+        assert_eq!((stats.time_step_back_count, stats.wire_octet_count), (1, 9));
+    }
+}

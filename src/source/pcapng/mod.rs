@@ -1,0 +1,308 @@
+//! pcapng files (draft-ietf-opsawg-pcapng): blocks, of which those that hold frames are described in place.
+
+mod interface;
+mod options;
+mod time;
+
+use interface::Port;
+use options::{half, word};
+pub use time::TimeResolution;
+
+use super::Interface;
+use super::head::Stop;
+use super::stats::{SourceStats, Tally};
+use super::warning::BadBlock;
+use crate::base::{Descriptors, Limits, Timestamp};
+
+/// The type of a Section Header Block, the same in both byte orders.
+pub(super) const SECTION_TYPE: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+/// What follows the length of a section header, read in the section's own order.
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+
+/// Octets that the smallest block and the smallest section header have.
+const BLOCK_LEN_MIN: u32 = 12;
+const SECTION_LEN_MIN: u32 = 28;
+
+/// Octets ahead of a block's body: type and total length.
+const BODY_START: usize = 8;
+
+mod block_type {
+    pub(super) const INTERFACE: u32 = 1;
+    pub(super) const OBSOLETE_PACKET: u32 = 2;
+    pub(super) const SIMPLE_PACKET: u32 = 3;
+    pub(super) const NAME_RESOLUTION: u32 = 4;
+    pub(super) const INTERFACE_STATISTICS: u32 = 5;
+    pub(super) const ENHANCED_PACKET: u32 = 6;
+    pub(super) const SYSTEMD_JOURNAL: u32 = 9;
+    pub(super) const DECRYPTION_SECRETS: u32 = 10;
+    pub(super) const CUSTOM: u32 = 0xbad;
+    pub(super) const CUSTOM_NOT_TO_COPY: u32 = 0x4000_0bad;
+}
+
+/// A pcapng file: the current section, and the interfaces of all sections.
+#[derive(Debug)]
+pub(super) struct Pcapng {
+    big_endian: bool,
+    /// The interfaces of the current section, for reading.
+    ports: Vec<Port>,
+    /// The interfaces of all sections, for the caller.
+    interfaces: Vec<Interface>,
+    block_len_max: u32,
+    frame_len_max: u32,
+    interface_count_max: u32,
+}
+
+/// Why a walk in one byte order ended.
+enum Pause {
+    /// A section header lies at the place.
+    Section,
+    Stop(Stop),
+}
+
+/// What a block says of a frame. The data begins `data_at` octets into the body.
+struct Packet {
+    interface: u32,
+    units: Option<u64>,
+    captured_len: u32,
+    wire_len: u32,
+    data_at: usize,
+}
+
+/// The byte order (whether it is big-endian) and the length of the section header at the start of `bytes`.
+pub(super) fn section_head(bytes: &[u8]) -> Result<(bool, u32), Stop> {
+    let (words, _) = bytes.as_chunks::<4>();
+    let [_, len, magic, version, ..] = words else {
+        return Err(Stop::Need(16));
+    };
+    let [a, b, c, d] = *version;
+    let (big_endian, len, major, minor) = if u32::from_be_bytes(*magic) == BYTE_ORDER_MAGIC {
+        (true, word::<true>(*len), half::<true>([a, b]), half::<true>([c, d]))
+    } else if u32::from_le_bytes(*magic) == BYTE_ORDER_MAGIC {
+        (false, word::<false>(*len), half::<false>([a, b]), half::<false>([c, d]))
+    } else {
+        return Err(Stop::Bad(BadBlock::ByteOrder(u32::from_be_bytes(*magic))));
+    };
+    if len < SECTION_LEN_MIN {
+        return Err(Stop::Bad(BadBlock::TotalLen(len)));
+    }
+    // Minor version 2 was written by some programs for what is 0.
+    if major != 1 || !matches!(minor, 0 | 2) {
+        return Err(Stop::Bad(BadBlock::Version { major, minor }));
+    }
+    Ok((big_endian, len))
+}
+
+impl Pcapng {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            big_endian: false,
+            ports: Vec::new(),
+            interfaces: Vec::new(),
+            block_len_max: limits.block_len_max,
+            frame_len_max: limits.frame_len_max,
+            interface_count_max: limits.interface_count_max,
+        }
+    }
+
+    pub(super) fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// As [`Format::walk`](super::head::Format::walk).
+    pub(super) fn walk(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> (usize, Stop) {
+        loop {
+            let (place, pause) = if self.big_endian {
+                self.blocks::<true>(bytes, at, out, tally)
+            } else {
+                self.blocks::<false>(bytes, at, out, tally)
+            };
+            let stop = match pause {
+                Pause::Section => match self.section(bytes.get(place..).unwrap_or_default()) {
+                    Ok(len) => {
+                        tally.stats.section_count += 1;
+                        at = place + len;
+                        continue;
+                    }
+                    Err(stop) => stop,
+                },
+                Pause::Stop(stop) => stop,
+            };
+            return (place, stop);
+        }
+    }
+
+    /// Begins the section whose header starts `bytes`; its length.
+    fn section(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
+        let (big_endian, len) = section_head(bytes)?;
+        if big_endian {
+            self.whole_block::<true>(bytes, len)?;
+        } else {
+            self.whole_block::<false>(bytes, len)?;
+        }
+        self.big_endian = big_endian;
+        self.ports.clear();
+        Ok(len as usize)
+    }
+
+    /// The body of the block of `len` octets that starts `bytes`, once it is there and its two lengths agree.
+    #[inline]
+    fn whole_block<'a, const BIG_ENDIAN: bool>(&self, bytes: &'a [u8], len: u32) -> Result<&'a [u8], Stop> {
+        if len < BLOCK_LEN_MIN || !len.is_multiple_of(4) {
+            return Err(Stop::Bad(BadBlock::TotalLen(len)));
+        }
+        if len > self.block_len_max {
+            return Err(Stop::Bad(BadBlock::TooLong(len)));
+        }
+        let need = Stop::Need(len as usize);
+        let body = bytes.get(BODY_START..len as usize).ok_or(need)?;
+        let (body, trailer) = body.split_last_chunk::<4>().ok_or(need)?;
+        let trailing = word::<BIG_ENDIAN>(*trailer);
+        if trailing == len { Ok(body) } else { Err(Stop::Bad(BadBlock::Trailer { leading: len, trailing })) }
+    }
+
+    fn blocks<const BIG_ENDIAN: bool>(
+        &mut self,
+        bytes: &[u8],
+        mut at: usize,
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> (usize, Pause) {
+        loop {
+            let rest = bytes.get(at..).unwrap_or_default();
+            let (words, _) = rest.as_chunks::<4>();
+            let [block_type, len, _, ..] = words else {
+                return (at, Pause::Stop(Stop::Need(BLOCK_LEN_MIN as usize)));
+            };
+            if *block_type == SECTION_TYPE {
+                return (at, Pause::Section);
+            }
+            let len = word::<BIG_ENDIAN>(*len);
+            let body = match self.whole_block::<BIG_ENDIAN>(rest, len) {
+                Ok(body) => body,
+                Err(stop) => return (at, Pause::Stop(stop)),
+            };
+            let packet = match word::<BIG_ENDIAN>(*block_type) {
+                block_type::ENHANCED_PACKET => enhanced::<BIG_ENDIAN>(body),
+                block_type::SIMPLE_PACKET => self.simple::<BIG_ENDIAN>(body),
+                block_type::OBSOLETE_PACKET => obsolete::<BIG_ENDIAN>(body),
+                block_type::INTERFACE => match self.interface::<BIG_ENDIAN>(body, len) {
+                    Ok(()) => {
+                        at += len as usize;
+                        continue;
+                    }
+                    Err(bad) => return (at, Pause::Stop(Stop::Bad(bad))),
+                },
+                other => {
+                    skip(other, &mut tally.stats);
+                    at += len as usize;
+                    continue;
+                }
+            };
+            let described = packet
+                .ok_or(BadBlock::TotalLen(len))
+                .and_then(|packet| self.describe(&packet, at + BODY_START, body, out, tally));
+            if let Err(bad) = described {
+                return (at, Pause::Stop(Stop::Bad(bad)));
+            }
+            at += len as usize;
+        }
+    }
+
+    #[inline]
+    fn describe(
+        &self,
+        packet: &Packet,
+        body_at: usize,
+        body: &[u8],
+        out: &mut Descriptors<'_>,
+        tally: &mut Tally,
+    ) -> Result<(), BadBlock> {
+        let &Packet { interface, units, captured_len, wire_len, data_at } = packet;
+        let port = self.ports.get(interface as usize).ok_or(BadBlock::UnknownInterface(interface))?;
+        if captured_len > self.frame_len_max {
+            return Err(BadBlock::FrameTooLong(captured_len));
+        }
+        let have = body.len() - data_at.min(body.len());
+        if captured_len as usize > have {
+            return Err(BadBlock::FrameLen { need: captured_len, have: have as u32 });
+        }
+        let timestamp = match units {
+            Some(units) => {
+                let timestamp = port.clock.timestamp(units);
+                tally.timed_frame(timestamp, captured_len, wire_len);
+                timestamp
+            }
+            None => {
+                tally.untimed_frame(captured_len, wire_len);
+                Timestamp::ZERO
+            }
+        };
+        // Both are bounded by the cap on interfaces.
+        let number = (self.interfaces.len() - self.ports.len()) as u32 + interface;
+        out.push(body_at + data_at, captured_len, wire_len, timestamp, port.link_type, number);
+        Ok(())
+    }
+
+    fn interface<const BIG_ENDIAN: bool>(&mut self, body: &[u8], len: u32) -> Result<(), BadBlock> {
+        if self.interfaces.len() >= self.interface_count_max as usize {
+            return Err(BadBlock::TooManyInterfaces);
+        }
+        let (interface, port) = interface::read::<BIG_ENDIAN>(body).ok_or(BadBlock::TotalLen(len))?;
+        self.interfaces.push(interface);
+        self.ports.push(port);
+        Ok(())
+    }
+
+    /// Section 4.4: no time, interface 0, and as much data as that interface's snap length let through.
+    fn simple<const BIG_ENDIAN: bool>(&self, body: &[u8]) -> Option<Packet> {
+        let wire_len = word::<BIG_ENDIAN>(*body.first_chunk::<4>()?);
+        let snap_len = self.ports.first().map_or(u32::MAX, |port| port.snap_len);
+        Some(Packet { interface: 0, units: None, captured_len: wire_len.min(snap_len), wire_len, data_at: 4 })
+    }
+}
+
+/// Section 4.3.
+#[inline]
+fn enhanced<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
+    let (words, _) = body.as_chunks::<4>();
+    let [interface, high, low, captured_len, wire_len, ..] = words else {
+        return None;
+    };
+    Some(Packet {
+        interface: word::<BIG_ENDIAN>(*interface),
+        units: Some(u64::from(word::<BIG_ENDIAN>(*high)) << 32 | u64::from(word::<BIG_ENDIAN>(*low))),
+        captured_len: word::<BIG_ENDIAN>(*captured_len),
+        wire_len: word::<BIG_ENDIAN>(*wire_len),
+        data_at: 20,
+    })
+}
+
+/// The Packet Block of before 2004 (appendix A): as the enhanced one, with a drop counter in half of the interface.
+fn obsolete<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
+    let [a, b, ..] = *body.first_chunk::<4>()?;
+    let interface = u32::from(half::<BIG_ENDIAN>([a, b]));
+    enhanced::<BIG_ENDIAN>(body).map(|packet| Packet { interface, ..packet })
+}
+
+/// Counts a block that holds no frame.
+fn skip(block_type: u32, stats: &mut SourceStats) {
+    let counter = match block_type {
+        block_type::NAME_RESOLUTION => &mut stats.name_resolution_block_count,
+        block_type::INTERFACE_STATISTICS => &mut stats.interface_statistics_block_count,
+        block_type::DECRYPTION_SECRETS => &mut stats.decryption_secrets_block_count,
+        block_type::SYSTEMD_JOURNAL => &mut stats.systemd_journal_block_count,
+        block_type::CUSTOM | block_type::CUSTOM_NOT_TO_COPY => &mut stats.custom_block_count,
+        _ => &mut stats.unknown_block_count,
+    };
+    *counter += 1;
+}
+
+#[cfg(test)]
+mod tests;

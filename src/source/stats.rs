@@ -1,0 +1,129 @@
+//! What a source has read, in numbers.
+
+use crate::base::Timestamp;
+
+/// What a source has read so far: plain numbers for a caller to print or export.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct SourceStats {
+    /// Frames delivered.
+    pub frame_count: u64,
+    /// Octets of those frames that the capture kept.
+    pub captured_octet_count: u64,
+    /// Octets of those frames on the wire.
+    pub wire_octet_count: u64,
+    /// Frames of which the capture kept less than was on the wire.
+    pub cut_frame_count: u64,
+    /// Frames whose time lies before that of the frame ahead of them in the same file.
+    pub time_step_back_count: u64,
+    /// Frames without a time of their own (pcapng Simple Packet Blocks); they carry `Timestamp::ZERO`.
+    pub untimed_frame_count: u64,
+    /// Sections of pcapng files.
+    pub section_count: u64,
+    /// pcapng Name Resolution Blocks skipped.
+    pub name_resolution_block_count: u64,
+    /// pcapng Interface Statistics Blocks skipped.
+    pub interface_statistics_block_count: u64,
+    /// pcapng Decryption Secrets Blocks skipped.
+    pub decryption_secrets_block_count: u64,
+    /// pcapng systemd Journal Export Blocks skipped.
+    pub systemd_journal_block_count: u64,
+    /// pcapng Custom Blocks skipped, of both kinds.
+    pub custom_block_count: u64,
+    /// pcapng blocks of a type that this crate does not know, skipped.
+    pub unknown_block_count: u64,
+    /// Records and blocks that could not be read; reading of their file ended there.
+    pub bad_block_count: u64,
+    /// Files, or streams, that ended within a record.
+    pub truncated_file_count: u64,
+    /// Files, or streams, whose compression turned out damaged or cut short.
+    pub damaged_compression_count: u64,
+    /// Frames that the kernel dropped for want of buffer space (live capture).
+    pub kernel_drop_count: u64,
+    /// Frames that the interface or its driver dropped (live capture).
+    pub interface_drop_count: u64,
+}
+
+impl SourceStats {
+    /// pcapng blocks without frames that were skipped, of all types.
+    #[must_use]
+    pub const fn skipped_block_count(&self) -> u64 {
+        self.name_resolution_block_count
+            + self.interface_statistics_block_count
+            + self.decryption_secrets_block_count
+            + self.systemd_journal_block_count
+            + self.custom_block_count
+            + self.unknown_block_count
+    }
+}
+
+impl std::ops::AddAssign for SourceStats {
+    /// Adds up the numbers of several files.
+    fn add_assign(&mut self, other: Self) {
+        self.frame_count += other.frame_count;
+        self.captured_octet_count += other.captured_octet_count;
+        self.wire_octet_count += other.wire_octet_count;
+        self.cut_frame_count += other.cut_frame_count;
+        self.time_step_back_count += other.time_step_back_count;
+        self.untimed_frame_count += other.untimed_frame_count;
+        self.section_count += other.section_count;
+        self.name_resolution_block_count += other.name_resolution_block_count;
+        self.interface_statistics_block_count += other.interface_statistics_block_count;
+        self.decryption_secrets_block_count += other.decryption_secrets_block_count;
+        self.systemd_journal_block_count += other.systemd_journal_block_count;
+        self.custom_block_count += other.custom_block_count;
+        self.unknown_block_count += other.unknown_block_count;
+        self.bad_block_count += other.bad_block_count;
+        self.truncated_file_count += other.truncated_file_count;
+        self.damaged_compression_count += other.damaged_compression_count;
+        self.kernel_drop_count += other.kernel_drop_count;
+        self.interface_drop_count += other.interface_drop_count;
+    }
+}
+
+/// Counts frames as they are read.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) stats: SourceStats,
+    last: Timestamp,
+}
+
+impl Tally {
+    #[inline]
+    pub(super) fn timed_frame(&mut self, timestamp: Timestamp, captured_len: u32, wire_len: u32) {
+        self.stats.time_step_back_count += u64::from(timestamp < self.last);
+        self.last = timestamp;
+        self.frame(captured_len, wire_len);
+    }
+
+    pub(super) fn untimed_frame(&mut self, captured_len: u32, wire_len: u32) {
+        self.stats.untimed_frame_count += 1;
+        self.frame(captured_len, wire_len);
+    }
+
+    #[inline]
+    fn frame(&mut self, captured_len: u32, wire_len: u32) {
+        self.stats.frame_count += 1;
+        self.stats.captured_octet_count += u64::from(captured_len);
+        self.stats.wire_octet_count += u64::from(wire_len.max(captured_len));
+        self.stats.cut_frame_count += u64::from(captured_len < wire_len);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_back_is_counted_once_per_step() {
+        let mut tally = Tally::default();
+        for second in [5, 6, 4, 5, 6, 6] {
+            tally.timed_frame(Timestamp::from_parts(second, 0), 60, 100);
+        }
+        let mut sum = tally.stats;
+        sum += tally.stats;
+        assert_eq!((sum.time_step_back_count, sum.frame_count, sum.cut_frame_count), (2, 12, 12));
+        assert_eq!((sum.captured_octet_count, sum.wire_octet_count), (720, 1200));
+    }
+}
