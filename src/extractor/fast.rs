@@ -21,28 +21,41 @@ const VLAN_TAGS: usize = 2;
 /// Writing each field in place as soon as it is known matters: a packet is two cache lines, and to gather it and copy
 /// it costs more than to read the headers.
 #[inline(always)]
-pub(super) fn read<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> bool {
-    read_link(frame, policy, out).is_some()
+pub(super) fn read<'a>(
+    frame: &Frame<'a>,
+    policy: &KeyPolicy,
+    plain_scope: Option<u32>,
+    out: &mut Packet<'a>,
+) -> bool {
+    read_link(frame, policy, plain_scope, out).is_some()
 }
 
 #[inline(always)]
-fn read_link<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> Option<()> {
+fn read_link<'a>(
+    frame: &Frame<'a>,
+    policy: &KeyPolicy,
+    plain_scope: Option<u32>,
+    out: &mut Packet<'a>,
+) -> Option<()> {
     let data = frame.data;
-    if frame.link_type != LinkType::ETHERNET
-        || !policy.is_five_tuple()
-        || data.len() > frame.wire_len as usize
-    {
+    if frame.link_type != LinkType::ETHERNET || data.len() > frame.wire_len as usize {
         return None;
     }
-    // Offsets known to the compiler make the most common frame the cheapest.
-    if EtherType(be16(data, ethernet::HEADER_LEN - 2)?) == EtherType::IPV4 {
-        return read_ipv4(frame, policy, Start { at: ethernet::HEADER_LEN, vlan_ids: VlanIds::NONE }, out);
+    // The most common frame and policy are the cheapest: all offsets are known to the compiler.
+    let ether_type = EtherType(be16(data, ethernet::HEADER_LEN - 2)?);
+    if let Some(scope) = plain_scope
+        && ether_type == EtherType::IPV4
+    {
+        return read_ipv4(frame, Added { scope, vlan_ids: false }, Start::UNTAGGED, out);
     }
-    read_tagged_or_ipv6(frame, policy, out)
+    read_other(frame, policy, out)
 }
 
 #[inline(never)]
-fn read_tagged_or_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> Option<()> {
+fn read_other<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> Option<()> {
+    if !policy.is_five_tuple() {
+        return None;
+    }
     let data = frame.data;
     let mut ether_type = EtherType(be16(data, ethernet::HEADER_LEN - 2)?);
     let mut at = ethernet::HEADER_LEN;
@@ -56,11 +69,19 @@ fn read_tagged_or_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Pack
         at += ethernet::VLAN_TAG_LEN;
     }
     let start = Start { at, vlan_ids };
+    let added = Added { scope: policy.scope_of(frame), vlan_ids: policy.vlan_ids };
     match ether_type {
-        EtherType::IPV4 => read_ipv4(frame, policy, start, out),
-        EtherType::IPV6 => read_ipv6(frame, policy, start, out),
+        EtherType::IPV4 => read_ipv4(frame, added, start, out),
+        EtherType::IPV6 => read_ipv6(frame, added, start, out),
         _ => None,
     }
+}
+
+/// What the policy adds to the five-tuple.
+#[derive(Clone, Copy)]
+struct Added {
+    scope: u32,
+    vlan_ids: bool,
 }
 
 /// Where the IP header begins, and behind which tags.
@@ -68,6 +89,10 @@ fn read_tagged_or_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Pack
 struct Start {
     at: usize,
     vlan_ids: VlanIds,
+}
+
+impl Start {
+    const UNTAGGED: Self = Self { at: ethernet::HEADER_LEN, vlan_ids: VlanIds::NONE };
 }
 
 /// What the transport part needs of the IP header.
@@ -80,7 +105,7 @@ struct Ip {
 }
 
 #[inline(always)]
-fn read_ipv4<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut Packet<'a>) -> Option<()> {
+fn read_ipv4<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet<'a>) -> Option<()> {
     const VERSION_AND_LEN: u8 = 0x45;
     const MORE_FRAGMENTS_AND_OFFSET: u16 = 0x3fff;
     let header: &[u8; IPV4_HEADER_LEN] = frame.data.get(start.at..)?.first_chunk()?;
@@ -94,13 +119,13 @@ fn read_ipv4<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut 
     let [source_port, destination_port] = read_transport(frame, start, ip, out)?;
     let source = (be32(header, 12)?, source_port);
     let destination = (be32(header, 16)?, destination_port);
-    let (key, side) = FlowKey::ordered_v4(protocol, source, destination, policy.scope_of(frame));
-    finish(policy, start, key, side, out);
+    let (key, side) = FlowKey::ordered_v4(protocol, source, destination, added.scope);
+    finish(added, start, key, side, out);
     Some(())
 }
 
 #[inline(always)]
-fn read_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut Packet<'a>) -> Option<()> {
+fn read_ipv6<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet<'a>) -> Option<()> {
     let header: &[u8; IPV6_HEADER_LEN] = frame.data.get(start.at..)?.first_chunk()?;
     let payload_len = usize::from(be16(header, 4)?);
     if header[0] >> 4 != 6 || payload_len == 0 {
@@ -114,7 +139,7 @@ fn read_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut 
     let address = |at: usize| header.get(at..at + 16)?.first_chunk().map(|bytes| u128::from_be_bytes(*bytes));
     let (source, destination) = ((address(8)?, source_port), (address(24)?, destination_port));
     let (key, side) = FlowKey::ordered(protocol, true, source, destination, true);
-    finish(policy, start, key.with_scope(policy.scope_of(frame)), side, out);
+    finish(added, start, key.with_scope(added.scope), side, out);
     Some(())
 }
 
@@ -164,8 +189,8 @@ fn read_transport<'a>(frame: &Frame<'a>, start: Start, ip: Ip, out: &mut Packet<
 }
 
 #[inline(always)]
-fn finish(policy: &KeyPolicy, start: Start, key: FlowKey, side: Side, out: &mut Packet<'_>) {
-    out.key = if policy.vlan_ids { key.with_vlan_ids(start.vlan_ids) } else { key };
+fn finish(added: Added, start: Start, key: FlowKey, side: Side, out: &mut Packet<'_>) {
+    out.key = if added.vlan_ids { key.with_vlan_ids(start.vlan_ids) } else { key };
     out.side = side;
     out.mac_addresses = MacAddresses::ethernet(0);
     out.vlan_ids = start.vlan_ids;

@@ -21,17 +21,25 @@ pub use skip::{Skip, SkipStats};
 use crate::base::{Frame, Limits};
 
 /// Turns frames into packets under one [`KeyPolicy`]. Stateless; `Copy`.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Extractor {
     policy: KeyPolicy,
     limits: Limits,
+    /// The scope of all keys, if the policy asks for nothing else than a five-tuple with it.
+    plain_scope: Option<u32>,
+}
+
+impl Default for Extractor {
+    fn default() -> Self {
+        Self::new(KeyPolicy::DEFAULT)
+    }
 }
 
 impl Extractor {
     /// An extractor with a policy of its own and default limits.
     #[must_use]
     pub const fn new(policy: KeyPolicy) -> Self {
-        Self { policy, limits: Limits::DEFAULT }
+        Self { policy, limits: Limits::DEFAULT, plain_scope: policy.plain_scope() }
     }
 
     /// The same with limits of the caller's.
@@ -68,7 +76,7 @@ impl Extractor {
     /// As [`Extractor::extract`]; what `packet` holds is then of no use.
     #[inline(always)]
     pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
-        if fast::read(frame, &self.policy, packet) {
+        if fast::read(frame, &self.policy, self.plain_scope, packet) {
             return Ok(());
         }
         *packet = general::packet(frame, &self.policy, &self.limits)?;

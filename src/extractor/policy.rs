@@ -60,7 +60,15 @@ impl KeyPolicy {
         }
     }
 
-    /// Whether the key is a plain five-tuple, to which at most VLAN ids and the scope are added.
+    /// The scope of all keys, if they are five-tuples with nothing else added.
+    pub(crate) const fn plain_scope(&self) -> Option<u32> {
+        match (self.scope, self.direction) {
+            (Scope::Fixed(scope), Direction::Biflow) if self.ports && !self.vlan_ids => Some(scope),
+            _ => None,
+        }
+    }
+
+    /// Whether the key is a five-tuple, to which at most VLAN ids and the scope are added.
     #[inline(always)]
     pub(crate) fn is_five_tuple(&self) -> bool {
         self.ports && matches!(self.direction, Direction::Biflow)

@@ -79,7 +79,7 @@ mod tests {
     fn slots_run_across_segments() {
         let mut slab = Slab::new();
         for value in 0..2 * SEGMENT_LEN as u32 + 1 {
-            assert_eq!(slab.is_full(), value as usize % SEGMENT_LEN == 0);
+            assert_eq!(slab.is_full(), (value as usize).is_multiple_of(SEGMENT_LEN));
             assert_eq!(slab.push(Some(value)), value);
         }
         let last = 2 * SEGMENT_LEN as u32;
