@@ -7,7 +7,13 @@
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
 //! ```
 
+#[path = "oracle/community_id.rs"]
+mod community_id;
 #[path = "oracle/corpus.rs"]
 mod corpus;
+#[path = "oracle/examples.rs"]
+mod examples;
 #[path = "oracle/tshark.rs"]
 mod tshark;
+#[path = "oracle/zeek.rs"]
+mod zeek;
