@@ -67,7 +67,7 @@ pub enum Ports {
 /// 48 octets, `Copy`, in canonical order: both directions of a conversation have the same key, and the
 /// [`Side`] of a packet says which of the ends sent it. Built by the [`extractor`](crate::extractor), or by
 /// [`FlowKey::new`] for look-ups.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
     // [a high, a low, b high, b low, ports and scope, VLAN ids, VNI, protocol and flags]: six words compare and
     // hash in a few instructions, and the order of the words makes Ord sort by address first.
@@ -269,22 +269,28 @@ impl FlowKey {
     pub const fn vni(&self) -> Option<u32> {
         if self.words[5] & VNI == 0 { None } else { Some((self.words[5] >> 16) as u32 & 0xff_ffff) }
     }
+}
 
-    /// The words that are hashed, as three halves of a cache line.
+impl PartialEq for FlowKey {
+    // Derived, this would be a call of memcmp.
     #[inline(always)]
-    pub(crate) fn lanes(&self) -> [u128; 3] {
-        let [a, b, c, d, e, f] = self.words;
-        let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
-        [join(a, b), join(c, d), join(e, f)]
+    fn eq(&self, other: &Self) -> bool {
+        let differences = self.words.iter().zip(&other.words).map(|(own, others)| own ^ others);
+        differences.fold(0, |all, difference| all | difference) == 0
     }
 }
 
 impl Hash for FlowKey {
-    #[inline]
+    /// Two words at a time; the upper halves of IPv4 addresses, which are zero, are left out.
+    #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for lane in self.lanes() {
-            state.write_u128(lane);
+        let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
+        let [a_high, a_low, b_high, b_low, ports, rest] = self.words;
+        if self.is_ipv6() {
+            state.write_u128(join(a_high, b_high));
         }
+        state.write_u128(join(a_low, b_low));
+        state.write_u128(join(ports, rest));
     }
 }
 

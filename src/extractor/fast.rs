@@ -34,6 +34,16 @@ fn read_link<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) ->
     {
         return None;
     }
+    // Offsets known to the compiler make the most common frame the cheapest.
+    if EtherType(be16(data, ethernet::HEADER_LEN - 2)?) == EtherType::IPV4 {
+        return read_ipv4(frame, policy, Start { at: ethernet::HEADER_LEN, vlan_ids: VlanIds::NONE }, out);
+    }
+    read_tagged_or_ipv6(frame, policy, out)
+}
+
+#[inline(never)]
+fn read_tagged_or_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> Option<()> {
+    let data = frame.data;
     let mut ether_type = EtherType(be16(data, ethernet::HEADER_LEN - 2)?);
     let mut at = ethernet::HEADER_LEN;
     let mut vlan_ids = VlanIds::NONE;

@@ -20,6 +20,8 @@ pub(super) struct ActiveList {
 struct ActiveEntry {
     links: Links,
     is_listed: bool,
+    /// When the record began, on the tracker's clock.
+    began_ns: u64,
 }
 
 impl Linked for ActiveEntry {
@@ -42,11 +44,18 @@ impl ActiveList {
     /// Adds a flow whose record begins now.
     pub(super) fn add(&mut self, slot: u32, now_ns: u64) {
         while self.entries.len() <= slot as usize {
-            self.entries.push(ActiveEntry { links: Links::NONE, is_listed: false });
+            self.entries.push(ActiveEntry { links: Links::NONE, is_listed: false, began_ns: 0 });
         }
         self.remove(slot);
         self.list.add(&mut self.entries, slot, now_ns);
-        self.entries.at_mut(slot).is_listed = true;
+        let entry = self.entries.at_mut(slot);
+        entry.is_listed = true;
+        entry.began_ns = now_ns;
+    }
+
+    /// When the record of a flow began, if its active timeout is still to come.
+    fn began_ns(&self, slot: u32) -> Option<u64> {
+        self.entries.get(slot).filter(|entry| entry.is_listed).map(|entry| entry.began_ns)
     }
 
     fn remove(&mut self, slot: u32) {
@@ -105,8 +114,7 @@ impl<S> Tracker<S> {
     /// When the oldest active record is due.
     fn active_due(&self) -> Option<(u32, u64)> {
         let slot = self.active.list.oldest()?;
-        let start_ns = self.table.cold().at(slot).start_ns;
-        Some((slot, start_ns.saturating_add(self.active_ns)))
+        Some((slot, self.active.began_ns(slot)?.saturating_add(self.active_ns)))
     }
 
     /// The time at which [`Tracker::advance`] has something to do: the next timeout. `None` if no open flow can time
@@ -155,11 +163,8 @@ impl<S: Default> Tracker<S> {
 
     /// Makes a record of a flow that goes on, if its active timeout passed before its idle timeout.
     pub(super) fn active_timeout_if_due<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, sink: &mut K) {
-        let start_ns = self.table.cold().at(slot).start_ns;
-        if start_ns == NOT_STARTED || self.active_ns == u64::MAX {
-            return;
-        }
-        let due_ns = start_ns.saturating_add(self.active_ns);
+        let Some(began_ns) = self.active.began_ns(slot) else { return };
+        let due_ns = began_ns.saturating_add(self.active_ns);
         let list = self.table.hot(slot).list;
         let idle_due_ns = self.refreshed_ns(slot).saturating_add(self.lists.of(list).timeout_ns);
         if due_ns > self.now_ns {

@@ -7,6 +7,7 @@
 use super::recency::{Linked, Links};
 use super::slab::{SEGMENT_LEN, Slab};
 use crate::base::{Account, Budget, FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
+use crate::extractor::Packet;
 
 /// Which entry of the flow table, and which of the flows that it held one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,7 +23,8 @@ pub(super) struct Hot {
     pub(super) key: FlowKey,
     /// When its last packet came, on the tracker's clock.
     pub(super) last_ns: u64,
-    pub(super) generation: u32,
+    /// Which entry of the extras belongs to it.
+    pub(super) extra: u32,
     /// The recency list that it is in.
     pub(super) list: u8,
     /// The list's epoch when the flow was moved last.
@@ -94,8 +96,8 @@ impl FlowBits {
     pub(super) const EXTRA: u8 = 1 << 5;
     /// A reset that could be forged was seen, and nothing since.
     pub(super) const SUSPECT: u8 = 1 << 6;
-    /// [`Cold::handshake_ns`] is the round-trip time.
-    pub(super) const RTT: u8 = 1 << 7;
+    /// The last packet's own time lies behind the tracker's clock, by [`Extra::lag_ns`].
+    pub(super) const LAG: u8 = 1 << 7;
 
     #[inline(always)]
     pub(super) const fn has(self, bit: u8) -> bool {
@@ -136,8 +138,10 @@ impl SideBits {
     pub(super) const FIN: u8 = 1 << 3;
     /// Its SYN was seen, so `initial_seq` is one.
     pub(super) const SYN: u8 = 1 << 4;
-    /// `mac` is its address.
-    pub(super) const MAC: u8 = 1 << 5;
+    /// Octets of it are missing, as [`ExtraSide::hole`] tells.
+    pub(super) const HOLE: u8 = 1 << 5;
+    /// The record has no packet yet: an active timeout ended the last one.
+    pub(super) const FRESH: u8 = 1 << 6;
 
     #[inline(always)]
     pub(super) const fn has(self, bit: u8) -> bool {
@@ -145,8 +149,23 @@ impl SideBits {
     }
 
     #[inline(always)]
+    pub(super) const fn has_all(self, bits: u8) -> bool {
+        self.0 & bits == bits
+    }
+
+    #[inline(always)]
     pub(super) const fn set(&mut self, bit: u8) {
         self.0 |= bit;
+    }
+
+    pub(super) const fn clear(&mut self, bit: u8) {
+        self.0 &= !bit;
+    }
+
+    /// Seen, in the record that is under way.
+    #[inline(always)]
+    pub(super) const fn is_under_way(self) -> bool {
+        self.0 & (Self::SEEN | Self::FRESH) == Self::SEEN
     }
 }
 
@@ -182,6 +201,17 @@ impl SideState {
         VlanIds::from_bits(u32::from_le_bytes([low, middle, high, 0]))
     }
 
+    /// Counts a packet of the side.
+    #[inline(always)]
+    pub(super) fn count(&mut self, packet: &Packet<'_>) {
+        self.packet_count += 1;
+        self.octet_count += u64::from(packet.wire_len);
+        self.ip_octet_count += u64::from(packet.ip_len);
+        self.payload_octet_count += u64::from(packet.payload_len);
+        self.hop_limit_min = self.hop_limit_min.min(packet.hop_limit);
+        self.hop_limit_max = self.hop_limit_max.max(packet.hop_limit);
+    }
+
     /// Starts the deltas of a new record; what the side is remains.
     pub(super) fn restart_counters(&mut self) {
         self.packet_count = 0;
@@ -191,15 +221,16 @@ impl SideState {
         self.flags = TcpFlags(0);
         self.hop_limit_min = u8::MAX;
         self.hop_limit_max = 0;
+        self.bits.set(SideBits::FRESH);
     }
 }
 
 impl Hot {
-    pub(super) fn new(key: FlowKey, generation: u32, now_ns: u64) -> Self {
+    pub(super) fn new(key: FlowKey, now_ns: u64) -> Self {
         Self {
             key,
             last_ns: now_ns,
-            generation,
+            extra: 0,
             list: 0,
             epoch: 0,
             state: TcpState::None,
@@ -226,15 +257,19 @@ pub(super) const NOT_STARTED: u64 = u64::MAX;
 pub(super) struct Cold {
     /// When the first packet of the record came, as captured; [`NOT_STARTED`] after an active timeout.
     pub(super) start_ns: u64,
-    /// When the last SYN came, on the tracker's clock; once the handshake is over, how long it took.
+    /// When the last SYN came, on the tracker's clock; once the handshake is over, how long it took, or
+    /// [`UNKNOWN_RTT`].
     pub(super) handshake_ns: u64,
     pub(super) history: [u64; 2],
     pub(super) links: Links,
     pub(super) interface: u32,
     pub(super) sequence_number: u32,
-    /// Which entry of the extras belongs to it.
-    pub(super) extra: u32,
+    /// How many flows the slot has held before.
+    pub(super) generation: u32,
 }
+
+/// A handshake of which not all was seen.
+pub(super) const UNKNOWN_RTT: u64 = u64::MAX;
 
 impl Cold {
     pub(super) const fn new(start_ns: u64, now_ns: u64, interface: u32) -> Self {
@@ -245,7 +280,7 @@ impl Cold {
             links: Links::NONE,
             interface,
             sequence_number: 0,
-            extra: 0,
+            generation: 0,
         }
     }
 
@@ -294,6 +329,8 @@ pub(super) struct ExtraSide {
     pub(super) zero_window_count: u32,
     /// Segments with payload that brought nothing new: the count behind the letter `t`.
     pub(super) stale_count: u32,
+    /// At which of them the letter is due again.
+    pub(super) stale_letter_count: u32,
     pub(super) gap_count: u32,
     /// Octets that were jumped over, from the first missing to the last.
     pub(super) hole: Option<(SeqNum, SeqNum)>,
@@ -323,17 +360,23 @@ impl Extras {
         Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget }
     }
 
-    pub(super) fn get(&self, hot: &Hot, cold: &Cold) -> Option<&Extra> {
-        if hot.bits.has(FlowBits::EXTRA) { self.entries.get(cold.extra) } else { None }
+    pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
+        if hot.bits.has(FlowBits::EXTRA) { self.entries.get(hot.extra) } else { None }
+    }
+
+    /// The extra of a flow that has one.
+    #[inline(always)]
+    pub(super) fn at_mut(&mut self, extra: u32) -> &mut Extra {
+        self.entries.at_mut(extra)
     }
 
     /// The extra of a flow, which is made if it has none yet; `None` without room for it.
-    pub(super) fn of(&mut self, bits: &mut FlowBits, extra: &mut u32) -> Option<&mut Extra> {
-        if !bits.has(FlowBits::EXTRA) {
-            *extra = self.take()?;
-            bits.set(FlowBits::EXTRA, true);
+    pub(super) fn of(&mut self, hot: &mut Hot) -> Option<&mut Extra> {
+        if !hot.bits.has(FlowBits::EXTRA) {
+            hot.extra = self.take()?;
+            hot.bits.set(FlowBits::EXTRA, true);
         }
-        Some(self.entries.at_mut(*extra))
+        Some(self.entries.at_mut(hot.extra))
     }
 
     fn take(&mut self) -> Option<u32> {
@@ -356,10 +399,10 @@ impl Extras {
         Some(place)
     }
 
-    pub(super) fn release(&mut self, hot: &Hot, cold: &Cold) {
+    pub(super) fn release(&mut self, hot: &Hot) {
         if hot.bits.has(FlowBits::EXTRA) {
-            self.entries.at_mut(cold.extra).next_free = self.free;
-            self.free = cold.extra;
+            self.entries.at_mut(hot.extra).next_free = self.free;
+            self.free = hot.extra;
             self.live_count -= 1;
         }
     }
@@ -390,19 +433,16 @@ mod tests {
     #[test]
     fn extras_are_reused_and_capped() {
         let mut extras = Extras::new(2, Budget::default());
-        let mut flows: Vec<(Hot, Cold)> =
-            (0..3).map(|_| (Hot::new(FlowKey::VACANT, 0, 0), Cold::new(0, 0, 0))).collect();
-        for (place, (hot, cold)) in flows.iter_mut().enumerate() {
-            let extra = extras.of(&mut hot.bits, &mut cold.extra);
+        let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();
+        for (place, hot) in flows.iter_mut().enumerate() {
+            let extra = extras.of(hot);
             assert_eq!(extra.is_some(), place < 2);
             if let Some(extra) = extra {
                 extra.icmp_error_count = 7;
             }
         }
-        let (hot, cold) = &flows[0];
-        extras.release(hot, cold);
-        let (hot, cold) = &mut flows[2];
-        assert_eq!(extras.of(&mut hot.bits, &mut cold.extra).map(|extra| extra.icmp_error_count), Some(0));
+        extras.release(&flows[0]);
+        assert_eq!(extras.of(&mut flows[2]).map(|extra| extra.icmp_error_count), Some(0));
         assert_eq!(extras.live_count(), 2);
     }
 }

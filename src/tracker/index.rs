@@ -49,14 +49,33 @@ pub(super) struct Index {
 impl Chunk {
     const VACANT: Self = Self { tags: [EMPTY; 16], slots: [0; CHUNK_ENTRIES] };
 
-    /// One bit per entry whose tag is `tag`.
+    /// The entries whose tag is `tag`, as the high bit of one octet each. Exact: no carry runs from one octet into
+    /// the next.
     #[inline(always)]
-    fn matches(&self, tag: u8) -> u32 {
-        let mut mask = 0;
-        for (place, own) in self.tags.iter().enumerate() {
-            mask |= u32::from(*own == tag) << place;
+    fn matches(&self, tag: u8) -> Matches {
+        const LOW: u128 = u128::from_le_bytes([0x7f; 16]);
+        const ENTRIES: u128 = (1 << (8 * CHUNK_ENTRIES)) - 1;
+        let difference = u128::from_le_bytes(self.tags) ^ u128::from_le_bytes([tag; 16]);
+        Matches(!(((difference & LOW) + LOW) | difference | LOW) & ENTRIES)
+    }
+}
+
+/// Places in a chunk, lowest first.
+#[derive(Clone, Copy)]
+struct Matches(u128);
+
+impl Iterator for Matches {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
         }
-        mask & ((1 << CHUNK_ENTRIES) - 1)
+        let place = self.0.trailing_zeros() as usize / 8;
+        self.0 &= self.0 - 1;
+        // The modulo is a promise to the compiler.
+        Some(place % CHUNK_ENTRIES)
     }
 }
 
@@ -84,9 +103,7 @@ impl Table {
         let mut at = home_of(hash);
         for _ in 0..TABLE_CHUNKS {
             let chunk = &mut self.chunks[at];
-            let vacant = chunk.matches(EMPTY);
-            if vacant != 0 {
-                let place = vacant.trailing_zeros() as usize;
+            if let Some(place) = chunk.matches(EMPTY).next() {
                 chunk.tags[place] = tag_of(hash);
                 chunk.slots[place] = slot;
                 self.len += 1;
@@ -102,9 +119,7 @@ impl Table {
         let home = home_of(hash);
         for step in 0..TABLE_CHUNKS {
             let chunk = &mut self.chunks[(home + step) % TABLE_CHUNKS];
-            let mut found = chunk.matches(tag_of(hash));
-            while found != 0 {
-                let place = found.trailing_zeros() as usize;
+            for place in chunk.matches(tag_of(hash)) {
                 if chunk.slots[place] == slot {
                     chunk.tags[place] = EMPTY;
                     self.len -= 1;
@@ -116,7 +131,6 @@ impl Table {
                     }
                     return true;
                 }
-                found &= found - 1;
             }
             if chunk.tags[OVERFLOW] == 0 {
                 return false;
@@ -156,13 +170,11 @@ impl Index {
         let mut at = home_of(hash);
         for _ in 0..TABLE_CHUNKS {
             let chunk = &table.chunks[at];
-            let mut found = chunk.matches(tag_of(hash));
-            while found != 0 {
-                let slot = chunk.slots[found.trailing_zeros() as usize % CHUNK_ENTRIES];
+            for place in chunk.matches(tag_of(hash)) {
+                let slot = chunk.slots[place];
                 if is_it(slot) {
                     return Some(slot);
                 }
-                found &= found - 1;
             }
             if chunk.tags[OVERFLOW] == 0 {
                 return None;
@@ -176,8 +188,7 @@ impl Index {
     #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
         let chunk = &self.table(hash).chunks[home_of(hash)];
-        let found = chunk.matches(tag_of(hash));
-        (found != 0).then(|| chunk.slots[found.trailing_zeros() as usize % CHUNK_ENTRIES])
+        chunk.matches(tag_of(hash)).next().map(|place| chunk.slots[place])
     }
 
     /// Adds a slot that is not in the index. `hash_of` gives the hash of a slot that is, for splitting a table.

@@ -2,10 +2,12 @@
 //!
 //! [`starts_anew`] decides whether a SYN belongs to the flow that holds its ports, before the packet is counted;
 //! [`segment`] updates the flow after. The common case, the next segment of an established connection, is told
-//! apart first.
+//! apart first, by [`ordinary`].
 
 use super::endpoint;
-use super::flow::{Cold, Extra, ExtraSide, Extras, FlowBits, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
+use super::flow::{
+    Cold, Extra, ExtraSide, Extras, FlowBits, Hot, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
+};
 use super::sink::Anomaly;
 use crate::base::{SeqNum, Side, TcpFlags, TcpState};
 use crate::extractor::Packet;
@@ -42,6 +44,12 @@ pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
     }
 }
 
+/// Whether a side has sent a datagram before.
+#[inline(always)]
+pub(super) fn has_sent(side: &SideState) -> bool {
+    side.letters & letter::DATA != 0
+}
+
 /// Whether a segment begins a new connection on the ports of a known flow.
 ///
 /// A SYN with the flow's own initial sequence number is a retransmission. With another one it begins anew on a
@@ -73,42 +81,65 @@ pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment:
     }
 }
 
-/// Updates a flow by a segment of one of its sides, whose packet was counted.
+/// Takes a segment that changes nothing but numbers: the next one of an established connection, or one that was sent
+/// before. Whether it is one; if not, nothing was changed.
 #[inline(always)]
-pub(super) fn segment(
-    hot: &mut Hot,
-    cold: &mut Cold,
-    extras: &mut Extras,
-    packet: &Packet<'_>,
-    now_ns: u64,
-) -> Changes {
+pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> bool {
+    const NUMBERS: u8 = SideBits::SEQ | SideBits::ACK;
     let segment = &packet.tcp;
-    let own = &mut hot.sides[packet.side.index()];
-    let seen = if packet.payload_len > 0 { letter::DATA } else { letter::ACK };
-    let is_next = hot.state == TcpState::Established
+    let [a, b] = &mut hot.sides;
+    let (own, peer) = if packet.side == Side::A { (a, b) } else { (b, a) };
+    let letter = if packet.payload_len > 0 { letter::DATA } else { letter::ACK };
+    let is_plain = hot.state == TcpState::Established
         && segment.flags.0 & (CONTROL.0 | TcpFlags::ACK.0) == TcpFlags::ACK.0
-        && own.bits.has(SideBits::SEQ)
-        && own.bits.has(SideBits::ACK)
-        && own.next_seq == segment.seq
         && segment.window != 0
-        && own.letters & seen != 0
-        && !hot.bits.has(FlowBits::SUSPECT);
-    if is_next {
-        let peer_next = hot.sides[packet.side.other().index()].next_seq;
-        let own = &mut hot.sides[packet.side.index()];
-        let advance = segment.ack.distance_from(own.ack);
-        // Only what the peer is known to have sent can be acknowledged without a word.
-        if advance >= 0
-            && !segment.ack.is_after(peer_next)
-            && (advance == 0 || !hot.bits.has(FlowBits::EXTRA))
-        {
-            own.ack = segment.ack;
-            own.next_seq = segment.seq.add(packet.payload_len);
-            own.window = segment.window;
-            return Changes::default();
-        }
+        && own.letters & letter != 0
+        && own.bits.has_all(NUMBERS);
+    if !is_plain {
+        return false;
     }
-    full_segment(hot, cold, extras, packet, now_ns)
+    // An acknowledgment that advances may tell of octets that were not captured.
+    let is_known_ack = segment.ack == own.ack
+        || (segment.ack.is_after(own.ack)
+            && !segment.ack.is_after(peer.next_seq)
+            && peer.bits.has(SideBits::SEQ)
+            && !peer.bits.has(SideBits::HOLE));
+    if !is_known_ack {
+        return false;
+    }
+    if segment.seq == own.next_seq {
+        own.next_seq = segment.seq.add(packet.payload_len);
+    } else if !hot.bits.has(FlowBits::EXTRA)
+        || own.bits.has(SideBits::HOLE)
+        || !sent_again(own, extras.at_mut(hot.extra), packet)
+    {
+        return false;
+    }
+    own.ack = segment.ack;
+    own.window = segment.window;
+    own.flags |= segment.flags;
+    true
+}
+
+/// Counts a segment that reaches no further than what was sent, unless a letter of the history is due.
+#[inline(always)]
+fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
+    let start = packet.tcp.seq;
+    let end = start.add(packet.payload_len);
+    let extra = &mut extra.sides[packet.side.index()];
+    let is_due = extra.stale_count + 1 >= extra.stale_letter_count;
+    if !start.is_before(own.next_seq) || end.is_after(own.next_seq) || packet.payload_len == 0 || is_due {
+        return false;
+    }
+    extra.stale_count += 1;
+    extra.retransmitted_count += u32::from(!is_probe(end, own.next_seq, packet.payload_len));
+    true
+}
+
+/// One octet at the end of what was sent: a keep-alive (RFC 9293 section 3.8.4) or a window probe.
+#[inline(always)]
+fn is_probe(end: SeqNum, next: SeqNum, payload_len: u32) -> bool {
+    payload_len == 1 && end == next
 }
 
 /// Everything about a segment that is not simply the next one.
@@ -123,8 +154,9 @@ struct Update<'t> {
     changes: Changes,
 }
 
+/// Updates a flow by any segment, whose packet was counted.
 #[inline(never)]
-fn full_segment(
+pub(super) fn segment(
     hot: &mut Hot,
     cold: &mut Cold,
     extras: &mut Extras,
@@ -132,6 +164,7 @@ fn full_segment(
     now_ns: u64,
 ) -> Changes {
     let (side, segment, payload_len) = (packet.side, packet.tcp, packet.payload_len);
+    hot.sides[side.index()].flags |= segment.flags;
     let mut update =
         Update { hot, cold, extras, side, segment, payload_len, now_ns, changes: Changes::default() };
     update.control_letters();
@@ -177,7 +210,7 @@ impl Update<'_> {
 
     /// The extra of one of the sides, if there is room for it.
     fn extra(&mut self, side: Side) -> Option<&mut ExtraSide> {
-        let extra = self.extras.of(&mut self.hot.bits, &mut self.cold.extra);
+        let extra = self.extras.of(self.hot);
         self.changes.is_extra_refused |= extra.is_none();
         extra.map(|extra| &mut extra.sides[side.index()])
     }
@@ -306,7 +339,7 @@ impl Update<'_> {
         }
         if !self.has(TcpFlags::ACK) {
             self.changes.anomaly = Some(Anomaly::SynOnOpenFlow);
-            if let Some(extra) = self.extras.of(&mut self.hot.bits, &mut self.cold.extra) {
+            if let Some(extra) = self.extras.of(self.hot) {
                 extra.pending_syn = Some((side, seq));
             }
         }
@@ -345,32 +378,35 @@ impl Update<'_> {
             return;
         }
         // The octets may still come: captures from two interfaces are skewed.
+        if is_gap {
+            self.changes.anomaly = Some(Anomaly::AckedUnseen);
+            self.set_hole(other, Some((hole.map_or(next, |(start, _)| start), ack)));
+        } else {
+            self.set_hole(other, None);
+        }
         let count = self.extra(other).map(|extra| {
-            if is_gap {
-                extra.hole = Some((extra.hole.map_or(next, |(start, _)| start), ack));
-            }
             extra.gap_count += 1;
             extra.gap_count
         });
-        if is_gap {
-            self.changes.anomaly = Some(Anomaly::AckedUnseen);
-        }
         if count.is_some_and(is_power_of_ten) && !self.has(TcpFlags::FIN) {
             self.push(b'G', false);
         }
-        if is_acked_hole
-            && !is_gap
-            && let Some(extra) = self.extra(other)
-        {
-            extra.hole = None;
-        }
     }
 
+    /// The octets of a side that were jumped over and did not come since.
     fn hole(&mut self, side: Side) -> Option<(SeqNum, SeqNum)> {
-        if !self.hot.bits.has(FlowBits::EXTRA) {
+        if !self.hot.sides[side.index()].bits.has(SideBits::HOLE) {
             return None;
         }
         self.extra(side).and_then(|extra| extra.hole)
+    }
+
+    fn set_hole(&mut self, side: Side, hole: Option<(SeqNum, SeqNum)>) {
+        if let Some(extra) = self.extra(side) {
+            extra.hole = hole;
+            let bits = &mut self.hot.sides[side.index()].bits;
+            if hole.is_some() { bits.set(SideBits::HOLE) } else { bits.clear(SideBits::HOLE) }
+        }
     }
 
     /// The sequence numbers that the segment covers: SYN, payload, FIN.
@@ -404,9 +440,8 @@ impl Update<'_> {
         }
         let jump = start.distance_from(next);
         if jump > 0 {
-            if let Some(extra) = self.extra(side) {
-                extra.hole = Some((extra.hole.map_or(next, |(hole, _)| hole), start));
-            }
+            let first = self.hole(side).map_or(next, |(first, _)| first);
+            self.set_hole(side, Some((first, start)));
         } else if !end.is_after(next) {
             self.stale(start, end, next);
         }
@@ -415,28 +450,29 @@ impl Update<'_> {
     /// A segment that reaches no further than what was seen: late, or sent again.
     fn stale(&mut self, start: SeqNum, end: SeqNum, next: SeqNum) {
         let (side, payload_len) = (self.side, self.payload_len);
-        let covered_len = end.distance_from(start);
-        // One octet at the end of what was sent: a keep-alive (RFC 9293 section 3.8.4) or a window probe.
-        let is_probe = covered_len == 1 && payload_len == 1 && end == next;
-        let hole = self.hole(side);
-        let count = self.extra(side).map(|extra| {
-            match hole {
-                Some((first, last)) if !start.is_before(first) && start.is_before(last) => {
-                    extra.out_of_order_count += 1;
-                    extra.hole = match (start == first, !end.is_before(last)) {
-                        (true, true) => None,
-                        (true, false) => Some((end, last)),
-                        (false, true) => Some((first, start)),
-                        (false, false) => Some((first, last)),
-                    };
-                }
-                _ if is_probe => {}
-                _ => extra.retransmitted_count += 1,
-            }
-            extra.stale_count += u32::from(payload_len > 0);
-            extra.stale_count
-        });
-        if payload_len > 0 && count.is_some_and(is_power_of_ten) {
+        let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
+        let hole = self.hole(side).filter(|(first, last)| !start.is_before(*first) && start.is_before(*last));
+        if let Some((first, last)) = hole {
+            let rest = match (start == first, !end.is_before(last)) {
+                (true, true) => None,
+                (true, false) => Some((end, last)),
+                (false, true) => Some((first, start)),
+                (false, false) => Some((first, last)),
+            };
+            self.set_hole(side, rest);
+        }
+        let Some(extra) = self.extra(side) else { return };
+        if hole.is_some() {
+            extra.out_of_order_count += 1;
+        } else if !is_probe {
+            extra.retransmitted_count += 1;
+        }
+        if payload_len == 0 {
+            return;
+        }
+        extra.stale_count += 1;
+        if extra.stale_count >= extra.stale_letter_count {
+            extra.stale_letter_count = extra.stale_count.saturating_mul(10);
             self.push(b'T', true);
         }
     }
@@ -457,6 +493,9 @@ impl Update<'_> {
         let before = self.hot.state;
         if is_valid_reset {
             self.hot.state = TcpState::Closed;
+            if before < TcpState::Established {
+                self.cold.handshake_ns = UNKNOWN_RTT;
+            }
         }
         if self.has(TcpFlags::RST) || before == TcpState::Closed {
             return;
@@ -465,9 +504,12 @@ impl Update<'_> {
             TcpState::None | TcpState::SynSent | TcpState::SynReceived => self.opening(before),
             _ => self.open_or_closing(),
         };
-        let was_opening = matches!(before, TcpState::SynSent | TcpState::SynReceived);
-        if was_opening && self.hot.state >= TcpState::Established {
-            self.established();
+        match before {
+            TcpState::SynSent | TcpState::SynReceived if self.hot.state >= TcpState::Established => {
+                self.established()
+            }
+            TcpState::None if self.hot.state >= TcpState::Established => self.cold.handshake_ns = UNKNOWN_RTT,
+            _ => {}
         }
     }
 
@@ -515,9 +557,9 @@ impl Update<'_> {
         self.changes.is_established = true;
         let initiator = &self.hot.sides[self.hot.bits.initiator().index()];
         let saw_handshake = self.is_initiator() && initiator.bits.has(SideBits::SYN);
-        let rtt_ns = if saw_handshake { self.now_ns.saturating_sub(self.cold.handshake_ns) } else { 0 };
+        let elapsed_ns = self.now_ns.saturating_sub(self.cold.handshake_ns);
+        let rtt_ns = if saw_handshake { elapsed_ns } else { UNKNOWN_RTT };
         self.cold.handshake_ns = rtt_ns;
-        self.hot.bits.set(FlowBits::RTT, saw_handshake);
     }
 }
 

@@ -120,12 +120,10 @@ impl<S> Table<S> {
         }
         let slot = if self.vacant != NONE {
             let slot = self.vacant;
-            let hot = self.hot.at_mut(slot);
-            let generation = hot.generation;
-            *hot = Hot::new(key, generation, now_ns);
+            *self.hot.at_mut(slot) = Hot::new(key, now_ns);
             let vacated = self.cold.at_mut(slot);
             self.vacant = vacated.links.older;
-            *vacated = cold;
+            *vacated = Cold { generation: vacated.generation.wrapping_add(1), ..cold };
             *self.states.at_mut(slot) = Some(S::default());
             self.is_reused = true;
             slot
@@ -135,7 +133,7 @@ impl<S> Table<S> {
             }
             self.cold.push(cold);
             self.states.push(Some(S::default()));
-            self.hot.push(Hot::new(key, 0, now_ns))
+            self.hot.push(Hot::new(key, now_ns))
         };
         self.live_count += 1;
         let (hasher, hot) = (&self.hasher, &self.hot);
@@ -154,10 +152,9 @@ impl<S> Table<S> {
         let hash = self.hash(&self.hot.at(slot).key);
         let was_indexed = self.index.remove(hash, slot);
         debug_assert!(was_indexed, "every open flow is in the index");
-        self.extras.release(self.hot.at(slot), self.cold.at(slot));
         let hot = self.hot.at_mut(slot);
+        self.extras.release(hot);
         hot.key = FlowKey::VACANT;
-        hot.generation = hot.generation.wrapping_add(1);
         self.cold.at_mut(slot).links.older = self.vacant;
         self.vacant = slot;
         self.live_count -= 1;
@@ -188,15 +185,20 @@ impl<S> Table<S> {
         (self.hot.at_mut(slot), self.cold.at_mut(slot), &mut self.extras)
     }
 
+    /// What the path of an ordinary packet touches.
+    #[inline(always)]
+    pub(super) fn hot_and_extras(&mut self, slot: u32) -> (&mut Hot, &mut Extras) {
+        (self.hot.at_mut(slot), &mut self.extras)
+    }
+
     /// The extra of a flow, made if there is room.
     pub(super) fn extra_mut(&mut self, slot: u32) -> Option<&mut Extra> {
-        let (hot, cold, extras) = self.parts(slot);
-        extras.of(&mut hot.bits, &mut cold.extra)
+        self.extras.of(self.hot.at_mut(slot))
     }
 
     pub(super) fn view(&self, slot: u32) -> FlowView<'_> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        FlowView { slot, hot, cold, extra: self.extras.get(hot, cold) }
+        FlowView { slot, hot, cold, extra: self.extras.get(hot) }
     }
 
     pub(super) fn state(&self, slot: u32) -> Option<&S> {
@@ -205,14 +207,14 @@ impl<S> Table<S> {
 
     pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot, cold) };
+        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot) };
         Some(Flow { state: self.states.at_mut(slot).as_mut()?, view, is_muted: false })
     }
 
     /// The slot of a flow that is still open.
     pub(super) fn resolve(&self, id: FlowId) -> Option<u32> {
         let hot = self.hot.get(id.slot)?;
-        (hot.generation == id.generation && hot.key != FlowKey::VACANT).then_some(id.slot)
+        (self.cold.at(id.slot).generation == id.generation && hot.key != FlowKey::VACANT).then_some(id.slot)
     }
 
     /// The slots of open flows, in order.
@@ -231,7 +233,7 @@ impl<S> Table<S> {
                 "slot {slot} is found by its key"
             );
             assert!(self.state(slot).is_some(), "slot {slot} has a state");
-            extra_count += u32::from(self.extras.get(hot, self.cold.at(slot)).is_some());
+            extra_count += u32::from(self.extras.get(hot).is_some());
         }
         assert_eq!(extra_count, self.extras.live_count(), "extras belong to open flows");
     }

@@ -6,7 +6,7 @@ use super::lifecycle::{self, Changes};
 use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
 use super::table::Full;
 use super::{Tracker, direction};
-use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpFlags, TcpState};
+use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
 use crate::extractor::{Packet, PacketMarks, Transport, quoted_key};
 
 /// Marks that are counted.
@@ -34,39 +34,95 @@ impl<S: Default> Tracker<S> {
         }
         self.stats.packet_count += 1;
         self.stats.octet_count += u64::from(packet.wire_len);
-        let slot = match self.table.find_noted(hash, &packet.key, hint) {
-            Some((slot, is_hot)) => {
-                self.stats.hot_hit_count += u64::from(is_hot);
-                if self.goes_on(slot, packet, sink) { slot } else { self.start(packet, hash, interest, sink) }
-            }
-            None => self.start(packet, hash, interest, sink),
+        let found = self.table.find_noted(hash, &packet.key, hint);
+        self.stats.hot_hit_count += u64::from(found.is_some_and(|(_, is_hot)| is_hot));
+        match found {
+            Some((slot, _)) if self.count_ordinary(slot, packet) => self.offer(slot, packet, interest, sink),
+            _ => self.track_any(packet, hash, found.map(|(slot, _)| slot), interest, sink),
+        }
+    }
+
+    /// Counts a packet that does not change how its flow stands. Whether it is one; if not, nothing was changed.
+    ///
+    /// This is the path of nearly all packets: it touches the first line of the flow and that of the sender, and for
+    /// an acknowledgment that advances that of the receiver.
+    #[inline(always)]
+    fn count_ordinary(&mut self, slot: u32, packet: &Packet<'_>) -> bool {
+        const ODD_FLOW: u8 = FlowBits::SUSPECT | FlowBits::LAG;
+        let now_ns = self.now_ns;
+        let (hot, extras) = self.table.hot_and_extras(slot);
+        let list = self.lists.of(hot.list);
+        let own = &hot.sides[packet.side.index()];
+        let is_ordinary = now_ns - hot.last_ns < list.timeout_ns
+            && !is_handshake(hot.list)
+            && !hot.bits.has(ODD_FLOW)
+            && own.bits.is_under_way()
+            && packet.marks == PacketMarks::default()
+            && packet.timestamp.as_nanos() == now_ns;
+        if !is_ordinary {
+            return false;
+        }
+        let is_counted = match packet.transport {
+            Transport::Tcp => lifecycle::ordinary(hot, extras, packet),
+            Transport::Udp => lifecycle::has_sent(own),
+            // ICMP may quote a packet; what has no ports may have become so by a cut.
+            _ => false,
+        };
+        if !is_counted {
+            return false;
+        }
+        hot.last_ns = now_ns;
+        hot.sides[packet.side.index()].count(packet);
+        let epoch = list.epoch(now_ns);
+        if hot.epoch != epoch {
+            hot.epoch = epoch;
+            list.touch(self.table.cold_mut(), slot);
+        }
+        true
+    }
+
+    /// Any other packet: of a new flow, of one that ends with it, or one that changes something.
+    #[inline(never)]
+    fn track_any<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        packet: &Packet<'_>,
+        hash: u64,
+        found: Option<u32>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        let slot = match found {
+            Some(slot) if self.goes_on(slot, packet, sink) => slot,
+            _ => self.start(packet, hash, interest, sink),
         };
         self.count(slot, packet, interest, sink);
+        self.offer(slot, packet, interest, sink);
+    }
+
+    /// Shows a packet that was counted to the sink, if it wants it.
+    #[inline(always)]
+    fn offer<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        if interest.contains(Interest::PACKETS)
+            && !self.table.hot(slot).bits.has(FlowBits::MUTED)
+            && let Some(mut flow) = self.table.flow(slot)
+        {
+            sink.packet(&mut flow, packet);
+            if flow.is_muted {
+                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+            }
+        }
     }
 
     /// Whether a packet belongs to the flow that holds its key; if not, that flow is ended.
-    #[inline(always)]
     fn goes_on<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, packet: &Packet<'_>, sink: &mut K) -> bool {
-        let hot = self.table.hot(slot);
-        let timeout_ns = self.lists.of(hot.list).timeout_ns;
-        let is_idle =
-            self.now_ns - hot.last_ns >= timeout_ns || (is_handshake(hot.list) && self.is_due(slot));
-        let is_plain = !is_idle
-            && self.active_ns == u64::MAX
-            && !(packet.transport == Transport::Tcp && packet.tcp.flags.intersects(TcpFlags::SYN));
-        is_plain || self.goes_on_slow(slot, is_idle, packet, sink)
-    }
-
-    #[inline(never)]
-    fn goes_on_slow<K: FlowSink<S> + ?Sized>(
-        &mut self,
-        slot: u32,
-        is_idle: bool,
-        packet: &Packet<'_>,
-        sink: &mut K,
-    ) -> bool {
         self.active_timeout_if_due(slot, sink);
-        if is_idle {
+        if self.is_due(slot) {
             let reason = self.idle_reason(slot);
             self.end(slot, reason, sink);
             return false;
@@ -125,7 +181,6 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Counts a packet and follows what it means.
-    #[inline(always)]
     fn count<K: FlowSink<S> + ?Sized>(
         &mut self,
         slot: u32,
@@ -133,56 +188,29 @@ impl<S: Default> Tracker<S> {
         interest: Interest,
         sink: &mut K,
     ) {
+        let now_ns = self.now_ns;
         let hot = self.table.hot_mut(slot);
-        hot.last_ns = self.now_ns;
-        let own = &mut hot.sides[packet.side.index()];
-        own.packet_count += 1;
-        own.octet_count += u64::from(packet.wire_len);
-        own.ip_octet_count += u64::from(packet.ip_len);
-        own.payload_octet_count += u64::from(packet.payload_len);
-        own.hop_limit_min = own.hop_limit_min.min(packet.hop_limit);
-        own.hop_limit_max = own.hop_limit_max.max(packet.hop_limit);
-        let is_first = !own.bits.has(SideBits::SEEN);
-        let is_muted = hot.bits.has(FlowBits::MUTED);
-        let has_extra = hot.bits.has(FlowBits::EXTRA);
+        hot.last_ns = now_ns;
         let before = hot.state;
-        let is_odd = is_first
-            || has_extra
-            || packet.marks != PacketMarks::default()
-            || packet.timestamp.as_nanos() != self.now_ns
-            || packet.transport == Transport::Icmp
-            || self.active_ns != u64::MAX;
-        let turned = if is_odd { self.first_or_odd(slot, packet, is_first) } else { None };
-        let changes = if packet.transport == Transport::Tcp {
-            let now_ns = self.now_ns;
-            let (hot, cold, extras) = self.table.parts(slot);
-            let own = &mut hot.sides[packet.side.index()];
-            own.flags |= packet.tcp.flags;
-            lifecycle::segment(hot, cold, extras, packet, now_ns)
-        } else {
-            let (hot, cold, _) = self.table.parts(slot);
-            if packet.key.protocol() == IpProtocol::UDP {
-                lifecycle::note_datagram(hot, cold, packet.side);
+        let own = &mut hot.sides[packet.side.index()];
+        own.count(packet);
+        if !own.bits.has(SideBits::SEEN) {
+            self.first_of_side(slot, packet);
+        }
+        self.record_times(slot, packet);
+        self.marks(slot, packet);
+        let turned = self.turn_over(slot, packet);
+        let (hot, cold, extras) = self.table.parts(slot);
+        let changes = match packet.transport {
+            Transport::Tcp => lifecycle::segment(hot, cold, extras, packet, now_ns),
+            _ => {
+                if packet.key.protocol() == IpProtocol::UDP {
+                    lifecycle::note_datagram(hot, cold, packet.side);
+                }
+                Changes::default()
             }
-            Changes::default()
         };
-        let hot = self.table.hot(slot);
-        let has_changed = is_first | (hot.state != before) | changes.anomaly.is_some() | turned.is_some();
-        // A suspect flow that sends data is believed again.
-        if has_changed || has_extra {
-            self.after_change(slot, before, turned, changes, interest, sink);
-        } else {
-            self.touch(slot);
-        }
-        if interest.contains(Interest::PACKETS)
-            && !is_muted
-            && let Some(mut flow) = self.table.flow(slot)
-        {
-            sink.packet(&mut flow, packet);
-            if flow.is_muted {
-                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
-            }
-        }
+        self.after_change(slot, before, turned, changes, interest, sink);
     }
 
     /// Moves a flow to the front of its list, if that is worth it.
@@ -198,25 +226,28 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// What only the first packet of a side, or an unusual one, brings. Who began, if the packet turns that over.
-    #[inline(never)]
-    fn first_or_odd(&mut self, slot: u32, packet: &Packet<'_>, is_first: bool) -> Option<DirectionEvidence> {
+    /// Sees to it that the record begins with its first packet, and that its end is that packet's own time.
+    fn record_times(&mut self, slot: u32, packet: &Packet<'_>) {
         let own_ns = packet.timestamp.as_nanos();
         let lag_ns = self.now_ns - own_ns;
-        if is_first {
-            self.first_of_side(slot, packet);
-        }
-        let (hot, cold, _) = self.table.parts(slot);
+        let (hot, cold, extras) = self.table.parts(slot);
         if cold.start_ns == NOT_STARTED {
             cold.start_ns = own_ns;
+            hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
             self.active.add(slot, self.now_ns);
             self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
         }
-        if (lag_ns != 0 || hot.bits.has(FlowBits::EXTRA))
-            && let Some(extra) = self.table.extra_mut(slot)
+        hot.bits.set(FlowBits::LAG, false);
+        if lag_ns != 0
+            && let Some(extra) = extras.of(hot)
         {
             extra.lag_ns = lag_ns;
+            hot.bits.set(FlowBits::LAG, true);
         }
+    }
+
+    /// Counts what is unusual about a packet.
+    fn marks(&mut self, slot: u32, packet: &Packet<'_>) {
         let [is_fragment, is_without_ports, is_cut] = COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
         self.stats.fragment_count += u64::from(is_fragment);
         self.stats.without_ports_count += u64::from(is_without_ports);
@@ -227,7 +258,6 @@ impl<S: Default> Tracker<S> {
         if packet.transport == Transport::Icmp {
             self.note_quoted(packet);
         }
-        self.turn_over(slot, packet)
     }
 
     fn first_of_side(&mut self, slot: u32, packet: &Packet<'_>) {
@@ -237,7 +267,6 @@ impl<S: Default> Tracker<S> {
         let receiver = &mut hot.sides[packet.side.other().index()];
         if is_new && let Some(mac) = packet.mac_addresses.destination(packet.frame) {
             receiver.mac = mac;
-            receiver.bits.set(SideBits::MAC);
         }
         let own = &mut hot.sides[packet.side.index()];
         own.bits.set(SideBits::SEEN);
@@ -245,7 +274,6 @@ impl<S: Default> Tracker<S> {
         own.set_vlan_ids(packet.vlan_ids);
         if let Some(mac) = packet.mac_addresses.source(packet.frame) {
             own.mac = mac;
-            own.bits.set(SideBits::MAC);
         }
         if let Some(code) = icmp_code {
             own.initial_seq.0 = code.into();

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::endpoint;
-use super::flow::{Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState};
+use super::flow::{Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT};
 use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
@@ -25,7 +25,7 @@ impl FlowView<'_> {
     /// The name of the flow, unique among all that the tracker ever held (until a slot was used 2^32 times).
     #[must_use]
     pub const fn id(&self) -> FlowId {
-        FlowId { slot: self.slot, generation: self.hot.generation }
+        FlowId { slot: self.slot, generation: self.cold.generation }
     }
 
     /// Its key.
@@ -155,17 +155,19 @@ impl FlowView<'_> {
     /// When its last packet was captured; never before the start.
     #[must_use]
     pub fn end(&self) -> Timestamp {
-        let lag_ns = self.extra.map_or(0, |extra| extra.lag_ns);
+        let has_lag = self.hot.bits.has(FlowBits::LAG);
+        let lag_ns = self.extra.filter(|_| has_lag).map_or(0, |extra| extra.lag_ns);
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
     }
 
     /// From the last SYN to the ACK that completed the handshake, if both were seen.
     #[must_use]
     pub const fn handshake_rtt(&self) -> Option<Duration> {
-        if self.hot.bits.has(FlowBits::RTT) {
-            Some(Duration::from_nanos(self.cold.handshake_ns))
-        } else {
-            None
+        match self.cold.handshake_ns {
+            rtt_ns if self.hot.state as u8 >= TcpState::Established as u8 && rtt_ns != UNKNOWN_RTT => {
+                Some(Duration::from_nanos(rtt_ns))
+            }
+            _ => None,
         }
     }
 
@@ -191,7 +193,8 @@ impl FlowView<'_> {
     #[must_use]
     pub const fn mac(&self, side: Side) -> Option<[u8; 6]> {
         let state = self.side(side);
-        if state.bits.has(SideBits::MAC) { Some(state.mac) } else { None }
+        // Loopback devices show zeros, which are nobody's address.
+        if matches!(state.mac, [0, 0, 0, 0, 0, 0]) { None } else { Some(state.mac) }
     }
 
     /// Least and greatest TTL or hop limit of a side's packets.
