@@ -60,7 +60,9 @@ pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment:
     if !segment.flags.contains(TcpFlags::SYN) || segment.flags.intersects(TcpFlags::RST) {
         return false;
     }
-    let is_retransmission = own.bits.has(SideBits::SYN) && own.initial_seq == segment.seq;
+    // Of a side whose SYN was not seen, the number is known from what it sent or from the peer's acknowledgment: a SYN
+    // that comes late is the one that was missing.
+    let is_retransmission = own.bits.has(SideBits::SEQ) && own.initial_seq == segment.seq;
     if segment.flags.contains(TcpFlags::ACK) {
         let answers_pending = extra.and_then(|extra| extra.pending_syn).is_some_and(|(pending_side, isn)| {
             pending_side != side
@@ -320,14 +322,16 @@ impl Update<'_> {
         let is_opening = self.hot.state <= TcpState::SynReceived;
         let is_initiator = self.is_initiator();
         let own = self.own();
-        if own.bits.has(SideBits::SYN) && own.initial_seq == seq {
-            // A retransmission: the handshake's clock restarts, as far as the initiator's SYN goes.
+        let is_seen = own.bits.has(SideBits::SYN);
+        if own.bits.has(SideBits::SEQ) && own.initial_seq == seq && (is_seen || !is_opening) {
+            // A retransmission, or overtaken by all that followed. In the handshake its clock restarts, as far as the
+            // initiator's SYN goes.
             if is_opening && is_initiator {
                 self.cold.handshake_ns = now_ns;
             }
             return;
         }
-        if is_opening && !own.bits.has(SideBits::SYN) {
+        if is_opening && !is_seen {
             own.initial_seq = seq;
             own.next_seq = seq;
             own.bits.set(SideBits::SYN);
@@ -575,4 +579,67 @@ const fn is_power_of_ten(count: u32) -> bool {
         count,
         1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::{EndReason, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
+    use crate::extractor::{Packet, Transport};
+    use crate::record::FlowRecord;
+    use crate::tracker::{FlowSink, FlowView, Tracker};
+
+    struct Ended(Vec<FlowRecord>);
+
+    impl FlowSink<()> for Ended {
+        fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+            self.0.push(flow.record(reason));
+        }
+    }
+
+    /// Records of segments between two ends: whether the client sent it, control bits, sequence number,
+    /// acknowledgment, payload.
+    fn records(segments: &[(bool, TcpFlags, u32, u32, u32)]) -> (Vec<FlowRecord>, u64) {
+        let [client, server] =
+            [("10.0.0.1", 40_000), ("10.0.0.2", 80)].map(|(address, port)| (address.parse().unwrap(), port));
+        let mut tracker = Tracker::<()>::default();
+        let mut sink = Ended(Vec::new());
+        for (time_ns, (is_client, flags, seq, ack, payload_len)) in (1..).zip(segments) {
+            let (source, target) = if *is_client { (client, server) } else { (server, client) };
+            let (key, side) = FlowKey::new(IpProtocol::TCP, source, target);
+            let mut packet = Packet::new(key, side, Timestamp::from_nanos(time_ns), &[]);
+            packet.transport = Transport::Tcp;
+            packet.payload_len = *payload_len;
+            packet.tcp.flags = *flags;
+            packet.tcp.seq = SeqNum(*seq);
+            packet.tcp.ack = SeqNum(*ack);
+            packet.tcp.window = 1000;
+            tracker.track(&packet, &mut sink);
+        }
+        tracker.finish(&mut sink);
+        let syn_on_open_flow_count = tracker.stats().syn_on_open_flow_count;
+        (sink.0, syn_on_open_flow_count)
+    }
+
+    const SYN: TcpFlags = TcpFlags::SYN;
+    const ACK: TcpFlags = TcpFlags::ACK;
+
+    #[test]
+    fn a_syn_that_was_overtaken_belongs_to_its_connection() {
+        let open = [
+            (false, SYN | ACK, 500, 101, 0),
+            (true, ACK, 101, 501, 0),
+            (true, ACK, 101, 501, 10),
+            (false, ACK, 501, 111, 0),
+        ];
+        let closing = [(true, TcpFlags::FIN | ACK, 111, 501, 0), (false, TcpFlags::FIN | ACK, 501, 112, 0)];
+        let late_syn = [(true, SYN, 100, 0, 0)];
+        for segments in [[&open[..], &late_syn].concat(), [&open[..], &closing, &late_syn].concat()] {
+            let (found, syn_on_open_flow_count) = records(&segments);
+            assert_eq!((found.len(), syn_on_open_flow_count), (1, 0));
+            assert_eq!(found[0].forward.tcp.retransmitted_count, 0);
+        }
+        let new_syn = [(true, SYN, 9000, 0, 0)];
+        assert_eq!(records(&[&open[..], &new_syn].concat()).1, 1);
+        assert_eq!(records(&[&open[..], &closing, &new_syn].concat()).0.len(), 2);
+    }
 }
