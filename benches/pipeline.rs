@@ -1,1 +1,125 @@
-fn main() {}
+//! From a capture file to flow records: reading, extraction, tracking, records; on one core.
+
+mod support;
+
+use std::env;
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::pipeline::{Pipeline, Records};
+use flowgauge::source::FileSource;
+use support::{Random, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+
+const SYN: u8 = 0x02;
+const SYN_ACK: u8 = 0x12;
+const ACK: u8 = 0x10;
+const PSH_ACK: u8 = 0x18;
+const FIN_ACK: u8 = 0x11;
+
+/// The segments of one connection: from the client or not, control bits, payload, and sequence numbers that fit.
+const DIALOGUE: [(bool, u8, usize, u32, u32); 10] = [
+    (true, SYN, 0, 0, 0),
+    (false, SYN_ACK, 0, 0, 1),
+    (true, ACK, 0, 1, 1),
+    (true, PSH_ACK, 300, 1, 1),
+    (false, ACK, 1400, 1, 301),
+    (false, PSH_ACK, 900, 1401, 301),
+    (true, ACK, 0, 301, 2301),
+    (true, FIN_ACK, 0, 301, 2301),
+    (false, FIN_ACK, 0, 2301, 302),
+    (true, ACK, 0, 302, 2302),
+];
+
+/// What a capture holds.
+struct Capture {
+    path: PathBuf,
+    flow_count: usize,
+    frame_count: u64,
+    octet_count: u64,
+}
+
+/// A classic pcap file of whole connections, `open_count` of which are under way at a time, in random order.
+fn capture(flow_count: usize, open_count: usize) -> Capture {
+    let mut random = Random(11);
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    let (mut frame_count, mut octet_count) = (0, 0);
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut next_flow = 0;
+    while next_flow < flow_count || !open.is_empty() {
+        if open.len() < open_count && next_flow < flow_count {
+            open.push((next_flow, 0));
+            next_flow += 1;
+        }
+        let place = random.next() as usize % open.len();
+        let (flow, step) = open[place];
+        let frame = segment(flow, step);
+        let micros = frame_count * 3;
+        for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        bytes.extend((frame.len() as u32).to_le_bytes());
+        frame_count += 1;
+        octet_count += frame.len() as u64;
+        bytes.extend(frame);
+        open[place].1 += 1;
+        if open[place].1 == DIALOGUE.len() {
+            open.swap_remove(place);
+        }
+    }
+    let path = env::temp_dir()
+        .join(format!("flowgauge-bench-{}-{flow_count}-{open_count}.pcap", std::process::id()));
+    fs::write(&path, bytes).expect("the temporary folder can be written");
+    Capture { path, flow_count, frame_count, octet_count }
+}
+
+fn segment(flow: usize, step: usize) -> Vec<u8> {
+    let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
+    let client =
+        (Ipv4Addr::new(10, a, b.wrapping_add(1), c.wrapping_add(1)), 10_000 + (flow % 50_000) as u16);
+    let (is_client, flags, payload_len, seq, ack) = DIALOGUE[step];
+    let (source, destination) = if is_client { (client, (SERVER, 443)) } else { ((SERVER, 443), client) };
+    let mut frame = tcp(source, destination, &vec![0; payload_len]);
+    let isn = flow as u32;
+    set_seq(&mut frame, isn.wrapping_add(seq));
+    frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&isn.wrapping_add(ack).to_be_bytes());
+    frame[TCP_FLAGS] = flags;
+    frame
+}
+
+/// Records, packets and octets of a capture.
+fn run(capture: &Capture) -> (usize, u64, u64) {
+    let mut source = FileSource::open(&capture.path).expect("the capture can be read");
+    let mut pipeline = Pipeline::default();
+    let (mut record_count, mut packet_count, mut octet_count) = (0, 0, 0);
+    let mut sink = Records::new(|record| {
+        record_count += 1;
+        packet_count += record.packet_count();
+        octet_count += record.octet_count();
+    });
+    pipeline.run(&mut source, &mut sink).expect("the capture can be read");
+    (record_count, packet_count, octet_count)
+}
+
+fn file_to_records(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("pipeline");
+    group.sample_size(20);
+    for (id, flow_count, open_count) in
+        [("file_to_records/100_open", 20_000, 100), ("file_to_records/20000_open", 20_000, 20_000)]
+    {
+        let capture = capture(flow_count, open_count);
+        assert_eq!(run(&capture), (capture.flow_count, capture.frame_count, capture.octet_count));
+        group.throughput(Throughput::Elements(capture.frame_count));
+        group.bench_function(id, |bencher| bencher.iter(|| run(&capture)));
+        fs::remove_file(&capture.path).expect("the capture can be removed");
+    }
+    group.finish();
+}
+
+criterion_group!(benches, file_to_records);
+criterion_main!(benches);

@@ -5,12 +5,12 @@
 use std::net::Ipv4Addr;
 
 /// Where fields lie in an Ethernet, IPv4, TCP frame without options.
-pub const TCP_SOURCE_PORT: usize = 34;
-pub const TCP_SEQ: usize = 38;
-pub const TCP_FLAGS: usize = 47;
+pub(crate) const TCP_SOURCE_PORT: usize = 34;
+pub(crate) const TCP_SEQ: usize = 38;
+pub(crate) const TCP_FLAGS: usize = 47;
 
-pub const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
-pub const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 const PSH_ACK: u8 = 0x18;
 
@@ -28,7 +28,7 @@ fn ipv4(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, transport: &[u8])
 }
 
 /// A PSH+ACK segment: sequence number 1000, ACK 2000.
-pub fn tcp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+pub(crate) fn tcp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
     let mut transport = Vec::new();
     transport.extend(source.1.to_be_bytes());
     transport.extend(destination.1.to_be_bytes());
@@ -40,7 +40,7 @@ pub fn tcp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]
 }
 
 /// A UDP datagram.
-pub fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
+pub(crate) fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
     let mut transport = Vec::new();
     transport.extend(source.1.to_be_bytes());
     transport.extend(destination.1.to_be_bytes());
@@ -51,15 +51,15 @@ pub fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]
 }
 
 /// Sets the sequence number of a frame made by [`tcp`].
-pub fn set_seq(frame: &mut [u8], seq: u32) {
+pub(crate) fn set_seq(frame: &mut [u8], seq: u32) {
     frame[TCP_SEQ..TCP_SEQ + 4].copy_from_slice(&seq.to_be_bytes());
 }
 
 /// Random numbers that are the same in every run (SplitMix64).
-pub struct Random(pub u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -67,7 +67,7 @@ impl Random {
     }
 
     /// A random order of the numbers below `count`.
-    pub fn shuffled(&mut self, count: usize) -> Vec<usize> {
+    pub(crate) fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<_> = (0..count).collect();
         for place in (1..count).rev() {
             order.swap(place, self.next() as usize % (place + 1));

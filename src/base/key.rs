@@ -271,6 +271,15 @@ impl FlowKey {
     }
 }
 
+impl FlowKey {
+    /// A cheap mixture of what differs most between flows, good in its high bits; not keyed, so only for guesses.
+    #[inline(always)]
+    pub(crate) const fn mixed(&self) -> u64 {
+        let [_, a_low, _, b_low, ports, _] = self.words;
+        (a_low ^ b_low.rotate_left(32) ^ ports.rotate_left(17)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+}
+
 impl PartialEq for FlowKey {
     // Derived, this would be a call of memcmp.
     #[inline(always)]

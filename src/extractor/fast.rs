@@ -16,10 +16,10 @@ const UDP_HEADER_LEN: usize = 8;
 /// VLAN tags that the fast path walks.
 const VLAN_TAGS: usize = 2;
 
-/// Fills in `out` if the frame is a common one; otherwise leaves it as it was. Whether it did.
+/// Fills in `out` if the frame is a common one; otherwise leaves it half-written. Whether it did.
 ///
-/// Writing in place matters: a packet is two cache lines, and a copy of fields just written costs more than reading
-/// the headers does.
+/// Writing each field in place as soon as it is known matters: a packet is two cache lines, and to gather it and copy
+/// it costs more than to read the headers.
 #[inline(always)]
 pub(super) fn read<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> bool {
     read_link(frame, policy, out).is_some()
@@ -77,8 +77,6 @@ struct Ip {
     /// Octets of the packet by its length field.
     len: usize,
     header_len: usize,
-    hop_limit: u8,
-    traffic_class: u8,
 }
 
 #[inline(always)]
@@ -89,19 +87,15 @@ fn read_ipv4<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut 
     if header[0] != VERSION_AND_LEN || be16(header, 6)? & MORE_FRAGMENTS_AND_OFFSET != 0 {
         return None;
     }
-    let ip = Ip {
-        protocol: IpProtocol(header[9]),
-        len: usize::from(be16(header, 2)?),
-        header_len: IPV4_HEADER_LEN,
-        hop_limit: header[8],
-        traffic_class: header[1],
-    };
-    let transport = read_transport(frame, start, &ip)?;
-    let [source_port, destination_port] = transport.ports;
+    let protocol = IpProtocol(header[9]);
+    let ip = Ip { protocol, len: usize::from(be16(header, 2)?), header_len: IPV4_HEADER_LEN };
+    out.hop_limit = header[8];
+    out.traffic_class = header[1];
+    let [source_port, destination_port] = read_transport(frame, start, ip, out)?;
     let source = (be32(header, 12)?, source_port);
     let destination = (be32(header, 16)?, destination_port);
-    let keyed = FlowKey::ordered_v4(ip.protocol, source, destination, policy.scope_of(frame));
-    write(frame, policy, start, &ip, &transport, keyed, out);
+    let (key, side) = FlowKey::ordered_v4(protocol, source, destination, policy.scope_of(frame));
+    finish(policy, start, key, side, out);
     Some(())
 }
 
@@ -112,54 +106,39 @@ fn read_ipv6<'a>(frame: &Frame<'a>, policy: &KeyPolicy, start: Start, out: &mut 
     if header[0] >> 4 != 6 || payload_len == 0 {
         return None;
     }
-    let ip = Ip {
-        protocol: IpProtocol(header[6]),
-        len: IPV6_HEADER_LEN + payload_len,
-        header_len: IPV6_HEADER_LEN,
-        hop_limit: header[7],
-        traffic_class: header[0] << 4 | header[1] >> 4,
-    };
-    let transport = read_transport(frame, start, &ip)?;
-    let [source_port, destination_port] = transport.ports;
+    let protocol = IpProtocol(header[6]);
+    let ip = Ip { protocol, len: IPV6_HEADER_LEN + payload_len, header_len: IPV6_HEADER_LEN };
+    out.hop_limit = header[7];
+    out.traffic_class = header[0] << 4 | header[1] >> 4;
+    let [source_port, destination_port] = read_transport(frame, start, ip, out)?;
     let address = |at: usize| header.get(at..at + 16)?.first_chunk().map(|bytes| u128::from_be_bytes(*bytes));
     let (source, destination) = ((address(8)?, source_port), (address(24)?, destination_port));
-    let (key, side) = FlowKey::ordered(ip.protocol, true, source, destination, true);
-    write(frame, policy, start, &ip, &transport, (key.with_scope(policy.scope_of(frame)), side), out);
+    let (key, side) = FlowKey::ordered(protocol, true, source, destination, true);
+    finish(policy, start, key.with_scope(policy.scope_of(frame)), side, out);
     Some(())
 }
 
-/// A TCP or UDP header.
-#[derive(Clone, Copy)]
-struct TransportHeader {
-    transport: Transport,
-    ports: [u16; 2],
-    tcp: TcpSegment,
-    header_len: usize,
-    payload_len: usize,
-}
-
-/// Reads TCP or UDP behind an IP header, if all lengths agree.
+/// Reads TCP or UDP behind an IP header, if all lengths agree, and fills in all but the key. The ports.
 #[inline(always)]
-fn read_transport(frame: &Frame<'_>, start: Start, ip: &Ip) -> Option<TransportHeader> {
+fn read_transport<'a>(frame: &Frame<'a>, start: Start, ip: Ip, out: &mut Packet<'a>) -> Option<[u16; 2]> {
     if ip.len > frame.wire_len as usize - start.at {
         return None;
     }
     let len = ip.len.checked_sub(ip.header_len)?;
-    let header = frame.data.get(start.at + ip.header_len..)?;
-    let found = match ip.protocol {
+    let transport_offset = start.at + ip.header_len;
+    let header = frame.data.get(transport_offset..)?;
+    match ip.protocol {
         IpProtocol::TCP => {
             let fields: &[u8; tcp::HEADER_LEN_MIN] = header.first_chunk()?;
             let header_len = tcp::header_len(fields)?;
-            if header_len < tcp::HEADER_LEN_MIN || header_len > len {
+            // Options that the capture cut off are the general path's business.
+            if header_len < tcp::HEADER_LEN_MIN || header_len > len || header_len > header.len() {
                 return None;
             }
-            TransportHeader {
-                transport: Transport::Tcp,
-                ports: [be16(fields, 0)?, be16(fields, 2)?],
-                tcp: TcpSegment::read(fields)?,
-                header_len,
-                payload_len: len - header_len,
-            }
+            out.transport = Transport::Tcp;
+            out.tcp = TcpSegment::read(fields)?;
+            out.payload_offset = (transport_offset + header_len) as u32;
+            out.payload_len = (len - header_len) as u32;
         }
         IpProtocol::UDP => {
             let fields: &[u8; UDP_HEADER_LEN] = header.first_chunk()?;
@@ -167,49 +146,28 @@ fn read_transport(frame: &Frame<'_>, start: Start, ip: &Ip) -> Option<TransportH
             if udp_len < UDP_HEADER_LEN || udp_len > len {
                 return None;
             }
-            TransportHeader {
-                transport: Transport::Udp,
-                ports: [be16(fields, 0)?, be16(fields, 2)?],
-                tcp: TcpSegment::default(),
-                header_len: UDP_HEADER_LEN,
-                payload_len: udp_len - UDP_HEADER_LEN,
-            }
+            out.transport = Transport::Udp;
+            out.tcp = TcpSegment::default();
+            out.payload_offset = (transport_offset + UDP_HEADER_LEN) as u32;
+            out.payload_len = (udp_len - UDP_HEADER_LEN) as u32;
         }
         _ => return None,
-    };
-    // Options that the capture cut off are the general path's business.
-    (header.len() >= found.header_len).then_some(found)
+    }
+    out.timestamp = frame.timestamp;
+    out.frame = frame.data;
+    out.wire_len = frame.wire_len;
+    out.interface = frame.interface;
+    out.ip_len = ip.len as u32;
+    out.ip_offset = start.at as u32;
+    out.transport_offset = transport_offset as u32;
+    Some([be16(header, 0)?, be16(header, 2)?])
 }
 
 #[inline(always)]
-fn write<'a>(
-    frame: &Frame<'a>,
-    policy: &KeyPolicy,
-    start: Start,
-    ip: &Ip,
-    transport: &TransportHeader,
-    (key, side): (FlowKey, Side),
-    out: &mut Packet<'a>,
-) {
-    let transport_offset = (start.at + ip.header_len) as u32;
-    *out = Packet {
-        key: if policy.vlan_ids { key.with_vlan_ids(start.vlan_ids) } else { key },
-        timestamp: frame.timestamp,
-        frame: frame.data,
-        wire_len: frame.wire_len,
-        ip_len: ip.len as u32,
-        payload_len: transport.payload_len as u32,
-        ip_offset: start.at as u32,
-        transport_offset,
-        payload_offset: transport_offset + transport.header_len as u32,
-        interface: frame.interface,
-        tcp: transport.tcp,
-        mac_addresses: MacAddresses::ethernet(0),
-        vlan_ids: start.vlan_ids,
-        side,
-        transport: transport.transport,
-        hop_limit: ip.hop_limit,
-        traffic_class: ip.traffic_class,
-        marks: PacketMarks::default(),
-    };
+fn finish(policy: &KeyPolicy, start: Start, key: FlowKey, side: Side, out: &mut Packet<'_>) {
+    out.key = if policy.vlan_ids { key.with_vlan_ids(start.vlan_ids) } else { key };
+    out.side = side;
+    out.mac_addresses = MacAddresses::ethernet(0);
+    out.vlan_ids = start.vlan_ids;
+    out.marks = PacketMarks::default();
 }

@@ -65,7 +65,7 @@ impl Extractor {
     ///
     /// # Errors
     ///
-    /// As [`Extractor::extract`]; `packet` is then as it was.
+    /// As [`Extractor::extract`]; what `packet` holds is then of no use.
     #[inline(always)]
     pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
         if fast::read(frame, &self.policy, packet) {

@@ -36,8 +36,9 @@ pub struct UserClass(pub(super) u8);
 /// How many classes there can be.
 pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
 
-/// Two lists for each class: flows that never saw a reply, and the others.
-pub(super) const LISTS: usize = CLASSES * 2;
+/// Two lists for each class, for flows that never saw a reply and the others; a power of two, which a list number can
+/// be masked with.
+pub(super) const LISTS: usize = (CLASSES * 2).next_power_of_two();
 
 const FIXED: usize = 7;
 

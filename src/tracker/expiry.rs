@@ -5,7 +5,7 @@ use super::class::{CLASSES, Class, UserClass, is_closing, is_handshake};
 use super::flow::{FlowBits, NOT_STARTED};
 use super::recency::{Linked, Links, List};
 use super::sink::{FlowEvent, FlowSink};
-use super::slab::Slab;
+use super::slab::{Slab, Vacant};
 use crate::base::{EndReason, TcpState, Timestamp};
 
 /// Flows in the order in which their records began, for the active timeout. Empty, and without memory, if there is
@@ -22,6 +22,12 @@ struct ActiveEntry {
     is_listed: bool,
     /// When the record began, on the tracker's clock.
     began_ns: u64,
+}
+
+impl Vacant for ActiveEntry {
+    fn vacant() -> Self {
+        Self { links: Links::NONE, is_listed: false, began_ns: 0 }
+    }
 }
 
 impl Linked for ActiveEntry {
@@ -44,7 +50,7 @@ impl ActiveList {
     /// Adds a flow whose record begins now.
     pub(super) fn add(&mut self, slot: u32, now_ns: u64) {
         while self.entries.len() <= slot as usize {
-            self.entries.push(ActiveEntry { links: Links::NONE, is_listed: false, began_ns: 0 });
+            self.entries.push(ActiveEntry::vacant());
         }
         self.remove(slot);
         self.list.add(&mut self.entries, slot, now_ns);

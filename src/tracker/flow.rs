@@ -5,7 +5,7 @@
 //! [`Extra`] exists only for flows to which something out of the ordinary happened.
 
 use super::recency::{Linked, Links};
-use super::slab::{SEGMENT_LEN, Slab};
+use super::slab::{SEGMENT_LEN, Slab, Vacant};
 use crate::base::{Account, Budget, FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
 use crate::extractor::Packet;
 
@@ -208,8 +208,12 @@ impl SideState {
         self.octet_count += u64::from(packet.wire_len);
         self.ip_octet_count += u64::from(packet.ip_len);
         self.payload_octet_count += u64::from(packet.payload_len);
-        self.hop_limit_min = self.hop_limit_min.min(packet.hop_limit);
-        self.hop_limit_max = self.hop_limit_max.max(packet.hop_limit);
+        if packet.hop_limit < self.hop_limit_min {
+            self.hop_limit_min = packet.hop_limit;
+        }
+        if packet.hop_limit > self.hop_limit_max {
+            self.hop_limit_max = packet.hop_limit;
+        }
     }
 
     /// Starts the deltas of a new record; what the side is remains.
@@ -295,6 +299,24 @@ impl Cold {
     }
 }
 
+impl Vacant for Hot {
+    fn vacant() -> Self {
+        Self::new(FlowKey::VACANT, 0)
+    }
+}
+
+impl Vacant for Cold {
+    fn vacant() -> Self {
+        Self::new(0, 0, 0)
+    }
+}
+
+impl Vacant for Extra {
+    fn vacant() -> Self {
+        Self::default()
+    }
+}
+
 impl Linked for Cold {
     fn links(&self) -> Links {
         self.links
@@ -356,7 +378,7 @@ const NO_FREE: u32 = u32::MAX;
 const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
-    pub(super) const fn new(max: u32, budget: Budget) -> Self {
+    pub(super) fn new(max: u32, budget: Budget) -> Self {
         Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget }
     }
 

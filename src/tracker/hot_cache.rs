@@ -1,11 +1,16 @@
 //! The flows of the last packets, in front of the index.
 //!
-//! Packets come in bursts. A small direct-mapped table from the keyed hash to the slot, which stays in the first-level
-//! cache, answers for them without a probe of the index.
+//! Packets come in bursts. A small direct-mapped table from keys to slots, which stays in the first-level cache, answers
+//! for them without the keyed hash and without a probe of the index. Its own hash is cheap and not keyed: who crafts
+//! keys that collide in it gains nothing but that the index is asked.
 
-const ENTRIES: usize = 512;
+use crate::base::FlowKey;
 
-/// Recently used slots by hash; an entry is a guess that the caller checks against the flow's key.
+const ENTRIES: usize = 2048;
+
+const VACANT: u32 = u32::MAX;
+
+/// Recently used slots by key; an entry is a guess that the caller checks against the flow's key.
 #[derive(Debug)]
 pub(super) struct HotCache {
     entries: Box<[(u32, u32); ENTRIES]>,
@@ -13,23 +18,27 @@ pub(super) struct HotCache {
 
 impl HotCache {
     pub(super) fn new() -> Self {
-        Self { entries: Box::new([(0, u32::MAX); ENTRIES]) }
+        Self { entries: Box::new([(0, VACANT); ENTRIES]) }
+    }
+
+    /// Place and tag of a key.
+    #[inline(always)]
+    fn place(key: &FlowKey) -> (usize, u32) {
+        let mixed = key.mixed();
+        ((mixed >> 53) as usize % ENTRIES, (mixed >> 20) as u32)
+    }
+
+    /// The slot that was noted for this key, if no other key took its place since.
+    #[inline(always)]
+    pub(super) fn get(&self, key: &FlowKey) -> Option<u32> {
+        let (place, own_tag) = Self::place(key);
+        let (tag, slot) = self.entries[place];
+        (tag == own_tag && slot != VACANT).then_some(slot)
     }
 
     #[inline(always)]
-    fn place(hash: u64) -> usize {
-        (hash >> 16) as usize % ENTRIES
-    }
-
-    /// The slot that was noted for this hash, if no other hash took its place since.
-    #[inline(always)]
-    pub(super) fn get(&self, hash: u64) -> Option<u32> {
-        let (tag, slot) = self.entries[Self::place(hash)];
-        (tag == hash as u32 && slot != u32::MAX).then_some(slot)
-    }
-
-    #[inline(always)]
-    pub(super) fn note(&mut self, hash: u64, slot: u32) {
-        self.entries[Self::place(hash)] = (hash as u32, slot);
+    pub(super) fn note(&mut self, key: &FlowKey, slot: u32) {
+        let (place, tag) = Self::place(key);
+        self.entries[place] = (tag, slot);
     }
 }

@@ -60,7 +60,7 @@ use crate::base::{Budget, EndReason, FlowKey, Timestamp, duration_nanos};
 use crate::extractor::Packet;
 use class::{CLASSES, Class as ClassOf, LISTS};
 use recency::List;
-use table::Table;
+use table::{Hint, Table};
 
 /// Packets of a batch that are looked up together.
 const BATCH: usize = 32;
@@ -227,8 +227,7 @@ impl<S: Default> Tracker<S> {
     #[inline]
     pub fn track<K: FlowSink<S> + ?Sized>(&mut self, packet: &Packet<'_>, sink: &mut K) {
         let interest = sink.interest();
-        let hash = self.table.hash(&packet.key);
-        self.track_one(packet, hash, None, interest, sink);
+        self.track_one(packet, Hint::default(), interest, sink);
     }
 
     /// Tracks packets one after the other, with the same results as [`Tracker::track`] for each; the look-ups of up to
@@ -236,14 +235,10 @@ impl<S: Default> Tracker<S> {
     pub fn track_batch<K: FlowSink<S> + ?Sized>(&mut self, packets: &[Packet<'_>], sink: &mut K) {
         let interest = sink.interest();
         for chunk in packets.chunks(BATCH) {
-            let mut hashes = [0; BATCH];
-            let mut hints = [None; BATCH];
-            for (hash, packet) in hashes.iter_mut().zip(chunk) {
-                *hash = self.table.hash(&packet.key);
-            }
-            self.table.warm(chunk, &hashes, &mut hints);
-            for ((packet, hash), hint) in chunk.iter().zip(hashes).zip(hints) {
-                self.track_one(packet, hash, hint, interest, sink);
+            let mut hints = [Hint::default(); BATCH];
+            self.table.warm(chunk, &mut hints);
+            for (packet, hint) in chunk.iter().zip(hints) {
+                self.track_one(packet, hint, interest, sink);
             }
         }
     }

@@ -5,7 +5,7 @@
 //! its neighbours rarely, and the order of a list is that of recency up to an epoch. The true deadline is checked
 //! where it matters.
 
-use super::slab::Slab;
+use super::slab::{Slab, Vacant};
 
 /// No slot.
 pub(super) const NONE: u32 = u32::MAX;
@@ -84,7 +84,7 @@ impl List {
     }
 
     /// Puts an entry that is in no list to the front. The epoch to note in the flow.
-    pub(super) fn add<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32, now_ns: u64) -> u8 {
+    pub(super) fn add<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32, now_ns: u64) -> u8 {
         self.added_count += 1;
         if self.added_count > self.len / EPOCHS {
             self.next_epoch(now_ns);
@@ -95,7 +95,7 @@ impl List {
     }
 
     /// Moves an entry of this list to the front.
-    pub(super) fn touch<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    pub(super) fn touch<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
         if self.newest != slot {
             self.unlink(slab, slot);
             self.link_newest(slab, slot);
@@ -103,13 +103,13 @@ impl List {
     }
 
     /// Takes an entry out of this list.
-    pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    pub(super) fn remove<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
         self.unlink(slab, slot);
         *slab.at_mut(slot).links_mut() = Links::NONE;
         self.len -= 1;
     }
 
-    fn link_newest<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    fn link_newest<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
         *slab.at_mut(slot).links_mut() = Links { newer: NONE, older: self.newest };
         match self.newest {
             NONE => self.oldest = slot,
@@ -118,7 +118,7 @@ impl List {
         self.newest = slot;
     }
 
-    fn unlink<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    fn unlink<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
         let Links { newer, older } = slab.at(slot).links();
         match newer {
             NONE => self.newest = older,
@@ -131,7 +131,7 @@ impl List {
     }
 
     /// Panics unless the links of the list agree in both directions.
-    pub(super) fn check_invariants<T: Linked>(&self, slab: &Slab<T>) {
+    pub(super) fn check_invariants<T: Linked + Vacant>(&self, slab: &Slab<T>) {
         let (mut slot, mut newer, mut count) = (self.newest, NONE, 0);
         while slot != NONE {
             let links = slab.at(slot).links();
@@ -148,6 +148,12 @@ mod tests {
     use super::*;
 
     struct Entry(Links);
+
+    impl Vacant for Entry {
+        fn vacant() -> Self {
+            Self(Links::NONE)
+        }
+    }
 
     impl Linked for Entry {
         fn links(&self) -> Links {

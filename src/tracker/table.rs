@@ -12,6 +12,13 @@ use super::view::FlowView;
 use crate::base::{Account, Budget, FlowKey, Limits};
 use crate::extractor::Packet;
 
+/// What is known of where a packet's flow lies before its turn comes: a guess, and the hash if it was computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hint {
+    pub(super) slot: Option<u32>,
+    pub(super) hash: Option<u64>,
+}
+
 /// Why a flow could not be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
@@ -77,33 +84,40 @@ impl<S> Table<S> {
         self.index.find(hash, |slot| self.hot.at(slot).key == *key)
     }
 
-    /// The slot of a key: by the caller's guess, by the hot cache, by the index, in this order. Whether the index was
-    /// spared.
+    /// The slot in which the flow of a key probably is, if it was used lately.
     #[inline(always)]
-    pub(super) fn find_noted(&mut self, hash: u64, key: &FlowKey, hint: Option<u32>) -> Option<(u32, bool)> {
-        if let Some(slot) = hint.or_else(|| self.hot_cache.get(hash))
-            && self.hot.at(slot).key == *key
-        {
-            return Some((slot, hint.is_none()));
-        }
+    pub(super) fn guess(&self, key: &FlowKey) -> Option<u32> {
+        self.hot_cache.get(key)
+    }
+
+    /// The slot of a key that is not hot; it is from now on.
+    #[inline(always)]
+    pub(super) fn find_and_note(&mut self, hash: u64, key: &FlowKey) -> Option<u32> {
         let slot = self.find(hash, key)?;
-        self.hot_cache.note(hash, slot);
-        Some((slot, false))
+        self.hot_cache.note(key, slot);
+        Some(slot)
     }
 
     /// Brings the lines that packets will need into the cache, all loads of one kind at a time, and notes which slot
     /// each packet's flow is in, as far as one look tells.
-    pub(super) fn warm(&self, packets: &[Packet<'_>], hashes: &[u64], hints: &mut [Option<u32>]) {
-        for (hint, hash) in hints.iter_mut().zip(hashes).take(packets.len()) {
-            *hint = self.index.candidate(*hash);
+    #[inline(always)]
+    pub(super) fn warm(&self, packets: &[Packet<'_>], hints: &mut [Hint]) {
+        for (hint, packet) in hints.iter_mut().zip(packets) {
+            *hint = match self.hot_cache.get(&packet.key) {
+                Some(slot) => Hint { slot: Some(slot), hash: None },
+                None => {
+                    let hash = self.hash(&packet.key);
+                    Hint { slot: self.index.candidate(hash), hash: Some(hash) }
+                }
+            };
         }
         let mut touched = 0;
         for (hint, packet) in hints.iter_mut().zip(packets) {
-            if let Some(slot) = *hint {
+            if let Some(slot) = hint.slot {
                 let hot = self.hot.at(slot);
                 touched ^= hot.sides[packet.side.index()].packet_count;
                 if hot.key != packet.key {
-                    *hint = None;
+                    hint.slot = None;
                 }
             }
         }
@@ -138,7 +152,7 @@ impl<S> Table<S> {
         self.live_count += 1;
         let (hasher, hot) = (&self.hasher, &self.hot);
         self.index.insert(hash, slot, |slot| hasher.hash_one(hot.at(slot).key));
-        self.hot_cache.note(hash, slot);
+        self.hot_cache.note(&key, slot);
         Ok(slot)
     }
 

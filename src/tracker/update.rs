@@ -1,16 +1,63 @@
 //! One packet: which flow it belongs to, and what it changes there.
 
 use super::class::{Class, is_handshake};
-use super::flow::{Cold, FlowBits, NOT_STARTED, SideBits};
+use super::flow::{Cold, Extras, FlowBits, Hot, NOT_STARTED, SideBits};
 use super::lifecycle::{self, Changes};
 use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
-use super::table::Full;
-use super::{Tracker, direction};
+use super::table::{Full, Hint};
+use super::{Lists, Tracker, direction};
 use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
 use crate::extractor::{Packet, PacketMarks, Transport, quoted_key};
 
 /// Marks that are counted.
 const COUNTED_MARKS: [PacketMarks; 3] = [PacketMarks::FRAGMENT, PacketMarks::WITHOUT_PORTS, PacketMarks::CUT];
+
+/// Whether a packet was counted as an ordinary one.
+enum Counted {
+    /// No, and nothing was changed.
+    No,
+    Yes,
+    /// Yes, and its flow is due to be moved to the front of its list.
+    AndToBeMoved,
+}
+
+/// Counts a packet that does not change how its flow stands.
+///
+/// This is the path of nearly all packets: it touches the first line of the flow and that of the sender, and for an
+/// acknowledgment that advances that of the receiver.
+#[inline(always)]
+fn count_ordinary(
+    hot: &mut Hot,
+    extras: &mut Extras,
+    lists: &mut Lists,
+    packet: &Packet<'_>,
+    now_ns: u64,
+) -> Counted {
+    const ODD_FLOW: u8 = FlowBits::SUSPECT | FlowBits::LAG;
+    let list = lists.of(hot.list);
+    let own = &hot.sides[packet.side.index()];
+    let is_ordinary = now_ns - hot.last_ns < list.timeout_ns
+        && !is_handshake(hot.list)
+        && !hot.bits.has(ODD_FLOW)
+        && own.bits.is_under_way()
+        && packet.marks == PacketMarks::default()
+        && packet.timestamp.as_nanos() == now_ns;
+    if !is_ordinary {
+        return Counted::No;
+    }
+    let is_counted = match packet.transport {
+        Transport::Tcp => lifecycle::ordinary(hot, extras, packet),
+        Transport::Udp => lifecycle::has_sent(own),
+        // ICMP may quote a packet; what has no ports may have become so by a cut.
+        _ => false,
+    };
+    if !is_counted {
+        return Counted::No;
+    }
+    hot.last_ns = now_ns;
+    hot.sides[packet.side.index()].count(packet);
+    if hot.epoch == list.epoch(now_ns) { Counted::Yes } else { Counted::AndToBeMoved }
+}
 
 impl<S: Default> Tracker<S> {
     /// Finds or makes the flow of a packet and counts it there.
@@ -18,8 +65,7 @@ impl<S: Default> Tracker<S> {
     pub(super) fn track_one<K: FlowSink<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
-        hash: u64,
-        hint: Option<u32>,
+        hint: Hint,
         interest: Interest,
         sink: &mut K,
     ) {
@@ -34,67 +80,74 @@ impl<S: Default> Tracker<S> {
         }
         self.stats.packet_count += 1;
         self.stats.octet_count += u64::from(packet.wire_len);
-        let found = self.table.find_noted(hash, &packet.key, hint);
-        self.stats.hot_hit_count += u64::from(found.is_some_and(|(_, is_hot)| is_hot));
-        match found {
-            Some((slot, _)) if self.count_ordinary(slot, packet) => self.offer(slot, packet, interest, sink),
-            _ => self.track_any(packet, hash, found.map(|(slot, _)| slot), interest, sink),
+        let guess = hint.slot.or_else(|| self.table.guess(&packet.key));
+        if let Some(slot) = guess {
+            let (hot, extras) = self.table.hot_and_extras(slot);
+            if hot.key == packet.key {
+                self.stats.hot_hit_count += u64::from(hint.hash.is_none());
+                return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
+                    Counted::Yes => self.offer(slot, packet, interest, sink),
+                    Counted::AndToBeMoved => {
+                        self.touch(slot);
+                        self.offer(slot, packet, interest, sink);
+                    }
+                    Counted::No => self.track_odd(slot, packet, interest, sink),
+                };
+            }
         }
+        self.track_cold(hint.hash, packet, interest, sink);
     }
 
-    /// Counts a packet that does not change how its flow stands. Whether it is one; if not, nothing was changed.
-    ///
-    /// This is the path of nearly all packets: it touches the first line of the flow and that of the sender, and for
-    /// an acknowledgment that advances that of the receiver.
-    #[inline(always)]
-    fn count_ordinary(&mut self, slot: u32, packet: &Packet<'_>) -> bool {
-        const ODD_FLOW: u8 = FlowBits::SUSPECT | FlowBits::LAG;
-        let now_ns = self.now_ns;
-        let (hot, extras) = self.table.hot_and_extras(slot);
-        let list = self.lists.of(hot.list);
-        let own = &hot.sides[packet.side.index()];
-        let is_ordinary = now_ns - hot.last_ns < list.timeout_ns
-            && !is_handshake(hot.list)
-            && !hot.bits.has(ODD_FLOW)
-            && own.bits.is_under_way()
-            && packet.marks == PacketMarks::default()
-            && packet.timestamp.as_nanos() == now_ns;
-        if !is_ordinary {
-            return false;
-        }
-        let is_counted = match packet.transport {
-            Transport::Tcp => lifecycle::ordinary(hot, extras, packet),
-            Transport::Udp => lifecycle::has_sent(own),
-            // ICMP may quote a packet; what has no ports may have become so by a cut.
-            _ => false,
-        };
-        if !is_counted {
-            return false;
-        }
-        hot.last_ns = now_ns;
-        hot.sides[packet.side.index()].count(packet);
-        let epoch = list.epoch(now_ns);
-        if hot.epoch != epoch {
-            hot.epoch = epoch;
-            list.touch(self.table.cold_mut(), slot);
-        }
-        true
-    }
-
-    /// Any other packet: of a new flow, of one that ends with it, or one that changes something.
+    /// A packet whose flow was not used lately, or is new.
     #[inline(never)]
-    fn track_any<K: FlowSink<S> + ?Sized>(
+    fn track_cold<K: FlowSink<S> + ?Sized>(
         &mut self,
+        hash: Option<u64>,
         packet: &Packet<'_>,
-        hash: u64,
-        found: Option<u32>,
         interest: Interest,
         sink: &mut K,
     ) {
-        let slot = match found {
-            Some(slot) if self.goes_on(slot, packet, sink) => slot,
-            _ => self.start(packet, hash, interest, sink),
+        let hash = hash.unwrap_or_else(|| self.table.hash(&packet.key));
+        let Some(slot) = self.table.find_and_note(hash, &packet.key) else {
+            return self.track_new(hash, packet, interest, sink);
         };
+        let (hot, extras) = self.table.hot_and_extras(slot);
+        match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
+            Counted::No => return self.track_odd(slot, packet, interest, sink),
+            Counted::AndToBeMoved => self.touch(slot),
+            Counted::Yes => {}
+        }
+        self.offer(slot, packet, interest, sink);
+    }
+
+    /// A packet that changes how its flow stands, or ends it and begins another.
+    #[inline(never)]
+    fn track_odd<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        if self.goes_on(slot, packet, sink) {
+            self.count(slot, packet, interest, sink);
+            self.offer(slot, packet, interest, sink);
+        } else {
+            let hash = self.table.hash(&packet.key);
+            self.track_new(hash, packet, interest, sink);
+        }
+    }
+
+    /// The first packet of a flow.
+    #[inline(never)]
+    fn track_new<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        hash: u64,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
+        let slot = self.start(packet, hash, interest, sink);
         self.count(slot, packet, interest, sink);
         self.offer(slot, packet, interest, sink);
     }
@@ -138,7 +191,6 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Makes a flow, and room for it if there is none.
-    #[inline(never)]
     fn start<K: FlowSink<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
