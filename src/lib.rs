@@ -1,4 +1,72 @@
-//! flowgauge
+//! Packets to flows.
+//!
+//! Frames from a capture file or an interface go through a pipeline of layers and come out as bidirectional flow records,
+//! in nanoseconds per packet and in bounded memory.
+//!
+//! ```
+//! use flowgauge::pipeline::{Pipeline, Records};
+//! use flowgauge::source::FileSource;
+//!
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! let mut pipeline = Pipeline::default();
+//! let mut refused = 0;
+//! pipeline.run(&mut source, &mut Records::new(|record| {
+//!     println!("{} {} packets {}", record.key, record.packet_count(), record.conn_state);
+//!     refused += u32::from(record.conn_state.name() == "REJ");
+//! }))?;
+//! assert_eq!(refused, 2);
+//! # Ok::<(), flowgauge::source::Error>(())
+//! ```
+//!
+//! # Layers
+//!
+//! ```text
+//! source ──batches──> link ──IP──> extractor ──packets──> tracker ──calls──> your FlowSink ──> record
+//!    files, stdin,      Ethernet,     FlowKey, side,        flows, TCP,          Records, or
+//!    interfaces         VLAN, SLL,    transport view        timeouts, caps       your own
+//!                       PPP, raw
+//! ```
+//!
+//! | module | takes | gives | keeps |
+//! |---|---|---|---|
+//! | [`source`] | files, standard input, interfaces | batches of frames | one block |
+//! | [`link`] | a frame | where its IP packet begins | nothing |
+//! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
+//! | [`filter`] | a key | whether it matches an expression | the expression |
+//! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |
+//! | [`record`] | a flow | a [`FlowRecord`](record::FlowRecord), its Community ID | nothing |
+//! | [`pipeline`] | a source | all of the above, wired | |
+//!
+//! [`base`] is the vocabulary that they share, [`wire`] reads single headers. Each layer can be used alone.
+//!
+//! # Limits
+//!
+//! Every cap is a field of [`Limits`](base::Limits), with its default and what happens there; one
+//! [`Budget`](base::Budget) accounts the memory of all layers.
+//!
+//! | limit | default | when it is reached |
+//! |---|---|---|
+//! | `flow_count_max` | 1,048,576 | a flow makes room, in the order of [`tracker`] |
+//! | `total_bytes_max` | 1 GiB | nothing grows; a flow makes room |
+//! | `vlan_tag_count_max` | 8 | the frame counts as malformed |
+//! | `ip_extension_count_max` | 16 | the frame counts as malformed |
+//! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
+//! | `block_len_max` | 16 MiB | likewise |
+//!
+//! # Features
+//!
+//! None changes what another does.
+//!
+//! | feature | brings | needs |
+//! |---|---|---|
+//! | (default) | the library, reading plain files | cargo |
+//! | `serde` | `Serialize` for keys, records and statistics | |
+//! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
+//! | `cli` | the command `flowgauge`; implies the two above | |
+//! | `live` | capture from interfaces | libpcap |
+
+#![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
+
 pub mod base;
 pub mod extractor;
 pub mod filter;

@@ -11,7 +11,6 @@ impl SeqNum {
     /// `self + octets`, modulo 2^32.
     #[must_use]
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "a sequence number plus a length is not symmetric")]
     pub const fn add(self, octets: u32) -> Self {
         Self(self.0.wrapping_add(octets))
     }

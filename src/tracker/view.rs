@@ -54,24 +54,25 @@ impl FlowView<'_> {
     #[must_use]
     pub fn counters(&self, side: Side) -> Counters {
         let state = self.side(side);
-        let mut counters = Counters::default();
-        counters.packet_count = state.packet_count;
-        counters.octet_count = state.octet_count;
-        counters.ip_octet_count = state.ip_octet_count;
-        counters.payload_octet_count = state.payload_octet_count;
-        counters
+        Counters {
+            packet_count: state.packet_count,
+            octet_count: state.octet_count,
+            ip_octet_count: state.ip_octet_count,
+            payload_octet_count: state.payload_octet_count,
+        }
     }
 
     /// What TCP adds to it.
     #[must_use]
     pub fn tcp_counters(&self, side: Side) -> TcpCounters {
-        let mut counters = TcpCounters::default();
-        if let Some(extra) = self.extra.map(|extra| &extra.sides[side.index()]) {
-            counters.retransmitted_count = extra.retransmitted_count;
-            counters.out_of_order_count = extra.out_of_order_count;
-            counters.zero_window_count = extra.zero_window_count;
-        }
-        counters
+        self.extra.map_or_else(TcpCounters::default, |extra| {
+            let side = &extra.sides[side.index()];
+            TcpCounters {
+                retransmitted_count: side.retransmitted_count,
+                out_of_order_count: side.out_of_order_count,
+                zero_window_count: side.zero_window_count,
+            }
+        })
     }
 
     /// Packets of both sides.
