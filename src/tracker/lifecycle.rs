@@ -60,15 +60,18 @@ pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment:
     if !segment.flags.contains(TcpFlags::SYN) || segment.flags.intersects(TcpFlags::RST) {
         return false;
     }
-    let is_retransmission = own.bits.has(SideBits::SYN) && own.initial_seq == segment.seq;
+    // Of a side whose SYN was not seen, the number is known from what it sent or from the peer's acknowledgment: a SYN
+    // that comes late is the one that was missing.
+    let is_retransmission = own.bits.has(SideBits::SEQ) && own.initial_seq == segment.seq;
     if segment.flags.contains(TcpFlags::ACK) {
         let answers_pending = extra.and_then(|extra| extra.pending_syn).is_some_and(|(pending_side, isn)| {
             pending_side != side
                 && segment.ack.distance_from(isn) > 0
                 && segment.ack.distance_from(isn) < 1 << 16
         });
-        return answers_pending
-            || (hot.state.is_closed() && !is_retransmission && own.bits.has(SideBits::SEQ));
+        // Who refused a connection and then accepts one accepts another.
+        let has_history = own.bits.has(SideBits::SEQ) || own.flags.contains(TcpFlags::RST);
+        return answers_pending || (hot.state.is_closed() && !is_retransmission && has_history);
     }
     if is_retransmission {
         return false;
@@ -150,6 +153,8 @@ struct Update<'t> {
     side: Side,
     segment: TcpSegment,
     payload_len: u32,
+    /// When the packet was captured.
+    own_ns: u64,
     now_ns: u64,
     changes: Changes,
 }
@@ -164,9 +169,10 @@ pub(super) fn segment(
     now_ns: u64,
 ) -> Changes {
     let (side, segment, payload_len) = (packet.side, packet.tcp, packet.payload_len);
+    let own_ns = packet.timestamp.as_nanos();
     hot.sides[side.index()].flags |= segment.flags;
     let mut update =
-        Update { hot, cold, extras, side, segment, payload_len, now_ns, changes: Changes::default() };
+        Update { hot, cold, extras, side, segment, payload_len, own_ns, now_ns, changes: Changes::default() };
     update.control_letters();
     update.window(packet.transport_bytes());
     let is_valid_reset = segment.flags.contains(TcpFlags::RST) && update.reset();
@@ -316,24 +322,26 @@ impl Update<'_> {
 
     fn syn(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
-        let now_ns = self.now_ns;
+        let (own_ns, now_ns) = (self.own_ns, self.now_ns);
         let is_opening = self.hot.state <= TcpState::SynReceived;
         let is_initiator = self.is_initiator();
         let own = self.own();
-        if own.bits.has(SideBits::SYN) && own.initial_seq == seq {
-            // A retransmission: the handshake's clock restarts, as far as the initiator's SYN goes.
+        let is_seen = own.bits.has(SideBits::SYN);
+        if own.bits.has(SideBits::SEQ) && own.initial_seq == seq && (is_seen || !is_opening) {
+            // A retransmission, or overtaken by all that followed. In the handshake its clock restarts, as far as the
+            // initiator's SYN goes.
             if is_opening && is_initiator {
-                self.cold.handshake_ns = now_ns;
+                self.cold.note_syn(own_ns, now_ns);
             }
             return;
         }
-        if is_opening && !own.bits.has(SideBits::SYN) {
+        if is_opening && !is_seen {
             own.initial_seq = seq;
             own.next_seq = seq;
             own.bits.set(SideBits::SYN);
             own.bits.set(SideBits::SEQ);
             if !self.has(TcpFlags::ACK) {
-                self.cold.handshake_ns = now_ns;
+                self.cold.note_syn(own_ns, now_ns);
             }
             return;
         }
@@ -419,7 +427,7 @@ impl Update<'_> {
         let end = start.add(covered_len);
         let own = self.own();
         if !own.bits.has(SideBits::SEQ) {
-            own.initial_seq = start.add(u32::MAX);
+            own.initial_seq = if has_syn { start } else { start.add(u32::MAX) };
             own.next_seq = start;
             own.bits.set(SideBits::SEQ);
         }
@@ -556,10 +564,10 @@ impl Update<'_> {
     fn established(&mut self) {
         self.changes.is_established = true;
         let initiator = &self.hot.sides[self.hot.bits.initiator().index()];
-        let saw_handshake = self.is_initiator() && initiator.bits.has(SideBits::SYN);
-        let elapsed_ns = self.now_ns.saturating_sub(self.cold.handshake_ns);
-        let rtt_ns = if saw_handshake { elapsed_ns } else { UNKNOWN_RTT };
-        self.cold.handshake_ns = rtt_ns;
+        let saw_handshake =
+            self.is_initiator() && initiator.bits.has(SideBits::SYN) && self.has(TcpFlags::ACK);
+        let elapsed_ns = self.cold.since_syn_ns(self.own_ns).filter(|_| saw_handshake);
+        self.cold.handshake_ns = elapsed_ns.unwrap_or(UNKNOWN_RTT);
     }
 }
 
@@ -575,4 +583,112 @@ const fn is_power_of_ten(count: u32) -> bool {
         count,
         1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::base::{ConnState, EndReason, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
+    use crate::extractor::{Packet, Transport};
+    use crate::record::FlowRecord;
+    use crate::tracker::{FlowSink, FlowView, Tracker};
+
+    struct Ended(Vec<FlowRecord>);
+
+    impl FlowSink<()> for Ended {
+        fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+            self.0.push(flow.record(reason));
+        }
+    }
+
+    /// A segment: whether the client sent it, control bits, sequence number, acknowledgment, payload.
+    type Sketch = (bool, TcpFlags, u32, u32, u32);
+
+    /// Records of segments at times, and how many SYNs on open flows were counted.
+    fn records_at(segments: &[(u64, Sketch)]) -> (Vec<FlowRecord>, u64) {
+        let [client, server] =
+            [("10.0.0.1", 40_000), ("10.0.0.2", 80)].map(|(address, port)| (address.parse().unwrap(), port));
+        let mut tracker = Tracker::<()>::default();
+        let mut sink = Ended(Vec::new());
+        for (time_ns, (is_client, flags, seq, ack, payload_len)) in segments {
+            let (source, target) = if *is_client { (client, server) } else { (server, client) };
+            let (key, side) = FlowKey::new(IpProtocol::TCP, source, target);
+            let mut packet = Packet::new(key, side, Timestamp::from_nanos(*time_ns), &[]);
+            packet.transport = Transport::Tcp;
+            packet.payload_len = *payload_len;
+            packet.tcp.flags = *flags;
+            packet.tcp.seq = SeqNum(*seq);
+            packet.tcp.ack = SeqNum(*ack);
+            packet.tcp.window = 1000;
+            tracker.track(&packet, &mut sink);
+        }
+        tracker.finish(&mut sink);
+        let syn_on_open_flow_count = tracker.stats().syn_on_open_flow_count;
+        (sink.0, syn_on_open_flow_count)
+    }
+
+    fn records(segments: &[Sketch]) -> (Vec<FlowRecord>, u64) {
+        records_at(&(1..).zip(segments.iter().copied()).collect::<Vec<_>>())
+    }
+
+    const SYN: TcpFlags = TcpFlags::SYN;
+    const ACK: TcpFlags = TcpFlags::ACK;
+    const FIN: TcpFlags = TcpFlags::FIN;
+    const RST: TcpFlags = TcpFlags::RST;
+
+    #[test]
+    fn a_syn_that_was_overtaken_belongs_to_its_connection() {
+        let open = [
+            (false, SYN | ACK, 500, 101, 0),
+            (true, ACK, 101, 501, 0),
+            (true, ACK, 101, 501, 10),
+            (false, ACK, 501, 111, 0),
+        ];
+        let closing = [(true, FIN | ACK, 111, 501, 0), (false, FIN | ACK, 501, 112, 0)];
+        let late_syn = [(true, SYN, 100, 0, 0)];
+        for segments in [[&open[..], &late_syn].concat(), [&open[..], &closing, &late_syn].concat()] {
+            let (found, syn_on_open_flow_count) = records(&segments);
+            assert_eq!((found.len(), syn_on_open_flow_count), (1, 0));
+            assert_eq!(found[0].forward.tcp.retransmitted_count, 0);
+        }
+        let new_syn = [(true, SYN, 9000, 0, 0)];
+        assert_eq!(records(&[&open[..], &new_syn].concat()).1, 1);
+        assert_eq!(records(&[&open[..], &closing, &new_syn].concat()).0.len(), 2);
+    }
+    #[test]
+    fn who_refused_and_then_accepts_begins_anew() {
+        let refused = [(true, SYN, 100, 0, 0), (false, RST | ACK, 0, 101, 0), (true, SYN, 100, 0, 0)];
+        let accepted = [
+            (false, SYN | ACK, 500, 101, 0),
+            (false, SYN | ACK, 500, 101, 0),
+            (true, ACK, 101, 501, 0),
+            (true, ACK, 101, 501, 10),
+        ];
+        let (found, _) = records(&[&refused[..], &accepted].concat());
+        let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
+        assert_eq!(states, [ConnState::Rej, ConnState::S1]);
+        // An answer that comes after the client gave up is of the connection that it gave up.
+        let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
+        assert_eq!(records(&given_up).0.len(), 1);
+    }
+
+    #[test]
+    fn a_handshake_is_timed_by_its_own_packets() {
+        let rtt_of = |times_ns: [u64; 4], third: Sketch| {
+            let (foreign, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
+            let sketches = [foreign, syn, (false, SYN | ACK, 500, 101, 0), third];
+            // The first packet sets the clock; its connection ends where the next one begins.
+            let mut segments: Vec<_> = times_ns.into_iter().zip(sketches).collect();
+            segments.insert(1, (times_ns[0], (false, RST, 9, 0, 0)));
+            let (found, _) = records_at(&segments);
+            found.last().and_then(|record| record.handshake_rtt).map(|rtt| rtt.as_nanos())
+        };
+        let ack = (true, ACK, 101, 501, 0);
+        assert_eq!(rtt_of([10, 10, 13, 17], ack), Some(7));
+        // The clock is ahead: another interface of the capture is.
+        assert_eq!(rtt_of([1000, 10, 13, 17], ack), Some(7));
+        assert_eq!(rtt_of([5_000_000_000, 10, 13, 17], ack), None);
+        assert_eq!(rtt_of([10, 10, 13, 4], ack), None);
+        // A FIN without ACK completes nothing.
+        assert_eq!(rtt_of([10, 10, 13, 17], (true, FIN, 101, 0, 0)), None);
+    }
 }

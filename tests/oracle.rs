@@ -1,0 +1,19 @@
+//! What independent programs say of real captures, and what flowgauge says of them.
+//!
+//! The captures are not part of this repository. Set `FLOWGAUGE_CORPUS` to a folder with `MANIFEST.tsv`, `captures/`,
+//! `derived/` and `oracles/`; without it these tests say so and pass. Those in `examples` always run. To see all figures:
+//!
+//! ```text
+//! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
+//! ```
+
+#[path = "oracle/community_id.rs"]
+mod community_id;
+#[path = "oracle/corpus.rs"]
+mod corpus;
+#[path = "oracle/examples.rs"]
+mod examples;
+#[path = "oracle/tshark.rs"]
+mod tshark;
+#[path = "oracle/zeek.rs"]
+mod zeek;

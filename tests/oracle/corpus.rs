@@ -1,0 +1,120 @@
+//! The folder of captures and what is expected of them.
+
+use std::path::{Path, PathBuf};
+
+use flowgauge::base::FlowKey;
+use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::record::FlowRecord;
+use flowgauge::source::{FileSource, Source};
+use flowgauge::tracker::{Timeouts, TrackerConfig};
+
+/// A row of the manifest.
+pub(crate) struct Capture {
+    root: PathBuf,
+    /// Its path below `captures`.
+    pub(crate) name: String,
+    link_types: Vec<String>,
+    categories: Vec<String>,
+    oracles: Vec<String>,
+}
+
+/// All captures of the corpus; `None`, with a word, if the variable is not set.
+///
+/// # Panics
+///
+/// If it is set to a folder without a manifest, or the manifest is empty.
+pub(crate) fn captures() -> Option<Vec<Capture>> {
+    let Some(root) = root() else {
+        println!("skipped: FLOWGAUGE_CORPUS is not set");
+        return None;
+    };
+    let manifest = root.join("MANIFEST.tsv");
+    let text =
+        std::fs::read_to_string(&manifest).unwrap_or_else(|error| panic!("{}: {error}", manifest.display()));
+    let captures: Vec<_> = text
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| Capture::from_row(&root, line))
+        .collect();
+    assert!(!captures.is_empty(), "{} lists no captures", manifest.display());
+    Some(captures)
+}
+
+/// The folder, if the variable names one.
+pub(crate) fn root() -> Option<PathBuf> {
+    std::env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from)
+}
+
+impl Capture {
+    fn from_row(root: &Path, row: &str) -> Self {
+        let columns: Vec<_> = row.split('\t').collect();
+        let list = |at: usize, separator| -> Vec<String> {
+            columns[at].split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        let name = columns[0].strip_prefix("captures/").expect("a file below captures").to_owned();
+        let (link_types, categories, oracles) = (list(4, ','), list(5, ','), list(6, ';'));
+        Self { root: root.to_owned(), name, link_types, categories, oracles }
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.root.join("captures").join(&self.name)
+    }
+
+    /// A file that a program made of the capture.
+    pub(crate) fn derived(&self, suffix: &str) -> PathBuf {
+        self.root.join(format!("derived/{}.{suffix}", self.name))
+    }
+
+    /// Folders and files that upstream suites expect of it, of one kind.
+    pub(crate) fn oracles(&self, kind: &str) -> impl Iterator<Item = PathBuf> {
+        let of_kind =
+            self.oracles.iter().filter_map(move |oracle| oracle.strip_prefix(kind)?.strip_prefix('='));
+        of_kind.map(|path| self.root.join(path))
+    }
+
+    /// The first of its link types or categories that is one of `words`.
+    pub(crate) fn word_of(&self, words: &[&str]) -> Option<&str> {
+        let own = self.link_types.iter().chain(&self.categories);
+        own.map(String::as_str).find(|word| words.contains(word))
+    }
+}
+
+/// What flowgauge says of a capture: statistics, and records in the order in which the flows ended.
+pub(crate) struct Outcome {
+    pub(crate) stats: PipelineStats,
+    pub(crate) records: Vec<FlowRecord>,
+}
+
+/// Runs a capture file to records, without timeouts.
+pub(crate) fn flows_of(path: &Path) -> Outcome {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    flows_with(path, config)
+}
+
+/// Runs a capture file to records.
+///
+/// # Panics
+///
+/// If the file cannot be read.
+pub(crate) fn flows_with(path: &Path, config: TrackerConfig) -> Outcome {
+    let mut source = FileSource::open(path).expect("a readable capture");
+    let mut pipeline = Pipeline::<()>::new(config).expect("a sound configuration");
+    let mut records = Vec::new();
+    let run = pipeline.run(&mut source, &mut Records::new(|record| records.push(record)));
+    run.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for warning in source.warnings() {
+        println!("{warning}");
+    }
+    Outcome { stats: pipeline.stats(), records }
+}
+
+/// A key from addresses in text, and the side of the first end.
+pub(crate) fn key(
+    protocol: u8,
+    source: (&str, u16),
+    target: (&str, u16),
+) -> (FlowKey, flowgauge::base::Side) {
+    let end = |(address, port): (&str, u16)| (address.parse().expect("an address"), port);
+    FlowKey::new(flowgauge::base::IpProtocol(protocol), end(source), end(target))
+}

@@ -1,0 +1,351 @@
+//! Packets and octets per five-tuple and direction, as tshark counts them.
+
+use std::collections::BTreeMap;
+
+use flowgauge::base::{FlowKey, IpProtocol, Ports, Side};
+use flowgauge::record::community_id;
+use serde_json::Value;
+
+use super::corpus::{self, Capture, Outcome};
+
+/// Links and tunnels that are not read yet, and fragments, which are not put together yet: what differs is counted, and
+/// does not fail the test.
+#[rustfmt::skip]
+const COUNTED: &[&str] = &[
+    "RADIOTAP", "802_11", "FRELAY", "FDDI", "TOKENRING", "C_HDLC", "NFLOG", "PPI",
+    "feat:mpls", "feat:mpls-pw", "feat:gre", "feat:gre1", "feat:gre-key", "feat:vxlan", "feat:vxlan-gpe", "feat:geneve",
+    "feat:gtpu", "feat:pppoe", "feat:ipip", "feat:6in", "feat:teredo", "feat:pbb", "feat:vntag", "feat:nsh", "feat:l2tp",
+    "feat:frag4", "feat:v6frag", "name:frag",
+];
+
+/// A capture of which tshark takes another view, and why.
+struct Listed {
+    capture: &'static str,
+    why: &'static str,
+    /// Every difference, as the test prints it.
+    differences: &'static [&'static str],
+}
+
+const LISTED: &[Listed] = &[
+    Listed {
+        capture: "pcapng-test-generator/output_le/basic/test017.pcapng",
+        why: "tshark shows each custom block as a frame; a custom block holds no packet",
+        differences: &["0 frames, tshark 4", "0 octets, tshark 152"],
+    },
+    Listed {
+        capture: "pcapng-test-generator/output_le/difficult/test202.pcapng",
+        why: "tshark shows each custom block as a frame; a custom block holds no packet",
+        differences: &["8 frames, tshark 11", "2304 octets, tshark 2420"],
+    },
+    Listed {
+        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
+        why: "a first fragment without any other (frame 642): it has ports, so that it counts; tshark reads no transport of it",
+        differences: &[
+            "udp 192.168.1.1:53 <-> 192.168.1.2:2823: 0+4 packets 0+344 octets, tshark 0+3 packets 0+258 octets",
+        ],
+    },
+    Listed {
+        capture: "tcpdump/mpls-over-udp.pcap",
+        why: "MPLS in UDP (RFC 7510), a tunnel that is not read yet",
+        differences: &[
+            "udp 10.100.12.170:6635 <-> 10.100.13.157:51348: 0+1 packets 0+130 octets, tshark none",
+            "udp 10.100.12.170:58699 <-> 10.100.13.157:6635: 1+0 packets 130+0 octets, tshark none",
+        ],
+    },
+];
+
+/// Packets and octets of side A and side B.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    packets: [u64; 2],
+    octets: [u64; 2],
+}
+
+impl std::fmt::Display for Sums {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { packets: [a, b], octets: [c, d] } = self;
+        write!(f, "{a}+{b} packets {c}+{d} octets")
+    }
+}
+
+type Flows = BTreeMap<FlowKey, Sums>;
+
+fn ours(outcome: &Outcome) -> Flows {
+    let mut flows = Flows::new();
+    for record in &outcome.records {
+        let is_read = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP);
+        if !is_read || record.key.ports() == Ports::None {
+            continue;
+        }
+        let sums = flows.entry(record.key).or_default();
+        for (side, of_side) in
+            [(record.initiator, &record.forward), (record.initiator.other(), &record.reverse)]
+        {
+            sums.packets[side.index()] += of_side.counters.packet_count;
+            sums.octets[side.index()] += of_side.counters.octet_count;
+        }
+    }
+    flows
+}
+
+fn tsharks(json: &Value) -> Flows {
+    let mut flows = Flows::new();
+    for flow in json["flows"].as_array().expect("flows") {
+        let (key, side) = key_of(number(&flow["protocol"]) as u8, flow);
+        let sums = flows.entry(key).or_default();
+        for (place, side) in [side, side.other()].into_iter().enumerate() {
+            sums.packets[side.index()] += number(&flow["packets"][place]);
+            sums.octets[side.index()] += number(&flow["octets"][place]);
+        }
+    }
+    flows
+}
+
+fn key_of(protocol: u8, flow: &Value) -> (FlowKey, Side) {
+    let end = |end: &'_ Value| (end[0].as_str().expect("an address").to_owned(), number(&end[1]) as u16);
+    let (source, target) = (end(&flow["a"]), end(&flow["b"]));
+    corpus::key(protocol, (&source.0, source.1), (&target.0, target.1))
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().expect("a number")
+}
+
+fn differences(outcome: &Outcome, json: &Value) -> Vec<String> {
+    let (ours, tsharks) = (ours(outcome), tsharks(json));
+    let mut keys: Vec<_> = ours.keys().chain(tsharks.keys()).collect();
+    keys.sort();
+    keys.dedup();
+    let mut found = Vec::new();
+    for key in keys {
+        match (ours.get(key), tsharks.get(key)) {
+            (Some(own), Some(other)) if own == other => {}
+            (Some(own), Some(other)) => found.push(format!("{key}: {own}, tshark {other}")),
+            (Some(own), None) => found.push(format!("{key}: {own}, tshark none")),
+            (None, Some(other)) => found.push(format!("{key}: none, tshark {other}")),
+            (None, None) => {}
+        }
+    }
+    let (frames, tsharks_frames) = (outcome.stats.frame_count, number(&json["frames"]));
+    if frames != tsharks_frames {
+        found.push(format!("{frames} frames, tshark {tsharks_frames}"));
+    }
+    let octets = (outcome.stats.octet_count, number(&json["octets"]));
+    if octets.0 != octets.1 {
+        found.push(format!("{} octets, tshark {}", octets.0, octets.1));
+    }
+    found
+}
+
+fn derived(capture: &Capture) -> Value {
+    let path = capture.derived("tshark-flows.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut equal, mut listed, mut counted, mut failures) = (0, 0, Vec::new(), Vec::new());
+    let mut flow_count = 0;
+    for capture in &captures {
+        let outcome = corpus::flows_of(&capture.path());
+        let (frames, tracked) = (outcome.stats.frame_count, outcome.stats.tracker.packet_count);
+        assert_eq!(frames, tracked + outcome.stats.skipped.total(), "{}", capture.name);
+        let json = derived(capture);
+        let found = differences(&outcome, &json);
+        let entry = LISTED.iter().find(|entry| entry.capture == capture.name);
+        if let Some(word) = capture.word_of(COUNTED) {
+            assert!(entry.is_none(), "{} is counted and listed", capture.name);
+            counted.push((capture, word, found, number_of_flows(&json)));
+        } else if found != entry.map_or(&[][..], |entry| entry.differences) {
+            failures.push(format!("{}: {found:#?}", capture.name));
+        } else {
+            flow_count += number_of_flows(&json);
+            equal += usize::from(entry.is_none());
+            listed += usize::from(entry.is_some());
+        }
+    }
+    for entry in LISTED {
+        println!("{}: {}", entry.capture, entry.why);
+        assert!(
+            captures.iter().any(|capture| capture.name == entry.capture),
+            "{} is no capture",
+            entry.capture
+        );
+    }
+    for (capture, word, found, flows) in &counted {
+        println!("{}: {word}: {} differences, {flows} flows", capture.name, found.len());
+        found.iter().for_each(|difference| println!("    {difference}"));
+    }
+    println!(
+        "{equal} captures equal, {listed} listed, {} with tunnels or fragments, {flow_count} flows",
+        counted.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn number_of_flows(json: &Value) -> usize {
+    json["flows"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn community_ids_are_those_of_the_reference_package() {
+    let Some(captures) = corpus::captures() else { return };
+    let mut compared = 0;
+    for capture in &captures {
+        for flow in derived(capture)["flows"].as_array().expect("flows") {
+            let Some(wanted) = flow["community_id"].as_str() else { continue };
+            assert_eq!(
+                community_id(&key_of(number(&flow["protocol"]) as u8, flow).0, 0),
+                wanted,
+                "{}: {flow}",
+                capture.name
+            );
+            compared += 1;
+        }
+    }
+    println!("{compared} community ids");
+}
+
+/// What the TCP streams of a five-tuple have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Tcp {
+    payload: [u64; 2],
+    flags: [u64; 2],
+    start_ns: u64,
+    end_ns: u64,
+}
+
+impl Tcp {
+    fn add(&mut self, side: Side, payload: u64, flags: u64) {
+        self.payload[side.index()] += payload;
+        self.flags[side.index()] |= flags;
+    }
+
+    fn spans(&mut self, start_ns: u64, end_ns: u64) {
+        let is_first = self.start_ns == 0;
+        self.start_ns = if is_first { start_ns } else { self.start_ns.min(start_ns) };
+        self.end_ns = self.end_ns.max(end_ns);
+    }
+}
+
+/// Nanoseconds of a time in seconds with nine decimals.
+fn nanos(value: &Value) -> u64 {
+    let (seconds, fraction) = value.as_str().and_then(|text| text.split_once('.')).expect("seconds");
+    assert_eq!(fraction.len(), 9);
+    format!("{seconds}{fraction}").parse().expect("digits")
+}
+
+fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
+    let (mut ours, mut tsharks) = (BTreeMap::<FlowKey, Tcp>::new(), BTreeMap::<FlowKey, Tcp>::new());
+    for record in &outcome.records {
+        if record.protocol() != IpProtocol::TCP || record.key.ports() == Ports::None {
+            continue;
+        }
+        let tcp = ours.entry(record.key).or_default();
+        tcp.spans(record.start.as_nanos(), record.end.as_nanos());
+        for (side, of_side) in
+            [(record.initiator, &record.forward), (record.initiator.other(), &record.reverse)]
+        {
+            tcp.add(side, of_side.counters.payload_octet_count, of_side.tcp_flags.0.into());
+        }
+    }
+    for stream in json["tcp_streams"].as_array().expect("streams") {
+        let (key, side) = key_of(IpProtocol::TCP.0, stream);
+        let tcp = tsharks.entry(key).or_default();
+        tcp.spans(nanos(&stream["first"]), nanos(&stream["last"]));
+        for (place, side) in [side, side.other()].into_iter().enumerate() {
+            tcp.add(side, number(&stream["payload"][place]), number(&stream["flags"][place]) & 0xff);
+        }
+    }
+    let mut found = Vec::new();
+    for (key, own) in &ours {
+        let missing = Tcp::default();
+        let other = tsharks.get(key).unwrap_or(&missing);
+        let mut compare = |name: &str, own: [u64; 2], other: [u64; 2]| {
+            if own != other {
+                found.push(format!("{key}: {name} {own:?}, tshark {other:?}"));
+            }
+        };
+        compare("payload", own.payload, other.payload);
+        compare("flags", own.flags, other.flags);
+        compare("times", [own.start_ns, own.end_ns], [other.start_ns, other.end_ns]);
+    }
+    found
+}
+
+const BEYOND_FRAME: &str = "the IP length exceeds the frame, though its record calls it whole: here the payload is what the \
+                            length says, in tshark what the frame holds";
+
+const HEADER_CUT: &str =
+    "the segment ends within the TCP header: the flow has ports, and nothing else of it is believed";
+
+/// What differs where tshark takes another view of the fields of TCP.
+const LISTED_TCP: &[Listed] = &[
+    Listed {
+        capture: "suricata-verify/transform-base64-7296/input.pcap",
+        why: HEADER_CUT,
+        differences: &["tcp 127.0.0.1:59207 <-> 223.138.31.144:44354: flags [0, 0], tshark [40, 0]"],
+    },
+    Listed {
+        capture: "tcptrace/fast_reuse.dmp",
+        why: BEYOND_FRAME,
+        differences: &[
+            "tcp 132.235.67.21:9080 <-> 132.235.67.36:3330: payload [0, 185816], tshark [0, 12584]",
+        ],
+    },
+    Listed {
+        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
+        why: BEYOND_FRAME,
+        differences: &[
+            "tcp 147.234.1.249:2069 <-> 192.168.1.2:2720: payload [4129, 0], tshark [33, 0]",
+            "tcp 147.234.1.253:120 <-> 192.168.1.2:2720: payload [29400, 0], tshark [33, 0]",
+        ],
+    },
+    Listed {
+        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
+        why: HEADER_CUT,
+        differences: &[
+            "tcp 147.234.1.253:47645 <-> 192.168.1.2:58657: times [1120469635152721000, 1120469635152721000], tshark [0, 0]",
+        ],
+    },
+    Listed {
+        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
+        why: BEYOND_FRAME,
+        differences: &["tcp 147.234.1.253:58999 <-> 192.168.1.6:2721: payload [0, 74], tshark [0, 0]"],
+    },
+    Listed {
+        capture: "tcpflow/test1-out-of-order.pcap",
+        why: "time steps back: here a flow ends at its latest packet, there at the last one in the file",
+        differences: &[
+            "tcp 74.125.19.104:80 <-> 192.168.1.102:50955: times [1223315694711975000, 1223315694711975000], \
+             tshark [1223315694711975000, 1223315694695990000]",
+        ],
+    },
+    Listed {
+        capture: "zeek/tcp/reassembly.pcap",
+        why: BEYOND_FRAME,
+        differences: &["tcp 63.193.213.194:2564 <-> 128.3.97.175:80: payload [34434, 0], tshark [34370, 0]"],
+    },
+];
+
+#[test]
+fn payload_flags_and_times_of_each_tcp_tuple_are_those_of_tshark() {
+    let Some(captures) = corpus::captures() else { return };
+    for entry in LISTED_TCP {
+        println!("{}: {}", entry.capture, entry.why);
+    }
+    let mut failures = Vec::new();
+    for capture in captures.iter().filter(|capture| capture.word_of(COUNTED).is_none()) {
+        let found = tcp_differences(&corpus::flows_of(&capture.path()), &derived(capture));
+        let listed = LISTED_TCP
+            .iter()
+            .filter(|entry| entry.capture == capture.name)
+            .flat_map(|entry| entry.differences);
+        if !found.iter().eq(listed) {
+            failures.push(format!("{}: {found:#?}", capture.name));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

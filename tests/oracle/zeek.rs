@@ -1,0 +1,378 @@
+//! Rows of Zeek's `conn.log` against records.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flowgauge::base::{EndReason, IpProtocol, Ports, Side, TcpFlags};
+use flowgauge::pipeline::Pipeline;
+use flowgauge::record::FlowRecord;
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{FlowSink, FlowView, Interest, Timeouts, TrackerConfig};
+
+use super::corpus;
+
+/// Why a row says something else than a record; `docs/compare.md` explains each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// The frames are of a link that is not read yet.
+    Link,
+    /// The flow is inside a tunnel that is not read yet.
+    Tunnel,
+    /// Fragments, of which Zeek counts the datagram.
+    Fragments,
+    /// A connection without SYN, half closed, is forgotten by Zeek after 3 s.
+    PartialClose,
+    /// The script of the test had packets dropped.
+    Script,
+    /// The log is of another capture, which the corpus does not have.
+    OtherCapture,
+}
+
+/// The rows of a log that differ.
+struct Differing {
+    log: &'static str,
+    class: Class,
+    /// Number in the log, and the difference.
+    rows: &'static [(usize, &'static str)],
+}
+
+/// What stands for the difference where no record has the ends of a row.
+const MISSING: &str = "no such flow";
+
+const DIFFERING: &[Differing] = &[
+    Differing { log: "core.tunnels.gre-pptp/conn.log", class: Class::Tunnel, rows: &[(1, MISSING)] },
+    Differing { log: "core.erspanII/conn.log", class: Class::Tunnel, rows: &[(1, MISSING)] },
+    Differing {
+        log: "core.pbb/conn.log",
+        class: Class::Link,
+        rows: &[(1, MISSING), (2, MISSING), (3, MISSING)],
+    },
+    Differing {
+        log: "scripts.base.frameworks.netcontrol.packetfilter/conn.log",
+        class: Class::Script,
+        rows: &[
+            (
+                3,
+                "orig_pkts 28, Zeek 1; orig_ip_bytes 21673, Zeek 48; orig_bytes 14705, Zeek 0; resp_pkts 25, Zeek 1; resp_ip_bytes 1546, Zeek 48; resp_bytes 538, Zeek 0; conn_state SF, Zeek S1; history ShAdDaTFf, Zeek Sh",
+            ),
+            (
+                5,
+                "orig_pkts 17, Zeek 1; orig_ip_bytes 1865, Zeek 64; orig_bytes 969, Zeek 0; resp_pkts 10, Zeek 1; resp_ip_bytes 690, Zeek 60; resp_bytes 162, Zeek 0; history ShAdDa, Zeek Sh",
+            ),
+        ],
+    },
+    Differing {
+        log: "core.tunnels.teredo/conn.log",
+        class: Class::PartialClose,
+        rows: &[
+            (
+                1,
+                "orig_pkts 2, Zeek 1; orig_ip_bytes 80, Zeek 40; conn_state RSTO, Zeek SHR; history ^fAR, Zeek ^fA",
+            ),
+            (
+                2,
+                "orig_pkts 2, Zeek 1; orig_ip_bytes 80, Zeek 40; resp_pkts 2, Zeek 1; resp_ip_bytes 80, Zeek 40; conn_state SF, Zeek SHR; history ^fAFa, Zeek ^fA",
+            ),
+            (3, MISSING),
+            (4, MISSING),
+        ],
+    },
+    Differing {
+        log: "core.tunnels.teredo/conn.log",
+        class: Class::Tunnel,
+        rows: &[(18, MISSING), (19, MISSING), (20, MISSING), (21, MISSING)],
+    },
+    Differing { log: "core.tunnels.geneve/conn.log", class: Class::Tunnel, rows: &[(3, MISSING)] },
+    Differing {
+        log: "core.tunnels.geneve-47101/conn.log",
+        class: Class::OtherCapture,
+        rows: &[(1, MISSING), (2, MISSING)],
+    },
+    Differing {
+        log: "core.tunnels.gtp.different_dl_and_ul/conn.log",
+        class: Class::Tunnel,
+        rows: &[(1, MISSING)],
+    },
+    Differing {
+        log: "core.tunnels.gtp.different_dl_and_ul/conn.log",
+        class: Class::Fragments,
+        rows: &[(2, "orig_ip_bytes 66488, Zeek 67160; orig_bytes 65116, Zeek 65788")],
+    },
+    Differing {
+        log: "core.tunnels.gtp.inner_teredo/conn.log",
+        class: Class::Tunnel,
+        rows: &[
+            (1, MISSING),
+            (2, MISSING),
+            (3, MISSING),
+            (4, MISSING),
+            (5, MISSING),
+            (6, MISSING),
+            (7, MISSING),
+            (8, MISSING),
+            (9, MISSING),
+            (16, MISSING),
+            (17, MISSING),
+        ],
+    },
+    Differing {
+        log: "core.tunnels.max-depth/conn.log.cut",
+        class: Class::Tunnel,
+        rows: &[(1, MISSING), (3, MISSING), (4, MISSING)],
+    },
+    Differing {
+        log: "core.tunnels.max-depth-exceeded/conn.log.cut",
+        class: Class::Tunnel,
+        rows: &[(2, MISSING), (3, MISSING)],
+    },
+    Differing { log: "core.vntag/conn.log", class: Class::Link, rows: &[(1, MISSING)] },
+    Differing { log: "core.wlanmon/conn.log", class: Class::Link, rows: &[(1, MISSING), (2, MISSING)] },
+];
+
+/// Records, and the octets of each side by sequence numbers, initiator first.
+#[derive(Default)]
+struct Records(Vec<(FlowRecord, [Option<u32>; 2])>);
+
+impl FlowSink<()> for Records {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+        let record = flow.record(reason);
+        let by_sequence = |side: Side, flags: TcpFlags| {
+            let (initial, next) = flow.sequence_numbers(side)?;
+            // SYN stands before the first octet, FIN behind the last one.
+            let has_fin = flags.contains(TcpFlags::FIN);
+            u32::try_from(next.distance_from(initial) - 1 - i32::from(has_fin)).ok()
+        };
+        let sides = [
+            by_sequence(record.initiator, record.forward.tcp_flags),
+            by_sequence(record.initiator.other(), record.reverse.tcp_flags),
+        ];
+        self.0.push((record, sides));
+    }
+}
+
+/// A row of a log, by the names of its columns.
+struct Row {
+    cells: Vec<(String, String)>,
+}
+
+impl Row {
+    fn get(&self, name: &str) -> Option<&str> {
+        let found = self.cells.iter().find(|(column, _)| column == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| *value != "-")
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        self.get(name).map(|text| text.parse().expect("a number"))
+    }
+
+    /// Address and port of the originator or responder, as far as the row has them.
+    fn end(&self, name: &str) -> (Option<IpAddr>, Option<u16>) {
+        let address = self.get(&format!("id.{name}_h")).map(|text| text.parse().expect("an address"));
+        (address, self.number(&format!("id.{name}_p")).map(|port| port as u16))
+    }
+
+    /// Whether a record has the ends and the protocol of the row, in one direction or the other.
+    fn is_of(&self, record: &FlowRecord) -> bool {
+        let protocol = match self.get("proto") {
+            Some("tcp") => Some(6),
+            Some("udp") => Some(17),
+            _ => self.number("ip_proto"),
+        };
+        let own = ends(record);
+        let wanted = [self.end("orig"), self.end("resp")];
+        let is_same = |order: [usize; 2]| {
+            order.iter().zip(wanted).all(|(place, (address, port))| {
+                let (own_address, own_port) = own[*place];
+                address.is_none_or(|address| address == own_address)
+                    && port.is_none_or(|port| port == own_port)
+            })
+        };
+        // Logs of mail tests name the service alone.
+        let is_mail = self.get("service") != Some("smtp") || record.destination_port() == 25;
+        is_mail
+            && protocol.is_none_or(|number| number == u64::from(record.protocol().0))
+            && (is_same([0, 1]) || is_same([1, 0]))
+    }
+}
+
+/// What `zeek-cut` was asked for, where it left the names out.
+const HEADER_OF_COMMUNITY_ID_LOG: &str =
+    "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
+
+/// Rows of a log, with or without Zeek's header lines.
+fn rows(path: &Path) -> Vec<Row> {
+    let text = std::fs::read_to_string(path).expect("a log");
+    let header = text.lines().find_map(|line| line.strip_prefix("#fields\t"));
+    let mut lines = text.lines().filter(|line| !line.starts_with('#'));
+    let is_without_header = lines.clone().next().is_some_and(|line| line.contains("\t1:"));
+    let header = match header {
+        Some(header) => header,
+        None if is_without_header => HEADER_OF_COMMUNITY_ID_LOG,
+        None => lines.next().expect("a header"),
+    };
+    let columns: Vec<_> = header.split('\t').map(str::to_owned).collect();
+    lines
+        .map(|line| Row { cells: columns.iter().cloned().zip(line.split('\t').map(str::to_owned)).collect() })
+        .collect()
+}
+
+/// The two ends of a record, initiator first, ICMP types in place of ports.
+fn ends(record: &FlowRecord) -> [(IpAddr, u16); 2] {
+    let (source, target) = (record.source_address(), record.destination_address());
+    match record.key.ports() {
+        Ports::Icmp { kind, counterpart, .. } => {
+            let numbers = [kind.into(), counterpart.into()];
+            let at = record.initiator.index();
+            [(source, numbers[at]), (target, numbers[1 - at])]
+        }
+        _ => [(source, record.source_port()), (target, record.destination_port())],
+    }
+}
+
+/// What a row says otherwise than a record.
+fn differences(row: &Row, (record, by_sequence): &(FlowRecord, [Option<u32>; 2])) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut compare = |name: &str, own: String, wanted: Option<String>| {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != own) {
+            found.push(format!("{name} {own}, Zeek {wanted}"));
+        }
+    };
+    let wanted = |name: &str| row.get(name).map(str::to_owned);
+    compare(
+        "orig_h",
+        record.source_address().to_string(),
+        row.end("orig").0.map(|address| address.to_string()),
+    );
+    compare("orig_p", ends(record)[0].1.to_string(), row.end("orig").1.map(|port| port.to_string()));
+    for (prefix, side, by_sequence) in
+        [("orig", &record.forward, by_sequence[0]), ("resp", &record.reverse, by_sequence[1])]
+    {
+        let counters = &side.counters;
+        // Zeek counts the octets of TCP by sequence numbers, those that were lost or sent twice once each.
+        let payload = match record.protocol() {
+            IpProtocol::TCP => u64::from(by_sequence.unwrap_or(0)),
+            _ => counters.payload_octet_count,
+        };
+        for (name, own) in
+            [("pkts", counters.packet_count), ("ip_bytes", counters.ip_octet_count), ("bytes", payload)]
+        {
+            let name = format!("{prefix}_{name}");
+            compare(&name, own.to_string(), wanted(&name));
+        }
+    }
+    compare("conn_state", record.conn_state.to_string(), wanted("conn_state"));
+    let history = Some(record.history.to_string()).filter(|history| !history.is_empty());
+    compare("history", history.unwrap_or_else(|| "-".to_owned()), wanted("history"));
+    compare("community_id", record.community_id(), wanted("community_id"));
+    found
+}
+
+/// Zeek's default timeouts: `tcp_inactivity_timeout`, `tcp_close_delay`, `udp_inactivity_timeout`,
+/// `icmp_inactivity_timeout`, `unknown_ip_inactivity_timeout`, and `dns_session_timeout`.
+fn timeouts_of_zeek() -> TrackerConfig {
+    let seconds = |count| Some(Duration::from_secs(count));
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(seconds(60));
+    config.timeouts.established = seconds(300);
+    config.timeouts.linger = seconds(5);
+    let dns = config.add_class(seconds(10)).expect("room for a class");
+    config.classify(move |key| {
+        let is_dns =
+            key.protocol() == IpProtocol::UDP && [Side::A, Side::B].map(|side| key.port(side)).contains(&53);
+        is_dns.then_some(dns)
+    });
+    config
+}
+
+fn without_timeouts() -> TrackerConfig {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    config
+}
+
+fn records(path: &Path, config: TrackerConfig) -> Records {
+    let mut source = FileSource::open(path).expect("a readable capture");
+    let mut records = Records::default();
+    let mut pipeline = Pipeline::<()>::new(config).expect("a sound configuration");
+    pipeline.run(&mut source, &mut records).expect("a readable capture");
+    records.0.sort_by_key(|(record, _)| record.start);
+    records
+}
+
+/// For each row what differs: nothing, if a record agrees with it.
+fn compared(rows: &[Row], records: &Records) -> Vec<String> {
+    let mut is_used = vec![false; records.0.len()];
+    let mut outcomes = vec![None; rows.len()];
+    // Records that agree are not free for rows that differ.
+    for is_exact in [true, false] {
+        for (row, outcome) in rows.iter().zip(&mut outcomes) {
+            if outcome.is_some() {
+                continue;
+            }
+            let candidates = records.0.iter().enumerate().filter(|(place, _)| !is_used[*place]);
+            let found = candidates
+                .filter(|(_, (record, _))| row.is_of(record))
+                .map(|(place, record)| (place, differences(row, record)))
+                .find(|(_, differences)| !is_exact || differences.is_empty());
+            if let Some((place, differences)) = found {
+                is_used[place] = true;
+                *outcome = Some(differences.join("; "));
+            }
+        }
+    }
+    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| MISSING.to_owned())).collect()
+}
+
+/// The logs of connections in a folder, by name.
+fn logs(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder of baselines");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("conn")));
+    paths.sort();
+    paths
+}
+
+#[test]
+fn rows_of_conn_logs_agree_or_are_of_a_named_class() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut agreeing, mut per_class) = (0, BTreeMap::<Class, usize>::new());
+    let (mut failures, mut seen) = (Vec::new(), Vec::new());
+    for capture in &captures {
+        for path in capture.oracles("zeek-conn").flat_map(|folder| logs(&folder)) {
+            let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+            let log = format!("{}/{}", folder.display(), path.file_name().unwrap_or_default().display());
+            // The script of this test keeps Zeek from reaching its timeouts.
+            let is_timeless = log.ends_with("conn-limited.log");
+            let config = if is_timeless { without_timeouts() } else { timeouts_of_zeek() };
+            let rows = rows(&path);
+            let outcomes = compared(&rows, &records(&capture.path(), config));
+            for (number, outcome) in (1..).zip(outcomes) {
+                let stated = DIFFERING.iter().filter(|entry| entry.log == log).find_map(|entry| {
+                    let (_, difference) = entry.rows.iter().find(|(row, _)| *row == number)?;
+                    Some((entry.class, *difference))
+                });
+                match stated {
+                    None if outcome.is_empty() => agreeing += 1,
+                    Some((class, difference)) if difference == outcome => {
+                        *per_class.entry(class).or_default() += 1
+                    }
+                    _ => failures.push(format!("{log}: ({number}, \"{outcome}\")")),
+                }
+                let class = stated.map_or("agrees".to_owned(), |(class, _)| format!("{class:?}: {outcome}"));
+                println!("{log} {number}: {class}");
+            }
+            seen.push(log);
+        }
+    }
+    println!("{agreeing} rows agree, others by class: {per_class:?}");
+    let unseen: Vec<_> =
+        DIFFERING.iter().map(|entry| entry.log).filter(|log| !seen.iter().any(|seen| seen == log)).collect();
+    assert!(unseen.is_empty(), "no such logs: {unseen:?}");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
