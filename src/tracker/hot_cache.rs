@@ -6,7 +6,7 @@
 
 use crate::base::FlowKey;
 
-const ENTRIES: usize = 4096;
+const ENTRIES: usize = 16384;
 
 const VACANT: u32 = u32::MAX;
 
@@ -25,7 +25,7 @@ impl HotCache {
     #[inline(always)]
     fn place(key: &FlowKey) -> (usize, u32) {
         let mixed = key.mixed();
-        ((mixed >> 52) as usize % ENTRIES, (mixed >> 20) as u32)
+        ((mixed >> 50) as usize % ENTRIES, (mixed >> 20) as u32)
     }
 
     /// The slot that was noted for this key, if no other key took its place since.
