@@ -1,6 +1,7 @@
 //! `flowgauge flows`: from captures to records.
 
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::time::Instant;
 
 use flowgauge::base::EndReason;
 use flowgauge::filter::{Filter, Subject};
@@ -20,6 +21,7 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     if args.reverse && args.sort.is_none() && args.top.is_none() {
         return Err(Failure::Usage("--reverse goes with --sort or --top".to_owned()));
     }
+    let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = config(&args);
     let limits = config.limits;
@@ -27,6 +29,14 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     if let Some(filter) = &filter {
         pipeline = pipeline.with_filter(filter.clone());
     }
+    #[cfg(feature = "live")]
+    let opened = match &args.interface {
+        Some(name) => Some(listen(name, args.duration)?),
+        None => Input::open(&args.files, limits, console),
+    };
+    #[cfg(not(feature = "live"))]
+    let opened = Input::open(&args.files, limits, console);
+    let Some(opened) = opened else { return Ok(()) };
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut sink = RecordSink {
         filter: filter.filter(|filter| !filter.is_final()),
@@ -36,16 +46,8 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
         flushed_count: 0,
         outcome: Ok(()),
     };
-
-    #[cfg(feature = "live")]
-    let opened = match &args.interface {
-        Some(name) => listen(name, args.duration)?,
-        None => Input::open(&args.files, limits, console),
-    };
-    #[cfg(not(feature = "live"))]
-    let opened = Input::open(&args.files, limits, console);
     // Rows that are written meanwhile to the same terminal would get in the way of a bar.
-    let is_quiet_meanwhile = sink.sorted.is_some() || !io::IsTerminal::is_terminal(&io::stdout());
+    let is_quiet_meanwhile = sink.sorted.is_some() || !io::stdout().is_terminal();
     let mut input = opened.with_progress(!args.quiet && is_quiet_meanwhile);
     let is_stream = input.is_stream();
 
@@ -66,7 +68,7 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
             (written, started) if written == started => flows,
             (written, _) => format!("{flows}, {} written", plural(written, "record")),
         };
-        summary::write(&stats, &input.stats(), input.elapsed(), &result);
+        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
     }
     Ok(())
 }
@@ -126,11 +128,17 @@ struct RecordSink {
 impl RecordSink {
     #[inline]
     fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        // Of most flows that are not among the first nothing else is looked at, and it need not be in cache.
+        let rank = match self.sorted.as_ref().map(|sorted| sorted.candidate(view)) {
+            None => 0,
+            Some(Some(rank)) => rank,
+            Some(None) => return,
+        };
         if view.is_empty() || self.filter.as_ref().is_some_and(|filter| !is_wanted(filter, view)) {
             return;
         }
         match &mut self.sorted {
-            Some(sorted) => sorted.take(view, reason),
+            Some(sorted) => sorted.take(rank, view.record(reason)),
             None if self.outcome.is_ok() => {
                 self.record_count += 1;
                 self.outcome = self.writer.write(&view.record(reason));

@@ -12,7 +12,7 @@ pub(crate) type Out = Box<dyn Write>;
 
 /// Writes records, one after the other.
 pub(crate) enum Writer {
-    Table(Table<Out>),
+    Table(Box<Table<Out>>),
     Ndjson(Out),
     Csv(Out),
 }
@@ -21,7 +21,7 @@ impl Writer {
     /// A writer of a format; formats with a header write it.
     pub(crate) fn new(format: Format, mut out: Out) -> io::Result<Self> {
         Ok(match format {
-            Format::Table => Self::Table(Table::new(out)),
+            Format::Table => Self::Table(Box::new(Table::new(out))),
             Format::Ndjson => Self::Ndjson(out),
             Format::Csv => {
                 writeln!(out, "{}", FlowRecord::FIELD_NAMES.join(","))?;

@@ -24,14 +24,19 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens files. What cannot be opened is told, and the others are read.
-    pub(crate) fn open(paths: &[PathBuf], limits: Limits, console: &mut Console) -> Self {
-        if paths.iter().any(|path| is_stdin(path)) && io::stdin().is_terminal() {
+    /// Opens files. What cannot be opened is told, and the others are read; `None` if there are none.
+    pub(crate) fn open(paths: &[PathBuf], limits: Limits, console: &mut Console) -> Option<Self> {
+        let (waits, paths): (Vec<_>, Vec<_>) =
+            paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
+        if !waits.is_empty() {
             console.problem("-: standard input is a terminal; send a capture through a pipe");
-            return Self::of(Box::new(Files::open_readable([] as [&Path; 0], limits, drop)), true);
         }
-        let files = Files::open_readable(paths, limits, |error| console.problem(error));
-        Self::of(Box::new(files), true)
+        let mut open_count = paths.len();
+        let files = Files::open_readable(paths, limits, |error| {
+            open_count -= 1;
+            console.problem(error);
+        });
+        (open_count > 0).then(|| Self::of(Box::new(files), true))
     }
 
     /// Reads any source.
@@ -52,10 +57,6 @@ impl Input {
 
     pub(crate) fn stats(&self) -> SourceStats {
         self.source.stats()
-    }
-
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
     }
 
     /// Hands over all batches, and says where input broke.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, Side};
+use flowgauge::base::Side;
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::FlowView;
 
@@ -78,19 +78,22 @@ impl Sorted {
         Self { order, limit, number: 0, heap: BinaryHeap::new() }
     }
 
-    /// Takes a flow, if it belongs to the first.
+    /// The rank of a flow that may belong to the first.
     #[inline]
-    pub(crate) fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+    pub(crate) fn candidate(&self, view: &FlowView<'_>) -> Option<u64> {
         let rank = self.order.rank(view);
+        // Among equals, those that ended earlier come first.
+        let is_late = self.heap.len() >= self.limit && self.heap.peek().is_none_or(|last| rank <= last.rank);
+        (!is_late).then_some(rank)
+    }
+
+    /// Takes a flow with the rank that it was told to have.
+    pub(crate) fn take(&mut self, rank: u64, record: FlowRecord) {
         if self.heap.len() >= self.limit {
-            // Among equals, those that ended earlier come first.
-            if self.heap.peek().is_none_or(|last| rank <= last.rank) {
-                return;
-            }
             self.heap.pop();
         }
         self.number += 1;
-        self.heap.push(Ranked { rank, number: self.number, record: Box::new(view.record(reason)) });
+        self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
     }
 
     /// The flows, in order.

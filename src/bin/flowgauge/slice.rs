@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use flowgauge::base::{EndReason, Frame};
 use flowgauge::extractor::Packet;
@@ -22,6 +23,7 @@ use crate::summary;
 
 /// Runs the command.
 pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure> {
+    let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let mut output = Output::new(&args)?;
     let choice = match &filter {
@@ -29,11 +31,8 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
         Some(filter) if filter.is_final() => Choice::All,
         Some(filter) => Choice::Numbers(choose(&args, filter)?),
     };
-    if matches!(&choice, Choice::Numbers(numbers) if numbers.is_empty()) {
-        return Err(no_flow());
-    }
     let mut pipeline = pipeline(&args, filter.as_ref())?;
-    let mut input = open(&args, console);
+    let Some(mut input) = open(&args, console) else { return Ok(()) };
     let mut chooser = Chooser { choice, ..Chooser::default() };
     input.each_batch(console, |batch, interfaces| {
         for frame in batch.iter() {
@@ -47,18 +46,14 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     })?;
     let packet_count = output.finish()?;
     if packet_count == 0 {
-        return Err(no_flow());
+        return Err(Failure::Other("no such flow was found, nothing is written".to_owned()));
     }
     if !args.quiet {
         let (packets, flows) = (plural(packet_count, "packet"), plural(chooser.chosen_count, "flow"));
         let result = format!("{packets} of {flows} written");
-        summary::write(&pipeline.stats(), &input.stats(), input.elapsed(), &result);
+        summary::write(&pipeline.stats(), &input.stats(), begun.elapsed(), &result);
     }
     Ok(())
-}
-
-fn no_flow() -> Failure {
-    Failure::Other("no flow was found, nothing is written".to_owned())
 }
 
 fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>, Failure> {
@@ -70,8 +65,9 @@ fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>,
     })
 }
 
-fn open(args: &SliceArgs, console: &mut Console) -> Input {
-    Input::open(&args.files, args.tracking.config().limits, console).with_progress(!args.quiet)
+fn open(args: &SliceArgs, console: &mut Console) -> Option<Input> {
+    let input = Input::open(&args.files, args.tracking.config().limits, console)?;
+    Some(input.with_progress(!args.quiet))
 }
 
 /// Reads all input once to learn which flows a filter wants, by their numbers.
@@ -86,10 +82,12 @@ fn choose(args: &SliceArgs, filter: &Filter) -> Result<HashSet<u64>, Failure> {
     let mut pipeline = pipeline(args, Some(filter))?;
     let mut chooser = Chooser { choice: Choice::Filter(filter.clone()), ..Chooser::default() };
     // What is wrong with the input is told in the second reading.
-    open(args, &mut Console::silent()).each_batch(&mut Console::silent(), |batch, _| {
-        batch.iter().for_each(|frame| pipeline.frame(&frame, &mut chooser));
-        Ok(())
-    })?;
+    if let Some(mut input) = open(args, &mut Console::silent()) {
+        input.each_batch(&mut Console::silent(), |batch, _| {
+            batch.iter().for_each(|frame| pipeline.frame(&frame, &mut chooser));
+            Ok(())
+        })?;
+    }
     pipeline.finish(&mut chooser);
     Ok(chooser.numbers)
 }
@@ -183,13 +181,13 @@ impl Output {
         };
         let is_file = !is_stdout && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
         if is_file && args.files.iter().any(same) {
-            return Err(Failure::Usage(format!(
+            return Err(Failure::Other(format!(
                 "{}: is an input, and cannot be the output too",
                 path.display()
             )));
         }
         if is_file && !args.force {
-            return Err(Failure::Usage(format!("{}: exists; --force overwrites it", path.display())));
+            return Err(Failure::Other(format!("{}: exists; --force overwrites it", path.display())));
         }
         Ok(Self { path, may_overwrite: args.force, writer: None, packet_count: 0 })
     }

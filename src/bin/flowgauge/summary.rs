@@ -6,7 +6,7 @@ use flowgauge::pipeline::PipelineStats;
 use flowgauge::source::SourceStats;
 
 use crate::console::say;
-use crate::human::{octets, plural};
+use crate::human::plural;
 
 /// Writes the summary of a run; `result` says what came of it.
 pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
@@ -17,20 +17,15 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     let tracker = &stats.tracker;
     let seconds = elapsed.as_secs_f64().max(1e-9);
     let mut lines = vec![format!(
-        "{} ({} octets) in {seconds:.3} s: {} packets/s, {}bit/s; {result}",
+        "{} ({} octets) in {seconds:.3} s ({:.2} Mpps, {:.2} Gbit/s): {result}",
         plural(stats.frame_count, "packet"),
         stats.octet_count,
-        octets((stats.frame_count as f64 / seconds) as u64),
-        octets((stats.octet_count as f64 * 8.0 / seconds) as u64),
+        stats.frame_count as f64 / seconds / 1e6,
+        stats.octet_count as f64 * 8.0 / seconds / 1e9,
     )];
     if stats.skipped.total() > 0 {
-        let reasons: Vec<_> =
-            stats.skipped.reasons().into_iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-        lines.push(format!(
-            "{} without a flow: {}",
-            plural(stats.skipped.total(), "packet"),
-            reasons.join(", ")
-        ));
+        let what = plural(stats.skipped.total(), "packet");
+        lines.push(format!("{what} without a flow: {}", reasons(stats.skipped.reasons())));
     }
     let mut note = |count: u64, one: &str, what: &str| {
         if count > 0 {
@@ -48,4 +43,15 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(source.interface_drop_count, "packet", "dropped by the interface");
     note(source.unknown_block_count, "block", "of unknown type in pcapng files, skipped");
     lines
+}
+
+/// Reasons and counts; only the first few by name.
+fn reasons(mut reasons: Vec<(String, u64)>) -> String {
+    const NAMED_COUNT: usize = 12;
+    if reasons.len() > NAMED_COUNT {
+        let rest: u64 = reasons.drain(NAMED_COUNT..).map(|(_, count)| count).sum();
+        reasons.push(("others".to_owned(), rest));
+    }
+    let texts: Vec<_> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    texts.join(", ")
 }
