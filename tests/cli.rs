@@ -404,6 +404,24 @@ fn a_capture_cut_anywhere_gives_what_is_there() {
 }
 
 #[test]
+fn compressed_captures_are_read_as_they_are() {
+    let folder = Folder::new();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&data("web.pcap")).unwrap();
+    let octets = encoder.finish().unwrap();
+    // The content decides, not the name.
+    let path = folder.file("web.pcap", &octets);
+    assert_eq!(records(&[&path]), records(&["web.pcap"]));
+    let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &octets);
+    assert_eq!(objects(&piped.out), records(&["web.pcap"]));
+    let cut = folder.file("cut.gz", &octets[..octets.len() / 2]);
+    let cut_run = run(&["flows", &cut, "-q", "--format", "ndjson"]);
+    assert_eq!(cut_run.status, 1);
+    assert!(cut_run.err.contains("the compressed data ends early"), "{}", cut_run.err);
+    assert!(!cut_run.out.is_empty());
+}
+
+#[test]
 fn a_reader_that_leaves_ends_the_run_quietly() {
     let folder = Folder::new();
     // More than a pipe holds: the capture again and again, an hour later each time.

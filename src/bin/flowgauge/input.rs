@@ -99,6 +99,9 @@ impl Input {
             bar.set_style(
                 ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
+            // The rate is that of what follows.
+            bar.set_position(self.source.progress());
+            bar.reset_eta();
             self.bar = Some(bar);
         }
         if let Some(bar) = &self.bar {

@@ -312,3 +312,59 @@ const fn ended(reason: EndReason) -> &'static str {
         _ => "other",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(source: &str, destination: &str) -> Row {
+        let mut row = COLUMNS.map(|_| "x".to_owned());
+        row[SOURCE] = source.to_owned();
+        row[DESTINATION] = destination.to_owned();
+        row
+    }
+
+    fn table(line_width: usize, rows: Vec<Row>) -> String {
+        let mut table = Table::with_width(Vec::new(), Some(line_width));
+        table.sample = rows;
+        table.flush().unwrap();
+        String::from_utf8(table.out).unwrap()
+    }
+
+    const LONG: &str = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535";
+
+    #[test]
+    fn columns_leave_as_the_line_gets_shorter() {
+        let rows = vec![row("192.0.2.1:40000", "198.51.100.1:443")];
+        let mut last = usize::MAX;
+        for line_width in [160, 130, 110, 100, 90, 80, 60, 40] {
+            let text = table(line_width, rows.clone());
+            let count = text.lines().next().unwrap().split_whitespace().count();
+            assert!(count <= last);
+            last = count;
+            assert!(text.lines().all(|line| line.len() <= line_width), "{text}");
+            assert!(text.contains("198.51.100.1:443"));
+        }
+    }
+
+    #[test]
+    fn long_addresses_get_lines_of_their_own() {
+        let text = table(80, vec![row("192.0.2.1:40000", "192.0.2.2:80"), row(LONG, LONG)]);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines.len(), 5, "{text}");
+        assert!(lines[1].ends_with("192.0.2.1:40000 -> 192.0.2.2:80"));
+        assert_eq!((lines[3], lines[4]), (&*format!("    {LONG}"), &*format!("    -> {LONG}")));
+        assert!(lines.iter().all(|line| line.len() <= 80), "{text}");
+        assert!(table(200, vec![row(LONG, LONG)]).lines().count() == 2);
+    }
+
+    #[test]
+    fn a_late_row_may_stand_out_but_is_whole() {
+        let mut table = Table::with_width(Vec::new(), None);
+        table.flush().unwrap();
+        let layout = table.layout.as_ref().unwrap();
+        print(&mut table.out, &mut table.line, layout, None, &row(LONG, LONG)).unwrap();
+        let text = String::from_utf8(table.out).unwrap();
+        assert_eq!(text.matches(LONG).count(), 2);
+    }
+}
