@@ -1,7 +1,9 @@
 //! What is known of a flow when it ends, or when an active timeout makes a record of it.
 
 mod community_id;
+mod fields;
 mod flow_record;
 
 pub use community_id::community_id;
+pub use fields::Field;
 pub use flow_record::{FlowRecord, SideRecord};

@@ -51,7 +51,8 @@ pub trait Source: Send {
     /// # Errors
     ///
     /// [`Error`] if the operating system refuses to read. A capture that is cut or damaged is no error: it ends early,
-    /// and [`warnings`](Self::warnings) says where.
+    /// and [`warnings`](Self::warnings) says where. Frames that were gathered before the refusal are in the batch, and
+    /// [`Files`] goes on with the other files at the next call.
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error>;
 
     /// Places where input broke, so far. At most a few per file: reading a file ends at its first bad place.

@@ -133,6 +133,33 @@ impl Files {
         paths: impl IntoIterator<Item = P>,
         limits: Limits,
     ) -> Result<Self, Error> {
+        let mut is_named = false;
+        let files = Self::open_all(paths.into_iter().inspect(|_| is_named = true), limits, Err)?;
+        if is_named { Ok(files) } else { Err(Error::NoFiles) }
+    }
+
+    /// Opens those captures that can be opened, and hands the errors of the others to `refuse`; nothing of the good ones
+    /// is lost. Without any, there are no frames.
+    pub fn open_readable<P: AsRef<Path>>(
+        paths: impl IntoIterator<Item = P>,
+        limits: Limits,
+        mut refuse: impl FnMut(Error),
+    ) -> Self {
+        let refuse = |error| -> Result<(), std::convert::Infallible> {
+            refuse(error);
+            Ok(())
+        };
+        match Self::open_all(paths, limits, refuse) {
+            Ok(files) => files,
+            Err(never) => match never {},
+        }
+    }
+
+    fn open_all<P: AsRef<Path>, E>(
+        paths: impl IntoIterator<Item = P>,
+        limits: Limits,
+        mut refuse: impl FnMut(Error) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let mut files = Self {
             limits,
             waiting: Vec::new(),
@@ -145,27 +172,31 @@ impl Files {
             total_len: Some(0),
             refills: 0,
         };
-        let mut paths = paths.into_iter().peekable();
-        let Some(first) = paths.next() else { return Err(Error::NoFiles) };
-        if paths.peek().is_none() {
-            let source = open_path(first.as_ref(), limits)?;
-            files.total_len = source.total_len();
-            files.open.push(Box::new(Reader::new(source, 0)));
-            return Ok(files);
-        }
-        for (order, path) in std::iter::once(first).chain(paths).enumerate() {
-            files.look_at(path.as_ref(), order)?;
+        let mut paths = paths.into_iter().enumerate().peekable();
+        while let Some((order, path)) = paths.next() {
+            // A file on its own is read straight away.
+            let is_only = order == 0 && paths.peek().is_none();
+            let opened =
+                if is_only { files.begin_only(path.as_ref()) } else { files.look_at(path.as_ref(), order) };
+            opened.or_else(&mut refuse)?;
         }
         files.waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.key));
         Ok(files)
     }
 
+    fn begin_only(&mut self, path: &Path) -> Result<(), Error> {
+        let source = open_path(path, self.limits)?;
+        self.total_len = source.total_len();
+        self.open.push(Box::new(Reader::new(source, 0)));
+        Ok(())
+    }
+
     fn look_at(&mut self, path: &Path, order: usize) -> Result<(), Error> {
         let mut source = open_path(path, self.limits)?;
         let len = source.total_len();
-        self.total_len = self.total_len.zip(len).map(|(sum, len)| sum + len);
         let mut batch = FrameBatch::new();
         while source.next_batch(&mut batch)? && batch.is_empty() {}
+        self.total_len = self.total_len.zip(len).map(|(sum, len)| sum + len);
         let first = batch.get(0).map_or(Timestamp::ZERO, |frame| frame.timestamp);
         let kept = len.is_none().then_some((source, batch));
         self.waiting.push(Waiting { path: path.to_owned(), key: (first, order), kept });

@@ -1,1 +1,42 @@
-fn main() {}
+//! The command line: capture files become flow records, or smaller capture files.
+
+mod args;
+mod console;
+mod flows;
+mod formats;
+mod human;
+mod input;
+mod manual;
+mod order;
+mod slice;
+mod summary;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use console::{Console, Failure};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut console = Console::default();
+    let outcome = match cli.command {
+        Command::Flows(args) => flows::run(args, &mut console),
+        Command::Slice(args) => slice::run(args, &mut console),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    };
+    match outcome {
+        Ok(()) => {}
+        // Whoever reads has seen enough, as `head` does.
+        Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => {
+            console.problem(message);
+            return ExitCode::from(2);
+        }
+        Err(Failure::Other(message)) => console.problem(message),
+    }
+    if console.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -150,3 +150,19 @@ fn a_cut_file_does_not_end_the_others() {
     let [warning] = files.warnings() else { panic!("{:?}", files.warnings()) };
     assert_eq!((&warning.path, warning.frame_number), (&first, 100));
 }
+
+#[test]
+fn readable_files_are_read_whatever_the_others_are() {
+    let folder = Folder::new();
+    let text = folder.0.join("notes.txt");
+    fs::write(&text, "no capture, but a text").unwrap();
+    let paths = [text.clone(), folder.pcap(1, [1, 3]), folder.0.join("missing"), folder.pcap(2, [2])];
+    let mut refused = Vec::new();
+    let mut files = Files::open_readable(paths, small(), |error| refused.push(error.to_string()));
+    assert_eq!(read_all(&mut files), [(1, 1), (2, 2), (3, 1)]);
+    assert_eq!(refused.len(), 2);
+    assert!(refused[0].contains("notes.txt: not a pcap") && refused[1].contains("missing: "), "{refused:?}");
+
+    let mut files = Files::open_readable([text], small(), |error| refused.push(error.to_string()));
+    assert_eq!((read_all(&mut files), refused.len()), (vec![], 3));
+}

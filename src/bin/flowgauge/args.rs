@@ -1,0 +1,271 @@
+//! What can be asked on the command line.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use flowgauge::base::Budget;
+use flowgauge::filter::Filter;
+use flowgauge::tracker::{Timeouts, TrackerConfig};
+
+use crate::console::Failure;
+
+/// Turns packets into flows.
+#[derive(Debug, Parser)]
+#[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
+#[command(after_help = "Examples:
+  flowgauge flows capture.pcap                     one line per flow
+  flowgauge flows capture.pcap --top 10            the ten flows with the most octets
+  tcpdump -w - | flowgauge flows - --format ndjson
+  flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
+
+`flowgauge COMMAND --help` says more about a command.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Flows(FlowsArgs),
+    Slice(SliceArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
+}
+
+/// Print the flows in captures, both directions of a conversation as one.
+///
+/// Reads pcap and pcapng, plain or compressed with gzip or zstd, and merges several files in time order. A flow is
+/// written when it ends: closed by its protocol, silent for too long, or at the end of the input. `--sort` and `--top`
+/// need all flows before the first can be written; without them, memory does not grow with the number of flows.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowgauge flows day1.pcap day2.pcap.gz
+  flowgauge flows capture.pcap --top 10 --sort packets
+  flowgauge flows capture.pcap --filter 'tcp dst port 80 or 443 and not net 10.0.0.0/8'
+  flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
+  ssh host tcpdump -U -w - | flowgauge flows -
+
+Exit status: 0 if all input was read, 1 if some of it could not be (what could be read is written),
+2 if the command line is wrong.")]
+pub(crate) struct FlowsArgs {
+    /// Capture files; `-` is standard input
+    #[cfg_attr(feature = "live", arg(value_name = "FILE", required_unless_present = "interface"))]
+    #[cfg_attr(not(feature = "live"), arg(value_name = "FILE", required = true))]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Listen on a network interface instead (needs the right to capture)
+    ///
+    /// Flows that go on are written every 30 minutes unless --active-timeout says otherwise.
+    #[cfg(feature = "live")]
+    #[arg(long, short = 'i', value_name = "NAME", conflicts_with = "files")]
+    pub(crate) interface: Option<String>,
+
+    /// How long to listen, such as 10s or 1h; without it until killed, and open flows are lost then
+    #[cfg(feature = "live")]
+    #[arg(long, value_name = "TIME", requires = "interface", value_parser = parse_duration)]
+    pub(crate) duration: Option<Duration>,
+
+    /// How to write flows
+    #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+
+    /// Put the flows in order; all of them are kept in memory until the end
+    ///
+    /// Without it flows come in the order in which they end. Those that come first in time are first for `start` and
+    /// `end`, and the greatest are first for the others. What is equal stays in the order in which it ended.
+    #[arg(long, short = 's', value_enum, value_name = "FIELD")]
+    pub(crate) sort: Option<SortField>,
+
+    /// Turn the order of --sort around
+    #[arg(long, short = 'r')]
+    pub(crate) reverse: bool,
+
+    /// Only the first N flows in the order of --sort (of `octets` if not given)
+    #[arg(long, short = 'n', value_name = "N")]
+    pub(crate) top: Option<NonZeroUsize>,
+
+    #[command(flatten)]
+    pub(crate) tracking: TrackingArgs,
+
+    /// Make a record of flows that go on after each TIME, such as 30m; `none` for never [default: none for files]
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
+    pub(crate) active_timeout: Option<Timeout>,
+
+    /// Only flows for which this holds: the everyday part of pcap-filter(7)
+    ///
+    /// host, net, port, portrange, tcp, udp, icmp, ip, ip6, proto, vlan; src and dst; and, or, not, parentheses. The
+    /// source is the side that began the flow. A filter keeps or drops whole flows.
+    #[arg(long, short = 'F', value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+
+    /// No progress bar and no summary; problems are still told
+    #[arg(long, short = 'q')]
+    pub(crate) quiet: bool,
+}
+
+/// Write the packets of chosen flows, both directions, to a pcapng file.
+///
+/// `src`, `dst` and `vlan` in a filter are about a whole flow, whose beginner may be known only at its end. Such a
+/// filter reads the files twice, and cannot read from a pipe. Fragments that do not show their ports belong to no
+/// flow with ports, and are left out of a slice that is chosen by ports.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
+#[command(after_help = "Examples:
+  flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
+  flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -
+
+Exit status: 0 if all input was read and packets were written, 1 if some input could not be read or
+no flow was found (then there is no file), 2 if the command line is wrong.")]
+pub(crate) struct SliceArgs {
+    /// Capture files; `-` is standard input
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// A flow's Community ID (version 1, seed 0), as `flows --format ndjson` shows it; may be given several times
+    #[arg(long, value_name = "ID", value_parser = parse_community_id)]
+    pub(crate) community_id: Vec<String>,
+
+    /// Flows for which this holds; see `flowgauge flows --help`
+    #[arg(long, short = 'F', value_name = "EXPR")]
+    pub(crate) filter: Option<String>,
+
+    /// Where to write; `-` is standard output
+    #[arg(long, short = 'w', value_name = "OUT")]
+    pub(crate) write: PathBuf,
+
+    /// Overwrite OUT if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    #[command(flatten)]
+    pub(crate) tracking: TrackingArgs,
+
+    /// No progress bar and no summary; problems are still told
+    #[arg(long, short = 'q')]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrackingArgs {
+    /// End flows that were silent for TIME, such as 30s or 5m; `none` for never
+    ///
+    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 5 s, UDP 60 s, all else 30 s.
+    #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
+    pub(crate) idle_timeout: Option<Timeout>,
+
+    /// Open flows at once, at most; beyond that, the oldest unanswered ones make room [default: 1048576]
+    #[arg(long, value_name = "N")]
+    pub(crate) max_flows: Option<NonZeroU32>,
+}
+
+/// Print a script that completes commands and options in a shell.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowgauge completions bash > ~/.local/share/bash-completion/completions/flowgauge")]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_enum)]
+    pub(crate) shell: Shell,
+}
+
+/// Print a man page, or write all of them to a folder.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowgauge man flows | man -l -")]
+pub(crate) struct ManArgs {
+    /// The command whose page to print
+    #[arg(value_name = "COMMAND", conflicts_with = "out")]
+    pub(crate) page: Option<String>,
+
+    /// Write flowgauge.1, flowgauge-flows.1 and so on to this folder
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// How flows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people: as many columns as the terminal has room for
+    Table,
+    /// A JSON object per line
+    Ndjson,
+    /// A header and a line per flow, with the fields of ndjson
+    Csv,
+}
+
+/// What flows can be put in order by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortField {
+    /// First packet
+    Start,
+    /// Last packet
+    End,
+    /// From the first packet to the last
+    Duration,
+    /// Packets of both sides
+    Packets,
+    /// Octets of both sides on the wire
+    Octets,
+    /// Octets that the transport carried, both sides
+    Payload,
+    /// Retransmitted TCP segments, both sides
+    Retransmitted,
+    /// Round-trip time of the TCP handshake
+    Rtt,
+}
+
+/// A duration, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Timeout(pub(crate) Option<Duration>);
+
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| error.to_string())
+}
+
+fn parse_timeout(text: &str) -> Result<Timeout, String> {
+    match text {
+        "none" => Ok(Timeout(None)),
+        _ => match parse_duration(text)? {
+            Duration::ZERO => Err("not a time that can pass; for no timeout write `none`".to_owned()),
+            timeout => Ok(Timeout(Some(timeout))),
+        },
+    }
+}
+
+/// Version, colon, twenty octets in base64.
+fn parse_community_id(text: &str) -> Result<String, String> {
+    let is_base64 = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
+    match text.strip_prefix("1:").and_then(|rest| rest.strip_suffix('=')) {
+        Some(hash) if hash.len() == 27 && hash.bytes().all(is_base64) => Ok(text.to_owned()),
+        _ => Err("a Community ID looks like 1:LQU9qZlK+B5F3KDmev6m5PMibrg=".to_owned()),
+    }
+}
+
+/// Reads a filter expression; an error shows the place.
+pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
+    Filter::parse(expression).map_err(|error| {
+        let lines: String = error.render(expression).lines().map(|line| format!("\n  {line}")).collect();
+        Failure::Usage(format!("--filter cannot be read:{lines}"))
+    })
+}
+
+impl TrackingArgs {
+    /// The configuration that they amount to.
+    pub(crate) fn config(&self) -> TrackerConfig {
+        let mut config = TrackerConfig::default();
+        if let Some(Timeout(timeout)) = self.idle_timeout {
+            config.timeouts = Timeouts::all(timeout);
+        }
+        if let Some(count) = self.max_flows {
+            config.limits.flow_count_max = count.get();
+            // Who asks for more flows grants the memory for them: a flow, its place in the index while that grows, and
+            // what TCP keeps apart come to less than this.
+            let bytes = u64::from(count.get()) * 512;
+            config.budget = Budget::new(bytes.max(config.limits.total_bytes_max));
+        }
+        config
+    }
+}

@@ -1,0 +1,197 @@
+//! `flowgauge flows`: from captures to records.
+
+use std::io::{self, BufWriter, IsTerminal as _};
+use std::time::Instant;
+
+use flowgauge::base::EndReason;
+use flowgauge::filter::{Filter, Subject};
+use flowgauge::pipeline::Pipeline;
+use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+
+use crate::args::{FlowsArgs, SortField, Timeout, parse_filter};
+use crate::console::{Console, Failure};
+use crate::formats::Writer;
+use crate::human::plural;
+use crate::input::Input;
+use crate::order::{Order, Sorted};
+use crate::summary;
+
+/// Runs the command.
+pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure> {
+    if args.reverse && args.sort.is_none() && args.top.is_none() {
+        return Err(Failure::Usage("--reverse goes with --sort or --top".to_owned()));
+    }
+    let begun = Instant::now();
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    let config = config(&args);
+    let limits = config.limits;
+    let mut pipeline = Pipeline::new(config).map_err(|error| Failure::Usage(error.to_string()))?;
+    if let Some(filter) = &filter {
+        pipeline = pipeline.with_filter(filter.clone());
+    }
+    #[cfg(feature = "live")]
+    let opened = match &args.interface {
+        Some(name) => Some(listen(name, args.duration)?),
+        None => Input::open(&args.files, limits, console),
+    };
+    #[cfg(not(feature = "live"))]
+    let opened = Input::open(&args.files, limits, console);
+    let Some(opened) = opened else { return Ok(()) };
+    let out = BufWriter::with_capacity(1 << 16, io::stdout());
+    let mut sink = RecordSink {
+        filter: filter.filter(|filter| !filter.is_final()),
+        sorted: sorted(&args),
+        writer: Writer::new(args.format, Box::new(out))?,
+        record_count: 0,
+        flushed_count: 0,
+        outcome: Ok(()),
+    };
+    // Rows that are written meanwhile to the same terminal would get in the way of a bar.
+    let is_quiet_meanwhile = sink.sorted.is_some() || !io::stdout().is_terminal();
+    let mut input = opened.with_progress(!args.quiet && is_quiet_meanwhile);
+    let is_stream = input.is_stream();
+
+    input.each_batch(console, |batch, _interfaces| {
+        pipeline.batch(batch, &mut sink);
+        #[cfg(feature = "live")]
+        if args.interface.is_some() && batch.is_empty() {
+            pipeline.advance(now(), &mut sink);
+        }
+        sink.check(is_stream)
+    })?;
+    pipeline.finish(&mut sink);
+    let record_count = sink.finish()?;
+    if !args.quiet {
+        let stats = pipeline.stats();
+        let flows = plural(stats.tracker.started_count, "flow");
+        let result = match (record_count, stats.tracker.started_count) {
+            (written, started) if written == started => flows,
+            (written, _) => format!("{flows}, {} written", plural(written, "record")),
+        };
+        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
+    }
+    Ok(())
+}
+
+fn config(args: &FlowsArgs) -> TrackerConfig {
+    let mut config = args.tracking.config();
+    #[cfg(feature = "live")]
+    if args.interface.is_some() {
+        config.active_timeout = Some(std::time::Duration::from_secs(1800));
+    }
+    if let Some(Timeout(timeout)) = args.active_timeout {
+        config.active_timeout = timeout;
+    }
+    config
+}
+
+fn sorted(args: &FlowsArgs) -> Option<Sorted> {
+    let limit = args.top.map_or(usize::MAX, std::num::NonZero::get);
+    let is_wanted = args.sort.is_some() || args.top.is_some();
+    let order = Order { field: args.sort.unwrap_or(SortField::Octets), is_reversed: args.reverse };
+    is_wanted.then(|| Sorted::new(order, limit))
+}
+
+#[cfg(feature = "live")]
+fn listen(name: &str, duration: Option<std::time::Duration>) -> Result<Input, Failure> {
+    use flowgauge::source::{LiveConfig, LiveSource};
+    let source =
+        LiveSource::open(name, LiveConfig::default()).map_err(|error| Failure::Other(error.to_string()))?;
+    if let Some(duration) = duration {
+        let stop = source.stop_handle();
+        std::thread::spawn(move || {
+            std::thread::sleep(duration);
+            stop.stop();
+        });
+    }
+    Ok(Input::of(Box::new(source), false))
+}
+
+/// The time of day, for flows to end while no packet comes.
+#[cfg(feature = "live")]
+fn now() -> flowgauge::base::Timestamp {
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
+    flowgauge::base::Timestamp::from_parts(since.as_secs(), since.subsec_nanos().into())
+}
+
+/// Writes flows as they end, or keeps them to be put in order.
+struct RecordSink {
+    /// What the key alone does not decide.
+    filter: Option<Filter>,
+    sorted: Option<Sorted>,
+    writer: Writer,
+    record_count: u64,
+    flushed_count: u64,
+    outcome: io::Result<()>,
+}
+
+impl RecordSink {
+    #[inline]
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        // Of most flows that are not among the first nothing else is looked at, and it need not be in cache.
+        let rank = match self.sorted.as_ref().map(|sorted| sorted.candidate(view)) {
+            None => 0,
+            Some(Some(rank)) => rank,
+            Some(None) => return,
+        };
+        if view.is_empty() || self.filter.as_ref().is_some_and(|filter| !is_wanted(filter, view)) {
+            return;
+        }
+        match &mut self.sorted {
+            Some(sorted) => sorted.take(rank, view.record(reason)),
+            None if self.outcome.is_ok() => {
+                self.record_count += 1;
+                self.outcome = self.writer.write(&view.record(reason));
+            }
+            None => {}
+        }
+    }
+
+    /// Whether to go on after a batch. What came from a stream is not held back.
+    fn check(&mut self, is_stream: bool) -> Result<(), Failure> {
+        std::mem::replace(&mut self.outcome, Ok(()))?;
+        if is_stream && self.record_count > self.flushed_count {
+            self.flushed_count = self.record_count;
+            self.writer.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left; how many records there were.
+    fn finish(mut self) -> io::Result<u64> {
+        self.outcome?;
+        if let Some(sorted) = self.sorted {
+            for record in sorted.into_records() {
+                self.writer.write(&record)?;
+                self.record_count += 1;
+            }
+        }
+        self.writer.flush()?;
+        Ok(self.record_count)
+    }
+}
+
+/// Asks a filter of a flow, whose source is the side that began.
+pub(crate) fn is_wanted(filter: &Filter, view: &FlowView<'_>) -> bool {
+    let source = view.initiator();
+    let subject = Subject::new(view.key(), source)
+        .with_vlan_ids(view.vlan_ids(source))
+        .with_reverse_vlan_ids(view.vlan_ids(source.other()));
+    filter.matches(&subject)
+}
+
+impl FlowSink<()> for RecordSink {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, ()>, event: &FlowEvent) {
+        if *event == FlowEvent::ActiveTimeout {
+            self.take(&flow.view, EndReason::ActiveTimeout);
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _state: ()) {
+        self.take(view, reason);
+    }
+}

@@ -1,0 +1,60 @@
+//! How records are written: the formats for programs. The table is a file of its own.
+
+use std::io::{self, Write};
+
+use flowgauge::record::FlowRecord;
+
+use crate::args::Format;
+use crate::table::Table;
+
+/// Where lines go.
+pub(crate) type Out = Box<dyn Write>;
+
+/// Writes records, one after the other.
+pub(crate) enum Writer {
+    Table(Box<Table<Out>>),
+    Ndjson(Out),
+    Csv(Out),
+}
+
+impl Writer {
+    /// A writer of a format; formats with a header write it.
+    pub(crate) fn new(format: Format, mut out: Out) -> io::Result<Self> {
+        Ok(match format {
+            Format::Table => Self::Table(Box::new(Table::new(out))),
+            Format::Ndjson => Self::Ndjson(out),
+            Format::Csv => {
+                writeln!(out, "{}", FlowRecord::FIELD_NAMES.join(","))?;
+                Self::Csv(out)
+            }
+        })
+    }
+
+    pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+        match self {
+            Self::Table(table) => table.write(record),
+            Self::Ndjson(out) => {
+                serde_json::to_writer(&mut *out, record)?;
+                out.write_all(b"\n")
+            }
+            Self::Csv(out) => {
+                // No value holds a comma, a quote or a line end: numbers, names, addresses, base64.
+                for (place, field) in record.fields().iter().enumerate() {
+                    if place > 0 {
+                        out.write_all(b",")?;
+                    }
+                    write!(out, "{field}")?;
+                }
+                out.write_all(b"\n")
+            }
+        }
+    }
+
+    /// Writes out what is held back.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Table(table) => table.flush(),
+            Self::Ndjson(out) | Self::Csv(out) => out.flush(),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! The closing words on standard error: what was read, how fast, what was left out and why.
+
+use std::time::Duration;
+
+use flowgauge::pipeline::PipelineStats;
+use flowgauge::source::SourceStats;
+
+use crate::console::say;
+use crate::human::plural;
+
+/// Writes the summary of a run; `result` says what came of it.
+pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
+    lines(stats, source, elapsed, result).iter().for_each(|line| say(line));
+}
+
+fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) -> Vec<String> {
+    let tracker = &stats.tracker;
+    let seconds = elapsed.as_secs_f64().max(1e-9);
+    let mut lines = vec![format!(
+        "{} ({} octets) in {seconds:.3} s ({:.2} Mpps, {:.2} Gbit/s): {result}",
+        plural(stats.frame_count, "packet"),
+        stats.octet_count,
+        stats.frame_count as f64 / seconds / 1e6,
+        stats.octet_count as f64 * 8.0 / seconds / 1e9,
+    )];
+    if stats.skipped.total() > 0 {
+        let what = plural(stats.skipped.total(), "packet");
+        lines.push(format!("{what} without a flow: {}", reasons(stats.skipped.reasons())));
+    }
+    let mut note = |count: u64, one: &str, what: &str| {
+        if count > 0 {
+            lines.push(format!("{} {what}", plural(count, one)));
+        }
+    };
+    note(stats.filtered_count, "packet", "left out by the filter");
+    note(source.cut_frame_count, "packet", "captured in part");
+    note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
+    note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
+    note(source.untimed_frame_count, "packet", "without a time");
+    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
+    note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
+    note(source.kernel_drop_count, "packet", "dropped by the kernel");
+    note(source.interface_drop_count, "packet", "dropped by the interface");
+    note(source.unknown_block_count, "block", "of unknown type in pcapng files, skipped");
+    lines
+}
+
+/// Reasons and counts; only the first few by name.
+fn reasons(mut reasons: Vec<(String, u64)>) -> String {
+    const NAMED_COUNT: usize = 12;
+    if reasons.len() > NAMED_COUNT {
+        let rest: u64 = reasons.drain(NAMED_COUNT..).map(|(_, count)| count).sum();
+        reasons.push(("others".to_owned(), rest));
+    }
+    let texts: Vec<_> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    texts.join(", ")
+}

@@ -1,0 +1,640 @@
+//! The command line, as a user meets it: `flowgauge` is run on the captures in `examples/data`. The numbers are those
+//! of the README there.
+#![cfg(feature = "cli")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use serde_json::Value;
+
+/// What one run left behind.
+struct Run {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
+    command
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data"))
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Run {
+    command().args(args).output().unwrap().into()
+}
+
+fn run_with_input(args: &[&str], input: &[u8]) -> Run {
+    let mut child = command()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // The child may refuse what is left.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output.into()
+}
+
+fn data(name: &str) -> Vec<u8> {
+    fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)).unwrap()
+}
+
+/// The records of a run that went well.
+fn records(args: &[&str]) -> Vec<Value> {
+    let run = run(&[&["flows", "--format", "ndjson"], args].concat());
+    assert_eq!(run.status, 0, "{}", run.err);
+    objects(&run.out)
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn number(record: &Value, field: &str) -> u64 {
+    record[field].as_u64().unwrap_or_else(|| panic!("{field}: {record}"))
+}
+
+/// What a record says regardless of where it was read.
+fn facts(records: &[Value]) -> Vec<String> {
+    let mut facts: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let mut record = record.clone();
+            // Interfaces of a slice are numbered anew; the input may end the flow elsewhere.
+            record.as_object_mut().unwrap().remove("interface");
+            record.as_object_mut().unwrap().remove("flow_end_reason");
+            record.to_string()
+        })
+        .collect();
+    facts.sort();
+    facts
+}
+
+/// A directory of its own that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("flowgauge-cli-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().unwrap().to_owned()
+    }
+
+    fn file(&self, name: &str, octets: &[u8]) -> String {
+        fs::write(self.path(name), octets).unwrap();
+        self.path(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn connections_are_those_of_the_readme() {
+    for (file, tcp_count, udp_count) in [
+        ("web.pcap", 18, 0),
+        ("dns.pcap", 6, 26),
+        ("ssh.pcap", 4, 0),
+        ("mail.pcap", 13, 0),
+        ("lossy.pcap", 1, 0),
+        ("any.pcap", 4, 3),
+        ("raw-tun.pcap", 3, 3),
+    ] {
+        let records = records(&[file]);
+        let count = |protocol| records.iter().filter(|record| number(record, "protocol") == protocol).count();
+        assert_eq!((count(6), count(17)), (tcp_count, udp_count), "{file}");
+    }
+}
+
+#[test]
+fn records_have_all_fields_and_initiator_first() {
+    let records = records(&["web.pcap", "--filter", "tcp"]);
+    let sum = |field| records.iter().map(|record| number(record, field)).sum::<u64>();
+    assert_eq!(sum("packet_count") + sum("reverse_packet_count"), 689 + 581);
+    let ids: std::collections::HashSet<_> =
+        records.iter().map(|record| record["community_id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 18);
+    let counters = [
+        "packet_count",
+        "octet_count",
+        "ip_octet_count",
+        "payload_octet_count",
+        "tcp_flags",
+        "retransmitted_count",
+        "out_of_order_count",
+    ];
+    for record in &records {
+        for field in counters {
+            number(record, field);
+            number(record, &format!("reverse_{field}"));
+        }
+        assert!([80, 443, 8080].contains(&number(record, "destination_port")));
+        assert!(number(record, "source_port") > 30_000);
+        let duration_ns = number(record, "end_ns") - number(record, "start_ns");
+        assert_eq!(duration_ns, number(record, "duration_ns"));
+        for field in ["tcp_state", "conn_state", "history", "flow_end_reason", "direction_evidence"] {
+            assert!(record[field].is_string(), "{field}: {record}");
+        }
+        for field in [
+            "handshake_rtt_ns",
+            "icmp_type",
+            "icmp_code",
+            "interface",
+            "sequence_number",
+            "dscp",
+            "ttl_min",
+            "ttl_max",
+        ] {
+            assert!(record.get(field).is_some_and(|value| value.is_u64() || value.is_null()), "{field}");
+        }
+        assert!(record["vlan_ids"].is_array() && record["reverse_vlan_ids"].is_array());
+        assert_eq!(record["source_mac_address"], "02:00:00:77:00:02");
+    }
+    // Connection 18: four SYN, no answer. 16 and 17: refused.
+    let unanswered: Vec<_> = records.iter().filter(|record| record["conn_state"] == "S0").collect();
+    let [unanswered] = unanswered[..] else { panic!("{unanswered:?}") };
+    assert_eq!((number(unanswered, "packet_count"), number(unanswered, "retransmitted_count")), (4, 3));
+    assert_eq!(records.iter().filter(|record| record["conn_state"] == "REJ").count(), 2);
+}
+
+#[test]
+fn vlans_show_in_records_and_filters() {
+    let all = records(&["vlan.pcapng", "--filter", "tcp"]);
+    let packets: u64 =
+        all.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 260);
+    assert!(all.iter().all(|record| !record["vlan_ids"].as_array().unwrap().is_empty()));
+    assert!(records(&["vlan.pcapng", "--filter", "vlan 30"]).is_empty());
+    let csv = run(&["flows", "vlan.pcapng", "--format", "csv", "-q"]).out;
+    assert!(
+        csv.lines()
+            .skip(1)
+            .all(|line| line.split(',').count() == csv.lines().next().unwrap().split(',').count())
+    );
+}
+
+#[test]
+fn csv_and_ndjson_say_the_same() {
+    for file in ["dns.pcap", "vlan.pcapng", "any.pcap"] {
+        let csv = run(&["flows", file, "--format", "csv", "-q"]);
+        assert_eq!((csv.status, csv.err.as_str()), (0, ""));
+        let mut lines = csv.out.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = lines.next().unwrap();
+        let ndjson = run(&["flows", file, "--format", "ndjson", "-q"]).out;
+        assert_eq!(lines.clone().count(), ndjson.lines().count());
+        for (line, record) in lines.zip(objects(&ndjson)) {
+            assert_eq!(header.len(), line.len());
+            assert_eq!(header.len(), record.as_object().unwrap().len());
+            for (name, cell) in header.iter().zip(line) {
+                let value = match &record[name] {
+                    Value::Null => String::new(),
+                    Value::String(text) => text.clone(),
+                    Value::Array(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("."),
+                    other => other.to_string(),
+                };
+                assert_eq!(value, cell, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_flows_are_still_a_header() {
+    let csv = run(&["flows", "web.pcap", "--filter", "port 9", "--format", "csv"]);
+    assert_eq!((csv.status, csv.out.lines().count()), (0, 1));
+    assert!(csv.out.starts_with("protocol,source_address,"));
+    assert!(csv.err.contains("left out by the filter"), "{}", csv.err);
+    assert_eq!(run(&["flows", "web.pcap", "--filter", "port 9", "--format", "ndjson"]).out, "");
+}
+
+#[test]
+fn the_summary_counts_what_was_read_and_skipped() {
+    let run = run(&["flows", "web.pcap"]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.starts_with("1286 packets (1318794 octets) in "), "{}", run.err);
+    assert!(run.err.contains(" without a flow: 2 ARP\n"), "{}", run.err);
+    let lossy = self::run(&["flows", "lossy.pcap"]);
+    assert!(lossy.err.contains("281 packets captured in part"), "{}", lossy.err);
+}
+
+#[test]
+fn top_is_the_head_of_sort() {
+    for (field, name) in [
+        ("octets", "octet_count"),
+        ("packets", "packet_count"),
+        ("payload", "payload_octet_count"),
+        ("retransmitted", "retransmitted_count"),
+    ] {
+        let sorted = records(&["dns.pcap", "web.pcap", "--sort", field]);
+        let values: Vec<_> = sorted
+            .iter()
+            .map(|record| number(record, name) + number(record, &format!("reverse_{name}")))
+            .collect();
+        assert!(values.is_sorted_by(|left, right| left >= right), "{field}");
+        for count in [1, 5, 1000] {
+            let top = records(&["dns.pcap", "web.pcap", "--sort", field, "--top", &count.to_string()]);
+            assert_eq!(top, sorted[..count.min(sorted.len())], "{field} {count}");
+        }
+        let reversed = records(&["dns.pcap", "web.pcap", "--sort", field, "--reverse"]);
+        assert_eq!(facts(&reversed), facts(&sorted));
+        assert_eq!(number(&reversed[0], name), number(sorted.last().unwrap(), name));
+    }
+    for field in ["start", "end"] {
+        let sorted = records(&["web.pcap", "--sort", field]);
+        let times: Vec<_> = sorted.iter().map(|record| number(record, &format!("{field}_ns"))).collect();
+        assert!(times.is_sorted());
+        assert_eq!(facts(&sorted), facts(&records(&["web.pcap"])));
+    }
+    assert_eq!(records(&["web.pcap", "--top", "3"]), records(&["web.pcap", "--sort", "octets"])[..3]);
+}
+
+#[test]
+fn timeouts_cut_flows() {
+    // The unanswered connection sends its four SYN within 3 s.
+    let cut = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "500ms"]);
+    assert_eq!(cut.len(), 4);
+    assert!(cut[..3].iter().all(|record| record["flow_end_reason"] == "idle_timeout"));
+    let whole = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "none"]);
+    assert_eq!(whole.len(), 1);
+    // The slow download lasts about a second.
+    let parts = records(&["web.pcap", "--filter", "tcp", "--active-timeout", "200ms", "--sort", "start"]);
+    let slow: Vec<_> = parts.iter().filter(|record| record["flow_end_reason"] == "active_timeout").collect();
+    assert!(slow.len() >= 3);
+    let packets: u64 =
+        parts.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 689 + 581);
+    assert!(parts.iter().any(|record| number(record, "sequence_number") >= 2));
+}
+
+#[test]
+fn flows_make_room_and_the_summary_says_so() {
+    let run = run(&["flows", "dns.pcap", "--max-flows", "3", "--format", "ndjson"]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.contains("ended early to make room"), "{}", run.err);
+    assert!(run.out.contains("lack_of_resources"));
+    let packets: u64 =
+        objects(&run.out).iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 168 - 2);
+}
+
+#[test]
+fn filters_keep_whole_flows_by_their_initiator() {
+    let to_server = records(&["web.pcap", "--filter", "tcp dst port 443"]);
+    assert_eq!(facts(&to_server), facts(&records(&["web.pcap", "--filter", "tcp port 443"])));
+    assert!(to_server.iter().all(|record| number(record, "reverse_packet_count") > 0));
+    assert!(records(&["web.pcap", "--filter", "tcp src port 443"]).is_empty());
+    let bad = run(&["flows", "web.pcap", "--filter", "tcp prt 80"]);
+    assert_eq!((bad.status, bad.out.as_str()), (2, ""));
+    assert!(bad.err.contains("\n  tcp prt 80\n      ^^^\n"), "{}", bad.err);
+}
+
+#[test]
+fn standard_input_is_a_file_like_others() {
+    let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &data("mail.pcap"));
+    assert_eq!(piped.status, 0, "{}", piped.err);
+    assert_eq!(objects(&piped.out), records(&["mail.pcap"]));
+    let nothing = run_with_input(&["flows", "-"], b"");
+    assert_eq!(
+        (nothing.status, nothing.out.as_str(), nothing.err.as_str()),
+        (1, "", "flowgauge: -: empty: no capture\n")
+    );
+}
+
+#[test]
+fn several_files_are_one_input_in_time_order() {
+    let both = records(&["web.pcap", "dns.pcap"]);
+    let apart = [records(&["web.pcap"]), records(&["dns.pcap"])].concat();
+    let packets = |records: &[Value]| records.iter().map(|r| number(r, "packet_count")).sum::<u64>();
+    assert_eq!(packets(&both), packets(&apart));
+    assert_eq!(records(&["dns.pcap", "web.pcap", "--sort", "start"]).len(), both.len());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_line_and_the_others_are_read() {
+    let folder = Folder::new();
+    let (text, empty) = (folder.file("notes.txt", b"This is no capture.\n"), folder.file("empty.pcap", b""));
+    let missing = folder.path("missing.pcap");
+    let directory = folder.0.to_str().unwrap().to_owned();
+    let good = facts(&records(&["ssh.pcap"]));
+    for (path, words) in [
+        (&text, "not a pcap or pcapng capture: looks like text"),
+        (&empty, "empty: no capture"),
+        (&missing, "No such file or directory"),
+        (&directory, "is a directory, not a capture file"),
+    ] {
+        let alone = run(&["flows", path]);
+        assert_eq!((alone.status, alone.out.as_str()), (1, ""), "{path}");
+        assert_eq!(alone.err.lines().count(), 1, "{}", alone.err);
+        assert!(alone.err.starts_with(&format!("flowgauge: {path}: {words}")), "{}", alone.err);
+        for order in [[path, "ssh.pcap"], ["ssh.pcap", path]] {
+            let both = run(&[&["flows", "-q", "--format", "ndjson"][..], &order[..]].concat());
+            assert_eq!((both.status, &both.err), (1, &alone.err));
+            assert_eq!(facts(&objects(&both.out)), good);
+        }
+    }
+}
+
+#[test]
+fn a_capture_cut_anywhere_gives_what_is_there() {
+    let folder = Folder::new();
+    let whole = data("dns.pcap");
+    let whole_count = records(&["dns.pcap"]).iter().map(packets).sum::<u64>();
+    fn packets(record: &Value) -> u64 {
+        number(record, "packet_count") + number(record, "reverse_packet_count")
+    }
+    // Places without a plan, but the same in each run.
+    let mut place: u64 = 7;
+    let mut last = (0, 0);
+    let mut lens: Vec<_> = (0..12)
+        .map(|_| {
+            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            24 + (place >> 33) as usize % (whole.len() - 24)
+        })
+        .collect();
+    lens.sort_unstable();
+    for len in lens {
+        let path = folder.file("cut.pcap", &whole[..len]);
+        let run = run(&["flows", &path, "--format", "ndjson", "-q"]);
+        let count: u64 = objects(&run.out).iter().map(packets).sum();
+        assert!(last.0 <= len && last.1 <= count && count <= whole_count);
+        last = (len, count);
+        match run.status {
+            0 => assert_eq!(run.err, ""),
+            1 => {
+                assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+                assert!(run.err.starts_with(&format!("flowgauge: {path}: at offset ")), "{}", run.err);
+                assert!(run.err.contains("cut short"), "{}", run.err);
+            }
+            status => panic!("{status}: {}", run.err),
+        }
+    }
+    assert!(last.1 > 0);
+}
+
+#[test]
+fn compressed_captures_are_read_as_they_are() {
+    let folder = Folder::new();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&data("web.pcap")).unwrap();
+    let octets = encoder.finish().unwrap();
+    // The content decides, not the name.
+    let path = folder.file("web.pcap", &octets);
+    assert_eq!(records(&[&path]), records(&["web.pcap"]));
+    let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &octets);
+    assert_eq!(objects(&piped.out), records(&["web.pcap"]));
+    let cut = folder.file("cut.gz", &octets[..octets.len() / 2]);
+    let cut_run = run(&["flows", &cut, "-q", "--format", "ndjson"]);
+    assert_eq!(cut_run.status, 1);
+    assert!(cut_run.err.contains("the compressed data ends early"), "{}", cut_run.err);
+    assert!(!cut_run.out.is_empty());
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let folder = Folder::new();
+    // More than a pipe holds: the capture again and again, an hour later each time.
+    let mut big = data("dns.pcap");
+    let mut packets = big[24..].to_vec();
+    for _ in 0..50 {
+        let mut at = 0;
+        while at < packets.len() {
+            let word = |at: usize| u32::from_le_bytes(packets[at..at + 4].try_into().unwrap());
+            let (seconds, len) = (word(at), word(at + 8) as usize);
+            packets[at..at + 4].copy_from_slice(&(seconds + 3600).to_le_bytes());
+            at += 16 + len;
+        }
+        big.extend_from_slice(&packets);
+    }
+    let big = folder.file("big.pcap", &big);
+    for format in ["table", "ndjson", "csv"] {
+        let mut child = command()
+            .args(["flows", &big, "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut first).unwrap();
+        drop(out);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{format}");
+        assert_eq!(output.status.code(), Some(0), "{format}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command().args(["flows", "web.pcap", "-q"]).stdout(full).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.starts_with("flowgauge: standard output: ") && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn the_table_fits_where_it_is_shown() {
+    for (width, wanted) in [("80", "STATE"), ("120", "<-OCTETS"), ("160", "ENDED")] {
+        for file in ["web.pcap", "dns.pcap", "mail.pcap"] {
+            let output = command().args(["flows", file, "-q"]).env("COLUMNS", width).output().unwrap();
+            let run = Run::from(output);
+            assert!(run.out.lines().next().unwrap().contains(wanted), "{}", run.out);
+            let width: usize = width.parse().unwrap();
+            assert!(run.out.lines().all(|line| line.len() <= width), "{}", run.out);
+        }
+    }
+    let piped = run(&["flows", "web.pcap", "-q"]).out;
+    assert_eq!(piped.lines().count(), 1 + records(&["web.pcap"]).len());
+    assert!(piped.lines().next().unwrap().starts_with("START (UTC)"));
+    assert!(piped.contains("[2001:db8:77::2]:33654"), "{piped}");
+    // Octets are for people here.
+    assert!(piped.contains("179.7k"), "{piped}");
+}
+
+#[test]
+fn a_slice_holds_the_flows_that_a_filter_keeps() {
+    let folder = Folder::new();
+    for (number, (file, filter)) in [
+        ("web.pcap", "tcp port 443"),
+        ("web.pcap", "tcp dst port 443 or src host 2001:db8:77::2"),
+        ("dns.pcap", "udp and dst port 53"),
+        ("vlan.pcapng", "vlan 10 and tcp"),
+        ("any.pcap", "udp"),
+        ("raw-tun.pcap", "dst port 53"),
+        ("mail.pcap", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path(&format!("{number}.pcapng"));
+        let run = run(&["slice", file, "--filter", filter, "-w", &out]);
+        assert_eq!(run.status, 0, "{filter}: {}", run.err);
+        let wanted = records(&[file, "--filter", filter]);
+        assert!(!wanted.is_empty());
+        assert!(run.err.contains(&format!(" of {} flow", wanted.len())), "{}", run.err);
+        assert_eq!(facts(&records(&[&out])), facts(&wanted), "{filter}");
+    }
+}
+
+#[test]
+fn a_slice_by_community_id() {
+    let folder = Folder::new();
+    let all = records(&["web.pcap", "--filter", "tcp", "--sort", "start"]);
+    let (first, last) = (&all[0], &all[17]);
+    let ids = [first, last].map(|record| record["community_id"].as_str().unwrap());
+    let out = folder.path("two.pcapng");
+    let args = ["slice", "web.pcap", "--community-id", ids[0], "--community-id", ids[1], "-w", &out];
+    assert_eq!(run(&args).status, 0);
+    assert_eq!(facts(&records(&[&out])), facts(&[first.clone(), last.clone()]));
+
+    // From a pipe into a pipe.
+    let args = ["slice", "-", "--community-id", ids[0], "-w", "-", "-q"];
+    let mut child = command()
+        .args(args)
+        .stdin(fs::File::open(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap")).unwrap())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut octets = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut octets).unwrap();
+    assert!(child.wait().unwrap().success());
+    let path = folder.file("one.pcapng", &octets);
+    assert_eq!(facts(&records(&[&path])), facts(std::slice::from_ref(first)));
+
+    let bad = run(&["slice", "web.pcap", "--community-id", "1:xyz", "-w", &folder.path("x")]);
+    assert_eq!(bad.status, 2);
+}
+
+#[test]
+fn a_slice_takes_care_of_what_is_there() {
+    let folder = Folder::new();
+    let out = folder.file("out.pcapng", b"precious");
+    let args = ["slice", "web.pcap", "--filter", "port 8080", "-w", &out];
+    let refused = run(&args);
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains("exists; --force overwrites it"), "{}", refused.err);
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+    // Nothing found: the old file stays.
+    let nothing = run(&["slice", "web.pcap", "--filter", "port 9", "-w", &out, "--force"]);
+    assert_eq!((nothing.status, nothing.err.lines().count()), (1, 1), "{}", nothing.err);
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+    let forced = run(&[&args[..], &["--force"]].concat());
+    assert_eq!(forced.status, 0, "{}", forced.err);
+    assert_eq!(records(&[&out]).len(), 2);
+    // The input is never the output.
+    let own = folder.file("own.pcap", &data("dns.pcap"));
+    let same = run(&["slice", &own, "--filter", "udp", "-w", &own, "--force"]);
+    assert_eq!(same.status, 1);
+    assert!(same.err.contains("is an input"), "{}", same.err);
+    assert_eq!(fs::read(&own).unwrap(), data("dns.pcap"));
+
+    let new = folder.path("new.pcapng");
+    let once = run_with_input(&["slice", "-", "--filter", "dst port 8080", "-w", &new], &data("web.pcap"));
+    assert_eq!(once.status, 2);
+    assert!(once.err.contains("can be read only once"), "{}", once.err);
+    let open = run_with_input(&["slice", "-", "--filter", "port 8080", "-w", &new], &data("web.pcap"));
+    assert_eq!(open.status, 0, "{}", open.err);
+    assert_eq!(records(&[&new]).len(), 2);
+}
+
+#[test]
+fn a_slice_of_a_cut_capture_has_what_is_there() {
+    let folder = Folder::new();
+    let whole = data("ssh.pcap");
+    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let out = folder.path("out.pcapng");
+    let run = run(&["slice", &cut, "--filter", "tcp dst port 22", "-w", &out, "-q"]);
+    assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
+    let before = self::run(&["flows", &cut, "--filter", "tcp", "--format", "ndjson", "-q"]);
+    assert_eq!(facts(&records(&[&out])), facts(&objects(&before.out)));
+}
+
+#[test]
+fn wrong_command_lines_are_status_2() {
+    for args in [
+        &["flows"][..],
+        &["flows", "web.pcap", "--top", "0"],
+        &["flows", "web.pcap", "--idle-timeout", "soon"],
+        &["flows", "web.pcap", "--idle-timeout", "0s"],
+        &["flows", "web.pcap", "--max-flows", "0"],
+        &["flows", "web.pcap", "--sort", "colour"],
+        &["flows", "web.pcap", "--reverse"],
+        &["flows", "web.pcap", "--format", "xml"],
+        &["slice", "web.pcap", "-w", "x.pcapng"],
+        &["slice", "web.pcap", "--filter", "tcp"],
+        &["man", "nonsense"],
+        &["nonsense"],
+        &[],
+    ] {
+        let run = run(args);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}");
+        assert!(!run.err.is_empty());
+    }
+}
+
+#[test]
+fn help_completions_and_man_pages() {
+    assert_eq!(run(&["--version"]).out, concat!("flowgauge ", env!("CARGO_PKG_VERSION"), "\n"));
+    for args in [&["--help"][..], &["flows", "--help"], &["slice", "--help"]] {
+        let help = run(args);
+        assert_eq!(help.status, 0);
+        assert!(help.out.contains("Examples:") && help.out.lines().all(|line| line.chars().count() <= 100));
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]);
+        assert_eq!(script.status, 0);
+        assert!(script.out.contains("flowgauge") && script.out.contains("community-id"), "{shell}");
+    }
+    assert!(run(&["man"]).out.contains(".TH flowgauge 1"));
+    assert!(run(&["man", "flows"]).out.contains("idle\\-timeout"));
+    let folder = Folder::new();
+    assert_eq!(run(&["man", "--out", &folder.path("man")]).status, 0);
+    let mut pages: BTreeMap<_, _> = fs::read_dir(folder.path("man"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()))
+        .collect();
+    for name in [
+        "flowgauge.1",
+        "flowgauge-flows.1",
+        "flowgauge-slice.1",
+        "flowgauge-man.1",
+        "flowgauge-completions.1",
+    ] {
+        assert!(pages.remove(name).is_some_and(|len| len > 200), "{name}");
+    }
+    assert!(pages.is_empty(), "{pages:?}");
+}
