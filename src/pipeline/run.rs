@@ -119,7 +119,11 @@ impl<S: Default> Pipeline<S> {
             match source.next_batch(&mut batch) {
                 Ok(true) => self.batch(&batch, sink),
                 Ok(false) => break Ok(()),
-                Err(error) => break Err(error),
+                Err(error) => {
+                    // What was read before the error is in the batch.
+                    self.batch(&batch, sink);
+                    break Err(error);
+                }
             }
             if !sink.wants_more() {
                 break Ok(());
