@@ -76,3 +76,8 @@ pub mod record;
 pub mod source;
 pub mod tracker;
 pub mod wire;
+
+/// The library example of the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
