@@ -14,7 +14,7 @@ const IPV6_HEADER_LEN: usize = 40;
 const UDP_HEADER_LEN: usize = 8;
 
 /// VLAN tags that the fast path walks.
-const VLAN_TAGS: usize = 2;
+pub(super) const VLAN_TAGS: usize = 2;
 
 /// Fills in `out` if the frame is a common one; otherwise leaves it half-written. Whether it did.
 ///

@@ -76,7 +76,10 @@ impl Extractor {
     /// As [`Extractor::extract`]; what `packet` holds is then of no use.
     #[inline(always)]
     pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
-        if fast::read(frame, &self.policy, self.plain_scope, packet) {
+        // Where fewer tags are allowed than the fast path walks, the general path counts them.
+        if self.limits.vlan_tag_count_max >= fast::VLAN_TAGS as u32
+            && fast::read(frame, &self.policy, self.plain_scope, packet)
+        {
             return Ok(());
         }
         *packet = general::packet(frame, &self.policy, &self.limits)?;
