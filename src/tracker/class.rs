@@ -93,11 +93,6 @@ pub(super) const fn is_handshake(list: u8) -> bool {
     list < Class::Closing.list(false)
 }
 
-/// Whether the flows of a list are closed, or believed to be.
-pub(super) const fn is_closing(list: u8) -> bool {
-    list / 2 == Class::Closing.number() as u8
-}
-
 /// Idle timeouts per class. `None` never expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,12 +165,11 @@ mod tests {
     }
 
     #[test]
-    fn handshakes_and_closed_flows_are_known_by_their_list() {
+    fn handshakes_are_known_by_their_list() {
         for class in Class::BUILT_IN {
             for is_answered in [false, true] {
                 let list = class.list(is_answered);
                 assert_eq!(is_handshake(list), matches!(class, Class::Unanswered | Class::HalfOpen));
-                assert_eq!(is_closing(list), class == Class::Closing);
             }
         }
     }

@@ -1,8 +1,8 @@
 //! How flows end: by timeout, to make room, or with the input.
 
 use super::Tracker;
-use super::class::{CLASSES, Class, UserClass, is_closing, is_handshake};
-use super::flow::{FlowBits, NOT_STARTED};
+use super::class::{CLASSES, Class, UserClass, is_handshake};
+use super::flow::NOT_STARTED;
 use super::recency::{Linked, Links, List};
 use super::sink::{FlowEvent, FlowSink};
 use super::slab::{Slab, Vacant};
@@ -89,9 +89,12 @@ impl<S> Tracker<S> {
 
     /// Why a flow ends that nothing came for.
     pub(super) fn idle_reason(&self, slot: u32) -> EndReason {
-        let hot = self.table.hot(slot);
-        let is_closed = is_closing(hot.list) && !hot.bits.has(FlowBits::SUSPECT);
-        if is_closed { EndReason::EndOfFlow } else { EndReason::IdleTimeout }
+        if self.is_closed(slot) { EndReason::EndOfFlow } else { EndReason::IdleTimeout }
+    }
+
+    /// Whether the flow's protocol ended it. A reset out of window that follows does not undo that.
+    fn is_closed(&self, slot: u32) -> bool {
+        self.table.hot(slot).state.is_closed()
     }
 
     /// Puts a flow to the front of a list and sees to it that its timeout is looked at.
@@ -148,6 +151,7 @@ impl<S: Default> Tracker<S> {
     pub(super) fn sweep<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
         while let Some((slot, due_ns)) = self.active_due()
             && due_ns <= self.now_ns
+            && due_ns != u64::MAX
         {
             self.active_timeout_if_due(slot, sink);
         }
@@ -173,7 +177,7 @@ impl<S: Default> Tracker<S> {
         let due_ns = began_ns.saturating_add(self.active_ns);
         let list = self.table.hot(slot).list;
         let idle_due_ns = self.refreshed_ns(slot).saturating_add(self.lists.of(list).timeout_ns);
-        if due_ns > self.now_ns {
+        if due_ns > self.now_ns || due_ns == u64::MAX {
             return;
         }
         self.active.remove(slot);
@@ -243,7 +247,7 @@ impl<S: Default> Tracker<S> {
         }
         for slot in slots {
             self.active_timeout_if_due(slot, sink);
-            let is_over = self.is_due(slot) || is_closing(self.table.hot(slot).list);
+            let is_over = self.is_due(slot) || self.is_closed(slot);
             let reason = if is_over { self.idle_reason(slot) } else { EndReason::ForcedEnd };
             self.end(slot, reason, sink);
         }
