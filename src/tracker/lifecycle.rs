@@ -287,12 +287,27 @@ impl Update<'_> {
                 self.push(b'W', true);
             }
         }
+        // A reset offers no window, and a SYN of another connection none of this one.
+        if self.has(TcpFlags::RST) || self.is_foreign_syn() {
+            return;
+        }
         let has_syn = self.has(TcpFlags::SYN);
         let own = self.own();
         own.window = window;
         if has_syn {
-            own.window_scale = tcp::window_scale(header).unwrap_or(0);
+            let is_whole = tcp::header_len(header).is_some_and(|len| len <= header.len());
+            let unseen = if is_whole { 0 } else { WINDOW_SCALE_UNKNOWN };
+            own.window_scale = tcp::window_scale(header).unwrap_or(unseen);
         }
+    }
+
+    /// Whether the segment is a SYN that does not belong to the connection as it is known so far.
+    fn is_foreign_syn(&mut self) -> bool {
+        let (seq, is_opening) = (self.segment.seq, self.hot.state <= TcpState::SynReceived);
+        let own = self.own();
+        let is_new = is_opening && !own.bits.has(SideBits::SYN);
+        let is_known = own.bits.has(SideBits::SEQ) && own.initial_seq == seq;
+        self.has(TcpFlags::SYN) && !is_new && !is_known
     }
 
     /// Whether a RST is one that its receiver would act on.
@@ -324,13 +339,12 @@ impl Update<'_> {
         let (side, seq) = (self.side, self.segment.seq);
         let (own_ns, now_ns) = (self.own_ns, self.now_ns);
         let is_opening = self.hot.state <= TcpState::SynReceived;
-        let is_initiator = self.is_initiator();
+        let is_bare = !self.has(TcpFlags::ACK);
         let own = self.own();
         let is_seen = own.bits.has(SideBits::SYN);
         if own.bits.has(SideBits::SEQ) && own.initial_seq == seq && (is_seen || !is_opening) {
-            // A retransmission, or overtaken by all that followed. In the handshake its clock restarts, as far as the
-            // initiator's SYN goes.
-            if is_opening && is_initiator {
+            // A retransmission, or overtaken by all that followed. In the handshake its clock restarts.
+            if is_opening && is_bare {
                 self.cold.note_syn(own_ns, now_ns);
             }
             return;
@@ -340,12 +354,12 @@ impl Update<'_> {
             own.next_seq = seq;
             own.bits.set(SideBits::SYN);
             own.bits.set(SideBits::SEQ);
-            if !self.has(TcpFlags::ACK) {
+            if is_bare {
                 self.cold.note_syn(own_ns, now_ns);
             }
             return;
         }
-        if !self.has(TcpFlags::ACK) {
+        if is_bare {
             self.changes.anomaly = Some(Anomaly::SynOnOpenFlow);
             if let Some(extra) = self.extras.of(self.hot) {
                 extra.pending_syn = Some((side, seq));

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::endpoint;
-use super::flow::{Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT};
+use super::flow::{
+    Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
+};
 use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
@@ -113,11 +115,14 @@ impl FlowView<'_> {
         (is_tcp && state.bits.has(SideBits::SEQ)).then_some((state.initial_seq, state.next_seq))
     }
 
-    /// The window scale that a side announced in its SYN; 0 if it announced none, `None` if no SYN was seen.
+    /// The window scale that a side announced in its SYN; 0 if it announced none, `None` if no SYN was seen, or not to
+    /// the end of its options.
     #[must_use]
     pub const fn window_scale(&self, side: Side) -> Option<u8> {
-        let state = self.side(side);
-        if state.bits.has(SideBits::SYN) { Some(state.window_scale) } else { None }
+        match self.side(side).window_scale {
+            WINDOW_SCALE_UNKNOWN => None,
+            scale => Some(scale),
+        }
     }
 
     /// What happened, as letters.
