@@ -55,7 +55,7 @@ pub enum ConfigError {
     NoFlows,
     /// More flows than can be numbered: 2^31.
     TooManyFlows,
-    /// A budget that does not hold the first segment of the flow table.
+    /// A budget in which there is no room for the first segment of the flow table.
     BudgetTooSmall {
         /// Bytes that it would have to hold.
         needed_bytes: u64,

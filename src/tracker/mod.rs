@@ -95,9 +95,15 @@ impl Lists {
 }
 
 impl<S> Default for Tracker<S> {
-    /// With the default configuration.
+    /// With the default configuration, and a budget that holds at least the first flows, however large their state.
     fn default() -> Self {
-        Self::build(TrackerConfig::default())
+        let mut config = TrackerConfig::default();
+        let limit = config.limits.total_bytes_max.max(Table::<S>::segment_bytes());
+        config.budget = Budget::new(limit);
+        let mut tracker = Self::build(config);
+        let is_reserved = tracker.table.reserve();
+        debug_assert!(is_reserved, "the budget was made to hold it");
+        tracker
     }
 }
 
@@ -106,14 +112,15 @@ impl<S> Tracker<S> {
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for a cap of zero, or a budget that does not hold the first flows.
+    /// A [`ConfigError`] for a cap of zero, or a budget in which there is no room for the first flows; these are charged
+    /// at once.
     pub fn new(config: TrackerConfig) -> Result<Self, ConfigError> {
         config.check()?;
-        let needed_bytes = Table::<S>::segment_bytes();
-        if config.budget.limit() < needed_bytes {
-            return Err(ConfigError::BudgetTooSmall { needed_bytes });
+        let mut tracker = Self::build(config);
+        if !tracker.table.reserve() {
+            return Err(ConfigError::BudgetTooSmall { needed_bytes: Table::<S>::segment_bytes() });
         }
-        Ok(Self::build(config))
+        Ok(tracker)
     }
 
     fn build(config: TrackerConfig) -> Self {
@@ -194,9 +201,18 @@ impl<S> Tracker<S> {
     }
 
     /// The same, with the state to be changed.
-    pub fn get_mut(&mut self, id: FlowId) -> Option<Flow<'_, S>> {
+    pub fn get_mut(&mut self, id: FlowId) -> Option<(FlowView<'_>, &mut S)> {
         let slot = self.table.resolve(id)?;
-        self.table.flow(slot)
+        self.table.flow(slot).map(|flow| (flow.view, flow.state))
+    }
+
+    /// No more packets and events of an open flow, as [`Flow::mute`] in a callback. Whether it was open.
+    pub fn mute(&mut self, id: FlowId) -> bool {
+        let slot = self.table.resolve(id);
+        if let Some(slot) = slot {
+            self.table.hot_mut(slot).bits.set(flow::FlowBits::MUTED, true);
+        }
+        slot.is_some()
     }
 
     /// All open flows and the caller's state of each, in the order of their slots.

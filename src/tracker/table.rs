@@ -42,6 +42,8 @@ pub(super) struct Table<S> {
     live_count: u32,
     max: u32,
     budget: Budget,
+    /// Whether the first segment is charged already.
+    is_reserved: bool,
     /// Whether any slot was used twice: then the order of slots is not that of starts.
     pub(super) is_reused: bool,
 }
@@ -60,8 +62,20 @@ impl<S> Table<S> {
             live_count: 0,
             max: limits.flow_count_max,
             budget,
+            is_reserved: false,
             is_reused: false,
         }
+    }
+
+    /// Charges the first segment, so that there is always a flow that can make room. Whether the budget holds it.
+    pub(super) fn reserve(&mut self) -> bool {
+        self.is_reserved = self.budget.charge(Account::Flows, Self::segment_bytes());
+        self.is_reserved
+    }
+
+    /// Whether one more segment is in the budget.
+    fn may_grow(&self) -> bool {
+        (self.hot.len() == 0 && self.is_reserved) || self.budget.charge(Account::Flows, Self::segment_bytes())
     }
 
     /// Bytes that a segment of flows takes, its share of the index included.
@@ -142,7 +156,7 @@ impl<S> Table<S> {
             self.is_reused = true;
             slot
         } else {
-            if self.hot.is_full() && !self.budget.charge(Account::Flows, Self::segment_bytes()) {
+            if self.hot.is_full() && !self.may_grow() {
                 return Err(Full::Budget);
             }
             self.cold.push(cold);
@@ -255,7 +269,7 @@ impl<S> Table<S> {
 
 impl<S> Drop for Table<S> {
     fn drop(&mut self) {
-        let segment_count = self.hot.len().div_ceil(SEGMENT_LEN) as u64;
+        let segment_count = self.hot.len().div_ceil(SEGMENT_LEN).max(usize::from(self.is_reserved)) as u64;
         self.budget.release(Account::Flows, segment_count * Self::segment_bytes());
     }
 }
