@@ -186,8 +186,11 @@ impl<S: Default> Tracker<S> {
             return;
         }
         self.tell(slot, &FlowEvent::ActiveTimeout, sink);
-        let (hot, cold, _) = self.table.parts(slot);
+        let (hot, cold, extras) = self.table.parts(slot);
         hot.sides.iter_mut().for_each(super::flow::SideState::restart_counters);
+        if let Some(extra) = extras.get_mut(hot) {
+            extra.restart_counters();
+        }
         cold.start_ns = NOT_STARTED;
         cold.sequence_number = cold.sequence_number.wrapping_add(1);
         self.stats.active_timeout_count += 1;

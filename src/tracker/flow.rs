@@ -253,7 +253,7 @@ impl Hot {
     }
 }
 
-/// Start of a record that has no packet yet.
+/// Start of a record that has no packet yet. A packet of that very time counts as one nanosecond earlier.
 pub(super) const NOT_STARTED: u64 = u64::MAX;
 
 /// What packets of a known flow do not touch.
@@ -286,7 +286,7 @@ const fn lag_ns(own_ns: u64, now_ns: u64) -> u32 {
 impl Cold {
     pub(super) const fn new(start_ns: u64, now_ns: u64, interface: u32) -> Self {
         Self {
-            start_ns,
+            start_ns: started(start_ns),
             handshake_ns: now_ns,
             handshake_lag_ns: lag_ns(start_ns, now_ns),
             history: [0; 2],
@@ -340,6 +340,11 @@ impl Vacant for Extra {
     }
 }
 
+/// The start of a record by its first packet.
+pub(super) const fn started(own_ns: u64) -> u64 {
+    if own_ns == NOT_STARTED { own_ns - 1 } else { own_ns }
+}
+
 impl Linked for Cold {
     fn links(&self) -> Links {
         self.links
@@ -372,6 +377,8 @@ pub(super) struct ExtraSide {
     pub(super) retransmitted_count: u32,
     pub(super) out_of_order_count: u32,
     pub(super) zero_window_count: u32,
+    /// Those of earlier records.
+    pub(super) zero_window_before_count: u32,
     /// Segments with payload that brought nothing new: the count behind the letter `t`.
     pub(super) stale_count: u32,
     /// At which of them the letter is due again.
@@ -383,6 +390,19 @@ pub(super) struct ExtraSide {
     pub(super) last_syn: Option<SeqNum>,
     pub(super) last_fin: Option<SeqNum>,
     pub(super) last_rst: Option<SeqNum>,
+}
+
+impl Extra {
+    /// Starts the deltas of a new record; what letters of the history and holes rest on remains.
+    pub(super) fn restart_counters(&mut self) {
+        self.icmp_error_count = 0;
+        self.fragment_count = 0;
+        for side in &mut self.sides {
+            side.retransmitted_count = 0;
+            side.out_of_order_count = 0;
+            side.zero_window_before_count = side.zero_window_count;
+        }
+    }
 }
 
 /// The extras of all flows.
@@ -407,6 +427,10 @@ impl Extras {
 
     pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
         if hot.bits.has(FlowBits::EXTRA) { self.entries.get(hot.extra) } else { None }
+    }
+
+    pub(super) fn get_mut(&mut self, hot: &Hot) -> Option<&mut Extra> {
+        hot.bits.has(FlowBits::EXTRA).then(|| self.entries.at_mut(hot.extra))
     }
 
     /// The extra of a flow that has one.
@@ -473,6 +497,7 @@ mod tests {
         assert_eq!(size_of::<SideState>(), 64);
         assert_eq!(size_of::<Hot>(), 192);
         assert_eq!(size_of::<Cold>(), 56);
+        assert_eq!(size_of::<Extra>(), 160);
     }
 
     #[test]

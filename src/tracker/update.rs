@@ -1,7 +1,7 @@
 //! One packet: which flow it belongs to, and what it changes there.
 
 use super::class::{Class, is_handshake};
-use super::flow::{Cold, Extras, FlowBits, Hot, NOT_STARTED, SideBits};
+use super::flow::{Cold, Extras, FlowBits, Hot, NOT_STARTED, SideBits, started};
 use super::lifecycle::{self, Changes};
 use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
 use super::table::{Full, Hint};
@@ -250,7 +250,7 @@ impl<S: Default> Tracker<S> {
             self.first_of_side(slot, packet);
         }
         self.record_times(slot, packet);
-        self.marks(slot, packet);
+        self.marks(slot, packet, interest, sink);
         let turned = self.turn_over(slot, packet);
         let (hot, cold, extras) = self.table.parts(slot);
         let changes = match packet.transport {
@@ -284,7 +284,7 @@ impl<S: Default> Tracker<S> {
         let lag_ns = self.now_ns - own_ns;
         let (hot, cold, extras) = self.table.parts(slot);
         if cold.start_ns == NOT_STARTED {
-            cold.start_ns = own_ns;
+            cold.start_ns = started(own_ns);
             hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
             self.active.add(slot, self.now_ns);
             self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
@@ -299,7 +299,13 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Counts what is unusual about a packet.
-    fn marks(&mut self, slot: u32, packet: &Packet<'_>) {
+    fn marks<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
         let [is_fragment, is_without_ports, is_cut] = COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
         self.stats.fragment_count += u64::from(is_fragment);
         self.stats.without_ports_count += u64::from(is_without_ports);
@@ -308,7 +314,7 @@ impl<S: Default> Tracker<S> {
             extra.fragment_count = extra.fragment_count.saturating_add(1);
         }
         if packet.transport == Transport::Icmp {
-            self.note_quoted(packet);
+            self.note_quoted(packet, interest, sink);
         }
     }
 
@@ -352,21 +358,34 @@ impl<S: Default> Tracker<S> {
         Some(evidence)
     }
 
-    /// Counts an ICMP error on the flow of the packet that it quotes.
-    fn note_quoted(&mut self, packet: &Packet<'_>) {
+    /// Counts an ICMP error on the flow of the packet that it quotes. A flow whose time is over is not found, whether or
+    /// not a sweep ended it yet.
+    fn note_quoted<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        packet: &Packet<'_>,
+        interest: Interest,
+        sink: &mut K,
+    ) {
         let is_ipv6 = packet.key.is_ipv6();
         let is_error = packet.icmp().is_some_and(|(kind, _)| crate::wire::icmp::quotes_packet(is_ipv6, kind));
         if !is_error {
             return;
         }
         let slot = quoted_key(packet, &self.config.key_policy)
-            .and_then(|(key, _)| self.table.find(self.table.hash(&key), &key));
-        match slot.and_then(|slot| self.table.extra_mut(slot)) {
-            Some(extra) => {
-                extra.icmp_error_count = extra.icmp_error_count.saturating_add(1);
-                self.stats.icmp_error_matched_count += 1;
-            }
-            None => self.stats.icmp_error_unmatched_count += 1,
+            .and_then(|(key, _)| self.table.find(self.table.hash(&key), &key))
+            .filter(|slot| !self.is_due(*slot));
+        let Some(slot) = slot else {
+            self.stats.icmp_error_unmatched_count += 1;
+            return;
+        };
+        self.stats.icmp_error_matched_count += 1;
+        self.active_timeout_if_due(slot, sink);
+        match self.table.extra_mut(slot) {
+            Some(extra) => extra.icmp_error_count = extra.icmp_error_count.saturating_add(1),
+            None => self.stats.extra_refused_count += 1,
+        }
+        if interest.contains(Interest::EVENTS) {
+            self.tell(slot, &FlowEvent::Anomaly(Anomaly::IcmpError), sink);
         }
     }
 

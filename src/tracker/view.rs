@@ -72,7 +72,7 @@ impl FlowView<'_> {
             TcpCounters {
                 retransmitted_count: side.retransmitted_count,
                 out_of_order_count: side.out_of_order_count,
-                zero_window_count: side.zero_window_count,
+                zero_window_count: side.zero_window_count.wrapping_sub(side.zero_window_before_count),
             }
         })
     }
