@@ -13,7 +13,7 @@ pub struct Limits {
     /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 240
     /// bytes and the caller's state, and its place in the index 6 to 13 bytes. Default 1,048,576: 256 MiB.
     pub flow_count_max: u32,
-    /// Flow records of TCP with retransmissions, holes or resets keep 64 bytes more, taken from
+    /// Flow records of TCP with retransmissions, holes or resets keep 160 bytes more, taken from
     /// `total_bytes_max`; without room for them those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
     /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.

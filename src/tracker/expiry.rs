@@ -47,6 +47,9 @@ impl Default for ActiveList {
 }
 
 impl ActiveList {
+    /// Bytes for each slot of the flow table.
+    pub(super) const ENTRY_LEN: usize = size_of::<ActiveEntry>();
+
     /// Adds a flow whose record begins now.
     pub(super) fn add(&mut self, slot: u32, now_ns: u64) {
         while self.entries.len() <= slot as usize {

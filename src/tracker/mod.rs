@@ -118,7 +118,7 @@ impl<S> Tracker<S> {
         config.check()?;
         let mut tracker = Self::build(config);
         if !tracker.table.reserve() {
-            return Err(ConfigError::BudgetTooSmall { needed_bytes: Table::<S>::segment_bytes() });
+            return Err(ConfigError::BudgetTooSmall { needed_bytes: tracker.table.segment_cost() });
         }
         Ok(tracker)
     }
@@ -143,7 +143,8 @@ impl<S> Tracker<S> {
                 lists[usize::from(class.list(is_answered))] = List::new(timeout_ns(class));
             }
         }
-        let table = Table::new(hasher, config.limits, config.budget.clone());
+        let beside_len = if config.active_timeout.is_some() { expiry::ActiveList::ENTRY_LEN } else { 0 };
+        let table = Table::new(hasher, config.limits, config.budget.clone(), beside_len);
         Self {
             table,
             lists: Lists(lists),

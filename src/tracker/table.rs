@@ -42,6 +42,8 @@ pub(super) struct Table<S> {
     live_count: u32,
     max: u32,
     budget: Budget,
+    /// Bytes charged for a segment of flows.
+    segment_cost: u64,
     /// Whether the first segment is charged already.
     is_reserved: bool,
     /// Whether any slot was used twice: then the order of slots is not that of starts.
@@ -49,7 +51,8 @@ pub(super) struct Table<S> {
 }
 
 impl<S> Table<S> {
-    pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget) -> Self {
+    /// `beside_len` is what others keep beside the table for each of its slots.
+    pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget, beside_len: usize) -> Self {
         Self {
             hot: Slab::new(),
             cold: Slab::new(),
@@ -62,6 +65,7 @@ impl<S> Table<S> {
             live_count: 0,
             max: limits.flow_count_max,
             budget,
+            segment_cost: Self::segment_bytes() + (SEGMENT_LEN * beside_len) as u64,
             is_reserved: false,
             is_reused: false,
         }
@@ -69,19 +73,24 @@ impl<S> Table<S> {
 
     /// Charges the first segment, so that there is always a flow that can make room. Whether the budget holds it.
     pub(super) fn reserve(&mut self) -> bool {
-        self.is_reserved = self.budget.charge(Account::Flows, Self::segment_bytes());
+        self.is_reserved = self.budget.charge(Account::Flows, self.segment_cost);
         self.is_reserved
     }
 
     /// Whether one more segment is in the budget.
     fn may_grow(&self) -> bool {
-        (self.hot.len() == 0 && self.is_reserved) || self.budget.charge(Account::Flows, Self::segment_bytes())
+        (self.hot.len() == 0 && self.is_reserved) || self.budget.charge(Account::Flows, self.segment_cost)
     }
 
-    /// Bytes that a segment of flows takes, its share of the index included.
+    /// Bytes that a segment of flows takes in the table, its share of the index included.
     pub(super) const fn segment_bytes() -> u64 {
         let per_flow = size_of::<Hot>() + size_of::<Cold>() + size_of::<Option<S>>() + BYTES_PER_FLOW_MAX;
         (SEGMENT_LEN * per_flow) as u64
+    }
+
+    /// Bytes that are charged for a segment of flows.
+    pub(super) const fn segment_cost(&self) -> u64 {
+        self.segment_cost
     }
 
     pub(super) const fn live_count(&self) -> u32 {
@@ -270,6 +279,6 @@ impl<S> Table<S> {
 impl<S> Drop for Table<S> {
     fn drop(&mut self) {
         let segment_count = self.hot.len().div_ceil(SEGMENT_LEN).max(usize::from(self.is_reserved)) as u64;
-        self.budget.release(Account::Flows, segment_count * Self::segment_bytes());
+        self.budget.release(Account::Flows, segment_count * self.segment_cost);
     }
 }
