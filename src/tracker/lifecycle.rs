@@ -6,7 +6,8 @@
 
 use super::endpoint;
 use super::flow::{
-    Cold, Extra, ExtraSide, Extras, FlowBits, Hot, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
+    Cold, Endpoint, Extra, ExtraSide, Extras, FlowBits, Hot, SideBits, SideState, UNKNOWN_RTT,
+    WINDOW_SCALE_UNKNOWN,
 };
 use super::sink::Anomaly;
 use crate::base::{SeqNum, Side, TcpFlags, TcpState};
@@ -70,7 +71,7 @@ pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment:
                 && segment.ack.distance_from(isn) < 1 << 16
         });
         // Who refused a connection and then accepts one accepts another.
-        let has_history = own.bits.has(SideBits::SEQ) || own.flags.contains(TcpFlags::RST);
+        let has_history = own.bits.has(SideBits::SEQ) || own.endpoint == Endpoint::Reset;
         return answers_pending || (hot.state.is_closed() && !is_retransmission && has_history);
     }
     if is_retransmission {
