@@ -46,8 +46,6 @@ pub(super) struct Table<S> {
     segment_cost: u64,
     /// Whether the first segment is charged already.
     is_reserved: bool,
-    /// Whether any slot was used twice: then the order of slots is not that of starts.
-    pub(super) is_reused: bool,
 }
 
 impl<S> Table<S> {
@@ -67,7 +65,6 @@ impl<S> Table<S> {
             budget,
             segment_cost: Self::segment_bytes() + (SEGMENT_LEN * beside_len) as u64,
             is_reserved: false,
-            is_reused: false,
         }
     }
 
@@ -162,7 +159,6 @@ impl<S> Table<S> {
             self.vacant = vacated.links.older;
             *vacated = Cold { generation: vacated.generation.wrapping_add(1), ..cold };
             *self.states.at_mut(slot) = Some(S::default());
-            self.is_reused = true;
             slot
         } else {
             if self.hot.is_full() && !self.may_grow() {
