@@ -1,0 +1,141 @@
+//! The tracker against a naive model: a map from keys to flows, and the rules as the documents state them.
+//!
+//! The model knows no recency lists, no sweeps and no batches: a flow's fate is decided when its own next packet comes,
+//! or at the end. Both are given random packets of few flows, with few sequence numbers and times that step back, and
+//! must give the same records; and so must the tracker itself, however the packets are cut into calls.
+
+mod naive;
+mod packets;
+
+use std::time::Duration;
+
+use flowgauge::base::{Side, Timestamp};
+use flowgauge::extractor::Packet;
+use flowgauge::pipeline::Records;
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{Tracker, TrackerConfig};
+use proptest::prelude::*;
+
+use naive::{Model, Record};
+use packets::{packets, step};
+
+fn summary(record: &FlowRecord) -> Record {
+    let counts = [&record.forward, &record.reverse].map(|side| {
+        let counters = side.counters;
+        [counters.packet_count, counters.octet_count, counters.ip_octet_count, counters.payload_octet_count]
+    });
+    Record {
+        key: record.key,
+        start: record.start.as_nanos(),
+        sequence_number: record.sequence_number,
+        end: record.end.as_nanos(),
+        reason: record.flow_end_reason,
+        initiator: record.initiator,
+        counts: if record.initiator == Side::A { counts } else { [counts[1], counts[0]] },
+    }
+}
+
+fn tracker(active: Option<Duration>) -> Tracker<()> {
+    let mut config = TrackerConfig::default();
+    config.active_timeout = active;
+    Tracker::new(config).expect("a valid configuration")
+}
+
+fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
+    records.sort_by_cached_key(summary);
+    records
+}
+
+/// The records of packets that are given one by one.
+fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> {
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    let mut tracker = tracker(active);
+    for packet in packets {
+        tracker.track(packet, &mut sink);
+        tracker.check_invariants();
+    }
+    tracker.finish(&mut sink);
+    sorted(records)
+}
+
+/// The same, cut into batches, with the clock moved forward between them.
+fn cut(packets: &[Packet<'_>], active: Option<Duration>, cuts: &[(usize, u8)]) -> Vec<FlowRecord> {
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    let mut tracker = tracker(active);
+    let mut rest = packets;
+    for (len, share) in cuts.iter().cycle() {
+        let (batch, behind) = rest.split_at((*len).min(rest.len()));
+        tracker.track_batch(batch, &mut sink);
+        rest = behind;
+        let Some(next) = rest.first() else { break };
+        let now = tracker.now().as_nanos();
+        let ahead = next.timestamp.as_nanos().saturating_sub(now);
+        tracker.advance(Timestamp::from_nanos(now + ahead / 255 * u64::from(*share)), &mut sink);
+        tracker.check_invariants();
+    }
+    tracker.finish(&mut sink);
+    sorted(records)
+}
+
+/// Packets, and the records of either side that the other lacks, as text.
+fn difference<R: PartialEq + std::fmt::Debug>(
+    packets: &[Packet<'_>],
+    bases: [u32; 2],
+    found: &[R],
+    wanted: &[R],
+) -> String {
+    let mut text = String::from("\n");
+    for packet in packets {
+        let (own, peer) = if packet.side == Side::A { (0, 1) } else { (1, 0) };
+        let tcp = &packet.tcp;
+        text += &format!(
+            "{} {} {:?} {} seq {} ack {} len {} window {} header {}\n",
+            packet.timestamp,
+            packet.key,
+            packet.side,
+            tcp.flags,
+            tcp.seq.0.wrapping_sub(bases[own]),
+            tcp.ack.0.wrapping_sub(bases[peer]),
+            packet.payload_len,
+            tcp.window,
+            packet.frame.len(),
+        );
+    }
+    for record in found.iter().filter(|record| !wanted.contains(record)) {
+        text += &format!("found  {record:?}\n");
+    }
+    for record in wanted.iter().filter(|record| !found.contains(record)) {
+        text += &format!("wanted {record:?}\n");
+    }
+    text
+}
+
+fn cases() -> ProptestConfig {
+    let cases = if cfg!(debug_assertions) { 3000 } else { 30_000 };
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn records_are_those_of_the_model(
+        steps in prop::collection::vec(step(), 1..60),
+        bases in prop_oneof![Just([1000, 77_000]), Just([u32::MAX - 50, 0]), any::<[u32; 2]>()],
+        active in prop_oneof![2 => Just(None), 1 => Just(Some(10)), 1 => Just(Some(100))],
+        cuts in prop::collection::vec((1..40_usize, any::<u8>()), 1..8),
+    ) {
+        let packets = packets(&steps, bases);
+        let active: Option<Duration> = active.map(Duration::from_secs);
+        let mut model = Model::new(active);
+        packets.iter().for_each(|packet| model.packet(packet));
+        let records = tracked(&packets, active);
+        let found: Vec<_> = records.iter().map(summary).collect();
+        let wanted = model.finish();
+        prop_assert!(found == wanted, "{}", difference(&packets, bases, &found, &wanted));
+        let of_cut = cut(&packets, active, &cuts);
+        prop_assert!(of_cut == records, "{}", difference(&packets, bases, &of_cut, &records));
+    }
+}

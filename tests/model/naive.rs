@@ -1,0 +1,353 @@
+//! The rules of the tracker, written as plainly as possible.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use flowgauge::base::{EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, Side, TcpFlags};
+use flowgauge::extractor::{Packet, Transport};
+
+/// What is compared of a record.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Record {
+    pub(crate) key: FlowKey,
+    pub(crate) start: u64,
+    pub(crate) sequence_number: u32,
+    pub(crate) end: u64,
+    pub(crate) reason: EndReason,
+    pub(crate) initiator: Side,
+    /// Packets, octets, IP octets, payload octets of sides A and B.
+    pub(crate) counts: [[u64; 4]; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    SynSent,
+    SynReceived,
+    Open,
+    Closed,
+}
+
+#[derive(Clone, Debug, Default)]
+struct End {
+    counts: [u64; 4],
+    is_seen: bool,
+    /// The number of its SYN.
+    isn: Option<u32>,
+    /// Where its numbers begin: the number of its SYN, or one below the first that was seen or acknowledged.
+    first: Option<u32>,
+    /// One past the highest octet that it sent, as far as seen or acknowledged.
+    next: Option<u32>,
+    ack: Option<u32>,
+    window: u16,
+    /// `None` while unknown.
+    scale: Option<u8>,
+    has_fin: bool,
+    /// It sent a RST that was valid.
+    has_refused: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    /// `None` for other protocols than TCP.
+    phase: Option<Phase>,
+    is_suspect: bool,
+    /// A SYN with a new number on an open flow.
+    pending: Option<(Side, u32)>,
+    initiator: Side,
+    /// Rank of the evidence for it.
+    evidence: u8,
+    ends: [End; 2],
+    /// Own time of the record's first packet; `None` after an active timeout.
+    start: Option<u64>,
+    end: u64,
+    /// The clock at the record's first packet, at the last packet, at the last SYN.
+    began: u64,
+    last: u64,
+    syn_at: u64,
+    sequence_number: u32,
+}
+
+pub(crate) struct Model {
+    flows: HashMap<FlowKey, Flow>,
+    clock: u64,
+    active_ns: Option<u64>,
+    records: Vec<Record>,
+}
+
+pub(crate) const fn seconds(count: u64) -> u64 {
+    count * NANOS_PER_SECOND
+}
+
+fn is_after(left: u32, right: u32) -> bool {
+    left.wrapping_sub(right) as i32 > 0
+}
+
+impl Flow {
+    fn timeout(&self, protocol: IpProtocol) -> u64 {
+        if self.is_suspect {
+            return seconds(5);
+        }
+        match (protocol, self.phase) {
+            (_, Some(Phase::SynSent | Phase::SynReceived)) => seconds(65),
+            (_, Some(Phase::Open)) => seconds(300),
+            (_, Some(Phase::Closed)) => seconds(5),
+            (IpProtocol::UDP, None) => seconds(60),
+            _ => seconds(30),
+        }
+    }
+
+    /// A handshake is prolonged by SYN only, everything else by any packet.
+    fn refreshed(&self) -> u64 {
+        let is_waiting = self.phase.is_some_and(|phase| phase <= Phase::SynReceived) && !self.is_suspect;
+        if is_waiting { self.syn_at } else { self.last }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.phase == Some(Phase::Closed)
+    }
+
+    /// Whether a SYN begins a new connection in place of this one.
+    fn is_replaced_by(&self, packet: &Packet<'_>) -> bool {
+        let flags = packet.tcp.flags;
+        if packet.transport != Transport::Tcp || !flags.contains(TcpFlags::SYN) {
+            return false;
+        }
+        let own = &self.ends[packet.side.index()];
+        let is_again = own.first == Some(packet.tcp.seq.0);
+        if flags.contains(TcpFlags::ACK) {
+            let answers = self.pending.is_some_and(|(side, isn)| {
+                side != packet.side && (1..1 << 16).contains(&packet.tcp.ack.0.wrapping_sub(isn))
+            });
+            answers || (self.is_closed() && (own.first.is_some() || own.has_refused) && !is_again)
+        } else {
+            !is_again && (self.is_closed() || (self.phase == Some(Phase::SynSent) && own.isn.is_some()))
+        }
+    }
+
+    /// Whether the receiver of a RST would act on it.
+    fn is_valid_reset(&self, packet: &Packet<'_>) -> bool {
+        let (own, peer) = (&self.ends[packet.side.index()], &self.ends[packet.side.other().index()]);
+        let (seq, ack) = (packet.tcp.seq.0, packet.tcp.ack.0);
+        if self.phase == Some(Phase::SynSent)
+            && let Some(isn) = peer.isn
+        {
+            let sent = peer.next.unwrap_or(isn).wrapping_sub(isn);
+            return packet.tcp.flags.contains(TcpFlags::ACK) && (1..=sent).contains(&ack.wrapping_sub(isn));
+        }
+        let Some(next) = own.next else { return true };
+        if !peer.is_seen {
+            return !is_after(next, seq);
+        }
+        let first = peer.ack.or(own.first).unwrap_or(seq);
+        let window = u32::from(peer.window) << peer.scale.unwrap_or(14);
+        !is_after(first, seq) && !is_after(seq, next.wrapping_add(window))
+    }
+
+    fn tcp(&mut self, packet: &Packet<'_>, clock: u64) {
+        let has = |flag| packet.tcp.flags.contains(flag);
+        let (seq, ack, len) = (packet.tcp.seq.0, packet.tcp.ack.0, packet.payload_len);
+        let (side, other) = (packet.side, packet.side.other());
+        if has(TcpFlags::RST) {
+            if self.is_valid_reset(packet) {
+                self.phase = Some(Phase::Closed);
+                self.ends[side.index()].has_refused = true;
+            } else {
+                self.is_suspect = true;
+            }
+            return;
+        }
+        if len > 0 {
+            self.is_suspect = false;
+        }
+        let own = &mut self.ends[side.index()];
+        let is_opening = self.phase.is_none_or(|phase| phase <= Phase::SynReceived);
+        let mut is_foreign = false;
+        if has(TcpFlags::SYN) {
+            if own.isn.is_none() && is_opening {
+                own.isn = Some(seq);
+                (own.first, own.next) = (Some(seq), Some(seq));
+            }
+            // A SYN where the numbers of an open connection begin was overtaken by what followed.
+            is_foreign = own.first != Some(seq);
+            if !is_foreign && !has(TcpFlags::ACK) && is_opening {
+                self.syn_at = clock;
+            }
+            if is_foreign && !has(TcpFlags::ACK) {
+                self.pending = Some((side, seq));
+            }
+        }
+        if !is_foreign {
+            own.window = packet.tcp.window;
+            if has(TcpFlags::SYN) {
+                own.scale = scale_of(packet.frame);
+            }
+        }
+        let is_advance = has(TcpFlags::ACK) && own.ack.is_none_or(|highest| is_after(ack, highest));
+        if is_advance {
+            own.ack = Some(ack);
+        }
+        if has(TcpFlags::ACK) {
+            let peer = &mut self.ends[other.index()];
+            match peer.next {
+                None => (peer.first, peer.next) = (Some(ack.wrapping_sub(1)), Some(ack)),
+                Some(next) if is_advance && is_after(ack, next) && peer.is_seen => peer.next = Some(ack),
+                Some(_) => {}
+            }
+        }
+        let own = &mut self.ends[side.index()];
+        own.first.get_or_insert(if has(TcpFlags::SYN) { seq } else { seq.wrapping_sub(1) });
+        let next = *own.next.get_or_insert(seq);
+        if !has(TcpFlags::SYN) || own.isn == Some(seq) {
+            let end = seq.wrapping_add(len + u32::from(has(TcpFlags::SYN)) + u32::from(has(TcpFlags::FIN)));
+            if end != seq && is_after(end, next) {
+                own.next = Some(end);
+            }
+            own.has_fin |= has(TcpFlags::FIN);
+        }
+        let is_silent_responder = side != self.initiator && len == 0 && !has(TcpFlags::FIN);
+        let both = self.ends.iter().all(|end| end.isn.is_some());
+        self.phase = Some(match self.phase {
+            Some(Phase::Closed) => Phase::Closed,
+            Some(Phase::SynReceived) if has(TcpFlags::SYN) => Phase::SynReceived,
+            None | Some(Phase::SynSent) if has(TcpFlags::SYN) => {
+                if has(TcpFlags::ACK) || both {
+                    Phase::SynReceived
+                } else {
+                    Phase::SynSent
+                }
+            }
+            Some(phase @ (Phase::SynSent | Phase::SynReceived)) if is_silent_responder => phase,
+            _ if self.ends.iter().all(|end| end.has_fin) => Phase::Closed,
+            _ => Phase::Open,
+        });
+    }
+}
+
+/// The window scale of a header made by [`header`]; `None` if no header was captured.
+fn scale_of(header: &[u8]) -> Option<u8> {
+    match header.len() {
+        0 => None,
+        24 => Some(header[22]),
+        _ => Some(0),
+    }
+}
+
+/// Side that began and rank of the evidence, as far as a packet tells.
+fn direction(packet: &Packet<'_>, is_first: bool) -> Option<(Side, u8)> {
+    let flags = packet.tcp.flags;
+    if packet.transport == Transport::Tcp && flags.contains(TcpFlags::SYN) {
+        return Some(if flags.contains(TcpFlags::ACK) { (packet.side.other(), 3) } else { (packet.side, 4) });
+    }
+    let is_service = |side| matches!(packet.key.port(side), 53 | 80);
+    let other = packet.side.other();
+    is_first.then(|| match (is_service(packet.side), is_service(other)) {
+        (true, false) => (other, 1),
+        (false, true) => (packet.side, 1),
+        _ => (packet.side, 0),
+    })
+}
+
+impl Model {
+    pub(crate) fn new(active: Option<Duration>) -> Self {
+        let active_ns = active.map(|active| active.as_nanos() as u64);
+        Self { flows: HashMap::new(), clock: 0, active_ns, records: Vec::new() }
+    }
+
+    fn emit(&mut self, key: FlowKey, flow: &Flow, reason: EndReason) {
+        let Some(start) = flow.start else { return };
+        self.records.push(Record {
+            key,
+            start,
+            sequence_number: flow.sequence_number,
+            end: flow.end.max(start),
+            reason,
+            initiator: flow.initiator,
+            counts: [flow.ends[0].counts, flow.ends[1].counts],
+        });
+    }
+
+    /// Makes the record of an active timeout, if that passed before the idle timeout.
+    fn active(&mut self, key: FlowKey, flow: &mut Flow) {
+        let (Some(active_ns), Some(_)) = (self.active_ns, flow.start) else { return };
+        let due = flow.began + active_ns;
+        if self.clock < due || flow.refreshed() + flow.timeout(key.protocol()) < due {
+            return;
+        }
+        self.emit(key, flow, EndReason::ActiveTimeout);
+        flow.ends.iter_mut().for_each(|end| end.counts = [0; 4]);
+        flow.start = None;
+        flow.sequence_number += 1;
+    }
+
+    fn is_idle(&self, key: FlowKey, flow: &Flow) -> bool {
+        self.clock - flow.refreshed() >= flow.timeout(key.protocol())
+    }
+
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+        let (key, own) = (packet.key, packet.timestamp.as_nanos());
+        self.clock = self.clock.max(own);
+        let known = self.flows.remove(&key).and_then(|mut flow| {
+            self.active(key, &mut flow);
+            let reason = if flow.is_closed() { EndReason::EndOfFlow } else { EndReason::IdleTimeout };
+            if self.is_idle(key, &flow) {
+                self.emit(key, &flow, reason);
+                None
+            } else if flow.is_replaced_by(packet) {
+                self.emit(key, &flow, EndReason::EndOfFlow);
+                None
+            } else {
+                Some(flow)
+            }
+        });
+        let mut flow = known.unwrap_or_else(|| {
+            let (initiator, evidence) = direction(packet, true).expect("a first packet tells");
+            Flow {
+                phase: None,
+                is_suspect: false,
+                pending: None,
+                initiator,
+                evidence,
+                ends: Default::default(),
+                start: None,
+                end: own,
+                began: self.clock,
+                last: self.clock,
+                syn_at: self.clock,
+                sequence_number: 0,
+            }
+        });
+        if flow.start.is_none() {
+            (flow.start, flow.began) = (Some(own), self.clock);
+        }
+        (flow.end, flow.last) = (own, self.clock);
+        let sender = &mut flow.ends[packet.side.index()];
+        sender.is_seen = true;
+        let lens = [1, packet.wire_len, packet.ip_len, packet.payload_len];
+        sender.counts.iter_mut().zip(lens).for_each(|(count, len)| *count += u64::from(len));
+        // What comes after the handshake proves nothing about who began it.
+        if flow.phase.is_none_or(|phase| phase <= Phase::SynReceived)
+            && let Some((side, evidence)) = direction(packet, false)
+            && evidence > flow.evidence
+        {
+            (flow.initiator, flow.evidence) = (side, evidence);
+        }
+        if packet.transport == Transport::Tcp {
+            flow.tcp(packet, self.clock);
+        }
+        self.flows.insert(key, flow);
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<Record> {
+        for (key, mut flow) in std::mem::take(&mut self.flows) {
+            self.active(key, &mut flow);
+            let reason = match (flow.is_closed(), self.is_idle(key, &flow)) {
+                (true, _) => EndReason::EndOfFlow,
+                (false, true) => EndReason::IdleTimeout,
+                (false, false) => EndReason::ForcedEnd,
+            };
+            self.emit(key, &flow, reason);
+        }
+        self.records.sort();
+        self.records
+    }
+}
