@@ -1,0 +1,138 @@
+//! Segments and what is told of them, as text.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use flowgauge::base::{EndReason, FlowKey, IpProtocol, SeqNum, Side, TcpFlags, Timestamp};
+use flowgauge::extractor::{Packet, Transport};
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{Anomaly, Flow, FlowEvent, FlowSink, FlowView, Tracker};
+
+/// The client stands on side A: its address is the lower one.
+pub(crate) const CLIENT: Side = Side::A;
+
+#[derive(Default)]
+pub(crate) struct Log {
+    text: String,
+    pub(crate) records: Vec<FlowRecord>,
+}
+
+impl Log {
+    fn add(&mut self, word: &str) {
+        if !self.text.is_empty() {
+            self.text.push(' ');
+        }
+        self.text += word;
+    }
+}
+
+impl FlowSink<()> for Log {
+    fn started(&mut self, _: &mut Flow<'_, ()>) {
+        self.add("start");
+    }
+
+    fn event(&mut self, _: &mut Flow<'_, ()>, event: &FlowEvent) {
+        let word = match event {
+            FlowEvent::Established { handshake_rtt: Some(rtt) } => format!("est:{}", rtt.as_millis()),
+            FlowEvent::Established { handshake_rtt: None } => "est:?".to_owned(),
+            FlowEvent::StateChanged { to, .. } => format!("to:{to}"),
+            FlowEvent::DirectionChanged { initiator, evidence } => {
+                format!("dir:{}:{evidence}", if *initiator == CLIENT { '>' } else { '<' })
+            }
+            FlowEvent::ActiveTimeout => "active".to_owned(),
+            FlowEvent::Anomaly(Anomaly::ResetOutOfWindow) => "!reset".to_owned(),
+            FlowEvent::Anomaly(Anomaly::SynOnOpenFlow) => "!syn".to_owned(),
+            FlowEvent::Anomaly(Anomaly::AckedUnseen) => "!unseen".to_owned(),
+            other => format!("{other:?}"),
+        };
+        self.add(&word);
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+        self.add(&format!("end:{reason}:{}", flow.history()));
+        self.records.push(flow.record(reason));
+    }
+}
+
+fn flags_of(letters: &str) -> TcpFlags {
+    letters.chars().fold(TcpFlags(0), |flags, letter| {
+        flags
+            | match letter {
+                'S' => TcpFlags::SYN,
+                'A' => TcpFlags::ACK,
+                'F' => TcpFlags::FIN,
+                'R' => TcpFlags::RST,
+                'P' => TcpFlags::PSH,
+                other => panic!("no control bit {other}"),
+            }
+    })
+}
+
+/// A header without options, and one for each window scale.
+fn header(scale: &str) -> &'static [u8] {
+    const PLAIN: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0];
+    match scale {
+        "?" => &[],
+        "-" => &PLAIN,
+        scale => {
+            let mut header = PLAIN.to_vec();
+            header[12] = 0x60;
+            header.extend([3, 3, scale.parse().expect("a shift"), 0]);
+            header.leak()
+        }
+    }
+}
+
+/// The packet that a text means.
+pub(crate) fn segment(text: &str, now: &mut Timestamp) -> Packet<'static> {
+    let mut words = text.split(' ');
+    let is_client = words.next() == Some(">");
+    let ends = (([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), 40_001));
+    let (source, target) = if is_client { ends } else { (ends.1, ends.0) };
+    let (key, side) = FlowKey::new(IpProtocol::TCP, source, target);
+    let mut packet = Packet::new(key, side, Timestamp::ZERO, header("-"));
+    packet.transport = Transport::Tcp;
+    packet.tcp.flags = flags_of(words.next().expect("control bits"));
+    let number = |digits: &str| digits.parse::<u32>().unwrap_or_else(|_| panic!("{digits} in {text}"));
+    packet.tcp.seq = SeqNum(number(words.next().expect("a sequence number")));
+    packet.tcp.window = 1000;
+    for word in words {
+        let (kind, value) = word.split_at(1);
+        match kind {
+            "a" => packet.tcp.ack = SeqNum(number(value)),
+            "l" => packet.payload_len = number(value),
+            "w" => packet.tcp.window = number(value) as u16,
+            "s" => packet.frame = header(value),
+            "@" => *now = now.saturating_add(Duration::from_millis(number(value).into())),
+            _ => panic!("{word} in {text}"),
+        }
+    }
+    packet.timestamp = *now;
+    packet.wire_len = 54 + packet.payload_len;
+    packet.ip_len = 40 + packet.payload_len;
+    packet
+}
+
+/// Runs steps; panics with the whole dialogue if any differs. The last step `end` is the end of input.
+pub(crate) fn run(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
+    let mut tracker: Tracker<()> = Tracker::default();
+    let mut log = Log::default();
+    let mut now = Timestamp::from_parts(1000, 0);
+    let mut dialogue = String::new();
+    let mut is_right = true;
+    for (step, wanted) in steps {
+        if *step == "end" {
+            tracker.finish(&mut log);
+        } else {
+            tracker.track(&segment(step, &mut now), &mut log);
+        }
+        tracker.check_invariants();
+        let found = std::mem::take(&mut log.text);
+        let mark = if found == *wanted { ' ' } else { 'X' };
+        is_right &= found == *wanted;
+        let _ = writeln!(dialogue, "{mark} {step:<32} {found:<50} wanted: {wanted}");
+    }
+    tracker.finish(&mut log);
+    assert!(is_right, "\n{dialogue}");
+    log.records
+}

@@ -1,0 +1,429 @@
+//! The life of TCP connections: segments in, states, events and ends out.
+//!
+//! A case is a list of steps; a step is a segment and what the sink is told of it. Segments are written as
+//! `> SA 1000 a5001 l10 w500 s7 @20`: from the client (`>`) or the server (`<`), control bits, sequence number, then as
+//! needed acknowledgment number, payload length, window, window scale in the header (`s-` for a header without the
+//! option, `s?` for one that was not captured) and milliseconds since the last step. The sink writes down `start`,
+//! `to:STATE`, `est:MILLISECONDS`, `dir:WHO:EVIDENCE`, `!ANOMALY`, and `end:REASON:HISTORY`.
+
+mod dialogue;
+
+use std::time::Duration;
+
+use flowgauge::base::{Side, TcpState, Timestamp};
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::Tracker;
+
+use dialogue::{CLIENT, Log, run, segment};
+
+const HANDSHAKE: [(&str, &str); 3] = [
+    ("> S 1000", "start to:syn_sent"),
+    ("< SA 5000 a1001 @5", "to:syn_received"),
+    ("> A 1001 a5001 @15", "to:established est:20"),
+];
+
+/// Steps behind a handshake.
+fn after_handshake(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
+    run(&[&HANDSHAKE, steps].concat())
+}
+
+/// Retransmitted, out of order and zero window, of initiator and responder.
+fn tcp_counts(record: &FlowRecord) -> [[u32; 3]; 2] {
+    [&record.forward, &record.reverse]
+        .map(|side| [side.tcp.retransmitted_count, side.tcp.out_of_order_count, side.tcp.zero_window_count])
+}
+
+#[test]
+fn a_whole_connection() {
+    let records = after_handshake(&[
+        ("> PA 1001 a5001 l100", ""),
+        ("< A 5001 a1101", ""),
+        ("< PA 5001 a1101 l200", ""),
+        ("> FA 1101 a5201", "to:fin_wait_1"),
+        ("< FA 5201 a1102", "to:last_ack"),
+        ("> A 1102 a5202", "to:time_wait"),
+        ("end", "end:end_of_flow_detected:ShADadFf"),
+    ]);
+    let [record] = &records[..] else { panic!("{records:?}") };
+    assert_eq!(record.handshake_rtt, Some(Duration::from_millis(20)));
+    assert_eq!((record.conn_state.name(), record.tcp_state), ("SF", TcpState::TimeWait));
+    assert_eq!((record.forward.counters.packet_count, record.reverse.counters.packet_count), (5, 4));
+    assert_eq!(
+        (record.forward.counters.payload_octet_count, record.reverse.counters.octet_count),
+        (100, 416)
+    );
+    assert_eq!(tcp_counts(record), [[0; 3]; 2]);
+}
+
+#[test]
+fn simultaneous_open() {
+    let records = run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< S 5000", "to:syn_received"),
+        ("> SA 1000 a5001", ""),
+        ("< SA 5000 a1001", ""),
+        ("> A 1001 a5001", "to:established est:0"),
+        ("< PA 5001 a1001 l9", ""),
+    ]);
+    assert_eq!((records.len(), records[0].initiator), (1, CLIENT));
+}
+
+#[test]
+fn a_syn_sent_again_prolongs_the_handshake() {
+    let records = run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("> S 1000 @64000", ""),
+        ("> S 1000 @64000", ""),
+        ("< SA 5000 a1001 @64000", "to:syn_received"),
+        ("> A 1001 a5001 @10", "to:established est:64010"),
+    ]);
+    assert_eq!(tcp_counts(&records[0])[0], [2, 0, 0]);
+}
+
+#[test]
+fn nothing_else_prolongs_a_handshake() {
+    run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< SA 5000 a1001 @30000", "to:syn_received"),
+        ("< SA 5000 a1001 @30000", ""),
+        ("< SA 5000 a1001 @5000", "end:idle_timeout:Sh start to:syn_received"),
+        ("end", "end:forced_end:^h"),
+    ]);
+    run(&[("> S 1000", "start to:syn_sent"), ("> S 1000 @65000", "end:idle_timeout:S start to:syn_sent")]);
+}
+
+#[test]
+fn syn_with_data() {
+    let records = run(&[
+        ("> S 1000 l10", "start to:syn_sent"),
+        ("< SA 5000 a1011", "to:syn_received"),
+        ("> A 1011 a5001", "to:established est:0"),
+        ("> PA 1011 a5001 l5", ""),
+        ("< A 5001 a1016", ""),
+    ]);
+    assert_eq!(records[0].forward.counters.payload_octet_count, 15);
+    assert_eq!(tcp_counts(&records[0]), [[0; 3]; 2]);
+}
+
+#[test]
+fn picked_up_in_the_middle() {
+    let records = run(&[
+        ("< PA 5001 a1001 l10", "start to:established"),
+        ("> A 1001 a5011", ""),
+        ("> FA 1001 a5011", "to:fin_wait_1"),
+        ("< A 5011 a1002", "to:fin_wait_2"),
+        ("end", "end:forced_end:DafA"),
+    ]);
+    assert_eq!((records[0].initiator, records[0].direction_evidence.name()), (Side::B, "first_seen"));
+    assert_eq!(records[0].handshake_rtt, None);
+}
+
+#[test]
+fn half_close() {
+    after_handshake(&[
+        ("> FA 1001 a5001", "to:fin_wait_1"),
+        ("< A 5001 a1002", "to:fin_wait_2"),
+        // Half closed is open: 300 s, not 5.
+        ("< PA 5001 a1002 l100 @299999", ""),
+        ("> A 1002 a5101", ""),
+        ("< FA 5101 a1002", "to:last_ack"),
+        ("> A 1002 a5102", "to:time_wait"),
+        ("end", "end:end_of_flow_detected:ShAFadf"),
+    ]);
+}
+
+#[test]
+fn fin_from_both_before_either_is_acknowledged() {
+    after_handshake(&[
+        ("> FA 1001 a5001", "to:fin_wait_1"),
+        ("< FA 5001 a1001", "to:closing"),
+        ("> A 1002 a5002", "to:last_ack"),
+        ("< A 5002 a1002", "to:time_wait"),
+    ]);
+}
+
+#[test]
+fn fin_beyond_a_gap_counts() {
+    let records = after_handshake(&[
+        ("> FA 1501 a5001 l10", "to:fin_wait_1"),
+        ("< FA 5001 a1001", "to:closing"),
+        // What was missing comes late.
+        ("> PA 1001 a5001 l500", ""),
+        ("end", "end:end_of_flow_detected:ShAFfDT"),
+    ]);
+    assert_eq!(tcp_counts(&records[0])[0], [0, 1, 0]);
+}
+
+#[test]
+fn reset_in_the_window_ends() {
+    for reset in ["> R 1001 a0", "> RA 1001 a5001", "> R 2001", "< R 5001", "< RA 6001 a1001"] {
+        let history = if reset.starts_with('>') { "ShAR" } else { "ShAr" };
+        after_handshake(&[(reset, "to:closed"), ("end", &format!("end:end_of_flow_detected:{history}"))]);
+    }
+}
+
+#[test]
+fn reset_out_of_window_does_not() {
+    for reset in ["> R 1000", "> R 2002", "< R 6002", "< R 4999", "< R 2147488650"] {
+        let letter = if reset.starts_with('>') { 'R' } else { 'r' };
+        after_handshake(&[
+            (reset, "!reset"),
+            // Five seconds, and it is gone.
+            ("> A 1001 a5001 @5000", &format!("end:idle_timeout:ShA{letter} start to:established")),
+        ]);
+        after_handshake(&[
+            (reset, "!reset"),
+            // An acknowledgment revives nothing, data does.
+            ("> A 1001 a5001 @3000", ""),
+            ("> PA 1001 a5001 l10 @4999", ""),
+            ("< A 5001 a1011 @299999", ""),
+            ("end", &format!("end:forced_end:ShA{letter}Da")),
+        ]);
+        after_handshake(&[(reset, "!reset"), ("end", &format!("end:forced_end:ShA{letter}"))]);
+    }
+}
+
+#[test]
+fn a_bad_reset_after_the_close_undoes_nothing() {
+    after_handshake(&[
+        ("> RA 1001 a5001", "to:closed"),
+        ("< R 99", "!reset"),
+        ("< A 5001 a1001 @5000", "end:end_of_flow_detected:ShARr start to:established"),
+    ]);
+}
+
+#[test]
+fn reset_in_syn_sent_must_acknowledge_the_syn() {
+    let records = run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< RA 0 a1001", "to:closed"),
+        ("end", "end:end_of_flow_detected:Sr"),
+    ]);
+    assert_eq!(records[0].conn_state.name(), "REJ");
+    for reset in ["< RA 0 a1000", "< RA 0 a1002", "< R 0", "< RA 1001 a0"] {
+        run(&[
+            ("> S 1000", "start to:syn_sent"),
+            (reset, "!reset"),
+            ("< SA 5000 a1001 @2", "to:syn_received"),
+            ("> A 1001 a5001 @2", "to:established est:4"),
+        ]);
+    }
+}
+
+#[test]
+fn reset_of_a_side_whose_peer_was_never_seen() {
+    run(&[("> S 1000", "start to:syn_sent"), ("> R 1001", "to:closed")]);
+    run(&[("> S 1000", "start to:syn_sent"), ("> R 1000", "!reset")]);
+    run(&[("> PA 1000 l10", "start to:established"), ("> R 1010", "to:closed")]);
+    run(&[("> PA 1000 l10", "start to:established"), ("> R 1009", "!reset")]);
+    run(&[("> R 77", "start to:closed")]);
+}
+
+#[test]
+fn ports_used_again_after_a_close() {
+    let closed = [("> RA 1001 a5001", "to:closed")];
+    let steps = [("> S 9000 @10", "end:end_of_flow_detected:ShAR start to:syn_sent")];
+    let records = after_handshake(&[&closed[..], &steps].concat());
+    assert_eq!((records.len(), records[0].forward.counters.packet_count), (2, 3));
+    // The server's new SYN-ACK, where the client's SYN was not captured.
+    let steps = [("< SA 8000 a9001 @10", "end:end_of_flow_detected:ShAR start to:syn_received")];
+    after_handshake(&[&closed[..], &steps].concat());
+    // The same SYN once more is a late one.
+    let steps = [("> S 1000 @10", ""), ("< SA 5000 a1001", ""), ("> PA 1001 a5001 l3", "")];
+    assert_eq!(after_handshake(&[&closed[..], &steps].concat()).len(), 1);
+}
+
+#[test]
+fn ports_used_again_in_syn_sent() {
+    run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("> S 9000 @1000", "end:end_of_flow_detected:S start to:syn_sent"),
+        ("< SA 5000 a9001 @1", "to:syn_received"),
+        ("> A 9001 a5001 @1", "to:established est:2"),
+    ]);
+}
+
+#[test]
+fn a_bare_syn_never_splits_an_open_connection() {
+    let records = after_handshake(&[
+        ("> S 9000", "!syn"),
+        ("< A 5001 a1001", ""),
+        ("> PA 1001 a5001 l100", ""),
+        ("< S 9000", "!syn"),
+        ("> PA 1101 a5001 l100", ""),
+        ("end", "end:forced_end:ShASaDs"),
+    ]);
+    assert_eq!(records.len(), 1);
+    assert_eq!(tcp_counts(&records[0]), [[0; 3]; 2]);
+    // In SYN-RECEIVED too.
+    run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< SA 5000 a1001", "to:syn_received"),
+        ("> S 9000", "!syn"),
+        ("> A 1001 a5001", "to:established est:0"),
+    ]);
+}
+
+#[test]
+fn a_syn_that_is_acknowledged_does() {
+    let records = after_handshake(&[
+        ("> S 9000 @10", "!syn"),
+        ("< SA 7000 a9001 @10", "end:end_of_flow_detected:ShAS start to:syn_received"),
+        ("> A 9001 a7001 @10", "to:established est:?"),
+    ]);
+    assert_eq!(records[1].initiator, CLIENT);
+    // Not one that acknowledges something else, or comes from the same side.
+    for answer in ["< SA 7000 a9000", "< SA 7000 a1001", "> SA 7000 a9001"] {
+        assert_eq!(run(&[&HANDSHAKE[..], &[("> S 9000", "!syn")]].concat()).len(), 1);
+        let records = {
+            let mut tracker: Tracker<()> = Tracker::default();
+            let (mut log, mut now) = (Log::default(), Timestamp::from_parts(1000, 0));
+            for step in HANDSHAKE.iter().map(|(step, _)| *step).chain(["> S 9000", answer]) {
+                tracker.track(&segment(step, &mut now), &mut log);
+            }
+            tracker.finish(&mut log);
+            log.records
+        };
+        assert_eq!(records.len(), 1, "{answer}");
+    }
+}
+
+#[test]
+fn late_segments_make_no_ghost() {
+    let close = [("> FA 1001 a5001", "to:fin_wait_1"), ("< FA 5001 a1002", "to:last_ack")];
+    let late = [
+        ("> A 1002 a5002 @4999", "to:time_wait"),
+        ("< A 5002 a1002 @4999", ""),
+        ("> A 1002 a5002 @5000", "end:end_of_flow_detected:ShAFfa start to:established"),
+    ];
+    let records = after_handshake(&[&close[..], &late].concat());
+    // The end of the record is its last packet's, not the end of the linger.
+    assert_eq!(records[0].end, Timestamp::from_parts(1000, 20_000_000 + 9_998_000_000));
+}
+
+#[test]
+fn keep_alives_are_no_retransmissions() {
+    let records = after_handshake(&[
+        ("> PA 1001 a5001 l100", ""),
+        ("< A 5001 a1101", ""),
+        ("> A 1100 a5001 @100000", ""),
+        ("< A 5001 a1101", ""),
+        ("> A 1100 a5001 l1 @100000", ""),
+        ("< A 5001 a1101", ""),
+        // One octet further back is one.
+        ("> A 1099 a5001 l1 @100000", ""),
+    ]);
+    assert_eq!(tcp_counts(&records[0]), [[1, 0, 0], [0; 3]]);
+}
+
+#[test]
+fn late_and_sent_again_are_told_apart() {
+    let records = after_handshake(&[
+        ("> PA 1001 a5001 l100", ""),
+        // 1101 to 1200 is missing.
+        ("> PA 1201 a5001 l100", ""),
+        ("> PA 1101 a5001 l100", ""),
+        // All of it was there.
+        ("> PA 1001 a5001 l100", ""),
+        ("> PA 1201 a5001 l100", ""),
+        // Half of it is new.
+        ("> PA 1251 a5001 l100", ""),
+        ("> PA 1351 a5001 l100", ""),
+        // The receiver acknowledges what was not captured.
+        ("< A 5001 a1551", "!unseen"),
+        ("> PA 1451 a5001 l100", ""),
+    ]);
+    assert_eq!(tcp_counts(&records[0])[0], [2, 2, 0]);
+    assert_eq!(records[0].history.to_string(), "ShADTaG");
+}
+
+#[test]
+fn zero_windows_are_counted() {
+    let records = after_handshake(&[
+        ("< A 5001 a1001 w0", ""),
+        ("< A 5001 a1001 w0", ""),
+        ("< A 5001 a1001 w10", ""),
+        ("< RA 5001 a1001 w0", "to:closed"),
+    ]);
+    assert_eq!(tcp_counts(&records[0]), [[0; 3], [0, 0, 2]]);
+    assert_eq!(records[0].history.to_string(), "ShAawr");
+}
+
+#[test]
+fn sequence_numbers_wrap() {
+    let records = run(&[
+        ("> S 4294967290", "start to:syn_sent"),
+        ("< SA 4294967295 a4294967291", "to:syn_received"),
+        ("> A 4294967291 a0", "to:established est:0"),
+        ("> PA 4294967291 a0 l100", ""),
+        ("< PA 0 a95 l10", ""),
+        ("> PA 95 a10 l10", ""),
+        ("> PA 4294967291 a10 l100", ""),
+        ("> R 105 a10", "to:closed"),
+    ]);
+    assert_eq!(tcp_counts(&records[0]), [[1, 0, 0], [0; 3]]);
+}
+
+#[test]
+fn a_window_scale_that_was_not_seen_is_14() {
+    let far = 1001 + (1000 << 14);
+    let reset = |at: u32| format!("> R {at}");
+    let start = |scale: &str| [format!("> S 1000 {scale}"), format!("< SA 5000 a1001 {scale}")];
+    for (scale, last) in [("s?", far), ("s-", 2001), ("s7", 1001 + (1000 << 7)), ("s99", far)] {
+        for (at, wanted) in [(last, "to:closed"), (last + 1, "!reset")] {
+            let [syn, syn_ack] = start(scale);
+            run(&[
+                (&syn, "start to:syn_sent"),
+                (&syn_ack, "to:syn_received"),
+                ("> A 1001 a5001", "to:established est:0"),
+                (&reset(at), wanted),
+            ]);
+        }
+    }
+    run(&[
+        ("> PA 991 a5001 l10", "start to:established"),
+        ("< A 5001 a1001", ""),
+        (&reset(far + 1), "!reset"),
+        (&reset(far), "to:closed"),
+    ]);
+}
+
+#[test]
+fn what_a_foreign_syn_offers_is_not_believed() {
+    after_handshake(&[("< S 7 w65535 s14", "!syn"), ("> R 2002", "!reset"), ("> R 2001", "to:closed")]);
+}
+
+#[test]
+fn better_evidence_turns_the_direction_over() {
+    let records = run(&[
+        ("> SA 1000 a5001", "start to:syn_received"),
+        ("> S 1000 @10", "dir:>:syn"),
+        ("< SA 5000 a1001 @10", ""),
+        ("> A 1001 a5001 @10", "to:established est:20"),
+        ("end", "end:forced_end:^H^hA"),
+    ]);
+    assert_eq!((records[0].initiator, records[0].direction_evidence.name()), (CLIENT, "syn"));
+    assert_eq!(records[0].forward.counters.packet_count, 3);
+    // A SYN-ACK says at once who responds; its SYN comes late and changes nothing.
+    let records = run(&[
+        ("< SA 5000 a1001", "start to:syn_received"),
+        ("> S 1000", ""),
+        ("> A 1001 a5001", "to:established est:0"),
+        ("end", "end:forced_end:^hSA"),
+    ]);
+    assert_eq!((records[0].initiator, records[0].reverse.counters.packet_count), (CLIENT, 1));
+    // A SYN on an open flow proves nothing.
+    let records = run(&[("< PA 5001 a1001 l10", "start to:established"), ("> S 2000", "!syn")]);
+    assert_eq!(records[0].initiator, Side::B);
+    // Nor does one that was overtaken, but it is no anomaly.
+    let records = run(&[("< PA 5001 a1001 l10", "start to:established"), ("> S 1000", "")]);
+    assert_eq!(records[0].initiator, Side::B);
+}
+
+#[test]
+fn idle_connections_end() {
+    after_handshake(&[
+        ("> PA 1001 a5001 l1 @299999", ""),
+        ("> PA 1002 a5001 l1 @300000", "end:idle_timeout:ShAD start to:established"),
+    ]);
+}
