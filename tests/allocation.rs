@@ -1,0 +1,223 @@
+//! No allocation per packet: a counting allocator watches each path on which that is promised.
+//!
+//! A binary of its own with one test, so that nothing else allocates in the meantime; the count is kept per thread.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::hint::black_box;
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp};
+use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::pipeline::Pipeline;
+use flowgauge::tracker::{Flow, FlowSink, Tracker, TrackerConfig};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
+// `System`. Counting touches a thread-local cell that is initialised at compile time and has no destructor; it neither
+// allocates nor unwinds (`try_with` fails quietly while a thread ends).
+#[allow(unsafe_code, reason = "an allocator cannot be written without")]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as above; `block` came from `System`, since all allocations do.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
+        // SAFETY: as above.
+        unsafe { System.realloc(block, layout, new_size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn none<R>(what: &str, run: impl FnOnce() -> R) -> R {
+    let before = ALLOCATIONS.get();
+    let result = run();
+    assert_eq!(ALLOCATIONS.get() - before, 0, "allocations: {what}");
+    result
+}
+
+/// Wants everything and keeps a count.
+#[derive(Default)]
+struct Everything(u64);
+
+impl FlowSink<u64> for Everything {
+    fn packet(&mut self, flow: &mut Flow<'_, u64>, packet: &Packet<'_>) {
+        *flow.state += packet.payload().len() as u64;
+        self.0 += 1;
+    }
+}
+
+const FLOWS: u16 = 300;
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const SERVER: [u8; 4] = [10, 0, 0, 2];
+
+fn written(step: etherparse::PacketBuilderStep<etherparse::TcpHeader>, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    step.write(&mut frame, payload).expect("a valid packet");
+    frame
+}
+
+fn link() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+}
+
+/// A segment of a flow from client or server; numbers advance by ten octets a round.
+fn tcp(flow: u16, is_client: bool, round: u32) -> Vec<u8> {
+    let (source, target) = if is_client { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
+    let (from, to) = if is_client { (flow + 1024, 80) } else { (80, flow + 1024) };
+    let step = link().ipv4(source, target, 64).tcp(from, to, 1000 + 10 * round, 500);
+    written(step.ack(1000 + 10 * if is_client { round } else { round + 1 }), b"0123456789")
+}
+
+fn udp(flow: u16, is_client: bool) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let (source, target) = if is_client { ([1; 16], [2; 16]) } else { ([2; 16], [1; 16]) };
+    let (from, to) = if is_client { (flow + 1024, 53) } else { (53, flow + 1024) };
+    let step = link().ipv6(source, target, 64).udp(from, to);
+    step.write(&mut frame, b"question").expect("a valid packet");
+    frame
+}
+
+fn echo(is_request: bool) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let step = if is_request {
+        link().ipv4(CLIENT, SERVER, 64).icmpv4_echo_request(7, 1)
+    } else {
+        link().ipv4(SERVER, CLIENT, 64).icmpv4_echo_reply(7, 1)
+    };
+    step.write(&mut frame, b"ping").expect("a valid packet");
+    frame
+}
+
+/// What is not the next segment: sent again, cut, with IP options, a fragment, an error that quotes a known flow.
+fn odd_frames() -> Vec<Vec<u8>> {
+    let mut with_options = tcp(1, true, 0);
+    with_options.splice(34..34, [1, 1, 1, 1]);
+    with_options[14] = 0x46;
+    with_options[17] += 4;
+    let mut fragment = tcp(2, true, 0);
+    fragment[20] = 0x20;
+    let quoted = tcp(3, true, 0);
+    let mut error = Vec::new();
+    link()
+        .ipv4(SERVER, CLIENT, 64)
+        .icmpv4_raw(3, 1, [0; 4])
+        .write(&mut error, &quoted[14..50])
+        .expect("a valid packet");
+    vec![tcp(0, true, 0), tcp(0, true, 0)[..45].to_vec(), with_options, fragment, error, vec![0; 60], vec![]]
+}
+
+/// Frames of one round over all flows.
+fn round(number: u32) -> Vec<Vec<u8>> {
+    let mut frames = Vec::new();
+    for flow in 0..FLOWS {
+        frames.extend([true, false].map(|is_client| tcp(flow, is_client, number)));
+        frames.extend([true, false].map(|is_client| udp(flow, is_client)));
+    }
+    frames.extend([true, false].map(echo));
+    frames
+}
+
+fn at(frames: &[Vec<u8>], second: u64) -> Vec<Frame<'_>> {
+    let time = |place: usize| Timestamp::from_nanos(second * NANOS_PER_SECOND + place as u64);
+    frames.iter().enumerate().map(|(place, data)| Frame::ethernet(time(place), data)).collect()
+}
+
+fn moved<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
+    let mut moved = *packet;
+    moved.timestamp = timestamp;
+    moved
+}
+
+#[test]
+fn known_flows_cost_no_allocation() {
+    let rounds: Vec<_> = (0..6).map(round).collect();
+    let rounds: Vec<_> = rounds.iter().zip(100..).map(|(frames, second)| at(frames, second)).collect();
+    let odd = odd_frames();
+    let odd = at(&odd, 106);
+    let extractor = Extractor::default();
+
+    none("extraction, fast and general", || {
+        for frame in rounds.iter().flatten().chain(&odd) {
+            let _ = black_box(extractor.extract(black_box(frame)));
+            let _ = black_box(extractor.extract_general(black_box(frame)));
+        }
+    });
+
+    let packets: Vec<Vec<Packet<'_>>> = rounds
+        .iter()
+        .chain([&odd])
+        .map(|frames| frames.iter().filter_map(|frame| extractor.extract(frame).ok()).collect())
+        .collect();
+    let mut config = TrackerConfig::default();
+    config.active_timeout = Some(Duration::from_secs(3));
+    let mut tracker: Tracker<u64> = Tracker::new(config).expect("a valid configuration");
+    let mut sink = Everything::default();
+    // The first round makes the flows; odd packets make room for what is kept of them.
+    for packet in packets[0].iter().chain(&packets[6]) {
+        tracker.track(&moved(packet, packets[0][0].timestamp), &mut sink);
+    }
+    none("packets one by one", || {
+        for packet in &packets[1] {
+            tracker.track(packet, &mut sink);
+        }
+    });
+    none("packets in batches", || tracker.track_batch(&packets[2], &mut sink));
+    none("packets through a sink that is dyn", || {
+        let sink: &mut dyn FlowSink<u64> = &mut sink;
+        tracker.track_batch(&packets[3], sink);
+    });
+    none("an active timeout of every flow", || tracker.track_batch(&packets[4], &mut sink));
+    assert!(tracker.stats().active_timeout_count >= u64::from(FLOWS));
+    none("sweeps with nothing due", || {
+        for _ in 0..100 {
+            tracker.advance(tracker.now().saturating_add(Duration::from_micros(1)), &mut sink);
+            black_box(tracker.next_deadline());
+        }
+    });
+    let flow_count = tracker.len();
+    none("odd packets of known flows", || tracker.track_batch(&packets[6], &mut sink));
+    none("ends by timeout, and new flows in their place", || {
+        let later = tracker.now().saturating_add(Duration::from_secs(1000));
+        tracker.advance(later, &mut sink);
+        assert!(tracker.is_empty());
+        for packet in packets[0].iter().chain(&packets[6]) {
+            tracker.track(&moved(packet, later), &mut sink);
+        }
+    });
+    assert_eq!(tracker.len(), flow_count);
+
+    let mut pipeline = Pipeline::default();
+    let mut batch = FrameBatch::new();
+    let fill = |batch: &mut FrameBatch, frames: &[Frame<'_>]| {
+        batch.clear();
+        frames.iter().for_each(|frame| batch.push(frame));
+    };
+    fill(&mut batch, &rounds[0]);
+    pipeline.batch(&batch, &mut ());
+    fill(&mut batch, &odd);
+    pipeline.batch(&batch, &mut ());
+    none("a batch that is used again, through the pipeline", || {
+        for frames in &rounds[1..4] {
+            fill(&mut batch, frames);
+            pipeline.batch(&batch, &mut ());
+        }
+    });
+    assert!(pipeline.stats().frame_count > 4000);
+}
