@@ -1,0 +1,360 @@
+//! What a caller sees of flows besides the life of TCP: direction, ICMP errors, muting, removal, look-ups, active timeouts.
+
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{
+    DirectionEvidence, EndReason, FlowKey, Frame, IpProtocol, NANOS_PER_SECOND, SeqNum, Side, TcpFlags,
+    Timestamp,
+};
+use flowgauge::extractor::{Extractor, Packet, Transport};
+use flowgauge::pipeline::Records;
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{
+    Anomaly, Class, Flow, FlowEvent, FlowSink, FlowView, Interest, Timeouts, Tracker, TrackerConfig,
+};
+
+fn at(second: u64) -> Timestamp {
+    Timestamp::from_nanos(1_000 * NANOS_PER_SECOND + second * NANOS_PER_SECOND)
+}
+
+fn packet(protocol: IpProtocol, source: (&str, u16), target: (&str, u16), second: u64) -> Packet<'static> {
+    let end = |(address, port): (&str, u16)| (address.parse().expect("an address"), port);
+    let (key, side) = FlowKey::new(protocol, end(source), end(target));
+    let mut packet = Packet::new(key, side, at(second), &[]);
+    packet.wire_len = 100;
+    packet.transport = match protocol {
+        IpProtocol::TCP => Transport::Tcp,
+        IpProtocol::UDP => Transport::Udp,
+        _ => Transport::Other,
+    };
+    packet.tcp.flags = TcpFlags::ACK;
+    packet.tcp.window = 100;
+    packet
+}
+
+fn records_of(packets: &[Packet<'_>], config: TrackerConfig) -> Vec<FlowRecord> {
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+    tracker.track_batch(packets, &mut sink);
+    tracker.finish(&mut sink);
+    records
+}
+
+#[test]
+fn who_began_is_told_from_groups_and_services() {
+    use DirectionEvidence::{FirstSeen, Multicast, ServicePort};
+    let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
+    for (protocol, source, target, sender_began, evidence) in [
+        // Multicast and broadcast are never a source, whatever the ports say.
+        (udp, ("10.0.0.9", 53), ("224.0.0.251", 40_000), true, Multicast),
+        (udp, ("224.0.0.251", 40_000), ("10.0.0.9", 53), false, Multicast),
+        (udp, ("fe80::1", 5353), ("ff02::fb", 5353), true, Multicast),
+        (udp, ("10.0.0.9", 67), ("255.255.255.255", 40_000), true, Multicast),
+        // Picked up in the middle: the side with the registered service responds.
+        (tcp, ("10.0.0.1", 443), ("10.0.0.2", 50_000), false, ServicePort),
+        (tcp, ("10.0.0.2", 50_000), ("10.0.0.1", 443), true, ServicePort),
+        (udp, ("10.0.0.1", 53), ("10.0.0.2", 50_000), false, ServicePort),
+        // Both or none: the first one seen.
+        (udp, ("10.0.0.2", 123), ("10.0.0.1", 123), true, FirstSeen),
+        (tcp, ("10.0.0.2", 50_001), ("10.0.0.1", 50_000), true, FirstSeen),
+        (IpProtocol::ESP, ("10.0.0.2", 0), ("10.0.0.1", 0), true, FirstSeen),
+    ] {
+        let first = packet(protocol, source, target, 0);
+        let records = records_of(&[first], TrackerConfig::default());
+        let found = (records[0].initiator == first.side, records[0].direction_evidence);
+        assert_eq!(found, (sender_began, evidence), "{source:?} to {target:?}");
+        let is_turned = records[0].history.to_string().starts_with('^');
+        assert_eq!(is_turned, !sender_began, "a guess against the order of packets is marked");
+        let (own, other) = (&records[0].forward.counters, &records[0].reverse.counters);
+        assert_eq!((own.packet_count, other.packet_count), if sender_began { (1, 0) } else { (0, 1) });
+    }
+    // The handshake outweighs both.
+    let mut syn = packet(tcp, ("10.0.0.1", 443), ("10.0.0.2", 50_000), 0);
+    syn.tcp.flags = TcpFlags::SYN;
+    let records = records_of(&[syn], TrackerConfig::default());
+    assert_eq!((records[0].initiator, records[0].direction_evidence), (syn.side, DirectionEvidence::Syn));
+}
+
+/// Writes down what it is told.
+#[derive(Default)]
+struct Told {
+    mutes: bool,
+    packets: u32,
+    events: Vec<FlowEvent>,
+    ended: Vec<(FlowKey, EndReason, u64)>,
+}
+
+impl FlowSink<u32> for Told {
+    fn packet(&mut self, flow: &mut Flow<'_, u32>, _: &Packet<'_>) {
+        self.packets += 1;
+        *flow.state += 1;
+        if self.mutes {
+            flow.mute();
+        }
+    }
+
+    fn event(&mut self, _: &mut Flow<'_, u32>, event: &FlowEvent) {
+        self.events.push(*event);
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: u32) {
+        self.ended.push((*flow.key(), reason, flow.packet_count()));
+    }
+}
+
+/// An ICMP error of a router about a frame, and about one of which less was quoted than the ports.
+fn error_about(frame: &[u8], quoted_len: usize) -> Vec<u8> {
+    let mut error = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([10, 9, 9, 9], [10, 0, 0, 1], 64)
+        .icmpv4_raw(11, 0, [0; 4])
+        .write(&mut error, &frame[14..14 + quoted_len])
+        .expect("a valid packet");
+    error
+}
+
+#[test]
+fn an_icmp_error_counts_on_the_flow_that_it_quotes() {
+    let mut datagram = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        .udp(40_000, 33_434)
+        .write(&mut datagram, &[0; 20])
+        .expect("a valid packet");
+    let (error, short) = (error_about(&datagram, 28), error_about(&datagram, 22));
+    let extractor = Extractor::default();
+    let extract = |data, second| extractor.extract(&Frame::ethernet(at(second), data)).expect("a packet");
+    let (probe, error, short) = (extract(&datagram, 0), |second| extract(&error, second), extract(&short, 2));
+    let mut tracker: Tracker<u32> = Tracker::default();
+    let mut told = Told::default();
+    // Before there is such a flow, none is made.
+    tracker.track(&error(0), &mut told);
+    assert_eq!((tracker.len(), tracker.stats().icmp_error_unmatched_count), (1, 1));
+    tracker.track(&probe, &mut told);
+    tracker.track_batch(&[error(1), error(2), short], &mut told);
+    assert_eq!((tracker.len(), tracker.stats().icmp_error_matched_count), (2, 2));
+    assert_eq!(tracker.stats().icmp_error_unmatched_count, 2);
+    assert_eq!(told.events, [FlowEvent::Anomaly(Anomaly::IcmpError); 2]);
+    let id = tracker.find(&probe.key).expect("the flow");
+    let (flow, _) = tracker.get(id).expect("the flow");
+    assert_eq!((flow.icmp_error_count(), flow.packet_count()), (2, 1));
+    // It does not keep the flow alive, and a flow whose time is over is not found, swept or not.
+    tracker.track(&error(60), &mut told);
+    assert_eq!(tracker.stats().icmp_error_unmatched_count, 3);
+    tracker.finish(&mut told);
+    assert_eq!(told.ended.iter().filter(|end| end.0 == probe.key).count(), 1);
+}
+
+#[test]
+fn icmp_errors_give_the_same_records_whenever_sweeps_come() {
+    let mut datagram = Vec::new();
+    PacketBuilder::ethernet2([2; 6], [4; 6])
+        .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+        .udp(40_000, 33_434)
+        .write(&mut datagram, &[0; 20])
+        .expect("a valid packet");
+    let error = error_about(&datagram, 28);
+    let extractor = Extractor::default();
+    let extract = |data, second| extractor.extract(&Frame::ethernet(at(second), data)).expect("a packet");
+    // Errors before and after an active timeout, and after the idle one.
+    let packets: Vec<_> = [0, 4, 9, 12, 15, 30, 31, 95, 96]
+        .iter()
+        .map(|second| extract(if second % 3 == 0 { &error } else { &datagram }, *second))
+        .chain([extract(&datagram, 97), extract(&error, 98)])
+        .collect();
+    let run = |sweeps: bool| {
+        let mut config = TrackerConfig::default();
+        config.active_timeout = Some(Duration::from_secs(10));
+        let mut records = Vec::new();
+        let mut sink = Records::new(|record| records.push(record));
+        let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+        for packet in &packets {
+            if sweeps {
+                tracker.advance(packet.timestamp, &mut sink);
+            }
+            tracker.track(packet, &mut sink);
+        }
+        tracker.finish(&mut sink);
+        records.sort_by_key(|record| (record.key, record.start));
+        records
+    };
+    assert_eq!(run(false), run(true));
+}
+
+#[test]
+fn a_muted_flow_is_counted_and_its_end_is_told() {
+    let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
+    let mut tracker: Tracker<u32> = Tracker::default();
+    let mut told = Told { mutes: true, ..Told::default() };
+    tracker.track_batch(&[udp(0), udp(1), udp(2)], &mut told);
+    assert_eq!(told.packets, 1);
+    tracker.finish(&mut told);
+    assert_eq!(told.ended, [(udp(0).key, EndReason::ForcedEnd, 3)]);
+    // Muted by name.
+    let mut told = Told::default();
+    tracker.track(&udp(3), &mut told);
+    let id = tracker.find(&udp(3).key).expect("the flow");
+    assert!(tracker.mute(id));
+    tracker.track_batch(&[udp(4), udp(5)], &mut told);
+    assert_eq!(told.packets, 1);
+    tracker.finish(&mut told);
+    assert!(!tracker.mute(id));
+    // The next flow of the same key is another one.
+    tracker.track(&udp(6), &mut told);
+    assert_eq!(told.packets, 2);
+}
+
+#[test]
+fn flows_are_found_changed_and_removed_by_name() {
+    let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
+    let mut tracker: Tracker<u32> = Tracker::default();
+    let mut told = Told::default();
+    tracker.track_batch(&[udp(1, 0), udp(2, 0), udp(1, 1)], &mut told);
+    let id = tracker.find(&udp(1, 0).key).expect("the flow");
+    let (view, state) = tracker.get_mut(id).expect("the flow");
+    assert_eq!((view.packet_count(), *state), (2, 2));
+    *state = 77;
+    assert_eq!(tracker.get(id).map(|(_, state)| *state), Some(77));
+    let open: Vec<_> = tracker.iter().map(|(view, state)| (view.id(), *state)).collect();
+    assert_eq!(open, [(id, 77), (tracker.find(&udp(2, 0).key).expect("the flow"), 1)]);
+    assert!(tracker.remove(id, &mut told) && !tracker.remove(id, &mut told));
+    assert_eq!(told.ended, [(udp(1, 0).key, EndReason::ForcedEnd, 2)]);
+    assert_eq!((tracker.len(), tracker.find(&udp(1, 0).key)), (1, None));
+    // Its entry is used again, under another name.
+    tracker.track(&udp(3, 2), &mut told);
+    assert!(tracker.get(id).is_none() && tracker.get_mut(id).is_none());
+    tracker.check_invariants();
+}
+
+/// A segment of an established connection.
+fn data(second: u64, seq: u32, len: u32, window: u16) -> Packet<'static> {
+    let mut segment = packet(IpProtocol::TCP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
+    (segment.tcp.seq, segment.tcp.ack) = (SeqNum(seq), SeqNum(1));
+    (segment.payload_len, segment.tcp.window) = (len, window);
+    segment
+}
+
+#[test]
+fn an_active_timeout_restarts_the_counters_and_nothing_else() {
+    let mut config = TrackerConfig::default();
+    config.active_timeout = Some(Duration::from_secs(10));
+    let mut syn = data(0, 0, 0, 9);
+    (syn.tcp.flags, syn.frame) = (TcpFlags::SYN, &[]);
+    let packets = [
+        syn,
+        data(1, 1, 10, 9),
+        // Sent again, out of order, without window.
+        data(2, 1, 10, 9),
+        data(3, 21, 10, 0),
+        data(4, 11, 10, 0),
+        // At ten seconds the second record begins, on this packet.
+        data(10, 31, 10, 0),
+        data(11, 31, 10, 9),
+        // A silent stretch between 20 and 40 s makes no record of nothing.
+        data(40, 41, 10, 9),
+    ];
+    let records = records_of(&packets, config);
+    let summary: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let (side, tcp) = (&record.forward.counters, &record.forward.tcp);
+            let counts = [tcp.retransmitted_count, tcp.out_of_order_count, tcp.zero_window_count];
+            (
+                record.sequence_number,
+                record.start,
+                record.end,
+                side.packet_count,
+                counts,
+                record.flow_end_reason,
+            )
+        })
+        .collect();
+    assert_eq!(
+        summary,
+        [
+            (0, at(0), at(4), 5, [1, 1, 2], EndReason::ActiveTimeout),
+            (1, at(10), at(11), 2, [1, 0, 1], EndReason::ActiveTimeout),
+            (2, at(40), at(40), 1, [0, 0, 0], EndReason::ForcedEnd),
+        ]
+    );
+    assert!(
+        records.iter().all(|record| record.initiator == syn.side && record.tcp_state == records[0].tcp_state)
+    );
+    assert_eq!(records[1].forward.tcp_flags, TcpFlags::ACK, "control bits are those of the record");
+    assert_eq!(records[2].direction_evidence, DirectionEvidence::Syn);
+    let octets: u64 = records.iter().map(FlowRecord::octet_count).sum();
+    assert_eq!(octets, 800);
+}
+
+#[test]
+fn an_idle_timeout_that_comes_first_comes_alone() {
+    let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
+    let mut config = TrackerConfig::default();
+    config.active_timeout = Some(Duration::from_secs(100));
+    let reasons: Vec<_> = records_of(&[udp(0), udp(30), udp(200)], config)
+        .iter()
+        .map(|record| (record.flow_end_reason, record.packet_count()))
+        .collect();
+    assert_eq!(reasons, [(EndReason::IdleTimeout, 2), (EndReason::ForcedEnd, 1)]);
+}
+
+#[test]
+fn the_order_at_the_end_does_not_depend_on_what_was_before() {
+    let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
+    // The clock is at 9 when flows 2 and 1 begin, by their own times.
+    let packets = [udp(3, 9), udp(2, 5), udp(1, 5), udp(4, 4), udp(5, 9)];
+    let ports = |tracker: &mut Tracker<u32>| {
+        let mut told = Told::default();
+        tracker.track_batch(&packets, &mut told);
+        tracker.finish(&mut told);
+        told.ended.iter().map(|end| end.0.port(Side::A)).collect::<Vec<_>>()
+    };
+    let mut tracker = Tracker::default();
+    for _ in 0..3 {
+        assert_eq!(ports(&mut tracker), [4, 1, 2, 3, 5]);
+    }
+}
+
+#[test]
+fn classes_of_the_caller_have_their_own_timeouts() {
+    let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::DEFAULT;
+    let short = config.add_class(Some(Duration::from_secs(2))).expect("the first class");
+    config.classify(move |key| (key.port(Side::A) == 53).then_some(short));
+    let packets = [udp(53, 0), udp(54, 0), udp(53, 1), udp(53, 3), udp(54, 59)];
+    assert_eq!(records_of(&packets, config).len(), 3);
+    let _ = Class::User(short);
+}
+
+#[test]
+fn a_sink_is_told_only_what_it_wants() {
+    struct Ends(u32);
+    impl FlowSink<u32> for Ends {
+        fn interest(&self) -> Interest {
+            Interest::ENDS
+        }
+        fn started(&mut self, _: &mut Flow<'_, u32>) {
+            panic!("a start that nobody wants");
+        }
+        fn packet(&mut self, _: &mut Flow<'_, u32>, _: &Packet<'_>) {
+            panic!("a packet that nobody wants");
+        }
+        fn event(&mut self, _: &mut Flow<'_, u32>, _: &FlowEvent) {
+            panic!("an event that nobody wants");
+        }
+        fn ended(&mut self, _: &FlowView<'_>, _: EndReason, _: u32) {
+            self.0 += 1;
+        }
+    }
+    let mut tracker: Tracker<u32> = Tracker::default();
+    let mut ends = Ends(0);
+    let sink: &mut dyn FlowSink<u32> = &mut ends;
+    let mut syn = data(0, 0, 0, 9);
+    syn.tcp.flags = TcpFlags::SYN;
+    tracker.track_batch(&[syn, data(1, 1, 5, 9), data(2, 9, 5, 0)], sink);
+    tracker.finish(sink);
+    assert_eq!(ends.0, 1);
+}

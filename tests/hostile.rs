@@ -1,0 +1,426 @@
+//! The hostile day: floods against a full table, a budget that is too small, times and timeouts at their extremes.
+//!
+//! `FLOWGAUGE_FLOOD=10000000` makes the floods that long; by default they are a million packets, fewer in debug builds.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use flowgauge::base::{
+    Budget, EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, SeqNum, TcpFlags, Timestamp,
+};
+use flowgauge::extractor::{Packet, Transport};
+use flowgauge::pipeline::Records;
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{ConfigError, Flow, FlowSink, FlowView, Timeouts, Tracker, TrackerConfig};
+
+const S: TcpFlags = TcpFlags::SYN;
+const A: TcpFlags = TcpFlags::ACK;
+const SA: TcpFlags = TcpFlags(S.0 | A.0);
+const RA: TcpFlags = TcpFlags(TcpFlags::RST.0 | A.0);
+
+fn flood_len() -> u32 {
+    let default = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
+    std::env::var("FLOWGAUGE_FLOOD").ok().map_or(default, |count| count.parse().expect("a number of packets"))
+}
+
+fn caps() -> [u32; 2] {
+    if cfg!(debug_assertions) { [2000, 20_000] } else { [10_000, 100_000] }
+}
+
+/// A packet of a peer, from it or to it, at a time in nanoseconds.
+fn packet(protocol: IpProtocol, peer: u32, is_from_peer: bool, now: u64) -> Packet<'static> {
+    let ends = ((Ipv4Addr::from(peer).into(), 40_000), ([192, 0, 2, 1].into(), 443));
+    let (source, target) = if is_from_peer { ends } else { (ends.1, ends.0) };
+    let (key, side) = FlowKey::new(protocol, source, target);
+    let mut packet = Packet::new(key, side, Timestamp::from_nanos(now), &[]);
+    packet.wire_len = 60;
+    if protocol == IpProtocol::UDP {
+        packet.transport = Transport::Udp;
+    }
+    packet
+}
+
+fn tcp(peer: u32, is_from_peer: bool, flags: TcpFlags, now: u64) -> Packet<'static> {
+    let mut packet = packet(IpProtocol::TCP, peer, is_from_peer, now);
+    packet.transport = Transport::Tcp;
+    packet.tcp.flags = flags;
+    let (own, other) = if is_from_peer { (1000, 5000) } else { (5000, 1000) };
+    let is_open = u32::from(!flags.contains(S));
+    (packet.tcp.seq, packet.tcp.ack) = (SeqNum(own + is_open), SeqNum(other + 1));
+    packet.tcp.window = 1000;
+    packet
+}
+
+fn udp(peer: u32, is_from_peer: bool, now: u64) -> Packet<'static> {
+    packet(IpProtocol::UDP, peer, is_from_peer, now)
+}
+
+fn handshake(peer: u32, now: u64) -> [Packet<'static>; 3] {
+    [tcp(peer, true, S, now), tcp(peer, false, SA, now), tcp(peer, true, A, now)]
+}
+
+/// Peers that are no part of a flood lie in 172.16.0.0/12; a flood comes from everywhere below.
+const FRIENDS: u32 = 0xac10_0000;
+
+#[derive(Default)]
+struct Ends(Vec<(FlowKey, EndReason)>);
+
+impl<T> FlowSink<T> for Ends {
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: T) {
+        self.0.push((*flow.key(), reason));
+    }
+}
+
+fn with_cap(flow_count_max: u32) -> Tracker<()> {
+    let mut config = TrackerConfig::default();
+    config.limits.flow_count_max = flow_count_max;
+    Tracker::new(config).expect("a valid configuration")
+}
+
+/// Floods a table on which friends talk now and then; returns it, what ended, and how many packets flooded.
+fn flood(
+    cap: u32,
+    greet: impl Fn(u32, u64) -> Vec<Packet<'static>>,
+    talk: impl Fn(u32, u64) -> Packet<'static>,
+    attack: impl Fn(u32, u64) -> Vec<Packet<'static>>,
+) -> (Tracker<()>, Ends) {
+    const FRIEND_COUNT: u32 = 100;
+    let (mut tracker, mut ends) = (with_cap(cap), Ends::default());
+    for friend in 0..FRIEND_COUNT {
+        tracker.track_batch(&greet(FRIENDS + friend, 1), &mut ends);
+    }
+    let find = |tracker: &Tracker<()>, friend| tracker.find(&talk(FRIENDS + friend, 0).key);
+    let names: Vec<_> = (0..FRIEND_COUNT).map(|friend| find(&tracker, friend)).collect();
+    assert!(names.iter().all(Option::is_some));
+    for number in 0..flood_len() {
+        // A microsecond apart, from addresses in no order.
+        let now = 1000 * u64::from(number) + 2;
+        tracker.track_batch(&attack(number.wrapping_mul(2_654_435_761) % FRIENDS, now), &mut ends);
+        // Each friend speaks once while as many flows come as a quarter of the table holds.
+        if number % (cap / 4 / FRIEND_COUNT).max(1) == 0 {
+            let friend = number / (cap / 4 / FRIEND_COUNT).max(1) % FRIEND_COUNT;
+            tracker.track(&talk(FRIENDS + friend, now), &mut ends);
+        }
+    }
+    for (friend, name) in (0..).zip(names) {
+        assert_eq!(find(&tracker, friend), name, "friend {friend} is still the same flow");
+    }
+    assert_eq!(tracker.len(), cap as usize);
+    let stats = tracker.stats();
+    assert_eq!((stats.started_count, stats.open_count_max), (cap as u64 + stats.evicted_count(), cap.into()));
+    assert_eq!(stats.evicted_count(), ends.0.len() as u64);
+    assert!(ends.0.iter().all(|(_, reason)| *reason == EndReason::LackOfResources));
+    tracker.check_invariants();
+    (tracker, ends)
+}
+
+#[test]
+fn a_syn_flood_evicts_itself_in_order() {
+    for cap in caps() {
+        let (tracker, ends) = flood(
+            cap,
+            |peer, now| handshake(peer, now).to_vec(),
+            |peer, now| tcp(peer, true, A, now),
+            |peer, now| vec![tcp(peer, true, S, now)],
+        );
+        let stats = tracker.stats();
+        assert_eq!(stats.evicted_half_open_count, stats.evicted_count());
+        for (place, (key, _)) in (0..).zip(&ends.0) {
+            let peer = u32::wrapping_mul(place, 2_654_435_761) % FRIENDS;
+            assert_eq!(*key, tcp(peer, true, S, 0).key, "the oldest goes first");
+        }
+    }
+}
+
+#[test]
+fn forged_pairs_of_syn_and_syn_ack_evict_themselves() {
+    let (tracker, _) = flood(
+        caps()[0],
+        |peer, now| handshake(peer, now).to_vec(),
+        |peer, now| tcp(peer, true, A, now),
+        |peer, now| vec![tcp(peer, true, S, now), tcp(peer, false, SA, now)],
+    );
+    let stats = tracker.stats();
+    assert_eq!(stats.evicted_half_open_count, stats.evicted_count());
+}
+
+#[test]
+fn an_ack_flood_spares_connections_that_were_answered() {
+    let (tracker, _) = flood(
+        caps()[0],
+        |peer, now| handshake(peer, now).to_vec(),
+        |peer, now| tcp(peer, true, A, now),
+        |peer, now| vec![tcp(peer, true, A, now)],
+    );
+    let stats = tracker.stats();
+    assert_eq!(stats.evicted_unanswered_count, stats.evicted_count());
+}
+
+#[test]
+fn a_udp_flood_spares_active_flows_answered_or_not() {
+    for is_answered in [true, false] {
+        for cap in caps() {
+            let (tracker, _) = flood(
+                cap,
+                |peer, now| vec![udp(peer, true, now), udp(peer, !is_answered, now)],
+                |peer, now| udp(peer, true, now),
+                |peer, now| vec![udp(peer, true, now)],
+            );
+            assert_eq!(tracker.stats().evicted_unanswered_count, tracker.stats().evicted_count());
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_answered_flows_evicts_the_least_recent() {
+    let (tracker, _) = flood(
+        caps()[0],
+        |peer, now| handshake(peer, now).to_vec(),
+        |peer, now| tcp(peer, true, A, now),
+        |peer, now| vec![udp(peer, true, now), udp(peer, false, now)],
+    );
+    assert_eq!(tracker.stats().evicted_answered_count, tracker.stats().evicted_count());
+}
+
+#[test]
+fn room_is_made_in_the_documented_order() {
+    let (mut tracker, mut ends) = (with_cap(9), Ends::default());
+    let answered = |peer, now| vec![udp(peer, true, now), udp(peer, false, now)];
+    let groups: [Vec<Packet<'_>>; 9] = [
+        // The rest, least recent first.
+        handshake(1, 1).to_vec(),
+        answered(2, 2),
+        // Closed.
+        [&handshake(3, 3)[..], &[tcp(3, false, RA, 3)]].concat(),
+        [&handshake(4, 4)[..], &[tcp(4, true, RA, 4)]].concat(),
+        // Never answered.
+        vec![tcp(5, true, A, 5)],
+        vec![udp(6, true, 6)],
+        // Handshakes that are not complete.
+        vec![tcp(7, true, S, 7)],
+        vec![tcp(8, true, S, 8), tcp(8, false, SA, 8)],
+        vec![tcp(9, true, S, 9)],
+    ];
+    let keys: Vec<_> = groups.iter().map(|packets| packets[0].key).collect();
+    groups.iter().for_each(|packets| tracker.track_batch(packets, &mut ends));
+    for newcomer in 0..9 {
+        tracker.track_batch(&answered(100 + newcomer, 10), &mut ends);
+    }
+    let wanted = [7, 8, 9, 5, 6, 3, 4, 1, 2].map(|peer| keys[peer - 1]);
+    assert_eq!(ends.0.iter().map(|(key, _)| *key).collect::<Vec<_>>(), wanted);
+    let stats = tracker.stats();
+    let counts = [stats.evicted_half_open_count, stats.evicted_unanswered_count];
+    assert_eq!((counts, stats.evicted_closed_count, stats.evicted_answered_count), ([3, 2], 2, 2));
+}
+
+#[test]
+fn a_budget_below_the_cap_is_kept() {
+    let count = flood_len() / 4;
+    let mut config = TrackerConfig::default();
+    config.budget = Budget::new(3_000_000);
+    let budget = config.budget.clone();
+    let mut tracker: Tracker<[u64; 4]> = Tracker::new(config).expect("room for the first flows");
+    let mut ends = Ends::default();
+    for number in 0..count {
+        let now = u64::from(number);
+        tracker.track(&tcp(number, true, A, now), &mut ends);
+        // Something that needs memory besides.
+        let mut again = tcp(number, true, A, now);
+        again.payload_len = 9;
+        tracker.track_batch(&[again, again], &mut ends);
+    }
+    let stats = tracker.stats();
+    assert!(budget.peak() <= budget.limit() && budget.peak() > budget.limit() / 2);
+    assert!(budget.refused_count() > 0);
+    assert_eq!(stats.evicted_by_budget_count, stats.evicted_count());
+    assert_eq!(stats.started_count, stats.evicted_count() + tracker.len() as u64);
+    assert!(tracker.len() > 2000, "{} flows in 3 MB", tracker.len());
+    assert_eq!(stats.packet_count, 3 * u64::from(count));
+    tracker.check_invariants();
+    drop(tracker);
+    assert_eq!(budget.held(), 0);
+}
+
+#[test]
+fn a_budget_that_others_took_is_told_at_once() {
+    let budget = Budget::new(500_000);
+    let config = || {
+        let mut config = TrackerConfig::default();
+        config.budget = budget.clone();
+        config
+    };
+    let mut first: Tracker<()> = Tracker::new(config()).expect("room for the first flows");
+    for number in 0..10_000 {
+        first.track(&udp(number, true, 1), &mut ());
+    }
+    let refused = Tracker::<()>::new(config()).err();
+    assert!(matches!(refused, Some(ConfigError::BudgetTooSmall { .. })), "{refused:?}");
+    drop(first);
+    let mut second: Tracker<()> = Tracker::new(config()).expect("room again");
+    second.track(&udp(1, true, 1), &mut ());
+    assert_eq!(second.len(), 1);
+}
+
+#[test]
+fn a_cap_of_one_flow() {
+    let (mut tracker, mut ends) = (with_cap(1), Ends::default());
+    for round in 0..3 {
+        for packet in handshake(1, round).iter().chain(&[udp(2, true, round)]) {
+            tracker.track(packet, &mut ends);
+            assert_eq!(tracker.len(), 1);
+            tracker.check_invariants();
+        }
+    }
+    tracker.finish(&mut ends);
+    assert_eq!(ends.0.len(), 6);
+    assert!(matches!(Tracker::<()>::new(with_zero()), Err(ConfigError::NoFlows)));
+}
+
+fn with_zero() -> TrackerConfig {
+    let mut config = TrackerConfig::default();
+    config.limits.flow_count_max = 0;
+    config
+}
+
+thread_local! {
+    static MADE: Cell<u64> = const { Cell::new(0) };
+    static DROPPED: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A state that is counted when it is made and when it is dropped.
+struct Counted(u64);
+
+impl Default for Counted {
+    fn default() -> Self {
+        MADE.set(MADE.get() + 1);
+        Self(MADE.get())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        DROPPED.set(DROPPED.get() + 1);
+    }
+}
+
+/// Notes which states were shown last and which came back.
+#[derive(Default)]
+struct Back {
+    open: HashMap<FlowKey, u64>,
+    count: u64,
+}
+
+impl FlowSink<Counted> for Back {
+    fn started(&mut self, flow: &mut Flow<'_, Counted>) {
+        assert!(self.open.insert(*flow.view.key(), flow.state.0).is_none(), "one flow per key at a time");
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, state: Counted) {
+        assert_eq!(self.open.remove(flow.key()), Some(state.0), "the flow's own state comes back");
+        self.count += 1;
+    }
+}
+
+#[test]
+fn every_state_comes_back_once() {
+    for ends_well in [true, false] {
+        MADE.set(0);
+        DROPPED.set(0);
+        let mut config = TrackerConfig::default();
+        config.limits.flow_count_max = 50;
+        let mut tracker: Tracker<Counted> = Tracker::new(config).expect("a valid configuration");
+        let mut back = Back::default();
+        for number in 0..2000_u32 {
+            let now = u64::from(number) * NANOS_PER_SECOND / 4;
+            let peer = number.wrapping_mul(2_654_435_761) >> 25;
+            tracker.track_batch(&[tcp(peer, true, S, now), tcp(peer, number % 3 == 0, SA, now)], &mut back);
+            tracker.track(&tcp(peer, number % 5 == 0, if number % 7 == 0 { RA } else { A }, now), &mut back);
+            if let Some(id) = tracker.find(&tcp(peer / 2, true, S, 0).key)
+                && number % 11 == 0
+            {
+                assert!(tracker.remove(id, &mut back));
+                assert!(!tracker.remove(id, &mut back) && tracker.get(id).is_none());
+            }
+            assert_eq!(MADE.get() - back.count, tracker.len() as u64);
+            assert_eq!(DROPPED.get(), back.count);
+        }
+        let open = tracker.len() as u64;
+        assert!(open > 10 && back.count > 100);
+        if ends_well {
+            tracker.finish(&mut back);
+            assert_eq!((back.count, back.open.len()), (MADE.get(), 0));
+            // Used again after its end.
+            tracker.track(&udp(1, true, u64::MAX), &mut back);
+        }
+        drop(tracker);
+        assert_eq!(DROPPED.get(), MADE.get());
+    }
+}
+
+/// Records of the same packets under all sorts of timeouts; every packet is in one of them.
+fn all_counted(packets: &[Packet<'_>], timeouts: Timeouts, active: Option<Duration>) -> Vec<FlowRecord> {
+    let mut config = TrackerConfig::default();
+    (config.timeouts, config.active_timeout) = (timeouts, active);
+    let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    for packet in packets {
+        tracker.track(packet, &mut sink);
+        tracker.advance(tracker.now(), &mut sink);
+        assert!(tracker.next_deadline().is_none_or(|deadline| deadline > tracker.now()));
+        tracker.check_invariants();
+    }
+    tracker.finish(&mut sink);
+    let counted: u64 = records.iter().map(FlowRecord::packet_count).sum();
+    assert_eq!(counted, packets.len() as u64, "{timeouts:?} {active:?}");
+    assert!(records.iter().all(|record| record.start <= record.end));
+    records
+}
+
+#[test]
+fn time_jumps_to_its_end_and_back() {
+    let times = [0, u64::MAX, 5, u64::MAX - 1, u64::MAX, 0, u64::MAX / 2];
+    let packets: Vec<_> = times
+        .iter()
+        .flat_map(|now| {
+            [tcp(1, true, S, *now), tcp(1, false, SA, *now), udp(2, true, *now), tcp(3, true, A, *now)]
+        })
+        .collect();
+    let durations = [None, Some(Duration::ZERO), Some(Duration::from_secs(60)), Some(Duration::MAX)];
+    for idle in durations {
+        for active in durations {
+            let records = all_counted(&packets, Timeouts::all(idle), active);
+            if idle.is_none_or(|idle| idle == Duration::MAX)
+                && active.is_none_or(|active| active == Duration::MAX)
+            {
+                assert_eq!(records.len(), 3, "{idle:?} {active:?}");
+            }
+        }
+    }
+    // From the end of time nothing is due any more.
+    let packets: Vec<_> = (0..10).map(|_| udp(1, true, u64::MAX)).collect();
+    for active in durations {
+        let records = all_counted(&packets, Timeouts::DEFAULT, active);
+        assert!(records.len() == 1 || active == Some(Duration::ZERO), "{active:?}: {}", records.len());
+    }
+}
+
+#[test]
+fn timeouts_at_their_extremes() {
+    let packets: Vec<_> = (0..20)
+        .flat_map(|second| {
+            let now = second * NANOS_PER_SECOND;
+            [udp(1, true, now), udp(1, false, now), tcp(2, true, A, now), tcp(2, false, A, now)]
+        })
+        .collect();
+    assert_eq!(all_counted(&packets, Timeouts::all(None), None).len(), 2);
+    assert_eq!(all_counted(&packets, Timeouts::all(Some(Duration::MAX)), None).len(), 2);
+    // Nothing may be silent for no time at all: each packet is a flow.
+    assert_eq!(all_counted(&packets, Timeouts::all(Some(Duration::ZERO)), None).len(), 80);
+    assert_eq!(all_counted(&packets, Timeouts::all(Some(Duration::from_nanos(1))), None).len(), 40);
+    assert_eq!(all_counted(&packets, Timeouts::all(None), Some(Duration::from_secs(5))).len(), 8);
+    assert_eq!(all_counted(&packets, Timeouts::all(None), Some(Duration::MAX)).len(), 2);
+    all_counted(&packets, Timeouts::all(None), Some(Duration::ZERO));
+}
