@@ -1,0 +1,87 @@
+//! What open flows cost in memory, and that the budget knows of it.
+//!
+//! A binary of its own: its allocator counts the octets that are held. Prints the figures; `--nocapture` shows them.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use flowgauge::base::{Budget, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
+use flowgauge::extractor::{Packet, Transport};
+use flowgauge::tracker::{Tracker, TrackerConfig};
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+
+struct Weighing;
+
+// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
+// `System`. The count is an atomic integer, which neither allocates nor unwinds.
+#[allow(unsafe_code, reason = "an allocator cannot be written without")]
+unsafe impl GlobalAlloc for Weighing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        HELD.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above; `block` came from `System`, since all allocations do.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Weighing = Weighing;
+
+/// Octets besides the flows: hot cache, the first table of the index, lists of segments.
+const FIXED: usize = 200_000;
+
+fn segment(flow: u32, seq: u32) -> Packet<'static> {
+    let [_, a, b, c] = flow.to_be_bytes();
+    let (key, side) =
+        FlowKey::new(IpProtocol::TCP, ([10, a, b, c].into(), 40_000), ([192, 0, 2, 1].into(), 443));
+    let mut packet = Packet::new(key, side, Timestamp::from_nanos(flow.into()), &[]);
+    packet.transport = Transport::Tcp;
+    (packet.tcp.seq, packet.tcp.flags, packet.tcp.window) = (SeqNum(seq), TcpFlags::ACK, 100);
+    packet.payload_len = 10;
+    packet
+}
+
+/// Octets held with so many open flows, and what the budget says.
+fn weigh(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize, usize) {
+    let mut config = TrackerConfig::default();
+    config.active_timeout = active;
+    config.budget = Budget::new(1 << 32);
+    let before = HELD.load(Relaxed);
+    let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+    for flow in 0..flow_count {
+        tracker.track(&segment(flow, 0), &mut ());
+        if with_extras {
+            tracker.track(&segment(flow, 0), &mut ());
+        }
+    }
+    assert_eq!(tracker.len(), flow_count as usize);
+    let held = HELD.load(Relaxed).saturating_sub(before);
+    let accounted = tracker.budget().held() as usize;
+    drop(tracker);
+    // The harness allocates a little meanwhile.
+    assert!(HELD.load(Relaxed) < before + 20_000, "all of it is given back");
+    (held, accounted)
+}
+
+#[test]
+fn a_million_flows_and_the_account_of_them() {
+    let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
+    let active = Some(Duration::from_secs(1800));
+    for (what, active, with_extras, per_flow_max) in [
+        ("flows", None, false, 266),
+        ("flows with an active timeout", active, false, 286),
+        ("flows with a retransmission each", None, true, 266 + 162),
+    ] {
+        let (held, accounted) = weigh(count, active, with_extras);
+        println!("{count} {what}: {held} octets, {accounted} accounted");
+        assert!(held <= accounted + FIXED, "{what}: {held} held, {accounted} accounted");
+        assert!(held <= count as usize * per_flow_max + FIXED, "{what}: {held} octets");
+    }
+}
