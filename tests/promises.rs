@@ -1,0 +1,152 @@
+//! What holds at compile time or for single types: `Send`, sizes, sinks as `dyn`.
+
+use std::panic::{RefUnwindSafe, UnwindSafe};
+
+use flowgauge::base::{
+    Budget, Counters, EndReason, FlowKey, Frame, FrameBatch, History, Limits, Side, TcpFlags, Timestamp,
+    VlanIds,
+};
+use flowgauge::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
+use flowgauge::filter::Filter;
+use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::record::{FlowRecord, SideRecord};
+use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
+use flowgauge::tracker::{
+    Flow, FlowEvent, FlowId, FlowSink, FlowView, Interest, Timeouts, Tracker, TrackerConfig, TrackerStats,
+};
+
+/// Types that may cross to another thread, and be shared with it.
+const _: () = {
+    const fn crosses<T: Send>() {}
+    const fn is_shared<T: Send + Sync>() {}
+    crosses::<Tracker<()>>();
+    crosses::<Tracker<Vec<u8>>>();
+    crosses::<Pipeline<()>>();
+    crosses::<Pipeline<String>>();
+    crosses::<FileSource>();
+    crosses::<Files>();
+    crosses::<PcapngWriter<Vec<u8>>>();
+    crosses::<Box<dyn Source>>();
+    crosses::<TrackerConfig>();
+    is_shared::<Budget>();
+    is_shared::<Extractor>();
+    is_shared::<Filter>();
+    is_shared::<FlowEvent>();
+    is_shared::<FlowId>();
+    is_shared::<FlowKey>();
+    is_shared::<FlowRecord>();
+    is_shared::<FlowView<'_>>();
+    is_shared::<Frame<'_>>();
+    is_shared::<FrameBatch>();
+    is_shared::<KeyPolicy>();
+    is_shared::<Limits>();
+    is_shared::<Packet<'_>>();
+    is_shared::<PipelineStats>();
+    is_shared::<SideRecord>();
+    is_shared::<Skip>();
+    is_shared::<SkipStats>();
+    is_shared::<TrackerStats>();
+};
+
+/// A caller may catch a panic of its own sink and go on looking at these.
+const _: () = {
+    const fn survives<T: UnwindSafe + RefUnwindSafe>() {}
+    survives::<FlowKey>();
+    survives::<FlowRecord>();
+    survives::<Packet<'_>>();
+};
+
+/// Types that are passed by value everywhere stay `Copy` and small.
+const _: () = {
+    const fn is_copy<T: Copy>() {}
+    is_copy::<Packet<'_>>();
+    is_copy::<Frame<'_>>();
+    is_copy::<FlowKey>();
+    is_copy::<FlowView<'_>>();
+    is_copy::<FlowEvent>();
+    is_copy::<FlowId>();
+    is_copy::<History>();
+    is_copy::<KeyPolicy>();
+    is_copy::<Extractor>();
+    is_copy::<Timeouts>();
+    is_copy::<Limits>();
+    is_copy::<Skip>();
+    is_copy::<Counters>();
+    is_copy::<EndReason>();
+    is_copy::<TrackerStats>();
+};
+
+#[test]
+fn sizes_are_those_that_the_documentation_states() {
+    assert_eq!(size_of::<FlowKey>(), 48);
+    assert_eq!(size_of::<Packet<'_>>(), 128);
+    assert_eq!(size_of::<History>(), 16);
+    assert_eq!(size_of::<Timestamp>(), 8);
+    assert_eq!((size_of::<Side>(), size_of::<TcpFlags>(), size_of::<VlanIds>()), (1, 2, 4));
+    assert!(size_of::<FlowEvent>() <= 24, "events are small: {}", size_of::<FlowEvent>());
+    assert!(size_of::<FlowView<'_>>() <= 32);
+    assert!(size_of::<Skip>() <= 24, "reasons are small: {}", size_of::<Skip>());
+    assert!(size_of::<Frame<'_>>() <= 40);
+    assert!(size_of::<FlowRecord>() <= 384, "a record: {}", size_of::<FlowRecord>());
+}
+
+/// Counts calls.
+#[derive(Default)]
+struct Calls([u32; 4]);
+
+impl FlowSink<u8> for Calls {
+    fn started(&mut self, _: &mut Flow<'_, u8>) {
+        self.0[0] += 1;
+    }
+
+    fn packet(&mut self, _: &mut Flow<'_, u8>, _: &Packet<'_>) {
+        self.0[1] += 1;
+    }
+
+    fn event(&mut self, _: &mut Flow<'_, u8>, _: &FlowEvent) {
+        self.0[2] += 1;
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, _: u8) {
+        self.0[3] += 1;
+    }
+}
+
+#[test]
+fn sinks_are_chosen_at_run_time() {
+    let (key, side) =
+        FlowKey::new(flowgauge::base::IpProtocol::UDP, ([10, 0, 0, 1].into(), 1), ([10, 0, 0, 2].into(), 2));
+    let packet = Packet::new(key, side, Timestamp::ZERO, &[]);
+    let mut records = Vec::new();
+    let mut calls = Calls::default();
+    {
+        let mut take = Records::new(|record: FlowRecord| records.push(record));
+        let sinks: [&mut dyn FlowSink<u8>; 3] = [&mut calls, &mut take, &mut ()];
+        for sink in sinks {
+            let mut tracker: Tracker<u8> = Tracker::default();
+            tracker.track(&packet, sink);
+            tracker.track_batch(&[packet], sink);
+            tracker.advance(Timestamp::from_nanos(1), sink);
+            tracker.finish(sink);
+            let mut pipeline: Pipeline<u8> =
+                Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
+            pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &[0; 60]), sink);
+            pipeline.finish(sink);
+        }
+    }
+    assert_eq!((calls.0, records.len()), ([1, 2, 0, 1], 1));
+    assert_eq!(<() as FlowSink<u8>>::interest(&()), Interest::ENDS);
+}
+
+#[test]
+fn a_tracker_works_on_after_crossing_to_another_thread() {
+    let (key, side) =
+        FlowKey::new(flowgauge::base::IpProtocol::UDP, ([10, 0, 0, 1].into(), 1), ([10, 0, 0, 2].into(), 2));
+    let mut tracker: Tracker<()> = Tracker::default();
+    tracker.track(&Packet::new(key, side, Timestamp::ZERO, &[]), &mut ());
+    let count = std::thread::spawn(move || {
+        tracker.finish(&mut ());
+        tracker.stats().forced_end_count
+    });
+    assert_eq!(count.join().expect("no panic"), 1);
+}
