@@ -184,6 +184,12 @@ impl Index {
         None
     }
 
+    /// Loads the line in which a hash is looked for first; what it holds means nothing.
+    #[inline(always)]
+    pub(super) fn touch(&self, hash: u64) -> u64 {
+        u64::from(self.table(hash).chunks[home_of(hash)].slots[0])
+    }
+
     /// The first slot in the home chunk whose tag fits: probably the right one, certainly cheap. Loads one line.
     #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {

@@ -118,26 +118,43 @@ impl<S> Table<S> {
         Some(slot)
     }
 
-    /// Brings the lines that packets will need into the cache, all loads of one kind at a time, and notes which slot
-    /// each packet's flow is in, as far as one look tells.
+    /// Brings the lines that packets will need into the cache, and notes which slot each packet's flow is in, as far as one
+    /// look tells.
+    ///
+    /// Each loop is as short as it can be: the shorter, the more of its loads the processor has under way at a time.
     #[inline(always)]
-    pub(super) fn warm(&self, packets: &[Packet<'_>], hints: &mut [Hint]) {
+    pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint]) {
         for (hint, packet) in hints.iter_mut().zip(packets) {
-            *hint = match self.hot_cache.get(&packet.key) {
-                Some(slot) => Hint { slot: Some(slot), hash: None },
-                None => {
-                    let hash = self.hash(&packet.key);
-                    Hint { slot: self.index.candidate(hash), hash: Some(hash) }
-                }
-            };
+            hint.slot = self.hot_cache.get(&packet.key);
+            hint.hash = if hint.slot.is_none() { Some(self.hash(&packet.key)) } else { None };
         }
         let mut touched = 0;
+        for hash in hints.iter().take(packets.len()).filter_map(|hint| hint.hash) {
+            touched ^= self.index.touch(hash);
+        }
+        for hint in hints.iter_mut().take(packets.len()) {
+            if let Some(hash) = hint.hash {
+                hint.slot = self.index.candidate(hash);
+            }
+        }
+        for (hint, packet) in hints.iter().zip(packets) {
+            if let Some(slot) = hint.slot {
+                let hot = self.hot.at(slot);
+                touched ^= hot.last_ns ^ hot.sides[packet.side.index()].packet_count;
+            }
+        }
         for (hint, packet) in hints.iter_mut().zip(packets) {
             if let Some(slot) = hint.slot {
                 let hot = self.hot.at(slot);
-                touched ^= hot.sides[packet.side.index()].packet_count;
                 if hot.key != packet.key {
                     hint.slot = None;
+                    continue;
+                }
+                if let Some(extra) = self.extras.get(hot) {
+                    touched ^= u64::from(extra.sides[packet.side.index()].stale_count);
+                }
+                if hint.hash.is_some() {
+                    self.hot_cache.note(&packet.key, slot);
                 }
             }
         }
