@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::compressed::decompressed;
 use super::error::Error;
-use super::head::{self, Format, Head, Stop};
+use super::head::{self, Format, Head};
 use super::input::Input;
 use super::stats::{SourceStats, Tally};
-use super::warning::{Warning, WarningKind};
+use super::warning::{Stop, Warning, WarningKind};
 use super::{Interface, Source};
 use crate::base::{FrameBatch, Limits};
 

@@ -7,7 +7,7 @@ use super::error::Error;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, Pcapng};
 use super::stats::Tally;
-use super::warning::BadBlock;
+use super::warning::{BadBlock, Stop};
 use crate::base::{Descriptors, Limits};
 
 /// A compression that wraps a capture.
@@ -35,15 +35,6 @@ impl Method {
             _ => None,
         }
     }
-}
-
-/// Why a walk over a block of bytes ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stop {
-    /// The record at the place needs this many octets from there on.
-    Need(usize),
-    /// The record at the place cannot be read.
-    Bad(BadBlock),
 }
 
 /// A capture format with what it has to remember between blocks.

@@ -1,8 +1,8 @@
 //! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that are found in the wild.
 
-use super::head::Stop;
 use super::stats::Tally;
 use super::warning::BadBlock;
+use super::warning::Stop;
 use super::{Interface, TimeResolution};
 use crate::base::{Descriptors, Limits, LinkType, NANOS_PER_SECOND, Timestamp};
 

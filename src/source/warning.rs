@@ -115,6 +115,15 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Why a walk over a block of bytes ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// The record at the place needs this many octets from there on.
+    Need(usize),
+    /// The record at the place cannot be read.
+    Bad(BadBlock),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,9 +9,9 @@ use options::{half, word};
 pub use time::TimeResolution;
 
 use super::Interface;
-use super::head::Stop;
 use super::stats::{SourceStats, Tally};
 use super::warning::BadBlock;
+use super::warning::Stop;
 use crate::base::{Descriptors, Limits, Timestamp};
 
 /// The type of a Section Header Block, the same in both byte orders.
