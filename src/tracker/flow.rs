@@ -2,11 +2,11 @@
 //!
 //! [`Hot`] is three cache lines: what identifies the flow and decides about it, then a line per side. A packet
 //! touches the first and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list.
-//! [`Extra`] exists only for flows to which something out of the ordinary happened.
+//! An [`Extra`](super::extras::Extra) exists only for flows to which something out of the ordinary happened.
 
 use super::recency::{Linked, Links};
-use super::slab::{SEGMENT_LEN, Slab, Vacant};
-use crate::base::{Account, Budget, FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
+use super::slab::Vacant;
+use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
 use crate::extractor::Packet;
 
 /// Which entry of the flow table, and which of the flows that it held one after the other.
@@ -92,11 +92,11 @@ impl FlowBits {
     const EVIDENCE: u8 = 7 << Self::EVIDENCE_SHIFT;
     /// The sink wants no more packets and events of it.
     pub(super) const MUTED: u8 = 1 << 4;
-    /// It has an [`Extra`].
+    /// It has an extra.
     pub(super) const EXTRA: u8 = 1 << 5;
     /// A reset that could be forged was seen, and nothing since.
     pub(super) const SUSPECT: u8 = 1 << 6;
-    /// The last packet's own time lies behind the tracker's clock, by [`Extra::lag_ns`].
+    /// The last packet's own time lies behind the tracker's clock, by the extra's `lag_ns`.
     pub(super) const LAG: u8 = 1 << 7;
 
     #[inline(always)]
@@ -138,7 +138,7 @@ impl SideBits {
     pub(super) const FIN: u8 = 1 << 3;
     /// Its SYN was seen, so `initial_seq` is one.
     pub(super) const SYN: u8 = 1 << 4;
-    /// Octets of it are missing, as [`ExtraSide::hole`] tells.
+    /// Octets of it are missing, as the extra's `hole` tells.
     pub(super) const HOLE: u8 = 1 << 5;
     /// The record has no packet yet: an active timeout ended the last one.
     pub(super) const FRESH: u8 = 1 << 6;
@@ -334,12 +334,6 @@ impl Vacant for Cold {
     }
 }
 
-impl Vacant for Extra {
-    fn vacant() -> Self {
-        Self::default()
-    }
-}
-
 /// The start of a record by its first packet.
 pub(super) const fn started(own_ns: u64) -> u64 {
     if own_ns == NOT_STARTED { own_ns - 1 } else { own_ns }
@@ -355,139 +349,6 @@ impl Linked for Cold {
     }
 }
 
-/// What is kept of a flow once something unusual happened to it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Extra {
-    pub(super) sides: [ExtraSide; 2],
-    /// How far the last packet's own time lies behind the tracker's clock.
-    pub(super) lag_ns: u64,
-    /// A SYN of this side, on an open flow, that waits for its SYN-ACK.
-    pub(super) pending_syn: Option<(Side, SeqNum)>,
-    /// ICMP errors that quoted a packet of the flow.
-    pub(super) icmp_error_count: u32,
-    /// Fragments, and packets of which no ports were seen.
-    pub(super) fragment_count: u32,
-    /// Next entry that is free, while this one is.
-    next_free: u32,
-}
-
-/// The same, of one side of a TCP flow.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ExtraSide {
-    pub(super) retransmitted_count: u32,
-    pub(super) out_of_order_count: u32,
-    pub(super) zero_window_count: u32,
-    /// Those of earlier records.
-    pub(super) zero_window_before_count: u32,
-    /// Segments with payload that brought nothing new: the count behind the letter `t`.
-    pub(super) stale_count: u32,
-    /// At which of them the letter is due again.
-    pub(super) stale_letter_count: u32,
-    pub(super) gap_count: u32,
-    /// Octets that were jumped over, from the first missing to the last.
-    pub(super) hole: Option<(SeqNum, SeqNum)>,
-    /// Where the last SYN, FIN and RST lay, from the second one on.
-    pub(super) last_syn: Option<SeqNum>,
-    pub(super) last_fin: Option<SeqNum>,
-    pub(super) last_rst: Option<SeqNum>,
-}
-
-impl Extra {
-    /// Starts the deltas of a new record; what letters of the history and holes rest on remains.
-    pub(super) fn restart_counters(&mut self) {
-        self.icmp_error_count = 0;
-        self.fragment_count = 0;
-        for side in &mut self.sides {
-            side.retransmitted_count = 0;
-            side.out_of_order_count = 0;
-            side.zero_window_before_count = side.zero_window_count;
-        }
-    }
-}
-
-/// The extras of all flows.
-#[derive(Debug)]
-pub(super) struct Extras {
-    entries: Slab<Extra>,
-    free: u32,
-    live_count: u32,
-    max: u32,
-    budget: Budget,
-}
-
-const NO_FREE: u32 = u32::MAX;
-
-/// Bytes charged for a segment of extras.
-const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
-
-impl Extras {
-    pub(super) fn new(max: u32, budget: Budget) -> Self {
-        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget }
-    }
-
-    pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
-        if hot.bits.has(FlowBits::EXTRA) { self.entries.get(hot.extra) } else { None }
-    }
-
-    pub(super) fn get_mut(&mut self, hot: &Hot) -> Option<&mut Extra> {
-        hot.bits.has(FlowBits::EXTRA).then(|| self.entries.at_mut(hot.extra))
-    }
-
-    /// The extra of a flow that has one.
-    #[inline(always)]
-    pub(super) fn at_mut(&mut self, extra: u32) -> &mut Extra {
-        self.entries.at_mut(extra)
-    }
-
-    /// The extra of a flow, which is made if it has none yet; `None` without room for it.
-    pub(super) fn of(&mut self, hot: &mut Hot) -> Option<&mut Extra> {
-        if !hot.bits.has(FlowBits::EXTRA) {
-            hot.extra = self.take()?;
-            hot.bits.set(FlowBits::EXTRA, true);
-        }
-        Some(self.entries.at_mut(hot.extra))
-    }
-
-    fn take(&mut self) -> Option<u32> {
-        if self.live_count >= self.max {
-            return None;
-        }
-        let place = if self.free != NO_FREE {
-            let place = self.free;
-            let entry = self.entries.at_mut(place);
-            self.free = entry.next_free;
-            *entry = Extra::default();
-            place
-        } else {
-            if self.entries.is_full() && !self.budget.charge(Account::Flows, SEGMENT_BYTES) {
-                return None;
-            }
-            self.entries.push(Extra::default())
-        };
-        self.live_count += 1;
-        Some(place)
-    }
-
-    pub(super) fn release(&mut self, hot: &Hot) {
-        if hot.bits.has(FlowBits::EXTRA) {
-            self.entries.at_mut(hot.extra).next_free = self.free;
-            self.free = hot.extra;
-            self.live_count -= 1;
-        }
-    }
-
-    pub(super) const fn live_count(&self) -> u32 {
-        self.live_count
-    }
-}
-
-impl Drop for Extras {
-    fn drop(&mut self) {
-        let segment_count = self.entries.len().div_ceil(SEGMENT_LEN) as u64;
-        self.budget.release(Account::Flows, segment_count * SEGMENT_BYTES);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -497,22 +358,5 @@ mod tests {
         assert_eq!(size_of::<SideState>(), 64);
         assert_eq!(size_of::<Hot>(), 192);
         assert_eq!(size_of::<Cold>(), 56);
-        assert_eq!(size_of::<Extra>(), 160);
-    }
-
-    #[test]
-    fn extras_are_reused_and_capped() {
-        let mut extras = Extras::new(2, Budget::default());
-        let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();
-        for (place, hot) in flows.iter_mut().enumerate() {
-            let extra = extras.of(hot);
-            assert_eq!(extra.is_some(), place < 2);
-            if let Some(extra) = extra {
-                extra.icmp_error_count = 7;
-            }
-        }
-        extras.release(&flows[0]);
-        assert_eq!(extras.of(&mut flows[2]).map(|extra| extra.icmp_error_count), Some(0));
-        assert_eq!(extras.live_count(), 2);
     }
 }

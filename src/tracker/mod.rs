@@ -34,6 +34,7 @@ mod config;
 mod direction;
 mod endpoint;
 mod expiry;
+mod extras;
 mod flow;
 mod hot_cache;
 mod index;

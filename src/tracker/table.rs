@@ -2,7 +2,8 @@
 
 use ahash::RandomState;
 
-use super::flow::{Cold, Extra, Extras, FlowId, Hot};
+use super::extras::{Extra, Extras};
+use super::flow::{Cold, FlowId, Hot};
 use super::hot_cache::HotCache;
 use super::index::{BYTES_PER_FLOW_MAX, Index};
 use super::recency::NONE;

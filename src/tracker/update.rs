@@ -1,7 +1,8 @@
 //! One packet: which flow it belongs to, and what it changes there.
 
 use super::class::{Class, is_handshake};
-use super::flow::{Cold, Extras, FlowBits, Hot, NOT_STARTED, SideBits, started};
+use super::extras::Extras;
+use super::flow::{Cold, FlowBits, Hot, NOT_STARTED, SideBits, started};
 use super::lifecycle::{self, Changes};
 use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
 use super::table::{Full, Hint};

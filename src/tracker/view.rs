@@ -4,8 +4,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::endpoint;
+use super::extras::Extra;
 use super::flow::{
-    Cold, Extra, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
+    Cold, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
 };
 use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,

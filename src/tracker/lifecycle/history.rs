@@ -1,0 +1,86 @@
+//! The letters of the history: what each side did, in the order in which it did it first.
+
+use super::super::flow::FlowBits;
+use super::CONTROL;
+use super::segment::Update;
+use crate::base::{SeqNum, TcpFlags};
+use crate::wire::tcp::TcpSegment;
+
+/// Letters of the history that a side has once each, as bits of [`SideState::letters`].
+pub(super) mod letter {
+    pub(in crate::tracker::lifecycle) const SYN: u8 = 1;
+    pub(in crate::tracker::lifecycle) const FIN: u8 = 1 << 1;
+    pub(in crate::tracker::lifecycle) const RST: u8 = 1 << 2;
+    pub(in crate::tracker::lifecycle) const DATA: u8 = 1 << 3;
+    pub(in crate::tracker::lifecycle) const ACK: u8 = 1 << 4;
+    pub(in crate::tracker::lifecycle) const FIN_RST: u8 = 1 << 5;
+    pub(in crate::tracker::lifecycle) const MULTIPLE: u8 = 1 << 6;
+}
+
+impl Update<'_> {
+    pub(super) fn push(&mut self, letter: u8, is_of_sender: bool) {
+        let is_initiator = self.is_initiator() == is_of_sender;
+        self.cold.push_history(if is_initiator { letter } else { letter.to_ascii_lowercase() });
+    }
+
+    /// Pushes a letter that a side has once.
+    fn push_once(&mut self, letter: u8, bit: u8) {
+        let own = self.own();
+        if own.letters & bit == 0 {
+            own.letters |= bit;
+            self.push(letter, true);
+        }
+    }
+
+    /// Pushes a letter that a side has once, and again whenever its sequence number is another than the last
+    /// time. The first number is known from the side itself; only later ones need a note.
+    fn push_numbered(&mut self, letter: u8, bit: u8, seq: SeqNum, first: SeqNum) {
+        if self.own().letters & bit == 0 {
+            return self.push_once(letter, bit);
+        }
+        let has_extra = self.hot.bits.has(FlowBits::EXTRA);
+        if !has_extra && seq == first {
+            return;
+        }
+        let Some(extra) = self.extra(self.side) else { return };
+        let last = match bit {
+            letter::SYN => &mut extra.last_syn,
+            letter::FIN => &mut extra.last_fin,
+            _ => &mut extra.last_rst,
+        };
+        if last.replace(seq).unwrap_or(first) != seq {
+            self.push(letter, true);
+        }
+    }
+
+    pub(super) fn control_letters(&mut self) {
+        let TcpSegment { seq, flags, .. } = self.segment;
+        let payload_len = self.payload_len;
+        let own = self.own();
+        let (initial_seq, next_seq) = (own.initial_seq, own.next_seq);
+        match TcpFlags(flags.0 & CONTROL.0) {
+            TcpFlags(0) if payload_len > 0 => self.push_once(b'D', letter::DATA),
+            TcpFlags(0) if flags.contains(TcpFlags::ACK) => self.push_once(b'A', letter::ACK),
+            TcpFlags(0) => {}
+            TcpFlags::SYN => {
+                let name = if flags.contains(TcpFlags::ACK) { b'H' } else { b'S' };
+                self.push_numbered(name, letter::SYN, seq, initial_seq);
+            }
+            // Told apart by the octet that FIN itself stands for: the last one that was sent.
+            TcpFlags::FIN => self.push_numbered(b'F', letter::FIN, seq.add(payload_len + 1), next_seq),
+            TcpFlags::RST => self.push_numbered(b'R', letter::RST, seq, next_seq),
+            control if control.contains(TcpFlags::FIN) && control.contains(TcpFlags::RST) => {
+                self.push_once(b'I', letter::FIN_RST);
+            }
+            _ => self.push_once(b'Q', letter::MULTIPLE),
+        }
+    }
+}
+
+/// 1, 10, 100 ...: when a letter of the history repeats.
+pub(super) const fn is_power_of_ten(count: u32) -> bool {
+    matches!(
+        count,
+        1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
+    )
+}

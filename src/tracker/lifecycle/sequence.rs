@@ -1,0 +1,142 @@
+//! Sequence numbers: what was acknowledged, what is missing, what came late or again.
+
+use super::super::flow::SideBits;
+use super::super::sink::Anomaly;
+use super::history::is_power_of_ten;
+use super::is_probe;
+use super::segment::Update;
+use crate::base::{SeqNum, Side, TcpFlags};
+
+impl Update<'_> {
+    pub(super) fn acknowledgment(&mut self) {
+        let ack = self.segment.ack;
+        let other = self.side.other();
+        let own = self.own();
+        let is_advance = !own.bits.has(SideBits::ACK) || ack.is_after(own.ack);
+        if is_advance {
+            own.ack = ack;
+            own.bits.set(SideBits::ACK);
+        }
+        let peer = &mut self.hot.sides[other.index()];
+        if !peer.bits.has(SideBits::SEQ) {
+            // The peer was not seen, but this is where it stands.
+            peer.initial_seq = ack.add(u32::MAX);
+            peer.next_seq = ack;
+            peer.bits.set(SideBits::SEQ);
+            return;
+        }
+        if !is_advance {
+            return;
+        }
+        let next = peer.next_seq;
+        let unseen = ack.distance_from(next);
+        // A jump of more than a window's possible size is nonsense, not evidence.
+        let is_gap = unseen > 0 && unseen < 1 << 30 && peer.bits.has(SideBits::SEEN);
+        if is_gap {
+            peer.next_seq = ack;
+        }
+        let hole = self.hole(other);
+        let is_acked_hole = hole.is_some_and(|(_, end)| !ack.is_before(end));
+        if !is_gap && !is_acked_hole {
+            return;
+        }
+        // The octets may still come: captures from two interfaces are skewed.
+        if is_gap {
+            self.changes.anomaly = Some(Anomaly::AckedUnseen);
+            self.set_hole(other, Some((hole.map_or(next, |(start, _)| start), ack)));
+        } else {
+            self.set_hole(other, None);
+        }
+        let count = self.extra(other).map(|extra| {
+            extra.gap_count += 1;
+            extra.gap_count
+        });
+        if count.is_some_and(is_power_of_ten) && !self.has(TcpFlags::FIN) {
+            self.push(b'G', false);
+        }
+    }
+
+    /// The octets of a side that were jumped over and did not come since.
+    fn hole(&mut self, side: Side) -> Option<(SeqNum, SeqNum)> {
+        if !self.hot.sides[side.index()].bits.has(SideBits::HOLE) {
+            return None;
+        }
+        self.extra(side).and_then(|extra| extra.hole)
+    }
+
+    fn set_hole(&mut self, side: Side, hole: Option<(SeqNum, SeqNum)>) {
+        if let Some(extra) = self.extra(side) {
+            extra.hole = hole;
+            let bits = &mut self.hot.sides[side.index()].bits;
+            if hole.is_some() { bits.set(SideBits::HOLE) } else { bits.clear(SideBits::HOLE) }
+        }
+    }
+
+    /// The sequence numbers that the segment covers: SYN, payload, FIN.
+    pub(super) fn octets(&mut self) {
+        let has_syn = self.has(TcpFlags::SYN);
+        let has_fin = self.has(TcpFlags::FIN);
+        let (side, payload_len) = (self.side, self.payload_len);
+        let start = self.segment.seq;
+        let covered_len = payload_len + u32::from(has_syn) + u32::from(has_fin);
+        let end = start.add(covered_len);
+        let own = self.own();
+        if !own.bits.has(SideBits::SEQ) {
+            own.initial_seq = if has_syn { start } else { start.add(u32::MAX) };
+            own.next_seq = start;
+            own.bits.set(SideBits::SEQ);
+        }
+        if has_syn && !(own.bits.has(SideBits::SYN) && own.initial_seq == start) {
+            // A SYN of another connection: its numbers say nothing about this one.
+            return;
+        }
+        if covered_len == 0 {
+            return;
+        }
+        let next = own.next_seq;
+        let is_first_fin = has_fin && !own.bits.has(SideBits::FIN);
+        if end.is_after(next) {
+            own.next_seq = end;
+        }
+        if is_first_fin {
+            own.bits.set(SideBits::FIN);
+        }
+        let jump = start.distance_from(next);
+        if jump > 0 {
+            let first = self.hole(side).map_or(next, |(first, _)| first);
+            self.set_hole(side, Some((first, start)));
+        } else if !end.is_after(next) {
+            self.stale(start, end, next);
+        }
+    }
+
+    /// A segment that reaches no further than what was seen: late, or sent again.
+    fn stale(&mut self, start: SeqNum, end: SeqNum, next: SeqNum) {
+        let (side, payload_len) = (self.side, self.payload_len);
+        let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
+        let hole = self.hole(side).filter(|(first, last)| !start.is_before(*first) && start.is_before(*last));
+        if let Some((first, last)) = hole {
+            let rest = match (start == first, !end.is_before(last)) {
+                (true, true) => None,
+                (true, false) => Some((end, last)),
+                (false, true) => Some((first, start)),
+                (false, false) => Some((first, last)),
+            };
+            self.set_hole(side, rest);
+        }
+        let Some(extra) = self.extra(side) else { return };
+        if hole.is_some() {
+            extra.out_of_order_count += 1;
+        } else if !is_probe {
+            extra.retransmitted_count += 1;
+        }
+        if payload_len == 0 {
+            return;
+        }
+        extra.stale_count += 1;
+        if extra.stale_count >= extra.stale_letter_count {
+            extra.stale_letter_count = extra.stale_count.saturating_mul(10);
+            self.push(b'T', true);
+        }
+    }
+}

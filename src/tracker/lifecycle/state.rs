@@ -1,0 +1,85 @@
+//! The state of the connection, under RFC 9293's names.
+
+use super::super::flow::{FlowBits, SideBits, SideState, UNKNOWN_RTT};
+use super::super::sink::Anomaly;
+use super::segment::Update;
+use crate::base::{TcpFlags, TcpState};
+
+impl Update<'_> {
+    pub(super) fn state(&mut self, is_valid_reset: bool) {
+        let is_suspect = matches!(self.changes.anomaly, Some(Anomaly::ResetOutOfWindow));
+        if is_suspect || self.payload_len > 0 {
+            self.hot.bits.set(FlowBits::SUSPECT, is_suspect);
+        }
+        let before = self.hot.state;
+        if is_valid_reset {
+            self.hot.state = TcpState::Closed;
+            if before < TcpState::Established {
+                self.cold.handshake_ns = UNKNOWN_RTT;
+            }
+        }
+        if self.has(TcpFlags::RST) || before == TcpState::Closed {
+            return;
+        }
+        self.hot.state = match before {
+            TcpState::None | TcpState::SynSent | TcpState::SynReceived => self.opening(before),
+            _ => self.open_or_closing(),
+        };
+        match before {
+            TcpState::SynSent | TcpState::SynReceived if self.hot.state >= TcpState::Established => {
+                self.established()
+            }
+            TcpState::None if self.hot.state >= TcpState::Established => self.cold.handshake_ns = UNKNOWN_RTT,
+            _ => {}
+        }
+    }
+
+    /// Up to the end of the handshake.
+    fn opening(&self, before: TcpState) -> TcpState {
+        let is_initiator = self.is_initiator();
+        if self.has(TcpFlags::SYN) {
+            let both = self.hot.sides.iter().all(|side| side.bits.has(SideBits::SYN));
+            return if self.has(TcpFlags::ACK) || both {
+                TcpState::SynReceived
+            } else {
+                before.max(TcpState::SynSent)
+            };
+        }
+        match before {
+            // The responder's acknowledgment before its SYN-ACK, or one of an older connection.
+            TcpState::SynSent if !is_initiator && self.payload_len == 0 && !self.has(TcpFlags::FIN) => before,
+            TcpState::SynReceived if !is_initiator && self.payload_len == 0 && !self.has(TcpFlags::FIN) => {
+                before
+            }
+            _ => self.open_or_closing(),
+        }
+    }
+
+    /// From which sides sent FIN, and which of the FINs are acknowledged.
+    fn open_or_closing(&self) -> TcpState {
+        let [a, b] = &self.hot.sides;
+        let is_acked = |sender: &SideState, receiver: &SideState| {
+            receiver.bits.has(SideBits::ACK) && !receiver.ack.is_before(sender.next_seq)
+        };
+        match (a.bits.has(SideBits::FIN), b.bits.has(SideBits::FIN)) {
+            (false, false) => TcpState::Established,
+            (true, false) if is_acked(a, b) => TcpState::FinWait2,
+            (false, true) if is_acked(b, a) => TcpState::FinWait2,
+            (true, false) | (false, true) => TcpState::FinWait1,
+            (true, true) => match (is_acked(a, b), is_acked(b, a)) {
+                (true, true) => TcpState::TimeWait,
+                (false, false) => TcpState::Closing,
+                _ => TcpState::LastAck,
+            },
+        }
+    }
+
+    fn established(&mut self) {
+        self.changes.is_established = true;
+        let initiator = &self.hot.sides[self.hot.bits.initiator().index()];
+        let saw_handshake =
+            self.is_initiator() && initiator.bits.has(SideBits::SYN) && self.has(TcpFlags::ACK);
+        let elapsed_ns = self.cold.since_syn_ns(self.own_ns).filter(|_| saw_handshake);
+        self.cold.handshake_ns = elapsed_ns.unwrap_or(UNKNOWN_RTT);
+    }
+}

@@ -1,0 +1,104 @@
+use crate::base::{ConnState, EndReason, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
+use crate::extractor::{Packet, Transport};
+use crate::record::FlowRecord;
+use crate::tracker::{FlowSink, FlowView, Tracker};
+
+struct Ended(Vec<FlowRecord>);
+
+impl FlowSink<()> for Ended {
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+        self.0.push(flow.record(reason));
+    }
+}
+
+/// A segment: whether the client sent it, control bits, sequence number, acknowledgment, payload.
+type Sketch = (bool, TcpFlags, u32, u32, u32);
+
+/// Records of segments at times, and how many SYNs on open flows were counted.
+fn records_at(segments: &[(u64, Sketch)]) -> (Vec<FlowRecord>, u64) {
+    let [client, server] =
+        [("10.0.0.1", 40_000), ("10.0.0.2", 80)].map(|(address, port)| (address.parse().unwrap(), port));
+    let mut tracker = Tracker::<()>::default();
+    let mut sink = Ended(Vec::new());
+    for (time_ns, (is_client, flags, seq, ack, payload_len)) in segments {
+        let (source, target) = if *is_client { (client, server) } else { (server, client) };
+        let (key, side) = FlowKey::new(IpProtocol::TCP, source, target);
+        let mut packet = Packet::new(key, side, Timestamp::from_nanos(*time_ns), &[]);
+        packet.transport = Transport::Tcp;
+        packet.payload_len = *payload_len;
+        packet.tcp.flags = *flags;
+        packet.tcp.seq = SeqNum(*seq);
+        packet.tcp.ack = SeqNum(*ack);
+        packet.tcp.window = 1000;
+        tracker.track(&packet, &mut sink);
+    }
+    tracker.finish(&mut sink);
+    let syn_on_open_flow_count = tracker.stats().syn_on_open_flow_count;
+    (sink.0, syn_on_open_flow_count)
+}
+
+fn records(segments: &[Sketch]) -> (Vec<FlowRecord>, u64) {
+    records_at(&(1..).zip(segments.iter().copied()).collect::<Vec<_>>())
+}
+
+const SYN: TcpFlags = TcpFlags::SYN;
+const ACK: TcpFlags = TcpFlags::ACK;
+const FIN: TcpFlags = TcpFlags::FIN;
+const RST: TcpFlags = TcpFlags::RST;
+
+#[test]
+fn a_syn_that_was_overtaken_belongs_to_its_connection() {
+    let open = [
+        (false, SYN | ACK, 500, 101, 0),
+        (true, ACK, 101, 501, 0),
+        (true, ACK, 101, 501, 10),
+        (false, ACK, 501, 111, 0),
+    ];
+    let closing = [(true, FIN | ACK, 111, 501, 0), (false, FIN | ACK, 501, 112, 0)];
+    let late_syn = [(true, SYN, 100, 0, 0)];
+    for segments in [[&open[..], &late_syn].concat(), [&open[..], &closing, &late_syn].concat()] {
+        let (found, syn_on_open_flow_count) = records(&segments);
+        assert_eq!((found.len(), syn_on_open_flow_count), (1, 0));
+        assert_eq!(found[0].forward.tcp.retransmitted_count, 0);
+    }
+    let new_syn = [(true, SYN, 9000, 0, 0)];
+    assert_eq!(records(&[&open[..], &new_syn].concat()).1, 1);
+    assert_eq!(records(&[&open[..], &closing, &new_syn].concat()).0.len(), 2);
+}
+#[test]
+fn who_refused_and_then_accepts_begins_anew() {
+    let refused = [(true, SYN, 100, 0, 0), (false, RST | ACK, 0, 101, 0), (true, SYN, 100, 0, 0)];
+    let accepted = [
+        (false, SYN | ACK, 500, 101, 0),
+        (false, SYN | ACK, 500, 101, 0),
+        (true, ACK, 101, 501, 0),
+        (true, ACK, 101, 501, 10),
+    ];
+    let (found, _) = records(&[&refused[..], &accepted].concat());
+    let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
+    assert_eq!(states, [ConnState::Rej, ConnState::S1]);
+    // An answer that comes after the client gave up is of the connection that it gave up.
+    let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
+    assert_eq!(records(&given_up).0.len(), 1);
+}
+
+#[test]
+fn a_handshake_is_timed_by_its_own_packets() {
+    let rtt_of = |times_ns: [u64; 4], third: Sketch| {
+        let (foreign, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
+        let sketches = [foreign, syn, (false, SYN | ACK, 500, 101, 0), third];
+        // The first packet sets the clock; its connection ends where the next one begins.
+        let mut segments: Vec<_> = times_ns.into_iter().zip(sketches).collect();
+        segments.insert(1, (times_ns[0], (false, RST, 9, 0, 0)));
+        let (found, _) = records_at(&segments);
+        found.last().and_then(|record| record.handshake_rtt).map(|rtt| rtt.as_nanos())
+    };
+    let ack = (true, ACK, 101, 501, 0);
+    assert_eq!(rtt_of([10, 10, 13, 17], ack), Some(7));
+    // The clock is ahead: another interface of the capture is.
+    assert_eq!(rtt_of([1000, 10, 13, 17], ack), Some(7));
+    assert_eq!(rtt_of([5_000_000_000, 10, 13, 17], ack), None);
+    assert_eq!(rtt_of([10, 10, 13, 4], ack), None);
+    // A FIN without ACK completes nothing.
+    assert_eq!(rtt_of([10, 10, 13, 17], (true, FIN, 101, 0, 0)), None);
+}
