@@ -289,6 +289,27 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
 }
 
 #[test]
+fn a_closed_connection_that_meets_its_active_timeout_ended() {
+    let mut reset = data(8, 11, 0, 9);
+    reset.tcp.flags = TcpFlags::RST;
+    let reasons = |packets: &[Packet<'static>]| -> Vec<_> {
+        let mut config = TrackerConfig::default();
+        config.active_timeout = Some(Duration::from_secs(10));
+        let records = records_of(packets, config);
+        records.iter().map(|record| (record.sequence_number, record.flow_end_reason)).collect()
+    };
+    let mut closed = vec![data(0, 1, 10, 9), reset];
+    // Another flow's packet moves the clock beyond the active timeout, within the linger of five seconds.
+    let other = packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), 12);
+    closed.push(other);
+    let other_end = (0, EndReason::ForcedEnd);
+    assert_eq!(reasons(&closed), [(0, EndReason::EndOfFlow), other_end]);
+    // A late segment is of the same flow, in one more record.
+    closed.push(data(12, 1, 10, 9));
+    assert_eq!(reasons(&closed), [(0, EndReason::EndOfFlow), (1, EndReason::EndOfFlow), other_end],);
+}
+
+#[test]
 fn an_idle_timeout_that_comes_first_comes_alone() {
     let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
     let mut config = TrackerConfig::default();

@@ -244,9 +244,13 @@ impl FlowView<'_> {
         self.extra.map_or(0, |extra| extra.fragment_count)
     }
 
-    /// The record of the flow, initiator first, as it ends for a reason.
+    /// The record of the flow, initiator first, as it ends for a reason. Copies some 400 octets, allocates nothing.
+    ///
+    /// Where a closed connection meets its active timeout before its linger is over, the record says that it ended: it
+    /// may be the last one, since a record without packets is not made.
     #[must_use]
     pub fn record(&self, reason: EndReason) -> FlowRecord {
+        let has_ended = reason == EndReason::ActiveTimeout && self.tcp_state().is_closed();
         let source = self.initiator();
         let key = self.hot.key;
         FlowRecord {
@@ -260,7 +264,7 @@ impl FlowView<'_> {
             conn_state: self.conn_state(),
             history: self.history(),
             handshake_rtt: self.handshake_rtt(),
-            flow_end_reason: reason,
+            flow_end_reason: if has_ended { EndReason::EndOfFlow } else { reason },
             direction_evidence: self.direction_evidence(),
             icmp: self.icmp(),
             icmp_error_count: self.icmp_error_count(),

@@ -273,7 +273,8 @@ impl Model {
         if self.clock < due || flow.refreshed() + flow.timeout(key.protocol()) < due {
             return;
         }
-        self.emit(key, flow, EndReason::ActiveTimeout);
+        let reason = if flow.is_closed() { EndReason::EndOfFlow } else { EndReason::ActiveTimeout };
+        self.emit(key, flow, reason);
         flow.ends.iter_mut().for_each(|end| end.counts = [0; 4]);
         flow.start = None;
         flow.sequence_number += 1;
