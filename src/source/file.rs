@@ -113,11 +113,16 @@ impl FileSource {
         let mut head = Vec::new();
         loop {
             match head::judge(&head, input.path(), &limits)? {
-                Head::Need(len) => {
-                    if !read_more(&mut input, &mut head, len)? {
-                        return Err(head::too_short(&head, input.path()));
+                Head::Need(len) => match read_more(&mut input, &mut head, len)? {
+                    More::Read => {}
+                    More::End => return Err(head::too_short(&head, input.path())),
+                    More::Damaged => {
+                        return Err(Error::NotACapture {
+                            path: input.path().to_owned(),
+                            looks_like: "compressed data that is cut short or damaged near its beginning",
+                        });
                     }
-                }
+                },
                 // Compressed twice is what nobody means.
                 Head::Compressed(_) if input.decompresses() => {
                     return Err(Error::NotACapture {
@@ -185,19 +190,27 @@ impl FileSource {
     }
 }
 
-/// Appends what one read gives to a head of which `len` octets are needed; `false` at the end of the input.
-fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<bool, Error> {
+/// What came of reading on.
+enum More {
+    Read,
+    End,
+    /// The decompressor cannot go on.
+    Damaged,
+}
+
+/// Appends what one read gives to a head of which `len` octets are needed.
+fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<More, Error> {
     let have = head.len();
     head.resize(len.max(HEAD_LEN), 0);
     let result = input.read(head.get_mut(have..).unwrap_or_default());
-    let read_len = match result {
-        Ok(read_len) => read_len,
-        // Damaged from the start: what is there decides.
-        Err(_) if input.decompresses() => 0,
+    let (read_len, outcome) = match result {
+        Ok(0) => (0, More::End),
+        Ok(read_len) => (read_len, More::Read),
+        Err(_) if input.decompresses() => (0, More::Damaged),
         Err(error) => return Err(Error::io(input.path(), error)),
     };
     head.truncate(have + read_len);
-    Ok(read_len > 0)
+    Ok(outcome)
 }
 
 impl Source for FileSource {

@@ -243,6 +243,14 @@ mod compressed {
         let message = |octets: Vec<u8>| FileSource::from_reader(Cursor::new(octets)).unwrap_err().to_string();
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
         assert!(message(gzip(b"")).ends_with("empty: no capture"));
+        for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
+            let cut = packed[..12].to_vec();
+            assert!(
+                message(cut.clone()).ends_with("cut short or damaged near its beginning"),
+                "{}",
+                message(cut)
+            );
+        }
         assert!(message(gzip(&gzip(&pcap_of(1)))).ends_with("compressed twice"));
     }
 }
