@@ -66,6 +66,7 @@ pub enum ParseErrorKind {
 
 /// A header that could not be read: small, `Copy`, without heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ParseError {
     /// The header that failed.
     pub layer: Layer,

@@ -10,8 +10,9 @@ pub struct Limits {
     /// Memory of all layers together in bytes, as the [`Budget`] accounts it. Reached: no layer grows any more;
     /// the tracker evicts a flow for each new one. Default 1 GiB.
     pub total_bytes_max: u64,
-    /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 240
-    /// bytes and the caller's state, and its place in the index 6 to 13 bytes. Default 1,048,576: 256 MiB.
+    /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 248
+    /// bytes and the caller's state (1 byte for none), and its place in the index 6 to 13 bytes. Default 1,048,576:
+    /// some 260 MiB.
     pub flow_count_max: u32,
     /// Flow records of TCP with retransmissions, holes or resets keep 160 bytes more, taken from
     /// `total_bytes_max`; without room for them those segments are still counted as packets and octets.

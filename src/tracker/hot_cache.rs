@@ -1,7 +1,7 @@
 //! The flows of the last packets, in front of the index.
 //!
-//! Packets come in bursts. A small direct-mapped table from keys to slots, which stays in the first-level cache, answers
-//! for them without the keyed hash and without a probe of the index. Its own hash is cheap and not keyed: who crafts
+//! Packets come in bursts. A direct-mapped table of 128 KiB from keys to slots, which stays in the second-level cache,
+//! answers for them without the keyed hash and without a probe of the index. Its own hash is cheap and not keyed: who crafts
 //! keys that collide in it gains nothing but that the index is asked.
 
 use crate::base::FlowKey;

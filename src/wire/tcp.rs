@@ -11,6 +11,7 @@ pub const FIELDS_LEN: usize = 16;
 
 /// The fields of a segment's header that describe its place in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TcpSegment {
     /// Sequence number of the first octet, or of SYN.
     pub seq: SeqNum,
