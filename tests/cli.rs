@@ -466,6 +466,47 @@ fn a_full_disk_is_told() {
 }
 
 #[test]
+fn the_documents_show_what_is_printed() {
+    let cases: [(&str, &[&str], Option<&str>); 5] = [
+        ("README.md", &["flows", "web.pcap", "--top", "5", "-q"], None),
+        ("docs/cli.md", &["flows", "ssh.pcap", "-q"], None),
+        ("docs/cli.md", &["flows", "web.pcap", "--top", "3", "-q"], Some("80")),
+        ("docs/cli.md", &["flows", "web.pcap", "--filter", "tcp prt 80"], None),
+        (
+            "docs/cli.md",
+            &["flows", "web.pcap", "--filter", "tcp dst port 8080 and ip6", "--format", "ndjson", "-q"],
+            None,
+        ),
+    ];
+    for (document, args, columns) in cases {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(document)).unwrap();
+        let run =
+            Run::from(command().args(args).envs(columns.map(|width| ("COLUMNS", width))).output().unwrap());
+        let printed = if run.out.is_empty() { run.err } else { run.out };
+        assert!(!printed.is_empty() && text.contains(&printed), "{document} lacks:\n{printed}");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folders = ["", "docs", "docs/design", "examples/data"].map(|folder| root.join(folder));
+    let files =
+        folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "md")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") {
+                assert!(file.with_file_name(link).exists(), "{}: {link}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 10, "{count} links were found");
+}
+
+#[test]
 fn the_table_fits_where_it_is_shown() {
     for (width, wanted) in [("80", "STATE"), ("120", "<-OCTETS"), ("160", "ENDED")] {
         for file in ["web.pcap", "dns.pcap", "mail.pcap"] {

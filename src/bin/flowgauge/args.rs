@@ -2,6 +2,7 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
@@ -84,7 +85,7 @@ pub(crate) struct FlowsArgs {
     pub(crate) reverse: bool,
 
     /// Only the first N flows in the order of --sort (of `octets` if not given)
-    #[arg(long, short = 'n', value_name = "N")]
+    #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
 
     #[command(flatten)]
@@ -157,7 +158,7 @@ pub(crate) struct TrackingArgs {
     pub(crate) idle_timeout: Option<Timeout>,
 
     /// Open flows at once, at most; beyond that, the oldest unanswered ones make room [default: 1048576]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) max_flows: Option<NonZeroU32>,
 }
 
@@ -220,6 +221,10 @@ pub(crate) enum SortField {
 /// A duration, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
+
+fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|_| "not a whole number above zero that fits here".to_owned())
+}
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| error.to_string())

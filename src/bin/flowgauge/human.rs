@@ -42,6 +42,17 @@ pub(crate) fn duration(duration: Duration) -> String {
     }
 }
 
+/// Something per second, for a unit to follow: `7 `, `1.95 k`, `12.20 M`, `3.20 G`.
+pub(crate) fn rate(per_second: f64) -> String {
+    let (factor, prefix) = match per_second {
+        1e9.. => (1e9, "G"),
+        1e6.. => (1e6, "M"),
+        1e3.. => (1e3, "k"),
+        _ => return format!("{per_second:.0} "),
+    };
+    format!("{:.2} {prefix}", per_second / factor)
+}
+
 /// `1 flow`, `2 flows`.
 pub(crate) fn plural(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
@@ -59,6 +70,15 @@ mod tests {
         }
         assert_eq!(octets(u64::MAX), "18.4E");
         assert_eq!((count(99_999, 100_000), count(100_000, 100_000)), ("99999".into(), "100.0k".into()));
+    }
+
+    #[test]
+    fn rates_have_a_prefix_that_fits() {
+        for (per_second, text) in
+            [(0.0, "0 "), (7.8, "8 "), (1950.0, "1.95 k"), (1.22e7, "12.20 M"), (3.2e9, "3.20 G")]
+        {
+            assert_eq!(rate(per_second), text);
+        }
     }
 
     #[test]

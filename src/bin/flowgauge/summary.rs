@@ -6,7 +6,7 @@ use flowgauge::pipeline::PipelineStats;
 use flowgauge::source::SourceStats;
 
 use crate::console::say;
-use crate::human::plural;
+use crate::human::{duration, plural, rate};
 
 /// Writes the summary of a run; `result` says what came of it.
 pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
@@ -17,11 +17,12 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     let tracker = &stats.tracker;
     let seconds = elapsed.as_secs_f64().max(1e-9);
     let mut lines = vec![format!(
-        "{} ({} octets) in {seconds:.3} s ({:.2} Mpps, {:.2} Gbit/s): {result}",
+        "{} ({} octets) in {} ({}pps, {}bit/s): {result}",
         plural(stats.frame_count, "packet"),
         stats.octet_count,
-        stats.frame_count as f64 / seconds / 1e6,
-        stats.octet_count as f64 * 8.0 / seconds / 1e9,
+        duration(elapsed),
+        rate(stats.frame_count as f64 / seconds),
+        rate(stats.octet_count as f64 * 8.0 / seconds),
     )];
     if stats.skipped.total() > 0 {
         let what = plural(stats.skipped.total(), "packet");
