@@ -14,15 +14,16 @@ pub(super) type Classifier = Box<dyn Fn(&FlowKey) -> Option<UserClass> + Send + 
 ///
 /// ```
 /// use std::time::Duration;
-/// use flowgauge::base::IpProtocol;
+/// use flowgauge::base::{IpProtocol, Side};
 /// use flowgauge::tracker::TrackerConfig;
 ///
 /// let mut config = TrackerConfig::default();
 /// config.active_timeout = Some(Duration::from_secs(1800));
 /// let dns = config.add_class(Some(Duration::from_secs(10)))?;
 /// config.classify(move |key| {
-///     let is_dns = key.protocol() == IpProtocol::UDP && key.port(flowgauge::base::Side::A) == 53;
-///     is_dns.then_some(dns)
+///     // Which side is A follows from the addresses, so either may be the server.
+///     let has_port = [Side::A, Side::B].into_iter().any(|side| key.port(side) == 53);
+///     (key.protocol() == IpProtocol::UDP && has_port).then_some(dns)
 /// });
 /// # Ok::<(), flowgauge::tracker::ConfigError>(())
 /// ```

@@ -182,6 +182,7 @@ fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
         "{equal} captures equal, {listed} listed, {} with tunnels or fragments, {flow_count} flows",
         counted.len()
     );
+    assert!(equal > 0 && flow_count > 0, "nothing was compared");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
@@ -206,6 +207,7 @@ fn community_ids_are_those_of_the_reference_package() {
         }
     }
     println!("{compared} community ids");
+    assert!(compared > 0, "nothing was compared");
 }
 
 /// What the TCP streams of a five-tuple have in common.
