@@ -167,6 +167,7 @@ fn known_flows_cost_no_allocation() {
         .collect();
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(3));
+    config.staged_flow_count_min = 0;
     let mut tracker: Tracker<u64> = Tracker::new(config).expect("a valid configuration");
     let mut sink = Everything::default();
     // The first round makes the flows; odd packets make room for what is kept of them.

@@ -216,6 +216,33 @@ fn room_is_made_in_the_documented_order() {
 }
 
 #[test]
+fn what_a_batch_found_early_may_be_gone_when_its_turn_comes() {
+    // Twenty flows take turns in a table of five, so flows are evicted and begun within a batch.
+    let packets: Vec<_> = (0..2000_u32)
+        .map(|number| {
+            let peer = number.wrapping_mul(2_654_435_761) >> 7;
+            udp(peer % 20, peer & 64 != 0, u64::from(number))
+        })
+        .collect();
+    let outcome = |is_staged: bool| {
+        let mut config = TrackerConfig::default();
+        config.limits.flow_count_max = 5;
+        config.staged_flow_count_min = if is_staged { 0 } else { u32::MAX };
+        let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+        let mut ends = Ends::default();
+        packets.chunks(100).for_each(|batch| tracker.track_batch(batch, &mut ends));
+        tracker.check_invariants();
+        tracker.finish(&mut ends);
+        (ends.0, *tracker.stats())
+    };
+    let (ends, stats) = outcome(true);
+    assert!(ends.len() > 500, "{} flows ended", ends.len());
+    let (single_ends, single_stats) = outcome(false);
+    let first = ends.iter().zip(&single_ends).position(|(batch, single)| batch != single);
+    assert_eq!((first, ends.len()), (None, single_ends.len()), "{stats:?} {single_stats:?}");
+}
+
+#[test]
 fn a_budget_below_the_cap_is_kept() {
     let count = flood_len() / 4;
     let mut config = TrackerConfig::default();

@@ -47,6 +47,7 @@ fn tracker(octets: &[u8]) -> Tracker<()> {
     config.limits.tcp_extra_count_max = u32::from(octets.first().copied().unwrap_or(0) % 5);
     config.active_timeout = octets.first().filter(|first| **first > 127).map(|_| Duration::from_secs(20));
     config.seeds = Some([1, 2, 3, 4]);
+    config.staged_flow_count_min = 0;
     Tracker::new(config).expect("a cap above zero")
 }
 

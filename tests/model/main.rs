@@ -35,9 +35,11 @@ fn summary(record: &FlowRecord) -> Record {
     }
 }
 
-fn tracker(active: Option<Duration>) -> Tracker<()> {
+/// A tracker; in stages or not, which only batches are, must not matter.
+fn tracker(active: Option<Duration>, is_staged: bool) -> Tracker<()> {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
+    config.staged_flow_count_min = if is_staged { 0 } else { u32::MAX };
     Tracker::new(config).expect("a valid configuration")
 }
 
@@ -50,7 +52,7 @@ fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
 fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> {
     let mut records = Vec::new();
     let mut sink = Records::new(|record| records.push(record));
-    let mut tracker = tracker(active);
+    let mut tracker = tracker(active, false);
     for packet in packets {
         tracker.track(packet, &mut sink);
         tracker.check_invariants();
@@ -60,10 +62,15 @@ fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> 
 }
 
 /// The same, cut into batches, with the clock moved forward between them.
-fn cut(packets: &[Packet<'_>], active: Option<Duration>, cuts: &[(usize, u8)]) -> Vec<FlowRecord> {
+fn cut(
+    packets: &[Packet<'_>],
+    active: Option<Duration>,
+    cuts: &[(usize, u8)],
+    is_staged: bool,
+) -> Vec<FlowRecord> {
     let mut records = Vec::new();
     let mut sink = Records::new(|record| records.push(record));
-    let mut tracker = tracker(active);
+    let mut tracker = tracker(active, is_staged);
     let mut rest = packets;
     for (len, share) in cuts.iter().cycle() {
         let (batch, behind) = rest.split_at((*len).min(rest.len()));
@@ -135,7 +142,9 @@ proptest! {
         let found: Vec<_> = records.iter().map(summary).collect();
         let wanted = model.finish();
         prop_assert!(found == wanted, "{}", difference(&packets, bases, &found, &wanted));
-        let of_cut = cut(&packets, active, &cuts);
-        prop_assert!(of_cut == records, "{}", difference(&packets, bases, &of_cut, &records));
+        for is_staged in [false, true] {
+            let of_cut = cut(&packets, active, &cuts, is_staged);
+            prop_assert!(of_cut == records, "{}", difference(&packets, bases, &of_cut, &records));
+        }
     }
 }
