@@ -68,13 +68,18 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
 
 pub mod base;
+// Layers that read what others wrote check every access.
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod extractor;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod filter;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod link;
 pub mod pipeline;
 pub mod record;
 pub mod source;
 pub mod tracker;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod wire;
 
 /// The library example of the README, compiled and run.

@@ -33,7 +33,7 @@ pub struct TrackerStats {
     pub evicted_answered_count: u64,
     /// Flows that made room because the budget, not the number of flows, was exhausted.
     pub evicted_by_budget_count: u64,
-    /// Packets whose flow the hot cache knew.
+    /// Packets whose flow the hot cache knew. The one number that depends on how packets are cut into batches.
     pub hot_hit_count: u64,
     /// Packets with a time before that of an earlier one.
     pub late_packet_count: u64,
