@@ -281,6 +281,21 @@ fn top_is_the_head_of_sort() {
 }
 
 #[test]
+fn flows_without_a_round_trip_are_the_last_in_either_order() {
+    let round_trips = |more: &[&str]| -> Vec<Option<u64>> {
+        let args = [&["web.pcap", "--sort", "rtt"], more].concat();
+        records(&args).iter().map(|record| record["handshake_rtt_ns"].as_u64()).collect()
+    };
+    let (falling, rising) = (round_trips(&[]), round_trips(&["--reverse"]));
+    let known_count = falling.iter().flatten().count();
+    assert!((1..falling.len()).contains(&known_count));
+    for trips in [&falling, &rising] {
+        assert!(trips[..known_count].iter().all(Option::is_some), "{trips:?}");
+    }
+    assert!(falling[..known_count].is_sorted_by(|a, b| a >= b) && rising[..known_count].is_sorted());
+}
+
+#[test]
 fn timeouts_cut_flows() {
     // The unanswered connection sends its four SYN within 3 s.
     let cut = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "500ms"]);

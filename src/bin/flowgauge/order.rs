@@ -31,7 +31,11 @@ impl Order {
             SortField::Octets => view.octet_count(),
             SortField::Payload => both(|view, side| view.counters(side).payload_octet_count),
             SortField::Retransmitted => both(|view, side| view.tcp_counters(side).retransmitted_count.into()),
-            SortField::Rtt => view.handshake_rtt().map_or(0, nanos),
+            // What has none comes last in either order.
+            SortField::Rtt => match view.handshake_rtt() {
+                Some(rtt) => nanos(rtt).saturating_add(1),
+                None => return 0,
+            },
         };
         if self.is_reversed { !rank } else { rank }
     }
