@@ -350,6 +350,38 @@ fn zero_windows_are_counted() {
 }
 
 #[test]
+fn a_window_of_zero_means_nothing_once_the_peer_is_done() {
+    let records = after_handshake(&[
+        ("> FA 1001 a5001", "to:fin_wait_1"),
+        ("< A 5001 a1002 w0", "to:fin_wait_2"),
+        ("> A 1002 a5001 w0", ""),
+    ]);
+    assert_eq!(tcp_counts(&records[0]), [[0, 0, 1], [0; 3]]);
+}
+
+#[test]
+fn the_letter_of_what_is_sent_again_comes_at_powers_of_ten() {
+    for (count, history) in [(1, "ShADT"), (9, "ShADT"), (10, "ShADTT"), (99, "ShADTT"), (100, "ShADTTT")] {
+        let again = ("> PA 1001 a5001 l100", "");
+        let records = after_handshake(&vec![again; 1 + count]);
+        assert_eq!(tcp_counts(&records[0])[0], [count as u32, 0, 0]);
+        assert_eq!(records[0].history.to_string(), history, "{count}");
+    }
+}
+
+#[test]
+fn what_fills_a_hole_that_was_acknowledged_is_sent_again() {
+    let records = after_handshake(&[
+        ("> PA 1001 a5001 l100", ""),
+        ("> PA 1201 a5001 l100", ""),
+        // The receiver had the hundred octets in between.
+        ("< A 5001 a1301", ""),
+        ("> PA 1101 a5001 l100", ""),
+    ]);
+    assert_eq!(tcp_counts(&records[0]), [[1, 0, 0], [0; 3]]);
+}
+
+#[test]
 fn sequence_numbers_wrap() {
     let records = run(&[
         ("> S 4294967290", "start to:syn_sent"),
