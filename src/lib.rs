@@ -31,6 +31,7 @@
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
 //! | [`link`] | a frame | where its IP packet begins | nothing |
+//! | [`fragment`] | IP fragments | whole datagrams; not wired into the pipeline yet | a bounded pool |
 //! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
 //! | [`filter`] | a key | whether it matches an expression | the expression |
 //! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |
@@ -48,6 +49,9 @@
 //! |---|---|---|
 //! | `flow_count_max` | 1,048,576 | a flow makes room, in the order of [`tracker`] |
 //! | `total_bytes_max` | 1 GiB | nothing grows; a flow makes room |
+//! | `fragment_datagram_count_max` | 8192 | the oldest datagram goes |
+//! | `fragment_bytes_max` | 32 MiB | the oldest datagrams go |
+//! | `fragment_per_datagram_count_max` | 2048 | the datagram is discarded |
 //! | `vlan_tag_count_max` | 8 | the frame counts as malformed |
 //! | `ip_extension_count_max` | 16 | the frame counts as malformed |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
@@ -73,6 +77,8 @@ pub mod base;
 pub mod extractor;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod filter;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod fragment;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod link;
 pub mod pipeline;

@@ -17,6 +17,15 @@ pub struct Limits {
     /// Flow records of TCP with retransmissions, holes or resets keep 160 bytes more, taken from
     /// `total_bytes_max`; without room for them those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
+    /// Datagrams of which fragments wait, and tombstones of discarded ones. Reached: the oldest goes for each new one.
+    /// Each costs about 700 bytes, and a kibibyte per kibioctet of payload that fragments touch; its place 128 bytes.
+    /// Default 8192.
+    pub fragment_datagram_count_max: u32,
+    /// Memory of the fragments that wait, in bytes as allocated. Reached: the oldest datagrams go. Default 32 MiB.
+    pub fragment_bytes_max: u64,
+    /// Fragments of one datagram, duplicates too. Reached: the datagram is discarded. Costs the size of the caller's tag
+    /// each. Default 2048; the longest datagram at the least MTU of IPv4 has 1365.
+    pub fragment_per_datagram_count_max: u32,
     /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.
     pub vlan_tag_count_max: u32,
     /// IPv6 extension headers walked in a packet. Reached: malformed (`too_deep`). Default 16.
@@ -42,6 +51,9 @@ impl Limits {
         total_bytes_max: 1 << 30,
         flow_count_max: 1 << 20,
         tcp_extra_count_max: 1 << 20,
+        fragment_datagram_count_max: 8192,
+        fragment_bytes_max: 32 << 20,
+        fragment_per_datagram_count_max: 2048,
         vlan_tag_count_max: 8,
         ip_extension_count_max: 16,
         frame_len_max: 262_144,

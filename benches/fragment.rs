@@ -1,0 +1,108 @@
+//! Fragments through the pool: 64 KiB datagrams in fragments of 1480 octets, unless the id says otherwise. A time is that
+//! of a whole datagram, of 1000 for `interleaved_1000`, of one fragment for `flood_first_at_cap`; throughput is in
+//! fragments.
+
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{IpProtocol, Timestamp};
+use flowgauge::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
+
+const FRAGMENT_LEN: usize = 1480;
+
+fn key(number: u32) -> DatagramKey {
+    let [high, low, a, b] = number.to_be_bytes();
+    let source = Ipv4Addr::new(10, 0, high, low);
+    DatagramKey::v4(source, Ipv4Addr::new(10, 1, 0, 1), u16::from_be_bytes([a, b]), IpProtocol::UDP, 0)
+}
+
+/// The fragments of one payload.
+fn fragments(number: u32, payload: &[u8]) -> Vec<Fragment<'_>> {
+    payload
+        .chunks(FRAGMENT_LEN)
+        .enumerate()
+        .map(|(place, bytes)| Fragment {
+            key: key(number),
+            timestamp: Timestamp::ZERO,
+            protocol: IpProtocol::UDP,
+            offset: (place * FRAGMENT_LEN) as u16,
+            more_fragments: (place + 1) * FRAGMENT_LEN < payload.len(),
+            header_len: 20,
+            len: bytes.len() as u32,
+            bytes,
+        })
+        .collect()
+}
+
+fn payload(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at / 7) as u8).collect()
+}
+
+/// Pushes fragments; how many datagrams and octets came out whole.
+fn push_all(pool: &mut Pool<u32>, fragments: &[Fragment<'_>]) -> (u64, u64) {
+    let (mut datagrams, mut octets) = (0, 0);
+    for fragment in fragments {
+        if let Outcome::Completed(it) = pool.push(black_box(fragment), 60, |_| {}) {
+            datagrams += 1;
+            octets += it.payload.len() as u64;
+        }
+    }
+    (datagrams, octets)
+}
+
+fn whole(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("fragment");
+    let longest = payload(65_000);
+    let in_order = fragments(1, &longest);
+    let reversed: Vec<_> = in_order.iter().rev().copied().collect();
+    let short = payload(8000);
+    let columns: Vec<_> = (0..1000).map(|number| fragments(number, &short)).collect();
+    let interleaved: Vec<_> =
+        (0..columns[0].len()).flat_map(|place| columns.iter().map(move |column| column[place])).collect();
+    for (id, fragments, datagrams, octets) in [
+        ("in_order", &in_order, 1, 65_000),
+        ("reversed", &reversed, 1, 65_000),
+        ("interleaved_1000", &interleaved, 1000, 8_000_000),
+    ] {
+        let mut pool: Pool<u32> = Pool::new(PoolConfig::default()).expect("a valid configuration");
+        assert_eq!(push_all(&mut pool, fragments), (datagrams, octets));
+        group.throughput(Throughput::Elements(fragments.len() as u64));
+        group.bench_function(id, |bencher| bencher.iter(|| push_all(&mut pool, fragments)));
+        assert!(pool.is_empty());
+        let stats = pool.stats();
+        assert_eq!(stats.completed_count * fragments.len() as u64, stats.fragment_count * datagrams);
+    }
+    group.finish();
+}
+
+/// Each fragment is the first of a datagram that never ends, and the pool is full.
+fn flood(criterion: &mut Criterion) {
+    let octets = payload(FRAGMENT_LEN + 8);
+    let mut first = fragments(0, &octets)[0];
+    let config = PoolConfig::default();
+    let cap = config.limits.fragment_datagram_count_max;
+    let bytes_max = config.limits.fragment_bytes_max;
+    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let (mut number, mut ended_count) = (0_u32, 0_u64);
+    let mut push = |pool: &mut Pool<u32>| {
+        first.key = key(number);
+        number += 1;
+        let is_held = matches!(
+            pool.push(black_box(&first), 60, |ended| ended_count += ended.tags.len() as u64),
+            Outcome::Held(_)
+        );
+        assert!(is_held);
+    };
+    (0..2 * cap).for_each(|_| push(&mut pool));
+    let mut group = criterion.benchmark_group("fragment");
+    group.throughput(Throughput::Elements(1));
+    group.bench_function("flood_first_at_cap", |bencher| bencher.iter(|| push(&mut pool)));
+    group.finish();
+    assert_eq!(pool.len(), cap as usize);
+    assert_eq!(ended_count + u64::from(cap), u64::from(number));
+    assert!(pool.held_bytes() <= bytes_max);
+}
+
+criterion_group!(benches, whole, flood);
+criterion_main!(benches);

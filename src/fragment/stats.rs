@@ -1,0 +1,131 @@
+//! What the pool counts about itself.
+
+use super::outcome::{Cap, Discard, EndReason, Malformed};
+
+/// Counts since the pool was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct FragmentStats {
+    /// Fragments pushed. Each of them is in one of the counts down to `refused_by_budget_count`.
+    pub fragment_count: u64,
+    /// Whole datagrams in one fragment (RFC 6946).
+    pub atomic_count: u64,
+    /// Fragments that wait, or waited.
+    pub held_count: u64,
+    /// Fragments that were there already.
+    pub duplicate_count: u64,
+    /// Fragments that made a datagram whole.
+    pub completed_count: u64,
+    /// Fragments that were the last to come of a datagram that a snap length cut.
+    pub completed_cut_count: u64,
+    /// Fragments that ended their datagram by an overlap.
+    pub overlap_discarded_count: u64,
+    /// Fragments that ended their datagram by another end than was known, or by lying beyond it.
+    pub end_conflict_count: u64,
+    /// Fragments that ended their datagram by being one too many.
+    pub too_many_fragments_count: u64,
+    /// Fragments of datagrams that had been discarded.
+    pub already_discarded_count: u64,
+    /// Fragments without payload.
+    pub empty_count: u64,
+    /// Fragments whose length or offset is not a multiple of eight octets.
+    pub unaligned_count: u64,
+    /// Fragments of packets beyond 65,535 octets: ping of death.
+    pub beyond_maximum_count: u64,
+    /// Fragments for which the cap on datagrams left no room.
+    pub refused_by_datagrams_count: u64,
+    /// Fragments for which the cap on bytes left no room.
+    pub refused_by_bytes_count: u64,
+    /// Fragments for which the budget left no room.
+    pub refused_by_budget_count: u64,
+
+    /// Fragments, held or completing, whose overlap the policy resolved.
+    pub overlap_resolved_count: u64,
+    /// Fragments of which less was captured than was on the wire.
+    pub cut_count: u64,
+    /// Fragments with a time before that of an earlier one.
+    pub late_count: u64,
+
+    /// Datagrams begun.
+    pub datagram_count: u64,
+    /// Datagrams that were there at once, at most; tombstones too.
+    pub datagram_count_max: u64,
+    /// Datagrams whose deadline passed.
+    pub expired_count: u64,
+    /// Of those, datagrams whose first fragment never came.
+    pub expired_without_first_count: u64,
+    /// Datagrams that made room for another under the cap on datagrams.
+    pub evicted_by_datagrams_count: u64,
+    /// Datagrams that made room under the cap on bytes.
+    pub evicted_by_bytes_count: u64,
+    /// Datagrams that made room under the budget.
+    pub evicted_by_budget_count: u64,
+    /// Datagrams that the caller ended.
+    pub finished_count: u64,
+    /// Tombstones of discarded datagrams that made room.
+    pub tombstone_evicted_count: u64,
+}
+
+impl FragmentStats {
+    pub(super) const fn count_malformed(&mut self, malformed: Malformed) {
+        match malformed {
+            Malformed::Empty => self.empty_count += 1,
+            Malformed::Unaligned => self.unaligned_count += 1,
+            Malformed::BeyondMaximum => self.beyond_maximum_count += 1,
+        }
+    }
+
+    pub(super) const fn count_discard(&mut self, discard: Discard) {
+        match discard {
+            Discard::Overlap => self.overlap_discarded_count += 1,
+            Discard::EndConflict => self.end_conflict_count += 1,
+            Discard::TooManyFragments => self.too_many_fragments_count += 1,
+        }
+    }
+
+    pub(super) const fn count_refusal(&mut self, cap: Cap) {
+        match cap {
+            Cap::Datagrams => self.refused_by_datagrams_count += 1,
+            Cap::Bytes => self.refused_by_bytes_count += 1,
+            Cap::Budget => self.refused_by_budget_count += 1,
+        }
+    }
+
+    pub(super) const fn count_end(&mut self, reason: EndReason, has_first: bool) {
+        match reason {
+            EndReason::Expired => {
+                self.expired_count += 1;
+                if !has_first {
+                    self.expired_without_first_count += 1;
+                }
+            }
+            EndReason::Evicted(Cap::Datagrams) => self.evicted_by_datagrams_count += 1,
+            EndReason::Evicted(Cap::Bytes) => self.evicted_by_bytes_count += 1,
+            EndReason::Evicted(Cap::Budget) => self.evicted_by_budget_count += 1,
+            // Counted by the fragment that did it.
+            EndReason::Discarded(_) => {}
+            EndReason::Finished => self.finished_count += 1,
+        }
+    }
+
+    /// Fragments by outcome, summed up: always `fragment_count`.
+    #[must_use]
+    pub const fn outcome_count(&self) -> u64 {
+        self.atomic_count
+            + self.held_count
+            + self.duplicate_count
+            + self.completed_count
+            + self.completed_cut_count
+            + self.overlap_discarded_count
+            + self.end_conflict_count
+            + self.too_many_fragments_count
+            + self.already_discarded_count
+            + self.empty_count
+            + self.unaligned_count
+            + self.beyond_maximum_count
+            + self.refused_by_datagrams_count
+            + self.refused_by_bytes_count
+            + self.refused_by_budget_count
+    }
+}
