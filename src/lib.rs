@@ -56,6 +56,8 @@
 //! | `ip_extension_count_max` | 16 | the frame counts as malformed |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
 //! | `block_len_max` | 16 MiB | likewise |
+//! | `neighbour_count_max` | 1024 | the least recently used neighbour makes room |
+//! | `neighbour_request_count_max` | 1024 | the oldest request makes room |
 //!
 //! # Features
 //!

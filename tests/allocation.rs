@@ -8,8 +8,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp};
+use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp, VlanIds};
 use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::link::{
+    EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip, ip_to_ethernet,
+};
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Flow, FlowSink, Tracker, TrackerConfig};
 
@@ -145,6 +148,38 @@ fn moved<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
     moved
 }
 
+/// Frames to packets and back, in place, and what a neighbour table does with what it knows.
+fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
+    let header = EthernetHeader::new([2; 6], [4; 6], VlanIds::NONE.push(7).push(8));
+    let mut buffer = [0; 2048];
+    let mut packet_count = 0;
+    none("Ethernet to IP, and IP to Ethernet", || {
+        for frame in rounds.iter().flatten().chain(odd) {
+            let Ok(packet) = ethernet_to_ip(black_box(frame.data)) else { continue };
+            buffer[EthernetHeader::LEN_MAX..][..packet.len()].copy_from_slice(packet);
+            let made = ip_to_ethernet(&mut buffer, EthernetHeader::LEN_MAX, &header);
+            packet_count += black_box(made.is_ok_and(|made| made.len() == 22 + packet.len())) as usize;
+        }
+    });
+    assert!(packet_count > 4000);
+
+    let table = |own: u8| {
+        let mut table = NeighbourTable::new(NeighbourConfig::new([own << 1; 6])).expect("valid");
+        table.add_local([10, 0, 0, own].into()).expect("a host");
+        table
+    };
+    let (mut here, mut there, now) = (table(1), table(2), Timestamp::from_parts(9, 0));
+    let Resolution::Request(request) = here.resolve([10, 0, 0, 2].into(), now) else {
+        panic!("known already")
+    };
+    let Heard::Request(reply) = none("an answer", || there.hear(&request, now)) else { panic!("no answer") };
+    here.hear(&reply, now);
+    none("a known neighbour, and replies that are not believed", || {
+        assert!(matches!(here.resolve([10, 0, 0, 2].into(), now), Resolution::Known { .. }));
+        assert_eq!(here.hear(&reply, now), Heard::Spoofed);
+    });
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
@@ -159,6 +194,8 @@ fn known_flows_cost_no_allocation() {
             let _ = black_box(extractor.extract_general(black_box(frame)));
         }
     });
+
+    translation_costs_no_allocation(&rounds, &odd);
 
     let packets: Vec<Vec<Packet<'_>>> = rounds
         .iter()

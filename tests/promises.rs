@@ -8,6 +8,7 @@ use flowgauge::base::{
 };
 use flowgauge::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
 use flowgauge::filter::Filter;
+use flowgauge::link::{EthernetHeader, NeighbourFrame, NeighbourTable, NoFrame, NotIp};
 use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
 use flowgauge::record::{FlowRecord, SideRecord};
 use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
@@ -28,7 +29,10 @@ const _: () = {
     crosses::<PcapngWriter<Vec<u8>>>();
     crosses::<Box<dyn Source>>();
     crosses::<TrackerConfig>();
+    crosses::<NeighbourTable>();
     is_shared::<Budget>();
+    is_shared::<EthernetHeader>();
+    is_shared::<NeighbourFrame>();
     is_shared::<Extractor>();
     is_shared::<Filter>();
     is_shared::<FlowEvent>();
@@ -59,6 +63,9 @@ const _: () = {
 /// Types that are passed by value everywhere stay `Copy` and small.
 const _: () = {
     const fn is_copy<T: Copy>() {}
+    is_copy::<EthernetHeader>();
+    is_copy::<NoFrame>();
+    is_copy::<NotIp>();
     is_copy::<Packet<'_>>();
     is_copy::<Frame<'_>>();
     is_copy::<FlowKey>();

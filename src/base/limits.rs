@@ -43,6 +43,12 @@ pub struct Limits {
     /// Files that a merge of several keeps open at once. Reached: an uncompressed file is closed and opened again
     /// where it was left; a compressed one cannot be, and the merge ends with an error. Default 128.
     pub open_file_count_max: u32,
+    /// Neighbours that a [`NeighbourTable`](crate::link::NeighbourTable) knows. Reached: the least recently used
+    /// makes room. A neighbour costs about 120 bytes. Default 1024: 120 KiB.
+    pub neighbour_count_max: u32,
+    /// Requests of a neighbour table that wait for a reply. Reached: the oldest makes room, and its reply comes too
+    /// late. A request costs about 120 bytes. Default 1024: 120 KiB.
+    pub neighbour_request_count_max: u32,
 }
 
 impl Limits {
@@ -61,6 +67,8 @@ impl Limits {
         block_len_max: 16 << 20,
         interface_count_max: 65_536,
         open_file_count_max: 128,
+        neighbour_count_max: 1024,
+        neighbour_request_count_max: 1024,
     };
 }
 

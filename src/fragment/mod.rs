@@ -28,8 +28,6 @@
 //! A tag that was not kept is the caller's: that fragment is counted at once, on the flow if it is a first fragment,
 //! otherwise as a fragment alone. So are the tags of an [`Ended`] without a `head`.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 mod config;
 mod datagram;
 mod input;

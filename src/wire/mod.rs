@@ -3,8 +3,10 @@
 //! These functions look at one header and say what is in it; walking from one to the next is the business of
 //! [`link`](crate::link) and [`extractor`](crate::extractor).
 
+pub mod arp;
 pub mod ethernet;
 pub mod icmp;
+pub mod ndp;
 pub mod ppp;
 pub mod sll;
 pub mod tcp;

@@ -1,0 +1,102 @@
+//! ARP for IPv4 on Ethernet (RFC 826).
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use std::net::Ipv4Addr;
+
+use crate::base::{EtherType, Reader};
+
+/// Octets of a packet for Ethernet and IPv4; what lies behind is padding.
+pub const PACKET_LEN: usize = 28;
+
+/// Asks for the hardware address of the target.
+pub const REQUEST: u16 = 1;
+
+/// Answers a request.
+pub const REPLY: u16 = 2;
+
+const HARDWARE_ETHERNET: u16 = 1;
+const HARDWARE_LEN: u8 = 6;
+const PROTOCOL_LEN: u8 = 4;
+
+/// An ARP packet for Ethernet and IPv4, field by field as RFC 826 orders them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ArpPacket {
+    /// [`REQUEST`], [`REPLY`], or another.
+    pub operation: u16,
+    /// Hardware address of the sender.
+    pub sender_hardware: [u8; 6],
+    /// Protocol address of the sender; unspecified in a probe (RFC 5227 section 1.1).
+    pub sender_protocol: Ipv4Addr,
+    /// Hardware address of the target; means nothing in a request.
+    pub target_hardware: [u8; 6],
+    /// Protocol address of the target.
+    pub target_protocol: Ipv4Addr,
+}
+
+impl ArpPacket {
+    /// Reads a packet from behind the EtherType; `None` if it is shorter than [`PACKET_LEN`] or of another hardware or
+    /// protocol than Ethernet and IPv4. Constant time, no allocation.
+    #[must_use]
+    pub fn read(data: &[u8]) -> Option<Self> {
+        let mut reader = Reader::new(data);
+        let is_ipv4_on_ethernet = reader.u16()? == HARDWARE_ETHERNET
+            && reader.u16()? == EtherType::IPV4.0
+            && reader.u8()? == HARDWARE_LEN
+            && reader.u8()? == PROTOCOL_LEN;
+        if !is_ipv4_on_ethernet {
+            return None;
+        }
+        Some(Self {
+            operation: reader.u16()?,
+            sender_hardware: reader.array()?,
+            sender_protocol: Ipv4Addr::from(reader.array::<4>()?),
+            target_hardware: reader.array()?,
+            target_protocol: Ipv4Addr::from(reader.array::<4>()?),
+        })
+    }
+
+    /// The octets of the packet. Constant time, no allocation.
+    #[must_use]
+    pub fn to_octets(&self) -> [u8; PACKET_LEN] {
+        let mut octets = [0; PACKET_LEN];
+        octets[..2].copy_from_slice(&HARDWARE_ETHERNET.to_be_bytes());
+        octets[2..4].copy_from_slice(&EtherType::IPV4.0.to_be_bytes());
+        octets[4..6].copy_from_slice(&[HARDWARE_LEN, PROTOCOL_LEN]);
+        octets[6..8].copy_from_slice(&self.operation.to_be_bytes());
+        octets[8..14].copy_from_slice(&self.sender_hardware);
+        octets[14..18].copy_from_slice(&self.sender_protocol.octets());
+        octets[18..24].copy_from_slice(&self.target_hardware);
+        octets[24..].copy_from_slice(&self.target_protocol.octets());
+        octets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_laid_out_as_rfc_826_says() {
+        let packet = ArpPacket {
+            operation: REPLY,
+            sender_hardware: [1, 2, 3, 4, 5, 6],
+            sender_protocol: [10, 0, 0, 1].into(),
+            target_hardware: [7, 8, 9, 10, 11, 12],
+            target_protocol: [10, 0, 0, 2].into(),
+        };
+        let octets = packet.to_octets();
+        let expected =
+            [0, 1, 8, 0, 6, 4, 0, 2, 1, 2, 3, 4, 5, 6, 10, 0, 0, 1, 7, 8, 9, 10, 11, 12, 10, 0, 0, 2];
+        assert_eq!(octets, expected);
+        assert_eq!(ArpPacket::read(&[&octets[..], &[0; 18]].concat()), Some(packet));
+        for len in 0..PACKET_LEN {
+            assert_eq!(ArpPacket::read(&octets[..len]), None);
+        }
+        for place in 0..6 {
+            let mut other = octets;
+            other[place] ^= 1;
+            assert_eq!(ArpPacket::read(&other), None, "octet {place} names another hardware or protocol");
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Neighbour solicitations and advertisements of IPv6 on Ethernet (RFC 4861 sections 4.3, 4.4 and 4.6.1).
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use std::net::Ipv6Addr;
+
+use crate::base::{IpProtocol, Reader};
+
+/// ICMPv6 type of a neighbour solicitation.
+pub const SOLICITATION: u8 = 135;
+
+/// ICMPv6 type of a neighbour advertisement.
+pub const ADVERTISEMENT: u8 = 136;
+
+/// Octets of a message that names its link-layer address, from the IPv6 header to the end of the option.
+pub const PACKET_LEN: usize = IPV6_HEADER_LEN + MESSAGE_LEN_MIN + OPTION_LEN;
+
+const IPV6_HEADER_LEN: usize = 40;
+const MESSAGE_LEN_MIN: usize = 24;
+const OPTION_LEN: usize = 8;
+const OPTION_SOURCE: u8 = 1;
+const OPTION_TARGET: u8 = 2;
+const HOP_LIMIT: u8 = 255;
+
+/// A solicitation, or an advertisement with its flags.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NeighbourMessageKind {
+    /// Asks for the link-layer address of the target.
+    Solicitation,
+    /// Tells the link-layer address of the target.
+    Advertisement {
+        /// The sender is a router (R).
+        is_router: bool,
+        /// It answers a solicitation (S).
+        is_solicited: bool,
+        /// It replaces what is known (O).
+        is_override: bool,
+    },
+}
+
+/// A neighbour solicitation or advertisement with the IPv6 header around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeighbourMessage {
+    /// Which of the two.
+    pub kind: NeighbourMessageKind,
+    /// IPv6 source.
+    pub source: Ipv6Addr,
+    /// IPv6 destination.
+    pub destination: Ipv6Addr,
+    /// Whose link-layer address this is about.
+    pub target: Ipv6Addr,
+    /// The link-layer address option that belongs to the kind: of the source in a solicitation, of the target in an
+    /// advertisement. The first one, if there are several.
+    pub link_layer: Option<[u8; 6]>,
+}
+
+/// Whether an IPv6 packet is a neighbour solicitation or advertisement, valid or not. ICMPv6 behind extension headers
+/// is none: no host sends these messages so, and RFC 6980 forbids fragments of them.
+#[must_use]
+pub fn is_neighbour_message(packet: &[u8]) -> bool {
+    let next_header = packet.get(6).copied().map(IpProtocol);
+    let kind = packet.get(IPV6_HEADER_LEN).copied();
+    next_header == Some(IpProtocol::ICMPV6) && matches!(kind, Some(SOLICITATION | ADVERTISEMENT))
+}
+
+impl NeighbourMessage {
+    /// Reads a message from a whole IPv6 packet, cut to its total length. `None` if it is none, or fails a check of RFC
+    /// 4861 sections 7.1.1 and 7.1.2: hop limit, checksum, code, length, target, options, and what an unspecified source
+    /// or a multicast destination forbid. Linear in the packet; no allocation.
+    #[must_use]
+    pub fn read(packet: &[u8]) -> Option<Self> {
+        if !is_neighbour_message(packet) {
+            return None;
+        }
+        let mut reader = Reader::new(packet);
+        reader.skip(7)?;
+        let hop_limit = reader.u8()?;
+        let source = Ipv6Addr::from(reader.array::<16>()?);
+        let destination = Ipv6Addr::from(reader.array::<16>()?);
+        let message = reader.rest();
+        let (kind, code) = (reader.u8()?, reader.u8()?);
+        reader.skip(2)?;
+        let flags = reader.u32()?;
+        let target = Ipv6Addr::from(reader.array::<16>()?);
+        let is_sound = hop_limit == HOP_LIMIT
+            && code == 0
+            && !target.is_multicast()
+            && !source.is_multicast()
+            && checksum(source, destination, message) == 0;
+        if !is_sound {
+            return None;
+        }
+        let kind = if kind == SOLICITATION {
+            NeighbourMessageKind::Solicitation
+        } else {
+            NeighbourMessageKind::Advertisement {
+                is_router: flags >> 31 & 1 == 1,
+                is_solicited: flags >> 30 & 1 == 1,
+                is_override: flags >> 29 & 1 == 1,
+            }
+        };
+        let link_layer = link_layer_option(reader.rest(), kind.option())?;
+        let is_allowed = match kind {
+            NeighbourMessageKind::Solicitation => {
+                !source.is_unspecified() || destination == solicited_node(target) && link_layer.is_none()
+            }
+            NeighbourMessageKind::Advertisement { is_solicited, .. } => {
+                !(source.is_unspecified() || is_solicited && destination.is_multicast())
+            }
+        };
+        is_allowed.then_some(Self { kind, source, destination, target, link_layer })
+    }
+
+    /// The octets of the packet with the link-layer address of its sender as the option, checksum set. Constant time, no
+    /// allocation.
+    #[must_use]
+    pub fn to_octets(&self, link_layer: [u8; 6]) -> [u8; PACKET_LEN] {
+        const MESSAGE_LEN: usize = PACKET_LEN - IPV6_HEADER_LEN;
+        let (kind, flags) = match self.kind {
+            NeighbourMessageKind::Solicitation => (SOLICITATION, 0),
+            NeighbourMessageKind::Advertisement { is_router, is_solicited, is_override } => {
+                let flags =
+                    u8::from(is_router) << 7 | u8::from(is_solicited) << 6 | u8::from(is_override) << 5;
+                (ADVERTISEMENT, flags)
+            }
+        };
+        let mut message = [0; MESSAGE_LEN];
+        message[0] = kind;
+        message[4] = flags;
+        message[8..24].copy_from_slice(&self.target.octets());
+        message[24] = self.kind.option();
+        message[25] = (OPTION_LEN / 8) as u8;
+        message[26..].copy_from_slice(&link_layer);
+        let sum = checksum(self.source, self.destination, &message);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+
+        let mut octets = [0; PACKET_LEN];
+        octets[0] = 6 << 4;
+        octets[4..6].copy_from_slice(&(MESSAGE_LEN as u16).to_be_bytes());
+        octets[6..8].copy_from_slice(&[IpProtocol::ICMPV6.0, HOP_LIMIT]);
+        octets[8..24].copy_from_slice(&self.source.octets());
+        octets[24..40].copy_from_slice(&self.destination.octets());
+        octets[40..].copy_from_slice(&message);
+        octets
+    }
+}
+
+impl NeighbourMessageKind {
+    const fn option(self) -> u8 {
+        match self {
+            Self::Solicitation => OPTION_SOURCE,
+            Self::Advertisement { .. } => OPTION_TARGET,
+        }
+    }
+}
+
+/// The address in the first option of a kind; the outer `None` if an option has no length or exceeds the message.
+#[allow(clippy::option_option, reason = "no option and a broken one are two answers")]
+fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> {
+    let mut found = None;
+    while let [kind, units, ..] = *options {
+        let (option, rest) = options.split_at_checked(usize::from(units) * 8).filter(|_| units != 0)?;
+        if kind == wanted && found.is_none() && option.len() == OPTION_LEN {
+            found = option.last_chunk().copied();
+        }
+        options = rest;
+    }
+    options.is_empty().then_some(found)
+}
+
+/// The group that a host joins for each of its addresses (RFC 4291 section 2.7.1).
+#[must_use]
+pub fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
+    const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
+    Ipv6Addr::from_bits(PREFIX | target.to_bits() & 0xff_ffff)
+}
+
+/// The ICMPv6 checksum (RFC 4443 section 2.3) over a message whose checksum field is zero; over a received one, zero
+/// means that it is right. Linear in the message.
+#[must_use]
+pub fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
+    let words = |octets: &[u8]| -> u64 {
+        let pairs = octets.chunks(2).map(|pair| match *pair {
+            [high, low] => u64::from(u16::from_be_bytes([high, low])),
+            [high] => u64::from(high) << 8,
+            _ => 0,
+        });
+        pairs.sum()
+    };
+    let mut sum = words(&source.octets()) + words(&destination.octets()) + words(message);
+    sum += message.len() as u64 + u64::from(IpProtocol::ICMPV6.0);
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
+    const TARGET: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0x12ab, 0xcdef);
+
+    fn solicitation() -> NeighbourMessage {
+        NeighbourMessage {
+            kind: NeighbourMessageKind::Solicitation,
+            source: SOURCE,
+            destination: solicited_node(TARGET),
+            target: TARGET,
+            link_layer: Some([2, 0, 0, 0, 0, 9]),
+        }
+    }
+
+    fn advertisement(is_solicited: bool) -> NeighbourMessage {
+        let kind = NeighbourMessageKind::Advertisement { is_router: true, is_solicited, is_override: false };
+        NeighbourMessage { kind, source: TARGET, destination: SOURCE, ..solicitation() }
+    }
+
+    /// Sets the checksum anew, so that only what was changed is wrong.
+    fn summed(mut packet: Vec<u8>) -> Vec<u8> {
+        let address = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&packet[at..at + 16]).unwrap());
+        let (source, destination) = (address(8), address(24));
+        packet[42..44].fill(0);
+        let sum = checksum(source, destination, &packet[40..]);
+        packet[42..44].copy_from_slice(&sum.to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        for message in [solicitation(), advertisement(true), advertisement(false)] {
+            let octets = message.to_octets([2, 0, 0, 0, 0, 9]);
+            assert_eq!(NeighbourMessage::read(&octets), Some(message));
+            assert_eq!(summed(octets.to_vec()), octets);
+            for len in 0..octets.len() {
+                assert_eq!(NeighbourMessage::read(&octets[..len]), None, "{len} octets");
+            }
+            for bit in 0..octets.len() * 8 {
+                let mut other = octets;
+                other[bit / 8] ^= 1 << (bit % 8);
+                // Version, class, label, payload length are the IP layer's; the rest is under the checksum.
+                let is_read = NeighbourMessage::read(&other).is_some();
+                assert!(bit / 8 < 6 || !is_read, "bit {bit} is not checked");
+            }
+        }
+    }
+
+    #[test]
+    fn groups_are_those_of_rfc_4291() {
+        assert_eq!(solicited_node(TARGET), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xffab, 0xcdef));
+    }
+
+    #[test]
+    fn each_rule_of_sections_7_1_1_and_7_1_2() {
+        let asked = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+        let told = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+        let changed = |packet: &[u8], at: usize, octets: &[u8]| {
+            let mut packet = packet.to_vec();
+            packet[at..at + octets.len()].copy_from_slice(octets);
+            summed(packet)
+        };
+        let without_option = |packet: &[u8]| summed(packet[..64].to_vec());
+        let nobody = changed(&without_option(&asked), 8, &[0; 16]);
+        let cases: [(&str, Vec<u8>, bool); 14] = [
+            ("a solicitation", changed(&asked, 0, &[0x60]), true),
+            ("hop limit 254: came through a router", changed(&asked, 7, &[254]), false),
+            ("code", changed(&asked, 41, &[1]), false),
+            ("multicast target", changed(&asked, 48, &[0xff]), false),
+            ("multicast source", changed(&asked, 8, &[0xff]), false),
+            ("an option of length zero", changed(&asked, 65, &[0]), false),
+            ("an option beyond the end", changed(&asked, 65, &[2]), false),
+            ("an option of another kind is skipped", changed(&asked, 64, &[14]), true),
+            ("without option", without_option(&asked), true),
+            ("duplicate address detection", nobody.clone(), true),
+            ("the same to the target itself", changed(&nobody, 24, &TARGET.octets()), false),
+            ("the same with an option", changed(&asked, 8, &[0; 16]), false),
+            ("solicited, to a group", changed(&told, 24, &[0xff, 2]), false),
+            ("advertised by nobody", changed(&told, 8, &[0; 16]), false),
+        ];
+        for (what, packet, is_valid) in cases {
+            assert_eq!(NeighbourMessage::read(&packet).is_some(), is_valid, "{what}");
+        }
+        let mut odd = asked.clone();
+        odd.push(0);
+        assert_eq!(NeighbourMessage::read(&summed(odd)), None, "an octet behind the options");
+        assert!(!is_neighbour_message(&changed(&asked, 40, &[133])) && is_neighbour_message(&asked));
+    }
+}
