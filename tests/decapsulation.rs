@@ -4,10 +4,11 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     EtherType, Frame, IpProtocol, Limits, LinkType, ParseErrorKind, Side, Timestamp, VlanIds,
 };
-use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip};
+use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quoted_key};
 use flowgauge::link::{
     Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, UdpTunnel, Unsupported, decapsulate,
 };
+use proptest::prelude::*;
 
 const INNER: ([u8; 4], [u8; 4]) = ([10, 1, 1, 1], [10, 1, 1, 2]);
 const OUTER: ([u8; 4], [u8; 4]) = ([192, 0, 2, 1], [192, 0, 2, 2]);
@@ -470,4 +471,70 @@ fn the_policy_chooses_flow_ports_and_vni() {
     assert_eq!(extracted(&data, policy).unwrap().key, outermost.key);
     policy.tunnel_ports = TunnelPorts::NONE.with(9999, UdpTunnel::Vxlan).unwrap();
     assert_eq!(extracted(&in_udp(9999, &vxlan), policy).unwrap().key, packet.key);
+}
+
+/// Puts an Ethernet frame, or the IPv4 packet in it, into one more tunnel; the headers in front of it.
+fn enclose(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
+    use HeaderKind::{
+        Erspan, Ethernet, Geneve, Gre, GtpU, Ip, L2tp, Mpls, Nsh, Nvgre, Pppoe, ProviderBackbone, Vlan, Vxlan,
+    };
+    let packet = &frame[14..];
+    let in_ppp = join(&[&[0x11, 0, 0, 9], &(packet.len() as u16 + 2).to_be_bytes(), &[0, 0x21], packet]);
+    let gtpu = join(&[&[0x30, 255], &(packet.len() as u16).to_be_bytes(), &[0, 0, 0, 77], packet]);
+    // An IPv4 packet can be enclosed again as it is; what else follows Ethernet stands in a frame.
+    let is_ipv4 = frame[12..14] == [8, 0];
+    match choice % if is_ipv4 { 13 } else { 8 } {
+        0 => (in_udp(4789, &join(&[&[8, 0, 0, 0, 0, 0, 42, 0], frame])), vec![Ip, Vxlan, Ethernet]),
+        1 => (in_ip(47, &join(&[&[0, 0, 0x65, 0x58], frame])), vec![Ip, Gre, Ethernet]),
+        2 => (in_ip(47, &join(&[&[0x20, 0, 0x65, 0x58, 0, 0, 1, 0], frame])), vec![Ip, Nvgre, Ethernet]),
+        3 => (in_ip(47, &join(&[&[0, 0, 0x88, 0xbe], frame])), vec![Ip, Gre, Erspan, Ethernet]),
+        4 => (in_udp(6081, &join(&[&[0, 0, 0x65, 0x58, 0, 0, 42, 0], frame])), vec![Ip, Geneve, Ethernet]),
+        5 => (ethernet(0x88e7, &join(&[&[0, 1, 2, 3], frame])), vec![ProviderBackbone, Ethernet]),
+        6 => (ethernet(0x894f, &join(&[&[0x0f, 0xc2, 2, 3, 0, 0, 9, 255], frame])), vec![Nsh, Ethernet]),
+        7 => (ethernet(0x8847, &join(&[&[0, 1, 1, 64, 0, 0, 0, 0], frame])), vec![Mpls, Ethernet]),
+        8 => (in_ip(4, packet), vec![Ip]),
+        9 => (ethernet(0x8864, &in_ppp), vec![Pppoe]),
+        10 => (in_udp(2152, &gtpu), vec![Ip, GtpU]),
+        11 => (in_udp(1701, &join(&[&[0, 2, 0, 1, 0, 2, 0, 0x21], packet])), vec![Ip, L2tp]),
+        _ => (ethernet(0x8100, &join(&[&[0, 5, 8, 0], packet])), vec![Vlan]),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+
+    #[test]
+    fn any_order_leads_in_and_any_octets_give_one_answer(
+        choices in prop::collection::vec(any::<u8>(), 0..=4),
+        changes in prop::collection::vec(any::<(u16, u8)>(), 1..6),
+        cut: u16,
+    ) {
+        let mut frame = ethernet(0x0800, &inner());
+        let mut way = Vec::new();
+        for choice in choices {
+            let (outside, mut kinds) = enclose(choice, &frame);
+            kinds.append(&mut way);
+            (frame, way) = (outside, kinds);
+        }
+        let packet = found(LinkType::ETHERNET, &frame);
+        let kinds: Vec<_> = packet.encapsulation.headers().iter().map(|header| header.kind).collect();
+        prop_assert_eq!(&kinds[..], &way[..way.len().min(16)]);
+        prop_assert_eq!(packet.offset, frame.len() - inner().len());
+        for (place, value) in changes {
+            let place = usize::from(place) % frame.len();
+            frame[place] = value;
+            let cut = frame.len() - usize::from(cut) % frame.len();
+            for (data, wire_len) in [(&frame[..], frame.len()), (&frame[..cut], frame.len()), (&frame[..cut], cut)] {
+                let frame = Frame { wire_len: wire_len as u32, ..Frame::ethernet(Timestamp::ZERO, data) };
+                let extractor = Extractor::default();
+                let said = extractor.extract(&frame);
+                prop_assert_eq!(&said, &extractor.extract_general(&frame));
+                if let Ok(packet) = said {
+                    prop_assert!((packet.ip_offset as usize) < data.len());
+                    prop_assert!(packet.payload().len() <= packet.payload_len as usize);
+                    let _ = quoted_key(&packet, &KeyPolicy::DEFAULT);
+                }
+            }
+        }
+    }
 }
