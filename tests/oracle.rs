@@ -13,6 +13,8 @@ mod community_id;
 mod corpus;
 #[path = "oracle/examples.rs"]
 mod examples;
+#[path = "oracle/flowtest.rs"]
+mod flowtest;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/zeek.rs"]

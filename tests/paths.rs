@@ -8,14 +8,14 @@ use flowgauge::base::{
     Frame, FrameBatch, IpProtocol, Limits, LinkType, Ports, SeqNum, Side, TcpFlags, Timestamp,
 };
 use flowgauge::extractor::{
-    Direction, Extractor, KeyPolicy, Packet, PacketMarks, Scope, Skip, Transport, quoted_key,
+    Decapsulation, Direction, Extractor, KeyPolicy, Packet, PacketMarks, Scope, Skip, Transport, quoted_key,
 };
 use flowgauge::source::{FileSource, Source};
 use proptest::prelude::*;
 
-/// All settings of a policy: two to the power of five.
+/// All settings of a policy: two to the power of seven.
 fn policies() -> Vec<KeyPolicy> {
-    (0..32_u8)
+    (0..128_u8)
         .map(|bits| {
             let mut policy = KeyPolicy::DEFAULT;
             policy.ports = bits & 1 == 0;
@@ -23,6 +23,9 @@ fn policies() -> Vec<KeyPolicy> {
             policy.echo_id = bits & 4 != 0;
             policy.direction = if bits & 8 == 0 { Direction::Biflow } else { Direction::Uniflow };
             policy.scope = if bits & 16 == 0 { Scope::Fixed(0xffff_fff7) } else { Scope::Interface };
+            policy.vni = bits & 32 != 0;
+            policy.decapsulation =
+                if bits & 64 == 0 { Decapsulation::Innermost } else { Decapsulation::Outermost };
             policy
         })
         .collect()
@@ -35,6 +38,8 @@ fn limits() -> [Limits; 3] {
     strict.ip_extension_count_max = 0;
     let mut narrow = Limits::DEFAULT;
     narrow.vlan_tag_count_max = 1;
+    narrow.encapsulation_depth_max = 1;
+    narrow.mpls_label_count_max = 1;
     [Limits::DEFAULT, narrow, strict]
 }
 

@@ -5,7 +5,7 @@ use flowgauge::base::{Frame, LinkType, Timestamp};
 use flowgauge::extractor::{Extractor, quoted_key};
 use libfuzzer_sys::fuzz_target;
 
-const LINK_TYPES: [LinkType; 10] = [
+const LINK_TYPES: [LinkType; 25] = [
     LinkType::ETHERNET,
     LinkType::LINUX_SLL,
     LinkType::LINUX_SLL2,
@@ -16,6 +16,21 @@ const LINK_TYPES: [LinkType; 10] = [
     LinkType::IPV6,
     LinkType::PPP,
     LinkType::PPP_WITH_DIR,
+    LinkType::PPP_HDLC,
+    LinkType::PPP_ETHER,
+    LinkType::C_HDLC,
+    LinkType::FRELAY,
+    LinkType::ATM_RFC1483,
+    LinkType::FDDI,
+    LinkType::IEEE802_5,
+    LinkType::IP_OVER_FC,
+    LinkType::NFLOG,
+    LinkType::IEEE802_11,
+    LinkType::IEEE802_11_RADIOTAP,
+    LinkType::IEEE802_11_PRISM,
+    LinkType::IEEE802_11_AVS,
+    LinkType::PPI,
+    LinkType::RAW_DLT_12,
 ];
 
 fuzz_target!(|input: (u8, u16, &[u8])| {

@@ -15,6 +15,34 @@ pub enum Layer {
     Null,
     /// PPP, with or without HDLC framing.
     Ppp,
+    /// Logical link control and SNAP.
+    Llc,
+    /// PPP over Ethernet.
+    Pppoe,
+    /// MPLS label stack.
+    Mpls,
+    /// Cisco HDLC.
+    Hdlc,
+    /// Frame Relay.
+    FrameRelay,
+    /// FDDI.
+    Fddi,
+    /// Token Ring.
+    TokenRing,
+    /// IEEE 802.11.
+    Ieee80211,
+    /// What a driver puts before an 802.11 frame: radiotap, PPI, Prism, AVS.
+    RadioHeader,
+    /// Linux netfilter log.
+    Nflog,
+    /// IP over Fibre Channel.
+    IpOverFc,
+    /// MACsec.
+    Macsec,
+    /// Network Service Header.
+    Nsh,
+    /// A header that encloses an IP packet in another one.
+    Tunnel,
     /// A raw IP packet whose version is not the one that the link type promises.
     RawIp,
     /// IPv4.
@@ -38,6 +66,20 @@ impl fmt::Display for Layer {
             Self::LinuxSll => "Linux SLL",
             Self::Null => "BSD null",
             Self::Ppp => "PPP",
+            Self::Llc => "LLC",
+            Self::Pppoe => "PPPoE",
+            Self::Mpls => "MPLS",
+            Self::Hdlc => "Cisco HDLC",
+            Self::FrameRelay => "Frame Relay",
+            Self::Fddi => "FDDI",
+            Self::TokenRing => "Token Ring",
+            Self::Ieee80211 => "802.11",
+            Self::RadioHeader => "radio",
+            Self::Nflog => "NFLOG",
+            Self::IpOverFc => "IP over Fibre Channel",
+            Self::Macsec => "MACsec",
+            Self::Nsh => "NSH",
+            Self::Tunnel => "tunnel",
             Self::RawIp => "raw IP",
             Self::Ipv4 => "IPv4",
             Self::Ipv6 => "IPv6",

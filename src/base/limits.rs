@@ -28,6 +28,13 @@ pub struct Limits {
     pub fragment_per_datagram_count_max: u32,
     /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.
     pub vlan_tag_count_max: u32,
+    /// MPLS labels walked in one stack. Reached: the frame is malformed (`too_deep`), or inside a tunnel the enclosing
+    /// packet counts. Default 16.
+    pub mpls_label_count_max: u32,
+    /// Encapsulations walked in a frame, one inside the other: IP in IP, VXLAN, PPPoE, a label stack, each is one.
+    /// Reached: the innermost IP packet so far counts, marked `TOO_DEEP`; without one, the frame is malformed
+    /// (`too_deep`). Default 8.
+    pub encapsulation_depth_max: u32,
     /// IPv6 extension headers walked in a packet. Reached: malformed (`too_deep`). Default 16.
     pub ip_extension_count_max: u32,
     /// Octets of a captured frame that a file may claim. Beyond: the block is bad and reading ends with a
@@ -61,6 +68,8 @@ impl Limits {
         fragment_bytes_max: 32 << 20,
         fragment_per_datagram_count_max: 2048,
         vlan_tag_count_max: 8,
+        mpls_label_count_max: 16,
+        encapsulation_depth_max: 8,
         ip_extension_count_max: 16,
         frame_len_max: 262_144,
         batch_len: 256 << 10,

@@ -5,7 +5,7 @@
 
 use super::{KeyPolicy, Packet, PacketMarks, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, LinkType, Side, VlanIds};
-use crate::link::MacAddresses;
+use crate::link::{MacAddresses, PortSet};
 use crate::wire::tcp::{self, TcpSegment};
 use crate::wire::{be16, be32, ethernet};
 
@@ -25,9 +25,10 @@ pub(super) fn read<'a>(
     frame: &Frame<'a>,
     policy: &KeyPolicy,
     plain_scope: Option<u32>,
+    tunnel_ports: &PortSet,
     out: &mut Packet<'a>,
 ) -> bool {
-    read_link(frame, policy, plain_scope, out).is_some()
+    read_link(frame, policy, plain_scope, tunnel_ports, out).is_some()
 }
 
 #[inline(always)]
@@ -35,6 +36,7 @@ fn read_link<'a>(
     frame: &Frame<'a>,
     policy: &KeyPolicy,
     plain_scope: Option<u32>,
+    tunnel_ports: &PortSet,
     out: &mut Packet<'a>,
 ) -> Option<()> {
     let data = frame.data;
@@ -46,13 +48,18 @@ fn read_link<'a>(
     if let Some(scope) = plain_scope
         && ether_type == EtherType::IPV4
     {
-        return read_ipv4(frame, Added { scope, vlan_ids: false }, Start::UNTAGGED, out);
+        return read_ipv4(frame, Added { scope, vlan_ids: false }, Start::UNTAGGED, tunnel_ports, out);
     }
-    read_other(frame, policy, out)
+    read_other(frame, policy, tunnel_ports, out)
 }
 
 #[inline(never)]
-fn read_other<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -> Option<()> {
+fn read_other<'a>(
+    frame: &Frame<'a>,
+    policy: &KeyPolicy,
+    tunnel_ports: &PortSet,
+    out: &mut Packet<'a>,
+) -> Option<()> {
     if !policy.is_five_tuple() {
         return None;
     }
@@ -71,8 +78,8 @@ fn read_other<'a>(frame: &Frame<'a>, policy: &KeyPolicy, out: &mut Packet<'a>) -
     let start = Start { at, vlan_ids };
     let added = Added { scope: policy.scope_of(frame), vlan_ids: policy.vlan_ids };
     match ether_type {
-        EtherType::IPV4 => read_ipv4(frame, added, start, out),
-        EtherType::IPV6 => read_ipv6(frame, added, start, out),
+        EtherType::IPV4 => read_ipv4(frame, added, start, tunnel_ports, out),
+        EtherType::IPV6 => read_ipv6(frame, added, start, tunnel_ports, out),
         _ => None,
     }
 }
@@ -105,7 +112,13 @@ struct Ip {
 }
 
 #[inline(always)]
-fn read_ipv4<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet<'a>) -> Option<()> {
+fn read_ipv4<'a>(
+    frame: &Frame<'a>,
+    added: Added,
+    start: Start,
+    tunnel_ports: &PortSet,
+    out: &mut Packet<'a>,
+) -> Option<()> {
     const VERSION_AND_LEN: u8 = 0x45;
     const MORE_FRAGMENTS_AND_OFFSET: u16 = 0x3fff;
     let header: &[u8; IPV4_HEADER_LEN] = frame.data.get(start.at..)?.first_chunk()?;
@@ -116,7 +129,7 @@ fn read_ipv4<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet
     let ip = Ip { protocol, len: usize::from(be16(header, 2)?), header_len: IPV4_HEADER_LEN };
     out.hop_limit = header[8];
     out.traffic_class = header[1];
-    let [source_port, destination_port] = read_transport(frame, start, ip, out)?;
+    let [source_port, destination_port] = read_transport(frame, start, ip, tunnel_ports, out)?;
     let source = (be32(header, 12)?, source_port);
     let destination = (be32(header, 16)?, destination_port);
     let (key, side) = FlowKey::ordered_v4(protocol, source, destination, added.scope);
@@ -125,7 +138,13 @@ fn read_ipv4<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet
 }
 
 #[inline(always)]
-fn read_ipv6<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet<'a>) -> Option<()> {
+fn read_ipv6<'a>(
+    frame: &Frame<'a>,
+    added: Added,
+    start: Start,
+    tunnel_ports: &PortSet,
+    out: &mut Packet<'a>,
+) -> Option<()> {
     let header: &[u8; IPV6_HEADER_LEN] = frame.data.get(start.at..)?.first_chunk()?;
     let payload_len = usize::from(be16(header, 4)?);
     if header[0] >> 4 != 6 || payload_len == 0 {
@@ -135,7 +154,7 @@ fn read_ipv6<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet
     let ip = Ip { protocol, len: IPV6_HEADER_LEN + payload_len, header_len: IPV6_HEADER_LEN };
     out.hop_limit = header[7];
     out.traffic_class = header[0] << 4 | header[1] >> 4;
-    let [source_port, destination_port] = read_transport(frame, start, ip, out)?;
+    let [source_port, destination_port] = read_transport(frame, start, ip, tunnel_ports, out)?;
     let address = |at: usize| header.get(at..at + 16)?.first_chunk().map(|bytes| u128::from_be_bytes(*bytes));
     let (source, destination) = ((address(8)?, source_port), (address(24)?, destination_port));
     let (key, side) = FlowKey::ordered(protocol, true, source, destination, true);
@@ -145,7 +164,13 @@ fn read_ipv6<'a>(frame: &Frame<'a>, added: Added, start: Start, out: &mut Packet
 
 /// Reads TCP or UDP behind an IP header, if all lengths agree, and fills in all but the key. The ports.
 #[inline(always)]
-fn read_transport<'a>(frame: &Frame<'a>, start: Start, ip: Ip, out: &mut Packet<'a>) -> Option<[u16; 2]> {
+fn read_transport<'a>(
+    frame: &Frame<'a>,
+    start: Start,
+    ip: Ip,
+    tunnel_ports: &PortSet,
+    out: &mut Packet<'a>,
+) -> Option<[u16; 2]> {
     if ip.len > frame.wire_len as usize - start.at {
         return None;
     }
@@ -168,7 +193,11 @@ fn read_transport<'a>(frame: &Frame<'a>, start: Start, ip: Ip, out: &mut Packet<
         IpProtocol::UDP => {
             let fields: &[u8; UDP_HEADER_LEN] = header.first_chunk()?;
             let udp_len = usize::from(be16(fields, 4)?);
-            if udp_len < UDP_HEADER_LEN || udp_len > len {
+            // Whether there is a tunnel behind these ports is the general path's business.
+            if udp_len < UDP_HEADER_LEN
+                || udp_len > len
+                || tunnel_ports.has_any([be16(fields, 0)?, be16(fields, 2)?])
+            {
                 return None;
             }
             out.transport = Transport::Udp;

@@ -18,7 +18,10 @@ pub use policy::{Direction, KeyPolicy, Scope};
 pub use quoted::quoted_key;
 pub use skip::{Skip, SkipStats};
 
+pub use crate::link::{Decapsulation, TunnelPorts};
+
 use crate::base::{Frame, Limits};
+use crate::link::PortSet;
 
 /// Turns frames into packets under one [`KeyPolicy`]. Stateless; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +30,8 @@ pub struct Extractor {
     limits: Limits,
     /// The scope of all keys, if the policy asks for nothing else than a five-tuple with it.
     plain_scope: Option<u32>,
+    /// UDP ports behind which the general path looks for a tunnel.
+    tunnel_ports: PortSet,
 }
 
 impl Default for Extractor {
@@ -39,7 +44,8 @@ impl Extractor {
     /// An extractor with a policy of its own and default limits.
     #[must_use]
     pub const fn new(policy: KeyPolicy) -> Self {
-        Self { policy, limits: Limits::DEFAULT, plain_scope: policy.plain_scope() }
+        let tunnel_ports = policy.tunnel_ports.all(policy.decapsulation);
+        Self { policy, limits: Limits::DEFAULT, plain_scope: policy.plain_scope(), tunnel_ports }
     }
 
     /// The same with limits of the caller's.
@@ -78,7 +84,7 @@ impl Extractor {
     pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
         // Where fewer tags are allowed than the fast path walks, the general path counts them.
         if self.limits.vlan_tag_count_max >= fast::VLAN_TAGS as u32
-            && fast::read(frame, &self.policy, self.plain_scope, packet)
+            && fast::read(frame, &self.policy, self.plain_scope, &self.tunnel_ports, packet)
         {
             return Ok(());
         }

@@ -36,6 +36,8 @@ impl PacketMarks {
     pub const CUT: Self = Self(1 << 2);
     /// The IP length field is zero or exceeds the frame; the wire length stands in where it is zero.
     pub const BAD_IP_LEN: Self = Self(1 << 3);
+    /// Its payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows, and was not looked into.
+    pub const TOO_DEEP: Self = Self(1 << 4);
 
     /// Whether a mark is set.
     #[must_use]
@@ -61,7 +63,7 @@ pub struct Packet<'a> {
     pub frame: &'a [u8],
     /// Octets of the frame on the wire.
     pub wire_len: u32,
-    /// Octets of the IP packet by its length field, header included.
+    /// Octets of the IP packet by its length field, header included; of the innermost one, as all that follows.
     pub ip_len: u32,
     /// Octets of transport payload by the length fields, whatever was captured of them.
     pub payload_len: u32,

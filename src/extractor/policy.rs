@@ -1,6 +1,7 @@
 //! What goes into a Flow Key.
 
-use crate::base::{FlowKey, Frame, Side, VlanIds};
+use crate::base::{FlowKey, Frame, Side};
+use crate::link::{Decapsulation, LinkInfo, TunnelPorts};
 
 /// Whether both directions of a conversation are one flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,6 +35,12 @@ pub struct KeyPolicy {
     pub ports: bool,
     /// VLAN ids. Off by default: many networks tag the two directions differently.
     pub vlan_ids: bool,
+    /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
+    pub vni: bool,
+    /// Whether tunnels are looked into. They are by default: a frame counts for its innermost flow.
+    pub decapsulation: Decapsulation,
+    /// The UDP ports that make a tunnel.
+    pub tunnel_ports: TunnelPorts,
     /// The identifier of ICMP echo, so that each `ping` is a flow. Off by default, as Community ID has it.
     pub echo_id: bool,
     /// One flow for both directions, or one for each. Both by default.
@@ -47,6 +54,9 @@ impl KeyPolicy {
     pub const DEFAULT: Self = Self {
         ports: true,
         vlan_ids: false,
+        vni: false,
+        decapsulation: Decapsulation::Innermost,
+        tunnel_ports: TunnelPorts::DEFAULT,
         echo_id: false,
         direction: Direction::Biflow,
         scope: Scope::Fixed(0),
@@ -76,9 +86,13 @@ impl KeyPolicy {
 
     /// Adds what the link layer and the caller contribute.
     #[inline(always)]
-    pub(crate) fn complete(&self, key: FlowKey, frame: &Frame<'_>, vlan_ids: VlanIds) -> FlowKey {
+    pub(crate) fn complete(&self, key: FlowKey, frame: &Frame<'_>, link: &LinkInfo) -> FlowKey {
         let key = key.with_scope(self.scope_of(frame));
-        if self.vlan_ids { key.with_vlan_ids(vlan_ids) } else { key }
+        let key = if self.vlan_ids { key.with_vlan_ids(link.vlan_ids) } else { key };
+        match link.vni {
+            Some(vni) if self.vni => key.with_vni(vni),
+            _ => key,
+        }
     }
 
     /// The key of two ends and the side of the source, in the direction that the policy asks for.

@@ -18,5 +18,6 @@ pub fn quoted_key(packet: &Packet<'_>, policy: &KeyPolicy) -> Option<(FlowKey, S
     let data = packet.transport_bytes().get(icmp::ERROR_HEADER_LEN..)?;
     let ether_type = if is_ipv6 { EtherType::IPV6 } else { EtherType::IPV4 };
     let (key, side) = general::key_of(data, data.len(), ether_type, policy, &Limits::DEFAULT)?;
-    Some((key.with_scope(packet.key.scope()).with_vlan_ids(packet.key.vlan_ids()), side))
+    let key = key.with_scope(packet.key.scope()).with_vlan_ids(packet.key.vlan_ids());
+    Some((packet.key.vni().map_or(key, |vni| key.with_vni(vni)), side))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::base::{ParseError, ParseErrorKind};
+use crate::base::ParseError;
 use crate::link::Unsupported;
 
 /// Why a frame belongs to no flow.
@@ -16,16 +16,6 @@ pub enum Skip {
     Truncated(ParseError),
     /// A header contradicts itself.
     Malformed(ParseError),
-}
-
-impl Skip {
-    /// The outcome of a header that could not be read.
-    pub(crate) const fn from_error(error: ParseError) -> Self {
-        match error.kind {
-            ParseErrorKind::Truncated => Self::Truncated(error),
-            _ => Self::Malformed(error),
-        }
-    }
 }
 
 impl fmt::Display for Skip {
@@ -112,7 +102,7 @@ mod tests {
     fn reasons_are_sorted_by_weight() {
         let mut stats = SkipStats::default();
         let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
-        let cut = Skip::from_error(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
+        let cut = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
         for skip in [arp, arp, cut] {
             stats.count(&skip);
         }

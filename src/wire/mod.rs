@@ -4,12 +4,29 @@
 //! [`link`](crate::link) and [`extractor`](crate::extractor).
 
 pub mod arp;
+pub mod erspan;
 pub mod ethernet;
+pub mod frame_relay;
+pub mod geneve;
+pub mod gre;
+pub mod gtpu;
 pub mod icmp;
+pub mod ieee80211;
+pub mod l2tp;
+pub mod llc;
+pub mod macsec;
+pub mod mpls;
 pub mod ndp;
+pub mod nflog;
+pub mod nsh;
 pub mod ppp;
+pub mod pppoe;
+pub mod radio;
 pub mod sll;
 pub mod tcp;
+pub mod teredo;
+pub mod token_ring;
+pub mod vxlan;
 
 /// The big-endian 16-bit value at an offset, if it lies within the slice.
 #[inline(always)]

@@ -8,15 +8,8 @@ use serde_json::Value;
 
 use super::corpus::{self, Capture, Outcome};
 
-/// Links and tunnels that are not read yet, and fragments, which are not put together yet: what differs is counted, and
-/// does not fail the test.
-#[rustfmt::skip]
-const COUNTED: &[&str] = &[
-    "RADIOTAP", "802_11", "FRELAY", "FDDI", "TOKENRING", "C_HDLC", "NFLOG", "PPI",
-    "feat:mpls", "feat:mpls-pw", "feat:gre", "feat:gre1", "feat:gre-key", "feat:vxlan", "feat:vxlan-gpe", "feat:geneve",
-    "feat:gtpu", "feat:pppoe", "feat:ipip", "feat:6in", "feat:teredo", "feat:pbb", "feat:vntag", "feat:nsh", "feat:l2tp",
-    "feat:frag4", "feat:v6frag", "name:frag",
-];
+/// Fragments, which are not put together yet, in tunnels too: what differs is counted, and does not fail the test.
+const COUNTED: &[&str] = &["feat:frag4", "feat:v6frag", "name:frag"];
 
 /// A capture of which tshark takes another view, and why.
 struct Listed {
@@ -45,11 +38,11 @@ const LISTED: &[Listed] = &[
         ],
     },
     Listed {
-        capture: "tcpdump/mpls-over-udp.pcap",
-        why: "MPLS in UDP (RFC 7510), a tunnel that is not read yet",
+        capture: "tcpdump/vxlan_port_8472.pcap",
+        why: "VXLAN on Linux's old port is a tunnel here; tshark agrees with -d udp.port==8472,vxlan",
         differences: &[
-            "udp 10.100.12.170:6635 <-> 10.100.13.157:51348: 0+1 packets 0+130 octets, tshark none",
-            "udp 10.100.12.170:58699 <-> 10.100.13.157:6635: 1+0 packets 130+0 octets, tshark none",
+            "udp 192.168.202.1:8472 <-> 192.168.203.1:45149: none, tshark 0+4 packets 0+592 octets",
+            "udp 192.168.202.1:32894 <-> 192.168.203.1:8472: none, tshark 4+0 packets 592+0 octets",
         ],
     },
 ];
@@ -178,10 +171,7 @@ fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
         println!("{}: {word}: {} differences, {flows} flows", capture.name, found.len());
         found.iter().for_each(|difference| println!("    {difference}"));
     }
-    println!(
-        "{equal} captures equal, {listed} listed, {} with tunnels or fragments, {flow_count} flows",
-        counted.len()
-    );
+    println!("{equal} captures equal, {listed} listed, {} with fragments, {flow_count} flows", counted.len());
     assert!(equal > 0 && flow_count > 0, "nothing was compared");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }

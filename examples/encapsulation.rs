@@ -1,0 +1,73 @@
+//! What encloses the packets of a capture: the tree of links, tags and tunnels, with packets and octets of each branch.
+//!
+//! cargo run --example encapsulation -- examples/data/vlan.pcapng
+
+use std::collections::BTreeMap;
+use std::env;
+use std::error::Error;
+
+use flowgauge::base::{FrameBatch, Limits};
+use flowgauge::link::{Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, decapsulate};
+use flowgauge::source::{FileSource, Source};
+
+/// A header, and what is inside it.
+#[derive(Default)]
+struct Branch {
+    packet_count: u64,
+    octet_count: u64,
+    inside: BTreeMap<String, Branch>,
+}
+
+impl Branch {
+    fn add(&mut self, path: &[String], octets: u64) {
+        self.packet_count += 1;
+        self.octet_count += octets;
+        if let Some((first, rest)) = path.split_first() {
+            self.inside.entry(first.clone()).or_default().add(rest, octets);
+        }
+    }
+
+    fn print(&self, depth: usize) {
+        for (name, branch) in &self.inside {
+            let name = format!("{:indent$}{name}", "", indent = depth * 2);
+            println!("{name:<40} {:>10} packets {:>12} octets", branch.packet_count, branch.octet_count);
+            branch.print(depth + 1);
+        }
+    }
+}
+
+/// The way to a packet, in words.
+fn path(packet: &IpPacket) -> Vec<String> {
+    let mut path = Vec::new();
+    for header in packet.encapsulation.headers() {
+        path.push(match header.kind {
+            HeaderKind::Ip | HeaderKind::Ethernet | HeaderKind::Macsec | HeaderKind::Teredo => {
+                header.kind.to_string()
+            }
+            kind => format!("{kind} {}", header.id),
+        });
+    }
+    path.push(format!("{} {}", packet.ether_type, packet.ip.protocol));
+    path
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = env::args().nth(1).ok_or("usage: encapsulation FILE")?;
+    let mut source = FileSource::open(&file)?;
+    let (mut batch, mut root) = (FrameBatch::new(), Branch::default());
+    let (ports, limits) = (TunnelPorts::DEFAULT, Limits::DEFAULT);
+    while source.next_batch(&mut batch)? {
+        for frame in batch.iter() {
+            let mut way = vec![frame.link_type.to_string()];
+            match decapsulate(&frame, Decapsulation::Innermost, &ports, &limits) {
+                Decapsulated::Packet(packet) => way.extend(path(&packet)),
+                Decapsulated::Unsupported(why) => way.push(why.to_string()),
+                Decapsulated::Truncated(_) => way.push("truncated".to_owned()),
+                _ => way.push("malformed".to_owned()),
+            }
+            root.add(&way, frame.wire_len.into());
+        }
+    }
+    root.print(0);
+    Ok(())
+}

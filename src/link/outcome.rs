@@ -1,0 +1,114 @@
+//! What the walk found.
+
+use std::fmt;
+
+use super::{Encapsulation, IpHeader, MacAddresses};
+use crate::base::{EtherType, LinkType, ParseError, VlanIds};
+
+/// What the headers before a packet said about it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LinkInfo {
+    /// Hardware addresses: those of the innermost Ethernet header, or of the link.
+    pub mac_addresses: MacAddresses,
+    /// VLAN ids behind the innermost Ethernet header.
+    pub vlan_ids: VlanIds,
+    /// The virtual network identifier (24 bits) of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header.
+    pub vni: Option<u32>,
+}
+
+/// An IP packet found in a frame.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct IpPacket {
+    /// Octets from the start of the frame to the IP header; never beyond the captured octets.
+    pub offset: usize,
+    /// IPv4 or IPv6.
+    pub ether_type: EtherType,
+    /// Its header, options and extension headers.
+    pub ip: IpHeader,
+    /// What the headers before it said.
+    pub link: LinkInfo,
+    /// What encloses it.
+    pub encapsulation: Encapsulation,
+    /// It carries an encapsulation that would be one more than
+    /// [`Limits::encapsulation_depth_max`](crate::base::Limits), and was not looked into.
+    pub is_too_deep: bool,
+}
+
+/// Why a well-formed frame holds no IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Unsupported {
+    /// No frames of this link type are read.
+    LinkType(LinkType),
+    /// Another protocol than IP: ARP, LLDP ...
+    EtherType(EtherType),
+    /// LLC or SNAP with another protocol than IP: spanning tree, IPX, NetBEUI, ring management.
+    Ieee8023,
+    /// Another PPP protocol than IP, by its number.
+    Ppp(u16),
+    /// Another address family than IPv4 and IPv6 in a BSD null or loop capture.
+    AddressFamily(u32),
+    /// Another network layer protocol identifier in Frame Relay.
+    Nlpid(u8),
+    /// An MPLS label stack with neither IP nor Ethernet behind it.
+    MplsPayload,
+    /// MACsec with encryption.
+    MacsecEncrypted,
+    /// An 802.11 data frame with encryption.
+    WlanEncrypted,
+    /// An 802.11 data frame that is a later fragment.
+    WlanFragment,
+    /// An 802.11 frame without data: management and control.
+    WlanManagement,
+    /// A netfilter log entry without a packet.
+    Nflog,
+    /// A Network Service Header with another protocol than IP and Ethernet behind it.
+    NshPayload,
+}
+
+impl fmt::Display for Unsupported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::LinkType(link_type) => write!(f, "link type {link_type}"),
+            Self::EtherType(ether_type) => ether_type.fmt(f),
+            Self::Ieee8023 => f.write_str("802.3 frame"),
+            Self::Ppp(protocol) => write!(f, "PPP protocol 0x{protocol:04x}"),
+            Self::AddressFamily(family) => write!(f, "address family {family}"),
+            Self::Nlpid(number) => write!(f, "NLPID 0x{number:02x}"),
+            Self::MplsPayload => f.write_str("MPLS payload"),
+            Self::MacsecEncrypted => f.write_str("encrypted MACsec"),
+            Self::WlanEncrypted => f.write_str("encrypted 802.11"),
+            Self::WlanFragment => f.write_str("802.11 fragment"),
+            Self::WlanManagement => f.write_str("802.11 management"),
+            Self::Nflog => f.write_str("NFLOG without packet"),
+            Self::NshPayload => f.write_str("NSH payload"),
+        }
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Unsupported {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// What the walk found: a packet, or one of three different reasons for its absence.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "the large one is the common one, and nothing is allocated per packet"
+)]
+pub enum Decapsulated {
+    /// An IP packet.
+    Packet(IpPacket),
+    /// Something else than IP, or a link that is not read.
+    Unsupported(Unsupported),
+    /// A header is longer than what was captured.
+    Truncated(ParseError),
+    /// A header contradicts itself.
+    Malformed(ParseError),
+}

@@ -1,0 +1,173 @@
+//! Steps from an IP packet to the one inside it.
+//!
+//! Each ends with [`Stop::Done`] where there is no tunnel, so that the enclosing packet is the answer.
+
+use super::walk::{Next, Step, Stop, Walk};
+use super::{HeaderKind, IpHeader, UdpTunnel};
+use crate::base::{EtherType, IpProtocol, Layer};
+use crate::wire::{be16, erspan, geneve, gre, gtpu, l2tp, teredo, vxlan};
+
+const UDP_HEADER_LEN: usize = 8;
+
+/// EtherIP (RFC 3378): a protocol number without a name in `base`.
+const ETHER_IP: IpProtocol = IpProtocol(97);
+const ETHER_IP_HEADER: u16 = 0x3000;
+
+/// WCCP version 2 in GRE; its header of four octets is there in some.
+const WCCP: EtherType = EtherType(0x883e);
+
+/// Cookies and sublayers of L2TPv3 that are possible: the session alone knows.
+const L2TP_COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
+
+impl Walk<'_> {
+    /// From an IP header at the cursor to what it encloses.
+    pub(super) fn inside(&mut self, ip: &IpHeader) -> Step {
+        let has_tunnel = matches!(
+            ip.protocol,
+            IpProtocol::UDP
+                | IpProtocol::IPV4
+                | IpProtocol::IPV6
+                | IpProtocol::GRE
+                | IpProtocol::L2TP
+                | IpProtocol::MPLS
+                | ETHER_IP
+        );
+        if !has_tunnel {
+            return Err(Stop::Done);
+        }
+        let tunnel = if ip.protocol == IpProtocol::UDP { Some(self.udp_tunnel(ip)?) } else { None };
+        self.end = self.at + ip.len;
+        self.encapsulation.push(HeaderKind::Ip, self.at, 0);
+        self.at += ip.header_len;
+        match (ip.protocol, tunnel) {
+            (_, Some(tunnel)) => self.udp(tunnel),
+            (IpProtocol::IPV4, _) => self.ip_in_ip(EtherType::IPV4),
+            (IpProtocol::IPV6, _) => self.ip_in_ip(EtherType::IPV6),
+            (IpProtocol::GRE, _) => self.gre(),
+            (IpProtocol::MPLS, _) => self.mpls(),
+            (IpProtocol::L2TP, _) => self.l2tp(l2tp::in_ip(self.rest())),
+            _ => self.ether_ip(),
+        }
+    }
+
+    /// The tunnel that the ports name.
+    fn udp_tunnel(&self, ip: &IpHeader) -> Result<UdpTunnel, Stop> {
+        let header = self.rest().get(ip.header_len..).unwrap_or_default();
+        let (Some(source), Some(destination)) = (be16(header, 0), be16(header, 2)) else {
+            return Err(Stop::Done);
+        };
+        self.tunnel_ports.tunnel(source, destination).ok_or(Stop::Done)
+    }
+
+    fn udp(&mut self, tunnel: UdpTunnel) -> Step {
+        let len = usize::from(be16(self.rest(), 4).ok_or(Stop::Done)?);
+        if len < UDP_HEADER_LEN {
+            return Err(Stop::Done);
+        }
+        self.shorten(len, Layer::Udp)?;
+        self.at += UDP_HEADER_LEN;
+        match tunnel {
+            UdpTunnel::Vxlan => {
+                let vni = vxlan::vni(self.rest()).ok_or(Stop::Done)?;
+                self.enter(HeaderKind::Vxlan, vni, vxlan::HEADER_LEN)?;
+                self.ethernet()
+            }
+            UdpTunnel::VxlanGpe => {
+                let (vni, next) = vxlan::gpe(self.rest()).ok_or(Stop::Done)?;
+                self.enter(HeaderKind::VxlanGpe, vni, vxlan::HEADER_LEN)?;
+                self.announced(next)
+            }
+            UdpTunnel::Geneve => {
+                let header = geneve::header(self.rest()).ok_or(Stop::Done)?;
+                self.enter(HeaderKind::Geneve, header.vni, header.len)?;
+                self.announced(header.protocol)
+            }
+            UdpTunnel::GtpU => {
+                let header = gtpu::header(self.rest()).ok_or(Stop::Done)?;
+                self.shorten(header.message_len, Layer::Tunnel)?;
+                self.enter(HeaderKind::GtpU, header.teid, header.len)?;
+                Ok(Next::RawIp)
+            }
+            UdpTunnel::Teredo => {
+                let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
+                self.enter(HeaderKind::Teredo, 0, len)?;
+                Ok(Next::Protocol(EtherType::IPV6))
+            }
+            UdpTunnel::Mpls => self.mpls(),
+            UdpTunnel::L2tp => self.l2tp(l2tp::in_udp(self.rest())),
+        }
+    }
+
+    /// IP in IP, 6in4, 4in6, 6rd: the enclosing header is already noted.
+    fn ip_in_ip(&mut self, ether_type: EtherType) -> Step {
+        self.deepen()?;
+        Ok(Next::Protocol(ether_type))
+    }
+
+    fn gre(&mut self) -> Step {
+        let header = gre::header(self.rest()).ok_or(Stop::Done)?;
+        let key = header.key.unwrap_or(0);
+        if header.version == 1 {
+            // Without a sequence number it is an acknowledgement alone.
+            if !header.has_sequence {
+                return Err(Stop::Done);
+            }
+            self.shorten(header.len + (key >> 16) as usize, Layer::Tunnel)?;
+            self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
+            return self.ppp();
+        }
+        let is_bridging = header.protocol == EtherType::ETHERNET_BRIDGING;
+        // RFC 7637 section 3.2: a key, neither checksum nor sequence number.
+        let is_nvgre = is_bridging && header.key.is_some() && !header.has_checksum && !header.has_sequence;
+        let (kind, id) = if is_nvgre { (HeaderKind::Nvgre, key >> 8) } else { (HeaderKind::Gre, key) };
+        self.enter(kind, id, header.len)?;
+        match header.protocol {
+            gre::PPP => self.ppp(),
+            // Type I has neither a sequence number nor a header.
+            gre::ERSPAN_II if !header.has_sequence => {
+                self.pass(HeaderKind::Erspan, 0, 0);
+                self.ethernet()
+            }
+            gre::ERSPAN_II => self.erspan(erspan::type_2(self.rest())),
+            gre::ERSPAN_III => self.erspan(erspan::type_3(self.rest())),
+            WCCP => {
+                let has_header = self.rest().first().is_some_and(|octet| octet >> 4 != 4);
+                self.at += if has_header { 4 } else { 0 };
+                Ok(Next::Protocol(EtherType::IPV4))
+            }
+            other => self.announced(other),
+        }
+    }
+
+    fn erspan(&mut self, header: Option<erspan::ErspanHeader>) -> Step {
+        let header = header.ok_or(Stop::Done)?;
+        self.pass(HeaderKind::Erspan, header.session_id.into(), header.len);
+        if header.is_ip { Ok(Next::RawIp) } else { self.ethernet() }
+    }
+
+    fn l2tp(&mut self, header: Option<l2tp::L2tp>) -> Step {
+        match header.ok_or(Stop::Done)? {
+            l2tp::L2tp::V2 { len, message_len, ids } => {
+                if let Some(message_len) = message_len {
+                    self.shorten(message_len, Layer::Tunnel)?;
+                }
+                self.enter(HeaderKind::L2tp, ids, len)?;
+                self.ppp()
+            }
+            l2tp::L2tp::V3 { len, session_id } => {
+                self.enter(HeaderKind::L2tp, session_id, len)?;
+                let fits = |cookie_len: &&usize| self.looks_like_ethernet(self.at + **cookie_len);
+                self.at += L2TP_COOKIE_LENS.iter().find(fits).ok_or(Stop::Done)?;
+                self.ethernet()
+            }
+        }
+    }
+
+    fn ether_ip(&mut self) -> Step {
+        if be16(self.rest(), 0) != Some(ETHER_IP_HEADER) {
+            return Err(Stop::Done);
+        }
+        self.enter(HeaderKind::EtherIp, 0, 2)?;
+        self.ethernet()
+    }
+}

@@ -1,0 +1,46 @@
+//! Frame Relay with multiprotocol encapsulation (Q.922; RFC 2427), or with Cisco's.
+
+use super::{be16, llc};
+use crate::base::EtherType;
+
+/// What a Frame Relay header leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FrameRelay {
+    /// A protocol, behind so many octets.
+    EtherType(EtherType, usize),
+    /// A bridged Ethernet frame.
+    Ethernet(usize),
+    /// PPP (RFC 1973).
+    Ppp(usize),
+    /// Another network layer protocol identifier.
+    Nlpid(u8),
+    /// Another SNAP protocol.
+    Other,
+}
+
+const UNNUMBERED: u8 = 3;
+
+/// Reads address, control field and protocol; `None` if they are cut.
+#[must_use]
+pub fn header(data: &[u8]) -> Option<FrameRelay> {
+    // The lowest bit ends the address: 2 to 4 octets.
+    let address_len = (2..=4).find(|len| data.get(len - 1).is_none_or(|octet| octet & 1 == 1)).unwrap_or(4);
+    let rest = data.get(address_len..)?;
+    if *rest.first()? != UNNUMBERED {
+        return Some(FrameRelay::EtherType(EtherType(be16(rest, 0)?), address_len + 2));
+    }
+    let pad_len = usize::from(rest.get(1) == Some(&0));
+    let at = address_len + 1 + pad_len;
+    Some(match *data.get(at)? {
+        llc::NLPID_IPV4 => FrameRelay::EtherType(EtherType::IPV4, at + 1),
+        llc::NLPID_IPV6 => FrameRelay::EtherType(EtherType::IPV6, at + 1),
+        llc::NLPID_PPP => FrameRelay::Ppp(at + 1),
+        llc::NLPID_SNAP => match llc::snap(data.get(at + 1..)?, at + 1)? {
+            llc::Llc::EtherType(ether_type, len) => FrameRelay::EtherType(ether_type, len),
+            llc::Llc::Ethernet(len) => FrameRelay::Ethernet(len),
+            llc::Llc::Other => FrameRelay::Other,
+        },
+        other => FrameRelay::Nlpid(other),
+    })
+}

@@ -1,0 +1,45 @@
+//! GTP-U version 1 (3GPP TS 29.281 section 5).
+
+use super::{be16, be32};
+
+const HEADER_LEN: usize = 8;
+const G_PDU: u8 = 255;
+
+/// What the header of a G-PDU says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GtpuHeader {
+    /// Tunnel endpoint identifier of the receiver.
+    pub teid: u32,
+    /// Octets of the header with its extension headers.
+    pub len: usize,
+    /// Octets of the whole message.
+    pub message_len: usize,
+}
+
+/// Reads the header of a G-PDU and steps over its extension headers; `None` if it is cut, or anything else.
+///
+/// Linear in the number of extension headers, which the message length bounds.
+#[must_use]
+pub fn header(data: &[u8]) -> Option<GtpuHeader> {
+    let [flags, kind, ..] = *data.first_chunk::<HEADER_LEN>()?;
+    if flags & 0xf0 != 0x30 || kind != G_PDU {
+        return None;
+    }
+    let message_len = HEADER_LEN + usize::from(be16(data, 2)?);
+    let mut len = HEADER_LEN;
+    if flags & 0x07 != 0 {
+        len += 4;
+        // Of the three optional fields, only those whose flag is set mean something.
+        let mut next = if flags & 0x04 != 0 { *data.get(len - 1)? } else { 0 };
+        while next != 0 {
+            let extension_len = usize::from(*data.get(len)?) * 4;
+            if extension_len == 0 {
+                return None;
+            }
+            len += extension_len;
+            next = *data.get(len - 1)?;
+        }
+    }
+    (len <= message_len).then_some(GtpuHeader { teid: be32(data, 4)?, len, message_len })
+}

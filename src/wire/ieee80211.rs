@@ -1,0 +1,53 @@
+//! Wireless LAN frames (IEEE 802.11, clause 9.2).
+
+/// What kind of frame it is, and where its payload begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Wlan {
+    /// A data frame in the clear: LLC at an offset.
+    Data {
+        /// Octets of the header.
+        len: usize,
+        /// Where the sender's address lies.
+        source_offset: usize,
+        /// Several payloads follow, each behind an Ethernet-like header of 14 octets.
+        is_aggregate: bool,
+    },
+    /// A data frame under WEP, TKIP or CCMP.
+    Protected,
+    /// A data frame that is a later fragment.
+    LaterFragment,
+    /// Management, control, or a data frame without data.
+    Other,
+}
+
+/// Reads a header; `None` if it is cut.
+#[must_use]
+pub fn header(data: &[u8]) -> Option<Wlan> {
+    let [kind, flags] = *data.first_chunk::<2>()?;
+    let subtype = kind >> 4;
+    if kind & 0x0f != 0x08 || subtype & 4 != 0 {
+        return Some(Wlan::Other);
+    }
+    let (is_quality, is_order) = (subtype & 8 != 0, flags & 0x80 != 0);
+    let (to_ds, from_ds) = (flags & 1 != 0, flags & 2 != 0);
+    let mut len = if to_ds && from_ds { 30 } else { 24 };
+    let quality_offset = len;
+    if is_quality {
+        len += if is_order { 6 } else { 2 };
+    }
+    let header = data.get(..len)?;
+    if flags & 0x40 != 0 {
+        return Some(Wlan::Protected);
+    }
+    if header.get(22)? & 0x0f != 0 {
+        return Some(Wlan::LaterFragment);
+    }
+    let source_offset = match (to_ds, from_ds) {
+        (true, true) => 24,
+        (false, true) => 16,
+        _ => 10,
+    };
+    let is_aggregate = is_quality && header.get(quality_offset)? & 0x80 != 0;
+    Some(Wlan::Data { len, source_offset, is_aggregate })
+}

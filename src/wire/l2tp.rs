@@ -1,0 +1,57 @@
+//! L2TP versions 2 (RFC 2661 section 3.1) and 3 (RFC 3931 section 4.1).
+
+use super::{be16, be32};
+
+/// What the header of a data message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum L2tp {
+    /// Version 2: PPP follows.
+    V2 {
+        /// Octets of the header.
+        len: usize,
+        /// Octets of the message, if the header says so.
+        message_len: Option<usize>,
+        /// The tunnel in the upper half, the session in the lower.
+        ids: u32,
+    },
+    /// Version 3: the session decides what follows, and behind how long a cookie.
+    V3 {
+        /// Octets of the header without cookie.
+        len: usize,
+        /// The session.
+        session_id: u32,
+    },
+}
+
+/// Reads a header in UDP; `None` if it is cut, a control message, or of another version.
+#[must_use]
+pub fn in_udp(data: &[u8]) -> Option<L2tp> {
+    let flags = be16(data, 0)?;
+    let has = |bit: u16| flags & bit != 0;
+    match flags & 0xf {
+        _ if has(0x8000) => None,
+        2 => {
+            let mut len = 2;
+            let mut message_len = None;
+            if has(0x4000) {
+                message_len = Some(be16(data, len)?.into());
+                len += 2;
+            }
+            let ids = be32(data, len)?;
+            len += 4 + if has(0x0800) { 4 } else { 0 };
+            if has(0x0200) {
+                len += 2 + usize::from(be16(data, len)?);
+            }
+            Some(L2tp::V2 { len, message_len, ids })
+        }
+        3 => Some(L2tp::V3 { len: 8, session_id: be32(data, 4)? }),
+        _ => None,
+    }
+}
+
+/// Reads a header of version 3 directly in IP; `None` if it is cut or a control message.
+#[must_use]
+pub fn in_ip(data: &[u8]) -> Option<L2tp> {
+    be32(data, 0).filter(|id| *id != 0).map(|session_id| L2tp::V3 { len: 4, session_id })
+}

@@ -1,0 +1,62 @@
+//! Logical link control and SNAP (IEEE 802.2; RFC 1042; RFC 2427 section 4.1 for NLPIDs).
+
+use super::be16;
+use crate::base::EtherType;
+
+/// What an LLC header leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Llc {
+    /// A protocol by its EtherType, behind so many octets.
+    EtherType(EtherType, usize),
+    /// A bridged Ethernet frame (RFC 2427, RFC 2684), behind so many octets.
+    Ethernet(usize),
+    /// Anything else: spanning tree, IPX, NetBEUI, Cisco's own.
+    Other,
+}
+
+/// Octets of an LLC header with an unnumbered control field.
+pub const HEADER_LEN: usize = 3;
+
+const SNAP_LEN: usize = 5;
+const UNNUMBERED: u8 = 3;
+
+/// IPv4 as a network layer protocol identifier.
+pub const NLPID_IPV4: u8 = 0xcc;
+
+/// IPv6 as a network layer protocol identifier.
+pub const NLPID_IPV6: u8 = 0x8e;
+
+/// SNAP as a network layer protocol identifier.
+pub const NLPID_SNAP: u8 = 0x80;
+
+/// PPP as a network layer protocol identifier (RFC 1973).
+pub const NLPID_PPP: u8 = 0xcf;
+
+/// Reads an LLC header and, behind it, SNAP; `None` if it is cut.
+#[must_use]
+pub fn header(data: &[u8]) -> Option<Llc> {
+    let [dsap, ssap, control] = *data.first_chunk::<HEADER_LEN>()?;
+    match (dsap, ssap, control) {
+        (0xaa | 0xab, 0xaa | 0xab, UNNUMBERED) => snap(data.get(HEADER_LEN..)?, HEADER_LEN),
+        (0x06, 0x06, UNNUMBERED) => Some(Llc::EtherType(EtherType::IPV4, HEADER_LEN)),
+        (0xfe, 0xfe, UNNUMBERED) => Some(match *data.get(HEADER_LEN)? {
+            NLPID_IPV4 => Llc::EtherType(EtherType::IPV4, HEADER_LEN + 1),
+            NLPID_IPV6 => Llc::EtherType(EtherType::IPV6, HEADER_LEN + 1),
+            _ => Llc::Other,
+        }),
+        _ => Some(Llc::Other),
+    }
+}
+
+/// Reads a SNAP header that stands behind `before` octets; `None` if it is cut.
+#[must_use]
+pub fn snap(data: &[u8], before: usize) -> Option<Llc> {
+    let [a, b, c, ..] = *data.first_chunk::<SNAP_LEN>()?;
+    let protocol = be16(data, 3)?;
+    Some(match [a, b, c] {
+        [0, 0, 0] | [0, 0, 0xf8] => Llc::EtherType(EtherType(protocol), before + SNAP_LEN),
+        [0, 0x80, 0xc2] if matches!(protocol, 1 | 7) => Llc::Ethernet(before + SNAP_LEN),
+        _ => Llc::Other,
+    })
+}

@@ -1,0 +1,25 @@
+//! MACsec: the security tag (IEEE 802.1AE, clause 9).
+
+/// Octets of the integrity check value at the end, for the default cipher suites.
+pub const CHECK_VALUE_LEN: usize = 16;
+
+/// What a security tag says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecTag {
+    /// The user data cannot be read: encrypted, or changed by the cipher suite.
+    pub is_encrypted: bool,
+    /// Octets from behind the EtherType of MACsec to the user data, which begins with an EtherType.
+    pub len: usize,
+    /// Octets of user data, if fewer than 48.
+    pub short_len: Option<usize>,
+}
+
+/// Reads a tag, from behind its EtherType.
+#[must_use]
+pub fn tag(data: &[u8]) -> Option<SecTag> {
+    let [control, short_len, ..] = *data.first_chunk::<6>()?;
+    let len = if control & 0x20 != 0 { 14 } else { 6 };
+    let short_len = Some(usize::from(short_len & 0x3f)).filter(|len| *len > 0);
+    Some(SecTag { is_encrypted: control & 0x0c != 0, len, short_len })
+}

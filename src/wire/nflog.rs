@@ -1,0 +1,28 @@
+//! Linux netfilter log (`pcap-linktype(7)`, LINKTYPE_NFLOG).
+
+const HEADER_LEN: usize = 4;
+const TLV_HEADER_LEN: usize = 4;
+const TLV_PAYLOAD: u16 = 9;
+
+/// Where the logged packet begins; `None` if the capture ends before it, or there is none.
+///
+/// Lengths and types are in the order of the capturing host. Linear in the number of attributes.
+#[must_use]
+pub fn payload_offset(data: &[u8]) -> Option<usize> {
+    let mut at = HEADER_LEN;
+    let first = data.get(at..)?.first_chunk::<2>()?;
+    let (little, big) = (u16::from_le_bytes(*first), u16::from_be_bytes(*first));
+    // An attribute is small, the first one (the packet's header) in particular.
+    let read = if little <= big { u16::from_le_bytes } else { u16::from_be_bytes };
+    loop {
+        let [a, b, c, d] = *data.get(at..)?.first_chunk::<TLV_HEADER_LEN>()?;
+        let (len, kind) = (usize::from(read([a, b])), read([c, d]));
+        if kind & 0x3fff == TLV_PAYLOAD {
+            return Some(at + TLV_HEADER_LEN);
+        }
+        if len < TLV_HEADER_LEN {
+            return None;
+        }
+        at += len.next_multiple_of(4);
+    }
+}

@@ -1,0 +1,34 @@
+//! Token Ring (IEEE 802.5) and FDDI (ISO 9314): what stands before LLC.
+
+/// Octets of an FDDI header: frame control and two addresses.
+pub const FDDI_LEN: usize = 13;
+
+const TOKEN_RING_LEN: usize = 14;
+const SOURCE_OFFSET: usize = 8;
+
+/// What a Token Ring header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TokenRing {
+    /// LLC follows, no ring management.
+    pub is_llc: bool,
+    /// The source address marks a routing field, so that its first octet is not the address's own.
+    pub is_routed: bool,
+    /// Octets before LLC.
+    pub len: usize,
+}
+
+/// Whether LLC follows an FDDI header; `None` if it is cut.
+#[must_use]
+pub fn fddi_is_llc(data: &[u8]) -> Option<bool> {
+    data.first_chunk::<FDDI_LEN>().map(|header| header[0] & 0x30 == 0x10)
+}
+
+/// Reads a Token Ring header and its routing field; `None` if it is cut.
+#[must_use]
+pub fn header(data: &[u8]) -> Option<TokenRing> {
+    let fixed = data.first_chunk::<TOKEN_RING_LEN>()?;
+    let is_routed = fixed[SOURCE_OFFSET] & 0x80 != 0;
+    let routing_len = if is_routed { usize::from(data.get(TOKEN_RING_LEN)? & 0x1f) } else { 0 };
+    Some(TokenRing { is_llc: fixed[1] & 0xc0 == 0x40, is_routed, len: TOKEN_RING_LEN + routing_len })
+}
