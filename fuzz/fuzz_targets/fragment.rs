@@ -86,6 +86,11 @@ fuzz_target!(|input: &[u8]| {
     }
     pool.finish(|ended| returned += ended.tags.len());
     assert_eq!(kept, returned);
+    model.finish();
+    if !has_caps {
+        let ended_count: usize = model.ended.iter().map(|(_, _, tags)| tags.len()).sum();
+        assert!(ended_count <= returned);
+    }
 });
 
 fn check(outcome: Outcome<'_, u32>, expected: Expected) {

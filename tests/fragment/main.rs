@@ -1,6 +1,7 @@
 //! The fragment pool against a naive model, and against hostile input.
 
 mod hostile;
+mod kernel;
 mod naive;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
