@@ -242,7 +242,7 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
     config.active_timeout = Some(Duration::from_secs(10));
     let mut syn = data(0, 0, 0, 9);
     (syn.tcp.flags, syn.frame) = (TcpFlags::SYN, &[]);
-    let packets = [
+    let mut packets = [
         syn,
         data(1, 1, 10, 9),
         // Sent again, out of order, without window.
@@ -255,6 +255,9 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
         // A silent stretch between 20 and 40 s makes no record of nothing.
         data(40, 41, 10, 9),
     ];
+    for (packet, hop_limit) in packets.iter_mut().zip([64, 3, 200, 64, 64, 60, 61, 62]) {
+        packet.hop_limit = hop_limit;
+    }
     let records = records_of(&packets, config);
     let summary: Vec<_> = records
         .iter()
@@ -283,6 +286,8 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
         records.iter().all(|record| record.initiator == syn.side && record.tcp_state == records[0].tcp_state)
     );
     assert_eq!(records[1].forward.tcp_flags, TcpFlags::ACK, "control bits are those of the record");
+    let hop_limits: Vec<_> = records.iter().map(|record| record.forward.hop_limits).collect();
+    assert_eq!(hop_limits, [Some((3, 200)), Some((60, 61)), Some((62, 62))]);
     assert_eq!(records[2].direction_evidence, DirectionEvidence::Syn);
     let octets: u64 = records.iter().map(FlowRecord::octet_count).sum();
     assert_eq!(octets, 800);
