@@ -30,7 +30,7 @@
 //! | module | takes | gives | keeps |
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
-//! | [`link`] | a frame | where its IP packet begins | nothing |
+//! | [`link`] | a frame | where its innermost IP packet begins, and what encloses it | nothing |
 //! | [`fragment`] | IP fragments | whole datagrams; not wired into the pipeline yet | a bounded pool |
 //! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
 //! | [`filter`] | a key | whether it matches an expression | the expression |

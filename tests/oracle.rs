@@ -15,6 +15,8 @@ mod corpus;
 mod examples;
 #[path = "oracle/flowtest.rs"]
 mod flowtest;
+#[path = "oracle/skipped.rs"]
+mod skipped;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/zeek.rs"]

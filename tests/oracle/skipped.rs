@@ -1,0 +1,58 @@
+//! Frames of the corpus that belong to no flow, by reason: none is of a link or tunnel that is read.
+
+use flowgauge::extractor::SkipStats;
+
+use super::corpus;
+
+/// Other protocols than IP, and frames that are cut or damaged, as many as there are.
+const REASONS: &[(&str, u64)] = &[
+    ("ARP", 2628),
+    ("EAPOL", 720),
+    ("802.3 frame", 284),
+    ("malformed", 48),
+    ("PPP protocol 0xc021", 14),
+    ("EtherType 0xaaaa", 11),
+    ("EtherType 0x9000", 10),
+    ("PPPoE discovery", 10),
+    ("PPP protocol 0x8021", 6),
+    ("PPP protocol 0x80fd", 6),
+    ("truncated", 4),
+    ("EtherType 0x2573", 3),
+    ("EtherType 0x0c0d", 2),
+    ("EtherType 0x2800", 2),
+    ("EtherType 0x7300", 2),
+    ("EtherType 0x8035", 2),
+    ("EtherType 0x0808", 1),
+    ("EtherType 0x0843", 1),
+    ("EtherType 0x0858", 1),
+    ("EtherType 0x0867", 1),
+    ("EtherType 0x086d", 1),
+    ("EtherType 0x0877", 1),
+    ("EtherType 0x0880", 1),
+    ("EtherType 0x0a06", 1),
+    ("EtherType 0x0c00", 1),
+    ("EtherType 0x4800", 1),
+    ("EtherType 0x4900", 1),
+    ("EtherType 0x5200", 1),
+    ("EtherType 0x6d00", 1),
+    ("EtherType 0x8102", 1),
+    ("EtherType 0xa980", 1),
+    ("EtherType 0xbb00", 1),
+    ("PPP protocol 0x00ff", 1),
+    ("PPP protocol 0x8057", 1),
+];
+
+#[test]
+fn frames_without_a_flow_are_of_the_reasons_listed() {
+    let Some(captures) = corpus::captures() else { return };
+    let mut skipped = SkipStats::default();
+    for capture in &captures {
+        skipped.merge(&corpus::flows_of(&capture.path()).stats.skipped);
+    }
+    let found = skipped.reasons();
+    for (reason, count) in &found {
+        println!("{count} {reason}");
+    }
+    let found: Vec<_> = found.iter().map(|(reason, count)| (reason.as_str(), *count)).collect();
+    assert_eq!(found, REASONS);
+}
