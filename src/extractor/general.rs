@@ -2,7 +2,7 @@
 
 use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
-use crate::link::{Decapsulated, IpHeader, IpPacket, decapsulate, ip_header};
+use crate::link::{IpHeader, IpPacket, NoPacket, find_packet, ip_header};
 use crate::wire::tcp::{self, TcpSegment};
 use crate::wire::{be16, icmp};
 
@@ -14,11 +14,12 @@ const ICMP_HEADER_LEN: usize = 8;
 #[inline(never)]
 pub(super) fn packet<'a>(frame: &Frame<'a>, policy: &KeyPolicy, limits: &Limits) -> Result<Packet<'a>, Skip> {
     let frame = Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame };
-    match decapsulate(&frame, policy.decapsulation, &policy.tunnel_ports, limits) {
-        Decapsulated::Packet(found) => Ok(with_transport(&frame, policy, &found)),
-        Decapsulated::Unsupported(unsupported) => Err(Skip::Unsupported(unsupported)),
-        Decapsulated::Truncated(error) => Err(Skip::Truncated(error)),
-        Decapsulated::Malformed(error) => Err(Skip::Malformed(error)),
+    let mut found = IpPacket::empty(());
+    match find_packet(&frame, policy.decapsulation, &policy.tunnel_ports, limits, &mut found) {
+        Ok(()) => Ok(with_transport(&frame, policy, &found)),
+        Err(NoPacket::Unsupported(unsupported)) => Err(Skip::Unsupported(unsupported)),
+        Err(NoPacket::Truncated(error)) => Err(Skip::Truncated(error)),
+        Err(NoPacket::Malformed(error)) => Err(Skip::Malformed(error)),
     }
 }
 
@@ -33,7 +34,7 @@ struct Found {
     is_cut: bool,
 }
 
-fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket) -> Packet<'a> {
+fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket<()>) -> Packet<'a> {
     let ip = &found.ip;
     let transport_offset = found.offset + ip.header_len;
     // Padding behind the IP packet is none of its transport.

@@ -120,28 +120,36 @@ impl Encapsulation {
         len: 0,
     };
 
-    pub(super) fn push(&mut self, kind: HeaderKind, offset: usize, id: u32) {
-        if let Some(place) = self.headers.get_mut(usize::from(self.len)) {
-            *place = EncapsulationHeader { kind, offset: offset as u32, id };
-            self.len += 1;
-        }
-    }
-
-    /// How many headers are kept.
-    pub(super) const fn len(&self) -> u8 {
-        self.len
-    }
-
-    /// Forgets what came behind the first `len` headers.
-    pub(super) const fn cut(&mut self, len: u8) {
-        self.len = len;
-    }
-
     /// The headers, outermost first.
     #[must_use]
     pub fn headers(&self) -> &[EncapsulationHeader] {
         self.headers.get(..usize::from(self.len)).unwrap_or_default()
     }
+}
+
+/// What a walk notes of its way: the headers, or nothing, which spares their writing and copying.
+pub(super) trait Way: Copy {
+    /// Nothing noted.
+    const START: Self;
+
+    fn push(&mut self, kind: HeaderKind, offset: usize, id: u32);
+}
+
+impl Way for Encapsulation {
+    const START: Self = Self::NONE;
+
+    fn push(&mut self, kind: HeaderKind, offset: usize, id: u32) {
+        if let Some(place) = self.headers.get_mut(usize::from(self.len)) {
+            *place = EncapsulationHeader { kind, offset: offset as u32, id };
+            self.len += 1;
+        }
+    }
+}
+
+impl Way for () {
+    const START: Self = ();
+
+    fn push(&mut self, _kind: HeaderKind, _offset: usize, _id: u32) {}
 }
 
 impl PartialEq for Encapsulation {

@@ -40,6 +40,24 @@ pub struct IpHeader {
     pub is_bad_len: bool,
 }
 
+impl IpHeader {
+    /// No header yet.
+    pub(super) const EMPTY: Self = Self {
+        is_ipv6: false,
+        source: 0,
+        destination: 0,
+        protocol: IpProtocol(0),
+        len: 0,
+        header_len: 0,
+        hop_limit: 0,
+        traffic_class: 0,
+        is_fragment: false,
+        is_later_fragment: false,
+        is_cut: false,
+        is_bad_len: false,
+    };
+}
+
 /// Reads the IP header at the start of `data`, of which `wire_len` octets were on the wire.
 ///
 /// `offset` is where it stands in the frame, for errors; extension headers and authentication headers are stepped
@@ -55,6 +73,21 @@ pub fn ip_header(
     ether_type: EtherType,
     limits: &Limits,
 ) -> Result<IpHeader, ParseError> {
+    let mut ip = IpHeader::EMPTY;
+    read_ip_header(data, wire_len, offset, ether_type, limits, &mut ip)?;
+    Ok(ip)
+}
+
+/// The same, written in place: a header is large enough that to return it costs as much as to read it.
+#[inline]
+pub(super) fn read_ip_header(
+    data: &[u8],
+    wire_len: usize,
+    offset: usize,
+    ether_type: EtherType,
+    limits: &Limits,
+    ip: &mut IpHeader,
+) -> Result<(), ParseError> {
     let (layer, need) = match ether_type {
         EtherType::IPV6 => (Layer::Ipv6, IPV6_HEADER_LEN),
         _ => (Layer::Ipv4, IPV4_HEADER_LEN),
@@ -67,12 +100,12 @@ pub fn ip_header(
         return Err(ParseError::truncated(layer, offset, need, data.len()));
     }
     match layer {
-        Layer::Ipv6 => ipv6_header(data, wire_len, offset, limits),
-        _ => ipv4_header(data, wire_len, offset),
+        Layer::Ipv6 => ipv6_header(data, wire_len, offset, limits, ip),
+        _ => ipv4_header(data, wire_len, offset, ip),
     }
 }
 
-fn ipv4_header(data: &[u8], wire_len: usize, offset: usize) -> Result<IpHeader, ParseError> {
+fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -> Result<(), ParseError> {
     let bad_len = |need, have| ParseError::new(Layer::Ipv4, ParseErrorKind::BadLength, offset, need, have);
     let field = |at| usize::from(be16(data, at).unwrap_or_default());
     let options_end = usize::from(data.first().map_or(0, |octet| octet & 0xf)) * 4;
@@ -86,7 +119,7 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize) -> Result<IpHeader, 
     }
     let fragment_offset = field(6) & 0x1fff;
     let address = |at: usize| u128::from(be32(data, at).unwrap_or_default());
-    let mut ip = IpHeader {
+    *ip = IpHeader {
         is_ipv6: false,
         source: address(12),
         destination: address(16),
@@ -102,12 +135,12 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize) -> Result<IpHeader, 
     };
     match Ipv4HeaderSlice::from_slice(data) {
         Ok(_) if ip.protocol == IpProtocol::AH && !ip.is_later_fragment => {
-            authentication(data.get(options_end..).unwrap_or_default(), &mut ip);
+            authentication(data.get(options_end..).unwrap_or_default(), ip);
         }
         Ok(_) => {}
         Err(_) => ip.is_cut = true,
     }
-    Ok(ip)
+    Ok(())
 }
 
 /// Steps over an authentication header (RFC 4302), whose payload is in the clear.
@@ -121,7 +154,13 @@ fn authentication(data: &[u8], ip: &mut IpHeader) {
     }
 }
 
-fn ipv6_header(data: &[u8], wire_len: usize, offset: usize, limits: &Limits) -> Result<IpHeader, ParseError> {
+fn ipv6_header(
+    data: &[u8],
+    wire_len: usize,
+    offset: usize,
+    limits: &Limits,
+    ip: &mut IpHeader,
+) -> Result<(), ParseError> {
     let Ok(fixed) = Ipv6HeaderSlice::from_slice(data) else {
         return Err(ParseError::truncated(Layer::Ipv6, offset, IPV6_HEADER_LEN, data.len()));
     };
@@ -129,7 +168,7 @@ fn ipv6_header(data: &[u8], wire_len: usize, offset: usize, limits: &Limits) -> 
     // No length: a jumbogram (RFC 2675), or a packet that the network card was to cut up.
     let is_without_len = fixed.payload_length() == 0 && protocol != IpProtocol::IPV6_NO_NEXT;
     let len = if is_without_len { wire_len } else { IPV6_HEADER_LEN + usize::from(fixed.payload_length()) };
-    let mut ip = IpHeader {
+    *ip = IpHeader {
         is_ipv6: true,
         source: u128::from_be_bytes(fixed.source()),
         destination: u128::from_be_bytes(fixed.destination()),
@@ -143,8 +182,7 @@ fn ipv6_header(data: &[u8], wire_len: usize, offset: usize, limits: &Limits) -> 
         is_cut: false,
         is_bad_len: is_without_len || len > wire_len,
     };
-    extensions(data.get(..len.min(data.len())).unwrap_or_default(), offset, limits, &mut ip)?;
-    Ok(ip)
+    extensions(data.get(..len.min(data.len())).unwrap_or_default(), offset, limits, ip)
 }
 
 /// Steps over extension headers until a transport, a later fragment, or the end of what was captured.

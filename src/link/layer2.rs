@@ -1,5 +1,6 @@
 //! Steps between links and IP: Ethernet, tags, LLC, PPP, label stacks, pseudowires.
 
+use super::encapsulation::Way;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, VlanIds};
@@ -18,7 +19,7 @@ const PPP_MPLS: u16 = 0x0281;
 const PPP_MPLS_MULTICAST: u16 = 0x0283;
 const PPP_BRIDGED: u16 = 0x0031;
 
-impl Walk<'_> {
+impl<W: Way> Walk<'_, W> {
     /// An Ethernet header: whatever was known of addresses and VLANs before is the underlay's.
     pub(super) fn ethernet(&mut self) -> Step {
         let Some(value) = be16(self.rest(), ethernet::HEADER_LEN - 2) else {
@@ -27,7 +28,7 @@ impl Walk<'_> {
         self.link.mac_addresses = MacAddresses::ethernet(self.at as u32);
         self.link.vlan_ids = VlanIds::NONE;
         if self.at > 0 {
-            self.encapsulation.push(HeaderKind::Ethernet, self.at, 0);
+            self.way.push(HeaderKind::Ethernet, self.at, 0);
         }
         self.at += ethernet::HEADER_LEN;
         self.length_or_type(value)

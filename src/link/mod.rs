@@ -27,8 +27,10 @@ pub use ip::{IpHeader, ip_header};
 pub use neighbour::{
     Heard, NeighbourConfig, NeighbourError, NeighbourFrame, NeighbourStats, NeighbourTable, Resolution,
 };
+pub(crate) use outcome::NoPacket;
 pub use outcome::{Decapsulated, IpPacket, LinkInfo, Unsupported};
 pub(crate) use policy::PortSet;
 pub use policy::{Decapsulation, TunnelPorts, UdpTunnel};
 pub use translate::{NoFrame, NotIp, ethernet_to_ip, ip_to_ethernet};
 pub use walk::decapsulate;
+pub(crate) use walk::find_packet;

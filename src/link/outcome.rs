@@ -20,7 +20,7 @@ pub struct LinkInfo {
 /// An IP packet found in a frame.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct IpPacket {
+pub struct IpPacket<E = Encapsulation> {
     /// Octets from the start of the frame to the IP header; never beyond the captured octets.
     pub offset: usize,
     /// IPv4 or IPv6.
@@ -29,11 +29,25 @@ pub struct IpPacket {
     pub ip: IpHeader,
     /// What the headers before it said.
     pub link: LinkInfo,
-    /// What encloses it.
-    pub encapsulation: Encapsulation,
+    /// What encloses it; `()` if it was not asked for.
+    pub encapsulation: E,
     /// It carries an encapsulation that would be one more than
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits), and was not looked into.
     pub is_too_deep: bool,
+}
+
+impl<E> IpPacket<E> {
+    /// No packet yet.
+    pub(crate) const fn empty(encapsulation: E) -> Self {
+        Self {
+            offset: 0,
+            ether_type: EtherType(0),
+            ip: IpHeader::EMPTY,
+            link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
+            encapsulation,
+            is_too_deep: false,
+        }
+    }
 }
 
 /// Why a well-formed frame holds no IP packet.
@@ -93,6 +107,14 @@ impl serde::Serialize for Unsupported {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
+}
+
+/// Why no packet was found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum NoPacket {
+    Unsupported(Unsupported),
+    Truncated(ParseError),
+    Malformed(ParseError),
 }
 
 /// What the walk found: a packet, or one of three different reasons for its absence.

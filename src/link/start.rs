@@ -1,5 +1,6 @@
 //! The first step: from a link type to what stands behind the link's own header.
 
+use super::encapsulation::Way;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, LinkType};
@@ -31,7 +32,7 @@ const CHECK_SEQUENCE_LEN: usize = 4;
 /// Octets before LLC in a part of an aggregated 802.11 frame: two addresses and a length.
 const AGGREGATE_LEN: usize = 14;
 
-pub(super) fn link(walk: &mut Walk<'_>, link_type: LinkType) -> Step {
+pub(super) fn link<W: Way>(walk: &mut Walk<'_, W>, link_type: LinkType) -> Step {
     match link_type {
         LinkType::ETHERNET => Ok(Next::Ethernet),
         LinkType::LINUX_SLL => cooked(walk, sll::v1(walk.rest()), 16),
@@ -72,19 +73,19 @@ pub(super) fn link(walk: &mut Walk<'_>, link_type: LinkType) -> Step {
 }
 
 /// Steps over a header of which nothing is read.
-fn behind(walk: &mut Walk<'_>, len: usize, next: Next) -> Step {
+fn behind<W: Way>(walk: &mut Walk<'_, W>, len: usize, next: Next) -> Step {
     walk.at += len;
     Ok(next)
 }
 
-fn header_end(walk: &Walk<'_>, len: usize) -> Result<usize, Stop> {
+fn header_end<W: Way>(walk: &Walk<'_, W>, len: usize) -> Result<usize, Stop> {
     if len > walk.wire_len() {
         return Err(walk.bad_length(Layer::RadioHeader, len));
     }
     Ok(walk.at + len)
 }
 
-fn cooked(walk: &mut Walk<'_>, header: Option<sll::SllHeader>, need: usize) -> Step {
+fn cooked<W: Way>(walk: &mut Walk<'_, W>, header: Option<sll::SllHeader>, need: usize) -> Step {
     let header = header.ok_or_else(|| walk.truncated(Layer::LinuxSll, need))?;
     if let Some(offset) = header.source_offset {
         walk.link.mac_addresses = MacAddresses::source_only((walk.at + offset) as u32);
@@ -93,7 +94,7 @@ fn cooked(walk: &mut Walk<'_>, header: Option<sll::SllHeader>, need: usize) -> S
     behind(walk, header.len, next)
 }
 
-fn null(walk: &mut Walk<'_>, is_network_order: bool) -> Step {
+fn null<W: Way>(walk: &mut Walk<'_, W>, is_network_order: bool) -> Step {
     let bytes = walk.rest().first_chunk::<FAMILY_LEN>();
     let bytes = bytes.ok_or_else(|| walk.truncated(Layer::Null, FAMILY_LEN))?;
     // NULL is in the order of the capturing host, which the file does not tell reliably. A family is small, so
@@ -108,7 +109,7 @@ fn null(walk: &mut Walk<'_>, is_network_order: bool) -> Step {
     behind(walk, FAMILY_LEN, Next::Protocol(ether_type))
 }
 
-fn hdlc(walk: &mut Walk<'_>) -> Step {
+fn hdlc<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     let data = walk.rest();
     if data.starts_with(&[0xff, 3]) {
         return Ok(Next::Ppp);
@@ -117,7 +118,7 @@ fn hdlc(walk: &mut Walk<'_>) -> Step {
     behind(walk, HDLC_LEN, Next::Protocol(EtherType(protocol)))
 }
 
-fn frame_relay(walk: &mut Walk<'_>) -> Step {
+fn frame_relay<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     use frame_relay::FrameRelay;
     match frame_relay::header(walk.rest()).ok_or_else(|| walk.truncated(Layer::FrameRelay, 4))? {
         FrameRelay::EtherType(ether_type, len) => behind(walk, len, Next::Protocol(ether_type)),
@@ -128,7 +129,7 @@ fn frame_relay(walk: &mut Walk<'_>) -> Step {
     }
 }
 
-fn fddi(walk: &mut Walk<'_>) -> Step {
+fn fddi<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     match token_ring::fddi_is_llc(walk.rest()) {
         Some(true) => {
             walk.link.mac_addresses = MacAddresses::ethernet(walk.at as u32 + 1);
@@ -139,7 +140,7 @@ fn fddi(walk: &mut Walk<'_>) -> Step {
     }
 }
 
-fn token_ring(walk: &mut Walk<'_>) -> Step {
+fn token_ring<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     let header = token_ring::header(walk.rest()).ok_or_else(|| walk.truncated(Layer::TokenRing, 14))?;
     if !header.is_llc {
         return Err(Stop::Unsupported(Unsupported::Ieee8023));
@@ -150,7 +151,7 @@ fn token_ring(walk: &mut Walk<'_>) -> Step {
     behind(walk, header.len, Next::Llc)
 }
 
-fn nflog(walk: &mut Walk<'_>) -> Step {
+fn nflog<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     let data = walk.rest();
     let family = *data.first().ok_or_else(|| walk.truncated(Layer::Nflog, 4))?;
     let len = nflog::payload_offset(data).ok_or(Stop::Unsupported(Unsupported::Nflog))?;
@@ -162,7 +163,7 @@ fn nflog(walk: &mut Walk<'_>) -> Step {
     behind(walk, len, next)
 }
 
-fn radio(walk: &mut Walk<'_>, header: Option<radio::Radio>) -> Step {
+fn radio<W: Way>(walk: &mut Walk<'_, W>, header: Option<radio::Radio>) -> Step {
     let header = header.ok_or_else(|| walk.truncated(Layer::RadioHeader, 8))?;
     walk.at = header_end(walk, header.len)?;
     if header.has_check_sequence && walk.wire_len() >= CHECK_SEQUENCE_LEN {
@@ -171,7 +172,7 @@ fn radio(walk: &mut Walk<'_>, header: Option<radio::Radio>) -> Step {
     wlan(walk, header.is_padded)
 }
 
-fn wlan(walk: &mut Walk<'_>, is_padded: bool) -> Step {
+fn wlan<W: Way>(walk: &mut Walk<'_, W>, is_padded: bool) -> Step {
     use ieee80211::Wlan;
     let unsupported = match ieee80211::header(walk.rest()) {
         Some(Wlan::Data { len, source_offset, is_aggregate }) => {

@@ -2,8 +2,9 @@
 //!
 //! Each ends with [`Stop::Done`] where there is no tunnel, so that the enclosing packet is the answer.
 
+use super::encapsulation::Way;
 use super::walk::{Next, Step, Stop, Walk};
-use super::{HeaderKind, IpHeader, UdpTunnel};
+use super::{HeaderKind, UdpTunnel};
 use crate::base::{EtherType, IpProtocol, Layer};
 use crate::wire::{be16, erspan, geneve, gre, gtpu, l2tp, teredo, vxlan};
 
@@ -19,11 +20,11 @@ const WCCP: EtherType = EtherType(0x883e);
 /// Cookies and sublayers of L2TPv3 that are possible: the session alone knows.
 const L2TP_COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
 
-impl Walk<'_> {
+impl<W: Way> Walk<'_, W> {
     /// From an IP header at the cursor to what it encloses.
-    pub(super) fn inside(&mut self, ip: &IpHeader) -> Step {
+    pub(super) fn inside(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
         let has_tunnel = matches!(
-            ip.protocol,
+            protocol,
             IpProtocol::UDP
                 | IpProtocol::IPV4
                 | IpProtocol::IPV6
@@ -35,11 +36,11 @@ impl Walk<'_> {
         if !has_tunnel {
             return Err(Stop::Done);
         }
-        let tunnel = if ip.protocol == IpProtocol::UDP { Some(self.udp_tunnel(ip)?) } else { None };
-        self.end = self.at + ip.len;
-        self.encapsulation.push(HeaderKind::Ip, self.at, 0);
-        self.at += ip.header_len;
-        match (ip.protocol, tunnel) {
+        let tunnel = if protocol == IpProtocol::UDP { Some(self.udp_tunnel(header_len)?) } else { None };
+        self.end = self.at + len;
+        self.way.push(HeaderKind::Ip, self.at, 0);
+        self.at += header_len;
+        match (protocol, tunnel) {
             (_, Some(tunnel)) => self.udp(tunnel),
             (IpProtocol::IPV4, _) => self.ip_in_ip(EtherType::IPV4),
             (IpProtocol::IPV6, _) => self.ip_in_ip(EtherType::IPV6),
@@ -51,8 +52,8 @@ impl Walk<'_> {
     }
 
     /// The tunnel that the ports name.
-    fn udp_tunnel(&self, ip: &IpHeader) -> Result<UdpTunnel, Stop> {
-        let header = self.rest().get(ip.header_len..).unwrap_or_default();
+    fn udp_tunnel(&self, header_len: usize) -> Result<UdpTunnel, Stop> {
+        let header = self.rest().get(header_len..).unwrap_or_default();
         let (Some(source), Some(destination)) = (be16(header, 0), be16(header, 2)) else {
             return Err(Stop::Done);
         };

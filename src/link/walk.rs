@@ -1,5 +1,8 @@
 //! The walk itself: a cursor, where the enclosing header says that the frame ends, and the innermost IP packet so far.
 
+use super::encapsulation::Way;
+use super::ip::read_ip_header;
+use super::outcome::NoPacket;
 use super::start;
 use super::{
     Decapsulated, Decapsulation, Encapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
@@ -20,6 +23,35 @@ pub fn decapsulate(
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
 ) -> Decapsulated {
+    let mut packet = IpPacket::empty(Encapsulation::START);
+    match walk(frame, decapsulation, tunnel_ports, limits, &mut packet) {
+        Ok(()) => Decapsulated::Packet(packet),
+        Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
+        Err(NoPacket::Truncated(error)) => Decapsulated::Truncated(error),
+        Err(NoPacket::Malformed(error)) => Decapsulated::Malformed(error),
+    }
+}
+
+/// The same, written in place and without a list of what encloses the packet: for the extractor, which needs none.
+#[inline]
+pub(crate) fn find_packet(
+    frame: &Frame<'_>,
+    decapsulation: Decapsulation,
+    tunnel_ports: &TunnelPorts,
+    limits: &Limits,
+    packet: &mut IpPacket<()>,
+) -> Result<(), NoPacket> {
+    walk(frame, decapsulation, tunnel_ports, limits, packet)
+}
+
+#[inline]
+fn walk<W: Way>(
+    frame: &Frame<'_>,
+    decapsulation: Decapsulation,
+    tunnel_ports: &TunnelPorts,
+    limits: &Limits,
+    packet: &mut IpPacket<W>,
+) -> Result<(), NoPacket> {
     let mut walk = Walk {
         data: frame.data,
         at: 0,
@@ -28,9 +60,10 @@ pub fn decapsulate(
         tunnel_ports,
         decapsulation,
         link: LinkInfo::default(),
-        encapsulation: Encapsulation::NONE,
+        way: W::START,
         depth: 0,
-        found: None,
+        packet,
+        is_found: false,
     };
     let mut next = start::link(&mut walk, frame.link_type);
     loop {
@@ -70,7 +103,7 @@ pub(super) enum Stop {
 pub(super) type Step = Result<Next, Stop>;
 
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct Walk<'a, W> {
     pub(super) data: &'a [u8],
     /// The cursor.
     pub(super) at: usize,
@@ -80,22 +113,14 @@ pub(super) struct Walk<'a> {
     pub(super) tunnel_ports: &'a TunnelPorts,
     decapsulation: Decapsulation,
     pub(super) link: LinkInfo,
-    pub(super) encapsulation: Encapsulation,
+    pub(super) way: W,
     depth: u32,
-    found: Option<Found>,
+    /// The innermost IP packet so far.
+    packet: &'a mut IpPacket<W>,
+    is_found: bool,
 }
 
-/// The innermost IP packet so far.
-#[derive(Clone, Copy, Debug)]
-struct Found {
-    offset: usize,
-    ether_type: EtherType,
-    ip: IpHeader,
-    link: LinkInfo,
-    encapsulation_len: u8,
-}
-
-impl<'a> Walk<'a> {
+impl<'a, W: Way> Walk<'a, W> {
     fn step(&mut self, next: Next) -> Step {
         match next {
             Next::Protocol(EtherType::IPV4) => self.ip(EtherType::IPV4),
@@ -166,7 +191,7 @@ impl<'a> Walk<'a> {
 
     /// Notes a tag or a label at the cursor and steps over it.
     pub(super) fn pass(&mut self, kind: HeaderKind, id: u32, len: usize) {
-        self.encapsulation.push(kind, self.at, id);
+        self.way.push(kind, self.at, id);
         if kind.is_virtual_network() {
             self.link.vni = Some(id);
         }
@@ -178,8 +203,8 @@ impl<'a> Walk<'a> {
         let data = self.data.get(at..self.end.min(self.data.len()))?;
         let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
         // Where segmentation offload left the enclosing packet without a length, this one has none either.
-        let is_offload = |found: &Found| found.ip.is_bad_len && ip.len == self.end - at;
-        let is_excused = ip.is_bad_len && self.found.as_ref().is_some_and(is_offload);
+        let is_excused =
+            ip.is_bad_len && self.is_found && self.packet.ip.is_bad_len && ip.len == self.end - at;
         (!ip.is_bad_len || is_excused).then_some(ip)
     }
 
@@ -198,40 +223,39 @@ impl<'a> Walk<'a> {
     /// An IP packet: the innermost so far, if it is the first or its lengths agree with what encloses it.
     fn ip(&mut self, ether_type: EtherType) -> Step {
         let offset = self.at;
-        let ip = match &self.found {
-            None => {
-                let data = self.rest();
-                ip_header(data, self.wire_len(), offset, ether_type, self.limits).map_err(Stop::Error)?
-            }
-            Some(_) => self.strict_ip(offset, ether_type).ok_or(Stop::Done)?,
-        };
-        let encapsulation_len = self.encapsulation.len();
-        self.found = Some(Found { offset, ether_type, ip, link: self.link, encapsulation_len });
+        if self.is_found {
+            self.packet.ip = self.strict_ip(offset, ether_type).ok_or(Stop::Done)?;
+        } else {
+            let (data, wire_len) = (self.rest(), self.wire_len());
+            let ip = &mut self.packet.ip;
+            read_ip_header(data, wire_len, offset, ether_type, self.limits, ip).map_err(Stop::Error)?;
+        }
+        self.is_found = true;
+        self.packet.offset = offset;
+        self.packet.ether_type = ether_type;
+        self.packet.link = self.link;
+        self.packet.encapsulation = self.way;
+        let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
         // A fragment holds a part of what it encloses; a length that is wrong can bound nothing.
-        let is_last = self.decapsulation == Decapsulation::Outermost
-            || ip.is_fragment
-            || ip.is_cut
-            || ip.len > self.wire_len();
+        let is_last =
+            self.decapsulation == Decapsulation::Outermost || is_fragment || is_cut || len > self.wire_len();
         if is_last {
             return Err(Stop::Done);
         }
-        self.inside(&ip)
+        self.inside(protocol, len, header_len)
     }
 
-    fn outcome(self, stop: Stop) -> Decapsulated {
-        match (self.found, stop) {
-            (Some(Found { offset, ether_type, ip, link, encapsulation_len }), stop) => {
-                let mut encapsulation = self.encapsulation;
-                encapsulation.cut(encapsulation_len);
-                let is_too_deep = matches!(stop, Stop::Error(error) if error.kind == ParseErrorKind::TooDeep);
-                Decapsulated::Packet(IpPacket { offset, ether_type, ip, link, encapsulation, is_too_deep })
-            }
-            (None, Stop::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
-            (None, Stop::Error(error)) if error.kind == ParseErrorKind::Truncated => {
-                Decapsulated::Truncated(error)
-            }
-            (None, Stop::Error(error)) => Decapsulated::Malformed(error),
-            (None, Stop::Done) => Decapsulated::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
+    fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
+        if self.is_found {
+            let is_too_deep = matches!(stop, Stop::Error(error) if error.kind == ParseErrorKind::TooDeep);
+            self.packet.is_too_deep = is_too_deep;
+            return Ok(());
         }
+        Err(match stop {
+            Stop::Unsupported(unsupported) => NoPacket::Unsupported(unsupported),
+            Stop::Error(error) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
+            Stop::Error(error) => NoPacket::Malformed(error),
+            Stop::Done => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
+        })
     }
 }
