@@ -150,8 +150,11 @@ impl<T> Body<T> {
     fn is_duplicate(&self, new: &Extent<'_>, overlap: u32) -> bool {
         let (from, to) = new.units();
         let is_end = self.total_len == Some(new.end);
+        // Pieces are kept by units of eight octets; the last one may end within its unit.
+        let piece_end = self.total_len.map_or(to * 8, |len| len.min(to * 8));
         overlap == from
             && new.is_last == is_end
+            && new.end == piece_end
             && self.pages.piece_start(from) == from
             && self.pages.piece_end(from) == to
             // Of a datagram that the capture cut, not all bytes can be compared, and none are.

@@ -260,3 +260,23 @@ fn atomic_fragments_pass_by_those_that_wait() {
     let outcome = pool.push(&fragment(key(1), 0, 8, false, &[1; 5]), 3, |_| {});
     assert!(matches!(outcome, Outcome::Completed(it) if it.payload == [1; 13]));
 }
+
+/// The end of a datagram lies within its last unit of eight octets; a fragment that fills the unit claims another end, also
+/// where the capture cut the bytes that could tell.
+#[test]
+fn a_fragment_that_fills_the_last_unit_is_no_duplicate() {
+    for is_cut in [false, true] {
+        let mut pool: Pool<u32> = Pool::new(PoolConfig::default()).expect("a valid configuration");
+        let bytes = [7; 16];
+        let mut last = fragment(key(1), 0, 8, false, &bytes[..15]);
+        if is_cut {
+            last.bytes = &bytes[..4];
+        }
+        assert!(matches!(pool.push(&last, 1, |_| {}), Outcome::Held(_)));
+        let mut ended_count = 0;
+        let longer = fragment(key(1), 1, 8, true, &bytes);
+        let outcome = pool.push(&longer, 2, |ended| ended_count += ended.tags.len());
+        assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)), "cut {is_cut}");
+        assert_eq!(ended_count, 1);
+    }
+}
