@@ -37,7 +37,7 @@ impl Page {
 
 /// Pages that belong to no datagram: kept for the next one, or set aside for the fragment at hand.
 #[derive(Debug, Default)]
-#[allow(clippy::vec_box, reason = "pages change hands without being copied")]
+#[expect(clippy::vec_box, reason = "pages change hands without being copied")]
 pub(super) struct SparePages(Vec<Box<Page>>);
 
 impl SparePages {

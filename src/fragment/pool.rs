@@ -74,7 +74,7 @@ pub struct Pool<T> {
     spare_pages: SparePages,
     /// Pages for the fragment at hand; empty between calls.
     set_aside: SparePages,
-    #[allow(clippy::vec_box, reason = "bodies change hands without being copied")]
+    #[expect(clippy::vec_box, reason = "bodies change hands without being copied")]
     spare_bodies: Vec<Box<Body<T>>>,
     /// The datagram that was completed last: its tags here, its bytes in `payload`.
     completed: Option<Box<Body<T>>>,

@@ -42,7 +42,7 @@ impl EthernetHeader {
     /// Octets that it takes in front of a packet: 14, and 4 per tag.
     #[must_use]
     #[inline]
-    #[allow(clippy::len_without_is_empty, reason = "a header is never empty")]
+    #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
     pub const fn len(&self) -> usize {
         HEADER_LEN + self.vlan_tag_count as usize * VLAN_TAG_LEN
     }

@@ -155,7 +155,7 @@ impl NeighbourMessageKind {
 }
 
 /// The address in the first option of a kind; the outer `None` if an option has no length or exceeds the message.
-#[allow(clippy::option_option, reason = "no option and a broken one are two answers")]
+#[expect(clippy::option_option, reason = "no option and a broken one are two answers")]
 fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> {
     let mut found = None;
     while let [kind, units, ..] = *options {
