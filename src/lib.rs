@@ -31,7 +31,7 @@
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
 //! | [`link`] | a frame | where its innermost IP packet begins, and what encloses it | nothing |
-//! | [`fragment`] | IP fragments | whole datagrams; not wired into the pipeline yet | a bounded pool |
+//! | [`fragment`] | IP fragments | whole datagrams | a bounded pool |
 //! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
 //! | [`filter`] | a key | whether it matches an expression | the expression |
 //! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |

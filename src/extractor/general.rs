@@ -34,7 +34,12 @@ struct Found {
     is_cut: bool,
 }
 
-fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket<()>) -> Packet<'a> {
+/// The packet whose IP header the walk found.
+pub(super) fn with_transport<'a, E>(
+    frame: &Frame<'a>,
+    policy: &KeyPolicy,
+    found: &IpPacket<E>,
+) -> Packet<'a> {
     let ip = &found.ip;
     let transport_offset = found.offset + ip.header_len;
     // Padding behind the IP packet is none of its transport.

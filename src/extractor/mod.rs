@@ -21,7 +21,7 @@ pub use skip::{Skip, SkipStats};
 pub use crate::link::{Decapsulation, TunnelPorts};
 
 use crate::base::{Frame, Limits};
-use crate::link::PortSet;
+use crate::link::{Decapsulated, Entry, IpPacket, PortSet, decapsulate, decapsulate_from};
 
 /// Turns frames into packets under one [`KeyPolicy`]. Stateless; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +90,28 @@ impl Extractor {
         }
         *packet = general::packet(frame, &self.policy, &self.limits)?;
         Ok(())
+    }
+
+    /// The innermost packet of a frame with all that encloses it, or of an IP packet at an offset in it; slower.
+    pub(crate) fn find(&self, frame: &Frame<'_>, entry: Option<Entry>) -> Option<IpPacket> {
+        let KeyPolicy { decapsulation, tunnel_ports, .. } = &self.policy;
+        match entry {
+            Some(entry) => decapsulate_from(frame, entry, *decapsulation, tunnel_ports, &self.limits),
+            None => match decapsulate(frame, *decapsulation, tunnel_ports, &self.limits) {
+                Decapsulated::Packet(packet) => Some(packet),
+                _ => None,
+            },
+        }
+    }
+
+    /// The packet that [`find`](Self::find) found.
+    pub(crate) fn packet<'a>(&self, frame: &Frame<'a>, found: &IpPacket) -> Packet<'a> {
+        general::with_transport(frame, &self.policy, found)
+    }
+
+    /// The limits in use.
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
     }
 
     /// The same by the general path alone: for tests that compare the two.

@@ -39,6 +39,10 @@ impl PacketMarks {
     /// Its payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows, and was not looked into.
     pub const TOO_DEEP: Self = Self(1 << 4);
 
+    /// It completes a datagram that came in fragments: `frame` is the datagram put together, and `payload_len` all of its
+    /// payload; `wire_len` and `ip_len` are those of this fragment.
+    pub const REASSEMBLED: Self = Self(1 << 5);
+
     /// Whether a mark is set.
     #[must_use]
     #[inline]
@@ -59,7 +63,8 @@ pub struct Packet<'a> {
     pub key: FlowKey,
     /// When it was captured.
     pub timestamp: Timestamp,
-    /// The captured octets of its frame.
+    /// The captured octets of its frame. Of a fragment in a pipeline that puts fragments together, nothing but the hardware
+    /// addresses, or the whole datagram if this one completes it.
     pub frame: &'a [u8],
     /// Octets of the frame on the wire.
     pub wire_len: u32,

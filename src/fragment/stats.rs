@@ -109,6 +109,19 @@ impl FragmentStats {
         }
     }
 
+    /// Datagrams that were not completed: too old, in the way, discarded, or open at the end.
+    #[must_use]
+    pub const fn given_up_count(&self) -> u64 {
+        self.expired_count
+            + self.evicted_by_datagrams_count
+            + self.evicted_by_bytes_count
+            + self.evicted_by_budget_count
+            + self.overlap_discarded_count
+            + self.end_conflict_count
+            + self.too_many_fragments_count
+            + self.finished_count
+    }
+
     /// Fragments by outcome, summed up: always `fragment_count`.
     #[must_use]
     pub const fn outcome_count(&self) -> u64 {

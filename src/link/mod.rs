@@ -10,6 +10,7 @@
 mod addresses;
 mod encapsulation;
 mod ethernet_header;
+mod fragment_header;
 mod ip;
 mod layer2;
 mod neighbour;
@@ -23,6 +24,7 @@ mod walk;
 pub use addresses::MacAddresses;
 pub use encapsulation::{Encapsulation, EncapsulationHeader, HeaderKind};
 pub use ethernet_header::EthernetHeader;
+pub use fragment_header::{FragmentHeader, fragment_header};
 pub use ip::{IpHeader, ip_header};
 pub use neighbour::{
     Heard, NeighbourConfig, NeighbourError, NeighbourFrame, NeighbourStats, NeighbourTable, Resolution,
@@ -33,4 +35,4 @@ pub(crate) use policy::PortSet;
 pub use policy::{Decapsulation, TunnelPorts, UdpTunnel};
 pub use translate::{NoFrame, NotIp, ethernet_to_ip, ip_to_ethernet};
 pub use walk::decapsulate;
-pub(crate) use walk::find_packet;
+pub(crate) use walk::{Entry, decapsulate_from, find_packet};

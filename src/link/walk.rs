@@ -24,12 +24,34 @@ pub fn decapsulate(
     limits: &Limits,
 ) -> Decapsulated {
     let mut packet = IpPacket::empty(Encapsulation::START);
-    match walk(frame, decapsulation, tunnel_ports, limits, &mut packet) {
+    match walk(frame, None, decapsulation, tunnel_ports, limits, &mut packet) {
         Ok(()) => Decapsulated::Packet(packet),
         Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
         Err(NoPacket::Truncated(error)) => Decapsulated::Truncated(error),
         Err(NoPacket::Malformed(error)) => Decapsulated::Malformed(error),
     }
+}
+
+/// Where a walk begins that does not begin with the link: at an IP header.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Octets from the start of the frame to the IP header.
+    pub(crate) offset: usize,
+    /// What the headers before it said.
+    pub(crate) link: LinkInfo,
+}
+
+/// The same from an IP header on, such as that of a datagram that was put together.
+pub(crate) fn decapsulate_from(
+    frame: &Frame<'_>,
+    entry: Entry,
+    decapsulation: Decapsulation,
+    tunnel_ports: &TunnelPorts,
+    limits: &Limits,
+) -> Option<IpPacket> {
+    let mut packet = IpPacket::empty(Encapsulation::START);
+    walk(frame, Some(entry), decapsulation, tunnel_ports, limits, &mut packet).ok()?;
+    Some(packet)
 }
 
 /// The same, written in place and without a list of what encloses the packet: for the extractor, which needs none.
@@ -41,12 +63,13 @@ pub(crate) fn find_packet(
     limits: &Limits,
     packet: &mut IpPacket<()>,
 ) -> Result<(), NoPacket> {
-    walk(frame, decapsulation, tunnel_ports, limits, packet)
+    walk(frame, None, decapsulation, tunnel_ports, limits, packet)
 }
 
 #[inline]
 fn walk<W: Way>(
     frame: &Frame<'_>,
+    entry: Option<Entry>,
     decapsulation: Decapsulation,
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
@@ -54,18 +77,21 @@ fn walk<W: Way>(
 ) -> Result<(), NoPacket> {
     let mut walk = Walk {
         data: frame.data,
-        at: 0,
+        at: entry.map_or(0, |entry| entry.offset),
         end: (frame.wire_len as usize).max(frame.data.len()),
         limits,
         tunnel_ports,
         decapsulation,
-        link: LinkInfo::default(),
+        link: entry.map(|entry| entry.link).unwrap_or_default(),
         way: W::START,
         depth: 0,
         packet,
         is_found: false,
     };
-    let mut next = start::link(&mut walk, frame.link_type);
+    let mut next = match entry {
+        None => start::link(&mut walk, frame.link_type),
+        Some(_) => Ok(Next::RawIp),
+    };
     loop {
         next = match next {
             Ok(next) => walk.step(next),

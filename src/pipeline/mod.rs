@@ -12,8 +12,13 @@
 //! # Ok::<(), flowgauge::source::Error>(())
 //! ```
 
+mod config_error;
+mod fragments;
+mod reassembled;
 mod records;
 mod run;
 
+pub use config_error::ConfigError;
+pub use fragments::FragmentHandling;
 pub use records::Records;
 pub use run::{Pipeline, PipelineStats};

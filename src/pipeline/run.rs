@@ -1,10 +1,13 @@
 //! The run loop.
 
+use super::ConfigError;
+use super::fragments::{Defragmenter, FragmentHandling, Way};
 use crate::base::{Frame, FrameBatch, Timestamp};
-use crate::extractor::{Extractor, KeyPolicy, Packet, SkipStats};
+use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
 use crate::filter::Filter;
+use crate::fragment::{FragmentStats, PoolConfig};
 use crate::source::{Error, Source};
-use crate::tracker::{ConfigError, FlowSink, Tracker, TrackerConfig, TrackerStats};
+use crate::tracker::{FlowSink, Tracker, TrackerConfig, TrackerStats};
 
 /// Packets that are extracted before they are tracked together.
 const CHUNK: usize = 32;
@@ -22,6 +25,12 @@ pub struct PipelineStats {
     pub skipped: SkipStats,
     /// Packets that the filter dropped.
     pub filtered_count: u64,
+    /// Fragments that are no packet of any flow, because the first part of their datagram never came.
+    pub fragment_alone_count: u64,
+    /// Octets of their frames on the wire.
+    pub fragment_alone_octet_count: u64,
+    /// What the pool of fragments counted.
+    pub fragments: FragmentStats,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -32,41 +41,74 @@ pub struct Pipeline<S> {
     extractor: Extractor,
     tracker: Tracker<S>,
     filter: Option<Filter>,
+    fragments: Option<Box<Defragmenter>>,
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
     skipped: SkipStats,
 }
 
+/// What becomes of a frame.
+enum Extracted {
+    /// A packet, to be tracked.
+    Packet,
+    /// A fragment of a datagram.
+    Fragment,
+    /// Nothing that is tracked.
+    None,
+}
+
 impl Default for Pipeline<()> {
     /// With default configuration and without a state per flow.
+    #[expect(clippy::expect_used, reason = "the default configuration is valid, which a test holds")]
     fn default() -> Self {
-        Self::around(Extractor::default(), Tracker::default())
+        Self::new(TrackerConfig::default()).expect("the default configuration is valid")
     }
 }
 
 impl<S: Default> Pipeline<S> {
-    /// A pipeline with a tracker configuration of the caller's; its key policy and limits go for the extractor too.
+    /// A pipeline with a tracker configuration of the caller's; its key policy, limits, budget and seeds go for the other
+    /// layers too.
     ///
     /// # Errors
     ///
-    /// As [`Tracker::new`].
+    /// As [`Tracker::new`], and [`Pool::new`](crate::fragment::Pool::new) for the pool of fragments.
     pub fn new(config: TrackerConfig) -> Result<Self, ConfigError> {
         let policy: KeyPolicy = config.key_policy;
         let extractor = Extractor::new(policy).with_limits(config.limits);
-        Ok(Self::around(extractor, Tracker::new(config)?))
-    }
-
-    fn around(extractor: Extractor, tracker: Tracker<S>) -> Self {
-        Self {
+        let mut pool = PoolConfig::default();
+        (pool.limits, pool.budget, pool.seeds) = (config.limits, config.budget.clone(), config.seeds);
+        let tracker = Tracker::new(config)?;
+        let pipeline = Self {
             extractor,
             tracker,
             filter: None,
+            fragments: None,
             frame_count: 0,
             octet_count: 0,
             filtered_count: 0,
             skipped: SkipStats::default(),
+        };
+        pipeline.with_fragments(FragmentHandling::default(), pool)
+    }
+
+    /// The same with other ways for fragments, and a pool of the caller's for them; without one if
+    /// [they are taken as they come](FragmentHandling::AsTheyCome).
+    ///
+    /// # Errors
+    ///
+    /// As [`Pool::new`](crate::fragment::Pool::new).
+    pub fn with_fragments(
+        mut self,
+        handling: FragmentHandling,
+        pool: PoolConfig,
+    ) -> Result<Self, ConfigError> {
+        // What the pool had is given back first.
+        self.fragments = None;
+        if handling != FragmentHandling::AsTheyCome {
+            self.fragments = Some(Box::new(Defragmenter::new(pool, handling)?));
         }
+        Ok(self)
     }
 
     /// Drops packets before the flow table that belong to no flow which the filter could let pass.
@@ -92,11 +134,17 @@ impl<S: Default> Pipeline<S> {
     /// What went through so far. Copies the counts by reason.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
+        let fragments = self.fragments.as_deref();
+        let (fragment_alone_count, fragment_alone_octet_count) =
+            fragments.map(Defragmenter::alone).unwrap_or_default();
         PipelineStats {
             frame_count: self.frame_count,
             octet_count: self.octet_count,
             skipped: self.skipped.clone(),
             filtered_count: self.filtered_count,
+            fragment_alone_count,
+            fragment_alone_octet_count,
+            fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
             tracker: *self.tracker.stats(),
         }
     }
@@ -138,7 +186,16 @@ impl<S: Default> Pipeline<S> {
         let mut packets = [Packet::EMPTY; CHUNK];
         let mut count = 0;
         for frame in batch.iter() {
-            count += usize::from(self.extract(&frame, &mut packets[count]));
+            match self.extract(&frame, &mut packets[count]) {
+                Extracted::Packet => count += 1,
+                Extracted::None => {}
+                Extracted::Fragment => {
+                    // What came before it is tracked before it.
+                    self.tracker.track_batch(&packets[..count], sink);
+                    count = 0;
+                    self.fragment(&frame, sink);
+                }
+            }
             if count == CHUNK {
                 self.tracker.track_batch(&packets, sink);
                 count = 0;
@@ -150,36 +207,62 @@ impl<S: Default> Pipeline<S> {
     /// Takes one frame.
     pub fn frame<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
         let mut packet = Packet::EMPTY;
-        if self.extract(frame, &mut packet) {
-            self.tracker.track(&packet, sink);
+        match self.extract(frame, &mut packet) {
+            Extracted::Packet => self.tracker.track(&packet, sink),
+            Extracted::Fragment => self.fragment(frame, sink),
+            Extracted::None => {}
         }
     }
 
-    /// Ends flows that are due at a time, for live capture when no packets come.
+    /// Ends datagrams and flows that are due at a time, for live capture when no packets come.
     pub fn advance<K: FlowSink<S> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
+        self.with_fragments_of(sink, |fragments, way| fragments.advance(now, way));
         self.tracker.advance(now, sink);
     }
 
-    /// Ends all flows; see [`Tracker::finish`].
+    /// Ends all datagrams and flows; see [`Tracker::finish`].
     pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+        self.with_fragments_of(sink, |fragments, way| fragments.finish(way));
         self.tracker.finish(sink);
     }
 
-    /// Reads a frame into `packet`; whether it is to be tracked.
+    #[cold]
+    #[inline(never)]
+    fn fragment<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
+        self.with_fragments_of(sink, |fragments, way| fragments.frame(frame, way));
+    }
+
+    /// Lends the pool of fragments what it needs to count them.
+    fn with_fragments_of<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        sink: &mut K,
+        work: impl FnOnce(&mut Defragmenter, &mut Way<'_, S, K>),
+    ) {
+        let Self { extractor, tracker, filter, fragments, filtered_count, .. } = self;
+        if let Some(fragments) = fragments {
+            let filter = filter.as_ref();
+            work(fragments, &mut Way { extractor, tracker, filter, filtered_count, sink });
+        }
+    }
+
+    /// Reads a frame into `packet`; what is to be done with it.
     #[inline(always)]
-    fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> bool {
+    fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Extracted {
         self.frame_count += 1;
         self.octet_count += u64::from(frame.wire_len);
         if let Err(skip) = self.extractor.extract_into(frame, packet) {
             self.skipped.count(&skip);
-            return false;
+            return Extracted::None;
+        }
+        if packet.marks.contains(PacketMarks::FRAGMENT) && self.fragments.is_some() {
+            return Extracted::Fragment;
         }
         match &self.filter {
             Some(filter) if !filter.may_match(&packet.key) => {
                 self.filtered_count += 1;
-                false
+                Extracted::None
             }
-            _ => true,
+            _ => Extracted::Packet,
         }
     }
 }

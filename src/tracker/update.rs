@@ -72,7 +72,8 @@ impl<S: Default> Tracker<S> {
     ) {
         let own_ns = packet.timestamp.as_nanos();
         if own_ns < self.now_ns {
-            self.stats.late_packet_count += 1;
+            // A fragment that waited for others is not what a capture has out of order.
+            self.stats.late_packet_count += u64::from(!packet.marks.contains(PacketMarks::FRAGMENT));
         } else {
             self.now_ns = own_ns;
         }

@@ -13,8 +13,6 @@ pub(crate) struct Capture {
     root: PathBuf,
     /// Its path below `captures`.
     pub(crate) name: String,
-    link_types: Vec<String>,
-    categories: Vec<String>,
     oracles: Vec<String>,
 }
 
@@ -48,12 +46,9 @@ pub(crate) fn root() -> Option<PathBuf> {
 impl Capture {
     fn from_row(root: &Path, row: &str) -> Self {
         let columns: Vec<_> = row.split('\t').collect();
-        let list = |at: usize, separator| -> Vec<String> {
-            columns[at].split(separator).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-        };
         let name = columns[0].strip_prefix("captures/").expect("a file below captures").to_owned();
-        let (link_types, categories, oracles) = (list(4, ','), list(5, ','), list(6, ';'));
-        Self { root: root.to_owned(), name, link_types, categories, oracles }
+        let oracles = columns[6].split(';').filter(|word| !word.is_empty()).map(str::to_owned).collect();
+        Self { root: root.to_owned(), name, oracles }
     }
 
     pub(crate) fn path(&self) -> PathBuf {
@@ -70,12 +65,6 @@ impl Capture {
         let of_kind =
             self.oracles.iter().filter_map(move |oracle| oracle.strip_prefix(kind)?.strip_prefix('='));
         of_kind.map(|path| self.root.join(path))
-    }
-
-    /// The first of its link types or categories that is one of `words`.
-    pub(crate) fn word_of(&self, words: &[&str]) -> Option<&str> {
-        let own = self.link_types.iter().chain(&self.categories);
-        own.map(String::as_str).find(|word| words.contains(word))
     }
 }
 

@@ -9,6 +9,8 @@ use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flowgauge::base::Budget;
 use flowgauge::filter::Filter;
+use flowgauge::fragment::OverlapPolicy;
+use flowgauge::pipeline::FragmentHandling;
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use crate::console::Failure;
@@ -101,6 +103,16 @@ pub(crate) struct FlowsArgs {
     /// source is the side that began the flow. A filter keeps or drops whole flows.
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
+
+    /// What to do with IP fragments
+    #[arg(long, value_enum, default_value_t = Fragments::Whole)]
+    pub(crate) fragments: Fragments,
+
+    /// Which bytes win where IPv4 fragments overlap: discard, first, last, or a family of operating systems
+    ///
+    /// discard (the datagram, as RFC 5722 asks of IPv6), linux, first, last, bsd, bsd_right, linux2, windows, solaris.
+    #[arg(long, value_name = "POLICY", default_value = "discard", hide_default_value = true)]
+    pub(crate) fragment_policy: OverlapPolicy,
 
     /// No progress bar and no summary; problems are still told
     #[arg(long, short = 'q')]
@@ -195,6 +207,27 @@ pub(crate) enum Format {
     Ndjson,
     /// A header and a line per flow, with the fields of ndjson
     Csv,
+}
+
+/// What becomes of IP fragments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fragments {
+    /// Each counts for its datagram's flow; without the first one they are counted apart
+    Whole,
+    /// The same, but without the first one they are a flow of their address pair
+    Pair,
+    /// None waits: the first one counts by its ports, others for their address pair
+    AsTheyCome,
+}
+
+impl From<Fragments> for FragmentHandling {
+    fn from(fragments: Fragments) -> Self {
+        match fragments {
+            Fragments::Whole => Self::Reassemble,
+            Fragments::Pair => Self::ReassembleOrPair,
+            Fragments::AsTheyCome => Self::AsTheyCome,
+        }
+    }
 }
 
 /// What flows can be put in order by.

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use flowgauge::base::EndReason;
 use flowgauge::filter::{Filter, Subject};
+use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
 
@@ -25,7 +26,11 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = config(&args);
     let limits = config.limits;
-    let mut pipeline = Pipeline::new(config).map_err(|error| Failure::Usage(error.to_string()))?;
+    let pool = pool(&args, &config);
+    let handling = args.fragments.into();
+    let mut pipeline = Pipeline::new(config)
+        .and_then(|pipeline| pipeline.with_fragments(handling, pool))
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     if let Some(filter) = &filter {
         pipeline = pipeline.with_filter(filter.clone());
     }
@@ -83,6 +88,13 @@ fn config(args: &FlowsArgs) -> TrackerConfig {
         config.active_timeout = timeout;
     }
     config
+}
+
+fn pool(args: &FlowsArgs, config: &TrackerConfig) -> PoolConfig {
+    let mut pool = PoolConfig::default();
+    (pool.limits, pool.budget) = (config.limits, config.budget.clone());
+    pool.policy = args.fragment_policy;
+    pool
 }
 
 fn sorted(args: &FlowsArgs) -> Option<Sorted> {

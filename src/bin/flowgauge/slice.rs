@@ -9,7 +9,8 @@ use std::time::Instant;
 use flowgauge::base::{EndReason, Frame};
 use flowgauge::extractor::Packet;
 use flowgauge::filter::Filter;
-use flowgauge::pipeline::Pipeline;
+use flowgauge::fragment::PoolConfig;
+use flowgauge::pipeline::{FragmentHandling, Pipeline};
 use flowgauge::record::community_id;
 use flowgauge::source::{Interface, PcapngWriter};
 use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest};
@@ -57,8 +58,10 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
 }
 
 fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>, Failure> {
-    let pipeline =
-        Pipeline::new(args.tracking.config()).map_err(|error| Failure::Usage(error.to_string()))?;
+    // A frame is written, or not, when it is read: it cannot wait for its datagram.
+    let pipeline = Pipeline::new(args.tracking.config())
+        .and_then(|pipeline| pipeline.with_fragments(FragmentHandling::AsTheyCome, PoolConfig::default()))
+        .map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(match filter {
         Some(filter) => pipeline.with_filter(filter.clone()),
         None => pipeline,

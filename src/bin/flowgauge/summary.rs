@@ -35,6 +35,8 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     };
     note(stats.filtered_count, "packet", "left out by the filter");
     note(source.cut_frame_count, "packet", "captured in part");
+    note(stats.fragment_alone_count, "fragment", "without the first part of their datagram, of no flow");
+    note(stats.fragments.given_up_count(), "datagram", "in fragments that never became whole");
     note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
     note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
     note(source.untimed_frame_count, "packet", "without a time");

@@ -1,0 +1,45 @@
+//! What no pipeline can be made with.
+
+use std::fmt;
+
+use crate::{fragment, tracker};
+
+/// A mistake in a configuration, by the layer that found it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// In what the tracker was to be made with.
+    Tracker(tracker::ConfigError),
+    /// In what the pool of fragments was to be made with.
+    Fragments(fragment::ConfigError),
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tracker(error) => error.fmt(f),
+            Self::Fragments(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Tracker(error) => Some(error),
+            Self::Fragments(error) => Some(error),
+        }
+    }
+}
+
+impl From<tracker::ConfigError> for ConfigError {
+    fn from(error: tracker::ConfigError) -> Self {
+        Self::Tracker(error)
+    }
+}
+
+impl From<fragment::ConfigError> for ConfigError {
+    fn from(error: fragment::ConfigError) -> Self {
+        Self::Fragments(error)
+    }
+}

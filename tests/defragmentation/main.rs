@@ -1,0 +1,303 @@
+//! Fragments through the whole pipeline: each counts for its datagram's flow, in tunnels too, and none is lost.
+
+mod frames;
+
+use flowgauge::base::{FlowKey, Frame, IpProtocol, Ports};
+use flowgauge::extractor::{Packet, PacketMarks};
+use flowgauge::fragment::{OverlapPolicy, PoolConfig};
+use flowgauge::pipeline::{FragmentHandling, Pipeline, PipelineStats, Records};
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+use proptest::prelude::*;
+
+use frames::{HOSTS, ethernet, fragment, fragments, frame, payload, tcp, udp, vxlan};
+
+/// The records and counts of frames that come a millisecond apart.
+fn run_with(
+    frames: &[Vec<u8>],
+    handling: FragmentHandling,
+    pool: PoolConfig,
+) -> (Vec<FlowRecord>, PipelineStats) {
+    let pipeline = Pipeline::<()>::new(TrackerConfig::default()).unwrap();
+    let mut pipeline = pipeline.with_fragments(handling, pool).unwrap();
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    for (millis, data) in frames.iter().enumerate() {
+        pipeline.frame(&frame(data, millis as u64), &mut sink);
+    }
+    pipeline.finish(&mut sink);
+    let stats = pipeline.stats();
+    assert_eq!(
+        stats.frame_count,
+        stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count,
+        "each frame counts once"
+    );
+    (records, stats)
+}
+
+fn run(frames: &[Vec<u8>]) -> (Vec<FlowRecord>, PipelineStats) {
+    run_with(frames, FragmentHandling::default(), PoolConfig::default())
+}
+
+/// Packets, octets on the wire, octets of IP, octets of payload.
+fn sums(record: &FlowRecord) -> [u64; 4] {
+    let counters = &record.forward.counters;
+    [counters.packet_count, counters.octet_count, counters.ip_octet_count, counters.payload_octet_count]
+}
+
+fn wire_len(frames: &[Vec<u8>]) -> u64 {
+    frames.iter().map(|frame| frame.len() as u64).sum()
+}
+
+/// The payloads that a sink is shown.
+#[derive(Default)]
+struct Payloads(Vec<(FlowKey, Vec<u8>)>);
+
+impl FlowSink<()> for Payloads {
+    fn packet(&mut self, flow: &mut Flow<'_, ()>, packet: &Packet<'_>) {
+        assert_eq!(flow.view.key(), &packet.key);
+        assert_eq!(packet.mac_addresses.source(packet.frame), Some([2, 0, 0, 0, 0, 1]));
+        let is_whole = packet.marks.contains(PacketMarks::REASSEMBLED);
+        let waited = packet.marks.contains(PacketMarks::FRAGMENT) && !is_whole;
+        assert!(!waited || packet.payload().is_empty());
+        if is_whole {
+            self.0.push((packet.key, packet.payload().to_vec()));
+        }
+    }
+}
+
+fn is_any_tunnel() -> impl Strategy<Value = u8> {
+    0u8..4
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    /// Whatever is cut, wherever, in whatever order it comes: the flow, its octets and its payload are those of the whole.
+    #[test]
+    fn fragments_are_packets_of_their_datagrams_flow(
+        kind in 0u8..3,
+        tunnel in is_any_tunnel(),
+        len in 40usize..3000,
+        cuts in prop::collection::vec(1usize..400, 1..8),
+        outer_cuts in prop::collection::vec(1usize..400, 1..5),
+        order in any::<prop::sample::Index>(),
+        is_reversed in any::<bool>(),
+    ) {
+        let packet = match kind {
+            0 => udp(false, len),
+            1 => udp(true, len),
+            _ => tcp(len),
+        };
+        // Cut inside a tunnel, around it, or on both levels.
+        let mut packets = match tunnel {
+            0 => fragments(&packet, 9, &cuts),
+            1 => fragments(&packet, 9, &cuts).iter().map(|part| vxlan(77, part)).collect(),
+            2 => fragments(&vxlan(77, &packet), 9, &outer_cuts),
+            _ => fragments(&packet, 9, &cuts)
+                .iter()
+                .enumerate()
+                .flat_map(|(id, part)| fragments(&vxlan(77, part), id as u32, &outer_cuts))
+                .collect(),
+        };
+        let shift = order.index(packets.len());
+        packets.rotate_left(shift);
+        if is_reversed {
+            packets.reverse();
+        }
+        let frames: Vec<_> = packets.iter().map(|packet| ethernet(packet)).collect();
+        let (records, stats) = run(&frames);
+        let (whole, _) = run(&[ethernet(&packet)]);
+        prop_assert_eq!(records.len(), 1, "{:?}", stats);
+        prop_assert_eq!(records[0].key, whole[0].key);
+        prop_assert_eq!(records[0].initiator, whole[0].initiator);
+        let [packet_count, octets, ip_octets, payload_octets] = sums(&records[0]);
+        prop_assert_eq!(packet_count, frames.len() as u64);
+        prop_assert_eq!(octets, wire_len(&frames));
+        prop_assert_eq!(payload_octets, sums(&whole[0])[3]);
+        prop_assert_eq!(records[0].forward.tcp_flags, whole[0].forward.tcp_flags);
+        prop_assert_eq!(records[0].start, frame(&[], 0).timestamp);
+        prop_assert_eq!(records[0].end, frame(&[], frames.len() as u64 - 1).timestamp);
+        // Octets of IP: those of the innermost packets, whether they are fragments or the whole.
+        let inner = if tunnel == 2 { vec![packet.clone()] } else { fragments(&packet, 9, &cuts) };
+        prop_assert_eq!(ip_octets, wire_len(&inner));
+        prop_assert_eq!(stats.fragment_alone_count, 0);
+
+        let mut pipeline = Pipeline::<()>::default();
+        let mut shown = Payloads::default();
+        for (millis, data) in frames.iter().enumerate() {
+            pipeline.frame(&frame(data, millis as u64), &mut shown);
+        }
+        if frames.len() > 1 && tunnel < 2 {
+            prop_assert_eq!(shown.0, vec![(whole[0].key, payload(len))]);
+        }
+    }
+
+    /// Any octets behind any fragment header: each frame counts once, whatever they are.
+    #[test]
+    fn no_frame_is_lost(
+        parts in prop::collection::vec((any::<bool>(), 0u32..3, 0usize..40, any::<bool>(), 0usize..64), 1..40),
+        handling in prop::sample::select(vec![
+            FragmentHandling::Reassemble,
+            FragmentHandling::ReassembleOrPair,
+            FragmentHandling::AsTheyCome,
+        ]),
+        policy in prop::sample::select(OverlapPolicy::ALL.to_vec()),
+    ) {
+        let frames: Vec<_> = parts
+            .into_iter()
+            .map(|(is_ipv6, id, offset, more, len)| {
+                let packet = udp(is_ipv6, 100);
+                let header_len = if is_ipv6 { 40 } else { 20 };
+                ethernet(&fragment(&packet[..header_len], id, offset * 8, more, &packet[header_len..][..len]))
+            })
+            .collect();
+        let mut pool = PoolConfig::default();
+        pool.policy = policy;
+        let (records, stats) = run_with(&frames, handling, pool);
+        let octets: u64 = records.iter().map(|record| record.octet_count()).sum();
+        prop_assert_eq!(octets + stats.fragment_alone_octet_count, wire_len(&frames));
+        if handling != FragmentHandling::Reassemble {
+            prop_assert_eq!(stats.fragment_alone_count, 0);
+        }
+    }
+}
+
+#[test]
+fn a_fragment_without_a_first_part_is_of_no_flow_unless_asked() {
+    let parts = fragments(&udp(false, 3000), 5, &[100, 200]);
+    let frames: Vec<_> = parts[1..].iter().map(|part| ethernet(part)).collect();
+    let (records, stats) = run(&frames);
+    assert_eq!((records.len(), stats.fragment_alone_count), (0, 2));
+    assert_eq!(stats.fragment_alone_octet_count, wire_len(&frames));
+
+    let (records, stats) = run_with(&frames, FragmentHandling::ReassembleOrPair, PoolConfig::default());
+    assert_eq!((records.len(), stats.fragment_alone_count), (1, 0));
+    assert_eq!((records[0].key.ports(), records[0].protocol()), (Ports::None, IpProtocol::UDP));
+    assert_eq!(records[0].source_address(), std::net::IpAddr::from(HOSTS[0]));
+    assert_eq!(stats.tracker.without_ports_count, 2);
+}
+
+#[test]
+fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_tells() {
+    let mut frames: Vec<_> =
+        fragments(&udp(true, 3000), 5, &[100, 200]).iter().map(|part| ethernet(part)).collect();
+    frames.pop();
+    frames.reverse();
+    let (records, stats) = run(&frames);
+    assert_eq!((records.len(), stats.fragments.given_up_count()), (1, 1));
+    let [packets, octets, _, payload] = sums(&records[0]);
+    // What no host received is no payload.
+    assert_eq!((packets, octets, payload), (2, wire_len(&frames), 0));
+    assert_eq!(records[0].source_port(), 5000);
+}
+
+#[test]
+fn the_deadline_is_in_packet_time() {
+    let parts = fragments(&udp(false, 3000), 5, &[100]);
+    let (first, last) = (ethernet(&parts[0]), ethernet(&parts[1]));
+    for (wait_millis, is_whole) in [(29_999, true), (30_000, false)] {
+        let mut pipeline = Pipeline::<()>::default();
+        pipeline.frame(&frame(&first, 0), &mut ());
+        pipeline.frame(&frame(&last, wait_millis), &mut ());
+        pipeline.finish(&mut ());
+        let stats = pipeline.stats();
+        assert_eq!(stats.fragments.completed_count, u64::from(is_whole));
+        assert_eq!(stats.fragment_alone_count, u64::from(!is_whole));
+        assert_eq!(stats.tracker.late_packet_count, 0, "who waits is not late");
+    }
+    // Without packets the caller's clock does it.
+    let mut pipeline = Pipeline::<()>::default();
+    pipeline.frame(&frame(&first, 0), &mut ());
+    pipeline.advance(frame(&[], 30_000).timestamp, &mut ());
+    assert_eq!((pipeline.stats().fragments.expired_count, pipeline.tracker().stats().packet_count), (1, 1));
+}
+
+#[test]
+fn overlapping_fragments_are_counted_and_bring_no_payload() {
+    let packet = udp(false, 200);
+    let (header, body) = packet.split_at(20);
+    let frames = [
+        ethernet(&fragment(header, 1, 0, true, &body[..64])),
+        ethernet(&fragment(header, 1, 32, true, &body[64..128])),
+        ethernet(&fragment(header, 1, 96, false, &body[96..])),
+    ];
+    let (records, stats) = run(&frames);
+    // The one that overlaps ends the datagram, and counts for its flow; who comes later meets a tombstone.
+    assert_eq!((records.len(), sums(&records[0])[0], sums(&records[0])[3]), (1, 2, 0));
+    assert_eq!((stats.fragments.overlap_discarded_count, stats.fragments.already_discarded_count), (1, 1));
+    assert_eq!(stats.fragment_alone_count, 1);
+    let mut pool = PoolConfig::default();
+    pool.policy = OverlapPolicy::First;
+    let (records, _) = run_with(&frames, FragmentHandling::Reassemble, pool);
+    assert_eq!((records.len(), sums(&records[0])[0], sums(&records[0])[3]), (1, 3, 200));
+}
+
+#[test]
+fn tenants_with_the_same_addresses_are_kept_apart() {
+    let parts = fragments(&udp(false, 1000), 5, &[50]);
+    let frames: Vec<_> = [(1, 0), (2, 1), (2, 0), (1, 1)]
+        .map(|(vni, part): (u32, usize)| ethernet(&vxlan(vni, &parts[part])))
+        .to_vec();
+    let (_, stats) = run(&frames);
+    assert_eq!((stats.fragments.completed_count, stats.fragments.overlap_discarded_count), (2, 0));
+    let (_, stats) = run(&frames[..2]);
+    assert_eq!((stats.fragments.completed_count, stats.fragments.finished_count), (0, 2));
+}
+
+/// A SYN in two fragments opens the connection once, and its options are read.
+#[test]
+fn tcp_follows_the_segment_that_was_put_together() {
+    let syn = etherparse::PacketBuilder::ipv4(HOSTS[0], HOSTS[1], 64).tcp(5000, 80, 1000, 4096).syn();
+    let mut packet = Vec::new();
+    syn.write(&mut packet, &payload(40)).unwrap();
+    let frames: Vec<_> = fragments(&packet, 3, &[1, 3]).iter().map(|part| ethernet(part)).collect();
+    let (records, _) = run(&frames);
+    assert_eq!((records.len(), records[0].history.to_string().as_str()), (1, "S"));
+    assert_eq!(sums(&records[0])[3], 40);
+}
+
+#[test]
+fn a_cut_capture_completes_with_what_is_there() {
+    let parts = fragments(&udp(false, 2000), 5, &[100]);
+    let whole: Vec<_> = parts.iter().map(|part| ethernet(part)).collect();
+    let mut pipeline = Pipeline::<()>::default();
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    for data in &whole {
+        let cut = Frame { data: &data[..60], wire_len: data.len() as u32, ..frame(&[], 0) };
+        pipeline.frame(&cut, &mut sink);
+    }
+    pipeline.finish(&mut sink);
+    assert_eq!(pipeline.stats().fragments.completed_cut_count, 1);
+    assert_eq!(sums(&records[0]), [2, wire_len(&whole), 2008 + 40, 2000]);
+}
+
+/// Ping of death, and first fragments without end: each is counted, and memory stays under the cap.
+#[test]
+fn a_flood_of_first_fragments_stays_in_bounds() {
+    const COUNT: u32 = 300_000;
+    let packet = udp(false, 1400);
+    let mut config = TrackerConfig::default();
+    config.limits.fragment_bytes_max = 4 << 20;
+    let mut pipeline = Pipeline::<()>::new(config).unwrap();
+    for id in 0..COUNT {
+        // A new datagram each: of 65,536 senders, each with a few identifications.
+        let mut header = packet[..20].to_vec();
+        header[12..16].copy_from_slice(&(0x0a00_0000 + id % 65_536).to_be_bytes());
+        let data = ethernet(&fragment(&header, id / 65_536, 0, true, &packet[20..][..1400]));
+        pipeline.frame(&frame(&data, 0), &mut ());
+    }
+    let stats = pipeline.stats();
+    assert!(stats.fragments.evicted_by_bytes_count > 0);
+    assert!(pipeline.tracker().budget().held_by(flowgauge::base::Account::Fragments) <= 4 << 20);
+    pipeline.finish(&mut ());
+    assert_eq!(pipeline.stats().tracker.packet_count, u64::from(COUNT));
+
+    let header = &packet[..20];
+    let (_, stats) = run(&[
+        ethernet(&fragment(header, 1, 0, true, &packet[20..][..1400])),
+        ethernet(&fragment(header, 1, 65_528, false, &packet[20..][..800])),
+    ]);
+    assert_eq!((stats.fragments.beyond_maximum_count, stats.fragment_alone_count), (1, 1));
+}
