@@ -48,5 +48,41 @@ fn five_tuple(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, five_tuple);
+/// An IPv4 header of 20 octets and what follows it.
+fn in_ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+    let [high, low] = (20 + payload.len() as u16).to_be_bytes();
+    let header = [0x45, 0, high, low, 0, 1, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
+    [&header, payload].concat()
+}
+
+/// The general path with so many tunnels around the packet: what a row takes more than the one before is a layer's cost.
+fn tunnels(criterion: &mut Criterion) {
+    let extractor = Extractor::default();
+    let mut group = criterion.benchmark_group("extractor");
+    let innermost = tcp((CLIENT, 40_000), (SERVER, 443), &[0; 18]);
+    let (macs, innermost) = (&innermost[..14], &innermost[14..]);
+    let ip_in_ip = |packet: &[u8]| in_ipv4(4, packet);
+    let gre = |packet: &[u8]| in_ipv4(47, &[&[0, 0, 8, 0], packet].concat());
+    let vxlan = |packet: &[u8]| {
+        let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], macs, packet].concat();
+        udp((SERVER, 50_000), (CLIENT, 4789), &payload)[14..].to_vec()
+    };
+    let wraps: [&dyn Fn(&[u8]) -> Vec<u8>; 3] = [&ip_in_ip, &gre, &vxlan];
+    for (name, wrap) in ["ip_in_ip", "gre", "vxlan"].into_iter().zip(wraps) {
+        let mut inside = innermost.to_vec();
+        for depth in 0..=3 {
+            let data = [macs, &inside].concat();
+            let frame = Frame::ethernet(Timestamp::ZERO, &data);
+            let packet = extractor.extract_general(&frame).expect("the frame holds a packet");
+            assert_eq!((packet.key.protocol(), packet.key.port(packet.side)), (IpProtocol::TCP, 40_000));
+            group.bench_function(format!("{name}/{depth}"), |bencher| {
+                bencher.iter(|| extractor.extract_general(black_box(&frame)));
+            });
+            inside = wrap(&inside);
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, five_tuple, tunnels);
 criterion_main!(benches);

