@@ -55,6 +55,9 @@ fn in_ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     [&header, payload].concat()
 }
 
+/// Puts a packet into a tunnel.
+type Wrap<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+
 /// The general path with so many tunnels around the packet: what a row takes more than the one before is a layer's cost.
 fn tunnels(criterion: &mut Criterion) {
     let extractor = Extractor::default();
@@ -67,7 +70,7 @@ fn tunnels(criterion: &mut Criterion) {
         let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], macs, packet].concat();
         udp((SERVER, 50_000), (CLIENT, 4789), &payload)[14..].to_vec()
     };
-    let wraps: [&dyn Fn(&[u8]) -> Vec<u8>; 3] = [&ip_in_ip, &gre, &vxlan];
+    let wraps: [Wrap<'_>; 3] = [&ip_in_ip, &gre, &vxlan];
     for (name, wrap) in ["ip_in_ip", "gre", "vxlan"].into_iter().zip(wraps) {
         let mut inside = innermost.to_vec();
         for depth in 0..=3 {
