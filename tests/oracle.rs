@@ -7,10 +7,14 @@
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
 //! ```
 
+#[path = "oracle/checksums.rs"]
+mod checksums;
 #[path = "oracle/community_id.rs"]
 mod community_id;
 #[path = "oracle/corpus.rs"]
 mod corpus;
+#[path = "oracle/decode_as.rs"]
+mod decode_as;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]

@@ -8,6 +8,7 @@
 //! and [`NeighbourTable`] finds the hardware address of a next hop, and answers those who look for ours.
 
 mod addresses;
+mod checksum;
 mod encapsulation;
 mod ethernet_header;
 mod fragment_header;
@@ -22,6 +23,7 @@ mod tunnels;
 mod walk;
 
 pub use addresses::MacAddresses;
+pub use checksum::{Checksum, Checksums, checksums};
 pub use encapsulation::{Encapsulation, EncapsulationHeader, HeaderKind};
 pub use ethernet_header::EthernetHeader;
 pub use fragment_header::{FragmentHeader, fragment_header};

@@ -12,12 +12,14 @@
 //! # Ok::<(), flowgauge::source::Error>(())
 //! ```
 
+mod checksums;
 mod config_error;
 mod fragments;
 mod reassembled;
 mod records;
 mod run;
 
+pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
 pub use config_error::ConfigError;
 pub use fragments::FragmentHandling;
 pub use records::Records;

@@ -1,6 +1,7 @@
 //! The run loop.
 
 use super::ConfigError;
+use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
 use crate::base::{Frame, FrameBatch, Timestamp};
 use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
@@ -25,6 +26,8 @@ pub struct PipelineStats {
     pub skipped: SkipStats,
     /// Packets that the filter dropped.
     pub filtered_count: u64,
+    /// What verifying checksums found.
+    pub checksums: ChecksumStats,
     /// Fragments that are no packet of any flow, because the first part of their datagram never came.
     pub fragment_alone_count: u64,
     /// Octets of their frames on the wire.
@@ -42,6 +45,7 @@ pub struct Pipeline<S> {
     tracker: Tracker<S>,
     filter: Option<Filter>,
     fragments: Option<Box<Defragmenter>>,
+    verifier: Verifier,
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
@@ -84,6 +88,7 @@ impl<S: Default> Pipeline<S> {
             tracker,
             filter: None,
             fragments: None,
+            verifier: Verifier::default(),
             frame_count: 0,
             octet_count: 0,
             filtered_count: 0,
@@ -120,6 +125,13 @@ impl<S: Default> Pipeline<S> {
         self
     }
 
+    /// Verifies the checksums of each frame, which are not looked at by default.
+    #[must_use]
+    pub fn with_checksums(mut self, handling: ChecksumHandling) -> Self {
+        self.verifier.handling = handling;
+        self
+    }
+
     /// The tracker: for look-ups, removal and its clock.
     pub const fn tracker_mut(&mut self) -> &mut Tracker<S> {
         &mut self.tracker
@@ -142,6 +154,7 @@ impl<S: Default> Pipeline<S> {
             octet_count: self.octet_count,
             skipped: self.skipped.clone(),
             filtered_count: self.filtered_count,
+            checksums: self.verifier.stats,
             fragment_alone_count,
             fragment_alone_octet_count,
             fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
@@ -252,6 +265,11 @@ impl<S: Default> Pipeline<S> {
         self.octet_count += u64::from(frame.wire_len);
         if let Err(skip) = self.extractor.extract_into(frame, packet) {
             self.skipped.count(&skip);
+            return Extracted::None;
+        }
+        if self.verifier.handling != ChecksumHandling::Ignore
+            && !self.verifier.accepts(frame, &self.extractor)
+        {
             return Extracted::None;
         }
         if packet.marks.contains(PacketMarks::FRAGMENT) && self.fragments.is_some() {

@@ -4,6 +4,7 @@
 //! [`link`](crate::link) and [`extractor`](crate::extractor).
 
 pub mod arp;
+pub mod checksum;
 pub mod erspan;
 pub mod ethernet;
 pub mod frame_relay;

@@ -59,7 +59,7 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "tcpdump/vxlan_port_8472.pcap",
-        why: "VXLAN on Linux's old port is a tunnel here; tshark agrees with -d udp.port==8472,vxlan",
+        why: "VXLAN on Linux's old port is a tunnel here; tests/oracle/decode_as.rs runs tshark with -d udp.port==8472,vxlan, and it agrees",
         differences: &[
             "udp 192.168.202.1:8472 <-> 192.168.203.1:45149: none, tshark 0+4 packets 0+592 octets",
             "udp 192.168.202.1:32894 <-> 192.168.203.1:8472: none, tshark 4+0 packets 592+0 octets",

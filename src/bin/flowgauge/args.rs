@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use flowgauge::base::Budget;
 use flowgauge::filter::Filter;
 use flowgauge::fragment::OverlapPolicy;
-use flowgauge::pipeline::FragmentHandling;
+use flowgauge::pipeline::{ChecksumHandling, FragmentHandling};
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use crate::console::Failure;
@@ -103,6 +103,10 @@ pub(crate) struct FlowsArgs {
     /// source is the side that began the flow. A filter keeps or drops whole flows.
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
+
+    /// Verify the checksums of IPv4, TCP and UDP
+    #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
+    pub(crate) checksums: Checksums,
 
     /// What to do with IP fragments
     #[arg(long, value_enum, default_value_t = Fragments::Whole)]
@@ -207,6 +211,27 @@ pub(crate) enum Format {
     Ndjson,
     /// A header and a line per flow, with the fields of ndjson
     Csv,
+}
+
+/// What is done about checksums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Checksums {
+    /// They are not looked at
+    Ignore,
+    /// The summary tells how many are wrong, or were left to the network card
+    Count,
+    /// The same, and packets with a wrong one are left out; those left to the network card are not
+    Drop,
+}
+
+impl From<Checksums> for ChecksumHandling {
+    fn from(checksums: Checksums) -> Self {
+        match checksums {
+            Checksums::Ignore => Self::Ignore,
+            Checksums::Count => Self::Count,
+            Checksums::Drop => Self::Drop,
+        }
+    }
 }
 
 /// What becomes of IP fragments.

@@ -30,7 +30,8 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let handling = args.fragments.into();
     let mut pipeline = Pipeline::new(config)
         .and_then(|pipeline| pipeline.with_fragments(handling, pool))
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+        .map_err(|error| Failure::Usage(error.to_string()))?
+        .with_checksums(args.checksums.into());
     if let Some(filter) = &filter {
         pipeline = pipeline.with_filter(filter.clone());
     }

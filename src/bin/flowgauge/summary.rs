@@ -35,6 +35,19 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     };
     note(stats.filtered_count, "packet", "left out by the filter");
     note(source.cut_frame_count, "packet", "captured in part");
+    note(stats.checksums.dropped_count, "packet", "left out for a wrong checksum");
+    for (name, counts) in
+        [("IPv4", &stats.checksums.ipv4), ("TCP", &stats.checksums.tcp), ("UDP", &stats.checksums.udp)]
+    {
+        let offloaded_count = counts.zero_count + counts.partial_count;
+        note(counts.wrong_count, "packet", &format!("with a wrong {name} checksum"));
+        note(offloaded_count, "packet", &format!("with a {name} checksum that was left to the network card"));
+        note(
+            counts.unknown_count,
+            "packet",
+            &format!("too short to verify the {name} checksum, or in fragments"),
+        );
+    }
     note(stats.fragment_alone_count, "fragment", "without the first part of their datagram, of no flow");
     note(stats.fragments.given_up_count(), "datagram", "in fragments that never became whole");
     note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");

@@ -1,0 +1,137 @@
+//! Checksums of packets that were made, cut, corrupted and left to a network card.
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
+use flowgauge::link::{
+    Checksum, Checksums, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate,
+};
+use flowgauge::pipeline::{ChecksumHandling, Pipeline};
+
+fn frame(data: &[u8]) -> Frame<'_> {
+    Frame {
+        timestamp: Timestamp::ZERO,
+        link_type: LinkType::RAW,
+        data,
+        wire_len: data.len() as u32,
+        interface: 0,
+    }
+}
+
+fn verify(data: &[u8]) -> Checksums {
+    match decapsulate(&frame(data), Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT) {
+        Decapsulated::Packet(found) => checksums(data, &found),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// TCP and UDP over both versions, with odd and even payloads; headers of 20 and 40 octets.
+fn packets() -> Vec<(Vec<u8>, usize)> {
+    let mut all = Vec::new();
+    for payload in [&b"odd"[..], b"even", b""] {
+        let mut tcp4 = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        builder.tcp(1, 2, 3, 4).write(&mut tcp4, payload).unwrap();
+        let mut udp4 = Vec::new();
+        let builder = PacketBuilder::ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+        builder.udp(1, 2).write(&mut udp4, payload).unwrap();
+        let mut tcp6 = Vec::new();
+        PacketBuilder::ipv6([1; 16], [2; 16], 64).tcp(1, 2, 3, 4).write(&mut tcp6, payload).unwrap();
+        let mut udp6 = Vec::new();
+        PacketBuilder::ipv6([1; 16], [2; 16], 64).udp(1, 2).write(&mut udp6, payload).unwrap();
+        all.extend([(tcp4, 20 + 16), (udp4, 20 + 6), (tcp6, 40 + 16), (udp6, 40 + 6)]);
+    }
+    all
+}
+
+#[test]
+fn every_flipped_bit_of_the_transport_is_found() {
+    for (packet, field) in packets() {
+        let is_ipv6 = packet[0] >> 4 == 6;
+        let right = if is_ipv6 { Checksum::None } else { Checksum::Right };
+        assert_eq!((verify(&packet).header, verify(&packet).transport), (right, Checksum::Right));
+        let header_len = if is_ipv6 { 40 } else { 20 };
+        for bit in header_len * 8..packet.len() * 8 {
+            let mut corrupt = packet.clone();
+            corrupt[bit / 8] ^= 1 << (bit % 8);
+            // The length of UDP is judged as a length.
+            let is_udp_len =
+                field - header_len == 6 && (bit / 8 == header_len + 4 || bit / 8 == header_len + 5);
+            let transport = verify(&corrupt).transport;
+            if is_udp_len {
+                assert_ne!(transport, Checksum::Right);
+            } else {
+                assert_eq!(transport, Checksum::Wrong, "bit {bit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_left_to_the_network_card_is_no_corruption() {
+    for (mut packet, field) in packets() {
+        let is_ipv6 = packet[0] >> 4 == 6;
+        packet[field..field + 2].fill(0);
+        let expected = if field == 20 + 6 { Checksum::Absent } else { Checksum::Zero };
+        assert_eq!(verify(&packet).transport, expected);
+        // The sum of addresses, protocol and length, not complemented.
+        let header_len = if is_ipv6 { 40 } else { 20 };
+        let addresses = if is_ipv6 { &packet[8..40] } else { &packet[12..20] };
+        let mut sum: u32 = addresses.chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1])).sum();
+        sum += if field - header_len == 16 { 6 } else { 17 };
+        sum += (packet.len() - header_len) as u32;
+        while sum > 0xffff {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        packet[field..field + 2].copy_from_slice(&(sum as u16).to_be_bytes());
+        assert_eq!(verify(&packet).transport, Checksum::Partial);
+        if !is_ipv6 {
+            packet[10..12].fill(0);
+            assert_eq!(verify(&packet).header, Checksum::Zero);
+            packet[10] = 1;
+            assert_eq!(verify(&packet).header, Checksum::Wrong);
+        }
+    }
+}
+
+/// RFC 8200 section 8.1: the sum is over the address where the packet arrives in the end.
+#[test]
+fn a_routing_header_names_the_destination() {
+    let (mut packet, field) = packets().swap_remove(2);
+    let last = packet[24..40].to_vec();
+    packet[24..40].fill(9);
+    packet[6] = 43;
+    packet[5] += 24;
+    // Type 0, one segment left.
+    let routing = [&[6, 2, 0, 1, 0, 0, 0, 0], &last[..]].concat();
+    packet.splice(40..40, routing);
+    assert_eq!(verify(&packet).transport, Checksum::Right);
+    packet[40 + 8] ^= 1;
+    assert_eq!(verify(&packet).transport, Checksum::Wrong);
+    // Arrived: the header's own destination.
+    packet[40 + 3] = 0;
+    packet[24..40].copy_from_slice(&last);
+    assert_eq!((verify(&packet).transport, field), (Checksum::Right, 56));
+}
+
+#[test]
+fn a_pipeline_counts_or_drops() {
+    let all = packets();
+    let mut frames: Vec<_> = all.iter().map(|(packet, _)| packet.clone()).collect();
+    frames.push(all[0].0.clone());
+    *frames.last_mut().unwrap().last_mut().unwrap() ^= 1;
+    frames.push(all[0].0[..30].to_vec());
+    for (handling, tracked, right, wrong) in [
+        (ChecksumHandling::Ignore, 14, 0, 0),
+        (ChecksumHandling::Count, 14, 6, 1),
+        (ChecksumHandling::Drop, 13, 6, 1),
+    ] {
+        let mut pipeline = Pipeline::<()>::default().with_checksums(handling);
+        for data in &frames {
+            pipeline.frame(&frame(data), &mut ());
+        }
+        let stats = pipeline.stats();
+        assert_eq!((stats.tracker.packet_count, stats.checksums.dropped_count), (tracked, 14 - tracked));
+        assert_eq!((stats.checksums.tcp.right_count, stats.checksums.tcp.wrong_count), (right, wrong));
+        assert_eq!(stats.checksums.tcp.unknown_count, u64::from(handling != ChecksumHandling::Ignore));
+    }
+}

@@ -1,0 +1,129 @@
+//! Checksums of the outermost packets, as tshark judges them.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use flowgauge::base::{FrameBatch, IpProtocol, Limits};
+use flowgauge::link::{
+    Checksum, Checksums, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate,
+};
+use flowgauge::source::{FileSource, Source as _};
+
+use super::corpus::{self, Capture};
+
+/// What tshark writes into `*.checksum.status`.
+const BAD: &str = "0";
+const GOOD: &str = "1";
+const UNVERIFIED: &str = "2";
+const NOT_PRESENT: &str = "3";
+const ILLEGAL: &str = "4";
+
+const FIELDS: [&str; 3] = ["ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"];
+
+/// Segments whose IP length exceeds the frame, though the capture calls it whole: here nothing can be verified, and tshark
+/// verifies what is there. By capture, field, what each says, and frames.
+const LISTED: &[(&str, &str, &str, usize)] = &[
+    ("nDPI/fuzz-2006-06-26-2594.pcap", "tcp.checksum.status", "Unknown, tshark \"0\"", 3),
+    ("tcptrace/fast_reuse.dmp", "tcp.checksum.status", "Unknown, tshark \"0\"", 202),
+    ("zeek/tcp/reassembly.pcap", "tcp.checksum.status", "Unknown, tshark \"0\"", 5),
+];
+
+fn ours(capture: &Capture) -> Vec<Option<(IpProtocol, Checksums)>> {
+    let mut source = FileSource::open(capture.path()).expect("a readable capture");
+    let mut batch = FrameBatch::new();
+    let mut all = Vec::new();
+    while source.next_batch(&mut batch).unwrap_or(false) {
+        for frame in batch.iter() {
+            let found =
+                decapsulate(&frame, Decapsulation::Outermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT);
+            all.push(match found {
+                Decapsulated::Packet(found) => Some((found.ip.protocol, checksums(frame.data, &found))),
+                _ => None,
+            });
+        }
+    }
+    all
+}
+
+fn tsharks(capture: &Capture) -> Option<Vec<[String; 3]>> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(capture.path()).args(["-T", "fields", "-E", "occurrence=f"]);
+    command.args([
+        "-o",
+        "ip.defragment:FALSE",
+        "-o",
+        "ipv6.defragment:FALSE",
+        "-o",
+        "tcp.check_checksum:TRUE",
+    ]);
+    command.args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"]);
+    for field in FIELDS {
+        command.args(["-e", field]);
+    }
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let row = |line: &str| {
+        let mut cells = line.split('\t').map(str::to_owned);
+        [(); 3].map(|()| cells.next().unwrap_or_default())
+    };
+    Some(text.lines().map(row).collect())
+}
+
+/// What tshark is to say where we say so.
+fn agrees(own: Checksum, other: &str) -> bool {
+    match own {
+        Checksum::Right => other == GOOD,
+        Checksum::Absent => other == NOT_PRESENT,
+        Checksum::Wrong => other == BAD,
+        // tshark 4 calls the zero of IPv6 illegal, and a partial sum bad or good as its preferences are.
+        Checksum::Zero => [BAD, ILLEGAL, NOT_PRESENT].contains(&other),
+        Checksum::Partial => [BAD, GOOD].contains(&other),
+        _ => [UNVERIFIED, ""].contains(&other),
+    }
+}
+
+#[test]
+fn checksums_are_right_or_wrong_as_tshark_says() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut compared, mut found) = (BTreeMap::new(), BTreeMap::<_, usize>::new());
+    for capture in &captures {
+        let Some(rows) = tsharks(capture) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        let own = ours(capture);
+        // tshark shows custom blocks as frames.
+        if own.len() != rows.len() {
+            println!("{}: {} frames, tshark {}", capture.name, own.len(), rows.len());
+            continue;
+        }
+        for (own, row) in own.iter().zip(&rows) {
+            let Some((protocol, own)) = own else { continue };
+            let transport = match *protocol {
+                IpProtocol::TCP => 1,
+                IpProtocol::UDP => 2,
+                _ => 0,
+            };
+            for (checksum, field) in [(own.header, 0), (own.transport, transport)] {
+                if checksum == Checksum::None {
+                    continue;
+                }
+                *compared.entry((FIELDS[field], checksum)).or_insert(0usize) += 1;
+                if !agrees(checksum, &row[field]) {
+                    let what = format!("{checksum:?}, tshark {:?}", row[field]);
+                    *found.entry((capture.name.as_str(), FIELDS[field], what)).or_default() += 1;
+                }
+            }
+        }
+    }
+    println!("{compared:#?}");
+    let found: Vec<_> = found
+        .iter()
+        .map(|((capture, field, what), count)| (*capture, *field, what.as_str(), *count))
+        .collect();
+    assert_eq!(found, LISTED);
+    for seen in [Checksum::Right, Checksum::Wrong, Checksum::Partial] {
+        assert!(compared.contains_key(&(FIELDS[1], seen)), "no TCP segment is {seen:?}");
+    }
+}
