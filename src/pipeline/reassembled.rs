@@ -6,7 +6,6 @@ use crate::fragment::{Completed, DatagramKey};
 use crate::link::{Entry, MacAddresses};
 
 const IPV4_HEADER_LEN: usize = 20;
-const IPV6_HEADER_LEN: usize = 40;
 const IPV6_FRAGMENT_HEADER_LEN: usize = 8;
 
 /// Hardware addresses, an IP header without options, and the payload; at most 64 KiB, kept for the next datagram.
@@ -86,7 +85,6 @@ impl Datagram {
                 }
             }
         }
-        debug_assert!(self.octets.len() >= Self::ADDRESSES_LEN + IPV4_HEADER_LEN.min(IPV6_HEADER_LEN));
     }
 
     /// The datagram as if it had come whole in the frame that a tag is of, and where its IP header is.
