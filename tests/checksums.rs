@@ -113,6 +113,45 @@ fn a_routing_header_names_the_destination() {
     assert_eq!((verify(&packet).transport, field), (Checksum::Right, 56));
 }
 
+/// The last address of a source route is that of the pseudo-header, while the route is not over.
+#[test]
+fn a_source_route_names_the_destination() {
+    for (kind, pointer, is_over) in [(131, 4, false), (137, 4, false), (131, 8, true)] {
+        let (mut packet, _) = packets().swap_remove(0);
+        if !is_over {
+            packet[16..20].copy_from_slice(&[192, 0, 2, 9]);
+        }
+        packet[0] = 0x47;
+        packet[3] += 8;
+        packet.splice(20..20, [1, kind, 7, pointer, 10, 0, 0, if is_over { 77 } else { 2 }]);
+        assert_eq!(verify(&packet).transport, Checksum::Right, "option {kind}, pointer {pointer}");
+    }
+}
+
+/// RFC 6275 section 6.3: the sender's home address is that of the pseudo-header.
+#[test]
+fn a_home_address_names_the_source() {
+    let (mut packet, _) = packets().swap_remove(2);
+    let home = packet[8..24].to_vec();
+    packet[8..24].fill(9);
+    packet[6] = 60;
+    packet[5] += 24;
+    packet.splice(40..40, [&[6, 2, 1, 2, 0, 0, 201, 16], &home[..]].concat());
+    assert_eq!(verify(&packet).transport, Checksum::Right);
+    packet[50] ^= 1;
+    assert_eq!(verify(&packet).transport, Checksum::Wrong);
+}
+
+/// Segmentation offload leaves no length, so that padding cannot be told from payload.
+#[test]
+fn without_a_length_nothing_is_wrong() {
+    let (mut packet, _) = packets().swap_remove(0);
+    packet[2..4].fill(0);
+    assert_eq!(verify(&packet).transport, Checksum::Right);
+    packet.extend([0xaa; 4]);
+    assert_eq!(verify(&packet).transport, Checksum::Unknown);
+}
+
 #[test]
 fn a_pipeline_counts_or_drops() {
     let all = packets();
