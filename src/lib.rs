@@ -35,6 +35,7 @@
 //! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
 //! | [`filter`] | a key | whether it matches an expression | the expression |
 //! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |
+//! | [`reassembler`] | TCP segments | bytes in order, gaps, conflicts | what waits behind holes, under caps |
 //! | [`record`] | a flow | a [`FlowRecord`](record::FlowRecord), its Community ID | nothing |
 //! | [`pipeline`] | a source | all of the above, wired | |
 //!
@@ -52,6 +53,9 @@
 //! | `fragment_datagram_count_max` | 8192 | the oldest datagram goes |
 //! | `fragment_bytes_max` | 32 MiB | the oldest datagrams go |
 //! | `fragment_per_datagram_count_max` | 2048 | the datagram is discarded |
+//! | `stream_bytes_max` | 256 MiB | the stream that waits longest gives up a hole |
+//! | `stream_side_bytes_max` | 4 MiB | the stream gives up its first hole, or is poisoned |
+//! | `stream_side_segment_count_max` | 2048 | likewise |
 //! | `vlan_tag_count_max` | 8 | the frame counts as malformed |
 //! | `ip_extension_count_max` | 16 | the frame counts as malformed |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
@@ -84,6 +88,8 @@ pub mod fragment;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod link;
 pub mod pipeline;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod reassembler;
 pub mod record;
 pub mod source;
 pub mod tracker;

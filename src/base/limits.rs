@@ -26,6 +26,14 @@ pub struct Limits {
     /// Fragments of one datagram, duplicates too. Reached: the datagram is discarded. Costs the size of the caller's tag
     /// each. Default 2048; the longest datagram at the least MTU of IPv4 has 1365.
     pub fragment_per_datagram_count_max: u32,
+    /// Memory of the segments that wait behind holes, of all streams together, in bytes as allocated. Nearly reached: the
+    /// stream that waits longest gives up its hole. Reached: the overflow policy. Default 256 MiB.
+    pub stream_bytes_max: u64,
+    /// The same of one side of a connection: blocks of 2 KiB and 64 bytes per piece. Reached: the overflow policy, by default
+    /// the first hole is given up as a gap. Default 4 MiB.
+    pub stream_side_bytes_max: u64,
+    /// Pieces of segments that one side holds. Reached: the overflow policy. Default 2048.
+    pub stream_side_segment_count_max: u32,
     /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.
     pub vlan_tag_count_max: u32,
     /// MPLS labels walked in one stack. Reached: the frame is malformed (`too_deep`), or inside a tunnel the enclosing
@@ -67,6 +75,9 @@ impl Limits {
         fragment_datagram_count_max: 8192,
         fragment_bytes_max: 32 << 20,
         fragment_per_datagram_count_max: 2048,
+        stream_bytes_max: 256 << 20,
+        stream_side_bytes_max: 4 << 20,
+        stream_side_segment_count_max: 2048,
         vlan_tag_count_max: 8,
         mpls_label_count_max: 16,
         encapsulation_depth_max: 8,

@@ -1,0 +1,324 @@
+//! A segment that is more than the next octets: the first, one that repeats, overlaps, comes early, or ends the stream.
+
+use super::config::ReassemblerConfig;
+use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
+use super::pieces::{New, Origin, Out, Room};
+use super::policy::OverflowPolicy;
+use super::reassembler::Reassembler;
+use super::segment::Segment;
+use super::stream::Stream;
+use crate::base::{SeqNum, TcpFlags, Timestamp};
+
+/// The largest window that TCP can offer (RFC 7323 section 2.2): nothing sensible lies farther away.
+const WINDOW_MAX: u32 = 1 << 30;
+
+/// Segments in a row, each beginning where the one before ended, that make a stream follow to where they are.
+const STRAYS_TO_FOLLOW: u8 = 8;
+
+/// A segment by stream offsets. What lies before the stream's first octet has offsets below zero.
+#[derive(Clone, Copy)]
+struct Arrival<'a> {
+    begin: i64,
+    /// Behind its last octet that was captured, and that was on the wire.
+    captured_end: i64,
+    end: i64,
+    wire_len: u32,
+    payload: &'a [u8],
+    timestamp: Timestamp,
+}
+
+impl<'a> Arrival<'a> {
+    /// The captured bytes from one offset to another, as far as they are its own.
+    fn bytes(&self, from: i64, to: i64) -> &'a [u8] {
+        let place = |offset: i64| (offset.clamp(self.begin, self.captured_end) - self.begin) as usize;
+        self.payload.get(place(from)..place(to)).unwrap_or_default()
+    }
+
+    fn origin(&self) -> Origin {
+        Origin { begin: self.begin.max(0) as u64, end: self.end.max(0) as u64, timestamp: self.timestamp }
+    }
+}
+
+impl<T: Copy> Reassembler<T> {
+    /// Any segment that is not simply the next one.
+    #[inline(never)]
+    pub(super) fn arrive(&mut self, stream: &mut Stream, name: T, segment: &Segment<'_>, out: &mut Out<'_>) {
+        if segment.flags.contains(TcpFlags::RST) {
+            return;
+        }
+        self.end_due(stream, out);
+        let is_syn = segment.flags.contains(TcpFlags::SYN);
+        let seq = segment.seq.add(u32::from(is_syn));
+        if !self.anchor(stream, seq, is_syn, segment) {
+            return;
+        }
+        let ahead = seq.distance_from(stream.next);
+        if ahead.unsigned_abs() >= WINDOW_MAX || segment.len >= WINDOW_MAX {
+            if !self.follow_stray(stream, seq, segment, out) {
+                return;
+            }
+        } else {
+            stream.stray_count = 0;
+        }
+        let begin = stream.offset as i64 + i64::from(seq.distance_from(stream.next));
+        let captured_end = begin + segment.payload.len() as i64;
+        let end = begin + i64::from(segment.len);
+        let mut arrival = Arrival {
+            begin,
+            captured_end,
+            end,
+            wire_len: segment.len,
+            payload: segment.payload,
+            timestamp: segment.timestamp,
+        };
+        if segment.flags.contains(TcpFlags::FIN)
+            && !stream.has(Stream::FIN_KNOWN)
+            && end >= stream.offset as i64
+        {
+            stream.fin = seq.add(segment.len);
+            stream.flags |= Stream::FIN_KNOWN;
+        }
+        self.cut_behind_fin(stream, &mut arrival, out);
+        let before = stream.offset;
+        self.repeat(stream, &arrival, out);
+        self.take(stream, name, &arrival, out);
+        self.settle(stream, name, before, out);
+    }
+
+    /// Learns where the stream begins, if that is open. Whether there is more to the segment.
+    fn anchor(&mut self, stream: &mut Stream, seq: SeqNum, is_syn: bool, segment: &Segment<'_>) -> bool {
+        let is_empty = segment.len == 0 && !segment.flags.contains(TcpFlags::FIN);
+        let kept = if self.compared_len > 0 { Stream::COMPARED } else { 0 };
+        if !stream.has(Stream::ANCHORED) {
+            let is_guess = is_empty && !is_syn;
+            stream.anchor(seq, kept | if is_guess { Stream::SOFT } else { 0 });
+        } else if stream.has(Stream::SOFT) {
+            // What came was perhaps a keep-alive, which has the number before the next octet's.
+            if is_syn || seq.distance_from(stream.next) <= 1 {
+                stream.anchor(seq, kept | if is_empty && !is_syn { Stream::SOFT } else { 0 });
+            } else if !is_empty {
+                stream.flags &= !Stream::SOFT;
+            }
+        }
+        !is_empty
+    }
+
+    /// A segment that is farther away than any window. Whether the stream now goes on there.
+    fn follow_stray(
+        &mut self,
+        stream: &mut Stream,
+        seq: SeqNum,
+        segment: &Segment<'_>,
+        out: &mut Out<'_>,
+    ) -> bool {
+        self.stats.stray_count += 1;
+        if segment.len == 0 || segment.len >= WINDOW_MAX {
+            return false;
+        }
+        let is_in_row = stream.stray_count > 0 && seq == stream.stray_next;
+        stream.stray_count = if is_in_row { stream.stray_count.saturating_add(1) } else { 1 };
+        stream.stray_next = seq.add(segment.len);
+        if stream.stray_count < STRAYS_TO_FOLLOW {
+            return false;
+        }
+        self.deliver_rest(stream, GapReason::Resynchronised, out);
+        self.release(stream);
+        stream.stray_count = 0;
+        stream.flags &= !(Stream::FIN_KNOWN | Stream::ENDED);
+        let len = u64::from(seq.0.wrapping_sub(stream.next.0));
+        self.gap(stream, stream.offset + len, GapReason::Resynchronised, out);
+        true
+    }
+
+    /// Leaves out what lies behind the FIN.
+    fn cut_behind_fin(&mut self, stream: &Stream, arrival: &mut Arrival<'_>, out: &mut Out<'_>) {
+        let Some(fin) = stream.fin_offset().filter(|fin| arrival.end > *fin as i64) else { return };
+        let from = arrival.begin.max(fin as i64);
+        let len = (arrival.end - from) as u64;
+        let is_keep_alive = arrival.wire_len == 1 && from == fin as i64;
+        arrival.end = fin as i64;
+        arrival.captured_end = arrival.captured_end.min(arrival.end);
+        // A keep-alive has the number of the FIN.
+        if !is_keep_alive {
+            self.stats.after_fin_count += 1;
+            out(StreamEvent::AfterFin { offset: from as u64, len });
+        }
+        arrival.begin = arrival.begin.min(arrival.end);
+    }
+
+    /// Tells what came before already, and compares it if that is still known.
+    fn repeat(&mut self, stream: &Stream, arrival: &Arrival<'_>, out: &mut Out<'_>) {
+        let at = stream.offset as i64;
+        let end = arrival.end.min(at);
+        // One octet before the next is a keep-alive, or as good as one (RFC 9293 section 3.8.4).
+        let is_keep_alive = arrival.wire_len == 1 && arrival.end == at;
+        if arrival.begin >= end || is_keep_alive {
+            return;
+        }
+        self.stats.repeated_count += 1;
+        let (from, to) = (arrival.begin.max(0), end.max(0));
+        if from < to {
+            out(StreamEvent::Repeated { offset: from as u64, len: (to - from) as u64 });
+        }
+        let bytes = arrival.bytes(from, to);
+        let Some(hold) = self.hold_of(stream) else { return };
+        let Some(((offset, len), compared)) = hold.recent.compare(from as u64, bytes) else { return };
+        let timestamp = hold.recent.timestamp;
+        let old = Place { offset: compared.0, len: compared.1 - compared.0, timestamp };
+        let origin = arrival.origin();
+        let new = Place { offset: origin.begin, len: origin.end - origin.begin, timestamp: origin.timestamp };
+        self.stats.conflict_count += 1;
+        self.stats.conflict_octet_count += len;
+        out(StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
+    }
+
+    /// Delivers or holds what is new.
+    fn take(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) {
+        if arrival.end <= stream.offset as i64 {
+            return;
+        }
+        if arrival.begin > stream.offset as i64 && !self.hold(stream, name, arrival, out) {
+            return;
+        }
+        // What is not held is in order, now at the latest.
+        for is_captured in [true, false] {
+            let (from, to) = if is_captured {
+                (arrival.begin, arrival.captured_end)
+            } else {
+                (arrival.captured_end, arrival.end)
+            };
+            let start = stream.offset as i64;
+            if from > start || to <= start {
+                continue;
+            }
+            let bytes = is_captured.then(|| arrival.bytes(start, to));
+            let new = New { start: stream.offset, end: to as u64, bytes, origin: arrival.origin() };
+            self.deliver(stream, name, &new, out);
+        }
+    }
+
+    /// Delivers a new part that is next, and what waited for it.
+    fn deliver(&mut self, stream: &mut Stream, name: T, new: &New<'_>, out: &mut Out<'_>) {
+        if stream.has(Stream::COMPARED) {
+            let _ = self.hold_or_new(stream, name);
+        }
+        let Self { store, holds, memory, stats, config, compared_len, .. } = self;
+        let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
+        let Some(hold) = hold else {
+            match new.bytes {
+                Some(bytes) => out(StreamEvent::Chunk(Chunk { offset: new.start, bytes })),
+                None => {
+                    stats.count_gap(GapReason::Cut, new.end - new.start);
+                    out(StreamEvent::Gap(Gap {
+                        offset: new.start,
+                        len: new.end - new.start,
+                        reason: GapReason::Cut,
+                    }));
+                }
+            }
+            stream.advance_to(new.end);
+            return;
+        };
+        let recent = &mut hold.recent;
+        let timestamp = new.origin.timestamp;
+        let mut out = |event: StreamEvent<'_>| {
+            match &event {
+                StreamEvent::Chunk(chunk) if *compared_len > 0 => {
+                    stats.uncompared_octet_count +=
+                        recent.push(memory, chunk.offset, chunk.bytes, *compared_len, timestamp);
+                }
+                StreamEvent::Gap(gap) => stats.count_gap(gap.reason, gap.len),
+                StreamEvent::Conflict(conflict) => {
+                    stats.conflict_count += 1;
+                    stats.conflict_octet_count += conflict.len;
+                }
+                _ => {}
+            }
+            out(event);
+        };
+        hold.pieces.deliver(store, new, config.overlap, &mut out);
+        let end = hold.pieces.drain(store, new.end, &mut out);
+        stream.advance_to(end);
+        store.trim(memory);
+    }
+
+    /// Holds what is ahead of a hole. Whether it is not held because it is next by now.
+    fn hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
+        loop {
+            if self.try_hold(stream, name, arrival, out) {
+                return false;
+            }
+            match self.config.overflow {
+                OverflowPolicy::DropNewest => {
+                    self.stats.refused_count += 1;
+                    return false;
+                }
+                OverflowPolicy::Poison => {
+                    self.poison(stream, out);
+                    return false;
+                }
+                OverflowPolicy::Slide => {
+                    let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
+                    let to = first.map_or(arrival.begin as u64, |first| first.min(arrival.begin as u64));
+                    self.skip_hole(stream, to, GapReason::Overflow, out);
+                    if arrival.begin <= stream.offset as i64 {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Holds a segment if the caps allow it.
+    fn try_hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
+        let limits = self.config.limits;
+        if limits.stream_side_segment_count_max == 0 || limits.stream_side_bytes_max == 0 {
+            return false;
+        }
+        loop {
+            match self.reserve(stream, name, arrival) {
+                Room::Reserved => break,
+                // What is only kept for comparison makes room for what waits.
+                Room::NoMemory if self.drop_compared() => {}
+                _ => return false,
+            }
+        }
+        let Self { store, holds, stats, config, .. } = self;
+        let Some(hold) = holds.get_mut(stream.hold) else { return false };
+        let range = (arrival.begin as u64, arrival.end as u64);
+        let mut held_len = 0;
+        let mut out = |event: StreamEvent<'_>| {
+            if let StreamEvent::Conflict(conflict) = &event {
+                stats.conflict_count += 1;
+                stats.conflict_octet_count += conflict.len;
+            }
+            out(event);
+        };
+        let parts = [
+            (arrival.begin, arrival.captured_end, Some(arrival.bytes(arrival.begin, arrival.captured_end))),
+            (arrival.captured_end, arrival.end, None),
+        ];
+        for (from, to, bytes) in parts {
+            if from < to {
+                let new = New { start: from as u64, end: to as u64, bytes, origin: arrival.origin() };
+                held_len += hold.pieces.place(store, new, config.overlap, &mut out);
+            }
+        }
+        stats.held_segment_count += u64::from(held_len > 0);
+        stats.repeated_count += u64::from(held_len < range.1 - range.0);
+        stats.held_octet_count += held_len;
+        true
+    }
+    fn reserve(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>) -> Room {
+        if self.hold_or_new(stream, name).is_none() {
+            return Room::NoMemory;
+        }
+        let Self { store, holds, memory, config: ReassemblerConfig { limits, .. }, .. } = self;
+        let Some(hold) = holds.get_mut(stream.hold) else { return Room::NoMemory };
+        if hold.pieces.len() >= limits.stream_side_segment_count_max as usize {
+            return Room::SideIsFull;
+        }
+        let range = (arrival.begin as u64, arrival.end as u64);
+        hold.pieces.reserve(store, memory, range, arrival.payload.len(), limits.stream_side_bytes_max)
+    }
+}

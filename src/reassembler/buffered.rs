@@ -1,0 +1,132 @@
+//! The bytes of a direction so far, for those who want them in one piece.
+
+use bytes::{Bytes, BytesMut};
+
+use super::event::StreamEvent;
+
+/// What a [`Buffered`] does when its cap is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BufferedOverflow {
+    /// Keeps the newest bytes; what came before is dropped and counted.
+    #[default]
+    Slide,
+    /// Frees all bytes and takes no more.
+    Poison,
+}
+
+/// Collects the chunks of one direction until they are taken. Grows by doubling, up to its cap.
+///
+/// A gap leaves nothing in the bytes; [`gap_octet_count`](Self::gap_octet_count) tells that there was one.
+#[derive(Debug)]
+pub struct Buffered {
+    bytes: BytesMut,
+    len_max: usize,
+    overflow: BufferedOverflow,
+    is_poisoned: bool,
+    dropped_octet_count: u64,
+    gap_octet_count: u64,
+}
+
+impl Default for Buffered {
+    /// Without a cap: as long as the caller takes the bytes in time.
+    fn default() -> Self {
+        Self::with_cap(usize::MAX, BufferedOverflow::Slide)
+    }
+}
+
+impl Buffered {
+    /// With room for `len_max` octets.
+    #[must_use]
+    pub fn with_cap(len_max: usize, overflow: BufferedOverflow) -> Self {
+        Self {
+            bytes: BytesMut::new(),
+            len_max,
+            overflow,
+            is_poisoned: false,
+            dropped_octet_count: 0,
+            gap_octet_count: 0,
+        }
+    }
+
+    /// Takes what a stream tells: appends chunks, counts gaps.
+    #[inline]
+    pub fn push(&mut self, event: &StreamEvent<'_>) {
+        match event {
+            StreamEvent::Chunk(chunk) if self.is_poisoned => {
+                self.dropped_octet_count += chunk.bytes.len() as u64
+            }
+            StreamEvent::Chunk(chunk) if chunk.bytes.len() <= self.len_max - self.bytes.len() => {
+                self.bytes.extend_from_slice(chunk.bytes);
+            }
+            StreamEvent::Chunk(chunk) => self.overflow(chunk.bytes),
+            StreamEvent::Gap(gap) => self.gap_octet_count += gap.len,
+            _ => {}
+        }
+    }
+
+    #[inline(never)]
+    fn overflow(&mut self, bytes: &[u8]) {
+        match self.overflow {
+            BufferedOverflow::Poison => {
+                self.dropped_octet_count += (self.bytes.len() + bytes.len()) as u64;
+                self.bytes = BytesMut::new();
+                self.is_poisoned = true;
+            }
+            BufferedOverflow::Slide => {
+                let newest = bytes.get(bytes.len().saturating_sub(self.len_max)..).unwrap_or_default();
+                let excess = (self.bytes.len() + newest.len()).saturating_sub(self.len_max);
+                self.dropped_octet_count += (excess + bytes.len() - newest.len()) as u64;
+                if excess == self.bytes.len() {
+                    self.bytes.clear();
+                } else {
+                    let kept_len = self.bytes.len() - excess;
+                    self.bytes.copy_within(excess.., 0);
+                    self.bytes.truncate(kept_len);
+                }
+                self.bytes.extend_from_slice(newest);
+            }
+        }
+    }
+
+    /// The bytes that were not taken yet.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// How many they are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Takes all bytes, without a copy. Once they are dropped, their memory serves again.
+    pub fn take(&mut self) -> Bytes {
+        self.bytes.split().freeze()
+    }
+
+    /// Whether it takes no more because its cap was reached.
+    #[must_use]
+    pub const fn is_poisoned(&self) -> bool {
+        self.is_poisoned
+    }
+
+    /// Octets that the cap cost.
+    #[must_use]
+    pub const fn dropped_octet_count(&self) -> u64 {
+        self.dropped_octet_count
+    }
+
+    /// Octets of the stream that never came.
+    #[must_use]
+    pub const fn gap_octet_count(&self) -> u64 {
+        self.gap_octet_count
+    }
+}

@@ -1,0 +1,218 @@
+//! What streams have beyond where they stand, by slot: pieces, what was acknowledged, when a hole is to end.
+
+use super::memory::Memory;
+use super::pieces::Pieces;
+use super::recent::Recent;
+use super::store::Store;
+use super::stream::Handle;
+
+const NONE: u32 = u32::MAX;
+
+/// Which list a hold is in. Each is in the order in which holds came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// For the grace after an acknowledgment to pass.
+    Grace,
+    /// For a deadline.
+    Deadline,
+    /// For octets, an acknowledgment or the end.
+    Open,
+    /// For nothing: it has only what is kept for comparison.
+    Kept,
+    /// It was offered to the caller.
+    Offered,
+    /// In no list: vacant.
+    Vacant,
+}
+
+const LISTS: usize = 5;
+
+/// What was acknowledged beyond a hole, and since when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Acked {
+    /// The stream offset.
+    pub(super) end: u64,
+    pub(super) since_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Hold<T> {
+    pub(super) name: T,
+    pub(super) pieces: Pieces,
+    pub(super) recent: Recent,
+    /// The acknowledgment whose grace passes next, and the highest one.
+    pub(super) acked: Acked,
+    pub(super) acked_latest: Acked,
+    /// When it came into its list.
+    pub(super) armed_ns: u64,
+    generation: u32,
+    wait: Wait,
+    newer: u32,
+    older: u32,
+}
+
+/// What a hold costs, without its pieces.
+pub(super) const fn hold_cost<T>() -> u64 {
+    size_of::<Hold<T>>() as u64
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    newest: u32,
+    oldest: u32,
+}
+
+/// All holds.
+#[derive(Debug)]
+pub(super) struct Holds<T> {
+    holds: Vec<Hold<T>>,
+    vacant: Vec<u32>,
+    lists: [List; LISTS],
+    live_count: usize,
+}
+
+impl<T: Copy> Holds<T> {
+    pub(super) const fn new() -> Self {
+        Self {
+            holds: Vec::new(),
+            vacant: Vec::new(),
+            lists: [List { newest: NONE, oldest: NONE }; LISTS],
+            live_count: 0,
+        }
+    }
+
+    pub(super) const fn live_count(&self) -> usize {
+        self.live_count
+    }
+
+    /// A new hold, in no list yet; `None` if there is no memory for it. Slots are never given back.
+    pub(super) fn insert(&mut self, memory: &mut Memory, name: T) -> Option<Handle> {
+        let slot = match self.vacant.pop() {
+            Some(slot) => slot,
+            None => {
+                if self.holds.len() == self.holds.capacity() {
+                    let grown = self.holds.capacity().clamp(16, 4096);
+                    if !memory.take(grown as u64 * (hold_cost::<T>() + size_of::<u32>() as u64)) {
+                        return None;
+                    }
+                    self.holds.reserve_exact(grown);
+                    self.vacant.reserve_exact(self.holds.capacity());
+                }
+                self.holds.push(Hold {
+                    name,
+                    pieces: Pieces::new(),
+                    recent: Recent::default(),
+                    acked: Acked::default(),
+                    acked_latest: Acked::default(),
+                    armed_ns: 0,
+                    generation: 0,
+                    wait: Wait::Vacant,
+                    newer: NONE,
+                    older: NONE,
+                });
+                (self.holds.len() - 1) as u32
+            }
+        };
+        let hold = self.holds.get_mut(slot as usize)?;
+        hold.name = name;
+        (hold.acked, hold.acked_latest) = Default::default();
+        self.live_count += 1;
+        Some(Handle { slot, generation: hold.generation })
+    }
+
+    /// The hold that a handle names; `None` if it was taken away.
+    #[inline]
+    pub(super) fn get(&self, handle: Handle) -> Option<&Hold<T>> {
+        self.holds.get(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, handle: Handle) -> Option<&mut Hold<T>> {
+        self.holds.get_mut(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
+    }
+
+    /// Frees a hold; its handle is stale from now on.
+    pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Memory, handle: Handle) {
+        self.unlink(handle.slot);
+        let Some(hold) = self.get_mut(handle) else { return };
+        hold.generation = hold.generation.wrapping_add(1);
+        hold.pieces.clear(store, memory);
+        hold.recent.clear(memory);
+        store.trim(memory);
+        self.vacant.push(handle.slot);
+        self.live_count -= 1;
+    }
+
+    /// The hold that came first into a list.
+    pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &Hold<T>)> {
+        let slot = self.lists.get(wait as usize)?.oldest;
+        let hold = self.holds.get(slot as usize)?;
+        Some((Handle { slot, generation: hold.generation }, hold))
+    }
+
+    pub(super) fn wait(&self, handle: Handle) -> Wait {
+        self.get(handle).map_or(Wait::Vacant, |hold| hold.wait)
+    }
+
+    /// Puts a hold at the end of a list.
+    pub(super) fn arm(&mut self, handle: Handle, wait: Wait, now_ns: u64) {
+        self.unlink(handle.slot);
+        let Some(list) = self.lists.get_mut(wait as usize) else { return };
+        let newest = std::mem::replace(&mut list.newest, handle.slot);
+        if newest == NONE {
+            list.oldest = handle.slot;
+        }
+        if let Some(before) = self.holds.get_mut(newest as usize) {
+            before.newer = handle.slot;
+        }
+        if let Some(hold) = self.holds.get_mut(handle.slot as usize) {
+            (hold.wait, hold.newer, hold.older, hold.armed_ns) = (wait, NONE, newest, now_ns);
+        }
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Some(hold) = self.holds.get_mut(slot as usize) else { return };
+        let (wait, newer, older) = (hold.wait, hold.newer, hold.older);
+        (hold.wait, hold.newer, hold.older) = (Wait::Vacant, NONE, NONE);
+        let Some(list) = self.lists.get_mut(wait as usize) else { return };
+        if list.newest == slot {
+            list.newest = older;
+        }
+        if list.oldest == slot {
+            list.oldest = newer;
+        }
+        if let Some(hold) = self.holds.get_mut(newer as usize) {
+            hold.older = older;
+        }
+        if let Some(hold) = self.holds.get_mut(older as usize) {
+            hold.newer = newer;
+        }
+    }
+
+    /// Panics unless lists and counts agree. Octets in blocks, blocks, and bytes of memory of all holds.
+    pub(super) fn check_invariants(&self) -> (u64, u64, u64) {
+        let mut listed_count = 0;
+        for (number, list) in self.lists.iter().enumerate() {
+            let (mut slot, mut older) = (list.oldest, NONE);
+            while let Some(hold) = self.holds.get(slot as usize) {
+                assert_eq!((hold.wait as usize, hold.older), (number, older), "lists are linked both ways");
+                (older, slot) = (slot, hold.newer);
+                listed_count += 1;
+            }
+            assert_eq!(list.newest, older, "the end of a list is its newest");
+        }
+        assert_eq!(listed_count, self.live_count, "every hold is in one list");
+        assert_eq!(self.vacant.len() + self.live_count, self.holds.len());
+        let capacity = self.holds.capacity() as u64;
+        let mut sums = (0, 0, capacity * (hold_cost::<T>() + size_of::<u32>() as u64));
+        for hold in &self.holds {
+            let (octets, blocks) = hold.pieces.check_invariants(0);
+            sums = (
+                sums.0 + octets,
+                sums.1 + blocks,
+                sums.2 + hold.pieces.memory_bytes() + hold.recent.memory_bytes(),
+            );
+        }
+        sums
+    }
+}

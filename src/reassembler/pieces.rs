@@ -1,0 +1,420 @@
+//! What one side holds behind its holes: pieces of segments in the order of the stream, without overlap.
+
+use std::collections::VecDeque;
+
+use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
+use super::memory::Memory;
+use super::policy::OverlapPolicy;
+use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
+use crate::base::Timestamp;
+
+/// Where a segment lies in the stream, whatever is left of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Its first octet. Under the Linux policy, that of the row of segments that it was joined to.
+    pub(super) begin: u64,
+    /// Behind its last octet.
+    pub(super) end: u64,
+    pub(super) timestamp: Timestamp,
+}
+
+impl Origin {
+    fn place(&self) -> Place {
+        Place { offset: self.begin, len: self.end - self.begin, timestamp: self.timestamp }
+    }
+}
+
+/// A run of octets of one segment.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    start: u64,
+    origin: Origin,
+    len: u32,
+    /// [`NO_BLOCK`] if a snap length cut the octets off.
+    block: u32,
+    /// Where in the block.
+    at: u32,
+}
+
+impl Piece {
+    const fn end(&self) -> u64 {
+        self.start + self.len as u64
+    }
+
+    /// The bytes from one offset to another; `None` if they were cut off.
+    fn bytes<'s>(&self, store: &'s Store, from: u64, to: u64) -> Option<&'s [u8]> {
+        let at = self.at + (from - self.start) as u32;
+        (self.block != NO_BLOCK).then(|| store.bytes(self.block, at, (to - from) as u32))
+    }
+}
+
+/// What a piece costs.
+const PIECE_COST: u64 = size_of::<Piece>() as u64;
+
+/// Room for pieces that is kept when a hold ends.
+const KEPT_CAPACITY: usize = 16;
+
+/// Whether there is room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    Reserved,
+    /// The side has its share.
+    SideIsFull,
+    /// All sides together have theirs, or the budget is spent.
+    NoMemory,
+}
+
+/// The part of a new segment that is neither delivered nor given up: captured bytes, or octets that were cut off.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct New<'a> {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The bytes of the whole range; `None` if they were cut off.
+    pub(super) bytes: Option<&'a [u8]>,
+    pub(super) origin: Origin,
+}
+
+impl<'a> New<'a> {
+    fn part(&self, from: u64, to: u64) -> Option<&'a [u8]> {
+        let range = (from - self.start) as usize..(to - self.start) as usize;
+        self.bytes.map(|bytes| bytes.get(range).unwrap_or_default())
+    }
+}
+
+pub(super) type Out<'o> = dyn FnMut(StreamEvent<'_>) + 'o;
+
+/// The pieces of one side.
+#[derive(Debug)]
+pub(super) struct Pieces {
+    pieces: VecDeque<Piece>,
+    /// Room for pieces, as accounted.
+    capacity: usize,
+    /// The block that is being filled, and how far.
+    block: u32,
+    used: u32,
+    /// Blocks in use, that one included.
+    block_count: u32,
+}
+
+impl Pieces {
+    pub(super) const fn new() -> Self {
+        Self { pieces: VecDeque::new(), capacity: 0, block: NO_BLOCK, used: 0, block_count: 0 }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Where the first piece begins.
+    pub(super) fn first_start(&self) -> Option<u64> {
+        self.pieces.front().map(|piece| piece.start)
+    }
+
+    /// Where the last piece ends.
+    pub(super) fn last_end(&self) -> Option<u64> {
+        self.pieces.back().map(Piece::end)
+    }
+
+    /// Memory in use, as accounted.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        u64::from(self.block_count) * BLOCK_COST + self.capacity as u64 * PIECE_COST
+    }
+
+    /// Makes room for the new parts of a segment that lie from `start` to `end`, `len` of them captured, under
+    /// `side_bytes_max`; or says that there is none.
+    pub(super) fn reserve(
+        &mut self,
+        store: &mut Store,
+        memory: &mut Memory,
+        range: (u64, u64),
+        len: usize,
+        side_bytes_max: u64,
+    ) -> Room {
+        let room = if self.block == NO_BLOCK { 0 } else { BLOCK_LEN - self.used as usize };
+        let block_count = len.saturating_sub(room).div_ceil(BLOCK_LEN);
+        // A piece for each hole that is filled, one more for each block, and the two ends of what is replaced.
+        let first = self.pieces.partition_point(|piece| piece.end() <= range.0);
+        let behind = self.pieces.partition_point(|piece| piece.start < range.1);
+        let piece_count = self.pieces.len() + behind.saturating_sub(first) + block_count + 5;
+        let mut grown = 0;
+        if piece_count > self.capacity {
+            grown = piece_count.max(self.capacity * 2) - self.capacity;
+        }
+        let more_bytes = block_count as u64 * BLOCK_COST + grown as u64 * PIECE_COST;
+        if self.memory_bytes() + more_bytes > side_bytes_max {
+            return Room::SideIsFull;
+        }
+        if !store.reserve(memory, block_count) || (grown > 0 && !memory.take(grown as u64 * PIECE_COST)) {
+            return Room::NoMemory;
+        }
+        if grown > 0 {
+            self.capacity += grown;
+            self.pieces.reserve_exact(self.capacity - self.pieces.len());
+        }
+        Room::Reserved
+    }
+
+    /// Whether the new bytes win over those of a piece.
+    fn new_wins(&self, index: usize, new: &New<'_>, policy: OverlapPolicy) -> bool {
+        let Some(piece) = self.pieces.get(index) else { return true };
+        if piece.block == NO_BLOCK || new.bytes.is_none() {
+            return new.bytes.is_some();
+        }
+        let (begin, mut end) = (piece.origin.begin, piece.origin.end);
+        if policy == OverlapPolicy::Linux && begin == new.origin.begin {
+            // Those joined to it count with it.
+            let row = self.pieces.range(index..).take_while(|next| next.origin.begin == begin);
+            end =
+                row.take_while(|next| next.start <= new.end).fold(end, |end, next| end.max(next.origin.end));
+        }
+        policy.new_wins((begin, end), (new.origin.begin, new.origin.end))
+    }
+
+    /// Tells about octets that are there twice.
+    fn tell_overlap(
+        &self,
+        store: &Store,
+        index: usize,
+        range: (u64, u64),
+        new: &New<'_>,
+        is_new_kept: bool,
+        out: &mut Out<'_>,
+    ) {
+        let Some(piece) = self.pieces.get(index) else { return };
+        let held = piece.bytes(store, range.0, range.1);
+        let differing = held.zip(new.part(range.0, range.1)).and_then(|(old, new)| difference(old, new));
+        out(StreamEvent::Repeated { offset: range.0, len: range.1 - range.0 });
+        let Some((first, len)) = differing else { return };
+        let (old, new) = (piece.origin.place(), new.origin.place());
+        out(StreamEvent::Conflict(Conflict { offset: range.0 + first, len, old, new, is_new_kept }));
+    }
+
+    /// Holds a new part, for which room was reserved. Octets held that were not before.
+    pub(super) fn place(
+        &mut self,
+        store: &mut Store,
+        mut new: New<'_>,
+        policy: OverlapPolicy,
+        out: &mut Out<'_>,
+    ) -> u64 {
+        let mut fresh_len = 0;
+        let mut index = self.pieces.partition_point(|piece| piece.end() <= new.start);
+        if policy == OverlapPolicy::Linux && new.bytes.is_some() {
+            let row =
+                index.checked_sub(1).and_then(|before| self.pieces.get(before)).map(|piece| piece.origin);
+            let begin = new.origin.begin;
+            let is_covered = self.pieces.get(index).is_some_and(|next| next.origin.begin <= begin);
+            // It is joined to the row of segments that ends where it begins, unless another one goes on there.
+            if let Some(row) = row.filter(|row| row.end == begin && !is_covered) {
+                new.origin.begin = row.begin;
+            }
+        }
+        let mut at = new.start;
+        while at < new.end {
+            match self.pieces.get(index) {
+                Some(&piece) if piece.start <= at => {
+                    let to = piece.end().min(new.end);
+                    let is_new_kept = self.new_wins(index, &new, policy);
+                    self.tell_overlap(store, index, (at, to), &new, is_new_kept, out);
+                    index = if is_new_kept { self.replace(store, index, (at, to), &new) } else { index + 1 };
+                    at = to;
+                }
+                next => {
+                    let to = next.map_or(new.end, |piece| piece.start.min(new.end));
+                    index = self.add(store, index, (at, to), &new);
+                    fresh_len += to - at;
+                    at = to;
+                }
+            }
+        }
+        fresh_len
+    }
+
+    /// Adds pieces for a range that nothing holds. The index behind them.
+    fn add(&mut self, store: &mut Store, mut index: usize, range: (u64, u64), new: &New<'_>) -> usize {
+        let origin = new.origin;
+        let Some(mut bytes) = new.part(range.0, range.1) else {
+            let len = (range.1 - range.0) as u32;
+            self.pieces.insert(index, Piece { start: range.0, origin, len, block: NO_BLOCK, at: 0 });
+            return index + 1;
+        };
+        let mut start = range.0;
+        while !bytes.is_empty() {
+            if self.block == NO_BLOCK || self.used as usize == BLOCK_LEN {
+                (self.block, self.used) = (store.obtain(), 0);
+                self.block_count += 1;
+            }
+            let (here, rest) = bytes.split_at(bytes.len().min(BLOCK_LEN - self.used as usize));
+            store.write_new(self.block, self.used, here);
+            let piece = Piece { start, origin, len: here.len() as u32, block: self.block, at: self.used };
+            self.pieces.insert(index, piece);
+            index += 1;
+            self.used += here.len() as u32;
+            start += here.len() as u64;
+            bytes = rest;
+        }
+        index
+    }
+
+    /// Replaces a part of a piece by new bytes. The index of what follows that part.
+    fn replace(&mut self, store: &mut Store, index: usize, range: (u64, u64), new: &New<'_>) -> usize {
+        let (Some(piece), Some(bytes)) = (self.pieces.get(index).copied(), new.part(range.0, range.1)) else {
+            return index + 1;
+        };
+        let _ = self.pieces.remove(index);
+        let mut index = index;
+        let part = |start: u64, end: u64, origin: Origin| {
+            let at = if piece.block == NO_BLOCK { 0 } else { piece.at + (start - piece.start) as u32 };
+            Piece { start, origin, len: (end - start) as u32, block: piece.block, at }
+        };
+        if piece.start < range.0 {
+            self.pieces.insert(index, part(piece.start, range.0, piece.origin));
+            index += 1;
+        }
+        if piece.block == NO_BLOCK {
+            index = self.add(store, index, range, new);
+        } else {
+            let middle = part(range.0, range.1, new.origin);
+            store.write(middle.block, middle.at, bytes);
+            self.pieces.insert(index, middle);
+            index += 1;
+        }
+        if range.1 < piece.end() {
+            self.pieces.insert(index, part(range.1, piece.end(), piece.origin));
+        }
+        index
+    }
+
+    /// Delivers a new part that begins where the stream stands, with what the policy prefers of what is held there.
+    pub(super) fn deliver(
+        &mut self,
+        store: &mut Store,
+        new: &New<'_>,
+        policy: OverlapPolicy,
+        out: &mut Out<'_>,
+    ) {
+        let mut at = new.start;
+        while at < new.end {
+            match self.pieces.front() {
+                Some(piece) if piece.start <= at => {
+                    let to = piece.end().min(new.end);
+                    let is_new_kept = self.new_wins(0, new, policy);
+                    self.tell_overlap(store, 0, (at, to), new, is_new_kept, out);
+                    if is_new_kept {
+                        tell(at, to, new.part(at, to), out);
+                        self.trim(store, to);
+                    } else {
+                        self.deliver_first(store, to, out);
+                    }
+                    at = to;
+                }
+                next => {
+                    let to = next.map_or(new.end, |piece| piece.start.min(new.end));
+                    tell(at, to, new.part(at, to), out);
+                    at = to;
+                }
+            }
+        }
+    }
+
+    /// Delivers what is held from `offset` on without a hole. Where the next hole begins.
+    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, out: &mut Out<'_>) -> u64 {
+        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset) {
+            offset = piece.end();
+            self.deliver_first(store, offset, out);
+        }
+        offset
+    }
+
+    /// Delivers the first piece up to an offset.
+    fn deliver_first(&mut self, store: &mut Store, to: u64, out: &mut Out<'_>) {
+        if let Some(piece) = self.pieces.front() {
+            tell(piece.start, to, piece.bytes(store, piece.start, to), out);
+            self.trim(store, to);
+        }
+    }
+
+    /// Takes the first piece away up to an offset.
+    fn trim(&mut self, store: &mut Store, to: u64) {
+        let Some(piece) = self.pieces.front_mut() else { return };
+        let (block, len) = (piece.block, (to - piece.start) as u32);
+        if len == piece.len {
+            self.pieces.pop_front();
+        } else {
+            piece.start = to;
+            piece.len -= len;
+            if block != NO_BLOCK {
+                piece.at += len;
+            }
+        }
+        self.forget(store, block, len);
+    }
+
+    fn forget(&mut self, store: &mut Store, block: u32, len: u32) {
+        if block == NO_BLOCK || !store.forget(block, len) {
+            return;
+        }
+        if block == self.block {
+            // It is filled anew.
+            self.used = 0;
+        } else {
+            store.put_back(block);
+            self.block_count -= 1;
+        }
+    }
+
+    /// Frees everything.
+    pub(super) fn clear(&mut self, store: &mut Store, memory: &mut Memory) {
+        while let Some(piece) = self.pieces.pop_front() {
+            self.forget(store, piece.block, piece.len);
+        }
+        if self.block != NO_BLOCK {
+            store.put_back(self.block);
+            self.block_count -= 1;
+        }
+        (self.block, self.used) = (NO_BLOCK, 0);
+        debug_assert_eq!(self.block_count, 0, "all blocks were given back");
+        if self.capacity > KEPT_CAPACITY {
+            self.pieces = VecDeque::new();
+            memory.give(self.capacity as u64 * PIECE_COST);
+            self.capacity = 0;
+        }
+    }
+
+    /// Panics unless the pieces lie in order behind `offset`. Octets in blocks, and blocks.
+    pub(super) fn check_invariants(&self, offset: u64) -> (u64, u64) {
+        let mut end = offset;
+        for piece in &self.pieces {
+            assert!(piece.len > 0, "a piece without octets");
+            assert!(piece.start >= end, "pieces overlap, or begin before the stream's offset");
+            assert!(piece.origin.begin <= piece.start && piece.end() <= piece.origin.end);
+            end = piece.end();
+        }
+        assert!(self.pieces.len() <= self.capacity, "what was not accounted was allocated");
+        assert!(self.pieces.front().is_none_or(|piece| piece.start > offset), "there is a hole");
+        let live = self.pieces.iter().filter(|piece| piece.block != NO_BLOCK);
+        (live.map(|piece| u64::from(piece.len)).sum(), u64::from(self.block_count))
+    }
+}
+
+fn tell(from: u64, to: u64, bytes: Option<&[u8]>, out: &mut Out<'_>) {
+    match bytes {
+        Some(bytes) => out(StreamEvent::Chunk(Chunk { offset: from, bytes })),
+        None => out(StreamEvent::Gap(Gap { offset: from, len: to - from, reason: GapReason::Cut })),
+    }
+}
+
+/// Where two runs of the same length differ: the first octet, and how many up to the last.
+pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<(u64, u64)> {
+    if old == new {
+        return None;
+    }
+    let differs = |(old, new): (&u8, &u8)| old != new;
+    let first = old.iter().zip(new).position(differs)?;
+    let last = old.iter().zip(new).rposition(differs)?;
+    Some((first as u64, (last - first + 1) as u64))
+}

@@ -1,0 +1,152 @@
+//! Who wins where segments overlap, and what gives way where there is no room.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Whose bytes count where a segment overlaps one that is held. Bytes that were delivered stay what they were.
+///
+/// The rules are those that J. Novak and S. Sturges measured on hosts (Target-Based TCP Stream Reassembly, 2007), stated per held
+/// segment and new one, in terms of where the two begin and end. [`Linux`](Self::Linux) is checked against the running kernel.
+///
+/// The default is [`Linux`](Self::Linux), because most servers of today are; a caller who knows the receiving host names its rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum OverlapPolicy {
+    /// The bytes that came first stay: HP-UX 11 (2007), and what RFC 9293 section 3.10.7.4 suggests.
+    First,
+    /// The bytes that came last win: Cisco IOS (2007).
+    Last,
+    /// A new segment wins over a held one that begins after it: 4.4BSD and its kin, FreeBSD, OpenBSD, macOS, AIX, IRIX (2007).
+    Bsd,
+    /// As BSD, and a new segment that begins at the same octet and ends no earlier wins: Linux up to 2.2 (1999).
+    OldLinux,
+    /// As BSD, and a new segment that begins at the same octet and ends later wins; segments that are held one behind the other
+    /// count as one: Linux since 2.4 (2001).
+    #[default]
+    Linux,
+    /// As BSD: Windows 95 to Server 2003 (2003).
+    Windows,
+    /// The bytes that came first stay: Windows Vista (2007) and its successors.
+    Vista,
+    /// A new segment wins if it ends after the held one, or ends with it and begins no later: Solaris 8 to 10 (2005).
+    Solaris,
+}
+
+impl OverlapPolicy {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::First,
+        Self::Last,
+        Self::Bsd,
+        Self::OldLinux,
+        Self::Linux,
+        Self::Windows,
+        Self::Vista,
+        Self::Solaris,
+    ];
+
+    /// The name in text: `first`, `last`, `bsd`, `old_linux`, `linux`, `windows`, `vista`, `solaris`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Bsd => "bsd",
+            Self::OldLinux => "old_linux",
+            Self::Linux => "linux",
+            Self::Windows => "windows",
+            Self::Vista => "vista",
+            Self::Solaris => "solaris",
+        }
+    }
+
+    /// Whether the new segment's bytes replace those of a held one that it overlaps. Both are given as the stream offsets
+    /// of their first octet and of the one behind their last.
+    #[must_use]
+    pub const fn new_wins(self, held: (u64, u64), new: (u64, u64)) -> bool {
+        let begins_before = new.0 < held.0;
+        let begins_with = new.0 == held.0;
+        match self {
+            Self::First | Self::Vista => false,
+            Self::Last => true,
+            Self::Bsd | Self::Windows => begins_before,
+            Self::OldLinux => begins_before || (begins_with && new.1 >= held.1),
+            Self::Linux => begins_before || (begins_with && new.1 > held.1),
+            Self::Solaris => new.1 > held.1 || (new.1 == held.1 && new.0 <= held.0),
+        }
+    }
+}
+
+impl fmt::Display for OverlapPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A text that names no [`OverlapPolicy`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownPolicy;
+
+impl fmt::Display for UnknownPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no overlap policy of TCP has that name; there are")?;
+        OverlapPolicy::ALL.iter().try_for_each(|policy| write!(f, " {policy}"))
+    }
+}
+
+impl std::error::Error for UnknownPolicy {}
+
+impl FromStr for OverlapPolicy {
+    type Err = UnknownPolicy;
+
+    /// Reads a name; a hyphen is as good as an underscore.
+    fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
+        let text = text.replace('-', "_");
+        Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)
+    }
+}
+
+/// What happens when a segment must wait and there is no room for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OverflowPolicy {
+    /// The stream slides: its first hole is given up and reported as a [`Gap`](super::Gap), and what waited behind it is
+    /// delivered, until there is room.
+    #[default]
+    Slide,
+    /// The direction stops at once and its memory is freed; its later segments cost a test of a flag.
+    Poison,
+    /// The segment that has no room is dropped and counted; an acknowledgment, the deadline or the end tells the gap.
+    DropNewest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        for policy in OverlapPolicy::ALL {
+            assert_eq!(policy.name().parse(), Ok(policy));
+        }
+        assert_eq!("old-linux".parse(), Ok(OverlapPolicy::OldLinux));
+        assert_eq!("beos".parse::<OverlapPolicy>(), Err(UnknownPolicy));
+    }
+
+    #[test]
+    fn each_rule_by_position() {
+        // Where the new segment lies, against a held one from 2 to 4: begins before and ends within, with, behind; begins with
+        // it and ends within, with, behind; begins in it and ends within (2 to 5 is held then), with, behind.
+        let positions = [(1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)];
+        let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));
+        assert_eq!(row(OverlapPolicy::First), [0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(row(OverlapPolicy::Last), [1, 1, 1, 1, 1, 1, 1, 1]);
+        assert_eq!(row(OverlapPolicy::Bsd), [1, 1, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(row(OverlapPolicy::OldLinux), [1, 1, 1, 0, 1, 1, 0, 0]);
+        assert_eq!(row(OverlapPolicy::Linux), [1, 1, 1, 0, 0, 1, 0, 0]);
+        assert_eq!(row(OverlapPolicy::Windows), row(OverlapPolicy::Bsd));
+        assert_eq!(row(OverlapPolicy::Vista), row(OverlapPolicy::First));
+        assert_eq!(row(OverlapPolicy::Solaris), [0, 1, 1, 0, 1, 1, 0, 1]);
+    }
+}

@@ -1,0 +1,192 @@
+//! The reassembler: segments in, bytes in order out.
+
+use super::config::{ConfigError, ReassemblerConfig};
+use super::event::{Chunk, StreamEvent};
+use super::holds::{Hold, Holds};
+use super::memory::Memory;
+use super::pieces::Out;
+use super::segment::Segment;
+use super::stats::ReassemblerStats;
+use super::store::Store;
+use super::stream::Stream;
+use crate::base::{TcpFlags, Timestamp, duration_nanos};
+
+/// Control bits that make a segment more than octets.
+const CONTROL: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+
+/// Puts the octets of TCP connections in order. Owns all that waits; where each direction stands is in a [`Stream`] of the
+/// caller's, and `T` names one: a flow and a side, say.
+///
+/// Octets that come in order are handed on as the segment's own bytes: no copy, no allocation, constant time. What comes ahead
+/// of a hole is copied into blocks of 2 KiB, under the caps of [`Limits`](crate::base::Limits); a segment takes time
+/// logarithmic in the number of pieces that its side holds, and linear in those that it overlaps or makes move.
+#[derive(Debug)]
+pub struct Reassembler<T> {
+    pub(super) config: ReassemblerConfig,
+    pub(super) ack_grace_ns: u64,
+    pub(super) hole_timeout_ns: u64,
+    /// Octets to compare, a power of two, or zero.
+    pub(super) compared_len: usize,
+    pub(super) memory: Memory,
+    pub(super) store: Store,
+    pub(super) holds: Holds<T>,
+    /// The highest timestamp seen.
+    pub(super) now_ns: u64,
+    pub(super) stats: ReassemblerStats,
+}
+
+impl<T: Copy> Default for Reassembler<T> {
+    /// With the default configuration.
+    fn default() -> Self {
+        Self::build(ReassemblerConfig::default())
+    }
+}
+
+impl<T: Copy> Reassembler<T> {
+    /// A reassembler with a configuration of the caller's. Allocates nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] for more octets to compare than allowed.
+    pub fn new(config: ReassemblerConfig) -> Result<Self, ConfigError> {
+        config.check()?;
+        Ok(Self::build(config))
+    }
+
+    fn build(config: ReassemblerConfig) -> Self {
+        let compared_len = match config.compared_len {
+            0 => 0,
+            len => (len as usize).next_power_of_two(),
+        };
+        Self {
+            ack_grace_ns: duration_nanos(config.ack_grace),
+            hole_timeout_ns: duration_nanos(config.hole_timeout),
+            compared_len,
+            memory: Memory::new(config.budget.clone(), config.limits.stream_bytes_max),
+            store: Store::default(),
+            holds: Holds::new(),
+            now_ns: 0,
+            stats: ReassemblerStats::default(),
+            config,
+        }
+    }
+
+    /// Takes a segment of the direction that `stream` is about, and calls `out` with what it brings. `name` is what
+    /// [`next_due`](Self::next_due) calls the stream by.
+    ///
+    /// The first segment tells where the stream begins, SYN or not; a SYN that comes again changes nothing, and a RST is left
+    /// to whoever judges it. Urgent octets stay where they are in the stream (RFC 6093).
+    #[inline]
+    pub fn segment(
+        &mut self,
+        stream: &mut Stream,
+        name: T,
+        segment: &Segment<'_>,
+        mut out: impl FnMut(StreamEvent<'_>),
+    ) {
+        self.advance_clock(segment.timestamp);
+        let bytes = segment.payload;
+        let is_next = stream.flags == Stream::ANCHORED
+            && segment.seq == stream.next
+            && segment.flags.0 & CONTROL == 0
+            && segment.len as usize == bytes.len();
+        if is_next {
+            if !bytes.is_empty() {
+                let offset = stream.offset;
+                stream.offset += u64::from(segment.len);
+                stream.next = stream.next.add(segment.len);
+                out(StreamEvent::Chunk(Chunk { offset, bytes }));
+            }
+        } else if !stream.has(Stream::STOPPED) {
+            self.arrive(stream, name, segment, &mut out);
+        }
+    }
+
+    /// Takes the acknowledgment in a segment of the other direction: what `stream` lacks up to there was received and
+    /// is not waited for, but for a short grace.
+    #[inline]
+    pub fn acknowledgment(
+        &mut self,
+        stream: &mut Stream,
+        name: T,
+        segment: &Segment<'_>,
+        mut out: impl FnMut(StreamEvent<'_>),
+    ) {
+        self.advance_clock(segment.timestamp);
+        if !stream.is_acked || segment.ack.is_after(stream.next) {
+            self.acknowledge(stream, name, segment, &mut out);
+        }
+    }
+
+    #[inline(always)]
+    fn advance_clock(&mut self, timestamp: Timestamp) {
+        self.now_ns = self.now_ns.max(timestamp.as_nanos());
+    }
+
+    /// Wants nothing more of a stream: what it holds is freed, and its later segments cost the test of a flag.
+    pub fn stop(&mut self, stream: &mut Stream) {
+        self.release(stream);
+        stream.flags |= Stream::STOPPED;
+    }
+
+    /// Memory in use, in bytes as accounted. Up to 128 KiB of it is spare.
+    #[must_use]
+    pub const fn held_bytes(&self) -> u64 {
+        self.memory.held_bytes()
+    }
+
+    /// Streams that have something here.
+    #[must_use]
+    pub const fn held_stream_count(&self) -> usize {
+        self.holds.live_count()
+    }
+
+    /// What it counted.
+    #[must_use]
+    pub const fn stats(&self) -> ReassemblerStats {
+        let mut stats = self.stats;
+        stats.held_bytes_max = self.memory.peak_bytes();
+        stats
+    }
+
+    /// Panics unless lists, pieces and counts agree. For tests; takes time linear in what is held.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let (live_len, block_count, bytes) = self.holds.check_invariants();
+        self.store.check_invariants(live_len, block_count);
+        assert_eq!(bytes + self.store.spare_bytes(), self.memory.held_bytes(), "all memory is accounted");
+        assert!(self.memory.held_bytes() <= self.config.limits.stream_bytes_max);
+    }
+
+    /// The hold of a stream, if it has one that was not taken back.
+    pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut Hold<T>> {
+        if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }
+    }
+
+    /// The same, made if there is none and memory for it.
+    pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut Hold<T>> {
+        if !stream.has(Stream::HELD) || self.holds.get(stream.hold).is_none() {
+            stream.flags &= !Stream::HELD;
+            stream.hold = self.holds.insert(&mut self.memory, name)?;
+            stream.flags |= Stream::HELD;
+            self.holds.arm(stream.hold, super::holds::Wait::Open, self.now_ns);
+        }
+        self.holds.get_mut(stream.hold)
+    }
+
+    /// Frees what a stream holds.
+    pub(super) fn release(&mut self, stream: &mut Stream) {
+        if stream.has(Stream::HELD) {
+            self.holds.remove(&mut self.store, &mut self.memory, stream.hold);
+            stream.flags &= !Stream::HELD;
+        }
+    }
+
+    /// The direction stops for want of room.
+    pub(super) fn poison(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
+        self.release(stream);
+        stream.flags |= Stream::STOPPED | Stream::POISONED;
+        self.stats.poisoned_count += 1;
+        out(StreamEvent::Poisoned { offset: stream.offset });
+    }
+}

@@ -1,0 +1,108 @@
+//! The bytes that a side delivered last, to compare with what comes again.
+
+use super::memory::Memory;
+use super::pieces::difference;
+use crate::base::Timestamp;
+
+/// Octets of the first allocation; it doubles up to the configured length.
+const LEN_MIN: usize = 4096;
+
+/// A ring over stream offsets, a power of two long.
+#[derive(Debug, Default)]
+pub(super) struct Recent {
+    ring: Box<[u8]>,
+    /// The octets from `start` to `end` are in the ring.
+    start: u64,
+    end: u64,
+    pub(super) timestamp: Timestamp,
+}
+
+impl Recent {
+    /// Takes what was delivered. How many octets could not be kept for want of memory.
+    pub(super) fn push(
+        &mut self,
+        memory: &mut Memory,
+        offset: u64,
+        bytes: &[u8],
+        len_max: usize,
+        at: Timestamp,
+    ) -> u64 {
+        if self.end != offset {
+            // A gap lies between.
+            (self.start, self.end) = (offset, offset);
+        }
+        self.timestamp = at;
+        let wanted = (self.end - self.start) as usize + bytes.len();
+        if wanted > self.ring.len() && self.ring.len() < len_max {
+            self.grow(memory, wanted.next_power_of_two().clamp(LEN_MIN.min(len_max), len_max));
+        }
+        let len = self.ring.len();
+        let kept = bytes.get(bytes.len().saturating_sub(len)..).unwrap_or_default();
+        let first = offset + (bytes.len() - kept.len()) as u64;
+        self.end = offset + bytes.len() as u64;
+        self.start = self.start.max(self.end.saturating_sub(len as u64));
+        self.parts(first, kept.len(), |ring, at, from, to| {
+            if let Some((room, part)) = ring.get_mut(at..at + (to - from)).zip(kept.get(from..to)) {
+                room.copy_from_slice(part);
+            }
+        });
+        if len == 0 { bytes.len() as u64 } else { 0 }
+    }
+
+    /// Calls with the one or two places in the ring of octets from an offset on: place, and from where to where in them.
+    fn parts(&mut self, offset: u64, len: usize, mut with: impl FnMut(&mut [u8], usize, usize, usize)) {
+        let size = self.ring.len();
+        if size == 0 || len == 0 {
+            return;
+        }
+        let at = offset as usize & (size - 1);
+        let here = len.min(size - at);
+        with(&mut self.ring, at, 0, here);
+        if here < len {
+            with(&mut self.ring, 0, here, len);
+        }
+    }
+
+    fn grow(&mut self, memory: &mut Memory, len: usize) {
+        let old_len = self.ring.len();
+        if len <= old_len || !memory.take((len - old_len) as u64) {
+            return;
+        }
+        let old = std::mem::replace(&mut self.ring, vec![0; len].into());
+        for offset in self.start..self.end {
+            let octet = old.get(offset as usize & (old_len - 1)).copied();
+            if let Some((place, octet)) = self.ring.get_mut(offset as usize & (len - 1)).zip(octet) {
+                *place = octet;
+            }
+        }
+    }
+
+    /// Compares bytes that came again: the first offset that differs and how many octets to the last, and the range that
+    /// could be compared.
+    pub(super) fn compare(&mut self, offset: u64, bytes: &[u8]) -> Option<((u64, u64), (u64, u64))> {
+        let (from, to) = (offset.max(self.start), (offset + bytes.len() as u64).min(self.end));
+        if from >= to {
+            return None;
+        }
+        let again = bytes.get((from - offset) as usize..(to - offset) as usize)?;
+        let mut differing: Option<(u64, u64)> = None;
+        self.parts(from, again.len(), |ring, at, first, end| {
+            let parts = ring.get(at..at + (end - first)).zip(again.get(first..end));
+            if let Some((place, len)) = parts.and_then(|(old, new)| difference(old, new)) {
+                let start = from + first as u64 + place;
+                let begin = differing.map_or(start, |(begin, _)| begin);
+                differing = Some((begin, start + len - begin));
+            }
+        });
+        differing.map(|differing| (differing, (from, to)))
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.ring.len() as u64
+    }
+
+    pub(super) fn clear(&mut self, memory: &mut Memory) {
+        memory.give(self.memory_bytes());
+        *self = Self::default();
+    }
+}

@@ -1,0 +1,63 @@
+//! What the reassembler counts about itself.
+
+use super::event::GapReason;
+
+/// Counts since the reassembler was made. Segments that came in order are not among them: their octets are the streams'
+/// offsets, less the gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ReassemblerStats {
+    /// Segments of which octets were held.
+    pub held_segment_count: u64,
+    /// Octets that were held.
+    pub held_octet_count: u64,
+    /// Gaps by reason, in the order of [`GapReason::ALL`].
+    pub gap_counts: [u64; GapReason::ALL.len()],
+    /// Octets in gaps.
+    pub gap_octet_count: u64,
+    /// Segments with octets that had come before.
+    pub repeated_count: u64,
+    /// Octets that differed from what had come before, from the first to the last of each place.
+    pub conflict_octet_count: u64,
+    /// Places that differed.
+    pub conflict_count: u64,
+    /// Segments with octets behind the FIN.
+    pub after_fin_count: u64,
+    /// Segments that were dropped for want of room.
+    pub refused_count: u64,
+    /// Segments that were dropped because their numbers are more than a window away.
+    pub stray_count: u64,
+    /// Acknowledgments of octets far beyond all that is known, which were not believed.
+    pub implausible_ack_count: u64,
+    /// Directions that were poisoned.
+    pub poisoned_count: u64,
+    /// Holds that nobody came for, and whose memory was taken back.
+    pub orphaned_count: u64,
+    /// Octets that were delivered without being kept for comparison, for want of room.
+    pub uncompared_octet_count: u64,
+    /// The most bytes of memory that were in use at once, as accounted.
+    pub held_bytes_max: u64,
+}
+
+impl ReassemblerStats {
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "reasons are numbered from zero, and there is a place for each"
+    )]
+    pub(super) const fn count_gap(&mut self, reason: GapReason, len: u64) {
+        self.gap_counts[reason as usize] += 1;
+        self.gap_octet_count += len;
+    }
+
+    /// Gaps of one reason.
+    #[must_use]
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "reasons are numbered from zero, and there is a place for each"
+    )]
+    pub const fn gap_count(&self, reason: GapReason) -> u64 {
+        // The variants are numbered in the order of `ALL`.
+        self.gap_counts[reason as usize]
+    }
+}

@@ -1,0 +1,127 @@
+//! The memory of bytes that wait: blocks of one size, which several segments share.
+
+use super::memory::Memory;
+
+/// Octets of a block: room for a segment of common size, or for many small ones.
+pub(super) const BLOCK_LEN: usize = 2048;
+
+/// What a block costs, its place in the table and the lists included.
+pub(super) const BLOCK_COST: u64 = BLOCK_LEN as u64 + 48;
+
+/// No block.
+pub(super) const NO_BLOCK: u32 = u32::MAX;
+
+/// Blocks that are kept for the next hold instead of being given back: 128 KiB.
+const SPARE_MAX: usize = 64;
+
+#[derive(Debug)]
+struct Block {
+    /// Empty if the block was given back.
+    bytes: Box<[u8]>,
+    /// Octets that pieces refer to.
+    live_len: u32,
+}
+
+/// All blocks.
+#[derive(Debug, Default)]
+pub(super) struct Store {
+    blocks: Vec<Block>,
+    spare: Vec<u32>,
+    vacant: Vec<u32>,
+}
+
+impl Store {
+    /// Makes sure that `count` blocks can be had without asking again.
+    pub(super) fn reserve(&mut self, memory: &mut Memory, count: usize) -> bool {
+        while self.spare.len() < count {
+            if !memory.take(BLOCK_COST) {
+                return false;
+            }
+            let block = Block { bytes: vec![0; BLOCK_LEN].into(), live_len: 0 };
+            let id = match self.vacant.pop() {
+                Some(id) => id,
+                None => self.blocks.len() as u32,
+            };
+            match self.blocks.get_mut(id as usize) {
+                Some(place) => *place = block,
+                None => self.blocks.push(block),
+            }
+            self.spare.push(id);
+        }
+        true
+    }
+
+    /// A block that was reserved.
+    pub(super) fn obtain(&mut self) -> u32 {
+        debug_assert!(!self.spare.is_empty(), "blocks are reserved first");
+        self.spare.pop().unwrap_or(NO_BLOCK)
+    }
+
+    /// Puts a block that nothing refers to back.
+    pub(super) fn put_back(&mut self, id: u32) {
+        debug_assert_eq!(
+            self.blocks.get(id as usize).map(|block| block.live_len),
+            Some(0),
+            "nothing refers to it"
+        );
+        self.spare.push(id);
+    }
+
+    /// Gives spare blocks back to the allocator, beyond a number that is kept.
+    pub(super) fn trim(&mut self, memory: &mut Memory) {
+        while self.spare.len() > SPARE_MAX {
+            let Some(id) = self.spare.pop() else { return };
+            if let Some(block) = self.blocks.get_mut(id as usize) {
+                block.bytes = Box::default();
+            }
+            self.vacant.push(id);
+            memory.give(BLOCK_COST);
+        }
+    }
+
+    /// Bytes of a block.
+    pub(super) fn bytes(&self, id: u32, at: u32, len: u32) -> &[u8] {
+        let block = self.blocks.get(id as usize);
+        block.and_then(|block| block.bytes.get(at as usize..(at + len) as usize)).unwrap_or_default()
+    }
+
+    /// Writes bytes that nothing referred to before.
+    pub(super) fn write_new(&mut self, id: u32, at: u32, bytes: &[u8]) {
+        self.write(id, at, bytes);
+        if let Some(block) = self.blocks.get_mut(id as usize) {
+            block.live_len += bytes.len() as u32;
+        }
+    }
+
+    /// Writes over bytes.
+    pub(super) fn write(&mut self, id: u32, at: u32, bytes: &[u8]) {
+        let block = self.blocks.get_mut(id as usize);
+        let room = block.and_then(|block| block.bytes.get_mut(at as usize..at as usize + bytes.len()));
+        debug_assert!(room.is_some(), "pieces lie in their blocks");
+        if let Some(room) = room {
+            room.copy_from_slice(bytes);
+        }
+    }
+
+    /// Says that so many octets of a block are not referred to any more. Whether none is now.
+    pub(super) fn forget(&mut self, id: u32, len: u32) -> bool {
+        let Some(block) = self.blocks.get_mut(id as usize) else { return false };
+        debug_assert!(len <= block.live_len, "what is forgotten was live");
+        block.live_len = block.live_len.saturating_sub(len);
+        block.live_len == 0
+    }
+
+    /// Memory of the spare blocks, as accounted.
+    pub(super) fn spare_bytes(&self) -> u64 {
+        self.spare.len() as u64 * BLOCK_COST
+    }
+
+    /// Panics unless counts agree: `live_len` octets in pieces, `block_count` blocks of holds.
+    pub(super) fn check_invariants(&self, live_len: u64, block_count: u64) {
+        let present = self.blocks.iter().filter(|block| !block.bytes.is_empty()).count();
+        assert_eq!(present as u64, block_count + self.spare.len() as u64, "blocks are held or spare");
+        assert_eq!(present + self.vacant.len(), self.blocks.len(), "all others are vacant");
+        let live: u64 = self.blocks.iter().map(|block| u64::from(block.live_len)).sum();
+        assert_eq!(live, live_len, "octets of blocks are octets of pieces");
+    }
+}

@@ -1,0 +1,146 @@
+//! What is kept of one direction of a connection: where it stands, and a handle on what it holds.
+
+use crate::base::SeqNum;
+
+/// Where one direction of a TCP connection stands. 32 octets; lies in the caller's state of the flow.
+///
+/// What waits behind a hole lies in the [`Reassembler`](super::Reassembler), which every stream must leave through
+/// [`finish`](super::Reassembler::finish).
+#[derive(Debug)]
+pub struct Stream {
+    /// Octets that were delivered or given up.
+    pub(super) offset: u64,
+    /// Sequence number of the octet at that offset.
+    pub(super) next: SeqNum,
+    /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN).
+    pub(super) fin: SeqNum,
+    /// Where the next of a row of stray segments would begin.
+    pub(super) stray_next: SeqNum,
+    pub(super) stray_count: u8,
+    pub(super) flags: u8,
+    /// Whether the other side acknowledged anything.
+    pub(super) is_acked: bool,
+    pub(super) hold: Handle,
+}
+
+/// Names a hold of the reassembler; stale once that was given to another stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Handle {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+impl Handle {
+    pub(super) const NONE: Self = Self { slot: u32::MAX, generation: 0 };
+}
+
+impl Default for Stream {
+    fn default() -> Self {
+        Self {
+            offset: 0,
+            next: SeqNum(0),
+            fin: SeqNum(0),
+            stray_next: SeqNum(0),
+            stray_count: 0,
+            flags: 0,
+            is_acked: false,
+            hold: Handle::NONE,
+        }
+    }
+}
+
+impl Stream {
+    /// `next` means something.
+    pub(super) const ANCHORED: u8 = 1;
+    /// It was taken from a segment without payload, which may be a keep-alive.
+    pub(super) const SOFT: u8 = 1 << 1;
+    /// There is a hold.
+    pub(super) const HELD: u8 = 1 << 2;
+    pub(super) const FIN_KNOWN: u8 = 1 << 3;
+    /// The FIN was reached.
+    pub(super) const ENDED: u8 = 1 << 4;
+    /// Nothing is wanted any more.
+    pub(super) const STOPPED: u8 = 1 << 5;
+    /// It was stopped for want of room.
+    pub(super) const POISONED: u8 = 1 << 6;
+    /// What was delivered is kept for comparison: segments in order are not ordinary.
+    pub(super) const COMPARED: u8 = 1 << 7;
+
+    #[inline(always)]
+    pub(super) const fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// Octets that were delivered or given up: where the next chunk will begin.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// Whether a segment has told where the stream begins.
+    #[must_use]
+    pub const fn is_anchored(&self) -> bool {
+        self.has(Self::ANCHORED)
+    }
+
+    /// Whether the FIN was reached.
+    #[must_use]
+    pub const fn has_ended(&self) -> bool {
+        self.has(Self::ENDED)
+    }
+
+    /// Whether it was stopped for want of room.
+    #[must_use]
+    pub const fn is_poisoned(&self) -> bool {
+        self.has(Self::POISONED)
+    }
+
+    /// Whether nothing more will come of it: poisoned, or stopped by the caller.
+    #[must_use]
+    pub const fn is_stopped(&self) -> bool {
+        self.has(Self::STOPPED)
+    }
+
+    /// Whether it has something in the reassembler: bytes behind a hole, or bytes to compare.
+    #[must_use]
+    pub const fn is_held(&self) -> bool {
+        self.has(Self::HELD)
+    }
+
+    /// The sequence number that it expects next.
+    #[must_use]
+    pub const fn next_seq(&self) -> Option<SeqNum> {
+        if self.is_anchored() { Some(self.next) } else { None }
+    }
+
+    pub(super) const fn anchor(&mut self, seq: SeqNum, flags: u8) {
+        self.next = seq;
+        self.flags = self.flags & !Self::SOFT | Self::ANCHORED | flags;
+    }
+
+    /// Goes on to an offset that lies ahead.
+    #[inline(always)]
+    pub(super) const fn advance_to(&mut self, offset: u64) {
+        self.next = self.next.add((offset - self.offset) as u32);
+        self.offset = offset;
+    }
+
+    /// The offset of the FIN, if it is known.
+    pub(super) const fn fin_offset(&self) -> Option<u64> {
+        if !self.has(Self::FIN_KNOWN) {
+            return None;
+        }
+        let ahead = self.fin.distance_from(self.next);
+        self.offset.checked_add_signed(ahead as i64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_streams_are_a_cache_line() {
+        assert_eq!(size_of::<Stream>(), 32);
+    }
+}

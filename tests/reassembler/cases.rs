@@ -1,0 +1,455 @@
+//! Segments in, events out: one case per rule.
+
+use std::time::Duration;
+
+use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::reassembler::{
+    GapReason, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
+};
+
+/// One direction, driven by hand; what happens is noted as text.
+pub(crate) struct Rig {
+    pub(crate) reassembler: Reassembler<u8>,
+    pub(crate) stream: Stream,
+    now: Timestamp,
+    log: Vec<String>,
+}
+
+fn note(event: StreamEvent<'_>) -> String {
+    match event {
+        StreamEvent::Chunk(chunk) => format!("{}:{}", chunk.offset, String::from_utf8_lossy(chunk.bytes)),
+        StreamEvent::Gap(gap) => format!("{}:gap {} {}", gap.offset, gap.len, gap.reason.name()),
+        StreamEvent::Conflict(conflict) => format!(
+            "{}:conflict {} kept {}, held {}+{}, new {}+{}",
+            conflict.offset,
+            conflict.len,
+            if conflict.is_new_kept { "new" } else { "old" },
+            conflict.old.offset,
+            conflict.old.len,
+            conflict.new.offset,
+            conflict.new.len
+        ),
+        StreamEvent::Repeated { offset, len } => format!("{offset}:again {len}"),
+        StreamEvent::AfterFin { offset, len } => format!("{offset}:after fin {len}"),
+        StreamEvent::Fin { offset } => format!("{offset}:fin"),
+        StreamEvent::Poisoned { offset } => format!("{offset}:poisoned"),
+        other => format!("{other:?}"),
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(config: ReassemblerConfig) -> Self {
+        let reassembler = Reassembler::new(config).expect("a valid configuration");
+        Self { reassembler, stream: Stream::default(), now: Timestamp::ZERO, log: vec![] }
+    }
+
+    fn with(change: impl FnOnce(&mut ReassemblerConfig)) -> Self {
+        let mut config = ReassemblerConfig::default();
+        change(&mut config);
+        Self::new(config)
+    }
+
+    fn send(&mut self, seq: u32, flags: TcpFlags, text: &str, wire_len: usize) -> &mut Self {
+        let segment =
+            Segment::new(SeqNum(seq), flags, text.as_bytes(), self.now).with_wire_len(wire_len as u32);
+        let log = &mut self.log;
+        self.reassembler.segment(&mut self.stream, 7, &segment, |event| log.push(note(event)));
+        self.reassembler.check_invariants();
+        self
+    }
+
+    pub(crate) fn data(&mut self, seq: u32, text: &str) -> &mut Self {
+        self.send(seq, TcpFlags::ACK, text, 0)
+    }
+
+    fn syn(&mut self, seq: u32, text: &str) -> &mut Self {
+        self.send(seq, TcpFlags::SYN, text, 0)
+    }
+
+    fn fin(&mut self, seq: u32, text: &str) -> &mut Self {
+        self.send(seq, TcpFlags::FIN | TcpFlags::ACK, text, 0)
+    }
+
+    fn acked_by(&mut self, flags: TcpFlags, ack: u32) -> &mut Self {
+        let segment = Segment::new(SeqNum(0), flags, &[], self.now).with_ack(SeqNum(ack));
+        let log = &mut self.log;
+        self.reassembler.acknowledgment(&mut self.stream, 7, &segment, |event| log.push(note(event)));
+        self.reassembler.check_invariants();
+        self
+    }
+
+    fn acked(&mut self, ack: u32) -> &mut Self {
+        self.acked_by(TcpFlags::ACK, ack)
+    }
+
+    fn after_ms(&mut self, ms: u64) -> &mut Self {
+        self.now = Timestamp::from_nanos(self.now.as_nanos() + ms * 1_000_000);
+        self
+    }
+
+    fn sweep(&mut self) -> &mut Self {
+        while let Some(name) = self.reassembler.next_due(self.now) {
+            assert_eq!(name, 7);
+            let log = &mut self.log;
+            self.reassembler.skip(&mut self.stream, 7, |event| log.push(note(event)));
+            self.reassembler.check_invariants();
+        }
+        self
+    }
+
+    fn finish(&mut self) -> &mut Self {
+        let log = &mut self.log;
+        self.reassembler.finish(&mut self.stream, |event| log.push(note(event)));
+        self.reassembler.check_invariants();
+        assert_eq!(self.reassembler.held_stream_count(), 0);
+        self
+    }
+
+    #[track_caller]
+    fn gives(&mut self, expected: &[&str]) -> &mut Self {
+        assert_eq!(self.log, expected);
+        self.log.clear();
+        self
+    }
+}
+
+fn rig() -> Rig {
+    Rig::with(|_| {})
+}
+
+#[test]
+fn in_order() {
+    rig()
+        .syn(99, "")
+        .data(100, "abc")
+        .data(103, "de")
+        .fin(105, "f")
+        .gives(&["0:abc", "3:de", "5:f", "6:fin"]);
+}
+
+#[test]
+fn a_hole_is_filled() {
+    rig()
+        .syn(99, "")
+        .data(103, "def")
+        .data(106, "g")
+        .gives(&[])
+        .data(100, "abc")
+        .gives(&["0:abc", "3:def", "6:g"]);
+}
+
+#[test]
+fn two_holes_are_filled_back_to_front() {
+    let mut rig = rig();
+    rig.syn(99, "").data(106, "g").data(102, "c").data(103, "def").gives(&[]);
+    rig.data(100, "ab").gives(&["0:ab", "2:c", "3:def", "6:g"]);
+    assert!(!rig.stream.is_held());
+}
+
+#[test]
+fn a_capture_that_begins_in_the_middle() {
+    rig().data(500, "abc").data(503, "d").gives(&["0:abc", "3:d"]);
+    // A pure acknowledgment tells where the stream stands.
+    rig().data(500, "").data(503, "d").data(500, "abc").gives(&["0:abc", "3:d"]);
+    // Unless it is a keep-alive, which has the number before.
+    rig().data(499, "").data(500, "a").gives(&["0:a"]);
+    rig().data(500, "").data(499, "").data(500, "a").gives(&["0:a"]);
+}
+
+#[test]
+fn a_handshake_whose_syn_was_not_captured() {
+    rig().acked_by(TcpFlags::SYN | TcpFlags::ACK, 100).data(102, "c").data(100, "ab").gives(&["0:ab", "2:c"]);
+}
+
+#[test]
+fn syn_with_data_and_syn_again() {
+    rig().syn(99, "abc").syn(99, "abc").data(103, "d").gives(&["0:abc", "0:again 3", "3:d"]);
+    // Another SYN is judged elsewhere; one that comes late changes nothing.
+    rig().data(100, "abc").syn(99, "").syn(7_000, "").data(103, "d").gives(&["0:abc", "3:d"]);
+}
+
+#[test]
+fn a_syn_after_its_acknowledgment() {
+    rig().data(100, "").syn(99, "").data(100, "a").gives(&["0:a"]);
+}
+
+#[test]
+fn what_was_acknowledged_and_never_came_is_a_gap_after_a_grace() {
+    let mut rig = rig();
+    rig.syn(99, "").data(103, "def").acked(106).after_ms(9).data(106, "g").sweep().gives(&[]);
+    rig.after_ms(1).data(107, "h").gives(&["0:gap 3 acknowledged", "3:def", "6:g", "7:h"]);
+    // What comes of it later is told, and not delivered.
+    rig.data(100, "abc").gives(&["0:again 3"]);
+}
+
+#[test]
+fn a_sweep_only_does_it_sooner() {
+    let mut rig = rig();
+    rig.syn(99, "").data(103, "def").acked(106).after_ms(10).sweep();
+    rig.gives(&["0:gap 3 acknowledged", "3:def"]);
+}
+
+#[test]
+fn acknowledged_in_steps() {
+    let mut rig = rig();
+    rig.syn(99, "").data(102, "c").data(104, "e").acked(102).after_ms(6).acked(105).after_ms(4).sweep();
+    rig.gives(&["0:gap 2 acknowledged", "2:c"]);
+    rig.after_ms(5).sweep().gives(&[]).after_ms(1).sweep().gives(&["3:gap 1 acknowledged", "4:e"]);
+}
+
+#[test]
+fn the_end_of_what_was_acknowledged_was_not_captured() {
+    rig()
+        .syn(99, "")
+        .data(100, "ab")
+        .acked(110)
+        .after_ms(20)
+        .sweep()
+        .gives(&["0:ab", "2:gap 8 acknowledged"]);
+    // One octet more is a FIN that was not captured, until something follows it.
+    let mut rig = rig();
+    rig.syn(99, "").data(100, "ab").acked(103).after_ms(5000).sweep().gives(&["0:ab"]);
+    rig.data(103, "d").gives(&[]).after_ms(10).sweep().gives(&["2:gap 1 acknowledged", "3:d"]);
+}
+
+#[test]
+fn an_acknowledgment_of_the_fin_is_no_gap() {
+    rig().syn(99, "").fin(100, "ab").acked(103).after_ms(99).sweep().finish().gives(&["0:ab", "2:fin"]);
+}
+
+#[test]
+fn acknowledgments_far_beyond_are_not_believed() {
+    let mut rig = rig();
+    rig.syn(99, "").data(100, "ab").acked(102 + (17 << 20)).after_ms(99).sweep().data(102, "c");
+    rig.gives(&["0:ab", "2:c"]);
+    assert_eq!(rig.reassembler.stats().implausible_ack_count, 1);
+}
+
+#[test]
+fn without_acknowledgments_a_deadline_ends_a_hole() {
+    let mut rig = rig();
+    rig.syn(99, "").data(103, "def").after_ms(2_999).sweep().gives(&[]);
+    rig.after_ms(1).sweep().gives(&["0:gap 3 deadline", "3:def"]);
+    // With acknowledgments that do not pass the hole, the sender will repeat it.
+    let mut rig = self::rig();
+    rig.syn(99, "").acked(100).data(103, "def").after_ms(60_000).sweep().gives(&[]);
+    rig.data(100, "abc").gives(&["0:abc", "3:def"]);
+}
+
+#[test]
+fn progress_renews_the_deadline() {
+    let mut rig = rig();
+    rig.syn(99, "").data(110, "k").after_ms(2_000).data(100, "ab").after_ms(2_000).sweep().gives(&["0:ab"]);
+    rig.after_ms(1_000).data(111, "l").gives(&["2:gap 8 deadline", "10:k", "11:l"]);
+}
+
+#[test]
+fn fin_before_data() {
+    rig().syn(99, "").fin(103, "d").data(100, "abc").gives(&["0:abc", "3:d", "4:fin"]);
+    rig().syn(99, "").fin(103, "").data(100, "abc").gives(&["0:abc", "3:fin"]);
+    rig().syn(99, "").fin(103, "").finish().gives(&["0:gap 3 end", "3:fin"]);
+}
+
+#[test]
+fn data_after_fin_is_told_and_not_delivered() {
+    let mut rig = rig();
+    rig.syn(99, "").fin(100, "ab").data(103, "xy").data(101, "bXY").gives(&[
+        "0:ab",
+        "2:fin",
+        "3:after fin 2",
+        "2:after fin 2",
+        "1:again 1",
+    ]);
+    // A keep-alive has the number of the FIN; so has the FIN when it comes again.
+    rig.data(102, "0").fin(102, "").gives(&[]).fin(100, "ab").gives(&["0:again 2"]);
+    // Held before the FIN came.
+    self::rig().syn(99, "").data(105, "xy").fin(100, "ab").gives(&["0:ab", "2:fin", "5:after fin 2"]);
+}
+
+#[test]
+fn keep_alives_and_window_probes() {
+    // RFC 9293 section 3.8.4: the octet before the next, with any content.
+    let mut rig = Rig::with(|config| config.compared_len = 4096);
+    rig.syn(99, "").data(100, "abc").data(102, "").data(102, "0").data(103, "d").gives(&["0:abc", "3:d"]);
+    // A window probe is an octet of the stream, which comes again.
+    rig.data(104, "e").data(104, "efg").gives(&["4:e", "4:again 1", "5:fg"]);
+}
+
+#[test]
+fn resets_are_left_to_others() {
+    rig().syn(99, "").send(103, TcpFlags::RST, "text", 0).data(100, "a").gives(&["0:a"]);
+}
+
+#[test]
+fn what_a_snap_length_cut_is_a_gap_of_known_size() {
+    rig().syn(99, "").send(100, TcpFlags::ACK, "abc", 10).data(110, "k").gives(&[
+        "0:abc",
+        "3:gap 7 cut",
+        "10:k",
+    ]);
+    // Out of order too; and a whole copy of a cut one is better.
+    let mut rig = rig();
+    rig.syn(99, "").send(102, TcpFlags::ACK, "cd", 5).data(107, "h").data(100, "ab");
+    rig.gives(&["0:ab", "2:cd", "4:gap 3 cut", "7:h"]);
+    rig.send(110, TcpFlags::ACK, "kl", 5).data(110, "KLmno").data(108, "ij").gives(&[
+        "10:again 2",
+        "10:conflict 2 kept old, held 10+5, new 10+5",
+        "12:again 3",
+        "8:ij",
+        "10:kl",
+        "12:mno",
+    ]);
+}
+
+#[test]
+fn conflicts_name_both_places() {
+    let mut rig = rig();
+    rig.syn(99, "")
+        .data(104, "efgh")
+        .data(103, "dEfG")
+        .gives(&["4:again 3", "4:conflict 3 kept new, held 4+4, new 3+4"]);
+    rig.data(100, "abc").gives(&["0:abc", "3:d", "4:EfG", "7:h"]);
+    assert_eq!(
+        (rig.reassembler.stats().conflict_count, rig.reassembler.stats().conflict_octet_count),
+        (1, 3)
+    );
+}
+
+#[test]
+fn what_was_delivered_is_compared_on_request() {
+    let mut rig = Rig::with(|config| config.compared_len = 4);
+    rig.syn(99, "").data(100, "abcdefgh").data(100, "XbcdefgH").data(108, "i").gives(&[
+        "0:abcdefgh",
+        "0:again 8",
+        // Four octets are kept.
+        "7:conflict 1 kept old, held 4+4, new 0+8",
+        "8:i",
+    ]);
+    rig.finish();
+    assert_eq!(rig.reassembler.held_bytes() % 2, 0);
+}
+
+#[test]
+fn offsets_go_on_where_numbers_wrap() {
+    let mut rig = rig();
+    rig.syn(u32::MAX - 2, "");
+    let payload = vec![b'x'; 1 << 20];
+    let mut seq = SeqNum(u32::MAX - 1);
+    for _ in 0..3 * 4096 {
+        let segment = Segment::new(seq, TcpFlags::ACK, &payload, Timestamp::ZERO);
+        rig.reassembler.segment(&mut rig.stream, 7, &segment, |_| {});
+        seq = seq.add(1 << 20);
+    }
+    rig.data(seq.0.wrapping_add(1), "b").data(seq.0, "a");
+    let offset = 3_u64 << 32;
+    rig.gives(&[&format!("{offset}:a"), &format!("{}:b", offset + 1)]);
+}
+
+#[test]
+fn strays_are_dropped_until_they_form_a_row() {
+    let mut rig = rig();
+    let far = 110 + (1 << 30);
+    rig.syn(99, "").data(100, "ab").data(far, "x").data(far + 5, "y").data(102, "c").gives(&["0:ab", "2:c"]);
+    for number in 0..8 {
+        rig.data(far + number, "z");
+    }
+    let len = far + 7 - 103;
+    rig.gives(&[&format!("3:gap {len} resynchronised"), &format!("{}:z", 3 + len)]);
+}
+
+#[test]
+fn sliding_gives_up_the_first_hole() {
+    let mut rig = Rig::with(|config| config.limits.stream_side_segment_count_max = 2);
+    rig.syn(99, "").data(102, "c").data(104, "e").gives(&[]);
+    rig.data(106, "g").gives(&["0:gap 2 overflow", "2:c"]);
+    rig.data(108, "i").gives(&["3:gap 1 overflow", "4:e"]);
+    // One that is itself at the front.
+    rig.data(105, "f").gives(&["5:f", "6:g"]);
+}
+
+#[test]
+fn poison_stops_the_direction() {
+    let mut rig = Rig::with(|config| {
+        config.limits.stream_side_segment_count_max = 1;
+        config.overflow = OverflowPolicy::Poison;
+    });
+    rig.syn(99, "").data(100, "a").data(102, "c").data(104, "e").gives(&["0:a", "1:poisoned"]);
+    assert!(rig.stream.is_poisoned() && rig.stream.is_stopped());
+    assert_eq!(rig.reassembler.held_stream_count(), 0);
+    rig.data(101, "b").fin(102, "").acked(103).finish().gives(&[]);
+}
+
+#[test]
+fn caps_of_zero_leave_what_is_in_order() {
+    for overflow in [OverflowPolicy::Slide, OverflowPolicy::DropNewest, OverflowPolicy::Poison] {
+        for which in 0..3 {
+            let mut rig = Rig::with(|config| {
+                config.overflow = overflow;
+                let limits = &mut config.limits;
+                match which {
+                    0 => limits.stream_bytes_max = 0,
+                    1 => limits.stream_side_bytes_max = 0,
+                    _ => limits.stream_side_segment_count_max = 0,
+                }
+            });
+            rig.syn(99, "").data(100, "a").data(101, "b").gives(&["0:a", "1:b"]).data(103, "d");
+            match overflow {
+                OverflowPolicy::Slide => rig.gives(&["2:gap 1 overflow", "3:d"]),
+                OverflowPolicy::DropNewest => rig.gives(&[]).data(102, "c").gives(&["2:c"]),
+                _ => rig.gives(&["2:poisoned"]),
+            };
+        }
+    }
+}
+
+#[test]
+fn a_dropped_segment_is_a_gap_once_it_is_acknowledged() {
+    let mut rig = Rig::with(|config| {
+        config.limits.stream_side_bytes_max = 0;
+        config.overflow = OverflowPolicy::DropNewest;
+    });
+    rig.syn(99, "").data(103, "def").acked(106).after_ms(10).data(106, "g");
+    rig.gives(&["0:gap 6 acknowledged", "6:g"]);
+    assert_eq!(rig.reassembler.stats().refused_count, 1);
+}
+
+#[test]
+fn a_stopped_stream_takes_nothing() {
+    let mut rig = rig();
+    rig.syn(99, "").data(102, "c");
+    rig.reassembler.stop(&mut rig.stream);
+    rig.reassembler.check_invariants();
+    rig.data(100, "ab").acked(103).sweep().finish().gives(&[]);
+}
+
+#[test]
+fn a_stream_that_nobody_comes_for_is_taken_back() {
+    let mut rig = rig();
+    rig.syn(99, "").data(102, "c").after_ms(4_000);
+    assert_eq!(rig.reassembler.next_due(rig.now), Some(7));
+    assert_eq!(rig.reassembler.next_due(rig.now), None);
+    assert_eq!((rig.reassembler.stats().orphaned_count, rig.reassembler.held_stream_count()), (1, 0));
+    // It finds its handle stale, and goes on.
+    rig.data(103, "d").data(100, "ab").gives(&["0:ab"]).data(102, "c").gives(&["2:c", "3:d"]);
+}
+
+#[test]
+fn the_end_tells_what_is_missing() {
+    let mut rig = rig();
+    rig.syn(99, "").data(102, "c").data(105, "f").acked(110).finish();
+    rig.gives(&["0:gap 2 end", "2:c", "3:gap 2 end", "5:f", "6:gap 4 end"]);
+    assert_eq!(rig.reassembler.stats().gap_count(GapReason::End), 3);
+    assert_eq!(rig.reassembler.stats().gap_octet_count, 8);
+    // The stream is as new: the next connection of these ports.
+    rig.syn(7, "").data(8, "x").gives(&["0:x"]);
+}
+
+#[test]
+fn the_grace_and_the_deadline_are_the_callers() {
+    let mut rig = Rig::with(|config| {
+        config.ack_grace = Duration::ZERO;
+        config.hole_timeout = Duration::MAX;
+    });
+    rig.syn(99, "").data(102, "c").after_ms(1 << 40).sweep().gives(&[]).acked(103).sweep();
+    rig.gives(&["0:gap 2 acknowledged", "2:c"]);
+}

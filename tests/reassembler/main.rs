@@ -1,0 +1,6 @@
+//! The reassembler against a naive model, the running kernel, and hostile input.
+
+mod cases;
+mod kernel;
+mod naive;
+mod overlap;
