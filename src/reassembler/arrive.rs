@@ -4,13 +4,10 @@ use super::config::ReassemblerConfig;
 use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
 use super::pieces::{New, Origin, Out, Room};
 use super::policy::OverflowPolicy;
-use super::reassembler::Reassembler;
+use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags, Timestamp};
-
-/// The largest window that TCP can offer (RFC 7323 section 2.2): nothing sensible lies farther away.
-const WINDOW_MAX: u32 = 1 << 30;
 
 /// Segments in a row, each beginning where the one before ended, that make a stream follow to where they are.
 const STRAYS_TO_FOLLOW: u8 = 8;
@@ -250,6 +247,8 @@ impl<T: Copy> Reassembler<T> {
             }
             match self.config.overflow {
                 OverflowPolicy::DropNewest => {
+                    let ahead = arrival.end - stream.offset as i64;
+                    stream.note_dropped(stream.next.add(ahead as u32));
                     self.stats.refused_count += 1;
                     return false;
                 }

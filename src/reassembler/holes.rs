@@ -79,13 +79,13 @@ impl<T: Copy> Reassembler<T> {
             // Of a handshake whose SYN was not captured, this tells where the stream begins.
             if segment.flags.contains(TcpFlags::SYN) {
                 stream.anchor(segment.ack, if self.compared_len > 0 { Stream::COMPARED } else { 0 });
-                stream.is_acked = true;
+                stream.marks |= Stream::ACKED;
             }
             return;
         }
         let before = stream.offset;
         self.end_due(stream, out);
-        stream.is_acked = true;
+        stream.marks |= Stream::ACKED;
         let ahead = segment.ack.distance_from(stream.next);
         if ahead > 0 && !stream.has(Stream::SOFT) {
             let end = stream.offset + ahead as u64;
@@ -120,10 +120,11 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Where the first hole of a stream ends: at the first piece, or the FIN.
+    /// Where the first hole of a stream ends: at the first piece, the FIN, or behind what was dropped.
     fn first_known(&mut self, stream: &Stream) -> Option<u64> {
         let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
-        first.or_else(|| stream.fin_offset().filter(|fin| *fin > stream.offset))
+        let end = stream.fin_offset().or_else(|| stream.dropped_end());
+        first.or_else(|| end.filter(|end| *end > stream.offset))
     }
 
     const fn is_over(&self, since_ns: u64, time_ns: u64) -> bool {
@@ -145,7 +146,7 @@ impl<T: Copy> Reassembler<T> {
                 }
                 continue;
             }
-            if stream.is_acked || !self.is_over(armed_ns, self.hole_timeout_ns) {
+            if stream.is_acked() || !self.is_over(armed_ns, self.hole_timeout_ns) {
                 return;
             }
             let Some(to) = self.first_known(stream) else { return };
@@ -232,7 +233,8 @@ impl<T: Copy> Reassembler<T> {
         }
         self.reach_fin(stream, out);
         let is_waiting_for_fin = stream.has(Stream::FIN_KNOWN) && !stream.has(Stream::ENDED);
-        if is_waiting_for_fin {
+        let has_dropped = !stream.is_acked() && stream.dropped_end().is_some();
+        if is_waiting_for_fin || has_dropped {
             // Without memory for it, the end of the stream tells the gap.
             let _ = self.hold_or_new(stream, name);
         }
@@ -242,11 +244,11 @@ impl<T: Copy> Reassembler<T> {
             stream.flags &= !Stream::HELD;
             return;
         };
-        let has_hole = !hold.pieces.is_empty() || is_waiting_for_fin;
+        let has_hole = !hold.pieces.is_empty() || is_waiting_for_fin || has_dropped;
         let wait = match () {
             () if is_fin_likely(stream, hold) => Wait::Open,
             () if hold.acked.end > offset => Wait::Grace,
-            () if has_hole && stream.is_acked => Wait::Open,
+            () if has_hole && stream.is_acked() => Wait::Open,
             () if has_hole => Wait::Deadline,
             () if stream.has(Stream::COMPARED) => Wait::Kept,
             () => return self.release(stream),

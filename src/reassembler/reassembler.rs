@@ -5,6 +5,7 @@ use super::event::{Chunk, StreamEvent};
 use super::holds::{Hold, Holds};
 use super::memory::Memory;
 use super::pieces::Out;
+use super::policy::OverflowPolicy;
 use super::segment::Segment;
 use super::stats::ReassemblerStats;
 use super::store::Store;
@@ -13,6 +14,9 @@ use crate::base::{TcpFlags, Timestamp, duration_nanos};
 
 /// Control bits that make a segment more than octets.
 const CONTROL: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
+
+/// The largest window that TCP can offer (RFC 7323 section 2.2): nothing sensible lies farther away.
+pub(super) const WINDOW_MAX: u32 = 1 << 30;
 
 /// Puts the octets of TCP connections in order. Owns all that waits; where each direction stands is in a [`Stream`] of the
 /// caller's, and `T` names one: a flow and a side, say.
@@ -25,6 +29,8 @@ pub struct Reassembler<T> {
     pub(super) config: ReassemblerConfig,
     pub(super) ack_grace_ns: u64,
     pub(super) hole_timeout_ns: u64,
+    /// Nothing is held, and what is ahead is dropped.
+    is_in_order_only: bool,
     /// Octets to compare, a power of two, or zero.
     pub(super) compared_len: usize,
     pub(super) memory: Memory,
@@ -58,9 +64,12 @@ impl<T: Copy> Reassembler<T> {
             0 => 0,
             len => (len as usize).next_power_of_two(),
         };
+        let limits = &config.limits;
+        let holds_nothing = limits.stream_side_bytes_max == 0 || limits.stream_side_segment_count_max == 0;
         Self {
             ack_grace_ns: duration_nanos(config.ack_grace),
             hole_timeout_ns: duration_nanos(config.hole_timeout),
+            is_in_order_only: holds_nothing && config.overflow == OverflowPolicy::DropNewest,
             compared_len,
             memory: Memory::new(config.budget.clone(), config.limits.stream_bytes_max),
             store: Store::default(),
@@ -97,6 +106,9 @@ impl<T: Copy> Reassembler<T> {
                 stream.next = stream.next.add(segment.len);
                 out(StreamEvent::Chunk(Chunk { offset, bytes }));
             }
+        } else if self.is_dropped(stream, segment) {
+            stream.note_dropped(segment.seq.add(segment.len));
+            self.stats.refused_count += 1;
         } else if !stream.has(Stream::STOPPED) {
             self.arrive(stream, name, segment, &mut out);
         }
@@ -113,9 +125,21 @@ impl<T: Copy> Reassembler<T> {
         mut out: impl FnMut(StreamEvent<'_>),
     ) {
         self.advance_clock(segment.timestamp);
-        if !stream.is_acked || segment.ack.is_after(stream.next) {
+        if !stream.is_acked() || segment.ack.is_after(stream.next) {
             self.acknowledge(stream, name, segment, &mut out);
         }
+    }
+
+    /// Whether a segment is dropped because it is ahead and nothing may be held, as far as that is quickly told.
+    #[inline(always)]
+    fn is_dropped(&self, stream: &Stream, segment: &Segment<'_>) -> bool {
+        let ahead = segment.seq.distance_from(stream.next);
+        self.is_in_order_only
+            && stream.flags == Stream::ANCHORED
+            && stream.is_acked()
+            && segment.flags.0 & CONTROL == 0
+            && segment.len < WINDOW_MAX
+            && (1..WINDOW_MAX as i32).contains(&ahead)
     }
 
     #[inline(always)]

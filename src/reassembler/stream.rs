@@ -12,14 +12,13 @@ pub struct Stream {
     pub(super) offset: u64,
     /// Sequence number of the octet at that offset.
     pub(super) next: SeqNum,
-    /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN).
+    /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); behind what was dropped, if [`DROPPED`](Self::DROPPED).
     pub(super) fin: SeqNum,
     /// Where the next of a row of stray segments would begin.
     pub(super) stray_next: SeqNum,
     pub(super) stray_count: u8,
     pub(super) flags: u8,
-    /// Whether the other side acknowledged anything.
-    pub(super) is_acked: bool,
+    pub(super) marks: u8,
     pub(super) hold: Handle,
 }
 
@@ -43,7 +42,7 @@ impl Default for Stream {
             stray_next: SeqNum(0),
             stray_count: 0,
             flags: 0,
-            is_acked: false,
+            marks: 0,
             hold: Handle::NONE,
         }
     }
@@ -65,6 +64,37 @@ impl Stream {
     pub(super) const POISONED: u8 = 1 << 6;
     /// What was delivered is kept for comparison: segments in order are not ordinary.
     pub(super) const COMPARED: u8 = 1 << 7;
+
+    /// Of the marks: the other side acknowledged something.
+    pub(super) const ACKED: u8 = 1;
+    /// Of the marks: a segment ahead was dropped, and `fin` is not known but stands behind its last octet.
+    pub(super) const DROPPED: u8 = 1 << 1;
+
+    #[inline(always)]
+    pub(super) const fn is_acked(&self) -> bool {
+        self.marks & Self::ACKED != 0
+    }
+
+    /// Notes that octets up to a sequence number were dropped, unless the FIN tells as much.
+    #[inline(always)]
+    pub(super) const fn note_dropped(&mut self, end: SeqNum) {
+        if self.has(Self::FIN_KNOWN) {
+            return;
+        }
+        if self.marks & Self::DROPPED == 0 || end.is_after(self.fin) {
+            self.fin = end;
+        }
+        self.marks |= Self::DROPPED;
+    }
+
+    /// Behind the last octet that was dropped, if that lies ahead.
+    pub(super) const fn dropped_end(&self) -> Option<u64> {
+        let ahead = self.fin.distance_from(self.next);
+        if self.marks & Self::DROPPED == 0 || self.has(Self::FIN_KNOWN) || ahead <= 0 {
+            return None;
+        }
+        Some(self.offset + ahead as u64)
+    }
 
     #[inline(always)]
     pub(super) const fn has(&self, flag: u8) -> bool {
