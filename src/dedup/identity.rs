@@ -1,0 +1,154 @@
+//! What of a frame is compared: octets that were copied and masked, then octets of the frame as they are, and a word.
+
+use crate::base::{EtherType, Frame, LinkType};
+use crate::wire::{arp, be16, ethernet, ppp, sll};
+
+/// Octets of the longest IPv4 header, which is longer than that of IPv6.
+const HEAD_LEN_MAX: usize = 60;
+
+const IPV4_LEN_MIN: usize = 20;
+const IPV6_LEN: usize = 40;
+
+/// Octets of an address family in front of a packet.
+const FAMILY_LEN: usize = 4;
+
+/// What Linux cooked capture announces for LLC, and stands here for all lengths of IEEE 802.3.
+const LLC: EtherType = EtherType(4);
+
+/// Above what a link type or an EtherType and a length take: which of them a word holds.
+const BEHIND_THE_LINK: u64 = 1 << 48;
+
+/// What identifies a frame. Two frames are equal if all of it is.
+#[derive(Debug)]
+pub(super) struct Identity<'a> {
+    head: [u8; HEAD_LEN_MAX],
+    head_len: usize,
+    tail: &'a [u8],
+    word: u64,
+}
+
+impl<'a> Identity<'a> {
+    /// The frame as it is, with the length that it had on the wire and its link type.
+    #[inline(always)]
+    pub(super) fn exact(frame: &Frame<'a>) -> Self {
+        let wire_len = (frame.data.len() as u32).max(frame.wire_len);
+        let word = u64::from(wire_len) | u64::from(frame.link_type.0) << 32;
+        Self { head: [0; HEAD_LEN_MAX], head_len: 0, tail: frame.data, word }
+    }
+
+    /// What neither a mirror port nor a router changes.
+    pub(super) fn behind_the_link(frame: &Frame<'a>) -> Self {
+        let Some((ether_type, packet)) = network(frame) else { return Self::exact(frame) };
+        let masked = match ether_type {
+            EtherType::IPV4 => ipv4(packet),
+            EtherType::IPV6 => ipv6(packet),
+            EtherType::ARP => Some(plain(packet.get(..arp::PACKET_LEN).unwrap_or(packet))),
+            _ => None,
+        };
+        Self { word: BEHIND_THE_LINK | u64::from(ether_type.0), ..masked.unwrap_or(plain(packet)) }
+    }
+
+    #[inline(always)]
+    pub(super) fn head(&self) -> &[u8] {
+        self.head.get(..self.head_len).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(super) const fn tail(&self) -> &'a [u8] {
+        self.tail
+    }
+
+    #[inline(always)]
+    pub(super) const fn word(&self) -> u64 {
+        self.word
+    }
+}
+
+const fn plain(tail: &[u8]) -> Identity<'_> {
+    Identity { head: [0; HEAD_LEN_MAX], head_len: 0, tail, word: 0 }
+}
+
+/// The first `len` octets apart from the others, for masking.
+fn split(packet: &[u8], len: usize) -> Option<Identity<'_>> {
+    let (from, tail) = packet.split_at_checked(len)?;
+    let mut identity = Identity { head: [0; HEAD_LEN_MAX], head_len: len, tail, word: 0 };
+    identity.head.get_mut(..len)?.copy_from_slice(from);
+    Some(identity)
+}
+
+/// Without traffic class, TTL and checksum (RFC 791 section 3.1), and without what lies behind the total length, unless a
+/// network card left that at zero. `None` if the header is cut or contradicts itself.
+fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
+    let header_len = usize::from(packet.first()? & 0xf) * 4;
+    let total_len = usize::from(be16(packet, 2)?);
+    if packet.first()? >> 4 != 4 || header_len < IPV4_LEN_MIN || (total_len != 0 && total_len < header_len) {
+        return None;
+    }
+    let len = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
+    let mut identity = split(packet.get(..len)?, header_len)?;
+    let [_, class, _, _, _, _, _, _, ttl, _, sum_high, sum_low, ..] = &mut identity.head;
+    (*class, *ttl, *sum_high, *sum_low) = (0, 0, 0, 0);
+    Some(identity)
+}
+
+/// Without traffic class and hop limit (RFC 8200 section 3), and without what lies behind the payload length, unless that is
+/// zero: a jumbogram, or left to the network card.
+fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
+    let payload_len = usize::from(be16(packet, 4)?);
+    if packet.first()? >> 4 != 6 {
+        return None;
+    }
+    let len = if payload_len == 0 { packet.len() } else { (IPV6_LEN + payload_len).min(packet.len()) };
+    let mut identity = split(packet.get(..len)?, IPV6_LEN)?;
+    let [version, class, _, _, _, _, _, hop_limit, ..] = &mut identity.head;
+    (*version, *class, *hop_limit) = (*version & 0xf0, *class & 0x0f, 0);
+    Some(identity)
+}
+
+/// The EtherType behind the link's header and VLAN tags, and what follows it; `None` for a link of which neither can be told.
+fn network<'a>(frame: &Frame<'a>) -> Option<(EtherType, &'a [u8])> {
+    let data = frame.data;
+    match frame.link_type {
+        LinkType::ETHERNET => {
+            let ether_type = be16(data, ethernet::HEADER_LEN - 2)?;
+            behind_tags(EtherType(ether_type), data.get(ethernet::HEADER_LEN..)?)
+        }
+        LinkType::LINUX_SLL => cooked(data, sll::v1(data)?),
+        LinkType::LINUX_SLL2 => cooked(data, sll::v2(data)?),
+        LinkType::NULL | LinkType::LOOP => ip(data.get(FAMILY_LEN..)?),
+        LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::IPV4 | LinkType::IPV6 => {
+            ip(data)
+        }
+        LinkType::PPP | LinkType::PPP_HDLC => {
+            let header = ppp::header(data)?;
+            Some((header.ether_type()?, data.get(header.len..)?))
+        }
+        _ => None,
+    }
+}
+
+fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
+    behind_tags(header.ether_type, data.get(header.len..)?)
+}
+
+/// An IP packet, by its version.
+fn ip(packet: &[u8]) -> Option<(EtherType, &[u8])> {
+    match packet.first()? >> 4 {
+        4 => Some((EtherType::IPV4, packet)),
+        6 => Some((EtherType::IPV6, packet)),
+        _ => None,
+    }
+}
+
+/// Steps over VLAN tags, however many: each is four octets of the frame. A length of IEEE 802.3 cuts what follows it.
+fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
+    while ethernet::is_vlan(ether_type) {
+        ether_type = EtherType(be16(data, ethernet::VLAN_TAG_LEN - 2)?);
+        data = data.get(ethernet::VLAN_TAG_LEN..)?;
+    }
+    if ether_type.0 < ethernet::ETHERTYPE_MIN && ether_type != LLC {
+        data = data.get(..usize::from(ether_type.0)).unwrap_or(data);
+        ether_type = LLC;
+    }
+    Some((ether_type, data))
+}
