@@ -26,8 +26,8 @@ pub struct Limits {
     /// Fragments of one datagram, duplicates too. Reached: the datagram is discarded. Costs the size of the caller's tag
     /// each. Default 2048; the longest datagram at the least MTU of IPv4 has 1365.
     pub fragment_per_datagram_count_max: u32,
-    /// Frames that a window of [`dedup`](crate::dedup) remembers. Reached: the oldest goes for each new one. Each costs 32
-    /// bytes, and 24 more if octets are compared, in a ring of a power of two. Default 16,384: 512 KiB.
+    /// Frames that a window of [`dedup`](crate::dedup) remembers. Reached: the oldest goes for each new one. Each costs 56
+    /// bytes, and 24 more if octets are compared, in a ring of a power of two. Default 16,384: 896 KiB.
     pub dedup_frame_count_max: u32,
     /// Octets that such a window keeps to compare, if that is asked for. Reached: the oldest go, and what repeats them is kept
     /// and counted. Costs itself. Default 4 MiB.

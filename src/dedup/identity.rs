@@ -1,10 +1,10 @@
 //! What of a frame is compared: octets that were copied and masked, then octets of the frame as they are, and a word.
 
 use crate::base::{EtherType, Frame, LinkType};
-use crate::wire::{arp, be16, ethernet, ppp, sll};
+use crate::wire::{arp, be16, be32, ethernet, ppp, sll};
 
-/// Octets of the longest IPv4 header, which is longer than that of IPv6.
-const HEAD_LEN_MAX: usize = 60;
+/// Words of eight octets that an IPv6 header fills.
+const HEAD_COUNT_MAX: usize = 5;
 
 const IPV4_LEN_MIN: usize = 20;
 const IPV6_LEN: usize = 40;
@@ -19,10 +19,12 @@ const LLC: EtherType = EtherType(4);
 const BEHIND_THE_LINK: u64 = 1 << 48;
 
 /// What identifies a frame. Two frames are equal if all of it is.
+///
+/// The head is in words, so that its hash needs no call; IPv4 options stand in the tail, as nothing is masked in them.
 #[derive(Debug)]
 pub(super) struct Identity<'a> {
-    head: [u8; HEAD_LEN_MAX],
-    head_len: usize,
+    head: [u64; HEAD_COUNT_MAX],
+    head_count: usize,
     tail: &'a [u8],
     word: u64,
 }
@@ -33,7 +35,7 @@ impl<'a> Identity<'a> {
     pub(super) fn exact(frame: &Frame<'a>) -> Self {
         let wire_len = (frame.data.len() as u32).max(frame.wire_len);
         let word = u64::from(wire_len) | u64::from(frame.link_type.0) << 32;
-        Self { head: [0; HEAD_LEN_MAX], head_len: 0, tail: frame.data, word }
+        Self { head: [0; HEAD_COUNT_MAX], head_count: 0, tail: frame.data, word }
     }
 
     /// What neither a mirror port nor a router changes.
@@ -48,9 +50,10 @@ impl<'a> Identity<'a> {
         Self { word: BEHIND_THE_LINK | u64::from(ether_type.0), ..masked.unwrap_or(plain(packet)) }
     }
 
+    /// Masked octets.
     #[inline(always)]
-    pub(super) fn head(&self) -> &[u8] {
-        self.head.get(..self.head_len).unwrap_or_default()
+    pub(super) fn head(&self) -> &[u64] {
+        self.head.get(..self.head_count).unwrap_or_default()
     }
 
     #[inline(always)]
@@ -64,45 +67,52 @@ impl<'a> Identity<'a> {
     }
 }
 
+#[inline(always)]
 const fn plain(tail: &[u8]) -> Identity<'_> {
-    Identity { head: [0; HEAD_LEN_MAX], head_len: 0, tail, word: 0 }
-}
-
-/// The first `len` octets apart from the others, for masking.
-fn split(packet: &[u8], len: usize) -> Option<Identity<'_>> {
-    let (from, tail) = packet.split_at_checked(len)?;
-    let mut identity = Identity { head: [0; HEAD_LEN_MAX], head_len: len, tail, word: 0 };
-    identity.head.get_mut(..len)?.copy_from_slice(from);
-    Some(identity)
+    Identity { head: [0; HEAD_COUNT_MAX], head_count: 0, tail, word: 0 }
 }
 
 /// Without traffic class, TTL and checksum (RFC 791 section 3.1), and without what lies behind the total length, unless a
 /// network card left that at zero. `None` if the header is cut or contradicts itself.
+#[inline(always)]
 fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
-    let header_len = usize::from(packet.first()? & 0xf) * 4;
-    let total_len = usize::from(be16(packet, 2)?);
-    if packet.first()? >> 4 != 4 || header_len < IPV4_LEN_MIN || (total_len != 0 && total_len < header_len) {
+    // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source; destination.
+    const MASKS: [u64; 2] = [!0x00ff_0000_0000_0000, !0xff00_ffff_0000_0000];
+    let first = be64(packet, 0)?;
+    let header_len = (first >> 54 & 0x3c) as usize;
+    let total_len = (first >> 32 & 0xffff) as usize;
+    let is_sound =
+        first >> 60 == 4 && header_len >= IPV4_LEN_MIN && (total_len == 0 || total_len >= header_len);
+    if !is_sound || packet.len() < header_len {
         return None;
     }
     let len = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
-    let mut identity = split(packet.get(..len)?, header_len)?;
-    let [_, class, _, _, _, _, _, _, ttl, _, sum_high, sum_low, ..] = &mut identity.head;
-    (*class, *ttl, *sum_high, *sum_low) = (0, 0, 0, 0);
-    Some(identity)
+    let head = [first & MASKS[0], be64(packet, 8)? & MASKS[1], u64::from(be32(packet, 16)?), 0, 0];
+    Some(Identity { head, head_count: 3, tail: packet.get(IPV4_LEN_MIN..len)?, word: 0 })
 }
 
 /// Without traffic class and hop limit (RFC 8200 section 3), and without what lies behind the payload length, unless that is
 /// zero: a jumbogram, or left to the network card.
+#[inline(always)]
 fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
-    let payload_len = usize::from(be16(packet, 4)?);
-    if packet.first()? >> 4 != 6 {
+    // Version, class, flow label, payload length, next header, hop limit; then the addresses.
+    const MASK: u64 = !0x0ff0_0000_0000_00ff;
+    let first = be64(packet, 0)?;
+    if first >> 60 != 6 {
         return None;
     }
+    let payload_len = (first >> 16 & 0xffff) as usize;
     let len = if payload_len == 0 { packet.len() } else { (IPV6_LEN + payload_len).min(packet.len()) };
-    let mut identity = split(packet.get(..len)?, IPV6_LEN)?;
-    let [version, class, _, _, _, _, _, hop_limit, ..] = &mut identity.head;
-    (*version, *class, *hop_limit) = (*version & 0xf0, *class & 0x0f, 0);
-    Some(identity)
+    let mut head = [first & MASK; HEAD_COUNT_MAX];
+    for (word, at) in head.iter_mut().zip([0, 8, 16, 24, 32]).skip(1) {
+        *word = be64(packet, at)?;
+    }
+    Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(IPV6_LEN..len)?, word: 0 })
+}
+
+#[inline(always)]
+fn be64(data: &[u8], at: usize) -> Option<u64> {
+    data.get(at..)?.first_chunk().map(|octets| u64::from_be_bytes(*octets))
 }
 
 /// The EtherType behind the link's header and VLAN tags, and what follows it; `None` for a link of which neither can be told.

@@ -9,7 +9,7 @@
 //! | how long | [`DedupConfig::window`], 1 ms by default, in packet time, whichever of the two times is the later one |
 //! | against which frames | the last one that was equal, among the last `dedup_frame_count_max` |
 //! | does a duplicate count as seen | yes, as in `editcap -w`: a third copy within the time of the second is dropped too. With `only_between_interfaces`, no: each interface has its own count of repetitions |
-//! | frames without a time | are kept, and remembered by none |
+//! | frames without a time | bear that of [`Timestamp::ZERO`](crate::base::Timestamp::ZERO), and so lie within each other's window |
 //!
 //! It is off unless it is asked for. Octets may be equal without a frame having been captured twice: acknowledgements that are
 //! sent again by a host with a constant IP identifier, datagrams that are repeated. Where copies come from different

@@ -17,8 +17,6 @@ pub struct DedupStats {
     pub unverified_count: u64,
     /// Frames that were kept because their octets are others than those of the frame with the same hash.
     pub mismatch_count: u64,
-    /// Frames without a time, which are kept.
-    pub untimed_count: u64,
     /// Times that the budget refused a larger ring or store: the window then holds fewer frames or octets than its cap.
     pub refused_count: u64,
 }

@@ -11,7 +11,7 @@ use super::memory::Memory;
 use super::ring::{Found, Ring};
 use super::stats::DedupStats;
 use super::store::{Place, Store};
-use crate::base::{Budget, Frame, Timestamp, duration_nanos};
+use crate::base::{Budget, Frame, duration_nanos};
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,7 +55,7 @@ impl Window {
     const PLACE_COST: usize = size_of::<Option<Place>>();
 
     /// A window with a configuration of the caller's. Allocates room for 256 frames, which doubles as it fills, up to the cap:
-    /// 32 bytes a frame, and 24 more if octets are compared.
+    /// 56 bytes a frame, and 24 more if octets are compared.
     ///
     /// # Errors
     ///
@@ -105,10 +105,6 @@ impl Window {
     #[inline(always)]
     fn judge(&mut self, frame: &Frame<'_>, identity: &Identity<'_>) -> Verdict {
         self.stats.frame_count += 1;
-        if frame.timestamp == Timestamp::ZERO {
-            self.stats.untimed_count += 1;
-            return Verdict::First;
-        }
         let hash = self.hash(identity);
         let found = self.ring.find(hash);
         let is_duplicate = found.is_some_and(|found| self.is_duplicate(frame, identity, &found));
@@ -126,8 +122,8 @@ impl Window {
     #[inline(always)]
     fn hash(&self, identity: &Identity<'_>) -> u64 {
         let mut hasher = FoldHasher::with_seed(self.seed, &self.shared_seed);
-        if !identity.head().is_empty() {
-            hasher.write(identity.head());
+        for word in identity.head() {
+            hasher.write_u64(*word);
         }
         hasher.write(identity.tail());
         hasher.write_u64(identity.word());
@@ -152,8 +148,7 @@ impl Window {
                 false
             }
             Some(octets) => {
-                let (head, tail) = (identity.head(), identity.tail());
-                let is_equal = octets.split_at_checked(head.len()) == Some((head, tail));
+                let is_equal = is_equal(octets, identity);
                 self.stats.mismatch_count += u64::from(!is_equal);
                 is_equal
             }
@@ -201,7 +196,7 @@ impl Window {
     fn store(&mut self, place: usize, identity: &Identity<'_>) {
         let Some(octets) = &mut self.octets else { return };
         let (head, tail) = (identity.head(), identity.tail());
-        let growth = octets.store.growth(head.len() + tail.len());
+        let growth = octets.store.growth(size_of_val(head) + tail.len());
         if growth > 0 {
             if self.memory.take(growth as u64) {
                 octets.store.grow(growth);
@@ -258,7 +253,7 @@ impl Window {
             bytes += octets.store.capacity() as u64;
         }
         assert_eq!(bytes, self.memory.held(), "what is held is what was charged");
-        assert!(self.stats.duplicate_count + self.stats.untimed_count <= self.stats.frame_count);
+        assert!(self.stats.duplicate_count <= self.stats.frame_count);
     }
 
     /// Lets the numbers of entries begin elsewhere, to see them wrap.
@@ -280,6 +275,15 @@ impl std::fmt::Debug for Window {
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
+}
+
+/// Compares what the store has of a frame.
+fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
+    let (head, tail) = (identity.head(), identity.tail());
+    octets.split_at_checked(size_of_val(head)).is_some_and(|(own_head, own_tail)| {
+        let words = own_head.chunks_exact(size_of::<u64>());
+        words.zip(head).all(|(own, word)| *own == word.to_ne_bytes()) && own_tail == tail
+    })
 }
 
 /// Seeds from the system's randomness.

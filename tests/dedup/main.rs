@@ -85,13 +85,6 @@ fn a_full_ring_forgets_the_oldest() {
 }
 
 #[test]
-fn frames_without_a_time_are_kept() {
-    let mut window = window(|_| {});
-    assert_eq!(verdicts(&mut window, &[at(0, b"x"), at(0, b"x"), at(1, b"x"), at(1, b"x")]), "kkkd");
-    assert_eq!(window.stats().untimed_count, 2);
-}
-
-#[test]
 fn what_cannot_be_verified_is_kept_and_counted() {
     let mut verified = window(|config| (config.verifies, config.limits.dedup_bytes_max) = (true, 100));
     let (long, other) = ([1; 60], [2; 60]);
@@ -110,7 +103,7 @@ fn memory_grows_with_use_and_is_charged() {
     let budget = Budget::default();
     let mut window = window(|config| (config.budget, config.verifies) = (budget.clone(), true));
     let begun = budget.held_by(Account::Dedup);
-    assert!(begun > 0 && begun < 20_000);
+    assert!(begun > 0 && begun < 24_000);
     for number in 0..40_000_u32 {
         let mut data = [7; 1000];
         data[..4].copy_from_slice(&number.to_be_bytes());
@@ -119,30 +112,30 @@ fn memory_grows_with_use_and_is_charged() {
     }
     window.check_invariants();
     assert_eq!(window.len(), 16_384);
-    assert_eq!(window.held_bytes(), 16_384 * (32 + 24) + (4 << 20));
+    assert_eq!(window.held_bytes(), 16_384 * (56 + 24) + (4 << 20));
     drop(window);
     assert_eq!(budget.held(), 0);
 }
 
 #[test]
 fn a_refusing_budget_leaves_a_smaller_window() {
-    let budget = Budget::new(90_000);
+    let budget = Budget::new(100_000);
     let mut window = window(|config| config.budget = budget.clone());
     for number in 0..5000_u32 {
         let _ = window.check(&at(1, &number.to_be_bytes()));
     }
     window.check_invariants();
-    // 1024 take 32 KiB; while it would double, 96 KiB would be there.
-    assert_eq!((window.len(), window.held_bytes()), (1024, 32 << 10));
+    // 1024 take 56 KiB; while they double, 168 KiB would be there.
+    assert_eq!((window.len(), window.held_bytes()), (1024, 1024 * 56));
     // Asked once in each round, not for each frame.
     assert_eq!(window.stats().refused_count, (5000 - 1024) / 1024 + 1);
     assert!(window.check(&at(1, &4999_u32.to_be_bytes())).is_duplicate());
     assert!(!window.check(&at(1, &3000_u32.to_be_bytes())).is_duplicate());
-    assert!(budget.peak() <= 90_000);
+    assert!(budget.peak() <= 100_000);
 
     let mut config = DedupConfig::default();
     config.budget = Budget::new(1000);
-    assert_eq!(Window::new(config).err(), Some(ConfigError::BudgetTooSmall { needed_bytes: 8192 }));
+    assert_eq!(Window::new(config).err(), Some(ConfigError::BudgetTooSmall { needed_bytes: 256 * 56 }));
     for count in [0, (1 << 30) + 1] {
         let mut config = DedupConfig::default();
         config.limits.dedup_frame_count_max = count;

@@ -29,10 +29,6 @@ impl Model {
     pub(crate) fn check(&mut self, frame: &Frame<'_>, identity: Vec<u8>) -> Verdict {
         let (time, interface) = (frame.timestamp.as_nanos(), frame.interface);
         self.stats.frame_count += 1;
-        if time == 0 {
-            self.stats.untimed_count += 1;
-            return Verdict::First;
-        }
         let last = self.seen.iter().rev().find(|seen| seen.identity == identity);
         let is_in_time = last.is_some_and(|last| last.time.abs_diff(time) <= self.window_ns);
         let is_same = last.is_some_and(|last| last.interface == interface);
