@@ -2,6 +2,7 @@
 
 mod mirror;
 mod naive;
+mod pipeline;
 
 use std::time::Duration;
 
