@@ -30,6 +30,7 @@
 //! | module | takes | gives | keeps |
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
+//! | [`dedup`] | a frame | whether it was captured twice | hashes of the last frames, if asked for |
 //! | [`link`] | a frame | where its innermost IP packet begins, and what encloses it | nothing |
 //! | [`fragment`] | IP fragments | whole datagrams | a bounded pool |
 //! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
@@ -56,6 +57,8 @@
 //! | `stream_bytes_max` | 256 MiB | the stream that waits longest gives up a hole |
 //! | `stream_side_bytes_max` | 4 MiB | the stream gives up its first hole, or is poisoned |
 //! | `stream_side_segment_count_max` | 2048 | likewise |
+//! | `dedup_frame_count_max` | 16,384 | the oldest frame is forgotten |
+//! | `dedup_bytes_max` | 4 MiB | the oldest octets go, and what repeats them is kept |
 //! | `vlan_tag_count_max` | 8 | the frame counts as malformed |
 //! | `ip_extension_count_max` | 16 | the frame counts as malformed |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
@@ -79,6 +82,8 @@
 
 pub mod base;
 // Layers that read what others wrote check every access.
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod dedup;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod extractor;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]

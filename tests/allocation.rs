@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp, VlanIds};
+use flowgauge::dedup::{DedupConfig, Mode, Window};
 use flowgauge::extractor::{Extractor, Packet};
 use flowgauge::link::{
     EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip, ip_to_ethernet,
@@ -258,4 +259,26 @@ fn known_flows_cost_no_allocation() {
         }
     });
     assert!(pipeline.stats().frame_count > 4000);
+
+    windows_cost_no_allocation(&rounds, &odd);
+}
+
+/// A window that is full, in both modes, with and without octets to compare.
+fn windows_cost_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
+    for (mode, verifies) in [(Mode::Exact, false), (Mode::Exact, true), (Mode::IgnoreMirrorChanges, true)] {
+        let mut config = DedupConfig::default();
+        (config.mode, config.verifies) = (mode, verifies);
+        (config.limits.dedup_frame_count_max, config.limits.dedup_bytes_max) = (1000, 70_000);
+        let mut window = Window::new(config).expect("a valid configuration");
+        let frames = || rounds.iter().flatten().chain(odd);
+        frames().for_each(|frame| _ = window.check(frame));
+        let held_bytes = window.held_bytes();
+        none("a full window", || {
+            for frame in frames() {
+                let _ = black_box((window.check(frame), window.check(frame)));
+            }
+        });
+        assert_eq!((window.len(), window.held_bytes()), (1000, held_bytes));
+        assert!(window.stats().duplicate_count > 4000);
+    }
 }

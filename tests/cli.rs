@@ -639,6 +639,39 @@ fn a_slice_of_a_cut_capture_has_what_is_there() {
 }
 
 #[test]
+fn packets_that_both_sides_of_a_switch_captured_count_once() {
+    // 146 packets, each with one tag on the customer's side and with two on the provider's.
+    let packets = |records: &[Value]| -> u64 {
+        records.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum()
+    };
+    let mirror = ["vlan.pcapng", "--dedup", "--dedup-mode", "mirror"];
+    for more in [&[][..], &["--dedup-between-interfaces"]] {
+        let once = records(&[&mirror, more].concat());
+        assert_eq!(packets(&once), 146);
+        // None of them is a retransmission any more.
+        let sum = |field| once.iter().map(|record| number(record, field)).sum::<u64>();
+        assert_eq!(sum("retransmitted_count") + sum("reverse_retransmitted_count"), 0);
+    }
+    assert_eq!(packets(&records(&["vlan.pcapng", "--dedup"])), 292);
+    assert_eq!(packets(&records(&["vlan.pcapng", "--dedup=0s", "--dedup-mode", "mirror"])), 292);
+    let run = run(&[&["flows"], &mirror[..]].concat());
+    assert!(run.err.contains("\n146 packets left out as captured twice (--dedup)\n"), "{}", run.err);
+}
+
+#[test]
+fn a_capture_that_is_read_twice_counts_once() {
+    let folder = Folder::new();
+    let copy = folder.file("copy.pcap", &data("dns.pcap"));
+    let twice = records(&["dns.pcap", &copy, "--dedup=0s"]);
+    assert_eq!(facts(&twice), facts(&records(&["dns.pcap"])));
+    let out = folder.path("slice.pcapng");
+    let run = run(&["slice", "dns.pcap", &copy, "--filter", "udp", "--dedup", "-w", &out]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.contains("168 packets left out as captured twice (--dedup)"), "{}", run.err);
+    assert_eq!(facts(&records(&[&out])), facts(&records(&["dns.pcap", "--filter", "udp"])));
+}
+
+#[test]
 fn wrong_command_lines_are_status_2() {
     for args in [
         &["flows"][..],
@@ -648,6 +681,9 @@ fn wrong_command_lines_are_status_2() {
         &["flows", "web.pcap", "--max-flows", "0"],
         &["flows", "web.pcap", "--sort", "colour"],
         &["flows", "web.pcap", "--reverse"],
+        &["flows", "web.pcap", "--dedup=soon"],
+        &["flows", "web.pcap", "--dedup-mode", "mirror"],
+        &["slice", "web.pcap", "--filter", "tcp", "-w", "x.pcapng", "--dedup-between-interfaces"],
         &["flows", "web.pcap", "--format", "xml"],
         &["slice", "web.pcap", "-w", "x.pcapng"],
         &["slice", "web.pcap", "--filter", "tcp"],

@@ -15,6 +15,8 @@ mod community_id;
 mod corpus;
 #[path = "oracle/decode_as.rs"]
 mod decode_as;
+#[path = "oracle/dedup.rs"]
+mod dedup;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]

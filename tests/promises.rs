@@ -6,6 +6,7 @@ use flowgauge::base::{
     Budget, Counters, EndReason, FlowKey, Frame, FrameBatch, History, Limits, Side, TcpFlags, Timestamp,
     VlanIds,
 };
+use flowgauge::dedup::{DedupConfig, DedupStats, Verdict, Window};
 use flowgauge::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
 use flowgauge::filter::Filter;
 use flowgauge::link::{EthernetHeader, NeighbourFrame, NeighbourTable, NoFrame, NotIp};
@@ -30,6 +31,8 @@ const _: () = {
     crosses::<Box<dyn Source>>();
     crosses::<TrackerConfig>();
     crosses::<NeighbourTable>();
+    crosses::<Window>();
+    crosses::<DedupConfig>();
     is_shared::<Budget>();
     is_shared::<EthernetHeader>();
     is_shared::<NeighbourFrame>();
@@ -81,6 +84,8 @@ const _: () = {
     is_copy::<Counters>();
     is_copy::<EndReason>();
     is_copy::<TrackerStats>();
+    is_copy::<DedupStats>();
+    is_copy::<Verdict>();
 };
 
 #[test]

@@ -34,6 +34,12 @@ pub struct Limits {
     pub stream_side_bytes_max: u64,
     /// Pieces of segments that one side holds. Reached: the overflow policy. Default 2048.
     pub stream_side_segment_count_max: u32,
+    /// Frames that a window of [`dedup`](crate::dedup) remembers. Reached: the oldest goes for each new one. Each costs 56
+    /// bytes, and 24 more if octets are compared, in a ring of a power of two. Default 16,384: 896 KiB.
+    pub dedup_frame_count_max: u32,
+    /// Octets that such a window keeps to compare, if that is asked for. Reached: the oldest go, and what repeats them is kept
+    /// and counted. Costs itself. Default 4 MiB.
+    pub dedup_bytes_max: u64,
     /// VLAN tags walked in a frame. Reached: the frame is malformed (`too_deep`). Default 8.
     pub vlan_tag_count_max: u32,
     /// MPLS labels walked in one stack. Reached: the frame is malformed (`too_deep`), or inside a tunnel the enclosing
@@ -78,6 +84,8 @@ impl Limits {
         stream_bytes_max: 256 << 20,
         stream_side_bytes_max: 4 << 20,
         stream_side_segment_count_max: 2048,
+        dedup_frame_count_max: 16_384,
+        dedup_bytes_max: 4 << 20,
         vlan_tag_count_max: 8,
         mpls_label_count_max: 16,
         encapsulation_depth_max: 8,
@@ -113,9 +121,11 @@ pub enum Account {
     Sessions = 3,
     /// Batches and queues between threads.
     Queues = 4,
+    /// Frames that are remembered to tell those that were captured twice.
+    Dedup = 5,
 }
 
-const ACCOUNTS: usize = 5;
+const ACCOUNTS: usize = 6;
 
 /// The one account of memory that all layers of a pipeline share.
 ///

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{fragment, tracker};
+use crate::{dedup, fragment, tracker};
 
 /// A mistake in a configuration, by the layer that found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub enum ConfigError {
     Tracker(tracker::ConfigError),
     /// In what the pool of fragments was to be made with.
     Fragments(fragment::ConfigError),
+    /// In what the window of frames was to be made with.
+    Dedup(dedup::ConfigError),
 }
 
 impl fmt::Display for ConfigError {
@@ -19,6 +21,7 @@ impl fmt::Display for ConfigError {
         match self {
             Self::Tracker(error) => error.fmt(f),
             Self::Fragments(error) => error.fmt(f),
+            Self::Dedup(error) => error.fmt(f),
         }
     }
 }
@@ -28,6 +31,7 @@ impl std::error::Error for ConfigError {
         match self {
             Self::Tracker(error) => Some(error),
             Self::Fragments(error) => Some(error),
+            Self::Dedup(error) => Some(error),
         }
     }
 }
@@ -41,5 +45,11 @@ impl From<tracker::ConfigError> for ConfigError {
 impl From<fragment::ConfigError> for ConfigError {
     fn from(error: fragment::ConfigError) -> Self {
         Self::Fragments(error)
+    }
+}
+
+impl From<dedup::ConfigError> for ConfigError {
+    fn from(error: dedup::ConfigError) -> Self {
+        Self::Dedup(error)
     }
 }

@@ -4,6 +4,7 @@ use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
 use crate::base::{Frame, FrameBatch, Timestamp};
+use crate::dedup::{DedupConfig, DedupStats, Window};
 use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
 use crate::filter::Filter;
 use crate::fragment::{FragmentStats, PoolConfig};
@@ -22,6 +23,8 @@ pub struct PipelineStats {
     pub frame_count: u64,
     /// Octets of the frames on the wire.
     pub octet_count: u64,
+    /// Duplicates, which are dropped before anything else; all zero if that was not asked for.
+    pub dedup: DedupStats,
     /// Frames that are no packet of any flow, by reason.
     pub skipped: SkipStats,
     /// Packets that the filter dropped.
@@ -41,6 +44,7 @@ pub struct PipelineStats {
 /// Extractor and tracker, wired: takes frames, batches, or a whole source. `S` is the caller's state per flow.
 #[derive(Debug)]
 pub struct Pipeline<S> {
+    dedup: Option<Box<Window>>,
     extractor: Extractor,
     tracker: Tracker<S>,
     filter: Option<Filter>,
@@ -84,6 +88,7 @@ impl<S: Default> Pipeline<S> {
         (pool.limits, pool.budget, pool.seeds) = (config.limits, config.budget.clone(), config.seeds);
         let tracker = Tracker::new(config)?;
         let pipeline = Self {
+            dedup: None,
             extractor,
             tracker,
             filter: None,
@@ -113,6 +118,18 @@ impl<S: Default> Pipeline<S> {
         if handling != FragmentHandling::AsTheyCome {
             self.fragments = Some(Box::new(Defragmenter::new(pool, handling)?));
         }
+        Ok(self)
+    }
+
+    /// Drops frames that were captured twice, which are taken as they come by default.
+    ///
+    /// # Errors
+    ///
+    /// As [`Window::new`].
+    pub fn with_dedup(mut self, config: DedupConfig) -> Result<Self, ConfigError> {
+        // What an earlier window had is given back first.
+        self.dedup = None;
+        self.dedup = Some(Box::new(Window::new(config)?));
         Ok(self)
     }
 
@@ -152,6 +169,7 @@ impl<S: Default> Pipeline<S> {
         PipelineStats {
             frame_count: self.frame_count,
             octet_count: self.octet_count,
+            dedup: self.dedup.as_deref().map(|window| *window.stats()).unwrap_or_default(),
             skipped: self.skipped.clone(),
             filtered_count: self.filtered_count,
             checksums: self.verifier.stats,
@@ -263,6 +281,11 @@ impl<S: Default> Pipeline<S> {
     fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Extracted {
         self.frame_count += 1;
         self.octet_count += u64::from(frame.wire_len);
+        if let Some(window) = &mut self.dedup
+            && is_duplicate(window, frame)
+        {
+            return Extracted::None;
+        }
         if let Err(skip) = self.extractor.extract_into(frame, packet) {
             self.skipped.count(&skip);
             return Extracted::None;
@@ -283,4 +306,10 @@ impl<S: Default> Pipeline<S> {
             _ => Extracted::Packet,
         }
     }
+}
+
+/// Apart, so that the run loop stays as small as without.
+#[inline(never)]
+fn is_duplicate(window: &mut Window, frame: &Frame<'_>) -> bool {
+    window.check(frame).is_duplicate()
 }

@@ -8,9 +8,10 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use flowgauge::base::Budget;
+use flowgauge::dedup::{DedupConfig, Mode};
 use flowgauge::filter::Filter;
 use flowgauge::fragment::OverlapPolicy;
-use flowgauge::pipeline::{ChecksumHandling, FragmentHandling};
+use flowgauge::pipeline::{ChecksumHandling, ConfigError, FragmentHandling, Pipeline};
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use crate::console::Failure;
@@ -104,6 +105,9 @@ pub(crate) struct FlowsArgs {
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) dedup: DedupArgs,
+
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
@@ -160,9 +164,31 @@ pub(crate) struct SliceArgs {
     #[command(flatten)]
     pub(crate) tracking: TrackingArgs,
 
+    #[command(flatten)]
+    pub(crate) dedup: DedupArgs,
+
     /// No progress bar and no summary; problems are still told
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DedupArgs {
+    /// Leave out packets that were captured twice within TIME, such as 500us or 2ms [default TIME: 1ms]
+    ///
+    /// What a host sends twice may look the same: --dedup-between-interfaces tells these apart, if the copies come from
+    /// different interfaces.
+    #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms")]
+    #[arg(value_parser = parse_duration)]
+    pub(crate) dedup: Option<Duration>,
+
+    /// What must be equal for --dedup
+    #[arg(long, value_enum, default_value_t = DedupMode::Exact, requires = "dedup")]
+    pub(crate) dedup_mode: DedupMode,
+
+    /// With --dedup, leave out only what another interface captured
+    #[arg(long, requires = "dedup")]
+    pub(crate) dedup_between_interfaces: bool,
 }
 
 #[derive(Debug, Args)]
@@ -211,6 +237,24 @@ pub(crate) enum Format {
     Ndjson,
     /// A header and a line per flow, with the fields of ndjson
     Csv,
+}
+
+/// What of two packets must be equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DedupMode {
+    /// All octets
+    Exact,
+    /// All that neither a mirror port nor a router changes: not MACs, VLAN tags, TTL, traffic class, header checksum
+    Mirror,
+}
+
+impl From<DedupMode> for Mode {
+    fn from(mode: DedupMode) -> Self {
+        match mode {
+            DedupMode::Exact => Self::Exact,
+            DedupMode::Mirror => Self::IgnoreMirrorChanges,
+        }
+    }
 }
 
 /// What is done about checksums.
@@ -313,6 +357,21 @@ pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
         let lines: String = error.render(expression).lines().map(|line| format!("\n  {line}")).collect();
         Failure::Usage(format!("--filter cannot be read:{lines}"))
     })
+}
+
+impl DedupArgs {
+    /// The pipeline with a window, if that is asked for. It takes its memory from the budget of the others.
+    pub(crate) fn apply<S: Default>(
+        &self,
+        pipeline: Pipeline<S>,
+        budget: &Budget,
+    ) -> Result<Pipeline<S>, ConfigError> {
+        let Some(window) = self.dedup else { return Ok(pipeline) };
+        let mut config = DedupConfig::default();
+        (config.window, config.mode, config.budget) = (window, self.dedup_mode.into(), budget.clone());
+        config.only_between_interfaces = self.dedup_between_interfaces;
+        pipeline.with_dedup(config)
+    }
 }
 
 impl TrackingArgs {

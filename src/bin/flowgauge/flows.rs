@@ -25,11 +25,12 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = config(&args);
-    let limits = config.limits;
+    let (limits, budget) = (config.limits, config.budget.clone());
     let pool = pool(&args, &config);
     let handling = args.fragments.into();
     let mut pipeline = Pipeline::new(config)
         .and_then(|pipeline| pipeline.with_fragments(handling, pool))
+        .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
         .map_err(|error| Failure::Usage(error.to_string()))?
         .with_checksums(args.checksums.into());
     if let Some(filter) = &filter {

@@ -59,8 +59,11 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
 
 fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>, Failure> {
     // A frame is written, or not, when it is read: it cannot wait for its datagram.
-    let pipeline = Pipeline::new(args.tracking.config())
+    let config = args.tracking.config();
+    let budget = config.budget.clone();
+    let pipeline = Pipeline::new(config)
         .and_then(|pipeline| pipeline.with_fragments(FragmentHandling::AsTheyCome, PoolConfig::default()))
+        .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
         .map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(match filter {
         Some(filter) => pipeline.with_filter(filter.clone()),

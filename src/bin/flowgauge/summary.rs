@@ -33,6 +33,8 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
             lines.push(format!("{} {what}", plural(count, one)));
         }
     };
+    note(stats.dedup.duplicate_count, "packet", "left out as captured twice (--dedup)");
+    note(stats.dedup.same_interface_count, "packet", "repeated by the same interface, kept");
     note(stats.filtered_count, "packet", "left out by the filter");
     note(source.cut_frame_count, "packet", "captured in part");
     note(stats.checksums.dropped_count, "packet", "left out for a wrong checksum");

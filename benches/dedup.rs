@@ -1,0 +1,95 @@
+//! Frames through a window that remembers 256 frames or 65,536. Times are per pass over all frames of a row; throughput is in frames.
+//!
+//! `unique`: 1024 distinct frames in turn, so that none is found; the clock goes on. `duplicate`: each frame comes twice in a row.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{Frame, Timestamp};
+use flowgauge::dedup::{DedupConfig, Mode, Window};
+
+mod support;
+
+use support::{CLIENT, SERVER, set_seq};
+
+/// Between two frames: 10 million per second.
+const GAP_NS: u64 = 100;
+
+const HEADERS_LEN: usize = 54;
+
+/// Distinct frames of a length.
+fn frames(count: u32, len: usize) -> Vec<Vec<u8>> {
+    let payload = vec![0x5a; len - HEADERS_LEN];
+    (0..count)
+        .map(|number| {
+            let mut frame = support::tcp((CLIENT, 40_000), (SERVER, 443), &payload);
+            set_seq(&mut frame, number);
+            frame
+        })
+        .collect()
+}
+
+fn window(frame_count: u32, mode: Mode, verifies: bool) -> Window {
+    let mut config = DedupConfig::default();
+    config.limits.dedup_frame_count_max = frame_count;
+    (config.mode, config.verifies, config.seeds) = (mode, verifies, Some([1, 2, 3, 4]));
+    Window::new(config).expect("a valid configuration")
+}
+
+/// Sends each frame `times` times; how many were duplicates.
+fn pass(window: &mut Window, frames: &[Vec<u8>], times: u32, now: &mut u64) -> u64 {
+    let mut duplicate_count = 0;
+    for data in frames {
+        for _ in 0..times {
+            *now += GAP_NS;
+            let frame = Frame::ethernet(Timestamp::from_nanos(*now), black_box(data));
+            duplicate_count += u64::from(window.check(&frame).is_duplicate());
+        }
+    }
+    duplicate_count
+}
+
+fn rows(criterion: &mut Criterion) {
+    use Mode::{Exact, IgnoreMirrorChanges};
+    let mut group = criterion.benchmark_group("dedup");
+    #[rustfmt::skip]
+    let rows = [
+        // id, frames remembered, distinct frames, octets, times, mode, octets compared
+        ("unique_64", 256, 1024, 64, 1, Exact, false),
+        ("unique_1500", 256, 1024, 1500, 1, Exact, false),
+        ("duplicate_1500", 256, 1024, 1500, 2, Exact, false),
+        ("duplicate_64", 256, 1024, 64, 2, Exact, false),
+        ("unique_64/ignoring", 256, 1024, 64, 1, IgnoreMirrorChanges, false),
+        ("unique_1500/ignoring", 256, 1024, 1500, 1, IgnoreMirrorChanges, false),
+        ("unique_64/verified", 256, 1024, 64, 1, Exact, true),
+        ("unique_1500/verified", 256, 1024, 1500, 1, Exact, true),
+        ("duplicate_1500/verified", 256, 1024, 1500, 2, Exact, true),
+        ("unique_64/window_16k", 16_384, 1024, 64, 1, Exact, false),
+        ("unique_64/window_64k", 65_536, 131_072, 64, 1, Exact, false),
+        ("duplicate_64/window_64k", 65_536, 131_072, 64, 2, Exact, false),
+    ];
+    for (id, frame_count, distinct, len, times, mode, verifies) in rows {
+        let frames = frames(distinct, len);
+        let mut window = window(frame_count, mode, verifies);
+        let mut now = 1 << 40;
+        // Filled, and each answer as it must be: a frame comes again only after the window's millisecond.
+        for _ in 0..20 {
+            now += 1_000_000;
+            let duplicate_count = pass(&mut window, &frames, times, &mut now);
+            assert_eq!(duplicate_count, u64::from(distinct * (times - 1)), "{id}");
+        }
+        assert_eq!(window.stats().mismatch_count + window.stats().unverified_count, 0);
+        window.check_invariants();
+        group.throughput(Throughput::Elements(u64::from(distinct * times)));
+        group.bench_function(id, |bencher| {
+            bencher.iter(|| {
+                now += 1_000_000;
+                pass(&mut window, &frames, times, &mut now)
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, rows);
+criterion_main!(benches);

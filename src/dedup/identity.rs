@@ -1,0 +1,164 @@
+//! What of a frame is compared: octets that were copied and masked, then octets of the frame as they are, and a word.
+
+use crate::base::{EtherType, Frame, LinkType};
+use crate::wire::{arp, be16, be32, ethernet, ppp, sll};
+
+/// Words of eight octets that an IPv6 header fills.
+const HEAD_COUNT_MAX: usize = 5;
+
+const IPV4_LEN_MIN: usize = 20;
+const IPV6_LEN: usize = 40;
+
+/// Octets of an address family in front of a packet.
+const FAMILY_LEN: usize = 4;
+
+/// What Linux cooked capture announces for LLC, and stands here for all lengths of IEEE 802.3.
+const LLC: EtherType = EtherType(4);
+
+/// Above what a link type or an EtherType and a length take: which of them a word holds.
+const BEHIND_THE_LINK: u64 = 1 << 48;
+
+/// What identifies a frame. Two frames are equal if all of it is.
+///
+/// The head is in words, so that its hash needs no call; IPv4 options stand in the tail, as nothing is masked in them.
+#[derive(Debug)]
+pub(super) struct Identity<'a> {
+    head: [u64; HEAD_COUNT_MAX],
+    head_count: usize,
+    tail: &'a [u8],
+    word: u64,
+}
+
+impl<'a> Identity<'a> {
+    /// The frame as it is, with the length that it had on the wire and its link type.
+    #[inline(always)]
+    pub(super) fn exact(frame: &Frame<'a>) -> Self {
+        let wire_len = (frame.data.len() as u32).max(frame.wire_len);
+        let word = u64::from(wire_len) | u64::from(frame.link_type.0) << 32;
+        Self { head: [0; HEAD_COUNT_MAX], head_count: 0, tail: frame.data, word }
+    }
+
+    /// What neither a mirror port nor a router changes.
+    pub(super) fn behind_the_link(frame: &Frame<'a>) -> Self {
+        let Some((ether_type, packet)) = network(frame) else { return Self::exact(frame) };
+        let masked = match ether_type {
+            EtherType::IPV4 => ipv4(packet),
+            EtherType::IPV6 => ipv6(packet),
+            EtherType::ARP => Some(plain(packet.get(..arp::PACKET_LEN).unwrap_or(packet))),
+            _ => None,
+        };
+        Self { word: BEHIND_THE_LINK | u64::from(ether_type.0), ..masked.unwrap_or(plain(packet)) }
+    }
+
+    /// Masked octets.
+    #[inline(always)]
+    pub(super) fn head(&self) -> &[u64] {
+        self.head.get(..self.head_count).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(super) const fn tail(&self) -> &'a [u8] {
+        self.tail
+    }
+
+    #[inline(always)]
+    pub(super) const fn word(&self) -> u64 {
+        self.word
+    }
+}
+
+#[inline(always)]
+const fn plain(tail: &[u8]) -> Identity<'_> {
+    Identity { head: [0; HEAD_COUNT_MAX], head_count: 0, tail, word: 0 }
+}
+
+/// Without traffic class, TTL and checksum (RFC 791 section 3.1), and without what lies behind the total length, unless a
+/// network card left that at zero. `None` if the header is cut or contradicts itself.
+#[inline(always)]
+fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
+    // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source; destination.
+    const MASKS: [u64; 2] = [!0x00ff_0000_0000_0000, !0xff00_ffff_0000_0000];
+    let first = be64(packet, 0)?;
+    let header_len = (first >> 54 & 0x3c) as usize;
+    let total_len = (first >> 32 & 0xffff) as usize;
+    let is_sound =
+        first >> 60 == 4 && header_len >= IPV4_LEN_MIN && (total_len == 0 || total_len >= header_len);
+    if !is_sound || packet.len() < header_len {
+        return None;
+    }
+    let len = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
+    let head = [first & MASKS[0], be64(packet, 8)? & MASKS[1], u64::from(be32(packet, 16)?), 0, 0];
+    Some(Identity { head, head_count: 3, tail: packet.get(IPV4_LEN_MIN..len)?, word: 0 })
+}
+
+/// Without traffic class and hop limit (RFC 8200 section 3), and without what lies behind the payload length, unless that is
+/// zero: a jumbogram, or left to the network card.
+#[inline(always)]
+fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
+    // Version, class, flow label, payload length, next header, hop limit; then the addresses.
+    const MASK: u64 = !0x0ff0_0000_0000_00ff;
+    let first = be64(packet, 0)?;
+    if first >> 60 != 6 {
+        return None;
+    }
+    let payload_len = (first >> 16 & 0xffff) as usize;
+    let len = if payload_len == 0 { packet.len() } else { (IPV6_LEN + payload_len).min(packet.len()) };
+    let mut head = [first & MASK; HEAD_COUNT_MAX];
+    for (word, at) in head.iter_mut().zip([0, 8, 16, 24, 32]).skip(1) {
+        *word = be64(packet, at)?;
+    }
+    Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(IPV6_LEN..len)?, word: 0 })
+}
+
+#[inline(always)]
+fn be64(data: &[u8], at: usize) -> Option<u64> {
+    data.get(at..)?.first_chunk().map(|octets| u64::from_be_bytes(*octets))
+}
+
+/// The EtherType behind the link's header and VLAN tags, and what follows it; `None` for a link of which neither can be told.
+fn network<'a>(frame: &Frame<'a>) -> Option<(EtherType, &'a [u8])> {
+    let data = frame.data;
+    match frame.link_type {
+        LinkType::ETHERNET => {
+            let ether_type = be16(data, ethernet::HEADER_LEN - 2)?;
+            behind_tags(EtherType(ether_type), data.get(ethernet::HEADER_LEN..)?)
+        }
+        LinkType::LINUX_SLL => cooked(data, sll::v1(data)?),
+        LinkType::LINUX_SLL2 => cooked(data, sll::v2(data)?),
+        LinkType::NULL | LinkType::LOOP => ip(data.get(FAMILY_LEN..)?),
+        LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::IPV4 | LinkType::IPV6 => {
+            ip(data)
+        }
+        LinkType::PPP | LinkType::PPP_HDLC => {
+            let header = ppp::header(data)?;
+            Some((header.ether_type()?, data.get(header.len..)?))
+        }
+        _ => None,
+    }
+}
+
+fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
+    behind_tags(header.ether_type, data.get(header.len..)?)
+}
+
+/// An IP packet, by its version.
+fn ip(packet: &[u8]) -> Option<(EtherType, &[u8])> {
+    match packet.first()? >> 4 {
+        4 => Some((EtherType::IPV4, packet)),
+        6 => Some((EtherType::IPV6, packet)),
+        _ => None,
+    }
+}
+
+/// Steps over VLAN tags, however many: each is four octets of the frame. A length of IEEE 802.3 cuts what follows it.
+fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
+    while ethernet::is_vlan(ether_type) {
+        ether_type = EtherType(be16(data, ethernet::VLAN_TAG_LEN - 2)?);
+        data = data.get(ethernet::VLAN_TAG_LEN..)?;
+    }
+    if ether_type.0 < ethernet::ETHERTYPE_MIN && ether_type != LLC {
+        data = data.get(..usize::from(ether_type.0)).unwrap_or(data);
+        ether_type = LLC;
+    }
+    Some((ether_type, data))
+}

@@ -1,0 +1,130 @@
+//! The octets of the last frames, for comparison.
+
+/// Octets that a store begins with.
+const FIRST_LEN: usize = 64 << 10;
+
+/// Beyond this, places would need more than four bytes.
+const LEN_MAX: usize = 1 << 31;
+
+/// Where the octets of a frame lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Place {
+    /// Octets, skipped ones too, that had been written in all when they were.
+    written: u64,
+    at: u32,
+    len: u32,
+}
+
+/// A ring of octets in which each frame lies in one piece: what does not fit before the end begins at the front.
+#[derive(Debug)]
+pub(super) struct Store {
+    octets: Vec<u8>,
+    max: usize,
+    at: usize,
+    /// Octets written and skipped so far.
+    written: u64,
+    /// What was written before is gone, for the ring has grown.
+    floor: u64,
+}
+
+impl Store {
+    /// An empty store of at most `max_bytes`.
+    pub(super) fn new(max_bytes: u64) -> Self {
+        let max = usize::try_from(max_bytes).unwrap_or(LEN_MAX).min(LEN_MAX);
+        Self { octets: Vec::new(), max, at: 0, written: 0, floor: 0 }
+    }
+
+    pub(super) const fn capacity(&self) -> usize {
+        self.octets.len()
+    }
+
+    /// Octets to grow by before a frame of `len` octets is put, or zero. A frame that exceeds the cap makes nothing grow.
+    #[inline]
+    pub(super) fn growth(&self, len: usize) -> usize {
+        let capacity = self.octets.len();
+        if self.at + len <= capacity || capacity == self.max || len > self.max {
+            return 0;
+        }
+        (capacity * 2).max(FIRST_LEN).max(len.next_power_of_two()).min(self.max) - capacity
+    }
+
+    /// Grows. Of what is there, what was written since the last turn at the end stays.
+    pub(super) fn grow(&mut self, growth: usize) {
+        self.octets.reserve_exact(growth);
+        self.octets.resize(self.octets.len() + growth, 0);
+        self.floor = self.written - self.at as u64;
+    }
+
+    /// Puts the octets of a frame, words first, over the oldest; where they are, if they fit at all.
+    pub(super) fn put(&mut self, head: &[u64], tail: &[u8]) -> Option<Place> {
+        let (len, capacity) = (size_of_val(head) + tail.len(), self.octets.len());
+        if len > capacity {
+            return None;
+        }
+        if self.at + len > capacity {
+            self.written += (capacity - self.at) as u64;
+            self.at = 0;
+        }
+        let (first, second) = self.octets.get_mut(self.at..self.at + len)?.split_at_mut(size_of_val(head));
+        for (octets, word) in first.chunks_exact_mut(size_of::<u64>()).zip(head) {
+            octets.copy_from_slice(&word.to_ne_bytes());
+        }
+        second.copy_from_slice(tail);
+        let place = Place { written: self.written, at: self.at as u32, len: len as u32 };
+        self.at += len;
+        self.written += len as u64;
+        Some(place)
+    }
+
+    /// The octets of a frame, if they are still there.
+    #[inline]
+    pub(super) fn octets(&self, place: Place) -> Option<&[u8]> {
+        let is_there =
+            place.written >= self.floor && self.written - place.written <= self.octets.len() as u64;
+        let at = place.at as usize;
+        if is_there { self.octets.get(at..at + place.len as usize) } else { None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is there is what was put, and the last frames that fit together are there.
+        #[test]
+        fn octets_come_back_as_they_were(
+            max in 1u64..300,
+            lens in prop::collection::vec((0usize..6, 0usize..60, any::<bool>()), 1..200),
+        ) {
+            let mut store = Store::new(max);
+            let mut put: Vec<(Vec<u8>, Option<Place>)> = Vec::new();
+            for (number, (head, tail, may_grow)) in (0u8..).zip(lens.iter().cycle().take(200)) {
+                let octets: Vec<u8> = (0..8 * head + tail).map(|at| number.wrapping_mul(31).wrapping_add(at as u8)).collect();
+                let growth = store.growth(octets.len());
+                if growth > 0 && *may_grow {
+                    store.grow(growth.min(37));
+                }
+                let (first, second) = octets.split_at(8 * head);
+                let words: Vec<u64> = first.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
+                let place = store.put(&words, second);
+                prop_assert_eq!(place.is_some(), octets.len() <= store.capacity());
+                put.push((octets, place));
+                prop_assert!(store.capacity() as u64 <= max);
+                let mut younger_len = 0;
+                for (octets, place) in put.iter().rev() {
+                    let Some(place) = place else { continue };
+                    let found = store.octets(*place);
+                    prop_assert!(found.is_none_or(|found| found == octets));
+                    younger_len += octets.len();
+                    // At most one frame's length is skipped at the end.
+                    if store.floor == 0 && younger_len + 120 <= store.capacity() {
+                        prop_assert!(found.is_some());
+                    }
+                }
+            }
+        }
+    }
+}

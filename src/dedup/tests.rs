@@ -1,0 +1,54 @@
+//! What cannot be reached from outside: numbers that wrap, and hashes that collide.
+
+use super::ring::Ring;
+use super::window::Window;
+use super::{DedupConfig, Verdict};
+use crate::base::{Frame, Timestamp};
+
+#[test]
+fn numbers_of_entries_wrap() {
+    for (max, start) in [(300, u32::MAX - 700), (256, u32::MAX - 255), (5, u32::MAX - 2), (1, u32::MAX)] {
+        let mut config = DedupConfig::default();
+        (config.limits.dedup_frame_count_max, config.seeds) = (max, Some([9; 4]));
+        let mut window = Window::new(config).expect("a valid configuration");
+        window.start_at(start);
+        let mut seen = Vec::new();
+        for number in 0..2000_u32 {
+            let content = if number % 3 == 0 { number / 2 } else { number };
+            let data = content.to_be_bytes();
+            let verdict = window.check(&Frame::ethernet(Timestamp::from_nanos(1), &data));
+            let reach = window.len().min(seen.len());
+            // Before its first round ends, a ring that begins elsewhere holds less than its cap.
+            if number > 1000 {
+                assert_eq!(reach, max as usize);
+                let was_there = seen[seen.len() - reach..].contains(&content);
+                assert_eq!(verdict == Verdict::Duplicate, was_there, "{number} of {max}");
+            }
+            seen.push(content);
+        }
+        window.check_invariants();
+    }
+}
+
+#[test]
+fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_chain_longer() {
+    let mut ring = Ring::new(64);
+    let hash = |number: u64| number << 32;
+    for round in 0..1000 {
+        for number in 0..5 {
+            let found = ring.find(hash(number));
+            assert_eq!(found.is_some(), round > 0);
+            assert_eq!(found.map(|found| found.entry.time), (round > 0).then(|| round - 1));
+            ring.push(hash(number), round, 0, found);
+        }
+        // In turn, and once the middle one out of turn.
+        let found = ring.find(hash(2));
+        ring.push(hash(2), round, 0, found);
+        assert_eq!(ring.chain_len(hash(0)), 5);
+        ring.check_invariants();
+    }
+    for number in 5..69 {
+        ring.push(hash(number), 0, 0, None);
+    }
+    assert!(ring.find(hash(4)).is_none() && ring.find(hash(5)).is_some());
+}

@@ -1,0 +1,293 @@
+//! The window: hash, look up, judge, enter.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use foldhash::SharedSeed;
+use foldhash::fast::FoldHasher;
+
+use super::config::{ConfigError, DedupConfig, Mode};
+use super::identity::Identity;
+use super::memory::Memory;
+use super::ring::{Found, Ring};
+use super::stats::DedupStats;
+use super::store::{Place, Store};
+use crate::base::{Budget, Frame, duration_nanos};
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[must_use]
+pub enum Verdict {
+    /// Seen for the first time, as far as the window reaches and the configuration lets it say so: to be kept.
+    First,
+    /// Seen before: to be dropped.
+    Duplicate,
+}
+
+impl Verdict {
+    /// Whether the frame is to be dropped.
+    #[must_use]
+    pub const fn is_duplicate(self) -> bool {
+        matches!(self, Self::Duplicate)
+    }
+}
+
+/// Octets, and where those of each entry of the ring lie.
+#[derive(Debug)]
+struct Octets {
+    store: Store,
+    places: Vec<Option<Place>>,
+}
+
+/// Remembers the last frames and tells those that come again.
+pub struct Window {
+    ring: Ring,
+    octets: Option<Box<Octets>>,
+    window_ns: u64,
+    mode: Mode,
+    only_between_interfaces: bool,
+    seed: u64,
+    shared_seed: SharedSeed,
+    memory: Memory,
+    stats: DedupStats,
+}
+
+impl Window {
+    const PLACE_COST: usize = size_of::<Option<Place>>();
+
+    /// A window with a configuration of the caller's. Allocates room for 256 frames, which doubles as it fills, up to the cap:
+    /// 56 bytes a frame, and 24 more if octets are compared.
+    ///
+    /// # Errors
+    ///
+    /// A [`ConfigError`] for a cap of no frames, or of more than 2^30, or a budget without room to begin.
+    pub fn new(config: DedupConfig) -> Result<Self, ConfigError> {
+        let max = config.limits.dedup_frame_count_max;
+        if max == 0 || max > 1 << 30 {
+            return Err(ConfigError::FrameCount);
+        }
+        let mut memory = Memory::new(config.budget);
+        let count = Ring::first_count(max);
+        let needed_bytes = Self::cost(count, config.verifies);
+        if !memory.take(needed_bytes) {
+            return Err(ConfigError::BudgetTooSmall { needed_bytes });
+        }
+        let [a, b, c, d] = config.seeds.unwrap_or_else(random_seeds);
+        let octets = config.verifies.then(|| {
+            Box::new(Octets { store: Store::new(config.limits.dedup_bytes_max), places: vec![None; count] })
+        });
+        Ok(Self {
+            ring: Ring::new(max),
+            octets,
+            window_ns: duration_nanos(config.window),
+            mode: config.mode,
+            only_between_interfaces: config.only_between_interfaces,
+            seed: a ^ b.rotate_left(32),
+            shared_seed: SharedSeed::from_u64(c ^ d.rotate_left(32)),
+            memory,
+            stats: DedupStats::default(),
+        })
+    }
+
+    const fn cost(count: usize, verifies: bool) -> u64 {
+        (count * (Ring::ENTRY_COST + if verifies { Self::PLACE_COST } else { 0 })) as u64
+    }
+
+    /// Says whether a frame was seen before, and remembers it. O(length) for the hash, and O(1); allocates only while the ring
+    /// and the store grow.
+    #[inline]
+    pub fn check(&mut self, frame: &Frame<'_>) -> Verdict {
+        match self.mode {
+            Mode::Exact => self.judge(frame, &Identity::exact(frame)),
+            Mode::IgnoreMirrorChanges => self.judge(frame, &Identity::behind_the_link(frame)),
+        }
+    }
+
+    #[inline(always)]
+    fn judge(&mut self, frame: &Frame<'_>, identity: &Identity<'_>) -> Verdict {
+        self.stats.frame_count += 1;
+        let hash = self.hash(identity);
+        let found = self.ring.find(hash);
+        let is_duplicate = found.is_some_and(|found| self.is_duplicate(frame, identity, &found));
+        if is_duplicate {
+            self.stats.duplicate_count += 1;
+            self.stats.duplicate_octet_count += u64::from(frame.wire_len);
+        }
+        // Between interfaces, what the others repeat is measured by the frames that are kept.
+        if !(is_duplicate && self.only_between_interfaces) {
+            self.enter(frame, identity, hash, found);
+        }
+        if is_duplicate { Verdict::Duplicate } else { Verdict::First }
+    }
+
+    #[inline(always)]
+    fn hash(&self, identity: &Identity<'_>) -> u64 {
+        let mut hasher = FoldHasher::with_seed(self.seed, &self.shared_seed);
+        for word in identity.head() {
+            hasher.write_u64(*word);
+        }
+        hasher.write(identity.tail());
+        hasher.write_u64(identity.word());
+        hasher.finish()
+    }
+
+    /// Whether a frame repeats the last one with its hash.
+    fn is_duplicate(&mut self, frame: &Frame<'_>, identity: &Identity<'_>, found: &Found) -> bool {
+        let entry = found.entry;
+        if entry.time.abs_diff(frame.timestamp.as_nanos()) > self.window_ns {
+            return false;
+        }
+        if self.only_between_interfaces && entry.interface == frame.interface {
+            self.stats.same_interface_count += 1;
+            return false;
+        }
+        let Some(octets) = &self.octets else { return true };
+        let place = octets.places.get(found.place).copied().flatten();
+        match place.and_then(|place| octets.store.octets(place)) {
+            None => {
+                self.stats.unverified_count += 1;
+                false
+            }
+            Some(octets) => {
+                let is_equal = is_equal(octets, identity);
+                self.stats.mismatch_count += u64::from(!is_equal);
+                is_equal
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn enter(&mut self, frame: &Frame<'_>, identity: &Identity<'_>, hash: u64, mut found: Option<Found>) {
+        if self.ring.is_due_to_grow() && self.grow() {
+            // What was found has moved.
+            found = self.ring.find(hash);
+        }
+        let place = self.ring.push(hash, frame.timestamp.as_nanos(), frame.interface, found);
+        if self.octets.is_some() {
+            self.store(place, identity);
+        }
+    }
+
+    /// Doubles the ring, if the budget lets it.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> bool {
+        let (count, verifies) = (self.ring.capacity(), self.octets.is_some());
+        // While entries move, both rings are there.
+        if !self.memory.take(Self::cost(2 * count, verifies)) {
+            self.stats.refused_count += 1;
+            return false;
+        }
+        match &mut self.octets {
+            None => self.ring.grow(|_, _| {}),
+            Some(octets) => {
+                let old = std::mem::replace(&mut octets.places, vec![None; 2 * count]);
+                self.ring.grow(|from, to| {
+                    if let (Some(from), Some(to)) = (old.get(from), octets.places.get_mut(to)) {
+                        *to = *from;
+                    }
+                });
+            }
+        }
+        self.memory.give(Self::cost(count, verifies));
+        true
+    }
+
+    #[inline(never)]
+    fn store(&mut self, place: usize, identity: &Identity<'_>) {
+        let Some(octets) = &mut self.octets else { return };
+        let (head, tail) = (identity.head(), identity.tail());
+        let growth = octets.store.growth(size_of_val(head) + tail.len());
+        if growth > 0 {
+            if self.memory.take(growth as u64) {
+                octets.store.grow(growth);
+            } else {
+                self.stats.refused_count += 1;
+            }
+        }
+        if let Some(slot) = octets.places.get_mut(place) {
+            *slot = octets.store.put(head, tail);
+        }
+    }
+
+    /// Forgets all frames, as if none had been seen; counts and memory stay. O(1).
+    pub fn clear(&mut self) {
+        self.ring.clear();
+    }
+
+    /// Frames that are remembered.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ring.len() as usize
+    }
+
+    /// Whether none is.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ring.len() == 0
+    }
+
+    /// What was counted so far.
+    #[must_use]
+    pub const fn stats(&self) -> &DedupStats {
+        &self.stats
+    }
+
+    /// Bytes that the window has allocated and charged.
+    #[must_use]
+    pub const fn held_bytes(&self) -> u64 {
+        self.memory.held()
+    }
+
+    /// The account that the window charges.
+    #[must_use]
+    pub const fn budget(&self) -> &Budget {
+        self.memory.budget()
+    }
+
+    /// Panics unless the parts of the window agree with each other and with its account; for tests and fuzzers. O(frames).
+    pub fn check_invariants(&self) {
+        self.ring.check_invariants();
+        let mut bytes = Self::cost(self.ring.capacity(), self.octets.is_some());
+        if let Some(octets) = &self.octets {
+            assert_eq!(octets.places.len(), self.ring.capacity());
+            bytes += octets.store.capacity() as u64;
+        }
+        assert_eq!(bytes, self.memory.held(), "what is held is what was charged");
+        assert!(self.stats.duplicate_count <= self.stats.frame_count);
+    }
+
+    /// Lets the numbers of entries begin elsewhere, to see them wrap.
+    #[cfg(test)]
+    pub(super) fn start_at(&mut self, number: u32) {
+        self.ring.start_at(number);
+    }
+}
+
+impl std::fmt::Debug for Window {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The seeds stay unsaid.
+        f.debug_struct("Window")
+            .field("len", &self.len())
+            .field("window_ns", &self.window_ns)
+            .field("mode", &self.mode)
+            .field("only_between_interfaces", &self.only_between_interfaces)
+            .field("verifies", &self.octets.is_some())
+            .field("stats", &self.stats)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Compares what the store has of a frame.
+fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
+    let (head, tail) = (identity.head(), identity.tail());
+    octets.split_at_checked(size_of_val(head)).is_some_and(|(own_head, own_tail)| {
+        let words = own_head.chunks_exact(size_of::<u64>());
+        words.zip(head).all(|(own, word)| *own == word.to_ne_bytes()) && own_tail == tail
+    })
+}
+
+/// Seeds from the system's randomness.
+fn random_seeds() -> [u64; 4] {
+    let state = std::hash::RandomState::new();
+    [0_u8, 1, 2, 3].map(|place| state.hash_one(place))
+}

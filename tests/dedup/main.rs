@@ -1,0 +1,229 @@
+//! Frames that were captured twice, against a naive model, frame by frame.
+
+mod mirror;
+mod naive;
+mod pipeline;
+
+use std::time::Duration;
+
+use flowgauge::base::{Account, Budget, Frame, LinkType, Timestamp};
+use flowgauge::dedup::{ConfigError, DedupConfig, Mode, Verdict, Window};
+use naive::Model;
+use proptest::prelude::*;
+
+fn at(nanos: u64, data: &[u8]) -> Frame<'_> {
+    Frame::ethernet(Timestamp::from_nanos(nanos), data)
+}
+
+fn window(configure: impl FnOnce(&mut DedupConfig)) -> Window {
+    let mut config = DedupConfig::default();
+    config.seeds = Some([1, 2, 3, 4]);
+    configure(&mut config);
+    Window::new(config).expect("a valid configuration")
+}
+
+/// Verdicts in letters: `k` for what is kept, `d` for a duplicate.
+fn verdicts(window: &mut Window, frames: &[Frame<'_>]) -> String {
+    frames.iter().map(|frame| if window.check(frame).is_duplicate() { 'd' } else { 'k' }).collect()
+}
+
+#[test]
+fn a_duplicate_is_the_same_frame_within_the_time_both_ends_included() {
+    for (gap, wanted) in [(0, "kd"), (1_000_000, "kd"), (1_000_001, "kk")] {
+        assert_eq!(verdicts(&mut window(|_| {}), &[at(5, b"frame"), at(5 + gap, b"frame")]), wanted);
+        // The copy may bear the earlier time.
+        assert_eq!(verdicts(&mut window(|_| {}), &[at(5 + gap, b"frame"), at(5, b"frame")]), wanted);
+    }
+}
+
+#[test]
+fn lengths_and_the_link_type_are_part_of_a_frame() {
+    let frame = at(5, b"frame");
+    let frames = [
+        frame,
+        Frame { wire_len: 9, ..frame },
+        Frame { link_type: LinkType::RAW, ..frame },
+        at(5, b"fram"),
+        at(5, b"frame\0"),
+        at(5, b""),
+        // Below what was captured, it is read as that.
+        Frame { wire_len: 2, ..frame },
+        Frame { wire_len: 9, ..frame },
+    ];
+    assert_eq!(verdicts(&mut window(|_| {}), &frames), "kkkkkkdd");
+}
+
+#[test]
+fn a_third_copy_is_measured_from_the_second() {
+    let frames = [at(1, b"x"), at(800_001, b"x"), at(1_600_001, b"x"), at(2_700_002, b"x")];
+    assert_eq!(verdicts(&mut window(|_| {}), &frames), "kddk");
+}
+
+#[test]
+fn between_interfaces_what_a_host_repeats_is_kept() {
+    let on = |interface, nanos| Frame { interface, ..at(nanos, b"ack") };
+    let mut between = window(|config| config.only_between_interfaces = true);
+    // Twice the same acknowledgement, each captured by two interfaces: one after the other, or overtaking each other.
+    assert_eq!(verdicts(&mut between, &[on(0, 10), on(1, 11), on(0, 20), on(1, 21)]), "kdkd");
+    assert_eq!(between.stats().same_interface_count, 1);
+    let mut between = window(|config| config.only_between_interfaces = true);
+    assert_eq!(verdicts(&mut between, &[on(0, 10), on(0, 20), on(1, 20), on(1, 30), on(2, 30)]), "kkddd");
+    assert_eq!(verdicts(&mut window(|_| {}), &[on(0, 10), on(1, 11), on(0, 20), on(1, 21)]), "kddd");
+}
+
+#[test]
+fn a_full_ring_forgets_the_oldest() {
+    let mut window = window(|config| config.limits.dedup_frame_count_max = 3);
+    let frames: Vec<_> = [0, 1, 2, 0, 3, 4, 5, 0, 1].map(|number| [number]).into();
+    let frames: Vec<_> = frames.iter().map(|data| at(7, data)).collect();
+    // The second 0 is seen again when it comes, so it is younger than 2; three others push it out.
+    assert_eq!(verdicts(&mut window, &frames), "kkkdkkkkk");
+    assert_eq!(window.len(), 3);
+    window.clear();
+    assert!(window.is_empty());
+    assert_eq!(verdicts(&mut window, &[frames[8], frames[8]]), "kd");
+    window.check_invariants();
+}
+
+#[test]
+fn what_cannot_be_verified_is_kept_and_counted() {
+    let mut verified = window(|config| (config.verifies, config.limits.dedup_bytes_max) = (true, 100));
+    let (long, other) = ([1; 60], [2; 60]);
+    assert_eq!(verdicts(&mut verified, &[at(1, &long), at(2, &long)]), "kd");
+    // 60 octets of another frame leave no room for both.
+    assert_eq!(verdicts(&mut verified, &[at(3, &other), at(4, &long), at(5, &long)]), "kkd");
+    assert_eq!(verified.stats().unverified_count, 1);
+    // Longer than the store.
+    assert_eq!(verdicts(&mut verified, &[at(6, &[3; 101]), at(7, &[3; 101])]), "kk");
+    assert_eq!((verified.stats().unverified_count, verified.stats().mismatch_count), (2, 0));
+    verified.check_invariants();
+}
+
+#[test]
+fn memory_grows_with_use_and_is_charged() {
+    let budget = Budget::default();
+    let mut window = window(|config| (config.budget, config.verifies) = (budget.clone(), true));
+    let begun = budget.held_by(Account::Dedup);
+    assert!(begun > 0 && begun < 24_000);
+    for number in 0..40_000_u32 {
+        let mut data = [7; 1000];
+        data[..4].copy_from_slice(&number.to_be_bytes());
+        assert_eq!(window.check(&at(1 + u64::from(number), &data)), Verdict::First);
+        assert_eq!(budget.held_by(Account::Dedup), window.held_bytes());
+    }
+    window.check_invariants();
+    assert_eq!(window.len(), 16_384);
+    assert_eq!(window.held_bytes(), 16_384 * (56 + 24) + (4 << 20));
+    drop(window);
+    assert_eq!(budget.held(), 0);
+}
+
+#[test]
+fn a_refusing_budget_leaves_a_smaller_window() {
+    let budget = Budget::new(100_000);
+    let mut window = window(|config| config.budget = budget.clone());
+    for number in 0..5000_u32 {
+        let _ = window.check(&at(1, &number.to_be_bytes()));
+    }
+    window.check_invariants();
+    // 1024 take 56 KiB; while they double, 168 KiB would be there.
+    assert_eq!((window.len(), window.held_bytes()), (1024, 1024 * 56));
+    // Asked once in each round, not for each frame.
+    assert_eq!(window.stats().refused_count, (5000 - 1024) / 1024 + 1);
+    assert!(window.check(&at(1, &4999_u32.to_be_bytes())).is_duplicate());
+    assert!(!window.check(&at(1, &3000_u32.to_be_bytes())).is_duplicate());
+    assert!(budget.peak() <= 100_000);
+
+    let mut config = DedupConfig::default();
+    config.budget = Budget::new(1000);
+    assert_eq!(Window::new(config).err(), Some(ConfigError::BudgetTooSmall { needed_bytes: 256 * 56 }));
+    for count in [0, (1 << 30) + 1] {
+        let mut config = DedupConfig::default();
+        config.limits.dedup_frame_count_max = count;
+        assert_eq!(Window::new(config).err(), Some(ConfigError::FrameCount));
+    }
+}
+
+#[test]
+fn seeds_change_no_verdict_and_are_not_shown() {
+    let frames: Vec<_> = (0..200_u8).map(|number| [number % 70, 0, 1]).collect();
+    let frames: Vec<_> = frames.iter().map(|data| at(9, data)).collect();
+    let mut seeded = window(|config| config.seeds = Some([0x5eed_5eed, 0, 0, 0]));
+    let mut random = Window::new(DedupConfig::default()).expect("a valid configuration");
+    assert_eq!(verdicts(&mut seeded, &frames), verdicts(&mut random, &frames));
+    assert!(!format!("{seeded:?} {:?}", DedupConfig::default()).contains("seed"));
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    content: u16,
+    len: usize,
+    interface: u32,
+    /// Nanoseconds, back or forth.
+    time: i64,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let time =
+        prop_oneof![6 => 0i64..30, 2 => -40i64..0, 1 => Just(100), 1 => Just(101), 1 => -5000i64..5000];
+    let content = prop_oneof![3 => 0u16..6, 1 => 0u16..2000];
+    let step = (content, 0usize..40, 0u32..3, time).prop_map(|(content, len, interface, time)| Step {
+        content,
+        len: len / 13,
+        interface,
+        time,
+    });
+    prop::collection::vec(step, 1..900)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn verdicts_and_counts_are_those_of_the_model(
+        steps in steps(),
+        frame_count_max in prop_oneof![1u32..6, Just(300), Just(512), Just(5000)],
+        only_between_interfaces in any::<bool>(),
+        verifies in any::<bool>(),
+    ) {
+        let mut window = window(|config| {
+            config.window = Duration::from_nanos(100);
+            config.limits.dedup_frame_count_max = frame_count_max;
+            (config.only_between_interfaces, config.verifies) = (only_between_interfaces, verifies);
+        });
+        let mut model = Model::new(frame_count_max as usize, 100, only_between_interfaces);
+        let mut now = 10_000_i64;
+        for step in &steps {
+            now = (now + step.time).max(0);
+            let data = step.content.to_be_bytes().repeat(1 + step.len);
+            let frame = Frame { interface: step.interface, ..at(now as u64, &data) };
+            prop_assert_eq!(window.check(&frame), model.check(&frame, naive::exact(&frame)));
+            prop_assert_eq!(window.stats(), &model.stats);
+        }
+        window.check_invariants();
+    }
+
+    /// With a store that is too small, what is dropped is still what the model drops, or kept and counted.
+    #[test]
+    fn a_small_store_only_keeps_more(steps in steps(), bytes in 0u64..400) {
+        let mut window = window(|config| {
+            config.window = Duration::from_nanos(100);
+            (config.verifies, config.limits.dedup_bytes_max) = (true, bytes);
+            config.mode = Mode::IgnoreMirrorChanges;
+        });
+        let mut model = Model::new(16_384, 100, false);
+        let mut now = 10_000_i64;
+        for step in &steps {
+            now = (now + step.time).max(1);
+            let data = step.content.to_be_bytes().repeat(1 + step.len);
+            let frame = at(now as u64, &data);
+            let unverified_count = window.stats().unverified_count;
+            let (own, wanted) = (window.check(&frame), model.check(&frame, naive::exact(&frame)));
+            let is_unverified = window.stats().unverified_count > unverified_count;
+            prop_assert_eq!(own.is_duplicate(), wanted.is_duplicate() && !is_unverified);
+            prop_assert!(wanted.is_duplicate() || !is_unverified);
+        }
+        prop_assert_eq!(window.stats().mismatch_count, 0);
+        window.check_invariants();
+    }
+}

@@ -1,0 +1,88 @@
+//! A window in the pipeline: what it drops is counted, and is in no flow.
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Budget, Frame, FrameBatch, Timestamp};
+use flowgauge::dedup::{self, DedupConfig};
+use flowgauge::pipeline::{ConfigError, Pipeline, Records};
+
+/// A datagram from a port, at a microsecond, from an interface.
+fn datagram(port: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let step = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
+    step.udp(port, 53).write(&mut frame, b"question").expect("a valid packet");
+    frame
+}
+
+#[test]
+fn duplicates_are_counted_and_in_no_flow() {
+    let [one, other] = [datagram(1), datagram(2)];
+    let junk = [0; 60];
+    let frame = |micros, data, interface| Frame {
+        interface,
+        ..Frame::ethernet(
+            Timestamp::from_nanos(1 << 50).saturating_add(std::time::Duration::from_micros(micros)),
+            data,
+        )
+    };
+    let frames = [
+        frame(0, &one[..], 0),
+        frame(1, &one, 1),
+        frame(2, &other, 0),
+        frame(3, &junk, 0),
+        frame(4, &junk, 1),
+        frame(5, &one, 0),
+        frame(5000, &one, 0),
+    ];
+    let octet_count: u64 = frames.iter().map(|frame| u64::from(frame.wire_len)).sum();
+    for (is_on, only_between, dropped_count, packet_count) in
+        [(false, false, 0, 5), (true, false, 3, 3), (true, true, 2, 4)]
+    {
+        let make = || {
+            let mut config = DedupConfig::default();
+            config.only_between_interfaces = only_between;
+            let pipeline = Pipeline::default();
+            if is_on { pipeline.with_dedup(config).expect("a valid configuration") } else { pipeline }
+        };
+        let mut counts = Vec::new();
+        for in_batch in [false, true] {
+            let (mut pipeline, mut packets) = (make(), 0);
+            let mut sink = Records::new(|record| packets += record.packet_count());
+            if in_batch {
+                let mut batch = FrameBatch::new();
+                frames.iter().for_each(|frame| batch.push(frame));
+                pipeline.batch(&batch, &mut sink);
+            } else {
+                frames.iter().for_each(|frame| pipeline.frame(frame, &mut sink));
+            }
+            pipeline.finish(&mut sink);
+            let stats = pipeline.stats();
+            assert_eq!((stats.frame_count, stats.octet_count), (7, octet_count));
+            assert_eq!(stats.dedup.duplicate_count, dropped_count);
+            assert_eq!(stats.dedup.frame_count, if is_on { 7 } else { 0 });
+            assert_eq!(stats.frame_count, packet_count + dropped_count + stats.skipped.total());
+            assert_eq!((packets, stats.tracker.packet_count), (packet_count, packet_count));
+            counts.push(format!("{stats:?}"));
+        }
+        assert_eq!(counts[0], counts[1], "in batches and one by one");
+    }
+}
+
+#[test]
+fn a_mistake_in_the_configuration_names_the_layer() {
+    let mut config = DedupConfig::default();
+    config.limits.dedup_frame_count_max = 0;
+    let error = Pipeline::default().with_dedup(config).err();
+    assert_eq!(error, Some(ConfigError::Dedup(dedup::ConfigError::FrameCount)));
+    // A window that is replaced gives its memory back first.
+    let budget = Budget::new(20_000);
+    let config = || {
+        let mut config = DedupConfig::default();
+        config.budget = budget.clone();
+        config
+    };
+    let pipeline =
+        Pipeline::default().with_dedup(config()).and_then(|pipeline| pipeline.with_dedup(config()));
+    assert!(pipeline.is_ok() && budget.held() > 0);
+    drop(pipeline);
+    assert_eq!(budget.held(), 0);
+}
