@@ -180,6 +180,55 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     });
 }
 
+/// A UDP datagram of 3000 octets in three fragments; `id` tells them apart.
+fn fragments(id: u16) -> Vec<Vec<u8>> {
+    let whole = written_udp(&[7; 3000]);
+    let (ethernet, header, payload) = (&whole[..14], &whole[14..34], &whole[34..]);
+    let count = payload.len().div_ceil(1480);
+    payload
+        .chunks(1480)
+        .enumerate()
+        .map(|(place, part)| {
+            let mut header = header.to_vec();
+            header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
+            header[4..6].copy_from_slice(&id.to_be_bytes());
+            let more = if place + 1 < count { 0x2000 } else { 0 };
+            header[6..8].copy_from_slice(&((place * 1480 / 8) as u16 | more).to_be_bytes());
+            [ethernet, &header, part].concat()
+        })
+        .collect()
+}
+
+fn written_udp(payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let step = link().ipv4(CLIENT, SERVER, 64).udp(4000, 4001);
+    step.write(&mut frame, payload).expect("a valid packet");
+    frame
+}
+
+/// Datagrams in fragments, in order and reversed, through a pool that has had as many at once before.
+fn fragments_cost_no_allocation() {
+    let mut pipeline = Pipeline::default();
+    let round = |first: u16| -> Vec<Vec<u8>> {
+        let in_order = (first..first + 4).flat_map(fragments);
+        // All at once, the last fragments first.
+        let mut reversed: Vec<_> = (first + 4..first + 8).flat_map(fragments).collect();
+        reversed.reverse();
+        in_order.chain(reversed).collect()
+    };
+    let rounds: Vec<_> = (0..5).map(|number| round(8 * number)).collect();
+    let mut frames = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second));
+    for frame in frames.by_ref().take(2).flatten() {
+        pipeline.frame(&frame, &mut ());
+    }
+    let rest: Vec<_> = frames.flatten().collect();
+    none("fragments put together, the pool warm", || {
+        rest.iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+    });
+    let stats = pipeline.stats();
+    assert_eq!((stats.fragments.completed_count, stats.tracker.packet_count), (40, 120));
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
@@ -258,4 +307,6 @@ fn known_flows_cost_no_allocation() {
         }
     });
     assert!(pipeline.stats().frame_count > 4000);
+
+    fragments_cost_no_allocation();
 }
