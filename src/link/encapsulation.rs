@@ -23,6 +23,8 @@ pub struct EncapsulationHeader {
 pub struct Encapsulation {
     headers: [EncapsulationHeader; Self::LEN_MAX],
     len: u8,
+    /// IP headers among all of them, those that were left out too.
+    level: u8,
 }
 
 impl Encapsulation {
@@ -33,12 +35,18 @@ impl Encapsulation {
     pub const NONE: Self = Self {
         headers: [EncapsulationHeader { kind: HeaderKind::Ethernet, offset: 0, id: 0 }; Self::LEN_MAX],
         len: 0,
+        level: 0,
     };
 
     /// The headers, outermost first.
     #[must_use]
     pub fn headers(&self) -> &[EncapsulationHeader] {
         self.headers.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// IP packets around the packet.
+    pub(crate) const fn level(&self) -> u32 {
+        self.level as u32
     }
 }
 
@@ -48,6 +56,9 @@ pub(super) trait Way: Copy {
     const START: Self;
 
     fn push(&mut self, kind: HeaderKind, offset: usize, id: u32);
+
+    /// IP packets around the place; zero if nothing is noted.
+    fn level(&self) -> u32;
 }
 
 impl Way for Encapsulation {
@@ -58,6 +69,11 @@ impl Way for Encapsulation {
             *place = EncapsulationHeader { kind, offset: offset as u32, id };
             self.len += 1;
         }
+        self.level = self.level.saturating_add(u8::from(kind == HeaderKind::Ip));
+    }
+
+    fn level(&self) -> u32 {
+        self.level.into()
     }
 }
 
@@ -65,6 +81,10 @@ impl Way for () {
     const START: Self = ();
 
     fn push(&mut self, _kind: HeaderKind, _offset: usize, _id: u32) {}
+
+    fn level(&self) -> u32 {
+        0
+    }
 }
 
 impl PartialEq for Encapsulation {

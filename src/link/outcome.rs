@@ -34,8 +34,6 @@ pub struct IpPacket<E = Encapsulation> {
     /// Encapsulations around it, as [`Limits::encapsulation_depth_max`](crate::base::Limits) counts them: not tags, and a
     /// label stack once.
     pub depth: u32,
-    /// IP packets around it.
-    pub level: u32,
     /// It carries an encapsulation that would be one more than
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits), and was not looked into.
     pub is_too_deep: bool,
@@ -51,7 +49,6 @@ impl<E> IpPacket<E> {
             link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
             encapsulation,
             depth: 0,
-            level: 0,
             is_too_deep: false,
         }
     }

@@ -138,7 +138,7 @@ pub(super) struct Walk<'a, W> {
     pub(super) end: usize,
     pub(super) limits: &'a Limits,
     pub(super) tunnel_ports: &'a TunnelPorts,
-    /// The walk ends at a packet that so many others enclose.
+    /// The walk ends at a packet that so many others enclose; zero or all if the way is not noted.
     level_max: u32,
     pub(super) link: LinkInfo,
     pub(super) way: W,
@@ -261,8 +261,6 @@ impl<'a, W: Way> Walk<'a, W> {
             let ip = &mut self.packet.ip;
             read_ip_header(data, wire_len, offset, ether_type, self.limits, ip).map_err(Stop::Error)?;
         }
-        // Of the first one, the level is zero already.
-        self.packet.level += u32::from(self.is_found);
         self.packet.depth = self.depth;
         self.is_found = true;
         self.packet.offset = offset;
@@ -271,7 +269,7 @@ impl<'a, W: Way> Walk<'a, W> {
         self.packet.encapsulation = self.way;
         let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
         // A fragment holds a part of what it encloses; a length that is wrong can bound nothing.
-        let is_last = self.packet.level >= self.level_max || is_fragment || is_cut || len > self.wire_len();
+        let is_last = self.way.level() >= self.level_max || is_fragment || is_cut || len > self.wire_len();
         if is_last {
             return Err(Stop::Done);
         }

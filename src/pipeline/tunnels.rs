@@ -88,7 +88,7 @@ impl<S: Default, K: FlowSink<S> + ?Sized> Way<'_, S, K> {
             return;
         }
         // Walked anew for each level, of which there are few; what is not linked does not pay for it.
-        for level in 0..innermost.level {
+        for level in 0..innermost.encapsulation.level() {
             let Some(found) = self.extractor.find_at(frame, entry, level) else { return };
             let packet = self.extractor.packet(frame, &found);
             let counted = count(self, &packet, &found);
