@@ -11,7 +11,8 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp, VlanIds};
 use flowgauge::extractor::{Extractor, Packet};
 use flowgauge::link::{
-    EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip, ip_to_ethernet,
+    Decapsulation, EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip,
+    ip_to_ethernet,
 };
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Flow, FlowSink, Tracker, TrackerConfig};
@@ -229,6 +230,28 @@ fn fragments_cost_no_allocation() {
     assert_eq!((stats.fragments.completed_count, stats.tracker.packet_count), (40, 120));
 }
 
+/// Known flows in a tunnel, linked to it, with what encloses them.
+fn tunnels_cost_no_allocation() {
+    let mut config = TrackerConfig::default();
+    config.key_policy.decapsulation = Decapsulation::Both;
+    let mut pipeline = Pipeline::<()>::new(config).expect("a valid configuration").with_encapsulation(true);
+    let in_vxlan = |vni: u8, frame: Vec<u8>| {
+        let mut out = Vec::new();
+        let step = link().ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64).udp(50_000, 4789);
+        step.write(&mut out, &[&[8, 0, 0, 0, 0, 0, vni, 0], &frame[..]].concat()).expect("a valid packet");
+        out
+    };
+    let rounds: Vec<Vec<_>> = (0..4)
+        .map(|number| round(number).into_iter().map(|frame| in_vxlan(number as u8 / 2, frame)).collect())
+        .collect();
+    let rounds: Vec<_> = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second)).collect();
+    rounds[0].iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+    none("packets in tunnels, in the same and in another one", || {
+        rounds[1..].iter().flatten().for_each(|frame| pipeline.frame(frame, &mut ()));
+    });
+    assert_eq!(pipeline.stats().enclosing_count, 4 * rounds[0].len() as u64);
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
@@ -309,4 +332,5 @@ fn known_flows_cost_no_allocation() {
     assert!(pipeline.stats().frame_count > 4000);
 
     fragments_cost_no_allocation();
+    tunnels_cost_no_allocation();
 }
