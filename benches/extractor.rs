@@ -7,7 +7,7 @@ use std::hint::black_box;
 use criterion::{Criterion, criterion_group, criterion_main};
 use flowgauge::base::{Frame, IpProtocol, LinkType, Timestamp};
 use flowgauge::extractor::{Extractor, Packet};
-use support::{CLIENT, SERVER, tcp, udp};
+use support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
 fn five_tuple(criterion: &mut Criterion) {
     let extractor = Extractor::default();
@@ -15,6 +15,7 @@ fn five_tuple(criterion: &mut Criterion) {
     // The frames of the peer's rows: 18 octets of TCP payload, 5 of UDP.
     let tcp_frame = tcp((CLIENT, 40_000), (SERVER, 443), &[0; 18]);
     let udp_frame = udp((CLIENT, 40_000), (SERVER, 53), &[0; 5]);
+    let udp_ipv6_frame = in_ipv6(&udp_frame);
     let tagged = [&tcp_frame[..12], &[0x81, 0, 0, 42], &tcp_frame[12..]].concat();
     let mut with_options = tcp_frame.clone();
     with_options[14] = 0x46;
@@ -27,6 +28,7 @@ fn five_tuple(criterion: &mut Criterion) {
     for (id, link_type, data, protocol) in [
         ("five_tuple_ipv4_tcp", LinkType::ETHERNET, &tcp_frame, IpProtocol::TCP),
         ("five_tuple_ipv4_udp", LinkType::ETHERNET, &udp_frame, IpProtocol::UDP),
+        ("five_tuple_ipv6_udp", LinkType::ETHERNET, &udp_ipv6_frame, IpProtocol::UDP),
         ("five_tuple_vlan_ipv4_tcp", LinkType::ETHERNET, &tagged, IpProtocol::TCP),
         ("five_tuple_ipv4_options_tcp", LinkType::ETHERNET, &with_options, IpProtocol::TCP),
         ("five_tuple_cooked_ipv4_tcp", LinkType::LINUX_SLL, &cooked, IpProtocol::TCP),

@@ -8,9 +8,12 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use flowgauge::base::{Frame, FrameBatch, Timestamp};
+use flowgauge::link::Decapsulation;
 use flowgauge::pipeline::{Pipeline, Records};
 use flowgauge::source::FileSource;
-use support::{Random, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+use flowgauge::tracker::TrackerConfig;
+use support::{CLIENT, Random, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp, udp};
 
 const SYN: u8 = 0x02;
 const SYN_ACK: u8 = 0x12;
@@ -121,5 +124,35 @@ fn file_to_records(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, file_to_records);
+/// Segments of a hundred known flows in VXLAN: as they are, with the headers noted, and with the tunnels linked.
+fn tunnels(criterion: &mut Criterion) {
+    let mut batch = FrameBatch::new();
+    for port in 10_000..10_100 {
+        let inner = tcp((Ipv4Addr::new(10, 1, 1, 1), port), (SERVER, 443), &[0; 100]);
+        let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &inner[..]].concat();
+        let data = udp((CLIENT, port), (SERVER, 4789), &payload);
+        batch.push(&Frame::ethernet(Timestamp::from_parts(1_700_000_000, 0), &data));
+    }
+    let mut group = criterion.benchmark_group("pipeline/vxlan");
+    group.throughput(Throughput::Elements(batch.iter().len() as u64));
+    for (id, decapsulation, is_noted) in [
+        ("innermost", Decapsulation::Innermost, false),
+        ("outermost", Decapsulation::Outermost, false),
+        ("innermost_noted", Decapsulation::Innermost, true),
+        ("both", Decapsulation::Both, false),
+        ("both_noted", Decapsulation::Both, true),
+    ] {
+        let mut config = TrackerConfig::default();
+        config.key_policy.decapsulation = decapsulation;
+        let pipeline = Pipeline::<()>::new(config).expect("a valid configuration");
+        let mut pipeline = pipeline.with_encapsulation(is_noted);
+        pipeline.batch(&batch, &mut ());
+        let level_count = if decapsulation == Decapsulation::Both { 2 } else { 1 };
+        assert_eq!(pipeline.tracker().len(), 100 * level_count);
+        group.bench_function(id, |bencher| bencher.iter(|| pipeline.batch(&batch, &mut ())));
+    }
+    group.finish();
+}
+
+criterion_group!(benches, file_to_records, tunnels);
 criterion_main!(benches);

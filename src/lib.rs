@@ -51,6 +51,7 @@
 //! |---|---|---|
 //! | `flow_count_max` | 1,048,576 | a flow makes room, in the order of [`tracker`] |
 //! | `total_bytes_max` | 1 GiB | nothing grows; a flow makes room |
+//! | `enclosure_count_max` | 1,048,576 | what encloses further flows is not kept |
 //! | `fragment_datagram_count_max` | 8192 | the oldest datagram goes |
 //! | `fragment_bytes_max` | 32 MiB | the oldest datagrams go |
 //! | `fragment_per_datagram_count_max` | 2048 | the datagram is discarded |

@@ -12,7 +12,8 @@ use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, Timestamp, VlanIds};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 use flowgauge::extractor::{Extractor, Packet};
 use flowgauge::link::{
-    EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip, ip_to_ethernet,
+    Decapsulation, EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip,
+    ip_to_ethernet,
 };
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Flow, FlowSink, Tracker, TrackerConfig};
@@ -181,6 +182,77 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     });
 }
 
+/// A UDP datagram of 3000 octets in three fragments; `id` tells them apart.
+fn fragments(id: u16) -> Vec<Vec<u8>> {
+    let whole = written_udp(&[7; 3000]);
+    let (ethernet, header, payload) = (&whole[..14], &whole[14..34], &whole[34..]);
+    let count = payload.len().div_ceil(1480);
+    payload
+        .chunks(1480)
+        .enumerate()
+        .map(|(place, part)| {
+            let mut header = header.to_vec();
+            header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
+            header[4..6].copy_from_slice(&id.to_be_bytes());
+            let more = if place + 1 < count { 0x2000 } else { 0 };
+            header[6..8].copy_from_slice(&((place * 1480 / 8) as u16 | more).to_be_bytes());
+            [ethernet, &header, part].concat()
+        })
+        .collect()
+}
+
+fn written_udp(payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let step = link().ipv4(CLIENT, SERVER, 64).udp(4000, 4001);
+    step.write(&mut frame, payload).expect("a valid packet");
+    frame
+}
+
+/// Datagrams in fragments, in order and reversed, through a pool that has had as many at once before.
+fn fragments_cost_no_allocation() {
+    let mut pipeline = Pipeline::default();
+    let round = |first: u16| -> Vec<Vec<u8>> {
+        let in_order = (first..first + 4).flat_map(fragments);
+        // All at once, the last fragments first.
+        let mut reversed: Vec<_> = (first + 4..first + 8).flat_map(fragments).collect();
+        reversed.reverse();
+        in_order.chain(reversed).collect()
+    };
+    let rounds: Vec<_> = (0..5).map(|number| round(8 * number)).collect();
+    let mut frames = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second));
+    for frame in frames.by_ref().take(2).flatten() {
+        pipeline.frame(&frame, &mut ());
+    }
+    let rest: Vec<_> = frames.flatten().collect();
+    none("fragments put together, the pool warm", || {
+        rest.iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+    });
+    let stats = pipeline.stats();
+    assert_eq!((stats.fragments.completed_count, stats.tracker.packet_count), (40, 120));
+}
+
+/// Known flows in a tunnel, linked to it, with what encloses them.
+fn tunnels_cost_no_allocation() {
+    let mut config = TrackerConfig::default();
+    config.key_policy.decapsulation = Decapsulation::Both;
+    let mut pipeline = Pipeline::<()>::new(config).expect("a valid configuration").with_encapsulation(true);
+    let in_vxlan = |vni: u8, frame: Vec<u8>| {
+        let mut out = Vec::new();
+        let step = link().ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64).udp(50_000, 4789);
+        step.write(&mut out, &[&[8, 0, 0, 0, 0, 0, vni, 0], &frame[..]].concat()).expect("a valid packet");
+        out
+    };
+    let rounds: Vec<Vec<_>> = (0..4)
+        .map(|number| round(number).into_iter().map(|frame| in_vxlan(number as u8 / 2, frame)).collect())
+        .collect();
+    let rounds: Vec<_> = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second)).collect();
+    rounds[0].iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+    none("packets in tunnels, in the same and in another one", || {
+        rounds[1..].iter().flatten().for_each(|frame| pipeline.frame(frame, &mut ()));
+    });
+    assert_eq!(pipeline.stats().enclosing_count, 4 * rounds[0].len() as u64);
+}
+
 #[test]
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
@@ -261,6 +333,8 @@ fn known_flows_cost_no_allocation() {
     assert!(pipeline.stats().frame_count > 4000);
 
     windows_cost_no_allocation(&rounds, &odd);
+    fragments_cost_no_allocation();
+    tunnels_cost_no_allocation();
 }
 
 /// A window that is full, in both modes, with and without octets to compare.

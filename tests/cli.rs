@@ -205,6 +205,83 @@ fn vlans_show_in_records_and_filters() {
     );
 }
 
+/// A capture of raw IP: a query in VXLAN, its answer in VXLAN from another port, and a datagram of its own.
+fn tunnelled() -> Vec<u8> {
+    let ipv4 = |source: u8, destination: u8, protocol: u8, payload: &[u8]| -> Vec<u8> {
+        let len = 20 + payload.len() as u8;
+        let header =
+            [0x45, 0, 0, len, 0, 1, 0, 0, 64, protocol, 0, 0, 192, 0, 2, source, 192, 0, 2, destination];
+        [&header, payload].concat()
+    };
+    let udp = |source: u16, destination: u16, payload: &[u8]| -> Vec<u8> {
+        let [source, destination] = [source, destination].map(u16::to_be_bytes);
+        [&source[..], &destination, &[0, 8 + payload.len() as u8, 0, 0], payload].concat()
+    };
+    let vxlan = |packet: &[u8]| [&[8, 0, 0, 0, 0, 0, 42, 0], &[2; 12][..], &[8, 0], packet].concat();
+    let query = ipv4(1, 2, 17, &udp(5000, 53, b"query"));
+    let answer = ipv4(2, 1, 17, &udp(53, 5000, b"an answer"));
+    let packets = [
+        ipv4(101, 102, 17, &udp(50_001, 4789, &vxlan(&query))),
+        ipv4(102, 101, 17, &udp(50_002, 4789, &vxlan(&answer))),
+        ipv4(1, 2, 17, &udp(7000, 7001, b"plain")),
+    ];
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        capture.extend(word.to_le_bytes());
+    }
+    for (second, packet) in (1000_u32..).zip(packets) {
+        for word in [second, 0, packet.len() as u32, packet.len() as u32] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend(packet);
+    }
+    capture
+}
+
+#[test]
+fn tunnels_and_the_flows_in_them_name_each_other() {
+    let capture = tunnelled();
+    let of_port = |records: &[Value], port: u64| -> Value {
+        records.iter().find(|record| number(record, "source_port") == port).expect("the flow").clone()
+    };
+    let run = |args: &[&str]| run_with_input(&[&["flows", "-"], args].concat(), &capture);
+    let both = run(&["--format", "ndjson", "--tunnels", "both", "--encapsulation"]);
+    assert!(both.err.contains("\n2 packets counted once more for a tunnel\n"), "{}", both.err);
+    let records = objects(&both.out);
+    assert_eq!(records.len(), 4);
+    let [query, there, back, plain] = [5000, 50_001, 50_002, 7000].map(|port| of_port(&records, port));
+    assert_eq!(query["outer_flow"], "udp 192.0.2.101:50001>192.0.2.102:4789");
+    assert_eq!(query["reverse_outer_flow"], "udp 192.0.2.102:50002>192.0.2.101:4789");
+    assert_eq!(query["outer_community_id"], there["community_id"]);
+    assert_eq!(query["reverse_outer_community_id"], back["community_id"]);
+    let stack = serde_json::json!([
+        {"kind": "IP", "source": "192.0.2.101", "destination": "192.0.2.102"},
+        {"kind": "VXLAN", "id": 42},
+        {"kind": "Ethernet"},
+    ]);
+    assert_eq!(query["encapsulation"], stack);
+    assert_eq!(number(&query, "reverse_encapsulation_changed_count"), 0);
+    for tunnel in [&there, &back] {
+        let counts = ["inner_flow_count", "carried_packet_count"].map(|field| number(tunnel, field));
+        assert_eq!((counts, number(tunnel, "carried_octet_count")), ([1, 1], number(tunnel, "octet_count")));
+        assert!(tunnel["encapsulation"].is_null() && tunnel["outer_flow"].is_null());
+    }
+    assert!(plain["inner_flow_count"].is_null() && plain["encapsulation"].is_null());
+
+    let csv = run(&["--format", "csv", "--encapsulation", "-q"]).out;
+    let wanted = ",IP 192.0.2.101>192.0.2.102 / VXLAN 42 / Ethernet,0,,,IP 192.0.2.102>192.0.2.101 / VXLAN 42 / Ethernet,0,,,0,0,0\n";
+    assert!(csv.contains(wanted), "{csv}");
+    for (tunnels, ports) in [("innermost", vec![5000, 7000]), ("outermost", vec![7000, 50_001, 50_002])] {
+        let records = objects(&run(&["--format", "ndjson", "--tunnels", tunnels, "-q"]).out);
+        let mut found: Vec<_> = records.iter().map(|record| number(record, "source_port")).collect();
+        found.sort_unstable();
+        assert_eq!(found, ports);
+        assert!(
+            records.iter().all(|record| record["encapsulation"].is_null() && record["outer_flow"].is_null())
+        );
+    }
+}
+
 #[test]
 fn csv_and_ndjson_say_the_same() {
     for file in ["dns.pcap", "vlan.pcapng", "any.pcap"] {

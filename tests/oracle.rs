@@ -25,5 +25,7 @@ mod flowtest;
 mod skipped;
 #[path = "oracle/tshark.rs"]
 mod tshark;
+#[path = "oracle/tunnels.rs"]
+mod tunnels;
 #[path = "oracle/zeek.rs"]
 mod zeek;

@@ -50,6 +50,21 @@ pub(crate) fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload
     ipv4(17, source.0, destination.0, &transport)
 }
 
+/// The same transport between two IPv6 hosts, of a frame that one of the above made; the client is the lower one.
+pub(crate) fn in_ipv6(frame: &[u8]) -> Vec<u8> {
+    let transport = &frame[34..];
+    let mut out = frame[..12].to_vec();
+    out.extend([0x86, 0xdd, 0x60, 0, 0, 0]);
+    out.extend((transport.len() as u16).to_be_bytes());
+    out.extend([frame[23], 64]);
+    for address in [&frame[26..30], &frame[30..34]] {
+        out.extend([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0]);
+        out.extend(address);
+    }
+    out.extend(transport);
+    out
+}
+
 /// Sets the sequence number of a frame made by [`tcp`].
 pub(crate) fn set_seq(frame: &mut [u8], seq: u32) {
     frame[TCP_SEQ..TCP_SEQ + 4].copy_from_slice(&seq.to_be_bytes());

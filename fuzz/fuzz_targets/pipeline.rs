@@ -3,6 +3,7 @@
 
 use flowgauge::base::{Frame, LinkType, Timestamp};
 use flowgauge::fragment::{OverlapPolicy, PoolConfig};
+use flowgauge::link::Decapsulation;
 use flowgauge::pipeline::{ChecksumHandling, FragmentHandling, Pipeline, Records};
 use flowgauge::tracker::TrackerConfig;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -47,8 +48,8 @@ fn packet(part: &Part<'_>) -> Vec<u8> {
     if part.in_tunnel { ipv4(if part.is_ipv6 { 41 } else { 4 }, 0, 0, &inner) } else { inner }
 }
 
-fuzz_target!(|input: (u8, u8, u8, Vec<Part<'_>>)| {
-    let (handling, policy, checksums, parts) = input;
+fuzz_target!(|input: (u8, u8, u8, u8, Vec<Part<'_>>)| {
+    let (handling, policy, checksums, tunnels, parts) = input;
     let handling = match handling % 3 {
         0 => FragmentHandling::Reassemble,
         1 => FragmentHandling::ReassembleOrPair,
@@ -59,13 +60,24 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Part<'_>>)| {
     pool.policy = OverlapPolicy::ALL[usize::from(policy) % OverlapPolicy::ALL.len()];
     pool.limits.fragment_datagram_count_max = 4;
     pool.limits.fragment_per_datagram_count_max = 6;
-    let mut pipeline = Pipeline::<()>::new(TrackerConfig::default())
+    let mut config = TrackerConfig::default();
+    config.key_policy.decapsulation = match tunnels % 3 {
+        0 => Decapsulation::Innermost,
+        1 => Decapsulation::Outermost,
+        _ => Decapsulation::Both,
+    };
+    let mut pipeline = Pipeline::<()>::new(config)
         .and_then(|pipeline| pipeline.with_fragments(handling, pool))
         .unwrap()
-        .with_checksums(checksums);
-    let mut octets = 0;
+        .with_checksums(checksums)
+        .with_encapsulation(tunnels & 128 != 0);
+    let (mut octets, mut carried_count) = (0, 0);
     let mut seconds = 0;
-    let mut sink = Records::new(|record| octets += record.octet_count());
+    let mut sink = Records::new(|record| {
+        let carried = record.enclosure.as_ref().map(|enclosure| enclosure.carried).unwrap_or_default();
+        octets += record.octet_count() - carried.octet_count;
+        carried_count += carried.packet_count;
+    });
     for part in &parts {
         seconds += u64::from(part.wait_seconds % 16);
         let data = packet(part);
@@ -83,7 +95,8 @@ fuzz_target!(|input: (u8, u8, u8, Vec<Part<'_>>)| {
     let stats = pipeline.stats();
     assert_eq!(stats.frame_count, parts.len() as u64);
     let dropped = stats.skipped.total() + stats.checksums.dropped_count + stats.fragment_alone_count;
-    assert_eq!(stats.frame_count, stats.tracker.packet_count + dropped);
+    assert_eq!(stats.frame_count + stats.enclosing_count, stats.tracker.packet_count + dropped);
+    assert_eq!(carried_count, stats.enclosing_count);
     if dropped == 0 {
         assert_eq!(octets, stats.octet_count);
     }

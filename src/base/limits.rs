@@ -17,6 +17,10 @@ pub struct Limits {
     /// Flow records of TCP with retransmissions, holes or resets keep 160 bytes more, taken from
     /// `total_bytes_max`; without room for them those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
+    /// Open flows of which the encapsulation is kept, or what they carry, if that was asked for. Each costs 184 bytes, 16
+    /// and 40 a header for either side that is in a tunnel, and a TCP extra as above. Reached: the packets of further flows
+    /// count, and their encapsulation is not known. Default 1,048,576.
+    pub enclosure_count_max: u32,
     /// Datagrams of which fragments wait, and tombstones of discarded ones. Reached: the oldest goes for each new one.
     /// Each costs about 700 bytes, and a kibibyte per kibioctet of payload that fragments touch; its place 128 bytes.
     /// Default 8192.
@@ -78,6 +82,7 @@ impl Limits {
         total_bytes_max: 1 << 30,
         flow_count_max: 1 << 20,
         tcp_extra_count_max: 1 << 20,
+        enclosure_count_max: 1 << 20,
         fragment_datagram_count_max: 8192,
         fragment_bytes_max: 32 << 20,
         fragment_per_datagram_count_max: 2048,

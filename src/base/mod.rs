@@ -2,6 +2,7 @@
 
 mod code_point;
 mod counters;
+mod encapsulation;
 mod error;
 mod frame;
 mod history;
@@ -16,6 +17,7 @@ mod vlan;
 
 pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use counters::{Counters, TcpCounters};
+pub use encapsulation::{EncapsulationStack, EnclosingHeader, HeaderKind};
 pub use error::{Layer, ParseError, ParseErrorKind};
 pub(crate) use frame::Descriptors;
 pub use frame::{Frame, FrameBatch};

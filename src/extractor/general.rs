@@ -67,7 +67,8 @@ pub(super) fn with_transport<'a, E>(
             .with(PacketMarks::WITHOUT_PORTS, is_without_ports)
             .with(PacketMarks::CUT, ip.is_cut || transport.is_cut)
             .with(PacketMarks::BAD_IP_LEN, ip.is_bad_len)
-            .with(PacketMarks::TOO_DEEP, found.is_too_deep),
+            .with(PacketMarks::TOO_DEEP, found.is_too_deep)
+            .with(PacketMarks::ENCAPSULATED, found.depth > 0),
         ..Packet::new(transport.key, transport.side, frame.timestamp, frame.data)
     }
 }

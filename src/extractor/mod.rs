@@ -21,7 +21,7 @@ pub use skip::{Skip, SkipStats};
 pub use crate::link::{Decapsulation, TunnelPorts};
 
 use crate::base::{Frame, Limits};
-use crate::link::{Decapsulated, Entry, IpPacket, PortSet, decapsulate, decapsulate_from};
+use crate::link::{Entry, IpPacket, PortSet, decapsulate_at};
 
 /// Turns frames into packets under one [`KeyPolicy`]. Stateless; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -94,14 +94,17 @@ impl Extractor {
 
     /// The innermost packet of a frame with all that encloses it, or of an IP packet at an offset in it; slower.
     pub(crate) fn find(&self, frame: &Frame<'_>, entry: Option<Entry>) -> Option<IpPacket> {
-        let KeyPolicy { decapsulation, tunnel_ports, .. } = &self.policy;
-        match entry {
-            Some(entry) => decapsulate_from(frame, entry, *decapsulation, tunnel_ports, &self.limits),
-            None => match decapsulate(frame, *decapsulation, tunnel_ports, &self.limits) {
-                Decapsulated::Packet(packet) => Some(packet),
-                _ => None,
-            },
-        }
+        self.find_at(frame, entry, self.policy.decapsulation.level_max())
+    }
+
+    /// The same, of the packets that no more than `level_max` others enclose.
+    pub(crate) fn find_at(
+        &self,
+        frame: &Frame<'_>,
+        entry: Option<Entry>,
+        level_max: u32,
+    ) -> Option<IpPacket> {
+        decapsulate_at(frame, entry, level_max, &self.policy.tunnel_ports, &self.limits)
     }
 
     /// The packet that [`find`](Self::find) found.

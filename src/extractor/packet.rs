@@ -43,11 +43,20 @@ impl PacketMarks {
     /// payload; `wire_len` and `ip_len` are those of this fragment.
     pub const REASSEMBLED: Self = Self(1 << 5);
 
-    /// Whether a mark is set.
+    /// Something encloses it in its frame: a tunnel, a label stack, PPPoE; VLAN tags alone do not. Nothing unusual.
+    pub(crate) const ENCAPSULATED: Self = Self(1 << 6);
+
+    /// Whether a mark is set; of several, one of them.
     #[must_use]
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 != 0
+    }
+
+    /// Whether a packet with these marks may be counted without a further look.
+    #[inline(always)]
+    pub(crate) const fn is_ordinary(self) -> bool {
+        self.0 & !Self::ENCAPSULATED.0 == 0
     }
 
     pub(crate) const fn with(self, other: Self, is_set: bool) -> Self {

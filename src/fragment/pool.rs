@@ -1,5 +1,7 @@
 //! The pool: fragments in, datagrams out, all of it bounded.
 
+mod room;
+
 use ahash::RandomState;
 
 use super::config::{ConfigError, PoolConfig};
@@ -7,7 +9,7 @@ use super::datagram::{Body, Verdict};
 use super::input::{DatagramKey, Extent, Fragment};
 use super::memory::Memory;
 use super::outcome::{Cap, Completed, Discard, EndReason, Ended, Held, Outcome};
-use super::pages::{PAGE_COST, SparePages};
+use super::pages::SparePages;
 use super::policy::OverlapPolicy;
 use super::slots::{Slot, Slots};
 use super::stats::FragmentStats;
@@ -15,12 +17,6 @@ use crate::base::{Budget, Timestamp};
 
 /// The longest payload that can come out.
 const PAYLOAD_LEN_MAX: usize = 65_536;
-
-/// Bodies that are kept for the next datagrams.
-const SPARE_BODIES_MAX: usize = 16;
-
-/// Tags for which room is made at first.
-const TAG_COUNT_FIRST: usize = 4;
 
 /// Fragments that wait for the rest of their datagrams. `T` is a tag of the caller's, kept per fragment.
 ///
@@ -394,158 +390,5 @@ impl<T: Copy> Pool<T> {
             }
         }
         Step::Discarded(discard)
-    }
-
-    /// Makes a datagram without fragments; the oldest goes if there are too many.
-    fn open(
-        &mut self,
-        hash: u64,
-        key: DatagramKey,
-        ended: &mut impl FnMut(Ended<'_, T>),
-    ) -> Result<u32, Cap> {
-        let max = self.config.limits.fragment_datagram_count_max;
-        while self.slots.len() >= max as usize {
-            let (slot, _) = self.slots.next_due().ok_or(Cap::Datagrams)?;
-            self.end(slot, EndReason::Evicted(Cap::Datagrams), ended);
-        }
-        let mut body = match self.spare_bodies.pop() {
-            Some(body) => body,
-            None => {
-                self.take(Self::BODY_COST, None, ended)?;
-                Box::new(Body::new())
-            }
-        };
-        let growth = self.slots.growth(max);
-        if growth > 0 {
-            if let Err(cap) = self.take(growth as u64 * Self::SLOT_COST, None, ended) {
-                self.recycle(body);
-                return Err(cap);
-            }
-            self.slots.grow(growth);
-        }
-        body.reset(self.clock);
-        let slot = self.slots.insert(hash, key, self.clock.saturating_add(self.config.timeout), body);
-        self.stats.datagram_count_max = self.stats.datagram_count_max.max(self.slots.len() as u64);
-        Ok(slot)
-    }
-
-    /// Takes back a datagram for whose first fragment there was no room.
-    fn forget(&mut self, slot: u32) {
-        if let Some(body) = self.slots.remove(slot) {
-            self.recycle(body);
-        }
-    }
-
-    /// Makes room for the bytes and the tag of a fragment.
-    fn make_room(
-        &mut self,
-        slot: u32,
-        extent: &Extent<'_>,
-        is_duplicate: bool,
-        ended: &mut impl FnMut(Ended<'_, T>),
-    ) -> Result<(), Cap> {
-        let Some(body) = self.body(slot) else { return Ok(()) };
-        let (from, to) = extent.units();
-        let page_count = if is_duplicate { 0 } else { body.pages.missing_count(from, to) };
-        let (len, capacity) = (body.tags.len(), body.tags.capacity());
-        if len == capacity {
-            let growth = capacity.max(TAG_COUNT_FIRST);
-            self.take((growth * size_of::<T>()) as u64, Some(slot), ended)?;
-            if let Some(body) = self.slots.at_mut(slot).and_then(|slot| slot.body.as_deref_mut()) {
-                body.tags.reserve_exact(growth);
-            }
-        }
-        while self.set_aside.len() < page_count {
-            if !self.set_aside.add_from(&mut self.spare_pages) {
-                if let Err(cap) = self.take(PAGE_COST, Some(slot), ended) {
-                    self.memory.give(self.set_aside.len() as u64 * PAGE_COST);
-                    self.set_aside.clear();
-                    return Err(cap);
-                }
-                self.set_aside.add_new();
-            }
-        }
-        if page_count > 0
-            && let Some(body) = self.slots.at_mut(slot).and_then(|slot| slot.body.as_deref_mut())
-        {
-            body.pages.add_missing(from, to, &mut self.set_aside);
-        }
-        Ok(())
-    }
-
-    /// Charges memory. If it is refused, spare memory goes first, then the oldest datagrams but `except`.
-    fn take(
-        &mut self,
-        bytes: u64,
-        except: Option<u32>,
-        ended: &mut impl FnMut(Ended<'_, T>),
-    ) -> Result<(), Cap> {
-        loop {
-            let Err(cap) = self.memory.take(bytes) else { return Ok(()) };
-            if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
-                self.drop_spares();
-                continue;
-            }
-            let oldest = self.slots.oldest_live(except).ok_or(cap)?;
-            self.end(oldest, EndReason::Evicted(cap), ended);
-        }
-    }
-
-    fn drop_spares(&mut self) {
-        self.memory.give(self.spare_pages.len() as u64 * PAGE_COST);
-        self.spare_pages.clear();
-        while let Some(body) = self.spare_bodies.pop() {
-            self.memory.give(Self::body_bytes(&body));
-        }
-    }
-
-    /// What a body takes without its pages.
-    fn body_bytes(body: &Body<T>) -> u64 {
-        Self::BODY_COST + Self::tag_bytes(body)
-    }
-
-    fn tag_bytes(body: &Body<T>) -> u64 {
-        (body.tags.capacity().saturating_mul(size_of::<T>())) as u64
-    }
-
-    fn free_pages(&mut self, body: &mut Body<T>) {
-        let dropped_count = body.pages.clear(&mut self.spare_pages);
-        self.memory.give(dropped_count as u64 * PAGE_COST);
-    }
-
-    fn recycle_completed(&mut self) {
-        if let Some(body) = self.completed.take() {
-            self.recycle(body);
-        }
-    }
-
-    fn recycle(&mut self, mut body: Box<Body<T>>) {
-        self.free_pages(&mut body);
-        body.tags.clear();
-        if self.spare_bodies.len() < SPARE_BODIES_MAX && body.tags.capacity() <= 64 {
-            self.spare_bodies.push(body);
-        } else {
-            self.memory.give(Self::body_bytes(&body));
-        }
-    }
-
-    /// Panics unless the parts of the pool agree with each other and with its account; for tests and fuzzers.
-    pub fn check_invariants(&self) {
-        let bucket_count = Slots::<T>::bucket_count(self.config.limits.fragment_datagram_count_max);
-        let mut bytes = (PAYLOAD_LEN_MAX + bucket_count * size_of::<u32>()) as u64;
-        bytes += self.slots.capacity() as u64 * Self::SLOT_COST + self.spare_pages.len() as u64 * PAGE_COST;
-        let mut add = |body: &Body<T>| {
-            bytes += Self::body_bytes(body) + u64::from(body.pages.page_count()) * PAGE_COST;
-        };
-        self.slots.check_invariants(|body| {
-            body.check_invariants();
-            assert!(!body.is_complete() || self.config.policy == OverlapPolicy::Linux);
-            add(body);
-        });
-        self.spare_bodies.iter().chain(&self.completed).for_each(|body| add(body));
-        assert_eq!(bytes, self.memory.held(), "what is held is what was charged");
-        assert!(bytes <= self.config.limits.fragment_bytes_max);
-        assert!(self.slots.len() <= self.config.limits.fragment_datagram_count_max as usize);
-        assert_eq!(self.stats.outcome_count(), self.stats.fragment_count);
     }
 }

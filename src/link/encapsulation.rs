@@ -2,92 +2,7 @@
 
 use std::fmt;
 
-/// The kind of an [`EncapsulationHeader`]; what its `id` is stands beside each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[non_exhaustive]
-pub enum HeaderKind {
-    /// An Ethernet header inside something else. Id: none.
-    Ethernet,
-    /// A VLAN tag: its VLAN id, zero for a priority tag.
-    Vlan,
-    /// IEEE 802.1ah: its service identifier, 24 bits.
-    ProviderBackbone,
-    /// MACsec without encryption. Id: none.
-    Macsec,
-    /// VN-tag: the destination interface.
-    VnTag,
-    /// An MPLS label.
-    Mpls,
-    /// PPPoE: its session.
-    Pppoe,
-    /// An IP packet that encloses another; its addresses are the tunnel's endpoints. Id: none.
-    Ip,
-    /// GRE: its key, or zero.
-    Gre,
-    /// PPTP's GRE: its call id.
-    Pptp,
-    /// NVGRE: its virtual subnet id.
-    Nvgre,
-    /// ERSPAN type I, II or III: its session.
-    Erspan,
-    /// VXLAN: its network identifier.
-    Vxlan,
-    /// VXLAN-GPE: its network identifier.
-    VxlanGpe,
-    /// GENEVE: its network identifier.
-    Geneve,
-    /// GTP-U: the receiver's tunnel endpoint identifier.
-    GtpU,
-    /// Teredo. Id: none.
-    Teredo,
-    /// L2TP: version 2 tunnel id in the upper half and session id in the lower, version 3 session id.
-    L2tp,
-    /// Network Service Header: its service path.
-    Nsh,
-    /// EtherIP. Id: none.
-    EtherIp,
-}
-
-impl HeaderKind {
-    /// The name in use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ethernet => "Ethernet",
-            Self::Vlan => "VLAN",
-            Self::ProviderBackbone => "802.1ah",
-            Self::Macsec => "MACsec",
-            Self::VnTag => "VN-tag",
-            Self::Mpls => "MPLS",
-            Self::Pppoe => "PPPoE",
-            Self::Ip => "IP",
-            Self::Gre => "GRE",
-            Self::Pptp => "PPTP",
-            Self::Nvgre => "NVGRE",
-            Self::Erspan => "ERSPAN",
-            Self::Vxlan => "VXLAN",
-            Self::VxlanGpe => "VXLAN-GPE",
-            Self::Geneve => "GENEVE",
-            Self::GtpU => "GTP-U",
-            Self::Teredo => "Teredo",
-            Self::L2tp => "L2TP",
-            Self::Nsh => "NSH",
-            Self::EtherIp => "EtherIP",
-        }
-    }
-
-    /// Whether its id is a virtual network identifier of 24 bits.
-    #[must_use]
-    pub const fn is_virtual_network(self) -> bool {
-        matches!(self, Self::Vxlan | Self::VxlanGpe | Self::Geneve | Self::Nvgre)
-    }
-}
-
-impl fmt::Display for HeaderKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+use crate::base::HeaderKind;
 
 /// A header that encloses the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +23,8 @@ pub struct EncapsulationHeader {
 pub struct Encapsulation {
     headers: [EncapsulationHeader; Self::LEN_MAX],
     len: u8,
+    /// IP headers among all of them, those that were left out too.
+    level: u8,
 }
 
 impl Encapsulation {
@@ -118,12 +35,18 @@ impl Encapsulation {
     pub const NONE: Self = Self {
         headers: [EncapsulationHeader { kind: HeaderKind::Ethernet, offset: 0, id: 0 }; Self::LEN_MAX],
         len: 0,
+        level: 0,
     };
 
     /// The headers, outermost first.
     #[must_use]
     pub fn headers(&self) -> &[EncapsulationHeader] {
         self.headers.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    /// IP packets around the packet.
+    pub(crate) const fn level(&self) -> u32 {
+        self.level as u32
     }
 }
 
@@ -133,6 +56,9 @@ pub(super) trait Way: Copy {
     const START: Self;
 
     fn push(&mut self, kind: HeaderKind, offset: usize, id: u32);
+
+    /// IP packets around the place; zero if nothing is noted.
+    fn level(&self) -> u32;
 }
 
 impl Way for Encapsulation {
@@ -143,6 +69,11 @@ impl Way for Encapsulation {
             *place = EncapsulationHeader { kind, offset: offset as u32, id };
             self.len += 1;
         }
+        self.level = self.level.saturating_add(u8::from(kind == HeaderKind::Ip));
+    }
+
+    fn level(&self) -> u32 {
+        self.level.into()
     }
 }
 
@@ -150,6 +81,10 @@ impl Way for () {
     const START: Self = ();
 
     fn push(&mut self, _kind: HeaderKind, _offset: usize, _id: u32) {}
+
+    fn level(&self) -> u32 {
+        0
+    }
 }
 
 impl PartialEq for Encapsulation {

@@ -24,7 +24,7 @@ mod walk;
 
 pub use addresses::MacAddresses;
 pub use checksum::{Checksum, Checksums, checksums};
-pub use encapsulation::{Encapsulation, EncapsulationHeader, HeaderKind};
+pub use encapsulation::{Encapsulation, EncapsulationHeader};
 pub use ethernet_header::EthernetHeader;
 pub use fragment_header::{FragmentHeader, fragment_header};
 pub use ip::{IpHeader, ip_header};
@@ -37,4 +37,6 @@ pub(crate) use policy::PortSet;
 pub use policy::{Decapsulation, TunnelPorts, UdpTunnel};
 pub use translate::{NoFrame, NotIp, ethernet_to_ip, ip_to_ethernet};
 pub use walk::decapsulate;
-pub(crate) use walk::{Entry, decapsulate_from, find_packet};
+pub(crate) use walk::{Entry, decapsulate_at, find_packet};
+
+pub use crate::base::HeaderKind;

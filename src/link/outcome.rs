@@ -31,6 +31,9 @@ pub struct IpPacket<E = Encapsulation> {
     pub link: LinkInfo,
     /// What encloses it; `()` if it was not asked for.
     pub encapsulation: E,
+    /// Encapsulations around it, as [`Limits::encapsulation_depth_max`](crate::base::Limits) counts them: not tags, and a
+    /// label stack once.
+    pub depth: u32,
     /// It carries an encapsulation that would be one more than
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits), and was not looked into.
     pub is_too_deep: bool,
@@ -45,6 +48,7 @@ impl<E> IpPacket<E> {
             ip: IpHeader::EMPTY,
             link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
             encapsulation,
+            depth: 0,
             is_too_deep: false,
         }
     }

@@ -9,6 +9,19 @@ pub enum Decapsulation {
     Innermost,
     /// The outermost one: a tunnel is a flow like any other.
     Outermost,
+    /// The innermost one, and in a [`Pipeline`](crate::pipeline::Pipeline) each that encloses it too, linked to each other.
+    /// Where there is room for one packet only, as in [`decapsulate`](super::decapsulate), the innermost.
+    Both,
+}
+
+impl Decapsulation {
+    /// How many IP packets may enclose the one that is looked for.
+    pub(crate) const fn level_max(self) -> u32 {
+        match self {
+            Self::Outermost => 0,
+            Self::Innermost | Self::Both => u32::MAX,
+        }
+    }
 }
 
 /// A tunnel in UDP.
@@ -103,7 +116,9 @@ impl TunnelPorts {
         let mut ports = [0; Self::COUNT_MAX];
         let mut place = 0;
         while place < Self::COUNT_MAX {
-            if let (Some((port, _)), Decapsulation::Innermost) = (self.entries[place], decapsulation) {
+            if let Some((port, _)) = self.entries[place]
+                && decapsulation.level_max() > 0
+            {
                 ports[place] = port;
             }
             place += 1;

@@ -24,7 +24,7 @@ pub fn decapsulate(
     limits: &Limits,
 ) -> Decapsulated {
     let mut packet = IpPacket::empty(Encapsulation::START);
-    match walk(frame, None, decapsulation, tunnel_ports, limits, &mut packet) {
+    match walk(frame, None, decapsulation.level_max(), tunnel_ports, limits, &mut packet) {
         Ok(()) => Decapsulated::Packet(packet),
         Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
         Err(NoPacket::Truncated(error)) => Decapsulated::Truncated(error),
@@ -41,16 +41,17 @@ pub(crate) struct Entry {
     pub(crate) link: LinkInfo,
 }
 
-/// The same from an IP header on, such as that of a datagram that was put together.
-pub(crate) fn decapsulate_from(
+/// The innermost packet that no more than `level_max` others enclose; from an IP header on, such as that of a datagram
+/// that was put together, if there is an entry.
+pub(crate) fn decapsulate_at(
     frame: &Frame<'_>,
-    entry: Entry,
-    decapsulation: Decapsulation,
+    entry: Option<Entry>,
+    level_max: u32,
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
 ) -> Option<IpPacket> {
     let mut packet = IpPacket::empty(Encapsulation::START);
-    walk(frame, Some(entry), decapsulation, tunnel_ports, limits, &mut packet).ok()?;
+    walk(frame, entry, level_max, tunnel_ports, limits, &mut packet).ok()?;
     Some(packet)
 }
 
@@ -63,14 +64,14 @@ pub(crate) fn find_packet(
     limits: &Limits,
     packet: &mut IpPacket<()>,
 ) -> Result<(), NoPacket> {
-    walk(frame, None, decapsulation, tunnel_ports, limits, packet)
+    walk(frame, None, decapsulation.level_max(), tunnel_ports, limits, packet)
 }
 
 #[inline]
 fn walk<W: Way>(
     frame: &Frame<'_>,
     entry: Option<Entry>,
-    decapsulation: Decapsulation,
+    level_max: u32,
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
     packet: &mut IpPacket<W>,
@@ -81,7 +82,7 @@ fn walk<W: Way>(
         end: (frame.wire_len as usize).max(frame.data.len()),
         limits,
         tunnel_ports,
-        decapsulation,
+        level_max,
         link: entry.map(|entry| entry.link).unwrap_or_default(),
         way: W::START,
         depth: 0,
@@ -137,7 +138,8 @@ pub(super) struct Walk<'a, W> {
     pub(super) end: usize,
     pub(super) limits: &'a Limits,
     pub(super) tunnel_ports: &'a TunnelPorts,
-    decapsulation: Decapsulation,
+    /// The walk ends at a packet that so many others enclose; zero or all if the way is not noted.
+    level_max: u32,
     pub(super) link: LinkInfo,
     pub(super) way: W,
     depth: u32,
@@ -259,6 +261,7 @@ impl<'a, W: Way> Walk<'a, W> {
             let ip = &mut self.packet.ip;
             read_ip_header(data, wire_len, offset, ether_type, self.limits, ip).map_err(Stop::Error)?;
         }
+        self.packet.depth = self.depth;
         self.is_found = true;
         self.packet.offset = offset;
         self.packet.ether_type = ether_type;
@@ -266,8 +269,7 @@ impl<'a, W: Way> Walk<'a, W> {
         self.packet.encapsulation = self.way;
         let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
         // A fragment holds a part of what it encloses; a length that is wrong can bound nothing.
-        let is_last =
-            self.decapsulation == Decapsulation::Outermost || is_fragment || is_cut || len > self.wire_len();
+        let is_last = self.way.level() >= self.level_max || is_fragment || is_cut || len > self.wire_len();
         if is_last {
             return Err(Stop::Done);
         }

@@ -7,11 +7,12 @@
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::reassembled::Datagram;
+use super::tunnels::{Counted, Tunnels};
 use crate::base::{FlowKey, Frame, IpProtocol, LinkType, Side, Timestamp, VlanIds};
 use crate::extractor::{Extractor, Packet, PacketMarks, Transport};
 use crate::filter::Filter;
 use crate::fragment::{ConfigError, DatagramKey, Ended, Fragment, FragmentStats, Outcome, Pool, PoolConfig};
-use crate::link::{HeaderKind, IpPacket, LinkInfo, fragment_header};
+use crate::link::{Entry, HeaderKind, IpPacket, LinkInfo, fragment_header};
 use crate::tracker::{FlowSink, Tracker};
 
 /// What a [`Pipeline`](super::Pipeline) does with IP fragments.
@@ -96,11 +97,12 @@ pub(super) struct Way<'a, S, K: ?Sized> {
     pub(super) tracker: &'a mut Tracker<S>,
     pub(super) filter: Option<&'a Filter>,
     pub(super) filtered_count: &'a mut u64,
+    pub(super) tunnels: &'a mut Tunnels,
     pub(super) sink: &'a mut K,
 }
 
 impl<S: Default, K: FlowSink<S> + ?Sized> Way<'_, S, K> {
-    fn track(&mut self, packet: &Packet<'_>) {
+    pub(super) fn track(&mut self, packet: &Packet<'_>) {
         match self.filter {
             Some(filter) if !filter.may_match(&packet.key) => *self.filtered_count += 1,
             _ => self.tracker.track(packet, self.sink),
@@ -176,13 +178,14 @@ impl Defragmenter {
     pub(super) fn frame<S: Default, K: FlowSink<S> + ?Sized>(
         &mut self,
         frame: &Frame<'_>,
+        found: &IpPacket,
         way: &mut Way<'_, S, K>,
     ) {
-        let Some(found) = way.extractor.find(frame, None) else { return };
         self.tags.clear();
-        self.tags.push(Tag::new(frame, &found));
-        let mut scope = scope_of(way.extractor.policy().scope_of(frame), frame, &found);
-        if !self.push(frame, &found, scope, way) {
+        self.tags.push(Tag::new(frame, found));
+        let mut scope = scope_of(way.extractor.policy().scope_of(frame), frame, found);
+        way.tunnels.enter_datagram(frame, found);
+        if !self.push(frame, found, scope, way) {
             return;
         }
         // Each datagram put together may hold a fragment again, as deep as tunnels may be.
@@ -191,17 +194,24 @@ impl Defragmenter {
             let mut whole = std::mem::take(&mut self.whole);
             let (frame, entry) = whole.frame(&tag);
             let found = way.extractor.find(&frame, Some(entry));
-            if let Some(found) = found.as_ref().filter(|found| found.offset != entry.offset) {
-                let last = self.tags.len() - 1;
-                self.tags.iter_mut().enumerate().for_each(|(at, tag)| tag.carry(&frame, found, at == last));
+            if let Some(found) = &found {
+                let tags = &mut self.tags;
+                way.track_enclosing(&frame, Some(entry), found, |way, packet, found| {
+                    carry(tags, &frame, entry, found);
+                    track_whole(tags, packet, way)
+                });
+                carry(tags, &frame, entry, found);
             }
             let goes_on = match found {
                 Some(found) if found.ip.is_fragment => {
                     scope = scope_of(scope, &frame, &found);
+                    way.tunnels.enter_datagram(&frame, &found);
                     self.push(&frame, &found, scope, way)
                 }
                 Some(found) => {
-                    self.track_whole(&frame, &found, way);
+                    let packet = way.extractor.packet(&frame, &found);
+                    let counted = track_whole(&mut self.tags, &packet, way);
+                    way.note(&frame, &found, &packet, counted);
                     false
                 }
                 None => false,
@@ -252,24 +262,6 @@ impl Defragmenter {
             }
         }
         false
-    }
-
-    /// Counts a datagram on its flow: its frames in the order in which they came, the last one with the payload.
-    fn track_whole<S: Default, K: FlowSink<S> + ?Sized>(
-        &mut self,
-        frame: &Frame<'_>,
-        found: &IpPacket,
-        way: &mut Way<'_, S, K>,
-    ) {
-        let packet = way.extractor.packet(frame, found);
-        let Some((last, others)) = self.tags.split_last_mut() else { return };
-        // Fragments of fragments come in the order in which the outer datagrams were whole.
-        others.sort_unstable_by_key(|tag| tag.timestamp);
-        for tag in others {
-            way.track_tag(&*tag, (packet.key, packet.side), PacketMarks::default());
-        }
-        let marks = packet.marks.with(PacketMarks::FRAGMENT, true).with(PacketMarks::REASSEMBLED, true);
-        way.track(&Packet { wire_len: last.wire_len, ip_len: last.ip_len, marks, ..packet });
     }
 
     /// Counts the frames of a datagram that is nested too deep on the flow that its outermost level tells.
@@ -361,6 +353,34 @@ impl Lone {
         let frame = Frame { timestamp, link_type: LinkType::RAW, data: &[], wire_len: 0, interface };
         let pair = policy.complete(pair, &frame, &link);
         way.track_tag(tag, (pair, side), PacketMarks::WITHOUT_PORTS);
+    }
+}
+
+/// Gives the frames of a datagram what a packet says that it carried in a tunnel.
+fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
+    if found.offset != entry.offset {
+        let count = tags.len();
+        tags.iter_mut().zip(1..).for_each(|(tag, number)| tag.carry(frame, found, number == count));
+    }
+}
+
+/// Counts the packet of a datagram on its flow: its frames in the order in which they came, the last one with the payload.
+fn track_whole<S: Default, K: FlowSink<S> + ?Sized>(
+    tags: &mut [Tag],
+    packet: &Packet<'_>,
+    way: &mut Way<'_, S, K>,
+) -> Counted {
+    let Some((last, others)) = tags.split_last_mut() else { return Counted::default() };
+    // Fragments of fragments come in the order in which the outer datagrams were whole.
+    others.sort_unstable_by_key(|tag| tag.timestamp);
+    for tag in &*others {
+        way.track_tag(tag, (packet.key, packet.side), PacketMarks::default());
+    }
+    let marks = packet.marks.with(PacketMarks::FRAGMENT, true).with(PacketMarks::REASSEMBLED, true);
+    way.track(&Packet { wire_len: last.wire_len, ip_len: last.ip_len, marks, ..*packet });
+    Counted {
+        packet_count: tags.len() as u32,
+        octet_count: tags.iter().map(|tag| u64::from(tag.wire_len)).sum(),
     }
 }
 

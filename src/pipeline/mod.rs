@@ -18,6 +18,7 @@ mod fragments;
 mod reassembled;
 mod records;
 mod run;
+mod tunnels;
 
 pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
 pub use config_error::ConfigError;

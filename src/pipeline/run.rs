@@ -3,11 +3,13 @@
 use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
+use super::tunnels::{Counted, Tunnels};
 use crate::base::{Frame, FrameBatch, Timestamp};
 use crate::dedup::{DedupConfig, DedupStats, Window};
 use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
 use crate::filter::Filter;
 use crate::fragment::{FragmentStats, PoolConfig};
+use crate::link::Decapsulation;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Tracker, TrackerConfig, TrackerStats};
 
@@ -37,6 +39,9 @@ pub struct PipelineStats {
     pub fragment_alone_octet_count: u64,
     /// What the pool of fragments counted.
     pub fragments: FragmentStats,
+    /// Packets that were counted for a flow that carries others, beside the one for the innermost flow; none unless
+    /// [`Decapsulation::Both`] is asked for.
+    pub enclosing_count: u64,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -50,6 +55,9 @@ pub struct Pipeline<S> {
     filter: Option<Filter>,
     fragments: Option<Box<Defragmenter>>,
     verifier: Verifier,
+    tunnels: Tunnels,
+    /// Packets with one of these are not tracked in batches.
+    apart_marks: PacketMarks,
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
@@ -60,8 +68,8 @@ pub struct Pipeline<S> {
 enum Extracted {
     /// A packet, to be tracked.
     Packet,
-    /// A fragment of a datagram.
-    Fragment,
+    /// A fragment of a datagram, or a packet of which is noted what encloses it.
+    Apart,
     /// Nothing that is tracked.
     None,
 }
@@ -87,6 +95,8 @@ impl<S: Default> Pipeline<S> {
         let mut pool = PoolConfig::default();
         (pool.limits, pool.budget, pool.seeds) = (config.limits, config.budget.clone(), config.seeds);
         let tracker = Tracker::new(config)?;
+        let mut tunnels = Tunnels::default();
+        tunnels.is_linked = policy.decapsulation == Decapsulation::Both;
         let pipeline = Self {
             dedup: None,
             extractor,
@@ -94,6 +104,8 @@ impl<S: Default> Pipeline<S> {
             filter: None,
             fragments: None,
             verifier: Verifier::default(),
+            tunnels,
+            apart_marks: PacketMarks::default(),
             frame_count: 0,
             octet_count: 0,
             filtered_count: 0,
@@ -118,6 +130,7 @@ impl<S: Default> Pipeline<S> {
         if handling != FragmentHandling::AsTheyCome {
             self.fragments = Some(Box::new(Defragmenter::new(pool, handling)?));
         }
+        self.choose_apart();
         Ok(self)
     }
 
@@ -149,6 +162,21 @@ impl<S: Default> Pipeline<S> {
         self
     }
 
+    /// Keeps what encloses the packets of each flow, for [`FlowRecord::enclosure`](crate::record::FlowRecord): headers with
+    /// their numbers, and the ends of tunnels. Off by default; flows that nothing encloses pay nothing for it.
+    #[must_use]
+    pub fn with_encapsulation(mut self, is_kept: bool) -> Self {
+        self.tunnels.is_noted = is_kept;
+        self.choose_apart();
+        self
+    }
+
+    fn choose_apart(&mut self) {
+        self.apart_marks = PacketMarks::default()
+            .with(PacketMarks::FRAGMENT, self.fragments.is_some())
+            .with(PacketMarks::ENCAPSULATED, self.tunnels.is_wanted());
+    }
+
     /// The tracker: for look-ups, removal and its clock.
     pub const fn tracker_mut(&mut self) -> &mut Tracker<S> {
         &mut self.tracker
@@ -176,6 +204,7 @@ impl<S: Default> Pipeline<S> {
             fragment_alone_count,
             fragment_alone_octet_count,
             fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
+            enclosing_count: self.tunnels.enclosing_count,
             tracker: *self.tracker.stats(),
         }
     }
@@ -220,11 +249,11 @@ impl<S: Default> Pipeline<S> {
             match self.extract(&frame, &mut packets[count]) {
                 Extracted::Packet => count += 1,
                 Extracted::None => {}
-                Extracted::Fragment => {
+                Extracted::Apart => {
                     // What came before it is tracked before it.
                     self.tracker.track_batch(&packets[..count], sink);
                     count = 0;
-                    self.fragment(&frame, sink);
+                    self.apart(&frame, sink);
                 }
             }
             if count == CHUNK {
@@ -240,40 +269,65 @@ impl<S: Default> Pipeline<S> {
         let mut packet = Packet::EMPTY;
         match self.extract(frame, &mut packet) {
             Extracted::Packet => self.tracker.track(&packet, sink),
-            Extracted::Fragment => self.fragment(frame, sink),
+            Extracted::Apart => self.apart(frame, sink),
             Extracted::None => {}
         }
     }
 
     /// Ends datagrams and flows that are due at a time, for live capture when no packets come.
     pub fn advance<K: FlowSink<S> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
-        self.with_fragments_of(sink, |fragments, way| fragments.advance(now, way));
+        self.with_way(sink, |fragments, way| {
+            if let Some(fragments) = fragments {
+                fragments.advance(now, way);
+            }
+        });
         self.tracker.advance(now, sink);
     }
 
     /// Ends all datagrams and flows; see [`Tracker::finish`].
     pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
-        self.with_fragments_of(sink, |fragments, way| fragments.finish(way));
+        self.with_way(sink, |fragments, way| {
+            if let Some(fragments) = fragments {
+                fragments.finish(way);
+            }
+        });
         self.tracker.finish(sink);
     }
 
+    /// Counts a packet that is a fragment, or that something encloses.
     #[cold]
     #[inline(never)]
-    fn fragment<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
-        self.with_fragments_of(sink, |fragments, way| fragments.frame(frame, way));
+    fn apart<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
+        let frame = &Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame };
+        let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
+        self.with_way(sink, |fragments, way| {
+            let Some(found) = way.extractor.find(frame, None) else { return };
+            way.tunnels.begin();
+            way.track_enclosing(frame, None, &found, |way, packet, _| {
+                way.track(packet);
+                counted
+            });
+            if let Some(fragments) = fragments.filter(|_| found.ip.is_fragment) {
+                return fragments.frame(frame, &found, way);
+            }
+            let packet = way.extractor.packet(frame, &found);
+            way.track(&packet);
+            way.note(frame, &found, &packet, counted);
+        });
     }
 
-    /// Lends the pool of fragments what it needs to count them.
-    fn with_fragments_of<K: FlowSink<S> + ?Sized>(
+    /// Lends what it takes to count packets apart from a batch.
+    fn with_way<K: FlowSink<S> + ?Sized>(
         &mut self,
         sink: &mut K,
-        work: impl FnOnce(&mut Defragmenter, &mut Way<'_, S, K>),
+        work: impl FnOnce(Option<&mut Defragmenter>, &mut Way<'_, S, K>),
     ) {
-        let Self { extractor, tracker, filter, fragments, filtered_count, .. } = self;
-        if let Some(fragments) = fragments {
-            let filter = filter.as_ref();
-            work(fragments, &mut Way { extractor, tracker, filter, filtered_count, sink });
-        }
+        let Self { extractor, tracker, filter, fragments, filtered_count, tunnels, .. } = self;
+        let filter = filter.as_ref();
+        work(
+            fragments.as_deref_mut(),
+            &mut Way { extractor, tracker, filter, filtered_count, tunnels, sink },
+        );
     }
 
     /// Reads a frame into `packet`; what is to be done with it.
@@ -295,8 +349,8 @@ impl<S: Default> Pipeline<S> {
         {
             return Extracted::None;
         }
-        if packet.marks.contains(PacketMarks::FRAGMENT) && self.fragments.is_some() {
-            return Extracted::Fragment;
+        if packet.marks.contains(self.apart_marks) {
+            return Extracted::Apart;
         }
         match &self.filter {
             Some(filter) if !filter.may_match(&packet.key) => {

@@ -3,8 +3,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use super::enclosure::{OuterFlow, SideEnclosure};
 use super::flow_record::{FlowRecord, SideRecord};
-use crate::base::{History, VlanIds, duration_nanos};
+use crate::base::{EncapsulationStack, History, VlanIds, duration_nanos};
 
 /// One value of a [`FlowRecord`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,8 @@ pub enum Field {
     Mac([u8; 6]),
     /// VLAN ids, outermost first.
     VlanIds(VlanIds),
+    /// Headers that enclose packets, outermost first.
+    Encapsulation(EncapsulationStack),
     /// History letters.
     History(History),
 }
@@ -35,7 +38,8 @@ impl Field {
 }
 
 impl fmt::Display for Field {
-    /// As text: nothing if absent, VLAN ids joined by dots, hardware addresses as pairs of digits joined by colons.
+    /// As text: nothing if absent, VLAN ids joined by dots, headers by ` / `, hardware addresses as pairs of digits joined by
+    /// colons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => Ok(()),
@@ -47,6 +51,7 @@ impl fmt::Display for Field {
                 write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
             }
             Self::VlanIds(ids) => ids.fmt(f),
+            Self::Encapsulation(stack) => stack.fmt(f),
             Self::History(history) => history.fmt(f),
         }
     }
@@ -63,13 +68,15 @@ impl serde::Serialize for Field {
             Self::Address(address) => address.serialize(serializer),
             Self::Mac(_) => serializer.collect_str(self),
             Self::VlanIds(ids) => ids.serialize(serializer),
+            Self::Encapsulation(stack) => stack.serialize(serializer),
             Self::History(history) => history.serialize(serializer),
         }
     }
 }
 
-const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14;
+const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14 + 2 * ENCLOSURE_FIELD_COUNT + 3;
 const SIDE_FIELD_COUNT: usize = 13;
+const ENCLOSURE_FIELD_COUNT: usize = 4;
 
 impl FlowRecord {
     /// The names of the [`fields`](Self::fields), in their order: the columns of `flowgauge flows --format csv`. Those of
@@ -123,6 +130,17 @@ impl FlowRecord {
         "interface",
         "scope",
         "sequence_number",
+        "encapsulation",
+        "encapsulation_changed_count",
+        "outer_flow",
+        "outer_community_id",
+        "reverse_encapsulation",
+        "reverse_encapsulation_changed_count",
+        "reverse_outer_flow",
+        "reverse_outer_community_id",
+        "inner_flow_count",
+        "carried_packet_count",
+        "carried_octet_count",
     ];
 
     /// The values of the record, each under its name in [`FIELD_NAMES`](Self::FIELD_NAMES). Computes the Community ID, and
@@ -132,6 +150,10 @@ impl FlowRecord {
         use Field::{Address, History, Name, Text, Unsigned};
         let [f0, f1, f2, f3, f4, f5, f6, f7, f8, f9, f10, f11, f12] = side_fields(&self.forward);
         let [r0, r1, r2, r3, r4, r5, r6, r7, r8, r9, r10, r11, r12] = side_fields(&self.reverse);
+        let enclosure = self.enclosure.as_deref();
+        let [e0, e1, e2, e3] = enclosure_fields(enclosure.map(|enclosure| &enclosure.forward));
+        let [e4, e5, e6, e7] = enclosure_fields(enclosure.map(|enclosure| &enclosure.reverse));
+        let carried = enclosure.map(|enclosure| &enclosure.carried);
         [
             Unsigned(self.protocol().0.into()),
             Address(self.source_address()),
@@ -181,6 +203,17 @@ impl FlowRecord {
             Unsigned(self.interface.into()),
             Unsigned(self.key.scope().into()),
             Unsigned(self.sequence_number.into()),
+            e0,
+            e1,
+            e2,
+            e3,
+            e4,
+            e5,
+            e6,
+            e7,
+            Field::of(carried.map(|carried| carried.inner_flow_count)),
+            Field::of(carried.map(|carried| carried.packet_count)),
+            Field::of(carried.map(|carried| carried.octet_count)),
         ]
     }
 }
@@ -205,6 +238,19 @@ fn side_fields(side: &SideRecord) -> [Field; SIDE_FIELD_COUNT] {
     ]
 }
 
+fn enclosure_fields(side: Option<&SideEnclosure>) -> [Field; ENCLOSURE_FIELD_COUNT] {
+    use Field::{Absent, Encapsulation, Text};
+    let Some(side) = side else { return [const { Absent }; ENCLOSURE_FIELD_COUNT] };
+    let outer =
+        |text: fn(&OuterFlow) -> String| side.outer.as_ref().map_or(Absent, |outer| Text(text(outer)));
+    [
+        if side.stack.is_empty() { Absent } else { Encapsulation(side.stack.clone()) },
+        Field::Unsigned(side.changed_count.into()),
+        outer(OuterFlow::to_string),
+        outer(OuterFlow::community_id),
+    ]
+}
+
 #[cfg(feature = "serde")]
 impl serde::Serialize for FlowRecord {
     /// One flat object of the [`fields`](Self::fields): a line of `flowgauge flows --format ndjson`. What does not apply
@@ -226,6 +272,9 @@ mod tests {
         sorted.dedup();
         assert_eq!(sorted.len(), names.len());
         for (forward, reverse) in names[8..20].iter().zip(&names[21..33]) {
+            assert_eq!(format!("reverse_{forward}"), *reverse);
+        }
+        for (forward, reverse) in names[48..52].iter().zip(&names[52..56]) {
             assert_eq!(format!("reverse_{forward}"), *reverse);
         }
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::community_id;
+use super::{Enclosure, community_id};
 use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side, TcpCounters,
     TcpFlags, TcpState, Timestamp, VlanIds,
@@ -68,6 +68,8 @@ pub struct FlowRecord {
     pub interface: u32,
     /// How many records an active timeout had made of the flow before this one.
     pub sequence_number: u32,
+    /// What encloses it, and what it carries, if that was asked for and there is anything.
+    pub enclosure: Option<Box<Enclosure>>,
 }
 
 impl FlowRecord {

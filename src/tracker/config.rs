@@ -33,7 +33,7 @@ pub struct TrackerConfig {
     pub timeouts: Timeouts,
     /// After how long a record of a flow that goes on is made; `None` (the default) for never.
     pub active_timeout: Option<Duration>,
-    /// Caps. Of these, the tracker looks at `flow_count_max` and `tcp_extra_count_max`.
+    /// Caps. Of these, the tracker looks at `flow_count_max`, `tcp_extra_count_max` and `enclosure_count_max`.
     pub limits: Limits,
     /// The account of memory; shared with other layers by cloning the handle.
     pub budget: Budget,

@@ -1,14 +1,16 @@
 //! What is kept of a flow once something unusual happened to it, and where.
 
+use super::enclosures::Enclosures;
 use super::flow::{FlowBits, Hot};
 use super::slab::{SEGMENT_LEN, Slab, Vacant};
-use crate::base::{Account, Budget, SeqNum, Side};
+use crate::base::{Account, Budget, Limits, SeqNum, Side};
+use crate::record::Enclosure;
 
 /// What is kept of a flow once something unusual happened to it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extra {
     pub(super) sides: [ExtraSide; 2],
-    /// How far the last packet's own time lies behind the tracker's clock.
+    /// How far the last packet's own time lies behind the tracker's clock; while the entry is free, the next one that is.
     pub(super) lag_ns: u64,
     /// A SYN of this side, on an open flow, that waits for its SYN-ACK.
     pub(super) pending_syn: Option<(Side, SeqNum)>,
@@ -16,8 +18,8 @@ pub(super) struct Extra {
     pub(super) icmp_error_count: u32,
     /// Fragments, and packets of which no ports were seen.
     pub(super) fragment_count: u32,
-    /// Next entry that is free, while this one is.
-    next_free: u32,
+    /// What encloses the flow, side A first, and what it carries.
+    pub(super) enclosure: Option<Box<Enclosure>>,
 }
 
 /// The same, of one side of a TCP flow.
@@ -46,6 +48,9 @@ impl Extra {
     pub(super) fn restart_counters(&mut self) {
         self.icmp_error_count = 0;
         self.fragment_count = 0;
+        if let Some(enclosure) = &mut self.enclosure {
+            enclosure.restart_counters();
+        }
         for side in &mut self.sides {
             side.retransmitted_count = 0;
             side.out_of_order_count = 0;
@@ -68,6 +73,7 @@ pub(super) struct Extras {
     live_count: u32,
     max: u32,
     budget: Budget,
+    pub(super) enclosures: Enclosures,
 }
 
 const NO_FREE: u32 = u32::MAX;
@@ -76,8 +82,10 @@ const NO_FREE: u32 = u32::MAX;
 const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
-    pub(super) fn new(max: u32, budget: Budget) -> Self {
-        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget }
+    pub(super) fn new(limits: &Limits, budget: Budget) -> Self {
+        let enclosures = Enclosures::new(limits.enclosure_count_max, budget.clone());
+        let max = limits.tcp_extra_count_max;
+        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget, enclosures }
     }
 
     pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
@@ -110,7 +118,7 @@ impl Extras {
         let place = if self.free != NO_FREE {
             let place = self.free;
             let entry = self.entries.at_mut(place);
-            self.free = entry.next_free;
+            self.free = entry.lag_ns as u32;
             *entry = Extra::default();
             place
         } else {
@@ -125,10 +133,24 @@ impl Extras {
 
     pub(super) fn release(&mut self, hot: &Hot) {
         if hot.bits.has(FlowBits::EXTRA) {
-            self.entries.at_mut(hot.extra).next_free = self.free;
+            let entry = self.entries.at_mut(hot.extra);
+            entry.lag_ns = self.free.into();
+            if let Some(enclosure) = entry.enclosure.take() {
+                self.enclosures.release(&enclosure);
+            }
             self.free = hot.extra;
             self.live_count -= 1;
         }
+    }
+
+    /// What encloses a flow, and what keeps account of it; made if there is none yet. `None` without room for it.
+    pub(super) fn enclosure_of(&mut self, hot: &mut Hot) -> Option<(&mut Enclosure, &mut Enclosures)> {
+        self.of(hot)?;
+        let place = &mut self.entries.at_mut(hot.extra).enclosure;
+        if place.is_none() {
+            *place = Some(self.enclosures.take()?);
+        }
+        place.as_deref_mut().map(|enclosure| (enclosure, &mut self.enclosures))
     }
 
     pub(super) const fn live_count(&self) -> u32 {
@@ -155,7 +177,8 @@ mod tests {
 
     #[test]
     fn extras_are_reused_and_capped() {
-        let mut extras = Extras::new(2, Budget::default());
+        let limits = Limits { tcp_extra_count_max: 2, ..Limits::DEFAULT };
+        let mut extras = Extras::new(&limits, Budget::default());
         let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();
         for (place, hot) in flows.iter_mut().enumerate() {
             let extra = extras.of(hot);

@@ -32,6 +32,7 @@
 mod class;
 mod config;
 mod direction;
+mod enclosures;
 mod endpoint;
 mod expiry;
 mod extras;

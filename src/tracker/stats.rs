@@ -55,6 +55,8 @@ pub struct TrackerStats {
     pub cut_count: u64,
     /// Unusual segments not told apart because no memory was left for it.
     pub extra_refused_count: u64,
+    /// Packets of which it is not known what enclosed or carried them because no memory was left for it.
+    pub enclosure_refused_count: u64,
 }
 
 impl TrackerStats {

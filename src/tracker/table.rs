@@ -56,7 +56,7 @@ impl<S> Table<S> {
             hot: Slab::new(),
             cold: Slab::new(),
             states: Slab::new(),
-            extras: Extras::new(limits.tcp_extra_count_max, budget.clone()),
+            extras: Extras::new(&limits, budget.clone()),
             index: Index::new(),
             hot_cache: HotCache::new(),
             hasher,

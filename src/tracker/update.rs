@@ -41,7 +41,7 @@ fn count_ordinary(
         && !is_handshake(hot.list)
         && !hot.bits.has(ODD_FLOW)
         && own.bits.is_under_way()
-        && packet.marks == PacketMarks::default()
+        && packet.marks.is_ordinary()
         && packet.timestamp.as_nanos() == now_ns;
     if !is_ordinary {
         return Counted::No;

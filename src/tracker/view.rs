@@ -12,7 +12,7 @@ use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
 };
-use crate::record::{FlowRecord, SideRecord};
+use crate::record::{Enclosure, FlowRecord, SideRecord};
 
 /// A read-only view of a flow: cheap to make, `Copy`. Everything is per record: after an active timeout, times and
 /// counters are those since.
@@ -244,7 +244,16 @@ impl FlowView<'_> {
         self.extra.map_or(0, |extra| extra.fragment_count)
     }
 
-    /// The record of the flow, initiator first, as it ends for a reason. Copies some 400 octets, allocates nothing.
+    /// What encloses it, initiator first, and what it carries, if that was asked for and there is anything. Copies; stacks
+    /// are shared.
+    #[must_use]
+    pub fn enclosure(&self) -> Option<Enclosure> {
+        let enclosure = self.extra?.enclosure.as_deref()?.clone();
+        Some(if self.initiator() == Side::A { enclosure } else { enclosure.turned() })
+    }
+
+    /// The record of the flow, initiator first, as it ends for a reason. Copies some 400 octets, and allocates nothing but
+    /// room for an [`enclosure`](Self::enclosure).
     ///
     /// Where a closed connection meets its active timeout before its linger is over, the record says that it ended: it
     /// may be the last one, since a record without packets is not made.
@@ -271,6 +280,7 @@ impl FlowView<'_> {
             fragment_count: self.fragment_count(),
             interface: self.interface(),
             sequence_number: self.sequence_number(),
+            enclosure: self.enclosure().map(Box::new),
         }
     }
 

@@ -11,6 +11,7 @@ use flowgauge::base::Budget;
 use flowgauge::dedup::{DedupConfig, Mode};
 use flowgauge::filter::Filter;
 use flowgauge::fragment::OverlapPolicy;
+use flowgauge::link::Decapsulation;
 use flowgauge::pipeline::{ChecksumHandling, ConfigError, FragmentHandling, Pipeline};
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
@@ -111,6 +112,14 @@ pub(crate) struct FlowsArgs {
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
+
+    /// Which flow a packet in a tunnel counts for
+    #[arg(long, value_enum, default_value_t = Tunnels::Innermost)]
+    pub(crate) tunnels: Tunnels,
+
+    /// Show in ndjson and csv what encloses the packets of each flow: labels, tunnels, their numbers and ends
+    #[arg(long)]
+    pub(crate) encapsulation: bool,
 
     /// What to do with IP fragments
     #[arg(long, value_enum, default_value_t = Fragments::Whole)]
@@ -274,6 +283,27 @@ impl From<Checksums> for ChecksumHandling {
             Checksums::Ignore => Self::Ignore,
             Checksums::Count => Self::Count,
             Checksums::Drop => Self::Drop,
+        }
+    }
+}
+
+/// Which flows count a packet in a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tunnels {
+    /// The one inside
+    Innermost,
+    /// The tunnel
+    Outermost,
+    /// Both, and each tunnel in between: the packet counts in each, and their records name each other
+    Both,
+}
+
+impl From<Tunnels> for Decapsulation {
+    fn from(tunnels: Tunnels) -> Self {
+        match tunnels {
+            Tunnels::Innermost => Self::Innermost,
+            Tunnels::Outermost => Self::Outermost,
+            Tunnels::Both => Self::Both,
         }
     }
 }

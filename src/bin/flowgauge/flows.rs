@@ -32,7 +32,8 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
         .and_then(|pipeline| pipeline.with_fragments(handling, pool))
         .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
         .map_err(|error| Failure::Usage(error.to_string()))?
-        .with_checksums(args.checksums.into());
+        .with_checksums(args.checksums.into())
+        .with_encapsulation(args.encapsulation);
     if let Some(filter) = &filter {
         pipeline = pipeline.with_filter(filter.clone());
     }
@@ -82,6 +83,7 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
 
 fn config(args: &FlowsArgs) -> TrackerConfig {
     let mut config = args.tracking.config();
+    config.key_policy.decapsulation = args.tunnels.into();
     #[cfg(feature = "live")]
     if args.interface.is_some() {
         config.active_timeout = Some(std::time::Duration::from_secs(1800));

@@ -35,6 +35,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     };
     note(stats.dedup.duplicate_count, "packet", "left out as captured twice (--dedup)");
     note(stats.dedup.same_interface_count, "packet", "repeated by the same interface, kept");
+    note(stats.enclosing_count, "packet", "counted once more for a tunnel");
     note(stats.filtered_count, "packet", "left out by the filter");
     note(source.cut_frame_count, "packet", "captured in part");
     note(stats.checksums.dropped_count, "packet", "left out for a wrong checksum");
@@ -57,6 +58,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(source.untimed_frame_count, "packet", "without a time");
     note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
     note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
+    note(tracker.enclosure_refused_count, "packet", "of unknown encapsulation for want of memory");
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
     note(source.interface_drop_count, "packet", "dropped by the interface");
     note(source.unknown_block_count, "block", "of unknown type in pcapng files, skipped");

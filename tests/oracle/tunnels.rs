@@ -1,0 +1,277 @@
+//! Flows in tunnels: both levels against each alone, and what encloses them against tshark.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+use std::process::Command;
+
+use flowgauge::base::{FlowKey, HeaderKind, IpProtocol, Ports, Side};
+use flowgauge::link::Decapsulation;
+use flowgauge::pipeline::{Pipeline, Records};
+use flowgauge::record::{FlowRecord, SideEnclosure, SideRecord};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Timeouts, TrackerConfig};
+
+use super::corpus::{self, Capture, Outcome};
+
+/// Flows without timeouts, with what encloses them.
+fn flows(capture: &Capture, decapsulation: Decapsulation) -> Outcome {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    config.key_policy.decapsulation = decapsulation;
+    let mut source = FileSource::open(capture.path()).expect("a readable capture");
+    let mut pipeline = Pipeline::<()>::new(config).expect("a sound configuration").with_encapsulation(true);
+    let mut records = Vec::new();
+    let run = pipeline.run(&mut source, &mut Records::new(|record| records.push(record)));
+    run.unwrap_or_else(|error| panic!("{}: {error}", capture.name));
+    Outcome { stats: pipeline.stats(), records }
+}
+
+/// Packets and octets by key.
+fn sums<'r>(records: impl Iterator<Item = &'r FlowRecord>) -> BTreeMap<FlowKey, (u64, u64)> {
+    let mut sums = BTreeMap::<FlowKey, (u64, u64)>::new();
+    for record in records {
+        let sum = sums.entry(record.key).or_default();
+        *sum = (sum.0 + record.packet_count(), sum.1 + record.octet_count());
+    }
+    sums
+}
+
+#[test]
+fn linked_flows_are_those_of_each_level_alone() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut linked_count, mut tunnel_count) = (0, 0);
+    for capture in &captures {
+        let both = flows(capture, Decapsulation::Both);
+        let stats = &both.stats;
+        let counted = stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count;
+        assert_eq!(counted, stats.frame_count + stats.enclosing_count, "{}", capture.name);
+
+        // Without what was carried, a flow is what it is innermost.
+        let mut inner = sums(both.records.iter());
+        for record in &both.records {
+            if let (Some(enclosure), Some(sum)) = (&record.enclosure, inner.get_mut(&record.key)) {
+                let carried = enclosure.carried;
+                *sum = (sum.0 - carried.packet_count, sum.1 - carried.octet_count);
+                tunnel_count += usize::from(carried.packet_count > 0);
+            }
+        }
+        inner.retain(|_, sum| *sum != (0, 0));
+        let innermost = flows(capture, Decapsulation::Innermost);
+        assert_eq!(inner, sums(innermost.records.iter()), "{}", capture.name);
+
+        // A flow that no other carries is outermost.
+        let outers = |record: &FlowRecord| {
+            let sides =
+                record.enclosure.as_ref().map(|enclosure| [enclosure.forward.outer, enclosure.reverse.outer]);
+            sides.into_iter().flatten().flatten().map(|outer| outer.key).collect::<Vec<_>>()
+        };
+        let carried: BTreeSet<_> = both
+            .records
+            .iter()
+            .filter(|record| !outers(record).is_empty())
+            .map(|record| record.key)
+            .collect();
+        let outermost = flows(capture, Decapsulation::Outermost);
+        let is_outer = |record: &&FlowRecord| !carried.contains(&record.key);
+        assert_eq!(
+            sums(both.records.iter().filter(is_outer)),
+            sums(outermost.records.iter().filter(is_outer)),
+            "{}",
+            capture.name
+        );
+
+        // Names lead to flows that are there, which count those that name them.
+        let keys: BTreeSet<_> = both.records.iter().map(|record| record.key).collect();
+        let mut named_count = 0;
+        for record in &both.records {
+            let names: BTreeSet<_> = outers(record).into_iter().collect();
+            assert!(names.iter().all(|name| keys.contains(name)), "{}: {}", capture.name, record.key);
+            named_count += names.len();
+        }
+        let inner_count: u32 = both
+            .records
+            .iter()
+            .flat_map(|record| &record.enclosure)
+            .map(|all| all.carried.inner_flow_count)
+            .sum();
+        assert_eq!(named_count, inner_count as usize, "{}", capture.name);
+        linked_count += named_count;
+    }
+    println!("{linked_count} links to {tunnel_count} tunnels");
+    assert!(linked_count > 0 && tunnel_count > 0, "nothing was compared");
+}
+
+/// What differs, and why.
+const LISTED: [(&str, &str); 1] = [(
+    "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap: udp 173.86.159.28:2152 <-> 213.72.147.186:2152 A: none, \
+     tshark {\"GTP-U\": [\"2551382348\"]}",
+    "what the GTP-U header of frame 11 encloses claims more octets than there are: no tunnel, and nothing around the flow",
+)];
+
+/// Of what tshark shows of a frame: the headers of one kind, outermost first.
+type Headers = BTreeMap<&'static str, Vec<String>>;
+
+/// Kinds with the field that has their number.
+const NUMBERS: [(HeaderKind, &str); 8] = [
+    (HeaderKind::Vlan, "vlan.id"),
+    (HeaderKind::Mpls, "mpls.label"),
+    (HeaderKind::Vxlan, "vxlan.vni"),
+    (HeaderKind::Geneve, "geneve.vni"),
+    (HeaderKind::GtpU, "gtp.teid"),
+    (HeaderKind::Pppoe, "pppoe.session_id"),
+    (HeaderKind::Erspan, "erspan.spanid"),
+    (HeaderKind::ProviderBackbone, "ieee8021ah.isid"),
+];
+
+const PLACES: [&str; 9] = [
+    "frame.protocols",
+    "ip.src",
+    "ip.dst",
+    "ipv6.src",
+    "ipv6.dst",
+    "tcp.srcport",
+    "tcp.dstport",
+    "udp.srcport",
+    "udp.dstport",
+];
+
+/// Hexadecimal or decimal, as tshark has it.
+fn number(text: &str) -> String {
+    let number = match text.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    };
+    number.map_or_else(|| text.to_owned(), |number| number.to_string())
+}
+
+/// The flow of a frame and what is around its packet; `None` if that is neither TCP nor UDP, or nothing is around it.
+fn enclosed(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
+    let [protocols, v4_source, v4_target, v6_source, v6_target, ..] = cells else { return None };
+    let names: Vec<_> = protocols.first()?.split(':').collect();
+    let ip = names.iter().rposition(|name| ["ip", "ipv6"].contains(name))?;
+    let transport = names[ip..].iter().find(|name| ["tcp", "udp"].contains(name))?;
+    // What an ICMP error quotes is not a tunnel.
+    if names.iter().any(|name| name.starts_with("icmp")) {
+        return None;
+    }
+    let mut v4: Vec<_> = v4_source.iter().zip(v4_target).collect();
+    let mut v6: Vec<_> = v6_source.iter().zip(v6_target).collect();
+    let (source, target) = if names[ip] == "ip" { v4.pop()? } else { v6.pop()? };
+    let (protocol, from, to) = if *transport == "tcp" { (6, 5, 6) } else { (17, 7, 8) };
+    let port = |place: usize| cells[place].last()?.parse().ok();
+    let key = corpus::key(protocol, (source, port(from)?), (target, port(to)?));
+    let mut headers = Headers::new();
+    let pairs =
+        |pairs: Vec<(&&str, &&str)>| pairs.iter().map(|(a, b)| format!("{a}>{b}")).collect::<Vec<_>>();
+    headers.insert("IPv4", pairs(v4));
+    headers.insert("IPv6", pairs(v6));
+    for ((kind, _), cells) in NUMBERS.iter().zip(&cells[PLACES.len()..]) {
+        headers.insert(kind.name(), cells.iter().map(|cell| number(cell)).collect());
+    }
+    headers.retain(|_, list| !list.is_empty());
+    let is_tagged_only = headers.keys().all(|kind| *kind == HeaderKind::Vlan.name());
+    (!is_tagged_only).then_some((key, headers))
+}
+
+/// What is around the first enclosed packet of each side of each flow, as tshark has it.
+fn tsharks(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(capture.path()).args([
+        "-T",
+        "fields",
+        "-E",
+        "occurrence=a",
+        "-E",
+        "aggregator=;",
+    ]);
+    for field in PLACES.into_iter().chain(NUMBERS.map(|(_, field)| field)) {
+        command.args(["-e", field]);
+    }
+    let output = command.output().ok()?;
+    let mut firsts = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let cells: Vec<Vec<_>> = line
+            .split('\t')
+            .map(|cell| cell.split(';').filter(|value| !value.is_empty()).collect())
+            .collect();
+        if let Some((flow, headers)) = enclosed(&cells) {
+            firsts.entry(flow).or_insert(headers);
+        }
+    }
+    Some(firsts)
+}
+
+/// The same of a record.
+fn ours(side: &SideEnclosure) -> Headers {
+    let mut headers = Headers::new();
+    for header in side.stack.headers() {
+        match header.endpoints {
+            Some((source, target)) => {
+                let kind = if matches!(source, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
+                headers.entry(kind).or_default().push(format!("{source}>{target}"));
+            }
+            None => {
+                // tshark has one field for both.
+                let kind = if header.kind == HeaderKind::VxlanGpe { HeaderKind::Vxlan } else { header.kind };
+                if NUMBERS.iter().any(|(other, _)| *other == kind) {
+                    headers.entry(kind.name()).or_default().push(header.id.to_string());
+                }
+            }
+        }
+    }
+    headers
+}
+
+#[test]
+fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut equal_count, mut found) = (0, Vec::new());
+    for capture in &captures {
+        let outcome = flows(capture, Decapsulation::Innermost);
+        if outcome.records.iter().all(|record| record.enclosure.is_none()) {
+            continue;
+        }
+        let Some(mut tsharks) = tsharks(capture) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        let mut seen = BTreeSet::new();
+        let mut records: Vec<_> = outcome.records.iter().collect();
+        records.sort_by_key(|record| record.start);
+        for record in records {
+            let is_read = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP);
+            let Some(enclosure) =
+                record.enclosure.as_ref().filter(|_| is_read && record.key.ports() != Ports::None)
+            else {
+                continue;
+            };
+            let sides: [(Side, &SideRecord, &SideEnclosure); 2] = [
+                (record.initiator, &record.forward, &enclosure.forward),
+                (record.initiator.other(), &record.reverse, &enclosure.reverse),
+            ];
+            for (side, _, enclosure) in sides {
+                if enclosure.stack.is_empty() || !seen.insert((record.key, side)) {
+                    continue;
+                }
+                let own = ours(enclosure);
+                match tsharks.remove(&(record.key, side)) {
+                    Some(other) if own == other => equal_count += 1,
+                    // Headers without a number that is compared.
+                    None if own.is_empty() => {}
+                    other => found.push(format!(
+                        "{}: {} {side:?}: {own:?}, tshark {other:?}",
+                        capture.name, record.key
+                    )),
+                }
+            }
+        }
+        for ((key, side), other) in tsharks {
+            found.push(format!("{}: {key} {side:?}: none, tshark {other:?}", capture.name));
+        }
+    }
+    println!("{equal_count} sides of flows equal, {} not", found.len());
+    assert!(equal_count > 0, "nothing was compared");
+    let listed = LISTED.map(|(difference, _)| difference);
+    assert!(found == listed, "{}", found.join("\n"));
+}

@@ -1,0 +1,115 @@
+//! Packets in tunnels, octet by octet, and what is expected of each level.
+
+use std::net::Ipv4Addr;
+
+use flowgauge::base::{FlowKey, Frame, IpProtocol, Side, Timestamp};
+
+const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
+
+/// A tunnel between two hosts, as the one that sends sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tunnel {
+    IpInIp,
+    Gre,
+    /// With its network and source port.
+    Vxlan(u32, u16),
+    /// With the receiver's endpoint identifier.
+    GtpU(u32),
+}
+
+/// One IP packet of several: addresses and ports of the sender first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Level {
+    pub(crate) ends: [Ipv4Addr; 2],
+    pub(crate) protocol: IpProtocol,
+    pub(crate) ports: [u16; 2],
+}
+
+impl Level {
+    pub(crate) fn key(&self) -> (FlowKey, Side) {
+        let [source, destination] = self.ends.map(Into::into);
+        if self.protocol == IpProtocol::UDP {
+            FlowKey::new(self.protocol, (source, self.ports[0]), (destination, self.ports[1]))
+        } else {
+            // Without ports; which side is which follows from the addresses.
+            let mut key = flow_of_pair(self.protocol, self.ends);
+            key.1 = if self.ends[0] < self.ends[1] { Side::A } else { Side::B };
+            key
+        }
+    }
+}
+
+/// The key of an address pair, as the extractor has it of a packet without payload.
+fn flow_of_pair(protocol: IpProtocol, ends: [Ipv4Addr; 2]) -> (FlowKey, Side) {
+    let data = ethernet(&ipv4(protocol.0, ends, &[]));
+    let packet = flowgauge::extractor::Extractor::default().extract(&Frame::ethernet(Timestamp::ZERO, &data));
+    let packet = packet.expect("a packet");
+    (packet.key, packet.side)
+}
+
+fn ipv4(protocol: u8, ends: [Ipv4Addr; 2], payload: &[u8]) -> Vec<u8> {
+    let [high, low] = (20 + payload.len() as u16).to_be_bytes();
+    let header = [0x45, 0, high, low, 0, 1, 0, 0, 64, protocol, 0, 0];
+    [&header, &ends[0].octets()[..], &ends[1].octets(), payload].concat()
+}
+
+fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let [source, destination] = ports.map(u16::to_be_bytes);
+    let len = (8 + payload.len() as u16).to_be_bytes();
+    [&source[..], &destination, &len, &[0, 0], payload].concat()
+}
+
+/// A UDP datagram in IPv4.
+pub(crate) fn datagram(ends: [Ipv4Addr; 2], ports: [u16; 2], len: usize) -> (Vec<u8>, Level) {
+    let level = Level { ends, protocol: IpProtocol::UDP, ports };
+    (ipv4(17, ends, &udp(ports, &vec![7; len])), level)
+}
+
+/// Puts a packet into a tunnel; the words that a record has for what that adds.
+pub(crate) fn wrap(packet: &[u8], tunnel: Tunnel, ends: [Ipv4Addr; 2]) -> (Vec<u8>, Level, String) {
+    let level = |protocol, ports| Level { ends, protocol, ports };
+    let ip = format!("IP {}>{}", ends[0], ends[1]);
+    match tunnel {
+        Tunnel::IpInIp => (ipv4(4, ends, packet), level(IpProtocol::IPV4, [0; 2]), ip),
+        Tunnel::Gre => {
+            let payload = [&[0, 0, 8, 0], packet].concat();
+            (ipv4(47, ends, &payload), level(IpProtocol::GRE, [0; 2]), format!("{ip} / GRE 0"))
+        }
+        Tunnel::Vxlan(vni, port) => {
+            let [_, high, middle, low] = vni.to_be_bytes();
+            let payload = [&[8, 0, 0, 0, high, middle, low, 0], &ethernet(packet)[..]].concat();
+            let ports = [port, 4789];
+            let words = format!("{ip} / VXLAN {vni} / Ethernet");
+            (ipv4(17, ends, &udp(ports, &payload)), level(IpProtocol::UDP, ports), words)
+        }
+        Tunnel::GtpU(teid) => {
+            let len = (packet.len() as u16).to_be_bytes();
+            let payload = [&[0x30, 0xff], &len[..], &teid.to_be_bytes(), packet].concat();
+            let ports = [2152, 2152];
+            (
+                ipv4(17, ends, &udp(ports, &payload)),
+                level(IpProtocol::UDP, ports),
+                format!("{ip} / GTP-U {teid}"),
+            )
+        }
+    }
+}
+
+pub(crate) fn ethernet(packet: &[u8]) -> Vec<u8> {
+    [&MACS[1][..], &MACS[0], &[8, 0], packet].concat()
+}
+
+/// An IPv4 packet without options in fragments of at most so many octets of payload, a multiple of eight.
+pub(crate) fn fragments(packet: &[u8], id: u16, len: usize) -> Vec<Vec<u8>> {
+    let (header, payload) = packet.split_at(20);
+    let count = payload.len().div_ceil(len);
+    let fragment = |(place, part): (usize, &[u8])| {
+        let mut header = header.to_vec();
+        header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
+        header[4..6].copy_from_slice(&id.to_be_bytes());
+        let more = if place + 1 < count { 0x2000 } else { 0 };
+        header[6..8].copy_from_slice(&((place * len / 8) as u16 | more).to_be_bytes());
+        [&header, part].concat()
+    };
+    payload.chunks(len).enumerate().map(fragment).collect()
+}

@@ -1,0 +1,473 @@
+//! Flows in tunnels, linked to each other, and what encloses them on their records.
+
+mod frames;
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use flowgauge::base::{Budget, FlowKey, Frame, FrameBatch, LinkType, Side, Timestamp};
+use flowgauge::link::Decapsulation;
+use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::record::{Enclosure, FlowRecord, SideEnclosure};
+use flowgauge::tracker::TrackerConfig;
+use proptest::prelude::*;
+
+use frames::{Level, Tunnel, datagram, ethernet, fragments, wrap};
+
+fn config(decapsulation: Decapsulation) -> TrackerConfig {
+    let mut config = TrackerConfig::default();
+    config.key_policy.decapsulation = decapsulation;
+    config.seeds = Some([1, 2, 3, 4]);
+    config
+}
+
+/// Records and counts of frames that come a millisecond apart.
+fn run_with(frames: &[Vec<u8>], config: TrackerConfig, in_batches: bool) -> (Vec<FlowRecord>, PipelineStats) {
+    let mut pipeline = Pipeline::<()>::new(config).unwrap().with_encapsulation(true);
+    let budget = pipeline.tracker().budget().clone();
+    let mut records = Vec::new();
+    let mut sink = Records::new(|record| records.push(record));
+    let mut batch = FrameBatch::new();
+    for (millis, data) in (1..).zip(frames) {
+        let frame = Frame {
+            link_type: LinkType::ETHERNET,
+            ..Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), data)
+        };
+        if in_batches {
+            batch.push(&frame);
+        } else {
+            pipeline.frame(&frame, &mut sink);
+        }
+    }
+    pipeline.batch(&batch, &mut sink);
+    pipeline.tracker().check_invariants();
+    pipeline.finish(&mut sink);
+    let stats = pipeline.stats();
+    let counted = stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count;
+    assert_eq!(counted, stats.frame_count + stats.enclosing_count, "a frame counts once per level");
+    drop(pipeline);
+    assert_eq!(budget.held(), 0, "all memory is given back");
+    (records, stats)
+}
+
+fn run(frames: &[Vec<u8>], decapsulation: Decapsulation) -> Vec<FlowRecord> {
+    run_with(frames, config(decapsulation), false).0
+}
+
+fn of<'r>(records: &'r [FlowRecord], level: &Level) -> &'r FlowRecord {
+    let key = level.key().0;
+    let mut found = records.iter().filter(|record| record.key == key);
+    let record = found.next().unwrap_or_else(|| panic!("no flow {key}"));
+    assert!(found.next().is_none(), "several flows {key}");
+    record
+}
+
+fn enclosure(record: &FlowRecord) -> &Enclosure {
+    record.enclosure.as_deref().expect("an enclosure")
+}
+
+/// Headers, later changes, and the flow around it in words.
+fn words(side: &SideEnclosure) -> (String, u32, String) {
+    (
+        side.stack.to_string(),
+        side.changed_count,
+        side.outer.map(|outer| outer.to_string()).unwrap_or_default(),
+    )
+}
+
+fn carried(record: &FlowRecord) -> (u32, u64, u64) {
+    let carried = enclosure(record).carried;
+    (carried.inner_flow_count, carried.packet_count, carried.octet_count)
+}
+
+const CLIENT: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
+const SERVER: [Ipv4Addr; 2] = [CLIENT[1], CLIENT[0]];
+const LEFT: [Ipv4Addr; 2] = [Ipv4Addr::new(192, 0, 2, 1), Ipv4Addr::new(192, 0, 2, 2)];
+const RIGHT: [Ipv4Addr; 2] = [LEFT[1], LEFT[0]];
+const CORE: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::new(203, 0, 113, 2)];
+
+#[test]
+fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
+    let (there, inner) = datagram(CLIENT, [5000, 53], 20);
+    let (back, _) = datagram(SERVER, [53, 5000], 80);
+    let (there, out, _) = wrap(&there, Tunnel::Vxlan(42, 50_001), LEFT);
+    let (back, home, _) = wrap(&back, Tunnel::Vxlan(42, 50_002), RIGHT);
+    let frames = [there, back].map(|packet| ethernet(&packet));
+    let records = run(&frames, Decapsulation::Both);
+    assert_eq!(records.len(), 3);
+    let flow = of(&records, &inner);
+    assert_eq!(
+        words(&enclosure(flow).forward),
+        (
+            "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet".to_owned(),
+            0,
+            "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned()
+        )
+    );
+    assert_eq!(
+        words(&enclosure(flow).reverse),
+        (
+            "IP 192.0.2.2>192.0.2.1 / VXLAN 42 / Ethernet".to_owned(),
+            0,
+            "udp 192.0.2.2:50002>192.0.2.1:4789".to_owned()
+        )
+    );
+    assert_eq!(carried(flow), (0, 0, 0));
+    for (level, frame, side) in
+        [(out, &frames[0], &enclosure(flow).forward), (home, &frames[1], &enclosure(flow).reverse)]
+    {
+        let tunnel = of(&records, &level);
+        assert_eq!(carried(tunnel), (1, 1, frame.len() as u64));
+        assert_eq!(side.outer.unwrap().community_id(), tunnel.community_id());
+        assert!(enclosure(tunnel).forward.stack.is_empty() && enclosure(tunnel).forward.outer.is_none());
+        assert_eq!((tunnel.packet_count(), tunnel.octet_count()), (1, frame.len() as u64));
+    }
+}
+
+#[test]
+fn of_tunnels_in_tunnels_each_names_the_one_around_it() {
+    let (packet, inner) = datagram(CLIENT, [5000, 53], 20);
+    let (packet, middle, middle_words) = wrap(&packet, Tunnel::Gre, LEFT);
+    let (packet, outer, outer_words) = wrap(&packet, Tunnel::GtpU(7), CORE);
+    let frame = ethernet(&packet);
+    let octets = frame.len() as u64;
+    let records = run(&[frame.clone(), frame], Decapsulation::Both);
+    assert_eq!(records.len(), 3);
+    let middle_name = "gre 192.0.2.1>192.0.2.2".to_owned();
+    let outer_name = "udp 203.0.113.1:2152>203.0.113.2:2152".to_owned();
+    let [inner, middle, outer] = [inner, middle, outer].map(|level| of(&records, &level));
+    let forward = |record| words(&enclosure(record).forward);
+    assert_eq!(forward(inner), (format!("{outer_words} / {middle_words}"), 0, middle_name));
+    assert_eq!(forward(middle), (outer_words, 0, outer_name));
+    assert_eq!(forward(outer), (String::new(), 0, String::new()));
+    assert_eq!(
+        (carried(inner), carried(middle), carried(outer)),
+        ((0, 0, 0), (1, 2, 2 * octets), (1, 2, 2 * octets))
+    );
+}
+
+#[test]
+fn a_path_that_changes_is_counted_and_the_first_one_kept() {
+    let (packet, inner) = datagram(CLIENT, [5000, 53], 20);
+    let ways = [
+        Tunnel::Vxlan(42, 50_001),
+        Tunnel::Vxlan(42, 50_002),
+        Tunnel::Vxlan(43, 50_001),
+        Tunnel::Vxlan(42, 50_001),
+    ];
+    let mut frames: Vec<_> = ways.iter().map(|tunnel| ethernet(&wrap(&packet, *tunnel, LEFT).0)).collect();
+    // A packet that nothing encloses is none of them.
+    frames.insert(2, ethernet(&packet));
+    let changed = |decapsulation| {
+        let records = run(&frames, decapsulation);
+        let side = &enclosure(of(&records, &inner)).forward;
+        assert_eq!(side.stack.to_string(), "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
+        assert_eq!(of(&records, &inner).packet_count(), 5);
+        side.changed_count
+    };
+    // Without the link to the outer flow, its ports do not show.
+    assert_eq!((changed(Decapsulation::Both), changed(Decapsulation::Innermost)), (2, 1));
+}
+
+#[test]
+fn flows_that_share_a_tunnel_are_counted_once_each() {
+    let mut frames = Vec::new();
+    let mut tunnel = None;
+    for port in [1000, 1001, 1002, 1000] {
+        for (ends, ports, way) in [(CLIENT, [port, 53], LEFT), (SERVER, [53, port], RIGHT)] {
+            let (packet, level, _) = wrap(&datagram(ends, ports, 5).0, Tunnel::Gre, way);
+            tunnel = Some(level);
+            frames.push(ethernet(&packet));
+        }
+    }
+    let records = run(&frames, Decapsulation::Both);
+    let octets = frames.iter().map(|frame| frame.len() as u64).sum();
+    assert_eq!(carried(of(&records, &tunnel.unwrap())), (3, 8, octets));
+}
+
+#[test]
+fn fragments_count_for_each_level_and_have_its_stack() {
+    let (packet, inner) = datagram(CLIENT, [5000, 53], 1000);
+    // The tunnel's packet in fragments; fragments in the tunnel; and in both.
+    let (wrapped, outer, stack) = wrap(&packet, Tunnel::Vxlan(42, 50_001), LEFT);
+    let outside: Vec<_> = fragments(&wrapped, 1, 400).iter().map(|part| ethernet(part)).collect();
+    let in_tunnel = |part: &Vec<u8>| wrap(part, Tunnel::Vxlan(42, 50_001), LEFT).0;
+    let inside: Vec<_> = fragments(&packet, 2, 400).iter().map(|part| ethernet(&in_tunnel(part))).collect();
+    let both: Vec<_> = fragments(&packet, 3, 400)
+        .iter()
+        .zip(10..)
+        .flat_map(|(part, id)| fragments(&in_tunnel(part), id, 200))
+        .map(|part| ethernet(&part))
+        .collect();
+    for frames in [outside, inside, both] {
+        let octets: u64 = frames.iter().map(|frame| frame.len() as u64).sum();
+        let records = run(&frames, Decapsulation::Both);
+        assert_eq!(records.len(), 2);
+        let (flow, tunnel) = (of(&records, &inner), of(&records, &outer));
+        let count = frames.len() as u64;
+        for record in [flow, tunnel] {
+            assert_eq!((record.packet_count(), record.octet_count()), (count, octets));
+        }
+        assert_eq!(
+            words(&enclosure(flow).forward),
+            (stack.clone(), 0, "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned())
+        );
+        assert_eq!(carried(tunnel), (1, count, octets));
+        assert_eq!(flow.forward.counters.payload_octet_count, 1000);
+    }
+}
+
+#[test]
+fn links_without_ip_are_on_the_stack_and_tags_alone_are_not() {
+    let (packet, level) = datagram(CLIENT, [5000, 53], 4);
+    let labels = [&[0, 1, 0, 64][..], &[0, 2, 1, 64], &packet].concat();
+    let plain = ethernet(&packet);
+    let with = |ether_type: [u8; 2], rest: &[u8]| [&plain[..12], &ether_type, rest].concat();
+    let behind_tag = |id: u8, ether_type: [u8; 2], rest: &[u8]| {
+        with([0x81, 0], &[&[0, id], &ether_type[..], rest].concat())
+    };
+    for (frame, stack) in [
+        (plain.clone(), None),
+        (behind_tag(9, [8, 0], &packet), None),
+        (with([0x88, 0x47], &labels), Some("MPLS 16 / MPLS 32")),
+        (behind_tag(9, [0x88, 0x47], &labels), Some("VLAN 9 / MPLS 16 / MPLS 32")),
+    ] {
+        for decapsulation in [Decapsulation::Innermost, Decapsulation::Outermost, Decapsulation::Both] {
+            let records = run(std::slice::from_ref(&frame), decapsulation);
+            let found = of(&records, &level).enclosure.as_deref().map(|all| all.forward.stack.to_string());
+            assert_eq!(found.as_deref(), stack);
+        }
+    }
+}
+
+#[test]
+fn an_active_timeout_restarts_the_counts_and_keeps_what_encloses() {
+    let (packet, _) = datagram(CLIENT, [5000, 53], 4);
+    let (wrapped, outer, stack) = wrap(&packet, Tunnel::GtpU(9), LEFT);
+    let (other, _, _) = wrap(&packet, Tunnel::GtpU(10), LEFT);
+    let mut config = config(Decapsulation::Both);
+    config.active_timeout = Some(Duration::from_millis(3));
+    let frames: Vec<_> = [&wrapped, &other, &other, &other, &wrapped].map(|packet| ethernet(packet)).into();
+    let (records, _) = run_with(&frames, config, false);
+    let key = outer.key().0;
+    let (of_outer, of_inner): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.key == key);
+    let counts: Vec<_> = of_outer.iter().map(|record| carried(record).0).collect();
+    assert_eq!(counts, [1, 0], "the inner flow began in the first record");
+    assert_eq!(of_outer.iter().map(|record| carried(record).1).sum::<u64>(), 5);
+    let sides: Vec<_> = of_inner.iter().map(|record| &enclosure(record).forward).collect();
+    assert!(sides.len() == 2 && sides.iter().all(|side| side.stack.to_string() == stack));
+    assert_eq!(sides.iter().map(|side| side.changed_count).sum::<u32>(), 3);
+}
+
+#[test]
+fn without_room_packets_count_all_the_same() {
+    let frames: Vec<_> = (0..20)
+        .map(|port| ethernet(&wrap(&datagram(CLIENT, [1000 + port, 53], 4).0, Tunnel::Gre, LEFT).0))
+        .collect();
+    let wanted = run(&frames, Decapsulation::Both);
+    let mut few = config(Decapsulation::Both);
+    few.limits.enclosure_count_max = 5;
+    let mut poor = config(Decapsulation::Both);
+    // The flow table and the pool fit, the first segment of what is kept apart, and a few enclosures.
+    let needed = Pipeline::<()>::new(config(Decapsulation::Both)).unwrap().tracker().budget().held();
+    poor.budget = Budget::new(needed + 1024 * 160 + 1000);
+    let mut none = config(Decapsulation::Both);
+    none.limits.tcp_extra_count_max = 0;
+    for (config, kept_count) in [(few, 5), (poor, 4), (none, 0)] {
+        let (records, stats) = run_with(&frames, config, false);
+        assert_eq!(records.iter().filter(|record| record.enclosure.is_some()).count(), kept_count);
+        assert!(stats.tracker.enclosure_refused_count > 0);
+        let counters = |records: &[FlowRecord]| {
+            records.iter().map(|record| (record.key, record.forward.counters)).collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(counters(&records), counters(&wanted));
+    }
+}
+
+/// A packet of one of a few flows, in none to three of a few tunnels. Hosts of different levels never have the same
+/// addresses, so that a key tells the level.
+#[derive(Clone, Debug)]
+struct Sent {
+    flow: u8,
+    is_back: bool,
+    len: usize,
+    tunnels: Vec<(Tunnel, bool)>,
+    /// In how many octets of payload the packet of a level is cut, innermost first; zero for not at all.
+    cut: [usize; 2],
+}
+
+fn host(level: usize, is_second: bool) -> Ipv4Addr {
+    Ipv4Addr::new(10, level as u8, 0, 1 + u8::from(is_second))
+}
+
+fn ends(level: usize, is_back: bool) -> [Ipv4Addr; 2] {
+    [host(level, is_back), host(level, !is_back)]
+}
+
+impl Sent {
+    /// The frames, and what each level is, outermost first.
+    fn frames(&self, id: u16) -> Framed {
+        let depth = self.tunnels.len();
+        let ports =
+            if self.is_back { [53, 1000 + u16::from(self.flow)] } else { [1000 + u16::from(self.flow), 53] };
+        // Plain packets have hosts of their own.
+        let own = if depth == 0 { 100 } else { 50 };
+        let (packet, level) = datagram(ends(own, self.is_back), ports, self.len);
+        let (mut packets, mut levels, mut words) = (vec![packet], vec![level], String::new());
+        let cut = |packets: Vec<Vec<u8>>, len: usize, id: u16| -> Vec<Vec<u8>> {
+            let cut = |(packet, place): (&Vec<u8>, u16)| fragments(packet, id + place, len);
+            if len == 0 { packets } else { packets.iter().zip(0..).flat_map(cut).collect() }
+        };
+        packets = cut(packets, self.cut[0], id);
+        for (place, (tunnel, is_back)) in self.tunnels.iter().enumerate() {
+            // The outermost tunnel has the number zero.
+            let ends = ends(depth - 1 - place, *is_back);
+            let wrapped: Vec<_> = packets.iter().map(|packet| wrap(packet, *tunnel, ends)).collect();
+            levels.insert(0, wrapped[0].1);
+            let separator = if words.is_empty() { "" } else { " / " };
+            words = format!("{}{separator}{words}", wrapped[0].2);
+            packets = wrapped.into_iter().map(|wrapped| wrapped.0).collect();
+        }
+        if depth > 0 {
+            packets = cut(packets, self.cut[1], id + 100);
+        }
+        (packets.iter().map(|packet| ethernet(packet)).collect(), levels, words)
+    }
+}
+
+fn tunnel() -> impl Strategy<Value = (Tunnel, bool)> {
+    let tunnel = prop_oneof![
+        Just(Tunnel::IpInIp),
+        Just(Tunnel::Gre),
+        (0..2_u32, 50_000..50_003_u16).prop_map(|(vni, port)| Tunnel::Vxlan(vni, port)),
+        (0..3_u32).prop_map(Tunnel::GtpU),
+    ];
+    (tunnel, any::<bool>())
+}
+
+fn sent() -> impl Strategy<Value = Sent> {
+    let cut = prop_oneof![3 => Just(0), 1 => Just(64), 1 => Just(200)];
+    (0..3_u8, any::<bool>(), 0..500_usize, prop::collection::vec(tunnel(), 0..4), [cut.clone(), cut])
+        .prop_map(|(flow, is_back, len, tunnels, cut)| Sent { flow, is_back, len, tunnels, cut })
+}
+
+/// Frames, their levels, and all that encloses the innermost.
+type Framed = (Vec<Vec<u8>>, Vec<Level>, String);
+
+/// What a model of a few lines expects of a flow.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Expected {
+    packets: [u64; 2],
+    octets: [u64; 2],
+    stacks: [Option<String>; 2],
+    outer: [Option<FlowKey>; 2],
+    inner_flows: u32,
+    carried: (u64, u64),
+}
+
+/// Each frame counts at each of its levels; the first packet of a side tells what is around it.
+fn expected(all: &[Framed]) -> BTreeMap<FlowKey, Expected> {
+    let mut flows = BTreeMap::<FlowKey, Expected>::new();
+    for (frames, levels, words) in all {
+        let (count, octets) =
+            (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
+        for (place, level) in levels.iter().enumerate() {
+            let (key, side) = level.key();
+            let around = (place > 0).then(|| levels[place - 1].key().0);
+            let flow = flows.entry(key).or_default();
+            flow.packets[side.index()] += count;
+            flow.octets[side.index()] += octets;
+            if place + 1 < levels.len() {
+                flow.carried = (flow.carried.0 + count, flow.carried.1 + octets);
+            }
+            if around.is_some() && flow.stacks[side.index()].is_none() {
+                // Of the words of all levels, those before the level's own.
+                let own = format!("IP {}>{}", level.ends[0], level.ends[1]);
+                let stack = words.split(&own).next().unwrap_or_default().trim_end_matches(" / ");
+                flow.stacks[side.index()] = Some(stack.to_owned());
+                flow.outer[side.index()] = around;
+                let is_new = flow.outer[side.other().index()] != around;
+                if let Some(outer) = around.filter(|_| is_new) {
+                    flows.entry(outer).or_default().inner_flows += 1;
+                }
+            }
+        }
+    }
+    flows
+}
+
+fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
+    let mut flows = BTreeMap::new();
+    for record in records {
+        let mut flow = Expected::default();
+        let none = Enclosure::default();
+        let enclosure = record.enclosure.as_deref().unwrap_or(&none);
+        let sides = [
+            (record.initiator, &record.forward, &enclosure.forward),
+            (record.initiator.other(), &record.reverse, &enclosure.reverse),
+        ];
+        for (side, of_side, around) in sides {
+            let place = Side::index(side);
+            flow.packets[place] = of_side.counters.packet_count;
+            flow.octets[place] = of_side.counters.octet_count;
+            flow.stacks[place] = (!around.stack.is_empty()).then(|| around.stack.to_string());
+            flow.outer[place] = around.outer.map(|outer| outer.key);
+            assert!(around.outer.is_none_or(
+                |outer| outer.key.address(outer.sender) != outer.key.address(outer.sender.other())
+            ));
+        }
+        flow.inner_flows = enclosure.carried.inner_flow_count;
+        flow.carried = (enclosure.carried.packet_count, enclosure.carried.octet_count);
+        assert!(flows.insert(record.key, flow).is_none(), "one record per flow");
+    }
+    flows
+}
+
+/// A record without what encloses it.
+fn bare(record: &FlowRecord) -> FlowRecord {
+    let mut record = record.clone();
+    record.enclosure = None;
+    record
+}
+
+/// The level of a flow: that of the hosts' network.
+fn network(record: &FlowRecord) -> u8 {
+    match record.source_address() {
+        std::net::IpAddr::V4(address) => address.octets()[1],
+        std::net::IpAddr::V6(_) => panic!("no such host"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_levels_are_what_a_model_says_and_what_each_alone_gives(packets in prop::collection::vec(sent(), 1..30)) {
+        let all: Vec<_> = packets.iter().zip(0..).map(|(sent, number)| sent.frames(number * 300)).collect();
+        let frames: Vec<_> = all.iter().flat_map(|(frames, _, _)| frames.clone()).collect();
+        let (both, stats) = run_with(&frames, config(Decapsulation::Both), false);
+        prop_assert_eq!(found(&both), expected(&all));
+
+        // As a batch, nothing is different.
+        let (batched, _) = run_with(&frames, config(Decapsulation::Both), true);
+        prop_assert_eq!(&both, &batched);
+
+        // Inner flows are those of a run that looks inside, outer flows those of one that does not, but for their links.
+        let of_networks = |records: &[FlowRecord], is_wanted: fn(u8) -> bool| -> Vec<FlowRecord> {
+            records.iter().filter(|record| is_wanted(network(record))).map(bare).collect()
+        };
+        let is_inner: fn(u8) -> bool = |network| network >= 50;
+        let is_outer: fn(u8) -> bool = |network| network == 0 || network == 100;
+        let innermost = run(&frames, Decapsulation::Innermost);
+        prop_assert_eq!(of_networks(&both, is_inner), of_networks(&innermost, |_| true));
+        let outermost = run(&frames, Decapsulation::Outermost);
+        prop_assert_eq!(of_networks(&both, is_outer), of_networks(&outermost, |_| true));
+
+        // What is counted more than once is told.
+        let packet_count: u64 = both.iter().map(FlowRecord::packet_count).sum();
+        let carried_count: u64 = found(&both).values().map(|flow| flow.carried.0).sum();
+        prop_assert_eq!(packet_count - carried_count, frames.len() as u64);
+        prop_assert_eq!(carried_count, stats.enclosing_count);
+    }
+}
