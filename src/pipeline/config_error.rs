@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{dedup, fragment, tracker};
+use crate::{dedup, fragment, reassembler, tracker};
 
 /// A mistake in a configuration, by the layer that found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum ConfigError {
     Fragments(fragment::ConfigError),
     /// In what the window of frames was to be made with.
     Dedup(dedup::ConfigError),
+    /// In what the streams were to be put in order with.
+    Streams(reassembler::ConfigError),
 }
 
 impl fmt::Display for ConfigError {
@@ -22,6 +24,7 @@ impl fmt::Display for ConfigError {
             Self::Tracker(error) => error.fmt(f),
             Self::Fragments(error) => error.fmt(f),
             Self::Dedup(error) => error.fmt(f),
+            Self::Streams(error) => error.fmt(f),
         }
     }
 }
@@ -32,6 +35,7 @@ impl std::error::Error for ConfigError {
             Self::Tracker(error) => Some(error),
             Self::Fragments(error) => Some(error),
             Self::Dedup(error) => Some(error),
+            Self::Streams(error) => Some(error),
         }
     }
 }
@@ -51,5 +55,11 @@ impl From<fragment::ConfigError> for ConfigError {
 impl From<dedup::ConfigError> for ConfigError {
     fn from(error: dedup::ConfigError) -> Self {
         Self::Dedup(error)
+    }
+}
+
+impl From<reassembler::ConfigError> for ConfigError {
+    fn from(error: reassembler::ConfigError) -> Self {
+        Self::Streams(error)
     }
 }

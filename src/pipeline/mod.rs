@@ -18,6 +18,7 @@ mod fragments;
 mod reassembled;
 mod records;
 mod run;
+mod streams;
 mod tunnels;
 
 pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
@@ -25,3 +26,4 @@ pub use config_error::ConfigError;
 pub use fragments::FragmentHandling;
 pub use records::Records;
 pub use run::{Pipeline, PipelineStats};
+pub use streams::{Slot, StreamPipeline, StreamSink};

@@ -10,6 +10,7 @@ use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
 use crate::filter::Filter;
 use crate::fragment::{FragmentStats, PoolConfig};
 use crate::link::Decapsulation;
+use crate::reassembler::ReassemblerStats;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Tracker, TrackerConfig, TrackerStats};
 
@@ -42,6 +43,8 @@ pub struct PipelineStats {
     /// Packets that were counted for a flow that carries others, beside the one for the innermost flow; none unless
     /// [`Decapsulation::Both`] is asked for.
     pub enclosing_count: u64,
+    /// What the reassembler counted; all zero without streams.
+    pub streams: ReassemblerStats,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -205,6 +208,7 @@ impl<S: Default> Pipeline<S> {
             fragment_alone_octet_count,
             fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
             enclosing_count: self.tunnels.enclosing_count,
+            streams: ReassemblerStats::default(),
             tracker: *self.tracker.stats(),
         }
     }
@@ -222,21 +226,10 @@ impl<S: Default> Pipeline<S> {
         source: &mut (impl Source + ?Sized),
         sink: &mut K,
     ) -> Result<(), Error> {
-        let mut batch = FrameBatch::new();
-        let outcome = loop {
-            match source.next_batch(&mut batch) {
-                Ok(true) => self.batch(&batch, sink),
-                Ok(false) => break Ok(()),
-                Err(error) => {
-                    // What was read before the error is in the batch.
-                    self.batch(&batch, sink);
-                    break Err(error);
-                }
-            }
-            if !sink.wants_more() {
-                break Ok(());
-            }
-        };
+        let outcome = drive(source, |batch| {
+            self.batch(batch, sink);
+            sink.wants_more()
+        });
         self.finish(sink);
         outcome
     }
@@ -358,6 +351,26 @@ impl<S: Default> Pipeline<S> {
                 Extracted::None
             }
             _ => Extracted::Packet,
+        }
+    }
+}
+
+/// Hands over the batches of a source while `take` says to go on.
+pub(super) fn drive(
+    source: &mut (impl Source + ?Sized),
+    mut take: impl FnMut(&FrameBatch) -> bool,
+) -> Result<(), Error> {
+    let mut batch = FrameBatch::new();
+    loop {
+        match source.next_batch(&mut batch) {
+            Ok(false) => return Ok(()),
+            Ok(true) if !take(&batch) => return Ok(()),
+            Ok(true) => {}
+            Err(error) => {
+                // What was read before the error is in the batch.
+                take(&batch);
+                return Err(error);
+            }
         }
     }
 }

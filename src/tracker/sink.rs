@@ -14,10 +14,22 @@ pub struct Flow<'t, S> {
     pub state: &'t mut S,
     /// What the tracker knows of it.
     pub view: FlowView<'t>,
-    pub(super) is_muted: bool,
+    is_muted: bool,
 }
 
-impl<S> Flow<'_, S> {
+impl<'t, S> Flow<'t, S> {
+    /// A flow to be lent to a callback.
+    #[inline(always)]
+    pub(crate) const fn new(state: &'t mut S, view: FlowView<'t>) -> Self {
+        Self { state, view, is_muted: false }
+    }
+
+    /// Whether the callback muted it.
+    #[inline(always)]
+    pub(crate) const fn is_muted(&self) -> bool {
+        self.is_muted
+    }
+
     /// No more packets and events of this flow: from here on it is counted, and its end is told.
     pub fn mute(&mut self) {
         self.is_muted = true;

@@ -259,7 +259,7 @@ impl<S> Table<S> {
     pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
         let view = FlowView { slot, hot, cold, extra: self.extras.get(hot) };
-        Some(Flow { state: self.states.at_mut(slot).as_mut()?, view, is_muted: false })
+        Some(Flow::new(self.states.at_mut(slot).as_mut()?, view))
     }
 
     /// The slot of a flow that is still open.

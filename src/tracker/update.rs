@@ -168,7 +168,7 @@ impl<S: Default> Tracker<S> {
             && let Some(mut flow) = self.table.flow(slot)
         {
             sink.packet(&mut flow, packet);
-            if flow.is_muted {
+            if flow.is_muted() {
                 self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
             }
         }
@@ -228,7 +228,7 @@ impl<S: Default> Tracker<S> {
             && let Some(mut flow) = self.table.flow(slot)
         {
             sink.started(&mut flow);
-            let is_muted = flow.is_muted;
+            let is_muted = flow.is_muted();
             self.table.hot_mut(slot).bits.set(FlowBits::MUTED, is_muted);
         }
         slot
@@ -441,7 +441,7 @@ impl<S: Default> Tracker<S> {
         }
         if let Some(mut flow) = self.table.flow(slot) {
             sink.event(&mut flow, event);
-            if flow.is_muted {
+            if flow.is_muted() {
                 self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
             }
         }

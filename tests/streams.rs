@@ -1,0 +1,231 @@
+//! Streams in the pipeline: the same by batch and by frame, whole for flows that were captured whole, and gone when a sink
+//! has seen enough.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use flowgauge::base::{EndReason, FlowKey, FrameBatch, Side, TcpFlags};
+use flowgauge::extractor::Packet;
+use flowgauge::pipeline::{Pipeline, PipelineStats, StreamPipeline, StreamSink};
+use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::source::{FileSource, Source as _};
+use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+
+/// What a stream gave, with chunks joined.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Text {
+    bytes: Vec<u8>,
+    gaps: Vec<(u64, u64)>,
+    event_count: usize,
+    has_fin: bool,
+}
+
+/// Keeps everything, and checks the order of calls.
+#[derive(Default)]
+struct Collect {
+    interest: Option<Interest>,
+    /// Octets after which a stream is stopped.
+    stop_at: Option<usize>,
+    /// Octets of one side after which the flow is muted.
+    mute_at: Option<usize>,
+    ended: Vec<(FlowKey, [Text; 2], u64)>,
+    packet_count: u64,
+    call_after_mute_count: u64,
+    event_count: u64,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    texts: [Text; 2],
+    is_muted: bool,
+}
+
+impl FlowSink<State> for Collect {
+    fn interest(&self) -> Interest {
+        self.interest.unwrap_or(Interest::ENDS)
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, State>, _: &Packet<'_>) {
+        self.packet_count += 1;
+        self.call_after_mute_count += u64::from(flow.state.is_muted);
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, State>, event: &FlowEvent) {
+        self.event_count += 1;
+        self.call_after_mute_count += u64::from(flow.state.is_muted && *event != FlowEvent::ActiveTimeout);
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: State) {
+        // SYN and FIN take a number each, and all octets between them are in the stream, or in its gaps.
+        for side in [Side::A, Side::B] {
+            let text = &state.texts[side as usize];
+            let flags = view.tcp_flags(side);
+            let is_whole = flags.contains(TcpFlags::SYN) && text.has_fin;
+            if let Some((initial, end)) = view.sequence_numbers(side)
+                && is_whole
+            {
+                let sent = end.distance_from(initial) as u64 - 2;
+                let given = text.gaps.iter().map(|(_, len)| len).sum::<u64>() + text.bytes.len() as u64;
+                assert_eq!(given, sent, "{} {side:?}", view.key());
+            }
+        }
+        self.ended.push((*view.key(), state.texts, view.packet_count()));
+    }
+}
+
+impl StreamSink<State> for Collect {
+    fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        self.call_after_mute_count += u64::from(flow.state.is_muted);
+        let text = &mut flow.state.texts[side as usize];
+        let offset = text.bytes.len() as u64 + text.gaps.iter().map(|(_, len)| len).sum::<u64>();
+        text.event_count += 1;
+        match event {
+            StreamEvent::Chunk(chunk) => {
+                assert_eq!(chunk.offset, offset);
+                text.bytes.extend_from_slice(chunk.bytes);
+            }
+            StreamEvent::Gap(gap) => {
+                assert_eq!(gap.offset, offset);
+                text.gaps.push((gap.offset, gap.len));
+            }
+            StreamEvent::Fin { offset: end } => {
+                assert_eq!(*end, offset);
+                text.has_fin = true;
+            }
+            _ => {}
+        }
+        let len = text.bytes.len();
+        if self.mute_at.is_some_and(|at| len >= at) {
+            flow.state.is_muted = true;
+            flow.mute();
+        }
+        if self.stop_at.is_some_and(|at| len >= at) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+fn pipeline() -> StreamPipeline<State> {
+    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
+    pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration")
+}
+
+fn data(name: &str) -> FileSource {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name);
+    FileSource::open(path).expect("a capture of this crate")
+}
+
+fn run(name: &str, mut sink: Collect) -> (Collect, PipelineStats) {
+    let mut pipeline = pipeline();
+    pipeline.run(&mut data(name), &mut sink).expect("a capture of this crate");
+    assert_eq!(pipeline.reassembler().held_stream_count(), 0, "nothing is left behind");
+    pipeline.reassembler().check_invariants();
+    (sink, pipeline.stats())
+}
+
+const NAMES: [&str; 6] = ["web.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap", "any.pcap", "raw-tun.pcap"];
+
+#[test]
+fn frame_by_frame_is_as_by_batch() {
+    for name in NAMES {
+        let (by_batch, stats) = run(name, Collect::default());
+        let mut by_frame = Collect::default();
+        let mut pipeline = pipeline();
+        let (mut source, mut batch) = (data(name), FrameBatch::new());
+        while source.next_batch(&mut batch).unwrap() {
+            batch.iter().for_each(|frame| pipeline.frame(&frame, &mut by_frame));
+        }
+        pipeline.finish(&mut by_frame);
+        let texts = |sink: &Collect| -> HashMap<FlowKey, Vec<[Text; 2]>> {
+            let mut map: HashMap<_, Vec<_>> = HashMap::new();
+            for (key, texts, _) in &sink.ended {
+                map.entry(*key).or_default().push(texts.clone());
+            }
+            map
+        };
+        assert_eq!(texts(&by_batch), texts(&by_frame), "{name}");
+        assert_eq!(stats.streams.gap_octet_count, pipeline.stats().streams.gap_octet_count);
+        let octet_count: usize =
+            by_batch.ended.iter().flat_map(|(_, texts, _)| texts).map(|text| text.bytes.len()).sum();
+        assert!(octet_count > 1000, "{name}: {octet_count}");
+        assert_eq!((by_batch.packet_count, by_batch.event_count), (0, 0), "none was wanted");
+    }
+}
+
+#[test]
+fn a_dialogue_is_read_as_it_was_said() {
+    let (sink, _) = run("web.pcap", Collect::default());
+    let heads: Vec<_> =
+        sink.ended.iter().flat_map(|(_, texts, _)| texts).filter(|text| !text.bytes.is_empty()).collect();
+    let is_request =
+        |bytes: &[u8]| [&b"GET /"[..], b"HEAD /", b"PUT /"].iter().any(|at| bytes.starts_with(at));
+    let requests = heads.iter().filter(|text| is_request(&text.bytes)).count();
+    let answers = heads.iter().filter(|text| text.bytes.starts_with(b"HTTP/1.")).count();
+    assert!(requests > 0 && requests == answers, "{requests} {answers}");
+}
+
+#[test]
+fn a_stopped_stream_gives_nothing_more_and_its_flow_is_counted() {
+    for name in NAMES {
+        let (whole, _) = run(name, Collect { interest: Some(Interest::ALL), ..Collect::default() });
+        let sink = Collect { interest: Some(Interest::ALL), stop_at: Some(1), ..Collect::default() };
+        let (stopped, _) = run(name, sink);
+        assert_eq!(whole.packet_count, stopped.packet_count, "packets are told nevertheless");
+        assert_eq!(whole.event_count, stopped.event_count);
+        for ((key, whole, count), (stopped_key, stopped, stopped_count)) in
+            whole.ended.iter().zip(&stopped.ended)
+        {
+            assert_eq!((key, count), (stopped_key, stopped_count));
+            for (whole, stopped) in whole.iter().zip(stopped) {
+                assert!(whole.bytes.starts_with(&stopped.bytes));
+                assert_eq!(whole.bytes.is_empty(), stopped.bytes.is_empty());
+                assert!(stopped.bytes.len() < 65_536, "one chunk");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_muted_flow_gives_nothing_more_but_its_end() {
+    for name in NAMES {
+        let sink = Collect { interest: Some(Interest::ALL), mute_at: Some(1), ..Collect::default() };
+        let (muted, stats) = run(name, sink);
+        assert_eq!(muted.call_after_mute_count, 0, "{name}");
+        assert_eq!(muted.ended.iter().map(|(_, _, count)| count).sum::<u64>(), stats.tracker.packet_count);
+        for (_, [a, b], _) in &muted.ended {
+            assert!(a.bytes.is_empty() || b.bytes.is_empty() || a.event_count + b.event_count < 8);
+        }
+    }
+}
+
+/// Without acknowledgments, a hole is given up at its deadline by other traffic, without a packet of its own flow.
+#[test]
+fn holes_end_by_the_time_of_other_packets() {
+    use etherparse::PacketBuilder;
+    use flowgauge::base::{Frame, Timestamp};
+    let segment = |port: u16, seq: u32| {
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
+            .tcp(port, 80, seq, 1000);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, b"text").unwrap();
+        frame
+    };
+    let mut pipeline = pipeline();
+    let mut sink = Collect::default();
+    for (millis, port, seq) in [(0, 1, 100), (1, 1, 200), (2000, 2, 5), (4000, 2, 9)] {
+        let data = segment(port, seq);
+        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), &data), &mut sink);
+        let held = usize::from((1..4000).contains(&millis));
+        assert_eq!(pipeline.reassembler().held_stream_count(), held, "at {millis} ms");
+    }
+    let id = pipeline.tracker().iter().find(|(view, _)| view.packet_count() == 2).map(|(view, _)| view.id());
+    assert!(pipeline.remove(id.expect("an open flow"), &mut sink));
+    let (_, texts, _) = &sink.ended[0];
+    let text = texts.iter().find(|text| !text.bytes.is_empty()).expect("one side spoke");
+    assert_eq!((&text.bytes[..], &text.gaps[..]), (&b"texttext"[..], &[(4, 96)][..]));
+    assert_eq!(pipeline.stats().streams.gap_octet_count, 96);
+}
