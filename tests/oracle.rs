@@ -21,6 +21,8 @@ mod dedup;
 mod examples;
 #[path = "oracle/flowtest.rs"]
 mod flowtest;
+#[path = "oracle/follow.rs"]
+mod follow;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "oracle/tshark.rs"]

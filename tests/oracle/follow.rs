@@ -1,0 +1,330 @@
+//! TCP streams octet for octet, as tshark follows them. `follow_listed.tsv` has each direction that differs, with the reason:
+//! of a [`Class`], which is checked, or from [`LISTED`].
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::process::Command;
+
+use flowgauge::base::{FlowKey, IpProtocol, Side};
+use flowgauge::pipeline::{Pipeline, StreamSink};
+use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, Interest, Timeouts, TrackerConfig};
+use serde_json::Value;
+
+use super::corpus::{self, Capture};
+
+/// Streams that tshark follows in one run.
+const AT_ONCE: usize = 400;
+
+const LISTED: &[(&str, &str)] = &[
+    (
+        "FlowTest/ipv6-routing-header.pcap",
+        "the key has the destination that the routing header names last, which the TCP checksum is about",
+    ),
+    (
+        "suricata-verify/tcp-rst-unacked-stream-03-gap/input.pcap",
+        "the payload of a RST is a remark (RFC 9293 section 3.5.3), and no octets of the stream",
+    ),
+    (
+        "suricata-verify/transform-base64-7296/input.pcap",
+        "bits were flipped in this capture; tshark begins anew at frame 36, which has every control bit",
+    ),
+    (
+        "nDPI/KakaoTalk_talk.pcap",
+        "SYN-ACK and data have numbers from different spaces (a middlebox); tshark waits for the former",
+    ),
+    (
+        "skydive/eth-ipv4-tcp-http-ooo.pcap",
+        "acknowledgments that overtook the segments: within the grace here, a gap and then octets at the wrong place there",
+    ),
+    (
+        "tcpdump/of13_ericsson.pcapng",
+        "OpenFlow messages that hold frames; tshark follows what it finds in them",
+    ),
+    (
+        "zeek/ipv4/fragmented-4.pcap",
+        "the datagram's fragments overlap with other octets: it is discarded by default",
+    ),
+    (
+        "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap",
+        "frame 11 claims more octets than its tunnel has, and counts as the outer packet; tshark writes what there is of it",
+    ),
+];
+
+/// A direction: octets, and gaps by their length.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Text(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Bytes(Vec<u8>),
+    Gap(u64),
+}
+
+impl Text {
+    fn push(&mut self, bytes: &[u8]) {
+        match self.0.last_mut() {
+            Some(Part::Bytes(all)) => all.extend_from_slice(bytes),
+            _ if bytes.is_empty() => {}
+            _ => self.0.push(Part::Bytes(bytes.to_owned())),
+        }
+    }
+
+    fn push_gap(&mut self, len: u64) {
+        match self.0.last_mut() {
+            Some(Part::Gap(all)) => *all += len,
+            _ => self.0.push(Part::Gap(len)),
+        }
+    }
+
+    fn append(&mut self, other: &Self) {
+        for part in &other.0 {
+            match part {
+                Part::Bytes(bytes) => self.push(bytes),
+                Part::Gap(len) => self.push_gap(*len),
+            }
+        }
+    }
+
+    fn octet_count(&self) -> usize {
+        let len = |part: &Part| if let Part::Bytes(bytes) = part { bytes.len() } else { 0 };
+        self.0.iter().map(len).sum()
+    }
+
+    /// The octets of the first parts.
+    fn bytes(&self, part_count: usize) -> Vec<u8> {
+        let mut all = Vec::new();
+        for part in self.0.iter().take(part_count) {
+            if let Part::Bytes(bytes) = part {
+                all.extend_from_slice(bytes);
+            }
+        }
+        all
+    }
+
+    /// Lengths, with gaps in brackets: the first ones, and how many there are if that is not all.
+    fn outline(&self) -> String {
+        let part = |part: &Part| match part {
+            Part::Bytes(bytes) => bytes.len().to_string(),
+            Part::Gap(len) => format!("[{len}]"),
+        };
+        let mut parts: Vec<_> = self.0.iter().take(8).map(part).collect();
+        if self.0.len() > parts.len() {
+            parts.push(format!("... {} parts, {} octets", self.0.len(), self.octet_count()));
+        }
+        parts.join(" ")
+    }
+}
+
+/// The streams of each five-tuple in the order of their beginnings, both sides.
+type Streams = BTreeMap<FlowKey, Vec<[Text; 2]>>;
+
+/// Collects the streams of each five-tuple.
+#[derive(Default)]
+struct Collect(Streams);
+
+impl FlowSink<()> for Collect {
+    fn interest(&self) -> Interest {
+        Interest::STARTS
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, ()>) {
+        if flow.view.key().protocol() == IpProtocol::TCP {
+            self.0.entry(*flow.view.key()).or_default().push(<[Text; 2]>::default());
+        }
+    }
+}
+
+impl StreamSink<()> for Collect {
+    fn stream(&mut self, flow: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        let streams = self.0.get_mut(flow.view.key());
+        // One flow of a key is open at a time.
+        let texts = streams.and_then(|streams| streams.last_mut()).expect("a flow that began");
+        match event {
+            StreamEvent::Chunk(chunk) => texts[side.index()].push(chunk.bytes),
+            StreamEvent::Gap(gap) => texts[side.index()].push_gap(gap.len),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn ours(capture: &Capture) -> Streams {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    let pipeline = Pipeline::new(config).expect("a sound configuration");
+    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut sink = Collect::default();
+    let mut source = FileSource::open(capture.path()).expect("a readable capture");
+    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
+    assert_eq!(pipeline.reassembler().held_stream_count(), 0);
+    sink.0
+}
+
+/// What tshark says of streams by their numbers; `None` if it is not installed.
+fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<Streams> {
+    let mut streams = Streams::new();
+    for numbers in numbers.chunks(AT_ONCE) {
+        let mut command = Command::new("tshark");
+        command.args(["-n", "-q", "-r"]).arg(capture.path());
+        command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
+        for number in numbers {
+            command.args(["-z", &format!("follow,tcp,raw,{number}")]);
+        }
+        let output = command.output().ok()?;
+        parse(&String::from_utf8_lossy(&output.stdout), &mut streams);
+    }
+    Some(streams)
+}
+
+fn parse(text: &str, streams: &mut Streams) {
+    let mut nodes = Vec::new();
+    // tshark prints the taps of one run in the reverse of their order.
+    let mut found: Vec<(u64, FlowKey, [Text; 2])> = Vec::new();
+    let (mut number, mut sides) = (0, [Side::A, Side::B]);
+    for line in text.lines() {
+        if let Some(filter) = line.strip_prefix("Filter: tcp.stream eq ") {
+            number = filter.parse().expect("a number");
+            nodes.clear();
+        } else if let Some(node) = line.strip_prefix("Node 0: ").or(line.strip_prefix("Node 1: ")) {
+            let (address, port) = node.rsplit_once(':').expect("an address and a port");
+            let address = address.trim_start_matches('[').trim_end_matches(']');
+            nodes.push((address.to_owned(), port.parse().expect("a port")));
+            if let [a, b] = &nodes[..]
+                && !a.0.is_empty()
+            {
+                let (key, side) = corpus::key(IpProtocol::TCP.0, (&a.0, a.1), (&b.0, b.1));
+                sides = [side, side.other()];
+                found.push((number, key, <[Text; 2]>::default()));
+            }
+        } else if let Some((_, _, texts)) = found.last_mut()
+            && !line.starts_with(['=', 'F'])
+            && !line.is_empty()
+        {
+            let text = &mut texts[sides[usize::from(line.starts_with('\t'))].index()];
+            let bytes = unhex(line.trim_start());
+            match missing(&bytes) {
+                Some(len) => text.push_gap(len),
+                None => text.push(&bytes),
+            }
+        }
+    }
+    found.sort_by_key(|(number, ..)| *number);
+    for (_, key, texts) in found {
+        streams.entry(key).or_default().push(texts);
+    }
+}
+
+fn unhex(line: &str) -> Vec<u8> {
+    let digits = line.as_bytes().chunks_exact(2);
+    digits
+        .map(|pair| {
+            u8::from_str_radix(std::str::from_utf8(pair).expect("ascii"), 16).expect("a hexadecimal number")
+        })
+        .collect()
+}
+
+/// The length of a gap, if that is what the octets say.
+fn missing(bytes: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(bytes).ok()?.strip_suffix('\0')?;
+    text.strip_prefix('[')?.strip_suffix(" bytes missing in capture file]")?.parse().ok()
+}
+
+fn numbers(capture: &Capture) -> Vec<u64> {
+    let text = std::fs::read_to_string(capture.derived("tshark-flows.json")).expect("a derived file");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let streams = json["tcp_streams"].as_array().expect("streams");
+    streams.iter().filter_map(|stream| stream["stream"].as_u64()).collect()
+}
+
+/// Why two directions differ, where that is of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    /// The same octets. tshark writes no gap at the end of a stream, and none for what a snap length cut off unless later
+    /// segments were acknowledged.
+    UntoldGap,
+    /// tshark's octets are ours up to a gap. It keeps to itself what came behind octets that nobody acknowledged.
+    Unwritten,
+}
+
+impl Class {
+    fn of(own: &Text, other: &Text) -> Option<Self> {
+        let written = other.bytes(other.0.len());
+        if own.bytes(own.0.len()) == written {
+            return Some(Self::UntoldGap);
+        }
+        let mut gaps = own.0.iter().enumerate().filter(|(_, part)| matches!(part, Part::Gap(_)));
+        gaps.any(|(place, _)| own.bytes(place) == written).then_some(Self::Unwritten)
+    }
+}
+
+/// One side of all streams of a five-tuple.
+fn side_of(streams: Option<&Vec<[Text; 2]>>, side: Side) -> Vec<Text> {
+    streams.into_iter().flatten().map(|texts| texts[side.index()].clone()).collect()
+}
+
+fn joined(texts: &[Text]) -> Text {
+    let mut all = Text::default();
+    texts.iter().for_each(|text| all.append(text));
+    all
+}
+
+/// Why the sides of the streams of a five-tuple differ, if each pair of them is equal or of a class.
+fn classes(own: &[Text], other: &[Text]) -> Option<String> {
+    if own.len() != other.len() {
+        return None;
+    }
+    let differing = own.iter().zip(other).filter(|(own, other)| own != other);
+    let mut classes = differing.map(|(own, other)| Class::of(own, other)).collect::<Option<Vec<_>>>()?;
+    classes.sort();
+    classes.dedup();
+    let names: Vec<_> = classes.iter().map(|class| format!("{class:?}")).collect();
+    Some(names.join(", "))
+}
+
+#[test]
+fn streams_are_those_that_tshark_follows() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut equal_count, mut octet_count) = (0, 0);
+    let mut found = String::from("capture\tdirection\tflowgauge\ttshark\twhy\n");
+    for capture in &captures {
+        let numbers = numbers(capture);
+        if numbers.is_empty() {
+            continue;
+        }
+        let Some(tsharks) = tsharks(capture, &numbers) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        let own = ours(capture);
+        let mut keys: Vec<_> = own.keys().chain(tsharks.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for (key, side) in keys.into_iter().flat_map(|key| [(key, Side::A), (key, Side::B)]) {
+            let (own, other) = (side_of(own.get(key), side), side_of(tsharks.get(key), side));
+            let (whole, others_whole) = (joined(&own), joined(&other));
+            if whole == others_whole {
+                (equal_count, octet_count) = (equal_count + 1, octet_count + whole.octet_count());
+                continue;
+            }
+            let listed = || {
+                let entry = LISTED.iter().find(|(name, _)| *name == capture.name)?;
+                Some(entry.1.to_owned())
+            };
+            let why = classes(&own, &other).or_else(listed).unwrap_or("?".to_owned());
+            let (own, other) = (whole.outline(), others_whole.outline());
+            let name = &capture.name;
+            writeln!(found, "{name}\t{key} {side:?}\t{own}\t{other}\t{why}").expect("memory");
+        }
+    }
+    println!("{equal_count} directions equal, {octet_count} octets");
+    if found != include_str!("follow_listed.tsv") {
+        let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/follow_listed.tsv");
+        std::fs::write(path, &found).expect("a folder to write to");
+        panic!("other differences than in follow_listed.tsv: compare it with {path}");
+    }
+    assert!(equal_count > 0, "nothing was compared");
+}
