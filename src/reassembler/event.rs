@@ -61,6 +61,7 @@ impl GapReason {
 
 /// Bytes of a stream that will not come. What comes of them later is [`StreamEvent::Repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Gap {
     /// Where they begin.
@@ -73,6 +74,7 @@ pub struct Gap {
 
 /// Where bytes of a [`Conflict`] came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Place {
     /// Stream offset of the segment's first octet.
@@ -85,6 +87,7 @@ pub struct Place {
 
 /// The same octets of a stream, sent twice with different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Conflict {
     /// The first octet that differs.

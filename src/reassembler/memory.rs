@@ -39,6 +39,12 @@ impl Memory {
         true
     }
 
+    /// Takes bytes for what can be done without, of which there is never more than half of all: what waits is not given up
+    /// for it.
+    pub(super) fn take_spare(&mut self, bytes: u64) -> bool {
+        self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2 && self.take(bytes)
+    }
+
     /// Gives the bytes of an allocation back.
     pub(super) fn give(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.held_bytes, "what is given back was taken");

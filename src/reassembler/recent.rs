@@ -65,7 +65,7 @@ impl Recent {
 
     fn grow(&mut self, memory: &mut Memory, len: usize) {
         let old_len = self.ring.len();
-        if len <= old_len || !memory.take((len - old_len) as u64) {
+        if len <= old_len || !memory.take_spare((len - old_len) as u64) {
             return;
         }
         let old = std::mem::replace(&mut self.ring, vec![0; len].into());

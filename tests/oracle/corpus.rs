@@ -40,7 +40,7 @@ pub(crate) fn captures() -> Option<Vec<Capture>> {
 
 /// The folder, if the variable names one.
 pub(crate) fn root() -> Option<PathBuf> {
-    std::env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from)
+    std::env::var_os("FLOWGAUGE_CORPUS").filter(|name| !name.is_empty()).map(PathBuf::from)
 }
 
 impl Capture {

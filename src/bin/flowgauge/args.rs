@@ -16,6 +16,7 @@ use flowgauge::pipeline::{ChecksumHandling, ConfigError, FragmentHandling, Pipel
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use crate::console::Failure;
+use crate::streams::StreamsArgs;
 
 /// Turns packets into flows.
 #[derive(Debug, Parser)]
@@ -25,6 +26,7 @@ use crate::console::Failure;
   flowgauge flows capture.pcap --top 10            the ten flows with the most octets
   tcpdump -w - | flowgauge flows - --format ndjson
   flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
+  flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
 
 `flowgauge COMMAND --help` says more about a command.")]
 pub(crate) struct Cli {
@@ -36,6 +38,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Flows(FlowsArgs),
     Slice(SliceArgs),
+    Streams(StreamsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -373,7 +376,7 @@ fn parse_timeout(text: &str) -> Result<Timeout, String> {
 }
 
 /// Version, colon, twenty octets in base64.
-fn parse_community_id(text: &str) -> Result<String, String> {
+pub(crate) fn parse_community_id(text: &str) -> Result<String, String> {
     let is_base64 = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
     match text.strip_prefix("1:").and_then(|rest| rest.strip_suffix('=')) {
         Some(hash) if hash.len() == 27 && hash.bytes().all(is_base64) => Ok(text.to_owned()),

@@ -4,12 +4,13 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::time::Instant;
 
 use flowgauge::base::EndReason;
-use flowgauge::filter::{Filter, Subject};
+use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
 
 use crate::args::{FlowsArgs, SortField, Timeout, parse_filter};
+use crate::choice::is_wanted;
 use crate::console::{Console, Failure};
 use crate::formats::Writer;
 use crate::human::plural;
@@ -185,15 +186,6 @@ impl RecordSink {
         self.writer.flush()?;
         Ok(self.record_count)
     }
-}
-
-/// Asks a filter of a flow, whose source is the side that began.
-pub(crate) fn is_wanted(filter: &Filter, view: &FlowView<'_>) -> bool {
-    let source = view.initiator();
-    let subject = Subject::new(view.key(), source)
-        .with_vlan_ids(view.vlan_ids(source))
-        .with_reverse_vlan_ids(view.vlan_ids(source.other()));
-    filter.matches(&subject)
 }
 
 impl FlowSink<()> for RecordSink {

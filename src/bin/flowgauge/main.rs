@@ -1,6 +1,7 @@
-//! The command line: capture files become flow records, or smaller capture files.
+//! The command line: capture files become flow records, streams, or smaller capture files.
 
 mod args;
+mod choice;
 mod console;
 mod flows;
 mod formats;
@@ -9,6 +10,7 @@ mod input;
 mod manual;
 mod order;
 mod slice;
+mod streams;
 mod summary;
 mod table;
 
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Flows(args) => flows::run(args, &mut console),
         Command::Slice(args) => slice::run(args, &mut console),
+        Command::Streams(args) => streams::run(&args, &mut console),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

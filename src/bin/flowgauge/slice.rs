@@ -1,23 +1,21 @@
 //! `flowgauge slice`: the packets of chosen flows.
 
-use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
-use flowgauge::base::{EndReason, Frame};
+use flowgauge::base::Frame;
 use flowgauge::extractor::Packet;
 use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::{FragmentHandling, Pipeline};
-use flowgauge::record::community_id;
 use flowgauge::source::{Interface, PcapngWriter};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest};
+use flowgauge::tracker::{Flow, FlowSink, Interest};
 
 use crate::args::{SliceArgs, parse_filter};
+use crate::choice::Choice;
 use crate::console::{Console, Failure};
-use crate::flows::is_wanted;
 use crate::human::plural;
 use crate::input::{Input, is_stdin};
 use crate::summary;
@@ -27,13 +25,13 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let mut output = Output::new(&args)?;
-    let choice = match &filter {
-        None => Choice::CommunityIds(args.community_id.iter().cloned().collect()),
-        Some(filter) if filter.is_final() => Choice::All,
-        Some(filter) => Choice::Numbers(choose(&args, filter)?),
-    };
+    let limits = args.tracking.config().limits;
+    let input = (&args.files[..], limits);
+    let choice =
+        Choice::new(&args.community_id, filter.as_ref(), input, || pipeline(&args, filter.as_ref()))?;
     let mut pipeline = pipeline(&args, filter.as_ref())?;
-    let Some(mut input) = open(&args, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let mut input = input.with_progress(!args.quiet);
     let mut chooser = Chooser { choice, ..Chooser::default() };
     input.each_batch(console, |batch, interfaces| {
         for frame in batch.iter() {
@@ -57,7 +55,7 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     Ok(())
 }
 
-fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>, Failure> {
+fn pipeline<S: Default>(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<S>, Failure> {
     // A frame is written, or not, when it is read: it cannot wait for its datagram.
     let config = args.tracking.config();
     let budget = config.budget.clone();
@@ -71,56 +69,10 @@ fn pipeline(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<Mark>,
     })
 }
 
-fn open(args: &SliceArgs, console: &mut Console) -> Option<Input> {
-    let input = Input::open(&args.files, args.tracking.config().limits, console)?;
-    Some(input.with_progress(!args.quiet))
-}
-
-/// Reads all input once to learn which flows a filter wants, by their numbers.
-fn choose(args: &SliceArgs, filter: &Filter) -> Result<HashSet<u64>, Failure> {
-    if let Some(path) = args.files.iter().find(|path| is_read_once(path)) {
-        return Err(Failure::Usage(format!(
-            "{}: can be read only once, but `src`, `dst` and `vlan` need the whole flow before its first packet can be \
-             written: save the capture to a file first, or leave these words out",
-            path.display()
-        )));
-    }
-    let mut pipeline = pipeline(args, Some(filter))?;
-    let mut chooser = Chooser { choice: Choice::Filter(filter.clone()), ..Chooser::default() };
-    // What is wrong with the input is told in the second reading.
-    if let Some(mut input) = open(args, &mut Console::silent()) {
-        input.each_batch(&mut Console::silent(), |batch, _| {
-            batch.iter().for_each(|frame| pipeline.frame(&frame, &mut chooser));
-            Ok(())
-        })?;
-    }
-    pipeline.finish(&mut chooser);
-    Ok(chooser.numbers)
-}
-
-fn is_read_once(path: &Path) -> bool {
-    is_stdin(path) || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
-/// What a flow carries: its number among all flows, in the order of their first packets, which is the same in every
-/// reading; and whether it was chosen at its beginning.
+/// Whether a flow was chosen at its beginning.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
-    number: u64,
     is_chosen: bool,
-}
-
-/// Which flows are wanted.
-#[derive(Debug, Default)]
-enum Choice {
-    /// Whatever the pipeline's own filter lets pass.
-    #[default]
-    All,
-    CommunityIds(HashSet<String>),
-    /// Those of an earlier reading.
-    Numbers(HashSet<u64>),
-    /// Asked when the flow ends.
-    Filter(Filter),
 }
 
 #[derive(Debug, Default)]
@@ -130,8 +82,6 @@ struct Chooser {
     chosen_count: u64,
     /// Whether the packet that was tracked last belongs to a chosen flow.
     takes_packet: bool,
-    /// Flows that were chosen at their end.
-    numbers: HashSet<u64>,
 }
 
 impl FlowSink<Mark> for Chooser {
@@ -141,26 +91,13 @@ impl FlowSink<Mark> for Chooser {
 
     fn started(&mut self, flow: &mut Flow<'_, Mark>) {
         self.started_count += 1;
-        let is_chosen = match &self.choice {
-            Choice::All => true,
-            Choice::CommunityIds(ids) => ids.contains(&community_id(flow.view.key(), 0)),
-            Choice::Numbers(numbers) => numbers.contains(&self.started_count),
-            Choice::Filter(_) => false,
-        };
+        let is_chosen = self.choice.takes(&flow.view, self.started_count);
         self.chosen_count += u64::from(is_chosen);
-        *flow.state = Mark { number: self.started_count, is_chosen };
+        *flow.state = Mark { is_chosen };
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, Mark>, _: &Packet<'_>) {
         self.takes_packet = flow.state.is_chosen;
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, mark: Mark) {
-        if let Choice::Filter(filter) = &self.choice
-            && is_wanted(filter, view)
-        {
-            self.numbers.insert(mark.number);
-        }
     }
 }
 

@@ -1,0 +1,299 @@
+//! `flowgauge streams`: the octets of TCP connections.
+
+mod args;
+mod files;
+mod index;
+mod name;
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use flowgauge::base::{EndReason, IpProtocol, Side};
+use flowgauge::pipeline::StreamSink;
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest};
+
+pub(crate) use args::StreamsArgs;
+use args::{Gaps, Sides};
+use files::Files;
+use index::{Facts, Line};
+use name::Pattern;
+
+use crate::args::parse_filter;
+use crate::choice::Choice;
+use crate::console::{Console, Failure};
+use crate::human::plural;
+use crate::input::Input;
+use crate::summary;
+
+/// Gaps and conflicts of open flows that are listed at once.
+const LISTED_COUNT_MAX: usize = 1 << 20;
+
+/// The name of the index.
+const INDEX: &str = "index.ndjson";
+
+/// Runs the command.
+pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failure> {
+    let begun = Instant::now();
+    if args.out.is_none() && io::stdout().is_terminal() {
+        let what = "what strangers sent is not for a terminal: use a pipe, such as `| less`";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    let limits = args.tracking.config().limits;
+    let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
+    let input = (&args.files[..], limits);
+    let choice = Choice::new(&args.community_id, filter.as_ref(), input, || {
+        let pipeline = args.pipeline().map_err(usage)?;
+        Ok(match &filter {
+            Some(filter) => pipeline.with_filter(filter.clone()),
+            None => pipeline,
+        })
+    })?;
+    let mut pipeline = args.pipeline().map_err(usage)?;
+    if let Some(filter) = filter {
+        pipeline = pipeline.with_filter(filter);
+    }
+    let mut pipeline = pipeline.with_streams(args.reassembler()).map_err(usage)?;
+    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let mut input = input.with_progress(!args.quiet);
+    let mut sink = OctetSink::new(choice, args)?;
+    input.each_batch(console, |batch, _| {
+        pipeline.batch(batch, &mut sink);
+        std::mem::replace(&mut sink.outcome, Ok(()))
+    })?;
+    pipeline.finish(&mut sink);
+    let result = sink.finish()?;
+    let problem = sink.problem();
+    if let Some(problem) = problem {
+        console.problem(problem);
+    }
+    if !args.quiet {
+        summary::write(&pipeline.stats(), &input.stats(), begun.elapsed(), &result);
+    }
+    Ok(())
+}
+
+/// What a flow carries.
+#[derive(Debug, Default)]
+struct State {
+    /// Among all flows, from one.
+    number: u64,
+    /// For sides A and B, if the flow is wanted and a TCP connection.
+    sides: Option<Box<[Facts; 2]>>,
+}
+
+/// Where octets go.
+enum Output {
+    Folder { files: Files, index: BufWriter<std::fs::File>, pattern: Pattern, gaps: Gaps },
+    Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
+}
+
+/// The connection that is written to standard output.
+#[derive(Clone, Copy)]
+struct Chosen {
+    number: u64,
+    /// As it seemed at the first octet.
+    initiator: Side,
+}
+
+struct OctetSink {
+    choice: Choice,
+    output: Output,
+    started_count: u64,
+    listable_count: usize,
+    stream_count: u64,
+    octet_count: u64,
+    gap_count: u64,
+    gap_octet_count: u64,
+    conflict_count: u64,
+    /// Connections beside the chosen one.
+    other_count: u64,
+    outcome: Result<(), Failure>,
+}
+
+impl OctetSink {
+    fn new(choice: Choice, args: &StreamsArgs) -> Result<Self, Failure> {
+        let output = match (&args.out, args.to_stdout) {
+            (Some(folder), _) => {
+                let files = Files::new(folder, args.force)?;
+                let index = BufWriter::new(files.create(INDEX)?);
+                Output::Folder { files, index, pattern: args.name.clone(), gaps: args.gaps }
+            }
+            (None, sides) => {
+                let out = BufWriter::with_capacity(1 << 16, io::stdout());
+                let sides = sides.unwrap_or(Sides::Both);
+                Output::Stdout { out, sides, gaps: args.gaps, chosen: None }
+            }
+        };
+        Ok(Self {
+            choice,
+            output,
+            started_count: 0,
+            listable_count: LISTED_COUNT_MAX,
+            stream_count: 0,
+            octet_count: 0,
+            gap_count: 0,
+            gap_octet_count: 0,
+            conflict_count: 0,
+            other_count: 0,
+            outcome: Ok(()),
+        })
+    }
+
+    /// Writes what is held back; a summary.
+    fn finish(&mut self) -> Result<String, Failure> {
+        std::mem::replace(&mut self.outcome, Ok(()))?;
+        match &mut self.output {
+            Output::Folder { index, .. } => {
+                index.flush().map_err(|error| Failure::writing(INDEX, &error))?;
+            }
+            Output::Stdout { out, .. } => out.flush()?,
+        }
+        let mut result = format!(
+            "{} of {} written",
+            plural(self.octet_count, "octet"),
+            plural(self.stream_count, "stream")
+        );
+        if self.gap_count > 0 {
+            let (gaps, octets) = (plural(self.gap_count, "gap"), plural(self.gap_octet_count, "octet"));
+            result.push_str(&format!(", {gaps} of {octets}"));
+        }
+        if self.conflict_count > 0 {
+            result.push_str(&format!(", {}", plural(self.conflict_count, "conflict")));
+        }
+        Ok(result)
+    }
+
+    /// What the exit status shall tell.
+    fn problem(&self) -> Option<String> {
+        match &self.output {
+            Output::Stdout { chosen: None, .. } => {
+                Some("no such stream was found, nothing is written".to_owned())
+            }
+            Output::Stdout { .. } if self.other_count > 0 => Some(format!(
+                "only the first connection is written; {} left out: choose by --community-id or --filter, or write \
+                 all with --out",
+                plural(self.other_count, "other")
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Writes octets to a folder; `facts` are those before the event.
+fn write(
+    output: &mut Output,
+    (view, number, side): (&FlowView<'_>, u64, Side),
+    facts: &mut Facts,
+    event: &StreamEvent<'_>,
+) -> Result<(), Failure> {
+    match (output, event) {
+        (Output::Folder { files, pattern, gaps, .. }, StreamEvent::Chunk(chunk)) => {
+            let position = if *gaps == Gaps::Zero { chunk.offset } else { facts.octet_count };
+            let name = pattern.name(view, number, side);
+            files.write(&name, !facts.has_file, position, chunk.bytes)?;
+            facts.has_file = true;
+            Ok(())
+        }
+        (Output::Stdout { out, .. }, StreamEvent::Chunk(chunk)) => Ok(out.write_all(chunk.bytes)?),
+        (Output::Stdout { out, gaps: Gaps::Zero, .. }, StreamEvent::Gap(gap)) => {
+            let zeros = io::Read::take(io::repeat(0), gap.len);
+            Ok(io::copy(&mut { zeros }, out).map(drop)?)
+        }
+        _ => Ok(()),
+    }
+}
+
+impl OctetSink {
+    /// Whether a side of a flow goes to the output.
+    fn takes(&mut self, view: &FlowView<'_>, number: u64, side: Side, event: &StreamEvent<'_>) -> bool {
+        let Output::Stdout { sides, chosen, .. } = &mut self.output else { return true };
+        if chosen.is_none() && matches!(event, StreamEvent::Chunk(_) | StreamEvent::Gap(_)) {
+            *chosen = Some(Chosen { number, initiator: view.initiator() });
+        }
+        let Some(chosen) = chosen.filter(|chosen| chosen.number == number) else { return false };
+        match sides {
+            Sides::Both => true,
+            Sides::Initiator => side == chosen.initiator,
+            Sides::Responder => side != chosen.initiator,
+        }
+    }
+
+    fn end_side(
+        &mut self,
+        view: &FlowView<'_>,
+        number: u64,
+        (side, facts): (Side, &Facts),
+        reason: EndReason,
+    ) -> Result<(), Failure> {
+        self.listable_count += facts.listed_count();
+        let (gap_count, conflict_count) = facts.counts();
+        self.stream_count += u64::from(facts.octet_count > 0);
+        self.octet_count += facts.octet_count;
+        self.gap_count += gap_count;
+        self.gap_octet_count += facts.gap_octet_count();
+        self.conflict_count += conflict_count;
+        let Output::Folder { files, index, pattern, gaps } = &mut self.output else { return Ok(()) };
+        let name = facts.has_file.then(|| pattern.name(view, number, side));
+        if let Some(name) = &name {
+            let len = if *gaps == Gaps::Zero { facts.len } else { facts.octet_count };
+            files.close(name, false, len)?;
+        }
+        let line = Line::new(view, number, (side, facts), reason, name.as_deref());
+        let written = serde_json::to_writer(&mut *index, &line).map_err(io::Error::from);
+        written.and_then(|()| index.write_all(b"\n")).map_err(|error| Failure::writing(INDEX, &error))
+    }
+}
+
+impl FlowSink<State> for OctetSink {
+    fn interest(&self) -> Interest {
+        Interest::STARTS
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, State>) {
+        self.started_count += 1;
+        let is_tcp = flow.view.key().protocol() == IpProtocol::TCP;
+        if is_tcp && self.choice.takes(&flow.view, self.started_count) {
+            flow.state.number = self.started_count;
+            flow.state.sides = Some(Box::default());
+        } else {
+            flow.mute();
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
+        let Some(sides) = &state.sides else { return };
+        let initiator = view.initiator();
+        for side in [initiator, initiator.other()] {
+            if self.outcome.is_ok() {
+                self.outcome = self.end_side(view, state.number, (side, &sides[side.index()]), reason);
+            }
+        }
+        if let Output::Stdout { chosen: Some(chosen), .. } = &self.output
+            && chosen.number != state.number
+            && sides.iter().any(|facts| facts.is_left_out)
+        {
+            self.other_count += 1;
+        }
+    }
+}
+
+impl StreamSink<State> for OctetSink {
+    fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        let number = flow.state.number;
+        let is_taken = self.takes(&flow.view, number, side, event);
+        let Some(sides) = &mut flow.state.sides else { return ControlFlow::Break(()) };
+        let facts = &mut sides[side.index()];
+        if !is_taken {
+            facts.is_left_out |= matches!(event, StreamEvent::Chunk(_));
+            return if facts.is_left_out { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        }
+        if self.outcome.is_ok() {
+            self.outcome = write(&mut self.output, (&flow.view, number, side), facts, event);
+        }
+        facts.note(event, &mut self.listable_count);
+        ControlFlow::Continue(())
+    }
+}

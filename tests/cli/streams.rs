@@ -1,0 +1,240 @@
+//! `flowgauge streams`.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde_json::Value;
+
+use super::{Folder, data, number, objects, records, run, run_with_input};
+
+/// The index, and the files that it names: all files of the folder.
+fn read(folder: &str) -> Vec<(Value, Vec<u8>)> {
+    let mut files: BTreeMap<_, _> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()))
+        .collect();
+    let index = String::from_utf8(files.remove("index.ndjson").unwrap()).unwrap();
+    let with_octets = |line: Value| {
+        let octets = line["file"].as_str().map(|name| files.remove(name).unwrap()).unwrap_or_default();
+        (line, octets)
+    };
+    let streams = objects(&index).into_iter().map(with_octets).collect();
+    assert!(files.is_empty(), "{:?}", files.keys());
+    streams
+}
+
+#[test]
+fn each_direction_is_a_file_and_a_line_of_the_index() {
+    for file in ["web.pcap", "mail.pcap", "ssh.pcap", "any.pcap", "raw-tun.pcap", "dns.pcap"] {
+        let folder = Folder::new();
+        let out = folder.path("made/by it");
+        let run = run(&["streams", file, "--out", &out]);
+        assert_eq!(run.status, 0, "{}", run.err);
+        let streams = read(&out);
+        let records = records(&[file, "--filter", "tcp"]);
+        assert_eq!(streams.len(), 2 * records.len());
+        let mut octet_count = 0;
+        for (line, octets) in &streams {
+            let id = &line["community_id"];
+            let record = records.iter().find(|record| record["community_id"] == *id).unwrap();
+            let (prefix, source) = match line["is_initiator"].as_bool().unwrap() {
+                true => ("", "source"),
+                false => ("reverse_", "destination"),
+            };
+            assert_eq!(line["source_address"], record[format!("{source}_address")]);
+            assert_eq!(line["source_port"], record[format!("{source}_port")]);
+            assert_eq!(line["start_ns"], record["start_ns"]);
+            assert_eq!(number(line, "octet_count"), octets.len() as u64);
+            // What was sent again counts again as payload, and once here.
+            let payload_octet_count = number(record, &format!("{prefix}payload_octet_count"));
+            let repeated_octet_count = number(line, "repeated_octet_count");
+            assert_eq!(octets.len() as u64 + repeated_octet_count, payload_octet_count, "{line}");
+            assert_eq!((number(line, "gap_count"), number(line, "conflict_count")), (0, 0), "{line}");
+            octet_count += octets.len();
+        }
+        assert!(octet_count > 1000);
+        assert!(run.err.contains(&format!("{octet_count} octets of ")), "{}", run.err);
+    }
+}
+
+#[test]
+fn what_was_said_is_in_the_files() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    assert_eq!(run(&["streams", "web.pcap", "--filter", "port 80", "--out", &out, "-q"]).status, 0);
+    let streams = read(&out);
+    // One connection was opened and nothing said.
+    for (line, octets) in streams.iter().filter(|(_, octets)| !octets.is_empty()) {
+        let begins = |text: &str| octets.starts_with(text.as_bytes());
+        let is_request = ["GET /", "HEAD /", "PUT /"].iter().any(|text| begins(text));
+        assert_eq!((is_request, begins("HTTP/1.1 ")), {
+            let is_initiator = line["is_initiator"] == true;
+            (is_initiator, !is_initiator)
+        });
+    }
+    assert!(streams.len() >= 12);
+}
+
+/// Frames cut at 128 octets, and a lossy line: gaps everywhere.
+#[test]
+fn gaps_are_left_out_or_filled() {
+    let folder = Folder::new();
+    let (omitted, filled) = (folder.path("omitted"), folder.path("filled"));
+    assert_eq!(run(&["streams", "lossy.pcap", "--out", &omitted]).status, 0);
+    let run = run(&["streams", "lossy.pcap", "--out", &filled, "--gaps", "zero"]);
+    assert_eq!(run.status, 0);
+    let (omitted, filled) = (read(&omitted), read(&filled));
+    let mut gap_count = 0;
+    for ((line, octets), (same, filled)) in omitted.iter().zip(&filled) {
+        assert_eq!(line, same);
+        let mut rest = &octets[..];
+        let mut expected = Vec::new();
+        for gap in line["gaps"].as_array().unwrap() {
+            let (offset, len) = (number(gap, "offset") as usize, number(gap, "len") as usize);
+            let (before, behind) = rest.split_at(offset - expected.len());
+            expected.extend_from_slice(before);
+            expected.resize(offset + len, 0);
+            rest = behind;
+            gap_count += 1;
+        }
+        expected.extend_from_slice(rest);
+        assert!(expected == *filled, "{line}");
+        assert_eq!(expected.len() - octets.len(), number(line, "gap_octet_count") as usize);
+        assert_eq!(number(line, "gap_count") as usize, line["gaps"].as_array().unwrap().len());
+    }
+    assert!(gap_count > 100, "{gap_count}");
+    assert!(run.err.contains(&format!("{gap_count} gaps of ")), "{}", run.err);
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_leaves_the_folder() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let args = ["streams", "mail.pcap", "--out", &out, "-q"];
+    assert_eq!(run(&args).status, 0);
+    let before = read(&out);
+    let refused = run(&args);
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains("index.ndjson: exists; --force overwrites it"), "{}", refused.err);
+    assert_eq!(read(&out), before);
+
+    // A file of another origin, in a folder without an index.
+    let name = before[0].0["file"].as_str().unwrap();
+    let other = folder.path("other");
+    fs::create_dir(&other).unwrap();
+    let precious = folder.file(&format!("other/{name}"), b"precious");
+    let refused = run(&["streams", "mail.pcap", "--out", &other, "-q"]);
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains(name) && refused.err.contains("--force"), "{}", refused.err);
+    assert_eq!(fs::read(&precious).unwrap(), b"precious");
+    let forced = run(&["streams", "mail.pcap", "--out", &other, "-q", "--force"]);
+    assert_eq!(forced.status, 0, "{}", forced.err);
+    assert_eq!(read(&other), before);
+
+    // A link out of the folder is replaced, not followed.
+    #[cfg(unix)]
+    {
+        let outside = folder.file("outside", b"precious");
+        fs::remove_file(&precious).unwrap();
+        std::os::unix::fs::symlink(&outside, &precious).unwrap();
+        assert_eq!(run(&["streams", "mail.pcap", "--out", &other, "-q", "--force"]).status, 0);
+        assert_eq!(fs::read(&outside).unwrap(), b"precious");
+        assert_eq!(read(&other), before);
+    }
+
+    // A folder that cannot be.
+    let refused = run(&["streams", "mail.pcap", "--out", &folder.path("outside/x"), "-q"]);
+    assert_eq!(refused.status, 1);
+    assert!(!refused.err.is_empty());
+}
+
+#[test]
+fn names_follow_the_pattern() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let pattern = "{source}_{source_port} to {destination}_{destination_port} {side} {number}.bin";
+    assert_eq!(
+        run(&["streams", "web.pcap", "--filter", "port 8080", "--out", &out, "--name", pattern]).status,
+        0
+    );
+    // Refused connections have no octets.
+    assert!(read(&out).iter().all(|(line, _)| line["file"].is_null()));
+    let out = folder.path("again");
+    assert_eq!(run(&["streams", "ssh.pcap", "--out", &out, "--name", pattern, "-q"]).status, 0);
+    for (line, octets) in read(&out) {
+        let name = line["file"].as_str().unwrap();
+        let text = |field: &str| line[field].to_string().replace('"', "").replace(':', "_");
+        let from = format!("{}_{} to ", text("source_address"), text("source_port"));
+        assert!(name.starts_with(&from) && name.contains(&text("destination_address")), "{name}");
+        assert!(name.ends_with(&format!(" {:06}.bin", number(&line, "number"))), "{name}");
+        assert!(octets.starts_with(b"SSH-2.0-"));
+    }
+}
+
+#[test]
+fn one_connection_goes_to_standard_output() {
+    let folder = Folder::new();
+    let all = records(&["web.pcap", "--filter", "port 80", "--sort", "start"]);
+    let id = all[0]["community_id"].as_str().unwrap();
+    let out = folder.path("out");
+    assert_eq!(run(&["streams", "web.pcap", "--community-id", id, "--out", &out, "-q"]).status, 0);
+    let streams = read(&out);
+    assert_eq!(streams.len(), 2);
+    let get = |side: &str, input: &[u8]| {
+        let child = std::process::Command::new(env!("CARGO_BIN_EXE_flowgauge"))
+            .args(["streams", "-", "--community-id", id, "--to-stdout", side, "-q"])
+            .stdin(std::process::Stdio::from(fs::File::open(folder.file("input", input)).unwrap()))
+            .output()
+            .unwrap();
+        assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+        child.stdout
+    };
+    let web = data("web.pcap");
+    assert!(get("initiator", &web) == streams[0].1);
+    assert!(get("responder", &web) == streams[1].1);
+    assert!(get("both", &web).len() == streams[0].1.len() + streams[1].1.len());
+
+    let several = run(&["streams", "mail.pcap", "--to-stdout", "responder", "--filter", "tcp port 25", "-q"]);
+    assert_eq!(several.status, 1);
+    assert!(
+        several.out.starts_with("220 ") && several.out.matches("\r\n221 ").count() == 1,
+        "{}",
+        several.out
+    );
+    assert!(several.err.contains("only the first connection is written"), "{}", several.err);
+    let none = run(&["streams", "mail.pcap", "--to-stdout", "both", "--filter", "udp"]);
+    assert_eq!((none.status, none.out.as_str()), (1, ""));
+    assert!(none.err.contains("no such stream"), "{}", none.err);
+}
+
+#[test]
+fn a_filter_chooses_the_flows_that_it_chooses_elsewhere() {
+    let folder = Folder::new();
+    for (at, (file, filter)) in [
+        ("web.pcap", "tcp port 443"),
+        ("web.pcap", "tcp dst port 443 or src host 2001:db8:77::2"),
+        ("vlan.pcapng", "vlan 10 and tcp"),
+        ("mail.pcap", "src port 25"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path(&at.to_string());
+        assert_eq!(run(&["streams", file, "--filter", filter, "--out", &out, "-q"]).status, 0);
+        let mut found: Vec<_> =
+            read(&out).into_iter().map(|(line, _)| line["community_id"].to_string()).collect();
+        let wanted = records(&[file, "--filter", filter]);
+        let wanted = wanted.iter().filter(|record| record["protocol"] == 6);
+        let mut wanted: Vec<_> =
+            wanted.flat_map(|record| [(); 2].map(|()| record["community_id"].to_string())).collect();
+        found.sort();
+        wanted.sort();
+        assert_eq!(found, wanted, "{filter}");
+    }
+    let out = folder.path("out");
+    let once = run_with_input(&["streams", "-", "--filter", "dst port 80", "--out", &out], &data("web.pcap"));
+    assert_eq!(once.status, 2);
+    assert!(once.err.contains("can be read only once"), "{}", once.err);
+    assert!(!fs::exists(&out).unwrap(), "nothing is made for nothing");
+}
