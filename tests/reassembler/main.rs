@@ -1,6 +1,8 @@
 //! The reassembler against a naive model, the running kernel, and hostile input.
 
+mod capture;
 mod cases;
 mod kernel;
 mod naive;
 mod overlap;
+mod property;
