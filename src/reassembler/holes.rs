@@ -135,11 +135,14 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Where the first hole of a stream ends: at the first piece, the FIN, or behind what was dropped.
+    /// Where the first hole of a stream ends: at the first piece or the FIN, or behind what was dropped.
     fn first_known(&mut self, stream: &Stream) -> Option<u64> {
         let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
-        let end = stream.fin_offset().or_else(|| stream.dropped_end());
-        first.or_else(|| end.filter(|end| *end > stream.offset))
+        match stream.fin_offset() {
+            // What is held behind the FIN is never reached.
+            Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
+            None => first.or_else(|| stream.dropped_end()),
+        }
     }
 
     const fn is_over(&self, since_ns: u64, time_ns: u64) -> bool {
@@ -192,7 +195,7 @@ impl<T: Copy> Reassembler<T> {
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else { return };
         let (recent, timestamp) = (&mut hold.recent, Timestamp::from_nanos(*now_ns));
-        let end = hold.pieces.drain(store, stream.offset, &mut |event| {
+        let end = hold.pieces.drain(store, stream.offset, stream.drain_limit(), &mut |event| {
             match &event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
                     stats.uncompared_octet_count +=

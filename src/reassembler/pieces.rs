@@ -321,10 +321,10 @@ impl Pieces {
         }
     }
 
-    /// Delivers what is held from `offset` on without a hole. Where the next hole begins.
-    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, out: &mut Out<'_>) -> u64 {
-        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset) {
-            offset = piece.end();
+    /// Delivers what is held from `offset` on without a hole, up to `limit`. Where the next hole begins.
+    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, limit: u64, out: &mut Out<'_>) -> u64 {
+        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset && offset < limit) {
+            offset = piece.end().min(limit);
             self.deliver_first(store, offset, out);
         }
         offset

@@ -262,6 +262,7 @@ fn data_after_fin_is_told_and_not_delivered() {
     ]);
     // A keep-alive has the number of the FIN; so has the FIN when it comes again.
     rig.data(102, "0").fin(102, "").gives(&[]).fin(100, "ab").gives(&["0:again 2"]);
+    rig.fin(110, "").gives(&[]);
     // Held before the FIN came.
     self::rig().syn(99, "").data(105, "xy").fin(100, "ab").gives(&["0:ab", "2:fin", "5:after fin 2"]);
 }
@@ -539,4 +540,19 @@ fn a_stream_that_loses_on_and_on_delays_no_other() {
         }
     }
     assert_eq!(ended_ms, Some(11));
+}
+
+#[test]
+fn a_fin_in_the_middle_of_what_is_held_ends_the_stream_there() {
+    let mut rig = rig();
+    rig.syn(99, "").data(103, "defgh").fin(105, "").gives(&[]);
+    rig.data(100, "abc").gives(&["0:abc", "3:de", "5:fin", "5:after fin 3"]);
+    assert!(!rig.stream.is_held());
+    // And one before all that is held.
+    let mut rig = self::rig();
+    rig.syn(99, "").data(110, "k").fin(103, "").after_ms(3_000).sweep();
+    rig.gives(&["0:gap 3 deadline", "3:fin", "10:after fin 1"]);
+    let mut rig = self::rig();
+    rig.syn(99, "").data(110, "k").fin(103, "").finish();
+    rig.gives(&["0:gap 3 end", "3:fin", "10:after fin 1"]);
 }
