@@ -23,6 +23,8 @@ mod examples;
 mod flowtest;
 #[path = "oracle/skipped.rs"]
 mod skipped;
+#[path = "oracle/suricata_streams.rs"]
+mod suricata_streams;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]
