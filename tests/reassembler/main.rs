@@ -2,6 +2,7 @@
 
 mod capture;
 mod cases;
+mod hostile;
 mod kernel;
 mod naive;
 mod overlap;
