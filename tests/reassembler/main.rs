@@ -7,3 +7,4 @@ mod kernel;
 mod naive;
 mod overlap;
 mod property;
+mod transfer;
