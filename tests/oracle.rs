@@ -25,6 +25,8 @@ mod flowtest;
 mod follow;
 #[path = "oracle/skipped.rs"]
 mod skipped;
+#[path = "oracle/suricata_streams.rs"]
+mod suricata_streams;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]

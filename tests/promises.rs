@@ -11,6 +11,10 @@ use flowgauge::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
 use flowgauge::filter::Filter;
 use flowgauge::link::{EthernetHeader, NeighbourFrame, NeighbourTable, NoFrame, NotIp};
 use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::reassembler::{
+    Buffered, Chunk, Conflict, Gap, OverlapPolicy, Reassembler, ReassemblerConfig, ReassemblerStats, Segment,
+    Stream,
+};
 use flowgauge::record::{FlowRecord, SideRecord};
 use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
 use flowgauge::tracker::{
@@ -33,6 +37,9 @@ const _: () = {
     crosses::<NeighbourTable>();
     crosses::<Window>();
     crosses::<DedupConfig>();
+    crosses::<Reassembler<(FlowId, Side)>>();
+    crosses::<ReassemblerConfig>();
+    crosses::<Buffered>();
     is_shared::<Budget>();
     is_shared::<EthernetHeader>();
     is_shared::<NeighbourFrame>();
@@ -49,9 +56,12 @@ const _: () = {
     is_shared::<Limits>();
     is_shared::<Packet<'_>>();
     is_shared::<PipelineStats>();
+    is_shared::<ReassemblerStats>();
+    is_shared::<Segment<'_>>();
     is_shared::<SideRecord>();
     is_shared::<Skip>();
     is_shared::<SkipStats>();
+    is_shared::<Stream>();
     is_shared::<TrackerStats>();
 };
 
@@ -86,6 +96,12 @@ const _: () = {
     is_copy::<TrackerStats>();
     is_copy::<DedupStats>();
     is_copy::<Verdict>();
+    is_copy::<Segment<'_>>();
+    is_copy::<Chunk<'_>>();
+    is_copy::<Gap>();
+    is_copy::<Conflict>();
+    is_copy::<OverlapPolicy>();
+    is_copy::<ReassemblerStats>();
 };
 
 #[test]
@@ -95,6 +111,7 @@ fn sizes_are_those_that_the_documentation_states() {
     assert_eq!(size_of::<History>(), 16);
     assert_eq!(size_of::<Timestamp>(), 8);
     assert_eq!((size_of::<Side>(), size_of::<TcpFlags>(), size_of::<VlanIds>()), (1, 2, 4));
+    assert_eq!(size_of::<Stream>(), 32, "two are a cache line");
     assert!(size_of::<FlowEvent>() <= 24, "events are small: {}", size_of::<FlowEvent>());
     assert!(size_of::<FlowView<'_>>() <= 32);
     assert!(size_of::<Skip>() <= 24, "reasons are small: {}", size_of::<Skip>());

@@ -33,7 +33,7 @@ pub struct Limits {
     /// Memory of the segments that wait behind holes, of all streams together, in bytes as allocated. Nearly reached: the
     /// stream that waits longest gives up its hole. Reached: the overflow policy. Default 256 MiB.
     pub stream_bytes_max: u64,
-    /// The same of one side of a connection: blocks of 2 KiB and 64 bytes per piece. Reached: the overflow policy, by default
+    /// The same of one side of a connection: blocks of 2 KiB and 48 bytes per piece. Reached: the overflow policy, by default
     /// the first hole is given up as a gap. Default 4 MiB.
     pub stream_side_bytes_max: u64,
     /// Pieces of segments that one side holds. Reached: the overflow policy. Default 2048.

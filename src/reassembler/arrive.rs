@@ -135,8 +135,8 @@ impl<T: Copy> Reassembler<T> {
         let is_keep_alive = arrival.wire_len == 1 && from == fin as i64;
         arrival.end = fin as i64;
         arrival.captured_end = arrival.captured_end.min(arrival.end);
-        // A keep-alive has the number of the FIN.
-        if !is_keep_alive {
+        // A keep-alive has the number of the FIN; another FIN without octets may stand anywhere.
+        if !is_keep_alive && len > 0 {
             self.stats.after_fin_count += 1;
             out(StreamEvent::AfterFin { offset: from as u64, len });
         }
@@ -234,7 +234,7 @@ impl<T: Copy> Reassembler<T> {
             out(event);
         };
         hold.pieces.deliver(store, new, config.overlap, &mut out);
-        let end = hold.pieces.drain(store, new.end, &mut out);
+        let end = hold.pieces.drain(store, new.end, stream.drain_limit(), &mut out);
         stream.advance_to(end);
         store.trim(memory);
     }

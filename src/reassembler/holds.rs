@@ -51,6 +51,24 @@ pub(super) struct Hold<T> {
     older: u32,
 }
 
+impl<T> Hold<T> {
+    /// Forgets acknowledgments that the stream has reached, and the octet that a FIN takes in them. Whether another one's
+    /// grace passes next.
+    pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
+        let is_reached = self.acked.end > 0 && self.acked.end <= offset;
+        for acked in [&mut self.acked, &mut self.acked_latest] {
+            acked.end = acked.end.min(fin.unwrap_or(u64::MAX));
+        }
+        if self.acked.end <= offset {
+            self.acked = self.acked_latest;
+        }
+        if self.acked.end <= offset {
+            (self.acked, self.acked_latest) = Default::default();
+        }
+        is_reached && self.acked.end > 0
+    }
+}
+
 /// What a hold costs, without its pieces.
 pub(super) const fn hold_cost<T>() -> u64 {
     size_of::<Hold<T>>() as u64
@@ -133,6 +151,10 @@ impl<T: Copy> Holds<T> {
 
     /// Frees a hold; its handle is stale from now on.
     pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Memory, handle: Handle) {
+        // The slot of a stale handle is another stream's.
+        if self.get(handle).is_none() {
+            return;
+        }
         self.unlink(handle.slot);
         let Some(hold) = self.get_mut(handle) else { return };
         hold.generation = hold.generation.wrapping_add(1);

@@ -42,15 +42,29 @@ impl<T: Copy> Reassembler<T> {
 
     /// Ends the holes of a stream that are due; if there are none and memory is short, its first hole.
     pub fn skip(&mut self, stream: &mut Stream, name: T, mut out: impl FnMut(StreamEvent<'_>)) {
-        let before = stream.offset;
+        let offered = stream.offset;
         self.end_due(stream, &mut out);
-        if stream.offset == before
-            && self.memory.is_pressed()
-            && let Some(to) = self.first_known(stream)
-        {
-            self.skip_hole(stream, to, GapReason::Overflow, &mut out);
+        let before = stream.offset;
+        if before == offered && self.memory.is_pressed() {
+            self.give_way(stream, &mut out);
         }
         self.settle(stream, name, before, &mut out);
+    }
+
+    /// Gives up what a stream waits for first, so that others find memory.
+    fn give_way(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
+        if let Some(to) = self.first_known(stream) {
+            return self.skip_hole(stream, to, GapReason::Overflow, out);
+        }
+        // It holds nothing, and only knows what was acknowledged.
+        let Some(hold) = self.hold_of(stream) else { return };
+        let end = hold.acked_latest.end;
+        if !is_fin_likely(stream, hold) {
+            self.gap(stream, end, GapReason::Overflow, out);
+        }
+        if let Some(hold) = self.hold_of(stream) {
+            (hold.acked, hold.acked_latest) = Default::default();
+        }
     }
 
     /// Ends a stream: delivers what it holds with the gaps between, and frees it. The stream is as new afterwards.
@@ -83,8 +97,8 @@ impl<T: Copy> Reassembler<T> {
             }
             return;
         }
-        let before = stream.offset;
         self.end_due(stream, out);
+        let before = stream.offset;
         stream.marks |= Stream::ACKED;
         let ahead = segment.ack.distance_from(stream.next);
         if ahead > 0 && !stream.has(Stream::SOFT) {
@@ -115,24 +129,30 @@ impl<T: Copy> Reassembler<T> {
                     hold.acked_latest = acked;
                 }
             }
-            // There is no memory to wait with.
+            // There is no memory to wait with. One octet may be the FIN.
+            None if end == offset + 1 => {}
             None => self.skip_to(stream, end, GapReason::Acknowledged, out),
         }
     }
 
-    /// Where the first hole of a stream ends: at the first piece, the FIN, or behind what was dropped.
+    /// Where the first hole of a stream ends: at the first piece or the FIN, or behind what was dropped.
     fn first_known(&mut self, stream: &Stream) -> Option<u64> {
         let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
-        let end = stream.fin_offset().or_else(|| stream.dropped_end());
-        first.or_else(|| end.filter(|end| *end > stream.offset))
+        match stream.fin_offset() {
+            // What is held behind the FIN is never reached.
+            Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
+            None => first.or_else(|| stream.dropped_end()),
+        }
     }
 
     const fn is_over(&self, since_ns: u64, time_ns: u64) -> bool {
         self.now_ns.saturating_sub(since_ns) >= time_ns
     }
 
-    /// Ends the holes whose time is over, as was decided when they opened or were acknowledged.
+    /// Ends the holes whose time is over, as was decided when they opened or were acknowledged: whenever this is called, the
+    /// deadline of a hole is counted from that of the one before.
     pub(super) fn end_due(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
+        let now_ns = self.now_ns;
         while let Some(hold) = self.hold_of(stream) {
             let (acked, armed_ns) = (hold.acked, hold.armed_ns);
             let is_acked_hole = acked.end > stream.offset && !is_fin_likely(stream, hold);
@@ -140,10 +160,9 @@ impl<T: Copy> Reassembler<T> {
                 self.skip_to(stream, acked.end, GapReason::Acknowledged, out);
                 let offset = stream.offset;
                 let Some(hold) = self.hold_of(stream) else { return };
-                hold.acked = hold.acked_latest;
-                if hold.acked.end <= offset {
-                    hold.acked = Acked::default();
-                }
+                let _ = hold.pass_acked(offset, stream.fin_offset());
+                // It waits anew, behind those that came in the meantime.
+                self.holds.arm(stream.hold, Wait::Open, now_ns);
                 continue;
             }
             if stream.is_acked() || !self.is_over(armed_ns, self.hole_timeout_ns) {
@@ -151,16 +170,19 @@ impl<T: Copy> Reassembler<T> {
             }
             let Some(to) = self.first_known(stream) else { return };
             self.skip_hole(stream, to, GapReason::Deadline, out);
-            let now_ns = self.now_ns;
-            if let Some(hold) = self.hold_of(stream) {
-                hold.armed_ns = now_ns;
+            if self.first_known(stream).is_none() {
+                return self.holds.arm(stream.hold, Wait::Open, now_ns);
             }
+            self.holds.arm(stream.hold, Wait::Deadline, armed_ns.saturating_add(self.hole_timeout_ns));
         }
     }
 
-    /// Gives up all that is missing up to an offset.
+    /// Gives up all that is missing up to an offset, but for what may be the FIN.
     fn skip_to(&mut self, stream: &mut Stream, end: u64, reason: GapReason, out: &mut Out<'_>) {
         while stream.offset < end {
+            if self.hold_of(stream).is_some_and(|hold| is_fin_likely(stream, hold)) {
+                return;
+            }
             let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
             self.skip_hole(stream, first.map_or(end, |first| first.min(end)), reason, out);
         }
@@ -173,7 +195,7 @@ impl<T: Copy> Reassembler<T> {
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else { return };
         let (recent, timestamp) = (&mut hold.recent, Timestamp::from_nanos(*now_ns));
-        let end = hold.pieces.drain(store, stream.offset, &mut |event| {
+        let end = hold.pieces.drain(store, stream.offset, stream.drain_limit(), &mut |event| {
             match &event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
                     stats.uncompared_octet_count +=
@@ -203,10 +225,9 @@ impl<T: Copy> Reassembler<T> {
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, reason, out);
         }
-        let is_fin_known = stream.has(Stream::FIN_KNOWN);
         let acked_end = self.hold_of(stream).map_or(0, |hold| hold.acked_latest.end);
-        if !is_fin_known && acked_end > stream.offset + 1 {
-            self.gap(stream, acked_end, reason, out);
+        if !stream.has(Stream::FIN_KNOWN) {
+            self.skip_to(stream, acked_end, reason, out);
         }
         self.reach_fin(stream, out);
     }
@@ -244,6 +265,7 @@ impl<T: Copy> Reassembler<T> {
             stream.flags &= !Stream::HELD;
             return;
         };
+        let is_acked_anew = hold.pass_acked(offset, stream.fin_offset());
         let has_hole = !hold.pieces.is_empty() || is_waiting_for_fin || has_dropped;
         let wait = match () {
             () if is_fin_likely(stream, hold) => Wait::Open,
@@ -256,7 +278,12 @@ impl<T: Copy> Reassembler<T> {
         let armed_ns = hold.armed_ns;
         let was = self.holds.wait(stream.hold);
         let has_progressed = offset > before;
-        if wait != was || (has_progressed && wait == Wait::Deadline) {
+        let is_renewed = match wait {
+            Wait::Deadline => has_progressed,
+            Wait::Grace => is_acked_anew,
+            _ => false,
+        };
+        if wait != was || is_renewed {
             let is_kept = was == Wait::Offered && !has_progressed;
             self.holds.arm(stream.hold, wait, if is_kept { armed_ns } else { now_ns });
         }
@@ -273,5 +300,5 @@ impl<T: Copy> Reassembler<T> {
 /// Whether what was acknowledged is most likely a FIN that was not captured: one octet that nobody saw, with nothing
 /// behind it.
 fn is_fin_likely<T>(stream: &Stream, hold: &Hold<T>) -> bool {
-    hold.pieces.is_empty() && hold.acked.end == stream.offset + 1 && !stream.has(Stream::FIN_KNOWN)
+    hold.pieces.is_empty() && hold.acked_latest.end == stream.offset + 1 && !stream.has(Stream::FIN_KNOWN)
 }

@@ -64,6 +64,15 @@ pub(super) enum Room {
     NoMemory,
 }
 
+/// Under the Linux policy, pieces joined to each other that begin where a new segment begins.
+#[derive(Clone, Copy, Debug, Default)]
+struct Row {
+    /// Behind the last of them.
+    end: u64,
+    /// Behind the last one that ends no earlier than the new segment: up to there the new bytes lose.
+    lost_end: u64,
+}
+
 /// The part of a new segment that is neither delivered nor given up: captured bytes, or octets that were cut off.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct New<'a> {
@@ -158,20 +167,37 @@ impl Pieces {
         Room::Reserved
     }
 
-    /// Whether the new bytes win over those of a piece.
-    fn new_wins(&self, index: usize, new: &New<'_>, policy: OverlapPolicy) -> bool {
+    /// Whether the new bytes win over those of a piece. `row` is what was found out for the pieces before it.
+    fn new_wins(
+        &self,
+        store: &mut Store,
+        index: usize,
+        new: &New<'_>,
+        policy: OverlapPolicy,
+        row: &mut Row,
+    ) -> bool {
         let Some(piece) = self.pieces.get(index) else { return true };
         if piece.block == NO_BLOCK || new.bytes.is_none() {
             return new.bytes.is_some();
         }
-        let (begin, mut end) = (piece.origin.begin, piece.origin.end);
-        if policy == OverlapPolicy::Linux && begin == new.origin.begin {
-            // Those joined to it count with it.
-            let row = self.pieces.range(index..).take_while(|next| next.origin.begin == begin);
-            end =
-                row.take_while(|next| next.start <= new.end).fold(end, |end, next| end.max(next.origin.end));
+        let (held, end) = (piece.origin, new.origin.end);
+        if policy == OverlapPolicy::Linux && held.begin == new.origin.begin {
+            // Those joined to it count with it; each is looked at once.
+            if piece.start >= row.end {
+                *row = Row { end: piece.end(), lost_end: 0 };
+                let joined = self.pieces.range(index..);
+                for next in joined.take_while(|next| next.origin.begin == held.begin && next.start <= new.end)
+                {
+                    row.end = next.end();
+                    if next.origin.end >= end {
+                        row.lost_end = next.end();
+                    }
+                    store.count_steps(1);
+                }
+            }
+            return piece.start >= row.lost_end && end > held.end;
         }
-        policy.new_wins((begin, end), (new.origin.begin, new.origin.end))
+        policy.new_wins((held.begin, held.end), (new.origin.begin, end))
     }
 
     /// Tells about octets that are there twice.
@@ -213,12 +239,13 @@ impl Pieces {
                 new.origin.begin = row.begin;
             }
         }
-        let mut at = new.start;
+        let (mut at, mut row) = (new.start, Row::default());
         while at < new.end {
+            store.count_steps(1);
             match self.pieces.get(index) {
                 Some(&piece) if piece.start <= at => {
                     let to = piece.end().min(new.end);
-                    let is_new_kept = self.new_wins(index, &new, policy);
+                    let is_new_kept = self.new_wins(store, index, &new, policy, &mut row);
                     self.tell_overlap(store, index, (at, to), &new, is_new_kept, out);
                     index = if is_new_kept { self.replace(store, index, (at, to), &new) } else { index + 1 };
                     at = to;
@@ -239,7 +266,7 @@ impl Pieces {
         let origin = new.origin;
         let Some(mut bytes) = new.part(range.0, range.1) else {
             let len = (range.1 - range.0) as u32;
-            self.pieces.insert(index, Piece { start: range.0, origin, len, block: NO_BLOCK, at: 0 });
+            self.insert(store, index, Piece { start: range.0, origin, len, block: NO_BLOCK, at: 0 });
             return index + 1;
         };
         let mut start = range.0;
@@ -251,7 +278,7 @@ impl Pieces {
             let (here, rest) = bytes.split_at(bytes.len().min(BLOCK_LEN - self.used as usize));
             store.write_new(self.block, self.used, here);
             let piece = Piece { start, origin, len: here.len() as u32, block: self.block, at: self.used };
-            self.pieces.insert(index, piece);
+            self.insert(store, index, piece);
             index += 1;
             self.used += here.len() as u32;
             start += here.len() as u64;
@@ -265,28 +292,36 @@ impl Pieces {
         let (Some(piece), Some(bytes)) = (self.pieces.get(index).copied(), new.part(range.0, range.1)) else {
             return index + 1;
         };
-        let _ = self.pieces.remove(index);
-        let mut index = index;
         let part = |start: u64, end: u64, origin: Origin| {
             let at = if piece.block == NO_BLOCK { 0 } else { piece.at + (start - piece.start) as u32 };
             Piece { start, origin, len: (end - start) as u32, block: piece.block, at }
         };
+        let mut index = index;
+        // What is left of it stands around the part, which takes its place: most often all of it is replaced, and nothing
+        // moves.
         if piece.start < range.0 {
-            self.pieces.insert(index, part(piece.start, range.0, piece.origin));
-            index += 1;
-        }
-        if piece.block == NO_BLOCK {
-            index = self.add(store, index, range, new);
-        } else {
-            let middle = part(range.0, range.1, new.origin);
-            store.write(middle.block, middle.at, bytes);
-            self.pieces.insert(index, middle);
+            self.insert(store, index, part(piece.start, range.0, piece.origin));
             index += 1;
         }
         if range.1 < piece.end() {
-            self.pieces.insert(index, part(range.1, piece.end(), piece.origin));
+            self.insert(store, index + 1, part(range.1, piece.end(), piece.origin));
         }
-        index
+        if piece.block == NO_BLOCK {
+            store.count_steps(index.min(self.pieces.len() - index));
+            let _ = self.pieces.remove(index);
+            return self.add(store, index, range, new);
+        }
+        let middle = part(range.0, range.1, new.origin);
+        store.write(middle.block, middle.at, bytes);
+        if let Some(place) = self.pieces.get_mut(index) {
+            *place = middle;
+        }
+        index + 1
+    }
+
+    fn insert(&mut self, store: &mut Store, index: usize, piece: Piece) {
+        store.count_steps(index.min(self.pieces.len() - index));
+        self.pieces.insert(index, piece);
     }
 
     /// Delivers a new part that begins where the stream stands, with what the policy prefers of what is held there.
@@ -297,12 +332,13 @@ impl Pieces {
         policy: OverlapPolicy,
         out: &mut Out<'_>,
     ) {
-        let mut at = new.start;
+        let (mut at, mut row) = (new.start, Row::default());
         while at < new.end {
+            store.count_steps(1);
             match self.pieces.front() {
                 Some(piece) if piece.start <= at => {
                     let to = piece.end().min(new.end);
-                    let is_new_kept = self.new_wins(0, new, policy);
+                    let is_new_kept = self.new_wins(store, 0, new, policy, &mut row);
                     self.tell_overlap(store, 0, (at, to), new, is_new_kept, out);
                     if is_new_kept {
                         tell(at, to, new.part(at, to), out);
@@ -321,10 +357,10 @@ impl Pieces {
         }
     }
 
-    /// Delivers what is held from `offset` on without a hole. Where the next hole begins.
-    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, out: &mut Out<'_>) -> u64 {
-        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset) {
-            offset = piece.end();
+    /// Delivers what is held from `offset` on without a hole, up to `limit`. Where the next hole begins.
+    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, limit: u64, out: &mut Out<'_>) -> u64 {
+        while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset && offset < limit) {
+            offset = piece.end().min(limit);
             self.deliver_first(store, offset, out);
         }
         offset

@@ -182,6 +182,13 @@ impl<T: Copy> Reassembler<T> {
         assert!(self.memory.held_bytes() <= self.config.limits.stream_bytes_max);
     }
 
+    /// Pieces that were looked at or moved since it was made. For tests; counted in debug builds only.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn step_count(&self) -> u64 {
+        self.store.step_count
+    }
+
     /// The hold of a stream, if it has one that was not taken back.
     pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut Hold<T>> {
         if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }

@@ -28,6 +28,8 @@ pub(super) struct Store {
     blocks: Vec<Block>,
     spare: Vec<u32>,
     vacant: Vec<u32>,
+    /// Pieces that were looked at or moved, for tests; counted in debug builds only.
+    pub(super) step_count: u64,
 }
 
 impl Store {
@@ -49,6 +51,13 @@ impl Store {
             self.spare.push(id);
         }
         true
+    }
+
+    #[inline(always)]
+    pub(super) const fn count_steps(&mut self, count: usize) {
+        if cfg!(debug_assertions) {
+            self.step_count += count as u64;
+        }
     }
 
     /// A block that was reserved.

@@ -155,6 +155,11 @@ impl Stream {
         self.offset = offset;
     }
 
+    /// Up to where octets are delivered.
+    pub(super) fn drain_limit(&self) -> u64 {
+        self.fin_offset().unwrap_or(u64::MAX)
+    }
+
     /// The offset of the FIN, if it is known.
     pub(super) const fn fin_offset(&self) -> Option<u64> {
         if !self.has(Self::FIN_KNOWN) {

@@ -262,6 +262,7 @@ fn data_after_fin_is_told_and_not_delivered() {
     ]);
     // A keep-alive has the number of the FIN; so has the FIN when it comes again.
     rig.data(102, "0").fin(102, "").gives(&[]).fin(100, "ab").gives(&["0:again 2"]);
+    rig.fin(110, "").gives(&[]);
     // Held before the FIN came.
     self::rig().syn(99, "").data(105, "xy").fin(100, "ab").gives(&["0:ab", "2:fin", "5:after fin 2"]);
 }
@@ -452,4 +453,106 @@ fn the_grace_and_the_deadline_are_the_callers() {
     });
     rig.syn(99, "").data(102, "c").after_ms(1 << 40).sweep().gives(&[]).acked(103).sweep();
     rig.gives(&["0:gap 2 acknowledged", "2:c"]);
+}
+
+#[test]
+fn a_fin_that_was_acknowledged_before_it_came_is_no_octet() {
+    let mut rig = rig();
+    rig.syn(99, "").acked(103).fin(100, "ab").after_ms(20).data(100, "ab").sweep().finish();
+    rig.gives(&["0:ab", "2:fin", "0:again 2"]);
+    // One that did not come is none either, although a hole was before it.
+    for is_swept in [false, true] {
+        let mut rig = self::rig();
+        rig.syn(99, "").data(102, "c").acked(104).after_ms(20);
+        let reason = if is_swept {
+            rig.sweep().gives(&["0:gap 2 acknowledged", "2:c"]).finish()
+        } else {
+            rig.finish()
+        };
+        reason.gives(if is_swept { &[] } else { &["0:gap 2 end", "2:c"] });
+    }
+}
+
+#[test]
+fn a_later_acknowledgment_counts_once_the_first_is_reached() {
+    let mut rig = rig();
+    rig.syn(99, "").acked(105).after_ms(1).acked(110).data(100, "abcdef").after_ms(10).sweep();
+    rig.gives(&["0:abcdef", "6:gap 4 acknowledged"]);
+}
+
+#[test]
+fn deadlines_that_passed_unseen_count_from_each_other() {
+    let mut rig = rig();
+    rig.syn(99, "").data(101, "b").data(103, "d").data(105, "f").after_ms(8_999).data(107, "h");
+    rig.gives(&["0:gap 1 deadline", "1:b", "2:gap 1 deadline", "3:d"]);
+    rig.after_ms(1).sweep().gives(&["4:gap 1 deadline", "5:f"]);
+    rig.after_ms(3_000).sweep().gives(&["6:gap 1 deadline", "7:h"]);
+    // A hole that opens when all before it are over has its own time.
+    rig.data(109, "j").after_ms(4_000).data(111, "l").gives(&["8:gap 1 deadline", "9:j"]);
+    rig.after_ms(2_999).sweep().gives(&[]).after_ms(1).sweep().gives(&["10:gap 1 deadline", "11:l"]);
+}
+
+#[test]
+fn a_stale_handle_touches_nobody_else() {
+    let mut rig = rig();
+    rig.syn(99, "").data(102, "c").after_ms(4_000);
+    // It is offered and left alone, and taken back; its slot goes to another stream.
+    assert_eq!((rig.reassembler.next_due(rig.now), rig.reassembler.next_due(rig.now)), (Some(7), None));
+    let mut stale = std::mem::take(&mut rig.stream);
+    rig.syn(99, "").data(102, "c");
+    rig.reassembler.finish(&mut stale, |event| panic!("{event:?}"));
+    rig.reassembler.check_invariants();
+    rig.data(100, "ab").gives(&["0:ab", "2:c"]);
+}
+
+#[test]
+fn sweeps_end_where_memory_is_short_and_nothing_waits() {
+    let mut rig = rig();
+    let room = rig.syn(99, "").acked(105).reassembler.held_bytes() + 100;
+    let mut rig = Rig::with(|config| config.limits.stream_bytes_max = room);
+    for ack in [101, 105] {
+        rig.syn(99, "").acked(ack);
+        assert!(rig.stream.is_held());
+        rig.sweep().finish();
+    }
+    rig.gives(&["0:gap 5 overflow"]);
+}
+
+#[test]
+fn a_stream_that_loses_on_and_on_delays_no_other() {
+    let mut reassembler: Reassembler<u8> = Reassembler::default();
+    let (mut lossy, mut quiet) = (Stream::default(), Stream::default());
+    let at = |ms: u64| Timestamp::from_nanos(ms * 1_000_000);
+    let acked = |ack: u32, ms| Segment::new(SeqNum(0), TcpFlags::ACK, &[], at(ms)).with_ack(SeqNum(ack));
+    let syn = Segment::new(SeqNum(99), TcpFlags::SYN, &[], at(0));
+    reassembler.segment(&mut lossy, 1, &syn, |_| {});
+    reassembler.segment(&mut quiet, 2, &syn, |_| {});
+    reassembler.acknowledgment(&mut lossy, 1, &acked(110, 0), |_| {});
+    reassembler.acknowledgment(&mut quiet, 2, &acked(110, 1), |_| {});
+    let mut ended_ms = None;
+    for ms in 2..100 {
+        // Each acknowledgment is of octets that never come.
+        reassembler.acknowledgment(&mut lossy, 1, &acked(110 + 10 * ms as u32, ms), |_| {});
+        while let Some(name) = reassembler.next_due(at(ms)) {
+            let stream = if name == 1 { &mut lossy } else { &mut quiet };
+            reassembler.skip(stream, name, |_| {});
+            ended_ms = ended_ms.or((name == 2).then_some(ms));
+        }
+    }
+    assert_eq!(ended_ms, Some(11));
+}
+
+#[test]
+fn a_fin_in_the_middle_of_what_is_held_ends_the_stream_there() {
+    let mut rig = rig();
+    rig.syn(99, "").data(103, "defgh").fin(105, "").gives(&[]);
+    rig.data(100, "abc").gives(&["0:abc", "3:de", "5:fin", "5:after fin 3"]);
+    assert!(!rig.stream.is_held());
+    // And one before all that is held.
+    let mut rig = self::rig();
+    rig.syn(99, "").data(110, "k").fin(103, "").after_ms(3_000).sweep();
+    rig.gives(&["0:gap 3 deadline", "3:fin", "10:after fin 1"]);
+    let mut rig = self::rig();
+    rig.syn(99, "").data(110, "k").fin(103, "").finish();
+    rig.gives(&["0:gap 3 end", "3:fin", "10:after fin 1"]);
 }

@@ -1,6 +1,10 @@
 //! The reassembler against a naive model, the running kernel, and hostile input.
 
+mod capture;
 mod cases;
+mod hostile;
 mod kernel;
 mod naive;
 mod overlap;
+mod property;
+mod transfer;

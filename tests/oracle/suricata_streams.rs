@@ -1,0 +1,112 @@
+//! What Suricata's own tests expect of overlapping segments and of gaps: the text that its stream engine sees.
+//!
+//! Suricata holds octets until they are acknowledged, so that its policy also applies to octets that a host has given to the
+//! application already. A host does not take those back, and neither does the reassembler: what is in order is delivered when it
+//! comes. To ask both engines the same question, an octet before the stream's first is taken to be missing, so that all waits.
+
+use std::fs;
+use std::path::Path;
+
+use base64::Engine as _;
+use flowgauge::base::{FrameBatch, SeqNum, TcpFlags};
+use flowgauge::extractor::Extractor;
+use flowgauge::reassembler::{OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
+use flowgauge::source::{FileSource, Source as _};
+
+use super::corpus;
+
+/// Tests, and the policy of each. Its default configuration is Windows' rule; its inline mode lets what came first stay.
+const CASES: &[(&str, OverlapPolicy)] = &[
+    ("eve-overlap-payload-01", OverlapPolicy::Windows),
+    ("eve-overlap-payload-02-policy-oldlinux", OverlapPolicy::OldLinux),
+    ("eve-overlap-payload-03-ips", OverlapPolicy::First),
+    ("eve-overlap-payload-05-gap", OverlapPolicy::Windows),
+    ("eve-payload-01-tcp-exact-overlap", OverlapPolicy::Windows),
+    ("eve-payload-02-tcp-exact-overlap-policy-oldlinux", OverlapPolicy::OldLinux),
+    ("eve-payload-03-tcp-exact-overlap-ips", OverlapPolicy::First),
+    ("eve-payload-05-tcp-data-gap", OverlapPolicy::Windows),
+];
+
+/// Tests of which the text differs if octets are delivered when they come: there a later segment replaces one that was in order
+/// and not acknowledged yet, which no host of that name does.
+const REPLACED_IN_ORDER: &[&str] =
+    &["eve-overlap-payload-02-policy-oldlinux", "eve-payload-02-tcp-exact-overlap-policy-oldlinux"];
+
+/// The text of the client, with gaps in Suricata's words.
+fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
+    let mut config = ReassemblerConfig::default();
+    config.overlap = policy;
+    let mut reassembler: Reassembler<()> = Reassembler::new(config).expect("a valid configuration");
+    let mut stream = Stream::default();
+    let (mut text, mut client) = (String::new(), None);
+    let mut out = |event: StreamEvent<'_>| match event {
+        StreamEvent::Chunk(chunk) => text += &String::from_utf8_lossy(chunk.bytes),
+        StreamEvent::Gap(gap) if all_waits && gap.offset == 0 => assert_eq!(gap.len, 1),
+        StreamEvent::Gap(gap) => text += &format!("[{} bytes missing]", gap.len),
+        _ => {}
+    };
+    let mut source = FileSource::open(path).expect("a readable capture");
+    let (mut batch, extractor) = (FrameBatch::new(), Extractor::default());
+    let mut segment_count = 0;
+    while source.next_batch(&mut batch).expect("a whole capture") || !batch.is_empty() {
+        for frame in batch.iter() {
+            let packet = extractor.extract(&frame).expect("a packet");
+            let mut segment = Segment::of(&packet).expect("a segment");
+            segment_count += 1;
+            // The first segment is the client's SYN.
+            if *client.get_or_insert(packet.side) == packet.side {
+                if all_waits && segment.flags.contains(TcpFlags::SYN) {
+                    segment.seq = SeqNum(segment.seq.0.wrapping_sub(1));
+                }
+                reassembler.segment(&mut stream, (), &segment, &mut out);
+            } else if !all_waits {
+                reassembler.acknowledgment(&mut stream, (), &segment, &mut out);
+            }
+        }
+        batch.clear();
+    }
+    assert!(segment_count > 5);
+    reassembler.finish(&mut stream, &mut out);
+    text
+}
+
+/// The texts that alerts of the stream engine carry: those whose packet is the stream, or that say so.
+fn wanted(test: &str) -> Vec<String> {
+    let mut wanted = Vec::new();
+    for check in test.split("- filter:").skip(1) {
+        let value = |name: &str| {
+            let mut lines = check.lines().map(str::trim);
+            lines.find_map(|line| {
+                line.strip_prefix(name)?.strip_prefix(": ").map(|text| text.trim_matches('"'))
+            })
+        };
+        let is_stream = value("pkt_src").is_some_and(|source| source.starts_with("stream"))
+            || value("stream") == Some("1");
+        if let (true, Some(payload)) = (is_stream, value("payload")) {
+            let bytes = base64::engine::general_purpose::STANDARD.decode(payload).expect("base64");
+            wanted.push(String::from_utf8(bytes).expect("text"));
+        }
+    }
+    wanted.dedup();
+    wanted
+}
+
+#[test]
+fn overlaps_and_gaps_are_those_of_suricata() {
+    let Some(captures) = corpus::captures() else { return };
+    let mut compared_count = 0;
+    for capture in &captures {
+        for oracle in capture.oracles("suri") {
+            let folder = oracle.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+            let Some((name, policy)) = CASES.iter().find(|(name, _)| folder == Some(*name)) else { continue };
+            let test = fs::read_to_string(&oracle).expect("a readable test");
+            let wanted = wanted(&test);
+            assert_eq!(wanted.len(), 1, "{name}");
+            assert_eq!(text_of(&capture.path(), *policy, true), wanted[0], "{name}");
+            let delivered = text_of(&capture.path(), *policy, false);
+            assert_eq!(delivered != wanted[0], REPLACED_IN_ORDER.contains(name), "{name}: {delivered}");
+            compared_count += 1;
+        }
+    }
+    assert_eq!(compared_count, CASES.len());
+}

@@ -1,0 +1,230 @@
+//! Hand-made hostile input: memory stays below its caps, each outcome has its own count, and what a segment costs does not grow
+//! with what is held.
+
+use flowgauge::base::{Account, Budget, SeqNum, TcpFlags, Timestamp};
+use flowgauge::reassembler::{
+    GapReason, OverflowPolicy, OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
+};
+
+fn made(change: impl FnOnce(&mut ReassemblerConfig)) -> (Reassembler<u32>, Budget) {
+    let mut config = ReassemblerConfig::default();
+    change(&mut config);
+    let budget = config.budget.clone();
+    (Reassembler::new(config).expect("a valid configuration"), budget)
+}
+
+fn data(seq: u32, bytes: &[u8]) -> Segment<'_> {
+    Segment::new(SeqNum(seq), TcpFlags::ACK, bytes, Timestamp::ZERO)
+}
+
+fn opened(reassembler: &mut Reassembler<u32>, name: u32) -> Stream {
+    let mut stream = Stream::default();
+    let syn = Segment::new(SeqNum(99), TcpFlags::SYN, &[], Timestamp::ZERO);
+    reassembler.segment(&mut stream, name, &syn, |event| panic!("{event:?}"));
+    stream
+}
+
+/// Pieces that were looked at or moved; zero in release builds, where they are not counted.
+fn steps<R>(reassembler: &mut Reassembler<u32>, run: impl FnOnce(&mut Reassembler<u32>) -> R) -> (u64, R) {
+    let before = reassembler.step_count();
+    let result = run(reassembler);
+    (reassembler.step_count() - before, result)
+}
+
+#[test]
+fn far_ahead_on_very_many_streams() {
+    const BYTES_MAX: u64 = 2 << 20;
+    let count = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
+    for overflow in [OverflowPolicy::Slide, OverflowPolicy::Poison, OverflowPolicy::DropNewest] {
+        for payload_len in [1, 1460] {
+            let (mut reassembler, budget) = made(|config| {
+                (config.overflow, config.limits.stream_bytes_max) = (overflow, BYTES_MAX);
+            });
+            let payload = vec![7; payload_len];
+            let (mut streams, mut octet_count, mut gap_count) = (Vec::new(), 0, 0);
+            let mut out = |event: StreamEvent<'_>| match event {
+                StreamEvent::Chunk(chunk) => octet_count += chunk.bytes.len(),
+                StreamEvent::Gap(_) => gap_count += 1,
+                _ => {}
+            };
+            for name in 0..count {
+                let mut stream = opened(&mut reassembler, name);
+                reassembler.segment(&mut stream, name, &data(100 + (1 << 29), &payload), &mut out);
+                assert!(reassembler.held_bytes() <= BYTES_MAX);
+                streams.push(stream);
+            }
+            reassembler.check_invariants();
+            let stats = reassembler.stats();
+            let gave_way = match overflow {
+                OverflowPolicy::Slide => stats.gap_count(GapReason::Overflow),
+                OverflowPolicy::Poison => stats.poisoned_count,
+                _ => stats.refused_count,
+            };
+            assert_eq!(stats.held_segment_count + gave_way, count.into(), "{overflow:?}");
+            assert!(stats.held_segment_count > 500 && gave_way > 1000, "{stats:?}");
+            assert!(stats.held_bytes_max <= BYTES_MAX && budget.peak() <= BYTES_MAX);
+            // Memory is short, and sweeps make room: each call ends one hole.
+            let mut swept_count = 0;
+            while let Some(name) = reassembler.next_due(Timestamp::ZERO) {
+                reassembler.skip(&mut streams[name as usize], name, &mut out);
+                swept_count += 1;
+                assert!(swept_count <= count);
+            }
+            assert!(swept_count > 0 && reassembler.held_bytes() <= BYTES_MAX / 8 * 7);
+            for stream in &mut streams {
+                reassembler.finish(stream, &mut out);
+            }
+            if overflow == OverflowPolicy::Slide {
+                assert_eq!((octet_count, gap_count), (count as usize * payload_len, count));
+            }
+            assert_eq!(reassembler.held_stream_count(), 0);
+            drop(reassembler);
+            assert_eq!(budget.held_by(Account::Streams), 0);
+        }
+    }
+}
+
+#[test]
+fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
+    let (mut reassembler, budget) = made(|config| config.budget = Budget::new(1 << 20));
+    assert!(budget.charge(Account::Flows, budget.limit()));
+    let mut stream = opened(&mut reassembler, 0);
+    let mut told = Vec::new();
+    for segment in [data(100, b"ab"), data(104, b"ef"), data(106, b"gh"), data(102, b"cd")] {
+        reassembler.segment(&mut stream, 0, &segment, |event| told.push(format!("{event:?}")));
+    }
+    assert_eq!((reassembler.held_bytes(), reassembler.stats().gap_count(GapReason::Overflow)), (0, 1));
+    assert_eq!((stream.offset(), told.len(), reassembler.stats().repeated_count), (8, 5, 1));
+}
+
+#[test]
+fn a_flood_of_single_octets() {
+    let (mut reassembler, _) = made(|_| {});
+    let mut stream = opened(&mut reassembler, 0);
+    let (mut told_end, mut most) = (0, 0);
+    // Every second octet, so that nothing ever fits together.
+    for number in 0..30_000_u32 {
+        let (count, ()) = steps(&mut reassembler, |reassembler| {
+            reassembler.segment(&mut stream, 0, &data(102 + 2 * number, b"x"), |event| match event {
+                StreamEvent::Chunk(chunk) => told_end = chunk.end(),
+                StreamEvent::Gap(gap) => assert_eq!(gap.reason, GapReason::Overflow),
+                other => panic!("{other:?}"),
+            });
+        });
+        most = most.max(count);
+        assert!(reassembler.held_bytes() < 256 << 10, "octets share blocks");
+    }
+    assert!(most < 16, "{most} steps for a segment");
+    assert_eq!((told_end, stream.offset()), (2 * (30_000 - 2048) + 1, told_end));
+    assert_eq!(reassembler.stats().gap_count(GapReason::Overflow), 30_000 - 2048);
+    // Backwards, each before all that is there.
+    let mut stream = opened(&mut reassembler, 1);
+    let (count, ()) = steps(&mut reassembler, |reassembler| {
+        for number in (0..2048_u32).rev() {
+            reassembler.segment(&mut stream, 1, &data(102 + 2 * number, b"x"), |event| panic!("{event:?}"));
+        }
+    });
+    assert!(count < 16 * 2048, "{count} steps for 2048 segments");
+}
+
+/// A segment that overlaps all that is held is as many steps as there are pieces, time and again, whoever wins.
+#[test]
+fn a_storm_of_overlaps() {
+    const PIECES: u32 = 1000;
+    for policy in OverlapPolicy::ALL {
+        for gap_len in [0, 1] {
+            let (mut reassembler, _) = made(|config| config.overlap = policy);
+            let mut stream = opened(&mut reassembler, 0);
+            for number in 0..PIECES {
+                let segment = data(110 + (1 + gap_len) * number, b"a");
+                reassembler.segment(&mut stream, 0, &segment, |event| panic!("{event:?}"));
+            }
+            // The first one may fill holes; each piece that it makes moves others, but once.
+            let mut bytes = vec![b'b'; 4000];
+            for round in 0..20_u32 {
+                bytes.fill(b'b' + round as u8);
+                // Some begin with what is held, some before it, and each ends later than the one before.
+                let begin = 110 - round % 3;
+                let end = 110 + PIECES * (1 + gap_len) + round;
+                let segment = data(begin, &bytes[..(end - begin) as usize]);
+                let (mut event_count, is_first) = (0, round == 0);
+                let (count, ()) = steps(&mut reassembler, |reassembler| {
+                    reassembler.segment(&mut stream, 0, &segment, |_| event_count += 1);
+                });
+                let piece_count = u64::from(2 * PIECES) + 40;
+                assert!(event_count <= 2 * piece_count);
+                assert!(is_first || count <= 4 * piece_count, "{policy}, {round}: {count} steps");
+                assert!(count <= piece_count * piece_count / 4, "{policy}: {count} steps");
+            }
+            reassembler.check_invariants();
+            assert!(reassembler.stats().conflict_octet_count >= u64::from(PIECES) * 15, "{policy}");
+            assert!(reassembler.held_bytes() <= 4 << 20);
+        }
+    }
+}
+
+#[test]
+fn what_others_hold_costs_a_stream_nothing() {
+    let run = |other_count: u32| {
+        let (mut reassembler, _) = made(|_| {});
+        let mut others: Vec<Stream> = (0..other_count).map(|name| opened(&mut reassembler, name)).collect();
+        for (name, stream) in (0..).zip(&mut others) {
+            for number in 0..5 {
+                reassembler.segment(stream, name, &data(200 + 10 * number, b"wait"), |_| {});
+            }
+        }
+        let mut stream = opened(&mut reassembler, other_count);
+        steps(&mut reassembler, |reassembler| {
+            for seq in [130, 120, 125, 110, 100] {
+                reassembler.segment(&mut stream, other_count, &data(seq, b"0123456789"), |_| {});
+            }
+        })
+        .0
+    };
+    assert_eq!(run(0), run(5000));
+}
+
+#[test]
+fn fin_and_rst_everywhere() {
+    let (mut reassembler, budget) = made(|_| {});
+    let mut random = 5_u64;
+    let mut below = |count: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((random >> 33) % count) as u32
+    };
+    let (mut fin_count, mut after_count) = (0, 0);
+    for name in 0..2000 {
+        let mut stream = opened(&mut reassembler, name);
+        let (mut end, mut fin_end) = (0, None);
+        let mut out = |event: StreamEvent<'_>| match event {
+            StreamEvent::Chunk(chunk) => {
+                assert!(chunk.offset == end && fin_end.is_none(), "nothing is delivered behind the FIN");
+                end = chunk.end();
+            }
+            StreamEvent::Gap(gap) => {
+                assert!(gap.offset == end && fin_end.is_none());
+                end += gap.len;
+            }
+            StreamEvent::Fin { offset } => {
+                assert_eq!((offset, fin_end.replace(offset)), (end, None), "one FIN");
+                fin_count += 1;
+            }
+            StreamEvent::AfterFin { offset, len } => {
+                assert!(len > 0 && offset >= fin_end.unwrap_or(0));
+                after_count += 1;
+            }
+            _ => {}
+        };
+        for _ in 0..30 {
+            let flags = [TcpFlags::ACK, TcpFlags::FIN, TcpFlags::RST, TcpFlags::RST | TcpFlags::FIN];
+            let mut segment = data(100 + below(40), &b"0123456789"[..below(11) as usize]);
+            segment.flags = flags[below(4) as usize];
+            reassembler.segment(&mut stream, name, &segment, &mut out);
+        }
+        reassembler.check_invariants();
+        reassembler.finish(&mut stream, &mut out);
+    }
+    assert_eq!((fin_count, reassembler.held_stream_count()), (2000, 0));
+    assert!(after_count > 10_000 && reassembler.stats().after_fin_count == after_count);
+    assert!(budget.peak() < 1 << 20);
+}
