@@ -16,6 +16,8 @@ pub enum ConfigError {
     Dedup(dedup::ConfigError),
     /// In what the streams were to be put in order with.
     Streams(reassembler::ConfigError),
+    /// Flows of all levels of tunnels cannot be linked across shards.
+    LinkedTunnels,
 }
 
 impl fmt::Display for ConfigError {
@@ -25,6 +27,9 @@ impl fmt::Display for ConfigError {
             Self::Fragments(error) => error.fmt(f),
             Self::Dedup(error) => error.fmt(f),
             Self::Streams(error) => error.fmt(f),
+            Self::LinkedTunnels => {
+                f.write_str("flows of all levels of tunnels cannot be linked across shards")
+            }
         }
     }
 }
@@ -36,6 +41,7 @@ impl std::error::Error for ConfigError {
             Self::Fragments(error) => Some(error),
             Self::Dedup(error) => Some(error),
             Self::Streams(error) => Some(error),
+            Self::LinkedTunnels => None,
         }
     }
 }

@@ -98,14 +98,24 @@ pub(super) struct Way<'a, S, K: ?Sized> {
     pub(super) filter: Option<&'a Filter>,
     pub(super) filtered_count: &'a mut u64,
     pub(super) tunnels: &'a mut Tunnels,
+    /// The latest time of packets of other shards.
+    pub(super) foreign_ns: &'a mut u64,
     pub(super) sink: &'a mut K,
 }
 
 impl<S: Default, K: FlowSink<S> + ?Sized> Way<'_, S, K> {
     pub(super) fn track(&mut self, packet: &Packet<'_>) {
-        match self.filter {
-            Some(filter) if !filter.may_match(&packet.key) => *self.filtered_count += 1,
-            _ => self.tracker.track(packet, self.sink),
+        let is_own = self.tracker.takes(&packet.key);
+        if self.filter.is_some_and(|filter| !filter.may_match(&packet.key)) {
+            *self.filtered_count += u64::from(is_own);
+        } else if is_own {
+            self.tracker.note_time(*self.foreign_ns);
+            self.tracker.track(packet, self.sink);
+        } else {
+            *self.foreign_ns = (*self.foreign_ns).max(packet.timestamp.as_nanos());
+            if self.tracker.is_quoted_in(packet) {
+                self.tracker.note_quoted_in(packet, self.sink);
+            }
         }
     }
 

@@ -15,9 +15,11 @@
 mod checksums;
 mod config_error;
 mod fragments;
+mod merged;
 mod reassembled;
 mod records;
 mod run;
+mod shards;
 mod streams;
 mod tunnels;
 
@@ -26,4 +28,5 @@ pub use config_error::ConfigError;
 pub use fragments::FragmentHandling;
 pub use records::Records;
 pub use run::{Pipeline, PipelineStats};
+pub use shards::{Shard, Shards};
 pub use streams::{Slot, StreamPipeline, StreamSink};

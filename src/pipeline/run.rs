@@ -65,6 +65,8 @@ pub struct Pipeline<S> {
     octet_count: u64,
     filtered_count: u64,
     skipped: SkipStats,
+    /// The latest time of packets of other shards.
+    foreign_ns: u64,
 }
 
 /// What becomes of a frame.
@@ -73,6 +75,10 @@ enum Extracted {
     Packet,
     /// A fragment of a datagram, or a packet of which is noted what encloses it.
     Apart,
+    /// The same, but packets of other shards were later.
+    Late,
+    /// A packet of another shard that quotes one of a flow here.
+    Quoting,
     /// Nothing that is tracked.
     None,
 }
@@ -113,6 +119,7 @@ impl<S: Default> Pipeline<S> {
             octet_count: 0,
             filtered_count: 0,
             skipped: SkipStats::default(),
+            foreign_ns: 0,
         };
         pipeline.with_fragments(FragmentHandling::default(), pool)
     }
@@ -242,6 +249,17 @@ impl<S: Default> Pipeline<S> {
             match self.extract(&frame, &mut packets[count]) {
                 Extracted::Packet => count += 1,
                 Extracted::None => {}
+                Extracted::Late => {
+                    self.tracker.track_batch(&packets[..count], sink);
+                    self.tracker.note_time(self.foreign_ns);
+                    packets[0] = packets[count];
+                    count = 1;
+                }
+                Extracted::Quoting => {
+                    self.tracker.track_batch(&packets[..count], sink);
+                    self.tracker.note_quoted_in(&packets[count], sink);
+                    count = 0;
+                }
                 Extracted::Apart => {
                     // What came before it is tracked before it.
                     self.tracker.track_batch(&packets[..count], sink);
@@ -262,6 +280,11 @@ impl<S: Default> Pipeline<S> {
         let mut packet = Packet::EMPTY;
         match self.extract(frame, &mut packet) {
             Extracted::Packet => self.tracker.track(&packet, sink),
+            Extracted::Late => {
+                self.tracker.note_time(self.foreign_ns);
+                self.tracker.track(&packet, sink);
+            }
+            Extracted::Quoting => self.tracker.note_quoted_in(&packet, sink),
             Extracted::Apart => self.apart(frame, sink),
             Extracted::None => {}
         }
@@ -279,6 +302,7 @@ impl<S: Default> Pipeline<S> {
 
     /// Ends all datagrams and flows; see [`Tracker::finish`].
     pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+        self.tracker.note_time(self.foreign_ns);
         self.with_way(sink, |fragments, way| {
             if let Some(fragments) = fragments {
                 fragments.finish(way);
@@ -315,11 +339,11 @@ impl<S: Default> Pipeline<S> {
         sink: &mut K,
         work: impl FnOnce(Option<&mut Defragmenter>, &mut Way<'_, S, K>),
     ) {
-        let Self { extractor, tracker, filter, fragments, filtered_count, tunnels, .. } = self;
+        let Self { extractor, tracker, filter, fragments, filtered_count, tunnels, foreign_ns, .. } = self;
         let filter = filter.as_ref();
         work(
             fragments.as_deref_mut(),
-            &mut Way { extractor, tracker, filter, filtered_count, tunnels, sink },
+            &mut Way { extractor, tracker, filter, filtered_count, tunnels, foreign_ns, sink },
         );
     }
 
@@ -345,12 +369,34 @@ impl<S: Default> Pipeline<S> {
         if packet.marks.contains(self.apart_marks) {
             return Extracted::Apart;
         }
+        if self.tracker.is_restricted() {
+            return self.deal(packet);
+        }
         match &self.filter {
             Some(filter) if !filter.may_match(&packet.key) => {
                 self.filtered_count += 1;
                 Extracted::None
             }
             _ => Extracted::Packet,
+        }
+    }
+
+    /// What is to be done with a packet where other shards take the rest. Time goes on for all of them alike.
+    #[inline(never)]
+    fn deal(&mut self, packet: &Packet<'_>) -> Extracted {
+        let is_own = self.tracker.takes(&packet.key);
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key)) {
+            self.filtered_count += u64::from(is_own);
+            return Extracted::None;
+        }
+        let time_ns = packet.timestamp.as_nanos();
+        match is_own {
+            true if time_ns < self.foreign_ns => Extracted::Late,
+            true => Extracted::Packet,
+            false => {
+                self.foreign_ns = self.foreign_ns.max(time_ns);
+                if self.tracker.is_quoted_in(packet) { Extracted::Quoting } else { Extracted::None }
+            }
         }
     }
 }

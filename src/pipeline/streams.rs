@@ -35,7 +35,7 @@ type Name = (FlowId, Side);
 /// A pipeline whose flows have streams; made by [`Pipeline::with_streams`].
 #[derive(Debug)]
 pub struct StreamPipeline<U> {
-    pipeline: Pipeline<Slot<U>>,
+    pub(super) pipeline: Pipeline<Slot<U>>,
     reassembler: Reassembler<Name>,
 }
 
@@ -196,6 +196,7 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
         let side = packet.side;
         let (own, other) = if side == Side::A { (a, b) } else { (b, a) };
         let id = flow.view.id();
+        self.reassembler.advance_clock(flow.view.clock());
         // What the acknowledgment brings was sent before this segment.
         let mut out = Delivery::new(self.sink, user, flow.view, side.other());
         self.reassembler.acknowledgment(other, (id, out.side), &segment, |event| out.take(&event));
@@ -225,7 +226,7 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
             let [a, b] = &mut slot.streams;
             for (side, stream) in [(Side::A, a), (Side::B, b)] {
                 let mut out = Delivery::new(self.sink, &mut slot.user, *view, side);
-                self.reassembler.finish(stream, |event| out.take(&event));
+                self.reassembler.finish_at(view.clock(), stream, |event| out.take(&event));
             }
         }
         self.sink.ended(view, reason, slot.user);

@@ -67,6 +67,18 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
+    /// Ends a stream at a time: ends the holes that are due by then, delivers what it holds with the gaps between, and frees
+    /// it. The stream is as new afterwards.
+    pub fn finish_at(&mut self, now: Timestamp, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
+        if !stream.has(Stream::STOPPED) {
+            // Others may have got further, or not as far.
+            let latest_ns = std::mem::replace(&mut self.now_ns, now.as_nanos());
+            self.end_due(stream, &mut out);
+            self.now_ns = latest_ns;
+        }
+        self.finish(stream, out);
+    }
+
     /// Ends a stream: delivers what it holds with the gaps between, and frees it. The stream is as new afterwards.
     pub fn finish(&mut self, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {

@@ -142,8 +142,9 @@ impl<T: Copy> Reassembler<T> {
             && (1..WINDOW_MAX as i32).contains(&ahead)
     }
 
+    /// Lets time go on, for segments that were captured earlier than others of which this reassembler does not know.
     #[inline(always)]
-    fn advance_clock(&mut self, timestamp: Timestamp) {
+    pub fn advance_clock(&mut self, timestamp: Timestamp) {
         self.now_ns = self.now_ns.max(timestamp.as_nanos());
     }
 

@@ -41,6 +41,25 @@ pub struct ReassemblerStats {
 }
 
 impl ReassemblerStats {
+    /// What several reassemblers counted. Of `held_bytes_max`, which each reached at a time of its own, the sum is an upper bound.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.held_segment_count += other.held_segment_count;
+        self.held_octet_count += other.held_octet_count;
+        self.gap_octet_count += other.gap_octet_count;
+        self.repeated_count += other.repeated_count;
+        self.conflict_octet_count += other.conflict_octet_count;
+        self.conflict_count += other.conflict_count;
+        self.after_fin_count += other.after_fin_count;
+        self.refused_count += other.refused_count;
+        self.stray_count += other.stray_count;
+        self.implausible_ack_count += other.implausible_ack_count;
+        self.poisoned_count += other.poisoned_count;
+        self.orphaned_count += other.orphaned_count;
+        self.uncompared_octet_count += other.uncompared_octet_count;
+        self.held_bytes_max += other.held_bytes_max;
+        self.gap_counts.iter_mut().zip(other.gap_counts).for_each(|(own, other)| *own += other);
+    }
+
     #[expect(
         clippy::indexing_slicing,
         reason = "reasons are numbered from zero, and there is a place for each"

@@ -6,6 +6,7 @@ use super::flow::NOT_STARTED;
 use super::recency::{Linked, Links, List};
 use super::sink::{FlowEvent, FlowSink};
 use super::slab::{Slab, Vacant};
+use super::view::FlowView;
 use crate::base::{EndReason, TcpState, Timestamp};
 
 /// Flows in the order in which their records began, for the active timeout. Empty, and without memory, if there is
@@ -81,6 +82,13 @@ impl<S> Tracker<S> {
         let list = self.table.hot(slot).list;
         let timeout_ns = self.lists.of(list).timeout_ns;
         timeout_ns != u64::MAX && self.now_ns - self.refreshed_ns(slot) >= timeout_ns
+    }
+
+    /// When a flow will have been silent for its timeout.
+    fn due_ns(&mut self, slot: u32) -> u64 {
+        let list = self.table.hot(slot).list;
+        let timeout_ns = self.lists.of(list).timeout_ns;
+        self.refreshed_ns(slot).saturating_add(timeout_ns)
     }
 
     /// From when on a flow's idle timeout runs: its last packet, or for a handshake its last SYN.
@@ -233,10 +241,11 @@ impl<S: Default> Tracker<S> {
     #[inline(never)]
     pub(super) fn end<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, sink: &mut K) {
         self.stats.count_end(reason);
+        let clock_ns = self.now_ns.min(self.due_ns(slot));
         self.delist(slot);
         self.active.remove(slot);
         if let Some(state) = self.table.take_state(slot) {
-            sink.ended(&self.table.view(slot), reason, state);
+            sink.ended(&FlowView { clock_ns, ..self.table.view(slot) }, reason, state);
         }
         self.table.remove(slot);
     }

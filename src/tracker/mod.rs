@@ -42,6 +42,7 @@ mod index;
 mod lifecycle;
 mod recency;
 mod services;
+mod share;
 mod sink;
 mod slab;
 mod stats;
@@ -62,6 +63,7 @@ use crate::base::{Budget, EndReason, FlowKey, Timestamp, duration_nanos};
 use crate::extractor::Packet;
 use class::{CLASSES, Class as ClassOf, LISTS};
 use recency::List;
+pub(crate) use share::Share;
 use table::{Hint, Table};
 
 /// Packets of a batch that are looked up together.
@@ -82,6 +84,8 @@ pub struct Tracker<S> {
     active_ns: u64,
     active: expiry::ActiveList,
     stats: TrackerStats,
+    /// Where others track the rest.
+    share: Option<Share>,
 }
 
 /// The recency lists, as an array that is copied nowhere.
@@ -156,6 +160,7 @@ impl<S> Tracker<S> {
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: expiry::ActiveList::default(),
             stats: TrackerStats::default(),
+            share: None,
             config,
         }
     }

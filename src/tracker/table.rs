@@ -69,6 +69,11 @@ impl<S> Table<S> {
         }
     }
 
+    /// Another cap, which is not below what is there.
+    pub(super) const fn set_max(&mut self, max: u32) {
+        self.max = max;
+    }
+
     /// Charges the first segment, so that there is always a flow that can make room. Whether the budget holds it.
     pub(super) fn reserve(&mut self) -> bool {
         self.is_reserved = self.budget.charge(Account::Flows, self.segment_cost);
@@ -249,7 +254,7 @@ impl<S> Table<S> {
 
     pub(super) fn view(&self, slot: u32) -> FlowView<'_> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        FlowView { slot, hot, cold, extra: self.extras.get(hot) }
+        FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns }
     }
 
     pub(super) fn state(&self, slot: u32) -> Option<&S> {
@@ -258,7 +263,7 @@ impl<S> Table<S> {
 
     pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot) };
+        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns };
         Some(Flow::new(self.states.at_mut(slot).as_mut()?, view))
     }
 

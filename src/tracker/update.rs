@@ -362,7 +362,7 @@ impl<S: Default> Tracker<S> {
 
     /// Counts an ICMP error on the flow of the packet that it quotes. A flow whose time is over is not found, whether or
     /// not a sweep ended it yet.
-    fn note_quoted<K: FlowSink<S> + ?Sized>(
+    pub(super) fn note_quoted<K: FlowSink<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
         interest: Interest,
@@ -373,8 +373,12 @@ impl<S: Default> Tracker<S> {
         if !is_error {
             return;
         }
-        let slot = quoted_key(packet, &self.config.key_policy)
-            .and_then(|(key, _)| self.table.find(self.table.hash(&key), &key))
+        let key = quoted_key(packet, &self.config.key_policy).map(|(key, _)| key);
+        if key.is_some_and(|key| !self.takes(&key)) {
+            return;
+        }
+        let slot = key
+            .and_then(|key| self.table.find(self.table.hash(&key), &key))
             .filter(|slot| !self.is_due(*slot));
         let Some(slot) = slot else {
             self.stats.icmp_error_unmatched_count += 1;

@@ -22,6 +22,7 @@ pub struct FlowView<'t> {
     pub(super) hot: &'t Hot,
     pub(super) cold: &'t Cold,
     pub(super) extra: Option<&'t Extra>,
+    pub(super) clock_ns: u64,
 }
 
 impl FlowView<'_> {
@@ -165,6 +166,12 @@ impl FlowView<'_> {
         let has_lag = self.hot.bits.has(FlowBits::LAG);
         let lag_ns = self.extra.filter(|_| has_lag).map_or(0, |extra| extra.lag_ns);
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
+    }
+
+    /// The time that the tracker had reached at its last packet, or when its end was due.
+    #[inline(always)]
+    pub(crate) const fn clock(&self) -> Timestamp {
+        Timestamp::from_nanos(self.clock_ns)
     }
 
     /// From the last SYN to the ACK that completed the handshake, if both were seen.

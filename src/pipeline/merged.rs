@@ -1,0 +1,153 @@
+//! The records of all shards in one stream.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+
+use super::Pipeline;
+use super::shards::{Shards, Step};
+use crate::base::EndReason;
+use crate::record::FlowRecord;
+use crate::source::{Error, Source};
+use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
+
+/// Records that a shard hands over together.
+const CHUNK_LEN: usize = 256;
+
+/// Chunks and ends of batches of one shard that wait to be merged; then the shard waits.
+const WAITING_COUNT: usize = 64;
+
+enum Message {
+    Records(Vec<FlowRecord>),
+    BatchEnd,
+}
+
+/// The sink of a shard.
+struct Feed<'a, W> {
+    wants: &'a W,
+    pending: Vec<FlowRecord>,
+    queue: SyncSender<Message>,
+}
+
+impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        if view.is_empty() || !(self.wants)(view) {
+            return;
+        }
+        self.pending.push(view.record(reason));
+        if self.pending.len() == CHUNK_LEN {
+            self.flush();
+        }
+    }
+}
+
+impl<W> Feed<'_, W> {
+    fn flush(&mut self) {
+        if !self.pending.is_empty() {
+            // If nobody merges any more, a panic is on its way.
+            let _ = self.queue.send(Message::Records(std::mem::take(&mut self.pending)));
+        }
+    }
+
+    fn end(&mut self, step: Step) {
+        self.flush();
+        if step == Step::Batch {
+            let _ = self.queue.send(Message::BatchEnd);
+        }
+    }
+}
+
+impl<S, W: Fn(&FlowView<'_>) -> bool> FlowSink<S> for Feed<'_, W> {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, S>, event: &FlowEvent) {
+        if *event == FlowEvent::ActiveTimeout {
+            self.take(&flow.view, EndReason::ActiveTimeout);
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _state: S) {
+        self.take(view, reason);
+    }
+}
+
+impl<S: Default + Send> Shards<Pipeline<S>> {
+    /// Takes all frames of a source, then ends the flows, and calls `deliver` with the record of each flow that ends, and of
+    /// each active timeout, if `wants` says so of it.
+    ///
+    /// Records come in the order of the batches in which their flows ended, and of those that end with the same batch, in the
+    /// order of their last packets, as far as the order of each shard allows it. `deliver` runs on a thread of its own. At most
+    /// some 16,000 records of a shard wait.
+    ///
+    /// # Errors
+    ///
+    /// What the source gives; the flows so far are ended before it is returned.
+    ///
+    /// # Panics
+    ///
+    /// If `wants` or `deliver` does.
+    pub fn run_records(
+        &mut self,
+        source: &mut (impl Source + ?Sized),
+        wants: impl Fn(&FlowView<'_>) -> bool + Sync,
+        deliver: impl FnMut(FlowRecord) + Send,
+    ) -> Result<(), Error> {
+        let mut merges = Vec::with_capacity(self.as_slice().len());
+        let mut sinks = Vec::with_capacity(self.as_slice().len());
+        for _ in self.as_slice() {
+            let (queue, messages) = sync_channel(WAITING_COUNT);
+            sinks.push(Feed { wants: &wants, pending: Vec::new(), queue });
+            merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
+        }
+        thread::scope(|scope| {
+            scope.spawn(move || merge(&mut merges, deliver));
+            let mut sinks = sinks;
+            self.run_with(source, &mut sinks, Feed::end)
+        })
+    }
+}
+
+/// What came of a shard and was not delivered yet.
+struct Incoming {
+    messages: Receiver<Message>,
+    /// The batch that the records are of; `u64::MAX` if there will be none.
+    step: u64,
+    records: VecDeque<FlowRecord>,
+}
+
+impl Incoming {
+    /// Waits until there is a record of a batch, or the batch is over.
+    fn wait(&mut self, step: u64) {
+        while self.records.is_empty() && self.step <= step && self.step != u64::MAX {
+            match self.messages.recv() {
+                Ok(Message::Records(records)) => self.records.extend(records),
+                Ok(Message::BatchEnd) => self.step += 1,
+                Err(_) => self.step = u64::MAX,
+            }
+        }
+    }
+
+    /// The next record, if it is of a batch.
+    fn head(&self, step: u64) -> Option<&FlowRecord> {
+        self.records.front().filter(|_| self.step == step)
+    }
+}
+
+fn merge(shards: &mut [Incoming], mut deliver: impl FnMut(FlowRecord)) {
+    let mut step = 0;
+    loop {
+        shards.iter_mut().for_each(|shard| shard.wait(step));
+        let heads = shards.iter().enumerate().filter_map(|(place, shard)| Some((shard.head(step)?, place)));
+        let first =
+            heads.min_by_key(|(record, _)| (record.end, record.start, record.key)).map(|(_, place)| place);
+        match first.and_then(|place| shards.get_mut(place)?.records.pop_front()) {
+            Some(record) => deliver(record),
+            None => match shards.iter().map(|shard| shard.step).min() {
+                None | Some(u64::MAX) => return,
+                Some(least) => step = least,
+            },
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! One, two, three and eight shards, and batches of any size: the same records, octets and counts.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flowgauge::base::{EndReason, FlowKey, Frame, FrameBatch, Side, Timestamp};
+use flowgauge::filter::Filter;
+use flowgauge::link::Decapsulation;
+use flowgauge::pipeline::{
+    ChecksumHandling, ConfigError, Pipeline, PipelineStats, Records, StreamPipeline, StreamSink,
+};
+use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::record::FlowRecord;
+use flowgauge::source::{Error, FileSource, Interface, Source, SourceStats, Warning};
+use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+
+/// Frames of a file with other times, in batches of a size.
+struct Rebatched {
+    frames: FrameBatch,
+    at: usize,
+    size: usize,
+}
+
+impl Rebatched {
+    /// `jitter` moves each frame by up to so many nanoseconds to and fro, so that many come late.
+    fn new(path: &Path, size: usize, jitter: u64) -> Option<Self> {
+        let mut source = FileSource::open(path).ok()?;
+        let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
+        let mut random = 88_172_645_463_325_252_u64;
+        while source.next_batch(&mut batch).ok()? {
+            for frame in batch.iter() {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let nanos =
+                    frame.timestamp.as_nanos().saturating_add(if jitter == 0 { 0 } else { random % jitter });
+                frames.push(&Frame { timestamp: Timestamp::from_nanos(nanos), ..frame });
+            }
+        }
+        Some(Self { frames, at: 0, size })
+    }
+}
+
+impl Source for Rebatched {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let end = (self.at + self.size).min(self.frames.len());
+        (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
+        self.at = end;
+        Ok(!batch.is_empty())
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+fn captures() -> Vec<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
+    let mut all: Vec<_> = ["web", "dns", "ssh", "mail", "lossy", "any", "raw-tun"]
+        .map(|name| data.join(format!("{name}.pcap")))
+        .into();
+    all.push(data.join("vlan.pcapng"));
+    match std::env::var_os("FLOWGAUGE_CORPUS").filter(|root| !root.is_empty()).map(PathBuf::from) {
+        None => println!("FLOWGAUGE_CORPUS is not set: only the captures of this crate"),
+        Some(root) => {
+            let manifest = std::fs::read_to_string(root.join("MANIFEST.tsv")).expect("a manifest");
+            let names = manifest.lines().filter(|line| !line.starts_with('#'));
+            all.extend(names.map(|line| root.join(line.split('\t').next().expect("a name"))));
+        }
+    }
+    all
+}
+
+/// Keeps records and octets, and counts events.
+#[derive(Default)]
+struct Keep {
+    records: Vec<FlowRecord>,
+    streams: Vec<(FlowKey, [Vec<u8>; 2])>,
+    event_count: u64,
+}
+
+impl FlowSink<[Vec<u8>; 2]> for Keep {
+    fn interest(&self) -> Interest {
+        Interest::EVENTS
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, [Vec<u8>; 2]>, event: &FlowEvent) {
+        self.event_count += 1;
+        if *event == FlowEvent::ActiveTimeout {
+            self.records.push(flow.view.record(EndReason::ActiveTimeout));
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, octets: [Vec<u8>; 2]) {
+        self.records.push(view.record(reason));
+        self.streams.push((*view.key(), octets));
+    }
+}
+
+impl StreamSink<[Vec<u8>; 2]> for Keep {
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, [Vec<u8>; 2]>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
+        let octets = &mut flow.state[side.index()];
+        match event {
+            StreamEvent::Chunk(chunk) => octets.extend_from_slice(chunk.bytes),
+            StreamEvent::Gap(gap) => octets.extend_from_slice(&gap.len.to_le_bytes()),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// All that shards together say, in an order of its own.
+#[derive(Debug, PartialEq)]
+struct Said {
+    records: Vec<String>,
+    streams: Vec<(FlowKey, [Vec<u8>; 2])>,
+    event_count: u64,
+    stats: String,
+}
+
+fn config() -> TrackerConfig {
+    let mut config = TrackerConfig::default();
+    config.active_timeout = Some(Duration::from_millis(200));
+    config
+}
+
+fn shard() -> Result<StreamPipeline<[Vec<u8>; 2]>, ConfigError> {
+    Pipeline::new(config())?
+        .with_checksums(ChecksumHandling::Count)
+        .with_streams(ReassemblerConfig::default())
+}
+
+/// Statistics without what depends on batches or is a bound.
+fn counted(mut stats: PipelineStats) -> String {
+    stats.tracker.hot_hit_count = 0;
+    stats.tracker.open_count_max = 0;
+    stats.streams.held_bytes_max = 0;
+    format!("{stats:?}")
+}
+
+fn run(source: &mut impl Source, count: usize) -> Said {
+    let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
+    let count = NonZeroUsize::new(count).expect("a shard");
+    let mut shards = StreamPipeline::shards(count, shard).expect("a sound configuration");
+    // What was read before an error counts.
+    let _ = shards.run(source, &mut sinks);
+    let mut records: Vec<_> =
+        sinks.iter().flat_map(|sink| &sink.records).map(|record| format!("{record:?}")).collect();
+    records.sort();
+    let event_count = sinks.iter().map(|sink| sink.event_count).sum();
+    let mut streams: Vec<_> = sinks.into_iter().flat_map(|sink| sink.streams).collect();
+    streams.sort();
+    Said { records, streams, event_count, stats: counted(shards.stats()) }
+}
+
+#[test]
+fn any_number_of_shards_says_the_same() {
+    let mut record_count = 0;
+    for path in captures() {
+        for jitter in [0, 50_000_000] {
+            let Some(mut whole) = Rebatched::new(&path, usize::MAX >> 1, jitter) else { continue };
+            let one = run(&mut whole, 1);
+            record_count += one.records.len();
+            for (count, size) in [(1, 1), (2, 1000), (3, 7), (8, 64)] {
+                // What one pipeline says of the largest captures is enough with few sizes.
+                if whole.frames.len() > 10_000 && count != 2 {
+                    continue;
+                }
+                (whole.at, whole.size) = (0, size);
+                let said = run(&mut whole, count);
+                let what = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
+                assert_eq!((said.event_count, &said.stats), (one.event_count, &one.stats), "{what}");
+                for (said, one) in said.records.iter().zip(&one.records) {
+                    assert_eq!(said, one, "{what}");
+                }
+                for ((key, said), (_, one)) in said.streams.iter().zip(&one.streams) {
+                    assert!(
+                        said == one,
+                        "{what}: {key} {:?} {:?}",
+                        said.each_ref().map(Vec::len),
+                        one.each_ref().map(Vec::len)
+                    );
+                }
+                assert!(said == one, "{what}");
+            }
+        }
+    }
+    assert!(record_count > 100, "{record_count}");
+}
+
+#[test]
+fn a_filter_leaves_the_same_to_shards() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
+    let mut seen = Vec::new();
+    for count in [1, 3] {
+        let make = || {
+            let filter = Filter::parse("udp or icmp").expect("a filter");
+            Ok(Pipeline::<()>::new(config())?.with_filter(filter))
+        };
+        let mut shards = Pipeline::shards(NonZeroUsize::new(count).unwrap(), make).unwrap();
+        let mut records: Vec<Vec<String>> = vec![Vec::new(); count];
+        let mut sinks: Vec<_> = records
+            .iter_mut()
+            .map(|all| Records::new(|record: FlowRecord| all.push(format!("{record:?}"))))
+            .collect();
+        shards.run(&mut FileSource::open(&path).unwrap(), &mut sinks).unwrap();
+        let stats = counted(shards.stats());
+        assert!(shards.stats().filtered_count > 0);
+        let mut records = records.concat();
+        records.sort();
+        seen.push((records, stats));
+    }
+    assert_eq!(seen[0], seen[1]);
+}
+
+#[test]
+fn what_shards_cannot_do_is_refused() {
+    let make = || {
+        let mut config = config();
+        config.key_policy.decapsulation = Decapsulation::Both;
+        Pipeline::<()>::new(config)
+    };
+    assert!(Pipeline::shards(NonZeroUsize::MIN, make).is_ok());
+    let two = NonZeroUsize::new(2).unwrap();
+    assert_eq!(Pipeline::shards(two, make).err(), Some(ConfigError::LinkedTunnels));
+}
+
+/// Stops after its first record.
+struct Stop(bool);
+
+impl FlowSink<()> for Stop {
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {
+        self.0 = true;
+    }
+
+    fn wants_more(&self) -> bool {
+        !self.0
+    }
+}
+
+#[test]
+fn a_sink_can_stop_all_shards() {
+    let mut frames = FrameBatch::new();
+    let template =
+        Rebatched::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap"), 1, 0).unwrap();
+    // Hours apart, so that flows end all the time.
+    for hour in 0..20_000_u64 {
+        let frame = template.frames.get(hour as usize % template.frames.len()).unwrap();
+        frames.push(&Frame { timestamp: Timestamp::from_nanos(hour * 3_600_000_000_000), ..frame });
+    }
+    let mut source = Rebatched { frames, at: 0, size: 10 };
+    let mut shards =
+        Pipeline::shards(NonZeroUsize::new(2).unwrap(), || Pipeline::<()>::new(config())).unwrap();
+    shards.run(&mut source, &mut [Stop(false), Stop(false)]).unwrap();
+    let count = shards.stats().frame_count;
+    assert!((1..5000).contains(&count), "{count}");
+}
+
+#[test]
+#[should_panic(expected = "a scoped thread panicked")]
+fn a_sink_that_panics_is_heard() {
+    struct Panic;
+    impl FlowSink<()> for Panic {
+        fn started(&mut self, _: &mut Flow<'_, ()>) {
+            panic!("on purpose");
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
+    let mut source = Rebatched::new(&path, 1, 0).unwrap();
+    let mut shards =
+        Pipeline::shards(NonZeroUsize::new(3).unwrap(), || Pipeline::<()>::new(config())).unwrap();
+    let _ = shards.run(&mut source, &mut [Panic, Panic, Panic]);
+}
+
+#[test]
+fn merged_records_are_all_of_them() {
+    for name in ["web.pcap", "dns.pcap", "mail.pcap"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name);
+        let mut source = Rebatched::new(&path, 50, 0).unwrap();
+        let mut one = Vec::new();
+        let mut pipeline = Pipeline::<()>::new(config()).unwrap();
+        pipeline.run(&mut source, &mut Records::new(|record| one.push(record))).unwrap();
+        for count in [1, 2, 8] {
+            let mut merged = Vec::new();
+            for _ in 0..2 {
+                source.at = 0;
+                let count = NonZeroUsize::new(count).unwrap();
+                let mut shards = Pipeline::shards(count, || Pipeline::<()>::new(config())).unwrap();
+                let mut records = Vec::new();
+                shards.run_records(&mut source, |_| true, |record| records.push(record)).unwrap();
+                merged.push(records);
+            }
+            let sorted = |records: &[FlowRecord]| {
+                let mut texts: Vec<_> = records.iter().map(|record| format!("{record:?}")).collect();
+                texts.sort();
+                texts
+            };
+            assert!(merged.iter().all(|records| sorted(records) == sorted(&one)), "{name} with {count}");
+        }
+        let mut shards =
+            Pipeline::shards(NonZeroUsize::new(2).unwrap(), || Pipeline::<()>::new(config())).unwrap();
+        let mut wanted_count = 0;
+        source.at = 0;
+        let wants = |view: &FlowView<'_>| view.octet_count() > 1000;
+        shards.run_records(&mut source, wants, |_| wanted_count += 1).unwrap();
+        assert_eq!(wanted_count, one.iter().filter(|record| record.octet_count() > 1000).count());
+    }
+}
