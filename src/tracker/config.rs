@@ -1,6 +1,7 @@
 //! What the caller decides about a tracker.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::class::{Timeouts, USER_CLASS_COUNT_MAX, UserClass};
@@ -8,9 +9,9 @@ use crate::base::{Budget, FlowKey, Limits};
 use crate::extractor::KeyPolicy;
 
 /// Chooses a class of the caller's for a new flow, or leaves it in its natural one.
-pub(super) type Classifier = Box<dyn Fn(&FlowKey) -> Option<UserClass> + Send + Sync>;
+pub(super) type Classifier = Arc<dyn Fn(&FlowKey) -> Option<UserClass> + Send + Sync>;
 
-/// Timeouts, limits and seeds of a [`Tracker`](super::Tracker).
+/// Timeouts, limits and seeds of a [`Tracker`](super::Tracker). Clones share the budget, and so one account of memory.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,6 +28,7 @@ pub(super) type Classifier = Box<dyn Fn(&FlowKey) -> Option<UserClass> + Send + 
 /// });
 /// # Ok::<(), flowgauge::tracker::ConfigError>(())
 /// ```
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct TrackerConfig {
     /// Idle timeouts.
@@ -100,7 +102,7 @@ impl TrackerConfig {
     /// Sets what decides the class of each new flow; called once per flow. TCP handshakes and closed connections keep
     /// their built-in classes whatever it says.
     pub fn classify(&mut self, classifier: impl Fn(&FlowKey) -> Option<UserClass> + Send + Sync + 'static) {
-        self.classifier = Some(Box::new(classifier));
+        self.classifier = Some(Arc::new(classifier));
     }
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {

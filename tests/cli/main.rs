@@ -669,6 +669,8 @@ fn wrong_command_lines_are_status_2() {
         &["flows", "web.pcap", "--format", "xml"],
         &["slice", "web.pcap", "-w", "x.pcapng"],
         &["slice", "web.pcap", "--filter", "tcp"],
+        &["flows", "web.pcap", "--shards", "0"],
+        &["flows", "web.pcap", "--shards", "2", "--tunnels", "both"],
         &["streams", "web.pcap"],
         &["streams", "web.pcap", "--out", "x", "--to-stdout", "both"],
         &["streams", "web.pcap", "--out", "x", "--name", "../{number}{side}"],
@@ -682,6 +684,45 @@ fn wrong_command_lines_are_status_2() {
         assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}");
         assert!(!run.err.is_empty());
     }
+}
+
+#[test]
+fn shards_write_the_same_flows() {
+    for file in ["web.pcap", "dns.pcap", "vlan.pcapng", "any.pcap"] {
+        for args in [
+            &[][..],
+            &["--filter", "src net 10.0.0.0/8"],
+            &["--sort", "packets"],
+            &["--active-timeout", "10ms"],
+        ] {
+            let args = [&[file][..], args].concat();
+            let one = records(&args);
+            for count in ["2", "3"] {
+                let many = records(&[&args[..], &["--shards", count]].concat());
+                assert_eq!(facts(&many), facts(&one), "{args:?}");
+                if args.contains(&"--sort") {
+                    let counts = |records: &[Value]| -> Vec<u64> {
+                        let both =
+                            |record| number(record, "packet_count") + number(record, "reverse_packet_count");
+                        records.iter().map(both).collect()
+                    };
+                    assert_eq!(counts(&many), counts(&one));
+                }
+            }
+        }
+    }
+    let top = |count| run(&["flows", "web.pcap", "--top", "3", "-q", "--shards", count]).out;
+    assert_eq!(top("4"), top("1"));
+    // Problems are told as ever.
+    let folder = Folder::new();
+    let whole = data("ssh.pcap");
+    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let [one, two] = ["1", "2"].map(|count| run(&["flows", &cut, "/etc/hostname", "--shards", count]));
+    assert_eq!((one.status, two.status), (1, 1));
+    let lines = |run: &Run| {
+        run.err.lines().filter(|line| line.starts_with("flowgauge:")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&one), lines(&two));
 }
 
 #[test]

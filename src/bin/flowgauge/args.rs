@@ -124,6 +124,13 @@ pub(crate) struct FlowsArgs {
     #[arg(long)]
     pub(crate) encapsulation: bool,
 
+    /// Track on N threads, each with its share of the flows; one more reads
+    ///
+    /// The same flows are written, those that end together perhaps in another order. Not with `--tunnels both`.
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count::<NonZeroUsize>)]
+    #[cfg_attr(feature = "live", arg(conflicts_with = "interface"))]
+    pub(crate) shards: NonZeroUsize,
+
     /// What to do with IP fragments
     #[arg(long, value_enum, default_value_t = Fragments::Whole)]
     pub(crate) fragments: Fragments,

@@ -1,12 +1,14 @@
 //! `flowgauge flows`: from captures to records.
 
+mod sharded;
+
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::time::Instant;
 
 use flowgauge::base::EndReason;
 use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
-use flowgauge::pipeline::Pipeline;
+use flowgauge::pipeline::{ConfigError, Pipeline, PipelineStats};
 use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
 
 use crate::args::{FlowsArgs, SortField, Timeout, parse_filter};
@@ -26,18 +28,11 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = config(&args);
-    let (limits, budget) = (config.limits, config.budget.clone());
-    let pool = pool(&args, &config);
-    let handling = args.fragments.into();
-    let mut pipeline = Pipeline::new(config)
-        .and_then(|pipeline| pipeline.with_fragments(handling, pool))
-        .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
-        .map_err(|error| Failure::Usage(error.to_string()))?
-        .with_checksums(args.checksums.into())
-        .with_encapsulation(args.encapsulation);
-    if let Some(filter) = &filter {
-        pipeline = pipeline.with_filter(filter.clone());
+    let limits = config.limits;
+    if args.shards.get() > 1 {
+        return sharded::run(&args, filter, &config, console);
     }
+    let mut pipeline = pipeline(&args, filter.as_ref(), &config).map_err(usage)?;
     #[cfg(feature = "live")]
     let opened = match &args.interface {
         Some(name) => Some(listen(name, args.duration)?),
@@ -72,14 +67,39 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let record_count = sink.finish()?;
     if !args.quiet {
         let stats = pipeline.stats();
-        let flows = plural(stats.tracker.started_count, "flow");
-        let result = match (record_count, stats.tracker.started_count) {
-            (written, started) if written == started => flows,
-            (written, _) => format!("{flows}, {} written", plural(written, "record")),
-        };
-        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
+        summary::write(&stats, &input.stats(), begun.elapsed(), &result(&stats, record_count));
     }
     Ok(())
+}
+
+/// What came of it, for the summary.
+fn result(stats: &PipelineStats, record_count: u64) -> String {
+    let flows = plural(stats.tracker.started_count, "flow");
+    match (record_count, stats.tracker.started_count) {
+        (written, started) if written == started => flows,
+        (written, _) => format!("{flows}, {} written", plural(written, "record")),
+    }
+}
+
+/// A mistake in what was asked for.
+fn usage(error: ConfigError) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+/// A pipeline as asked for. All that are made with clones of a configuration have one account of memory.
+fn pipeline(
+    args: &FlowsArgs,
+    filter: Option<&Filter>,
+    config: &TrackerConfig,
+) -> Result<Pipeline<()>, ConfigError> {
+    let pipeline =
+        Pipeline::new(config.clone())?.with_fragments(args.fragments.into(), pool(args, config))?;
+    let pipeline = args.dedup.apply(pipeline, &config.budget)?;
+    let pipeline = pipeline.with_checksums(args.checksums.into()).with_encapsulation(args.encapsulation);
+    Ok(match filter {
+        Some(filter) => pipeline.with_filter(filter.clone()),
+        None => pipeline,
+    })
 }
 
 fn config(args: &FlowsArgs) -> TrackerConfig {

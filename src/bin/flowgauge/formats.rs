@@ -8,7 +8,7 @@ use crate::args::Format;
 use crate::table::Table;
 
 /// Where lines go.
-pub(crate) type Out = Box<dyn Write>;
+pub(crate) type Out = Box<dyn Write + Send>;
 
 /// Writes records, one after the other.
 pub(crate) enum Writer {

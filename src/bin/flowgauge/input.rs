@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::source::{Files, Interface, Source, SourceStats};
+use flowgauge::source::{Error, Files, Interface, Source, SourceStats, Warning};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::console::{Console, Failure};
@@ -91,6 +91,11 @@ impl Input {
         Ok(())
     }
 
+    /// The same as a source. What breaks is said, and is no error.
+    pub(crate) const fn reading<'a>(&'a mut self, console: &'a mut Console) -> Reading<'a> {
+        Reading { input: self, console, is_over: false }
+    }
+
     fn show_bar(&mut self) {
         if self.bar.is_none() && self.started.elapsed() >= BAR_DELAY {
             let total_len = self.source.total_len().unwrap_or_default();
@@ -114,6 +119,58 @@ impl Input {
             bar.finish_and_clear();
             self.shows_progress = false;
         }
+    }
+}
+
+/// An input that is being read.
+pub(crate) struct Reading<'a> {
+    input: &'a mut Input,
+    console: &'a mut Console,
+    is_over: bool,
+}
+
+impl Reading<'_> {
+    /// Says what else was wrong.
+    pub(crate) fn end(self) {
+        self.input.hide_bar();
+        for warning in self.input.source.warnings() {
+            self.console.problem(warning);
+        }
+    }
+}
+
+impl Source for Reading<'_> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        if self.is_over {
+            batch.clear();
+            return Ok(false);
+        }
+        if self.input.shows_progress {
+            self.input.show_bar();
+        }
+        self.input.source.next_batch(batch).or_else(|error| {
+            self.input.hide_bar();
+            self.console.problem(error);
+            self.is_over = !self.input.has_more;
+            // What was read before the error is in the batch.
+            Ok(true)
+        })
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.input.source.warnings()
+    }
+
+    fn stats(&self) -> SourceStats {
+        self.input.source.stats()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.input.source.interfaces()
+    }
+
+    fn progress(&self) -> u64 {
+        self.input.source.progress()
     }
 }
 

@@ -100,6 +100,16 @@ impl Sorted {
         self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
     }
 
+    /// The first flows of all of several. Of equal ones, those come first that ended first, whoever kept them.
+    pub(crate) fn merge(all: Vec<Self>) -> impl Iterator<Item = FlowRecord> {
+        let limit = all.first().map_or(0, |sorted| sorted.limit);
+        let mut ranked: Vec<_> = all.into_iter().flat_map(|sorted| sorted.heap.into_vec()).collect();
+        ranked.sort_unstable_by_key(|Ranked { rank, record, .. }| {
+            (std::cmp::Reverse(*rank), record.end, record.start, record.key)
+        });
+        ranked.into_iter().take(limit).map(|ranked| *ranked.record)
+    }
+
     /// The flows, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)
