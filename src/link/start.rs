@@ -78,7 +78,7 @@ fn behind<W: Way>(walk: &mut Walk<'_, W>, len: usize, next: Next) -> Step {
     Ok(next)
 }
 
-fn header_end<W: Way>(walk: &Walk<'_, W>, len: usize) -> Result<usize, Stop> {
+fn header_end<W: Way>(walk: &mut Walk<'_, W>, len: usize) -> Result<usize, Stop> {
     if len > walk.wire_len() {
         return Err(walk.bad_length(Layer::RadioHeader, len));
     }

@@ -34,19 +34,19 @@ pub struct GreHeader {
 #[must_use]
 pub fn header(data: &[u8]) -> Option<GreHeader> {
     let (flags, protocol) = (be16(data, 0)?, EtherType(be16(data, 2)?));
+    // Nearly all of them; the rest of this reads the same from them, in twice the time.
+    if flags == 0 {
+        let (has_checksum, has_sequence) = (false, false);
+        return Some(GreHeader { version: 0, protocol, len: 4, key: None, has_checksum, has_sequence });
+    }
     let has = |bit: u16| flags & bit != 0;
     let version = (flags & 7) as u8;
     if has(0x4000) || version > 1 || (version == 1 && (has(0x8000) || !has(0x2000) || protocol != PPP)) {
         return None;
     }
-    let mut len = 4 + if has(0x8000) { 4 } else { 0 };
-    let key = if has(0x2000) {
-        len += 4;
-        Some(be32(data, len - 4)?)
-    } else {
-        None
-    };
-    len += if has(0x1000) { 4 } else { 0 };
-    len += if version == 1 && has(0x80) { 4 } else { 0 };
+    let octets_of = |bit: u16| if has(bit) { 4 } else { 0 };
+    let key_at = 4 + octets_of(0x8000);
+    let len = key_at + octets_of(0x2000) + octets_of(0x1000) + if version == 1 { octets_of(0x80) } else { 0 };
+    let key = if has(0x2000) { Some(be32(data, key_at)?) } else { None };
     Some(GreHeader { version, protocol, len, key, has_checksum: has(0x8000), has_sequence: has(0x1000) })
 }
