@@ -21,6 +21,7 @@ const PPP_BRIDGED: u16 = 0x0031;
 
 impl<W: Way> Walk<'_, W> {
     /// An Ethernet header: whatever was known of addresses and VLANs before is the underlay's.
+    #[inline(always)]
     pub(super) fn ethernet(&mut self) -> Step {
         let Some(value) = be16(self.rest(), ethernet::HEADER_LEN - 2) else {
             return Err(self.truncated(Layer::Ethernet, ethernet::HEADER_LEN));

@@ -213,7 +213,7 @@ impl<'a, W: Way> Walk<'a, W> {
     }
 
     /// Notes an enclosing header at the cursor and steps over it. Each costs one of the depth, save tags and labels.
-    #[inline]
+    #[inline(always)]
     pub(super) fn enter(&mut self, kind: HeaderKind, id: u32, len: usize) -> Result<(), Stop> {
         self.deepen()?;
         self.pass(kind, id, len);
