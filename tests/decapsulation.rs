@@ -8,6 +8,7 @@ use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quot
 use flowgauge::link::{
     Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, UdpTunnel, Unsupported, decapsulate,
 };
+use flowgauge::pipeline::Pipeline;
 use proptest::prelude::*;
 
 const INNER: ([u8; 4], [u8; 4]) = ([10, 1, 1, 1], [10, 1, 1, 2]);
@@ -512,6 +513,24 @@ fn enclose(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
         11 => (in_udp(1701, &join(&[&[0, 2, 0, 1, 0, 2, 0, 0x21], packet])), vec![Ip, L2tp]),
         _ => (ethernet(0x8100, &join(&[&[0, 5, 8, 0], packet])), vec![Vlan]),
     }
+}
+
+#[test]
+fn what_is_too_deep_or_of_a_wrong_length_is_counted_by_name() {
+    let deep = (0..20).fold(inner(), |packet, _| outer(4, &packet));
+    let mut long = in_ip(50, &[0; 8]);
+    long[17] = 200;
+    let tags = ethernet(0x8100, &[0, 9, 0x81, 0].repeat(9));
+    let mut short = in_ip(50, &[0; 8]);
+    short[17] = 19;
+    let mut pipeline = Pipeline::default();
+    for data in [&ethernet(0x0800, &deep), &long, &tags, &short, &in_ip(4, &inner())] {
+        pipeline.frame(&Frame::ethernet(Timestamp::ZERO, data), &mut ());
+    }
+    let stats = pipeline.stats();
+    assert_eq!((stats.tracker.packet_count, stats.skipped.total()), (3, 2));
+    assert_eq!((stats.tracker.too_deep_count, stats.tracker.bad_ip_len_count), (1, 1));
+    assert_eq!((stats.skipped.too_deep_count, stats.skipped.malformed_count), (1, 1));
 }
 
 proptest! {
