@@ -60,8 +60,8 @@
 //! | `stream_side_segment_count_max` | 2048 | likewise |
 //! | `dedup_frame_count_max` | 16,384 | the oldest frame is forgotten |
 //! | `dedup_bytes_max` | 4 MiB | the oldest octets go, and what repeats them is kept |
-//! | `vlan_tag_count_max` | 8 | the frame counts as malformed |
-//! | `ip_extension_count_max` | 16 | the frame counts as malformed |
+//! | `vlan_tag_count_max` | 8 | the frame counts as nested too deep |
+//! | `ip_extension_count_max` | 16 | the frame counts as nested too deep |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
 //! | `block_len_max` | 16 MiB | likewise |
 //! | `neighbour_count_max` | 1024 | the least recently used neighbour makes room |

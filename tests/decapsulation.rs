@@ -8,6 +8,7 @@ use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quot
 use flowgauge::link::{
     Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, UdpTunnel, Unsupported, decapsulate,
 };
+use flowgauge::pipeline::Pipeline;
 use proptest::prelude::*;
 
 const INNER: ([u8; 4], [u8; 4]) = ([10, 1, 1, 1], [10, 1, 1, 2]);
@@ -121,7 +122,10 @@ fn links_lead_to_ip() {
         (LinkType::NULL, &[2, 0, 0, 0]),
         (LinkType::LOOP, &[0, 0, 0, 2]),
         (LinkType::PPP, &[0xff, 3, 0, 0x21]),
-        (LinkType::PPP_WITH_DIR, &[1, 0x21]),
+        (LinkType::PPP_PPPD, &[1, 0x21]),
+        (LinkType::PPP_WITH_DIR, &[1, 0xff, 3, 0, 0x21]),
+        (LinkType::C_HDLC_WITH_DIR, &[0, 0x0f, 0, 8, 0]),
+        (LinkType::FRELAY_WITH_DIR, &[0, 0x04, 0x01, 3, 0xcc]),
         (LinkType::C_HDLC, &[0x0f, 0, 8, 0]),
         (LinkType::C_HDLC, &[0xff, 3, 0, 0x21]),
         // DLCI 16 in two octets and in four; Cisco's encapsulation.
@@ -136,9 +140,12 @@ fn links_lead_to_ip() {
         // Attributes of a netfilter log: hook of the packet, then the packet.
         (LinkType::NFLOG, &[2, 0, 0, 1, 8, 0, 1, 0, 8, 0, 3, 0, 36, 0, 9, 0]),
         (LinkType::NFLOG, &[2, 0, 0, 1, 0, 8, 0, 1, 8, 0, 3, 0, 0, 36, 0, 9]),
+        // Cooked, from a device with Frame Relay: the protocol field means nothing.
+        (LinkType::LINUX_SLL, &[0, 0, 3, 2, 0, 2, 4, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0x04, 0x01, 3, 0xcc]),
     ] {
         leads_in(link_type, &join(&[before, &inner()]), &[]);
     }
+    leads_in(LinkType::MPLS, &join(&[&[0, 1, 1, 64], &inner()]), &[(HeaderKind::Mpls, 16)]);
     for (link_type, before) in [
         (LinkType::FDDI, join(&[&[0x50], &ETHERNET])),
         (LinkType::IEEE802_5, join(&[&[0x10, 0x40], &ETHERNET])),
@@ -173,6 +180,8 @@ fn wireless_frames_lead_to_ip() {
         let tap = [0, 0, 17, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10];
         leads_in(LinkType::IEEE802_11_RADIOTAP, &join(&[&tap, &data, &[9; 4]]), &[]);
         leads_in(LinkType::PPI, &join(&[&[0, 0, 8, 0, 105, 0, 0, 0], &data]), &[]);
+        let cooked = [0, 0, 3, 35, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4];
+        leads_in(LinkType::LINUX_SLL, &join(&[&cooked, &tap, &data, &[9; 4]]), &[]);
         let prism = join(&[&[0x44, 0, 0, 0, 144, 0, 0, 0], &[0; 136]]);
         leads_in(LinkType::IEEE802_11_PRISM, &join(&[&prism, &data]), &[]);
         let avs = join(&[&[0x80, 0x21, 0x10, 1, 0, 0, 0, 64], &[0; 56]]);
@@ -435,6 +444,12 @@ fn outcomes_without_a_packet_are_told_apart() {
         (LinkType::C_HDLC, vec![0x8f, 0, 0x80, 0x35], Unsupported::EtherType(EtherType(0x8035))),
         (LinkType::NFLOG, vec![2, 0, 0, 1, 4, 0, 1, 0], Unsupported::Nflog),
         (LinkType::USB_LINUX, vec![], Unsupported::LinkType(LinkType::USB_LINUX)),
+        // Cooked, from a netlink device: family 4 is no LLC.
+        (
+            LinkType::LINUX_SLL2,
+            vec![0, 4, 0, 0, 0, 0, 0, 9, 3, 56, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xaa, 3],
+            Unsupported::LinkType(LinkType::NETLINK),
+        ),
     ] {
         match walk(link_type, &data) {
             Decapsulated::Unsupported(found) => assert_eq!(found, why),
@@ -498,6 +513,24 @@ fn enclose(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
         11 => (in_udp(1701, &join(&[&[0, 2, 0, 1, 0, 2, 0, 0x21], packet])), vec![Ip, L2tp]),
         _ => (ethernet(0x8100, &join(&[&[0, 5, 8, 0], packet])), vec![Vlan]),
     }
+}
+
+#[test]
+fn what_is_too_deep_or_of_a_wrong_length_is_counted_by_name() {
+    let deep = (0..20).fold(inner(), |packet, _| outer(4, &packet));
+    let mut long = in_ip(50, &[0; 8]);
+    long[17] = 200;
+    let tags = ethernet(0x8100, &[0, 9, 0x81, 0].repeat(9));
+    let mut short = in_ip(50, &[0; 8]);
+    short[17] = 19;
+    let mut pipeline = Pipeline::default();
+    for data in [&ethernet(0x0800, &deep), &long, &tags, &short, &in_ip(4, &inner())] {
+        pipeline.frame(&Frame::ethernet(Timestamp::ZERO, data), &mut ());
+    }
+    let stats = pipeline.stats();
+    assert_eq!((stats.tracker.packet_count, stats.skipped.total()), (3, 2));
+    assert_eq!((stats.tracker.too_deep_count, stats.tracker.bad_ip_len_count), (1, 1));
+    assert_eq!((stats.skipped.too_deep_count, stats.skipped.malformed_count), (1, 1));
 }
 
 proptest! {

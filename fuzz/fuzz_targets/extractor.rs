@@ -5,7 +5,7 @@ use flowgauge::base::{Frame, LinkType, Timestamp};
 use flowgauge::extractor::{Extractor, quoted_key};
 use libfuzzer_sys::fuzz_target;
 
-const LINK_TYPES: [LinkType; 25] = [
+const LINK_TYPES: [LinkType; 29] = [
     LinkType::ETHERNET,
     LinkType::LINUX_SLL,
     LinkType::LINUX_SLL2,
@@ -31,6 +31,10 @@ const LINK_TYPES: [LinkType; 25] = [
     LinkType::IEEE802_11_AVS,
     LinkType::PPI,
     LinkType::RAW_DLT_12,
+    LinkType::PPP_PPPD,
+    LinkType::C_HDLC_WITH_DIR,
+    LinkType::FRELAY_WITH_DIR,
+    LinkType::MPLS,
 ];
 
 fuzz_target!(|input: (u8, u16, &[u8])| {

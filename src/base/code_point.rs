@@ -8,6 +8,8 @@ macro_rules! code_points {
     (
         $(#[$type_meta:meta])*
         $type:ident($repr:ty) { $( $(#[$meta:meta])* $name:ident = $value:literal, $text:literal; )* }
+        $( // Values that have a name in the registry and none here.
+        named { $( $other:literal = $other_text:literal; )* } )?
     ) => {
         $(#[$type_meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,6 +24,7 @@ macro_rules! code_points {
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
                     $( $value => Some($text), )*
+                    $( $( $other => Some($other_text), )* )?
                     _ => None,
                 }
             }
@@ -83,8 +86,8 @@ code_points! {
         IEEE802_11_RADIOTAP = 127, "IEEE802_11_RADIOTAP";
         /// AVS radio header and IEEE 802.11.
         IEEE802_11_AVS = 163, "IEEE802_11_AVS";
-        /// PPP preceded by a direction octet.
-        PPP_WITH_DIR = 166, "PPP_PPPD";
+        /// PPP of the Linux daemon, preceded by a direction octet.
+        PPP_PPPD = 166, "PPP_PPPD";
         /// Bluetooth HCI UART transport.
         BLUETOOTH_HCI_H4 = 187, "BLUETOOTH_HCI_H4";
         /// USB packets with a Linux header.
@@ -95,6 +98,14 @@ code_points! {
         IEEE802_15_4_WITHFCS = 195, "IEEE802_15_4_WITHFCS";
         /// Bluetooth HCI with a direction field.
         BLUETOOTH_HCI_H4_WITH_PHDR = 201, "BLUETOOTH_HCI_H4_WITH_PHDR";
+        /// PPP preceded by a direction octet.
+        PPP_WITH_DIR = 204, "PPP_WITH_DIR";
+        /// Cisco HDLC preceded by a direction octet.
+        C_HDLC_WITH_DIR = 205, "C_HDLC_WITH_DIR";
+        /// Frame Relay preceded by a direction octet.
+        FRELAY_WITH_DIR = 206, "FRELAY_WITH_DIR";
+        /// An MPLS label stack.
+        MPLS = 219, "MPLS";
         /// USB packets with a longer Linux header.
         USB_LINUX_MMAPPED = 220, "USB_LINUX_MMAPPED";
         /// SocketCAN.
@@ -115,6 +126,37 @@ code_points! {
         NETLINK = 253, "NETLINK";
         /// Linux cooked capture, version 2.
         LINUX_SLL2 = 276, "LINUX_SLL2";
+    }
+    named {
+        2 = "EXP_ETHERNET"; 4 = "PRONET"; 5 = "CHAOS"; 99 = "SYMANTEC_FIREWALL"; 106 = "ATM_CLIP"; 109 = "ENC";
+        115 = "ECONET"; 116 = "IPFILTER"; 118 = "CISCO_IOS"; 120 = "IEEE802_11_AIRONET"; 121 = "HHDLC"; 123 = "SUNATM"; 124 = "RIO";
+        125 = "PCI_EXP"; 126 = "AURORA"; 128 = "TZSP"; 129 = "ARCNET_LINUX"; 130 = "JUNIPER_MLPPP";
+        131 = "JUNIPER_MLFR"; 132 = "JUNIPER_ES"; 133 = "JUNIPER_GGSN"; 134 = "JUNIPER_MFR"; 135 = "JUNIPER_ATM2";
+        136 = "JUNIPER_SERVICES"; 137 = "JUNIPER_ATM1"; 138 = "APPLE_IP_OVER_IEEE1394";
+        139 = "MTP2_WITH_PHDR"; 140 = "MTP2"; 141 = "MTP3"; 142 = "SCCP"; 143 = "DOCSIS"; 144 = "LINUX_IRDA";
+        145 = "IBM_SP"; 146 = "IBM_SN"; 164 = "JUNIPER_MONITOR"; 165 = "BACNET_MS_TP"; 167 = "JUNIPER_PPPOE";
+        168 = "JUNIPER_PPPOE_ATM"; 169 = "GPRS_LLC"; 170 = "GPF_T"; 171 = "GPF_F"; 172 = "GCOM_T1E1";
+        173 = "GCOM_SERIAL"; 174 = "JUNIPER_PIC_PEER"; 175 = "ERF_ETH"; 176 = "ERF_POS"; 177 = "LINUX_LAPD";
+        178 = "JUNIPER_ETHER"; 179 = "JUNIPER_PPP"; 180 = "JUNIPER_FRELAY"; 181 = "JUNIPER_CHDLC"; 182 = "MFR";
+        183 = "JUNIPER_VP"; 184 = "A429"; 185 = "A653_ICM"; 186 = "USB_FREEBSD"; 188 = "IEEE802_16_MAC_CPS";
+        190 = "CAN20B"; 191 = "IEEE802_15_4_LINUX"; 193 = "IEEE802_16_MAC_CPS_RADIO"; 194 = "JUNIPER_ISM";
+        196 = "SITA"; 197 = "ERF"; 198 = "RAIF1"; 199 = "IPMB_KONTRON"; 200 = "JUNIPER_ST"; 202 = "AX25_KISS";
+        203 = "LAPD"; 207 = "LAPB_WITH_DIR"; 209 = "IPMB_LINUX"; 210 = "FLEXRAY"; 211 = "MOST"; 212 = "LIN";
+        213 = "X2E_SERIAL"; 214 = "X2E_XORAYA"; 215 = "IEEE802_15_4_NONASK_PHY"; 216 = "LINUX_EVDEV";
+        217 = "GSMTAP_UM"; 218 = "GSMTAP_ABIS"; 221 = "DECT"; 222 = "AOS"; 223 = "WIHART"; 224 = "FC_2";
+        225 = "FC_2_WITH_FRAME_DELIMS"; 226 = "IPNET"; 230 = "IEEE802_15_4_NOFCS"; 231 = "DBUS";
+        232 = "JUNIPER_VS"; 233 = "JUNIPER_SRX_E2E"; 234 = "JUNIPER_FIBRECHANNEL"; 235 = "DVB_CI";
+        236 = "MUX27010"; 237 = "STANAG_5066_D_PDU"; 238 = "JUNIPER_ATM_CEMIC"; 240 = "NETANALYZER";
+        241 = "NETANALYZER_TRANSPARENT"; 242 = "IPOIB"; 243 = "MPEG_2_TS"; 244 = "NG40"; 245 = "NFC_LLCP";
+        246 = "PFSYNC"; 247 = "INFINIBAND"; 248 = "SCTP"; 250 = "RTAC_SERIAL"; 254 = "BLUETOOTH_LINUX_MONITOR";
+        255 = "BLUETOOTH_BREDR_BB"; 256 = "BLUETOOTH_LE_LL_WITH_PHDR"; 257 = "PROFIBUS_DL"; 258 = "PKTAP";
+        259 = "EPON"; 260 = "IPMI_HPM_2"; 261 = "ZWAVE_R1_R2"; 262 = "ZWAVE_R3"; 263 = "WATTSTOPPER_DLM";
+        264 = "ISO_14443"; 265 = "RDS"; 266 = "USB_DARWIN"; 267 = "OPENFLOW"; 268 = "SDLC";
+        269 = "TI_LLN_SNIFFER"; 270 = "LORATAP"; 271 = "VSOCK"; 272 = "NORDIC_BLE"; 273 = "DOCSIS31_XRA31";
+        274 = "ETHERNET_MPACKET"; 275 = "DISPLAYPORT_AUX"; 277 = "SERCOS_MONITOR"; 278 = "OPENVIZSLA";
+        279 = "EBHSCR"; 280 = "VPP_DISPATCH"; 281 = "DSA_TAG_BRCM"; 282 = "DSA_TAG_BRCM_PREPEND";
+        283 = "IEEE802_15_4_TAP"; 284 = "DSA_TAG_DSA"; 285 = "DSA_TAG_EDSA"; 286 = "ELEE";
+        287 = "Z_WAVE_SERIAL"; 288 = "USB_2_0"; 289 = "ATSC_ALP";
     }
 }
 
@@ -263,5 +305,7 @@ mod tests {
         assert_eq!(EtherType(0x1234).to_string(), "EtherType 0x1234");
         assert_eq!(IpProtocol(253).to_string(), "253");
         assert_eq!(IpProtocol(253).name(), None);
+        // Named by the registry alone.
+        assert_eq!(LinkType(143).to_string(), "DOCSIS");
     }
 }

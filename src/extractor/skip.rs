@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::base::ParseError;
+use crate::base::{ParseError, ParseErrorKind};
 use crate::link::Unsupported;
 
 /// Why a frame belongs to no flow.
@@ -14,7 +14,7 @@ pub enum Skip {
     Unsupported(Unsupported),
     /// It was cut, or sent, before the IP addresses end.
     Truncated(ParseError),
-    /// A header contradicts itself.
+    /// A header contradicts itself, or more headers are nested than [`Limits`](crate::base::Limits) allows.
     Malformed(ParseError),
 }
 
@@ -41,6 +41,8 @@ pub struct SkipStats {
     pub truncated_count: u64,
     /// Frames whose headers contradict themselves.
     pub malformed_count: u64,
+    /// Frames with more headers, chained or nested, than [`Limits`](crate::base::Limits) allows, before any IP packet.
+    pub too_deep_count: u64,
 }
 
 impl SkipStats {
@@ -51,6 +53,7 @@ impl SkipStats {
                 *self.unsupported.entry(self.bounded(*unsupported)).or_default() += 1
             }
             Skip::Truncated(_) => self.truncated_count += 1,
+            Skip::Malformed(error) if error.kind == ParseErrorKind::TooDeep => self.too_deep_count += 1,
             Skip::Malformed(_) => self.malformed_count += 1,
         }
     }
@@ -66,7 +69,10 @@ impl SkipStats {
     /// All frames that were skipped.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.unsupported.values().sum::<u64>() + self.truncated_count + self.malformed_count
+        self.unsupported.values().sum::<u64>()
+            + self.truncated_count
+            + self.malformed_count
+            + self.too_deep_count
     }
 
     /// Reasons and counts, as text, the most frequent first.
@@ -77,6 +83,7 @@ impl SkipStats {
         reasons.extend([
             ("truncated".to_owned(), self.truncated_count),
             ("malformed".to_owned(), self.malformed_count),
+            ("nested too deep".to_owned(), self.too_deep_count),
         ]);
         reasons.retain(|(_, count)| *count > 0);
         reasons.sort_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
@@ -90,6 +97,7 @@ impl SkipStats {
         }
         self.truncated_count += other.truncated_count;
         self.malformed_count += other.malformed_count;
+        self.too_deep_count += other.too_deep_count;
     }
 }
 
@@ -103,12 +111,14 @@ mod tests {
         let mut stats = SkipStats::default();
         let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
         let cut = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
-        for skip in [arp, arp, cut] {
+        let deep = ParseError::new(Layer::Ethernet, ParseErrorKind::TooDeep, 14, 9, 8);
+        for skip in [arp, arp, cut, Skip::Malformed(deep), arp, cut] {
             stats.count(&skip);
         }
-        assert_eq!(stats.reasons(), [("ARP".to_owned(), 2), ("truncated".to_owned(), 1)]);
+        let reasons = [("ARP", 3), ("truncated", 2), ("nested too deep", 1)];
+        assert_eq!(stats.reasons(), reasons.map(|(reason, count)| (reason.to_owned(), count)));
         let mut twice = stats.clone();
         twice.merge(&stats);
-        assert_eq!(twice.total(), 6);
+        assert_eq!(twice.total(), 12);
     }
 }

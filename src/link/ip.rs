@@ -105,54 +105,63 @@ pub(super) fn read_ip_header(
     }
 }
 
-/// Reads what nearly every IPv4 header is: without options, its length within `wire_len`, no authentication header behind
-/// it. Whether it is one; otherwise nothing is written. Says the same as [`read_ip_header`], in a third of the time.
-#[inline(always)]
-pub(super) fn read_plain_ipv4(data: &[u8], wire_len: usize, ip: &mut IpHeader) -> bool {
-    const VERSION_AND_LEN: u8 = 0x45;
-    let Some(
-        &[
-            version_and_len,
-            traffic_class,
-            l0,
-            l1,
-            _,
-            _,
-            f0,
-            f1,
-            hop_limit,
-            protocol,
-            _,
-            _,
-            ref addresses @ ..,
-        ],
-    ) = data.first_chunk::<IPV4_HEADER_LEN>()
-    else {
-        return false;
-    };
-    let [s0, s1, s2, s3, d0, d1, d2, d3] = *addresses;
-    let len = usize::from(u16::from_be_bytes([l0, l1]));
-    let (fragment, protocol) = (u16::from_be_bytes([f0, f1]), IpProtocol(protocol));
-    let is_plain = version_and_len == VERSION_AND_LEN
-        && (IPV4_HEADER_LEN..=wire_len).contains(&len)
-        && protocol != IpProtocol::AH;
-    if is_plain {
-        *ip = IpHeader {
+/// What nearly every IPv4 header is: without options, its length within what encloses it, no authentication header behind
+/// it. Says the same as [`read_ip_header`], field by field, so that a walk reads no more than it asks for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainIpv4<'a>(&'a [u8; IPV4_HEADER_LEN]);
+
+impl<'a> PlainIpv4<'a> {
+    pub(super) const HEADER_LEN: usize = IPV4_HEADER_LEN;
+
+    /// The header at the start of `data`, of which `wire_len` octets were on the wire, if it is such a one.
+    #[inline(always)]
+    pub(super) fn read(data: &'a [u8], wire_len: usize) -> Option<Self> {
+        const VERSION_AND_LEN: u8 = 0x45;
+        let plain = Self(data.first_chunk()?);
+        let is_plain = plain.0[0] == VERSION_AND_LEN
+            && (IPV4_HEADER_LEN..=wire_len).contains(&plain.len())
+            && plain.protocol() != IpProtocol::AH;
+        is_plain.then_some(plain)
+    }
+
+    #[inline(always)]
+    pub(super) const fn len(self) -> usize {
+        u16::from_be_bytes([self.0[2], self.0[3]]) as usize
+    }
+
+    #[inline(always)]
+    pub(super) const fn protocol(self) -> IpProtocol {
+        IpProtocol(self.0[9])
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_fragment(self) -> bool {
+        self.fragment_field() & 0x3fff != 0
+    }
+
+    const fn fragment_field(self) -> u16 {
+        u16::from_be_bytes([self.0[6], self.0[7]])
+    }
+
+    /// All of it.
+    #[inline(always)]
+    pub(super) fn header(self) -> IpHeader {
+        let [.., s0, s1, s2, s3, d0, d1, d2, d3] = *self.0;
+        IpHeader {
             is_ipv6: false,
             source: u32::from_be_bytes([s0, s1, s2, s3]).into(),
             destination: u32::from_be_bytes([d0, d1, d2, d3]).into(),
-            protocol,
-            len,
-            header_len: IPV4_HEADER_LEN,
-            hop_limit,
-            traffic_class,
-            is_fragment: fragment & 0x3fff != 0,
-            is_later_fragment: fragment & 0x1fff != 0,
+            protocol: self.protocol(),
+            len: self.len(),
+            header_len: Self::HEADER_LEN,
+            hop_limit: self.0[8],
+            traffic_class: self.0[1],
+            is_fragment: self.is_fragment(),
+            is_later_fragment: self.fragment_field() & 0x1fff != 0,
             is_cut: false,
             is_bad_len: false,
-        };
+        }
     }
-    is_plain
 }
 
 fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -> Result<(), ParseError> {
@@ -293,13 +302,10 @@ mod tests {
                 data[0] = 0x45;
             }
             data[2..4].copy_from_slice(&total_len.to_be_bytes());
-            let mut quick = IpHeader::EMPTY;
-            if read_plain_ipv4(&data, wire_len, &mut quick) {
+            if let Some(plain) = PlainIpv4::read(&data, wire_len) {
                 let thorough = ip_header(&data, wire_len, 0, EtherType::IPV4, &Limits::DEFAULT).unwrap();
-                prop_assert_eq!(format!("{quick:?}"), format!("{thorough:?}"));
-                prop_assert!(!thorough.is_bad_len && is_plain | (data[0] == 0x45));
-            } else {
-                prop_assert_eq!(format!("{quick:?}"), format!("{:?}", IpHeader::EMPTY));
+                prop_assert_eq!(format!("{:?}", plain.header()), format!("{thorough:?}"));
+                prop_assert!(!thorough.is_bad_len && data[0] == 0x45);
             }
         }
     }

@@ -21,6 +21,7 @@ const PPP_BRIDGED: u16 = 0x0031;
 
 impl<W: Way> Walk<'_, W> {
     /// An Ethernet header: whatever was known of addresses and VLANs before is the underlay's.
+    #[inline(always)]
     pub(super) fn ethernet(&mut self) -> Step {
         let Some(value) = be16(self.rest(), ethernet::HEADER_LEN - 2) else {
             return Err(self.truncated(Layer::Ethernet, ethernet::HEADER_LEN));
@@ -217,7 +218,7 @@ impl<W: Way> Walk<'_, W> {
             _ => None,
         };
         if let Some(ether_type) = by_version
-            && self.strict_ip(self.at, ether_type).is_some()
+            && self.is_strict_ip(self.at, ether_type)
         {
             return Ok(Next::Protocol(ether_type));
         }
@@ -246,9 +247,7 @@ impl<W: Way> Walk<'_, W> {
             behind += ethernet::VLAN_TAG_LEN;
         }
         match EtherType(value) {
-            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => {
-                self.strict_ip(at + behind, ether_type).is_some()
-            }
+            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => self.is_strict_ip(at + behind, ether_type),
             ether_type if value >= ethernet::ETHERTYPE_MIN => ether_type.name().is_some(),
             _ => {
                 let llc = data.get(behind..).and_then(llc::header);

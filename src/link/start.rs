@@ -44,7 +44,16 @@ pub(super) fn link<W: Way>(walk: &mut Walk<'_, W>, link_type: LinkType) -> Step 
         LinkType::IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
         LinkType::PPP | LinkType::PPP_HDLC => Ok(Next::Ppp),
         // One octet in front says which way the frame went.
-        LinkType::PPP_WITH_DIR => behind(walk, 1, Next::Ppp),
+        LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => behind(walk, 1, Next::Ppp),
+        LinkType::C_HDLC_WITH_DIR => {
+            walk.at += 1;
+            hdlc(walk)
+        }
+        LinkType::FRELAY_WITH_DIR => {
+            walk.at += 1;
+            frame_relay(walk)
+        }
+        LinkType::MPLS => Ok(Next::Protocol(EtherType::MPLS)),
         LinkType::PPP_ETHER => Ok(Next::Protocol(EtherType::PPPOE_SESSION)),
         LinkType::C_HDLC => hdlc(walk),
         LinkType::FRELAY => frame_relay(walk),
@@ -78,7 +87,7 @@ fn behind<W: Way>(walk: &mut Walk<'_, W>, len: usize, next: Next) -> Step {
     Ok(next)
 }
 
-fn header_end<W: Way>(walk: &Walk<'_, W>, len: usize) -> Result<usize, Stop> {
+fn header_end<W: Way>(walk: &mut Walk<'_, W>, len: usize) -> Result<usize, Stop> {
     if len > walk.wire_len() {
         return Err(walk.bad_length(Layer::RadioHeader, len));
     }
@@ -87,6 +96,19 @@ fn header_end<W: Way>(walk: &Walk<'_, W>, len: usize) -> Result<usize, Stop> {
 
 fn cooked<W: Way>(walk: &mut Walk<'_, W>, header: Option<sll::SllHeader>, need: usize) -> Step {
     let header = header.ok_or_else(|| walk.truncated(Layer::LinuxSll, need))?;
+    // Of some devices the payload has a header of its own, and the protocol field means nothing, or something else.
+    match header.hardware_type {
+        sll::RADIOTAP => {
+            walk.at += header.len;
+            return radio(walk, radio::radiotap(walk.rest()));
+        }
+        sll::FRAME_RELAY => {
+            walk.at += header.len;
+            return frame_relay(walk);
+        }
+        sll::NETLINK => return Err(Stop::Unsupported(Unsupported::LinkType(LinkType::NETLINK))),
+        _ => {}
+    }
     if let Some(offset) = header.source_offset {
         walk.link.mac_addresses = MacAddresses::source_only((walk.at + offset) as u32);
     }

@@ -22,101 +22,107 @@ const L2TP_COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
 
 impl<W: Way> Walk<'_, W> {
     /// From an IP header at the cursor to what it encloses.
+    #[inline(always)]
     pub(super) fn inside(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
-        let has_tunnel = matches!(
-            protocol,
-            IpProtocol::UDP
-                | IpProtocol::IPV4
-                | IpProtocol::IPV6
-                | IpProtocol::GRE
-                | IpProtocol::L2TP
-                | IpProtocol::MPLS
-                | ETHER_IP
-        );
-        if !has_tunnel {
-            return Err(Stop::Done);
+        match protocol {
+            IpProtocol::IPV4 => self.ip_in_ip(EtherType::IPV4, len, header_len),
+            IpProtocol::IPV6 => self.ip_in_ip(EtherType::IPV6, len, header_len),
+            IpProtocol::UDP => self.udp(len, header_len),
+            IpProtocol::GRE => self.gre(len, header_len),
+            IpProtocol::MPLS | IpProtocol::L2TP | ETHER_IP => self.rare(protocol, len, header_len),
+            _ => Err(Stop::Done),
         }
-        let tunnel = if protocol == IpProtocol::UDP { Some(self.udp_tunnel(header_len)?) } else { None };
+    }
+
+    /// Notes the IP header at the cursor, which encloses something, and steps over it.
+    #[inline(always)]
+    fn enter_ip(&mut self, len: usize, header_len: usize) {
         self.end = self.at + len;
-        self.way.push(HeaderKind::Ip, self.at, 0);
-        self.at += header_len;
-        match (protocol, tunnel) {
-            (_, Some(tunnel)) => self.udp(tunnel),
-            (IpProtocol::IPV4, _) => self.ip_in_ip(EtherType::IPV4),
-            (IpProtocol::IPV6, _) => self.ip_in_ip(EtherType::IPV6),
-            (IpProtocol::GRE, _) => self.gre(),
-            (IpProtocol::MPLS, _) => self.mpls(),
-            (IpProtocol::L2TP, _) => self.l2tp(l2tp::in_ip(self.rest())),
+        self.pass(HeaderKind::Ip, 0, header_len);
+    }
+
+    /// IP in IP, 6in4, 4in6, 6rd.
+    #[inline(always)]
+    fn ip_in_ip(&mut self, ether_type: EtherType, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        self.deepen()?;
+        Ok(Next::Protocol(ether_type))
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        match protocol {
+            IpProtocol::MPLS => self.mpls(),
+            IpProtocol::L2TP => self.l2tp(l2tp::in_ip(self.rest())),
             _ => self.ether_ip(),
         }
     }
 
-    /// The tunnel that the ports name.
-    fn udp_tunnel(&self, header_len: usize) -> Result<UdpTunnel, Stop> {
-        let header = self.rest().get(header_len..).unwrap_or_default();
-        let (Some(source), Some(destination)) = (be16(header, 0), be16(header, 2)) else {
-            return Err(Stop::Done);
-        };
-        self.tunnel_ports.tunnel(source, destination).ok_or(Stop::Done)
-    }
-
-    fn udp(&mut self, tunnel: UdpTunnel) -> Step {
-        let len = usize::from(be16(self.rest(), 4).ok_or(Stop::Done)?);
-        if len < UDP_HEADER_LEN {
+    /// To the tunnel that the ports name.
+    fn udp(&mut self, len: usize, header_len: usize) -> Step {
+        let header = self.rest().get(header_len..).and_then(|rest| rest.first_chunk::<UDP_HEADER_LEN>());
+        let [s0, s1, d0, d1, l0, l1, ..] = *header.ok_or(Stop::Done)?;
+        let [source, destination, udp_len] = [[s0, s1], [d0, d1], [l0, l1]].map(u16::from_be_bytes);
+        let tunnel = self.tunnel_ports.tunnel(source, destination).ok_or(Stop::Done)?;
+        self.enter_ip(len, header_len);
+        let udp_len = usize::from(udp_len);
+        if udp_len < UDP_HEADER_LEN {
             return Err(Stop::Done);
         }
-        self.shorten(len, Layer::Udp)?;
+        self.shorten(udp_len, Layer::Udp)?;
         self.at += UDP_HEADER_LEN;
         match tunnel {
-            UdpTunnel::Vxlan => {
-                let vni = vxlan::vni(self.rest()).ok_or(Stop::Done)?;
-                self.enter(HeaderKind::Vxlan, vni, vxlan::HEADER_LEN)?;
-                self.ethernet()
-            }
-            UdpTunnel::VxlanGpe => {
-                let (vni, next) = vxlan::gpe(self.rest()).ok_or(Stop::Done)?;
-                self.enter(HeaderKind::VxlanGpe, vni, vxlan::HEADER_LEN)?;
-                self.announced(next)
-            }
-            UdpTunnel::Geneve => {
-                let header = geneve::header(self.rest()).ok_or(Stop::Done)?;
-                self.enter(HeaderKind::Geneve, header.vni, header.len)?;
-                self.announced(header.protocol)
-            }
-            UdpTunnel::GtpU => {
-                let header = gtpu::header(self.rest()).ok_or(Stop::Done)?;
-                self.shorten(header.message_len, Layer::Tunnel)?;
-                self.enter(HeaderKind::GtpU, header.teid, header.len)?;
-                Ok(Next::RawIp)
-            }
-            UdpTunnel::Teredo => {
-                let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
-                self.enter(HeaderKind::Teredo, 0, len)?;
-                Ok(Next::Protocol(EtherType::IPV6))
-            }
+            UdpTunnel::Vxlan => self.vxlan(),
+            UdpTunnel::VxlanGpe => self.vxlan_gpe(),
+            UdpTunnel::Geneve => self.geneve(),
+            UdpTunnel::GtpU => self.gtpu(),
+            UdpTunnel::Teredo => self.teredo(),
             UdpTunnel::Mpls => self.mpls(),
             UdpTunnel::L2tp => self.l2tp(l2tp::in_udp(self.rest())),
         }
     }
 
-    /// IP in IP, 6in4, 4in6, 6rd: the enclosing header is already noted.
-    fn ip_in_ip(&mut self, ether_type: EtherType) -> Step {
-        self.deepen()?;
-        Ok(Next::Protocol(ether_type))
+    #[inline(always)]
+    fn vxlan(&mut self) -> Step {
+        let vni = vxlan::vni(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::Vxlan, vni, vxlan::HEADER_LEN)?;
+        self.ethernet()
     }
 
-    fn gre(&mut self) -> Step {
-        let header = gre::header(self.rest()).ok_or(Stop::Done)?;
-        let key = header.key.unwrap_or(0);
+    fn vxlan_gpe(&mut self) -> Step {
+        let (vni, next) = vxlan::gpe(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::VxlanGpe, vni, vxlan::HEADER_LEN)?;
+        self.announced(next)
+    }
+
+    fn geneve(&mut self) -> Step {
+        let Some(header) = geneve::header(self.rest()) else { return Err(Stop::Done) };
+        self.enter(HeaderKind::Geneve, header.vni, header.len)?;
+        self.announced(header.protocol)
+    }
+
+    fn gtpu(&mut self) -> Step {
+        let Some(header) = gtpu::header(self.rest()) else { return Err(Stop::Done) };
+        self.shorten(header.message_len, Layer::Tunnel)?;
+        self.enter(HeaderKind::GtpU, header.teid, header.len)?;
+        Ok(Next::RawIp)
+    }
+
+    fn teredo(&mut self) -> Step {
+        let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::Teredo, 0, len)?;
+        Ok(Next::Protocol(EtherType::IPV6))
+    }
+
+    #[inline(never)]
+    fn gre(&mut self, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        let Some(header) = gre::header(self.rest()) else { return Err(Stop::Done) };
         if header.version == 1 {
-            // Without a sequence number it is an acknowledgement alone.
-            if !header.has_sequence {
-                return Err(Stop::Done);
-            }
-            self.shorten(header.len + (key >> 16) as usize, Layer::Tunnel)?;
-            self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
-            return self.ppp();
+            return self.pptp(&header);
         }
+        let key = header.key.unwrap_or(0);
         let is_bridging = header.protocol == EtherType::ETHERNET_BRIDGING;
         // RFC 7637 section 3.2: a key, neither checksum nor sequence number.
         let is_nvgre = is_bridging && header.key.is_some() && !header.has_checksum && !header.has_sequence;
@@ -131,13 +137,23 @@ impl<W: Way> Walk<'_, W> {
             }
             gre::ERSPAN_II => self.erspan(erspan::type_2(self.rest())),
             gre::ERSPAN_III => self.erspan(erspan::type_3(self.rest())),
-            WCCP => {
-                let has_header = self.rest().first().is_some_and(|octet| octet >> 4 != 4);
-                self.at += if has_header { 4 } else { 0 };
-                Ok(Next::Protocol(EtherType::IPV4))
-            }
+            WCCP => self.wccp(),
             other => self.announced(other),
         }
+    }
+
+    fn pptp(&mut self, header: &gre::GreHeader) -> Step {
+        // Without a sequence number it is an acknowledgement alone.
+        let key = header.key.filter(|_| header.has_sequence).ok_or(Stop::Done)?;
+        self.shorten(header.len + (key >> 16) as usize, Layer::Tunnel)?;
+        self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
+        self.ppp()
+    }
+
+    fn wccp(&mut self) -> Step {
+        let has_header = self.rest().first().is_some_and(|octet| octet >> 4 != 4);
+        self.at += if has_header { 4 } else { 0 };
+        Ok(Next::Protocol(EtherType::IPV4))
     }
 
     fn erspan(&mut self, header: Option<erspan::ErspanHeader>) -> Step {

@@ -1,7 +1,7 @@
 //! The walk itself: a cursor, where the enclosing header says that the frame ends, and the innermost IP packet so far.
 
 use super::encapsulation::Way;
-use super::ip::{read_ip_header, read_plain_ipv4};
+use super::ip::{PlainIpv4, read_ip_header};
 use super::outcome::NoPacket;
 use super::start;
 use super::{
@@ -87,7 +87,9 @@ fn walk<W: Way>(
         way: W::START,
         depth: 0,
         packet,
+        plain: None,
         is_found: false,
+        error: None,
     };
     let mut next = match entry {
         None => start::link(&mut walk, frame.link_type),
@@ -116,15 +118,15 @@ pub(super) enum Next {
     Ppp,
 }
 
-/// Why the walk ends.
+/// Why the walk ends. Small, so that a step hands it on in a register.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stop {
     /// The innermost packet is found.
     Done,
     /// Here is none.
     Unsupported(Unsupported),
-    /// A header is cut, or contradicts itself or what encloses it.
-    Error(ParseError),
+    /// A header is cut, or contradicts itself or what encloses it: [`Walk::error`] says how.
+    Error,
 }
 
 pub(super) type Step = Result<Next, Stop>;
@@ -143,9 +145,12 @@ pub(super) struct Walk<'a, W> {
     pub(super) link: LinkInfo,
     pub(super) way: W,
     depth: u32,
-    /// The innermost IP packet so far.
+    /// The innermost IP packet so far; without its header if that is `plain`.
     packet: &'a mut IpPacket<W>,
+    /// Its header, if it is a plain one: read again at the end, since of several headers only the last one counts.
+    plain: Option<PlainIpv4<'a>>,
     is_found: bool,
+    error: Option<ParseError>,
 }
 
 impl<'a, W: Way> Walk<'a, W> {
@@ -175,24 +180,30 @@ impl<'a, W: Way> Walk<'a, W> {
 
     /// The header at the cursor needs so many octets and does not have them.
     #[cold]
-    pub(super) fn truncated(&self, layer: Layer, need: usize) -> Stop {
-        Stop::Error(ParseError::truncated(layer, self.at, need, self.rest().len()))
+    pub(super) fn truncated(&mut self, layer: Layer, need: usize) -> Stop {
+        self.fail(ParseError::truncated(layer, self.at, need, self.rest().len()))
     }
 
     /// A length field asks for more than what encloses it.
     #[cold]
-    pub(super) fn bad_length(&self, layer: Layer, need: usize) -> Stop {
-        let error = ParseError::new(layer, ParseErrorKind::BadLength, self.at, need, self.wire_len());
-        Stop::Error(error)
+    pub(super) fn bad_length(&mut self, layer: Layer, need: usize) -> Stop {
+        self.fail(ParseError::new(layer, ParseErrorKind::BadLength, self.at, need, self.wire_len()))
     }
 
     #[cold]
-    pub(super) fn too_deep(&self, layer: Layer, limit: u32) -> Stop {
+    pub(super) fn too_deep(&mut self, layer: Layer, limit: u32) -> Stop {
         let (need, have) = (limit as usize + 1, limit as usize);
-        Stop::Error(ParseError::new(layer, ParseErrorKind::TooDeep, self.at, need, have))
+        self.fail(ParseError::new(layer, ParseErrorKind::TooDeep, self.at, need, have))
+    }
+
+    #[cold]
+    fn fail(&mut self, error: ParseError) -> Stop {
+        self.error = Some(error);
+        Stop::Error
     }
 
     /// Sets the end to so many octets from the cursor, if the enclosing header has them.
+    #[inline]
     pub(super) fn shorten(&mut self, len: usize, layer: Layer) -> Result<(), Stop> {
         if len > self.wire_len() {
             return Err(self.bad_length(layer, len));
@@ -202,6 +213,7 @@ impl<'a, W: Way> Walk<'a, W> {
     }
 
     /// Notes an enclosing header at the cursor and steps over it. Each costs one of the depth, save tags and labels.
+    #[inline(always)]
     pub(super) fn enter(&mut self, kind: HeaderKind, id: u32, len: usize) -> Result<(), Stop> {
         self.deepen()?;
         self.pass(kind, id, len);
@@ -209,6 +221,7 @@ impl<'a, W: Way> Walk<'a, W> {
     }
 
     /// Takes one of the depth.
+    #[inline]
     pub(super) fn deepen(&mut self) -> Result<(), Stop> {
         if self.depth >= self.limits.encapsulation_depth_max {
             return Err(self.too_deep(Layer::Tunnel, self.limits.encapsulation_depth_max));
@@ -218,6 +231,7 @@ impl<'a, W: Way> Walk<'a, W> {
     }
 
     /// Notes a tag or a label at the cursor and steps over it.
+    #[inline]
     pub(super) fn pass(&mut self, kind: HeaderKind, id: u32, len: usize) {
         self.way.push(kind, self.at, id);
         if kind.is_virtual_network() {
@@ -226,13 +240,21 @@ impl<'a, W: Way> Walk<'a, W> {
         self.at += len;
     }
 
-    /// The header at a place, if it can be one: its lengths agree with what encloses it.
-    pub(super) fn strict_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
+    /// Whether an IP header can stand at a place: its lengths agree with what encloses it.
+    pub(super) fn is_strict_ip(&self, at: usize, ether_type: EtherType) -> bool {
+        let data = self.data.get(at..self.end.min(self.data.len())).unwrap_or_default();
+        let wire_len = self.end.saturating_sub(at);
+        let is_plain = ether_type == EtherType::IPV4 && PlainIpv4::read(data, wire_len).is_some();
+        is_plain || self.strict_ip(at, ether_type).is_some()
+    }
+
+    /// The header at a place, if it can be one.
+    fn strict_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
         let data = self.data.get(at..self.end.min(self.data.len()))?;
         let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
         // Where segmentation offload left the enclosing packet without a length, this one has none either.
-        let is_excused =
-            ip.is_bad_len && self.is_found && self.packet.ip.is_bad_len && ip.len == self.end - at;
+        let is_outer_excused = self.is_found && self.plain.is_none() && self.packet.ip.is_bad_len;
+        let is_excused = ip.is_bad_len && is_outer_excused && ip.len == self.end - at;
         (!ip.is_bad_len || is_excused).then_some(ip)
     }
 
@@ -242,51 +264,68 @@ impl<'a, W: Way> Walk<'a, W> {
             Some(6) => self.ip(EtherType::IPV6),
             Some(version) => {
                 let kind = ParseErrorKind::BadVersion;
-                Err(Stop::Error(ParseError::new(Layer::RawIp, kind, self.at, version.into(), 0)))
+                Err(self.fail(ParseError::new(Layer::RawIp, kind, self.at, version.into(), 0)))
             }
             None => Err(self.truncated(Layer::RawIp, 1)),
         }
     }
 
     /// An IP packet: the innermost so far, if it is the first or its lengths agree with what encloses it.
+    #[inline(always)]
     fn ip(&mut self, ether_type: EtherType) -> Step {
-        let offset = self.at;
-        let (data, wire_len) = (self.rest(), self.wire_len());
-        let is_plain = ether_type == EtherType::IPV4 && read_plain_ipv4(data, wire_len, &mut self.packet.ip);
-        if is_plain {
-            // Its lengths agree, inside a tunnel or not.
-        } else if self.is_found {
-            self.packet.ip = self.strict_ip(offset, ether_type).ok_or(Stop::Done)?;
-        } else {
-            let ip = &mut self.packet.ip;
-            read_ip_header(data, wire_len, offset, ether_type, self.limits, ip).map_err(Stop::Error)?;
-        }
-        self.packet.depth = self.depth;
+        let plain = match ether_type {
+            EtherType::IPV4 => PlainIpv4::read(self.rest(), self.wire_len()),
+            _ => None,
+        };
+        let (protocol, len, header_len, is_last) = match plain {
+            Some(plain) => (plain.protocol(), plain.len(), PlainIpv4::HEADER_LEN, plain.is_fragment()),
+            None => {
+                self.other_ip(ether_type)?;
+                let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
+                // A length that is wrong can bound nothing.
+                (protocol, len, header_len, is_fragment || is_cut || len > self.wire_len())
+            }
+        };
+        self.plain = plain;
         self.is_found = true;
-        self.packet.offset = offset;
+        self.packet.depth = self.depth;
+        self.packet.offset = self.at;
         self.packet.ether_type = ether_type;
         self.packet.link = self.link;
         self.packet.encapsulation = self.way;
-        let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
-        // A fragment holds a part of what it encloses; a length that is wrong can bound nothing.
-        let is_last = self.way.level() >= self.level_max || is_fragment || is_cut || len > self.wire_len();
-        if is_last {
+        // A fragment holds a part of what it encloses.
+        if is_last || self.way.level() >= self.level_max {
             return Err(Stop::Done);
         }
         self.inside(protocol, len, header_len)
     }
 
-    fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
+    /// Reads the header of a packet that is not a plain one.
+    #[inline(never)]
+    fn other_ip(&mut self, ether_type: EtherType) -> Result<(), Stop> {
         if self.is_found {
-            let is_too_deep = matches!(stop, Stop::Error(error) if error.kind == ParseErrorKind::TooDeep);
-            self.packet.is_too_deep = is_too_deep;
+            self.packet.ip = self.strict_ip(self.at, ether_type).ok_or(Stop::Done)?;
             return Ok(());
         }
-        Err(match stop {
-            Stop::Unsupported(unsupported) => NoPacket::Unsupported(unsupported),
-            Stop::Error(error) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
-            Stop::Error(error) => NoPacket::Malformed(error),
-            Stop::Done => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
+        let (data, wire_len) = (self.rest(), self.wire_len());
+        let ip = &mut self.packet.ip;
+        read_ip_header(data, wire_len, self.at, ether_type, self.limits, ip).map_err(|error| self.fail(error))
+    }
+
+    fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
+        let error = self.error.filter(|_| matches!(stop, Stop::Error));
+        if self.is_found {
+            if let Some(plain) = self.plain {
+                self.packet.ip = plain.header();
+            }
+            self.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
+            return Ok(());
+        }
+        Err(match (stop, error) {
+            (Stop::Unsupported(unsupported), _) => NoPacket::Unsupported(unsupported),
+            (_, Some(error)) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
+            (_, Some(error)) => NoPacket::Malformed(error),
+            (_, None) => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
         })
     }
 }

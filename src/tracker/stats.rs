@@ -53,6 +53,10 @@ pub struct TrackerStats {
     pub without_ports_count: u64,
     /// Packets whose capture ends before the transport header does.
     pub cut_count: u64,
+    /// Packets whose IP length field is zero or exceeds the frame.
+    pub bad_ip_len_count: u64,
+    /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; it was not looked into.
+    pub too_deep_count: u64,
     /// Unusual segments not told apart because no memory was left for it.
     pub extra_refused_count: u64,
     /// Packets of which it is not known what enclosed or carried them because no memory was left for it.

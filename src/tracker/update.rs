@@ -11,7 +11,13 @@ use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
 use crate::extractor::{Packet, PacketMarks, Transport, quoted_key};
 
 /// Marks that are counted.
-const COUNTED_MARKS: [PacketMarks; 3] = [PacketMarks::FRAGMENT, PacketMarks::WITHOUT_PORTS, PacketMarks::CUT];
+const COUNTED_MARKS: [PacketMarks; 5] = [
+    PacketMarks::FRAGMENT,
+    PacketMarks::WITHOUT_PORTS,
+    PacketMarks::CUT,
+    PacketMarks::BAD_IP_LEN,
+    PacketMarks::TOO_DEEP,
+];
 
 /// Whether a packet was counted as an ordinary one.
 enum Counted {
@@ -308,10 +314,13 @@ impl<S: Default> Tracker<S> {
         interest: Interest,
         sink: &mut K,
     ) {
-        let [is_fragment, is_without_ports, is_cut] = COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
+        let [is_fragment, is_without_ports, is_cut, is_bad_ip_len, is_too_deep] =
+            COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
         self.stats.fragment_count += u64::from(is_fragment);
         self.stats.without_ports_count += u64::from(is_without_ports);
         self.stats.cut_count += u64::from(is_cut);
+        self.stats.bad_ip_len_count += u64::from(is_bad_ip_len);
+        self.stats.too_deep_count += u64::from(is_too_deep);
         if is_fragment && let Some(extra) = self.table.extra_mut(slot) {
             extra.fragment_count = extra.fragment_count.saturating_add(1);
         }

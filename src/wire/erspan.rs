@@ -33,3 +33,22 @@ pub fn type_3(data: &[u8]) -> Option<ErspanHeader> {
     let is_ip = header[10] >> 2 & 0x1f == 2;
     (header[0] >> 4 == 2).then_some(ErspanHeader { len, session_id: be16(header, 2)? & 0x3ff, is_ip })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_has_its_version_and_length() {
+        // VLAN 5, session 0x2a3 with the bits above it set.
+        let two = [0x10, 5, 0xfe, 0xa3, 0, 0, 0, 1];
+        assert_eq!(type_2(&two), Some(ErspanHeader { len: 8, session_id: 0x2a3, is_ip: false }));
+        let mut three = [0x20, 5, 0xfe, 0xa3, 0, 0, 0, 1, 0, 0, 0x88, 0xf0];
+        assert_eq!(type_3(&three), Some(ErspanHeader { len: 12, session_id: 0x2a3, is_ip: true }));
+        // The O bit: eight octets of the platform's.
+        three[10..].copy_from_slice(&[0, 1]);
+        assert_eq!(type_3(&three), Some(ErspanHeader { len: 20, session_id: 0x2a3, is_ip: false }));
+        assert_eq!((type_2(&three), type_3(&[&two[..], &[0; 4]].concat())), (None, None));
+        assert_eq!((type_2(&two[..7]), type_3(&three[..11])), (None, None));
+    }
+}

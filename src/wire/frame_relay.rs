@@ -44,3 +44,28 @@ pub fn header(data: &[u8]) -> Option<FrameRelay> {
         other => FrameRelay::Nlpid(other),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_ends_where_its_lowest_bit_is_set() {
+        for (data, wanted) in [
+            (&[4, 1, 3, 0xcc][..], Some(FrameRelay::EtherType(EtherType::IPV4, 4))),
+            (&[4, 0, 1, 3, 0x8e], Some(FrameRelay::EtherType(EtherType::IPV6, 5))),
+            (&[4, 0, 0, 1, 3, 0, 0xcc], Some(FrameRelay::EtherType(EtherType::IPV4, 7))),
+            (&[4, 1, 3, 0xcf], Some(FrameRelay::Ppp(4))),
+            (&[4, 1, 3, 0, 0x80, 0, 0x80, 0xc2, 0, 7], Some(FrameRelay::Ethernet(10))),
+            (&[4, 1, 3, 0, 0x80, 0, 0, 0x0c, 0, 7], Some(FrameRelay::Other)),
+            // Signalling (Q.933); Cisco's encapsulation, which has no control field.
+            (&[0, 1, 3, 8], Some(FrameRelay::Nlpid(8))),
+            (&[4, 1, 8, 0], Some(FrameRelay::EtherType(EtherType::IPV4, 4))),
+            (&[4, 1, 3], None),
+            (&[4, 1, 8], None),
+            (&[4], None),
+        ] {
+            assert_eq!(header(data), wanted, "{data:?}");
+        }
+    }
+}

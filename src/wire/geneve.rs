@@ -32,3 +32,31 @@ pub fn header(data: &[u8]) -> Option<GeneveHeader> {
     }
     Some(GeneveHeader { vni: be32(data, 4)? >> 8, protocol: EtherType(be16(data, 2)?), len })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_fill_their_length() {
+        let plain = [0, 0x40, 0x65, 0x58, 0x12, 0x34, 0x56, 0xff];
+        let header_of = |len| GeneveHeader { vni: 0x12_3456, protocol: EtherType::ETHERNET_BRIDGING, len };
+        assert_eq!(header(&plain), Some(header_of(8)));
+        // Two options: one of a word, whose three reserved bits are set, and one without data.
+        let mut optional = [&plain[..], &[1, 2, 0x80, 0xe1, 9, 9, 9, 9, 1, 2, 3, 0]].concat();
+        optional[0] = 3;
+        assert_eq!(header(&optional), Some(header_of(20)));
+        for cut in 0..optional.len() {
+            assert_eq!(header(&optional[..cut]), None);
+        }
+        optional[0] = 2;
+        assert_eq!(header(&optional), Some(header_of(16)));
+        optional[11] = 2;
+        assert_eq!(header(&optional), None, "an option beyond the length of all");
+        for (place, value) in [(0, 0x40), (1, 0x80)] {
+            let mut other = plain;
+            other[place] = value;
+            assert_eq!(header(&other), None, "another version, a control packet");
+        }
+    }
+}

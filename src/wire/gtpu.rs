@@ -43,3 +43,29 @@ pub fn header(data: &[u8]) -> Option<GtpuHeader> {
     }
     (len <= message_len).then_some(GtpuHeader { teid: be32(data, 4)?, len, message_len })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extension_headers_are_stepped_over() {
+        let plain = [0x30, 255, 0, 20, 0, 0, 1, 77];
+        assert_eq!(header(&plain), Some(GtpuHeader { teid: 333, len: 8, message_len: 28 }));
+        // A sequence number alone: the next type behind it means nothing.
+        let numbered = [0x32, 255, 0, 20, 0, 0, 1, 77, 0, 1, 0, 0x85];
+        assert_eq!(header(&numbered), Some(GtpuHeader { teid: 333, len: 12, message_len: 28 }));
+        // Extension headers of four octets and of eight.
+        let extended = [0x34, 255, 0, 20, 0, 0, 1, 77, 0, 0, 0, 0x85, 1, 0, 0, 0xc0, 2, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(header(&extended), Some(GtpuHeader { teid: 333, len: 24, message_len: 28 }));
+        for cut in 0..extended.len() {
+            assert_eq!(header(&extended[..cut]), None);
+        }
+        // Beyond the message; of no length; an echo; version 2; GTP prime.
+        for (place, value) in [(3, 15), (12, 0), (1, 1), (0, 0x54), (0, 0x24)] {
+            let mut other = extended;
+            other[place] = value;
+            assert_eq!(header(&other), None, "{place}");
+        }
+    }
+}

@@ -51,3 +51,45 @@ pub fn header(data: &[u8]) -> Option<Wlan> {
     let is_aggregate = is_quality && header.get(quality_offset)? & 0x80 != 0;
     Some(Wlan::Data { len, source_offset, is_aggregate })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, len: usize) -> Vec<u8> {
+        [&[kind, flags][..], &vec![0; len - 2]].concat()
+    }
+
+    /// Lengths and the sender's place of IEEE 802.11, table 9-30: address 2, 3 or 4 by the two bits of the distribution system.
+    #[test]
+    fn the_two_bits_of_the_distribution_system_place_the_sender() {
+        for (flags, len, source_offset) in [(0, 24, 10), (1, 24, 10), (2, 24, 16), (3, 30, 24)] {
+            let data = frame(0x08, flags, len);
+            assert_eq!(header(&data), Some(Wlan::Data { len, source_offset, is_aggregate: false }));
+            assert_eq!(header(&data[..len - 1]), None);
+            let mut quality = frame(0x88, flags, len + 2);
+            quality[len] = 0x80;
+            assert_eq!(
+                header(&quality),
+                Some(Wlan::Data { len: len + 2, source_offset, is_aggregate: true })
+            );
+            let controlled = frame(0x88, flags | 0x80, len + 6);
+            assert_eq!(
+                header(&controlled),
+                Some(Wlan::Data { len: len + 6, source_offset, is_aggregate: false })
+            );
+        }
+    }
+
+    #[test]
+    fn what_holds_no_packet_in_the_clear_is_named() {
+        assert_eq!(header(&frame(0x08, 0x41, 24)), Some(Wlan::Protected));
+        let mut later = frame(0x08, 1, 24);
+        later[22] = 0x21;
+        assert_eq!(header(&later), Some(Wlan::LaterFragment));
+        // A beacon, an acknowledgement, a data frame without data with and without QoS.
+        for kind in [0x80, 0xd4, 0x48, 0xc8] {
+            assert_eq!(header(&frame(kind, 0, 24)), Some(Wlan::Other), "{kind:x}");
+        }
+    }
+}

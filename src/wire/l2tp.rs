@@ -55,3 +55,29 @@ pub fn in_udp(data: &[u8]) -> Option<L2tp> {
 pub fn in_ip(data: &[u8]) -> Option<L2tp> {
     be32(data, 0).filter(|id| *id != 0).map(|session_id| L2tp::V3 { len: 4, session_id })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_fields_move_the_payload() {
+        let v2 = |len, message_len| Some(L2tp::V2 { len, message_len, ids: 0x0007_0009 });
+        assert_eq!(in_udp(&[0, 2, 0, 7, 0, 9]), v2(6, None));
+        assert_eq!(in_udp(&[0x40, 2, 0, 40, 0, 7, 0, 9]), v2(8, Some(40)));
+        assert_eq!(in_udp(&[0x48, 2, 0, 40, 0, 7, 0, 9, 0, 1, 0, 2]), v2(12, Some(40)));
+        assert_eq!(in_udp(&[0x4a, 2, 0, 40, 0, 7, 0, 9, 0, 1, 0, 2, 0, 3]), v2(17, Some(40)));
+        assert_eq!(in_udp(&[0, 3, 0, 0, 0, 0, 1, 0]), Some(L2tp::V3 { len: 8, session_id: 256 }));
+        assert_eq!(in_ip(&[0, 0, 1, 0]), Some(L2tp::V3 { len: 4, session_id: 256 }));
+        // Control messages, another version, cut.
+        for data in [
+            &[0xc8, 2, 0, 12, 0, 7, 0, 9][..],
+            &[0x80, 3, 0, 0, 0, 0, 0, 1],
+            &[0, 1, 0, 7, 0, 9],
+            &[0, 2, 0, 7, 0],
+        ] {
+            assert_eq!(in_udp(data), None);
+        }
+        assert_eq!((in_ip(&[0; 4]), in_ip(&[0, 0, 1])), (None, None));
+    }
+}

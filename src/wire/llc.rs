@@ -60,3 +60,28 @@ pub fn snap(data: &[u8], before: usize) -> Option<Llc> {
         _ => Llc::Other,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn protocols_by_sap_nlpid_and_snap() {
+        for (data, wanted) in [
+            (&[6, 6, 3][..], Some(Llc::EtherType(EtherType::IPV4, 3))),
+            (&[0xfe, 0xfe, 3, 0x8e], Some(Llc::EtherType(EtherType::IPV6, 4))),
+            (&[0xfe, 0xfe, 3, 0x83], Some(Llc::Other)),
+            (&[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], Some(Llc::EtherType(EtherType::ARP, 8))),
+            (&[0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0], Some(Llc::EtherType(EtherType::IPV4, 8))),
+            // Bridged Ethernet with and without its check sequence; Cisco's own; spanning tree.
+            (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1], Some(Llc::Ethernet(8))),
+            (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7], Some(Llc::Ethernet(8))),
+            (&[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0], Some(Llc::Other)),
+            (&[0x42, 0x42, 3], Some(Llc::Other)),
+            (&[0xaa, 0xaa, 3, 0, 0, 0, 8], None),
+            (&[6, 6], None),
+        ] {
+            assert_eq!(header(data), wanted, "{data:?}");
+        }
+    }
+}

@@ -23,3 +23,20 @@ pub fn tag(data: &[u8]) -> Option<SecTag> {
     let short_len = Some(usize::from(short_len & 0x3f)).filter(|len| *len > 0);
     Some(SecTag { is_encrypted: control & 0x0c != 0, len, short_len })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tag_tells_its_length_and_whether_it_hides_the_data() {
+        let clear = |len, short_len| Some(SecTag { is_encrypted: false, len, short_len });
+        assert_eq!(tag(&[0, 0, 0, 0, 0, 1]), clear(6, None));
+        assert_eq!(tag(&[0x20, 46, 0, 0, 0, 1]), clear(14, Some(46)));
+        // Either of E and C: the octets are not those that were sent.
+        for control in [0x08, 0x04, 0x0c] {
+            assert!(tag(&[control, 0, 0, 0, 0, 1]).unwrap().is_encrypted);
+        }
+        assert_eq!(tag(&[0; 5]), None);
+    }
+}

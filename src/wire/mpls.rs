@@ -27,3 +27,16 @@ pub fn entry(data: &[u8]) -> Option<MplsEntry> {
     let word = be32(data, 0)?;
     Some(MplsEntry { label: word >> 12, is_bottom: word & 0x100 != 0 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_label_class_bottom_and_hops() {
+        // Label 0xfffff, class 0, not the last, 255 hops; label 16, class 7, the last.
+        assert_eq!(entry(&[0xff, 0xff, 0xf0, 255]), Some(MplsEntry { label: 0xf_ffff, is_bottom: false }));
+        assert_eq!(entry(&[0, 1, 0x0f, 0]), Some(MplsEntry { label: 16, is_bottom: true }));
+        assert_eq!(entry(&[0, 1, 1]), None);
+    }
+}

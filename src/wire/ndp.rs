@@ -4,6 +4,7 @@
 
 use std::net::Ipv6Addr;
 
+use super::checksum::{fold, sum};
 use crate::base::{IpProtocol, Reader};
 
 /// ICMPv6 type of a neighbour solicitation.
@@ -179,20 +180,9 @@ pub fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
 /// means that it is right. Linear in the message.
 #[must_use]
 pub fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
-    let words = |octets: &[u8]| -> u64 {
-        let pairs = octets.chunks(2).map(|pair| match *pair {
-            [high, low] => u64::from(u16::from_be_bytes([high, low])),
-            [high] => u64::from(high) << 8,
-            _ => 0,
-        });
-        pairs.sum()
-    };
-    let mut sum = words(&source.octets()) + words(&destination.octets()) + words(message);
-    sum += message.len() as u64 + u64::from(IpProtocol::ICMPV6.0);
-    while sum > 0xffff {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    !(sum as u16)
+    let pseudo_header = sum(&source.octets()) + sum(&destination.octets());
+    let len_and_protocol = message.len() as u64 + u64::from(IpProtocol::ICMPV6.0);
+    !fold(pseudo_header + len_and_protocol + sum(message))
 }
 
 #[cfg(test)]

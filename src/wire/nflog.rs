@@ -26,3 +26,19 @@ pub fn payload_offset(data: &[u8]) -> Option<usize> {
         at += len.next_multiple_of(4);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_padded_to_four_octets_in_either_order() {
+        // A prefix of three octets, then the packet.
+        let little = [2, 0, 0, 1, 7, 0, 10, 0, 1, 2, 3, 0, 8, 0, 9, 0, 0x45];
+        let big = [2, 0, 0, 1, 0, 7, 0, 10, 1, 2, 3, 0, 0, 8, 0, 9, 0x45];
+        assert_eq!((payload_offset(&little), payload_offset(&big)), (Some(16), Some(16)));
+        // Cut in the header of the packet; an attribute shorter than its header would never end.
+        assert_eq!(payload_offset(&little[..15]), None);
+        assert_eq!(payload_offset(&[2, 0, 0, 1, 3, 0, 10, 0, 0, 0, 0, 0]), None);
+    }
+}

@@ -38,3 +38,23 @@ pub const fn next_protocol(number: u8) -> Option<EtherType> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_counts_words_and_the_next_protocol_has_a_name() {
+        // Time to live 63 in both octets, six words, type 1, Ethernet; path 0x123456, index 255.
+        let data = [0x0f, 0xc6, 1, 3, 0x12, 0x34, 0x56, 255];
+        let next = Some(EtherType::ETHERNET_BRIDGING);
+        assert_eq!(header(&data), Some(NshHeader { len: 24, next, path_id: 0x12_3456 }));
+        let changed = |place: usize, value| {
+            let mut data = data;
+            data[place] = value;
+            header(&data)
+        };
+        assert_eq!(changed(3, 200).map(|header| header.next), Some(None));
+        assert_eq!((changed(0, 0x4f), changed(1, 0xc1), header(&data[..7])), (None, None, None));
+    }
+}

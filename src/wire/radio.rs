@@ -64,3 +64,34 @@ pub fn ppi(data: &[u8]) -> Option<(usize, LinkType)> {
     let (len, link_type) = (le16(data, 2)?, le32(data, 4)?);
     Some((len.into(), LinkType(u16::try_from(link_type).ok()?)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_of_radiotap_stand_behind_all_bitmaps_and_the_timer() {
+        let wanted = |len, is_padded, has_check_sequence| Some(Radio { len, is_padded, has_check_sequence });
+        // Nothing present; flags alone; a timer, aligned to eight, before them; a second bitmap.
+        assert_eq!(radiotap(&[0, 0, 8, 0, 0, 0, 0, 0]), wanted(8, false, false));
+        assert_eq!(radiotap(&[0, 0, 9, 0, 2, 0, 0, 0, 0x10]), wanted(9, false, true));
+        let timed = [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[9; 8], &[0x20]].concat();
+        assert_eq!(radiotap(&timed), wanted(17, true, false));
+        let twice = [&[0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0][..], &[0; 4], &[9; 8], &[0x30]].concat();
+        assert_eq!(radiotap(&twice), wanted(25, true, true));
+        assert_eq!(radiotap(&timed[..16]), None);
+        // A bitmap that always announces another one ends with the header.
+        assert_eq!(radiotap(&[0, 0, 12, 0, 2, 0, 0, 0x80, 0, 0, 0, 0x80]), None);
+    }
+
+    #[test]
+    fn prism_and_avs_share_a_link_type() {
+        let len_of = |data: &[u8]| prism(data).map(|radio| radio.len);
+        assert_eq!(len_of(&[0x44, 0, 0, 0, 144, 0, 0, 0]), Some(144));
+        assert_eq!(len_of(&[0, 0, 0, 0x44, 0, 0, 0, 144]), Some(144));
+        assert_eq!(len_of(&[0x80, 0x21, 0x10, 2, 0, 0, 0, 64]), Some(64));
+        assert_eq!(len_of(&[0x80, 0x21, 0x10, 2, 0, 0, 0]), None);
+        assert_eq!(ppi(&[0, 0, 32, 0, 105, 0, 0, 0]), Some((32, LinkType::IEEE802_11)));
+        assert_eq!((ppi(&[0, 0, 32, 0, 0, 0, 1, 0]), ppi(&[0; 7])), (None, None));
+    }
+}

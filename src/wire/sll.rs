@@ -16,6 +16,15 @@ pub struct SllHeader {
     pub len: usize,
 }
 
+/// Hardware type of Frame Relay: a Frame Relay header follows, whatever the protocol field holds.
+pub const FRAME_RELAY: u16 = 770;
+
+/// Hardware type of a wireless monitor: radiotap and an 802.11 header follow, whatever the protocol field holds.
+pub const RADIOTAP: u16 = 803;
+
+/// Hardware type of netlink: the protocol field is a netlink family.
+pub const NETLINK: u16 = 824;
+
 const MAC_LEN: u16 = 6;
 
 /// Reads a header of version 1: 16 octets.

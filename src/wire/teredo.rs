@@ -19,3 +19,24 @@ pub fn indications_len(data: &[u8]) -> Option<usize> {
     }
     Some(len)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn authentication_stands_before_the_origin() {
+        let authentication = [&[0, 1, 1, 2][..], &[7; 3], &[8; 8], &[0]].concat();
+        let origin = [0, 0, 1, 2, 3, 4, 5, 6];
+        let packet = [0x60, 0];
+        let len_of = |parts: &[&[u8]]| indications_len(&parts.concat());
+        assert_eq!(len_of(&[&packet]), Some(0));
+        assert_eq!(len_of(&[&origin, &packet]), Some(8));
+        assert_eq!(len_of(&[&authentication, &packet]), Some(16));
+        assert_eq!(len_of(&[&authentication, &origin, &packet]), Some(24));
+        assert_eq!(
+            (len_of(&[&authentication]), len_of(&[&authentication[..3]]), len_of(&[&[0]])),
+            (None, None, None)
+        );
+    }
+}

@@ -32,3 +32,29 @@ pub fn header(data: &[u8]) -> Option<TokenRing> {
     let routing_len = if is_routed { usize::from(data.get(TOKEN_RING_LEN)? & 0x1f) } else { 0 };
     Some(TokenRing { is_llc: fixed[1] & 0xc0 == 0x40, is_routed, len: TOKEN_RING_LEN + routing_len })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_routing_field_follows_a_marked_source() {
+        let mut data = [&[0x10, 0x40][..], &[1; 6], &[2; 6], &[0x06, 0, 0, 0, 0, 0]].concat();
+        assert_eq!(header(&data), Some(TokenRing { is_llc: true, is_routed: false, len: 14 }));
+        data[8] |= 0x80;
+        assert_eq!(header(&data), Some(TokenRing { is_llc: true, is_routed: true, len: 20 }));
+        assert_eq!(header(&data[..14]), None);
+        data[1] = 0;
+        assert_eq!(header(&data).map(|header| header.is_llc), Some(false));
+    }
+
+    #[test]
+    fn fddi_tells_llc_by_its_frame_control() {
+        let with = |control| [&[control][..], &[1; 12]].concat();
+        // Asynchronous and synchronous LLC; a token; station management.
+        for (control, is_llc) in [(0x50, true), (0xd0, true), (0x80, false), (0x41, false)] {
+            assert_eq!(fddi_is_llc(&with(control)), Some(is_llc), "{control:x}");
+        }
+        assert_eq!(fddi_is_llc(&with(0x50)[..12]), None);
+    }
+}

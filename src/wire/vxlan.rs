@@ -28,3 +28,21 @@ pub fn gpe(data: &[u8]) -> Option<(u32, EtherType)> {
     };
     vni(header).map(|vni| (vni, next))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flags_say_what_is_there() {
+        let data = |flags, next| [flags, 0, 0, next, 0x12, 0x34, 0x56, 0xff];
+        assert_eq!(vni(&data(0x08, 0)), Some(0x12_3456));
+        // Reserved flags are ignored on receipt (RFC 7348 section 5), the I flag is not.
+        assert_eq!((vni(&data(0xff, 9)), vni(&data(0xf7, 0))), (Some(0x12_3456), None));
+        assert_eq!(vni(&data(0x08, 0)[..7]), None);
+        let gpe_of = |flags, next| gpe(&data(flags, next)).map(|(_, next)| next);
+        assert_eq!(gpe_of(0x0c, 2), Some(EtherType::IPV6));
+        assert_eq!(gpe_of(0x08, 2), Some(EtherType::ETHERNET_BRIDGING));
+        assert_eq!((gpe_of(0x1c, 1), gpe_of(0x0c, 99), gpe_of(0x04, 1)), (None, None, None));
+    }
+}
