@@ -43,21 +43,38 @@ pub struct ReassemblerStats {
 impl ReassemblerStats {
     /// What several reassemblers counted. Of `held_bytes_max`, which each reached at a time of its own, the sum is an upper bound.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.held_segment_count += other.held_segment_count;
-        self.held_octet_count += other.held_octet_count;
-        self.gap_octet_count += other.gap_octet_count;
-        self.repeated_count += other.repeated_count;
-        self.conflict_octet_count += other.conflict_octet_count;
-        self.conflict_count += other.conflict_count;
-        self.after_fin_count += other.after_fin_count;
-        self.refused_count += other.refused_count;
-        self.stray_count += other.stray_count;
-        self.implausible_ack_count += other.implausible_ack_count;
-        self.poisoned_count += other.poisoned_count;
-        self.orphaned_count += other.orphaned_count;
-        self.uncompared_octet_count += other.uncompared_octet_count;
-        self.held_bytes_max += other.held_bytes_max;
-        self.gap_counts.iter_mut().zip(other.gap_counts).for_each(|(own, other)| *own += other);
+        let Self {
+            held_segment_count,
+            held_octet_count,
+            gap_counts,
+            gap_octet_count,
+            repeated_count,
+            conflict_octet_count,
+            conflict_count,
+            after_fin_count,
+            refused_count,
+            stray_count,
+            implausible_ack_count,
+            poisoned_count,
+            orphaned_count,
+            uncompared_octet_count,
+            held_bytes_max,
+        } = other;
+        self.held_segment_count += held_segment_count;
+        self.held_octet_count += held_octet_count;
+        self.gap_counts.iter_mut().zip(gap_counts).for_each(|(own, other)| *own += other);
+        self.gap_octet_count += gap_octet_count;
+        self.repeated_count += repeated_count;
+        self.conflict_octet_count += conflict_octet_count;
+        self.conflict_count += conflict_count;
+        self.after_fin_count += after_fin_count;
+        self.refused_count += refused_count;
+        self.stray_count += stray_count;
+        self.implausible_ack_count += implausible_ack_count;
+        self.poisoned_count += poisoned_count;
+        self.orphaned_count += orphaned_count;
+        self.uncompared_octet_count += uncompared_octet_count;
+        self.held_bytes_max += held_bytes_max;
     }
 
     #[expect(

@@ -77,32 +77,63 @@ impl TrackerStats {
 
     /// What several trackers counted that each had a part of the flows. Of `open_count_max`, which each reached at a time of its
     /// own, the sum is an upper bound.
-    pub(crate) const fn add(&mut self, other: &Self) {
-        self.packet_count += other.packet_count;
-        self.octet_count += other.octet_count;
-        self.started_count += other.started_count;
-        self.open_count_max += other.open_count_max;
-        self.active_timeout_count += other.active_timeout_count;
-        self.idle_timeout_count += other.idle_timeout_count;
-        self.end_of_flow_count += other.end_of_flow_count;
-        self.forced_end_count += other.forced_end_count;
-        self.evicted_half_open_count += other.evicted_half_open_count;
-        self.evicted_unanswered_count += other.evicted_unanswered_count;
-        self.evicted_closed_count += other.evicted_closed_count;
-        self.evicted_answered_count += other.evicted_answered_count;
-        self.evicted_by_budget_count += other.evicted_by_budget_count;
-        self.hot_hit_count += other.hot_hit_count;
-        self.late_packet_count += other.late_packet_count;
-        self.direction_change_count += other.direction_change_count;
-        self.bad_reset_count += other.bad_reset_count;
-        self.syn_on_open_flow_count += other.syn_on_open_flow_count;
-        self.icmp_error_matched_count += other.icmp_error_matched_count;
-        self.icmp_error_unmatched_count += other.icmp_error_unmatched_count;
-        self.fragment_count += other.fragment_count;
-        self.without_ports_count += other.without_ports_count;
-        self.cut_count += other.cut_count;
-        self.extra_refused_count += other.extra_refused_count;
-        self.enclosure_refused_count += other.enclosure_refused_count;
+    pub(crate) fn add(&mut self, other: &Self) {
+        let Self {
+            packet_count,
+            octet_count,
+            started_count,
+            open_count_max,
+            active_timeout_count,
+            idle_timeout_count,
+            end_of_flow_count,
+            forced_end_count,
+            evicted_half_open_count,
+            evicted_unanswered_count,
+            evicted_closed_count,
+            evicted_answered_count,
+            evicted_by_budget_count,
+            hot_hit_count,
+            late_packet_count,
+            direction_change_count,
+            bad_reset_count,
+            syn_on_open_flow_count,
+            icmp_error_matched_count,
+            icmp_error_unmatched_count,
+            fragment_count,
+            without_ports_count,
+            cut_count,
+            bad_ip_len_count,
+            too_deep_count,
+            extra_refused_count,
+            enclosure_refused_count,
+        } = other;
+        self.packet_count += packet_count;
+        self.octet_count += octet_count;
+        self.started_count += started_count;
+        self.open_count_max += open_count_max;
+        self.active_timeout_count += active_timeout_count;
+        self.idle_timeout_count += idle_timeout_count;
+        self.end_of_flow_count += end_of_flow_count;
+        self.forced_end_count += forced_end_count;
+        self.evicted_half_open_count += evicted_half_open_count;
+        self.evicted_unanswered_count += evicted_unanswered_count;
+        self.evicted_closed_count += evicted_closed_count;
+        self.evicted_answered_count += evicted_answered_count;
+        self.evicted_by_budget_count += evicted_by_budget_count;
+        self.hot_hit_count += hot_hit_count;
+        self.late_packet_count += late_packet_count;
+        self.direction_change_count += direction_change_count;
+        self.bad_reset_count += bad_reset_count;
+        self.syn_on_open_flow_count += syn_on_open_flow_count;
+        self.icmp_error_matched_count += icmp_error_matched_count;
+        self.icmp_error_unmatched_count += icmp_error_unmatched_count;
+        self.fragment_count += fragment_count;
+        self.without_ports_count += without_ports_count;
+        self.cut_count += cut_count;
+        self.bad_ip_len_count += bad_ip_len_count;
+        self.too_deep_count += too_deep_count;
+        self.extra_refused_count += extra_refused_count;
+        self.enclosure_refused_count += enclosure_refused_count;
     }
 
     /// Flows that made room.

@@ -36,6 +36,10 @@ const LISTED: &[(&str, &str)] = &[
         "SYN-ACK and data have numbers from different spaces (a middlebox); tshark waits for the former",
     ),
     (
+        "nDPI/fuzz-2006-06-26-2594.pcap",
+        "a damaged sequence number puts octets behind the FIN, where no receiver reads them",
+    ),
+    (
         "skydive/eth-ipv4-tcp-http-ooo.pcap",
         "acknowledgments that overtook the segments: within the grace here, a gap and then octets at the wrong place there",
     ),
