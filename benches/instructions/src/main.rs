@@ -88,7 +88,11 @@ fn measure() -> Result<Run, Reason> {
         .output()?;
     if !bench.status.success() {
         let [stdout, stderr] = [&bench.stdout, &bench.stderr].map(|text| String::from_utf8_lossy(text));
-        return Err(format!("{stdout}\n{stderr}\nthe benches failed: {}", bench.status).into());
+        return Err(format!(
+            "{stdout}\n{stderr}\nthe benches failed ({}); --help says what they need",
+            bench.status
+        )
+        .into());
     }
     run.read_summaries(&home)?;
     if run.benches.is_empty() {

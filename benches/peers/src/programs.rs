@@ -29,6 +29,8 @@ pub struct Program {
     pub command: Vec<String>,
     /// What to make of its output.
     pub seen: Seen,
+    /// Whether it gives each flow to others, as a record of its own: compared with those of ours that do.
+    pub is_export: bool,
     /// Whether it may use all cores; otherwise it is held on one.
     pub is_on_all_cores: bool,
 }
@@ -55,7 +57,7 @@ pub struct Setting {
 pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str)>) {
     let trace = setting.trace.display().to_string();
     let (mut found, mut missing) = (Vec::new(), Vec::new());
-    let ours = |does, arguments: &[&str]| {
+    let ours = |does, is_export, arguments: &[&str]| {
         let mut command = vec![setting.flowgauge.display().to_string(), "flows".to_owned()];
         command.extend(arguments.iter().map(|it| (*it).to_owned()));
         command.push(trace.clone());
@@ -64,16 +66,18 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             does,
             command,
             seen: Seen::All(before_packets),
+            is_export,
             is_on_all_cores: false,
         }
     };
-    found.push(ours("flows, the ten largest as a table", &["--format", "table", "--top", "10"]));
-    found.push(ours("flows, all records with Community IDs", &["--format", "ndjson"]));
+    found.push(ours("flows, the ten largest as a table", false, &["--format", "table", "--top", "10"]));
+    found.push(ours("flows, all records with Community IDs", true, &["--format", "ndjson"]));
     found.push(Program {
         name: format!("flowscope {FLOWSCOPE_VERSION}"),
         does: "flows, counted",
         command: vec![setting.flowscope.display().to_string(), trace.clone()],
         seen: Seen::OfFlows(before_packets),
+        is_export: false,
         is_on_all_cores: false,
     });
     let collector = format!("127.0.0.1:{}", setting.netflow_port);
@@ -144,6 +148,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             does: peer.does,
             command,
             seen: peer.seen,
+            is_export: matches!(program, "softflowd" | "nfpcapd"),
             is_on_all_cores: false,
         });
     }
@@ -159,6 +164,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             does: "flows in Python, no protocols",
             command,
             seen: Seen::OfFlows(before_packets),
+            is_export: false,
             is_on_all_cores: false,
         });
     }

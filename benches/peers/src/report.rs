@@ -165,13 +165,23 @@ fn better(rows: &[RowResult], outcomes: Option<&[Outcome]>) -> Vec<String> {
             lines.push(format!("{name}, `{}`: {} beside {} ns", row.id, nanos(theirs), nanos(ours)));
         }
     }
-    if let Some([ours, others @ ..]) = outcomes {
-        for outcome in others.iter().filter(|outcome| outcome.median() < ours.median()) {
-            let (theirs, ours) = (outcome.median(), ours.median());
-            lines.push(format!("{}, whole file: {theirs:.3} beside {ours:.3} s", outcome.program.name));
+    let outcomes = outcomes.unwrap_or_default();
+    for outcome in outcomes.iter().filter(|outcome| !is_own(outcome)) {
+        // Who exports each flow is compared with ours that does.
+        let is_like = |it: &&Outcome| is_own(it) && it.program.is_export == outcome.program.is_export;
+        let Some(ours) = outcomes.iter().find(is_like) else { continue };
+        let (theirs, ours_median) = (outcome.median(), ours.median());
+        if theirs < ours_median {
+            let (name, does) = (&outcome.program.name, outcome.program.does);
+            let own_name = &ours.program.name;
+            lines.push(format!("{name} ({does}): {theirs:.3} s beside {ours_median:.3} of `{own_name}`"));
         }
     }
     lines
+}
+
+fn is_own(outcome: &Outcome) -> bool {
+    outcome.program.name.starts_with(FLOWGAUGE)
 }
 
 fn nanos(value: f64) -> String {
@@ -208,6 +218,7 @@ pub fn replace(document: &Path, section: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::interleave::Spread;
+    use crate::programs::{Program, Seen};
 
     fn row(id: &str, ours: [f64; 3], theirs: [f64; 3]) -> RowResult {
         let spread = |[low, median, high]: [f64; 3]| Spread { median, low, high };
@@ -223,6 +234,31 @@ mod tests {
             row("worse", [1.0, 2.0, 3.0], [7.0, 8.0, 9.5]),
         ];
         assert_eq!(better(&rows, None), ["peer, `clear`: 8.0 beside 10 ns"]);
+    }
+
+    #[test]
+    fn who_exports_is_compared_with_who_exports() {
+        let outcome = |name: &str, is_export, seconds| {
+            let program = Program {
+                name: name.to_owned(),
+                does: "flows",
+                command: Vec::new(),
+                seen: Seen::Nothing,
+                is_export,
+                is_on_all_cores: false,
+            };
+            Outcome { program, seconds: vec![seconds], packet_count: None }
+        };
+        let outcomes = [
+            outcome("flowgauge top", false, 1.0),
+            outcome("flowgauge all", true, 3.0),
+            outcome("exporter", true, 2.0),
+            outcome("counter", false, 2.0),
+        ];
+        assert_eq!(
+            better(&[], Some(&outcomes)),
+            ["exporter (flows): 2.000 s beside 3.000 of `flowgauge all`"]
+        );
     }
 
     #[test]

@@ -117,7 +117,7 @@ mod tests {
 
     fn echo(text: &str, seen: Seen) -> Program {
         let command = ["echo", text].map(str::to_owned).into();
-        Program { name: text.to_owned(), does: "", command, seen, is_on_all_cores: true }
+        Program { name: text.to_owned(), does: "", command, seen, is_export: false, is_on_all_cores: true }
     }
 
     #[test]

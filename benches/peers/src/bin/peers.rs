@@ -144,6 +144,7 @@ fn also(options: &Options, setting: &Setting) -> Vec<Program> {
         does: "as asked for",
         command: command.split_whitespace().map(filled).collect(),
         seen: Seen::Nothing,
+        is_export: false,
         is_on_all_cores: true,
     };
     options.also.iter().map(program).collect()
@@ -192,7 +193,8 @@ fn run() -> Result<(), Reason> {
         let docs = repository().join("docs");
         replace(&docs.join("performance.md"), &text)?;
         if let Some((trace, outcomes)) = parts {
-            let caption = format!("Million frames per second, one core; {}", circumstances.date);
+            let cores = if options.core.is_some() { ", one core" } else { "" };
+            let caption = format!("Million frames per second{cores}; {}", circumstances.date);
             fs::write(docs.join("performance.svg"), plot::bars(trace.frame_count, outcomes, &caption))?;
         }
     }
