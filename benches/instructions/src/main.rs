@@ -122,6 +122,7 @@ fn print(comparison: &Comparison, is_update: bool) {
         let verdict = match change {
             Change::Same => "",
             _ if is_update => "changes",
+            Change::Less if !comparison.environment_changes.is_empty() => "less",
             Change::Less => "less: update the reference to keep it",
             Change::MoreInstructions if comparison.is_failure(*change) => "FAILED: more instructions",
             Change::MoreInstructions => "more instructions",
