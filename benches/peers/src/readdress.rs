@@ -1,34 +1,84 @@
 //! The same traffic between other hosts.
 
-/// An Ethernet frame's IP header: where it begins, where the two addresses do, and how long one is.
+use std::ops::Range;
+
+use flowgauge::base::{Frame, Limits, Timestamp};
+use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
+
+/// An IP packet: where its header begins, where its two addresses lie, how long one is, and what it carries.
 struct Located {
     ip_offset: usize,
-    addresses: usize,
+    addresses: Range<usize>,
     address_len: usize,
     protocol: u8,
+    /// Where the transport begins; of a first fragment or a whole packet.
     transport: Option<usize>,
 }
 
-/// Moves the outermost IP addresses of an Ethernet frame to networks of their own for each copy; copy 0 is the frame as it
-/// is. Both addresses change by the same bits, so that conversations stay conversations. The checksums of IPv4, TCP, UDP and
-/// ICMPv6 are changed by what the addresses changed (RFC 1624): what was right stays right, and what was wrong stays wrong.
+/// Moves the IP addresses of an Ethernet frame to networks of their own for each copy, those of the outermost packet and of
+/// the innermost; copy 0 is the frame as it is. Both addresses of a packet change by the same bits, so that conversations
+/// stay conversations. The checksums of IPv4, TCP, UDP and ICMPv6 are changed by what the addresses changed (RFC 1624): what
+/// was right stays right, and what was wrong stays wrong. Not so those of GRE, those behind extension headers of IPv6, and
+/// those around three packets or more.
 ///
-/// Frames without IP stay as they are, and so do the packets inside a tunnel. Allocates nothing.
+/// Frames without IP stay as they are. Allocates nothing.
 pub fn readdress(frame: &mut [u8], copy: u16) {
-    let (false, Some(at)) = (copy == 0, locate(frame)) else { return };
-    let addresses = at.addresses..at.addresses + 2 * at.address_len;
-    let before = sum(&frame[addresses.clone()]);
+    if copy == 0 {
+        return;
+    }
+    let Some(outer) = locate(frame, Decapsulation::Outermost) else { return };
+    if let Some(inner) = locate(frame, Decapsulation::Innermost).filter(|it| it.ip_offset > outer.ip_offset) {
+        let carried = outer.transport.unwrap_or(inner.ip_offset);
+        let before = sum(&frame[carried..]);
+        change(frame, &inner, copy);
+        let after = sum(&frame[carried..]);
+        // The outer checksum covers what just changed.
+        adjust_transport(frame, &outer, before, after);
+    }
+    change(frame, &outer, copy);
+}
+
+fn change(frame: &mut [u8], at: &Located, copy: u16) {
+    let before = sum(&frame[at.addresses.clone()]);
     let [high, low] = copy.to_be_bytes();
-    // The second and third octet of IPv4 addresses, the first of IPv6 after those that registries give out.
+    // The second and third octet of IPv4 addresses, the fifth and sixth of IPv6.
     let place = if at.address_len == 4 { 1 } else { 4 };
-    for address in frame[addresses.clone()].chunks_exact_mut(at.address_len) {
+    for address in frame[at.addresses.clone()].chunks_exact_mut(at.address_len) {
         address[place] ^= low;
         address[place + 1] ^= high;
     }
-    let after = sum(&frame[addresses]);
+    let after = sum(&frame[at.addresses.clone()]);
     if at.address_len == 4 {
         adjust(frame, at.ip_offset + 10, before, after);
     }
+    adjust_transport(frame, at, before, after);
+}
+
+/// Where a packet lies, if its addresses were captured.
+fn locate(frame: &[u8], decapsulation: Decapsulation) -> Option<Located> {
+    let described = Frame::ethernet(Timestamp::ZERO, frame);
+    let found = decapsulate(&described, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
+    let Decapsulated::Packet(packet) = found else { return None };
+    let ip_offset = packet.offset;
+    let header = frame.get(ip_offset..)?;
+    if *header.first()? >> 4 == 4 {
+        let header_len = usize::from(header[0] & 15) * 4;
+        let is_first = u16::from_be_bytes([*header.get(6)?, *header.get(7)?]) & 0x1fff == 0;
+        let addresses = ip_offset + 12..ip_offset + 20;
+        let protocol = *header.get(9)?;
+        let transport = (is_first && header_len >= 20).then_some(ip_offset + header_len);
+        (header.len() >= 20).then_some(Located { ip_offset, addresses, address_len: 4, protocol, transport })
+    } else {
+        let addresses = ip_offset + 8..ip_offset + 40;
+        let protocol = *header.get(6)?;
+        let transport = Some(ip_offset + 40);
+        (header.len() >= 40).then_some(Located { ip_offset, addresses, address_len: 16, protocol, transport })
+    }
+    .filter(|at| at.transport.is_none_or(|transport| transport <= frame.len()))
+}
+
+/// Changes the transport's checksum as the sum of what it covers changed.
+fn adjust_transport(frame: &mut [u8], at: &Located, before: u16, after: u16) {
     let Some(transport) = at.transport else { return };
     match at.protocol {
         6 => adjust(frame, transport + 16, before, after),
@@ -41,38 +91,10 @@ pub fn readdress(frame: &mut [u8], copy: u16) {
     }
 }
 
-fn locate(frame: &[u8]) -> Option<Located> {
-    let word = |place: usize| Some(u16::from_be_bytes([*frame.get(place)?, *frame.get(place + 1)?]));
-    let mut ip_offset = 14;
-    while matches!(word(ip_offset - 2)?, 0x8100 | 0x88a8 | 0x9100) {
-        ip_offset += 4;
-    }
-    match (word(ip_offset - 2)?, frame.get(ip_offset)? >> 4) {
-        (0x0800, 4) if frame.len() >= ip_offset + 20 => {
-            let header_len = usize::from(frame[ip_offset] & 15) * 4;
-            let is_first = word(ip_offset + 6)? & 0x1fff == 0;
-            Some(Located {
-                ip_offset,
-                addresses: ip_offset + 12,
-                address_len: 4,
-                protocol: frame[ip_offset + 9],
-                transport: (is_first && header_len >= 20).then_some(ip_offset + header_len),
-            })
-        }
-        (0x86dd, 6) if frame.len() >= ip_offset + 40 => Some(Located {
-            ip_offset,
-            addresses: ip_offset + 8,
-            address_len: 16,
-            protocol: frame[ip_offset + 6],
-            transport: Some(ip_offset + 40),
-        }),
-        _ => None,
-    }
-}
-
-/// The one's complement sum of an even number of octets.
+/// The one's complement sum of octets, with a zero behind an odd number.
 fn sum(octets: &[u8]) -> u16 {
-    octets.chunks_exact(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).fold(0, add)
+    let words = octets.chunks(2).map(|pair| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
+    words.fold(0, add)
 }
 
 fn add(a: u16, b: u16) -> u16 {
@@ -90,10 +112,9 @@ fn adjust(frame: &mut [u8], place: usize, before: u16, after: u16) {
 
 #[cfg(test)]
 mod tests {
-    use flowgauge::base::{Frame, Limits, Timestamp};
-    use flowgauge::link::{Checksum, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate};
+    use flowgauge::link::{Checksum, checksums};
 
-    use super::readdress;
+    use super::*;
     use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
     /// Writes the right checksums into a frame without options, from the sum over what they cover.
@@ -119,10 +140,9 @@ mod tests {
         frame
     }
 
-    fn verdicts(data: &[u8]) -> (Checksum, Checksum) {
+    fn verdicts(data: &[u8], decapsulation: Decapsulation) -> (Checksum, Checksum) {
         let frame = Frame::ethernet(Timestamp::ZERO, data);
-        let ports = TunnelPorts::default();
-        let found = decapsulate(&frame, Decapsulation::Innermost, &ports, &Limits::DEFAULT);
+        let found = decapsulate(&frame, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
         let Decapsulated::Packet(packet) = found else { panic!("{found:?}") };
         let found = checksums(data, &packet);
         (found.header, found.transport)
@@ -136,6 +156,7 @@ mod tests {
             let frame = with_checksums(frame);
             let tagged = [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat();
             for mut frame in [frame, tagged] {
+                let verdicts = |frame: &[u8]| verdicts(frame, Decapsulation::Innermost);
                 let before = verdicts(&frame);
                 assert_eq!(before.1, Checksum::Right);
                 for copy in [1, 255, 256, 0xffff] {
@@ -149,6 +170,26 @@ mod tests {
                 *frame.last_mut().expect("not empty") ^= 1;
                 readdress(&mut frame, 3);
                 assert_eq!(verdicts(&frame).1, Checksum::Wrong);
+            }
+        }
+    }
+
+    #[test]
+    fn packets_in_tunnels_are_moved_with_all_checksums_right() {
+        let (segment, datagram) =
+            (tcp((CLIENT, 1), (SERVER, 2), b"odd"), udp((CLIENT, 3), (SERVER, 4), b"even"));
+        for inner in [segment.clone(), datagram.clone(), in_ipv6(&segment), in_ipv6(&datagram)] {
+            let payload = [&[8, 0, 0, 0, 0, 0, 1, 0], &with_checksums(inner)[..]].concat();
+            let outer = udp((SERVER, 50_000), (CLIENT, 4789), &payload);
+            for frame in [with_checksums(outer.clone()), with_checksums(in_ipv6(&outer))] {
+                let mut moved = frame.clone();
+                readdress(&mut moved, 0x1234);
+                for level in [Decapsulation::Outermost, Decapsulation::Innermost] {
+                    assert_eq!(verdicts(&frame, level).1, Checksum::Right);
+                    assert_eq!(verdicts(&moved, level), verdicts(&frame, level));
+                    let [before, after] = [&frame, &moved].map(|data| locate(data, level).expect("IP"));
+                    assert_ne!(frame[before.addresses], moved[after.addresses]);
+                }
             }
         }
     }
