@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowgauge::base::{Frame, Limits, Timestamp};
+use flowgauge::base::{Frame, IpProtocol, Limits, Timestamp};
 use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
 
 /// An IP packet: where its header begins, where its two addresses lie, how long one is, and what it carries.
@@ -10,7 +10,7 @@ struct Located {
     ip_offset: usize,
     addresses: Range<usize>,
     address_len: usize,
-    protocol: u8,
+    protocol: IpProtocol,
     /// Where the transport begins; of a first fragment or a whole packet.
     transport: Option<usize>,
 }
@@ -18,8 +18,8 @@ struct Located {
 /// Moves the IP addresses of an Ethernet frame to networks of their own for each copy, those of the outermost packet and of
 /// the innermost; copy 0 is the frame as it is. Both addresses of a packet change by the same bits, so that conversations
 /// stay conversations. The checksums of IPv4, TCP, UDP and ICMPv6 are changed by what the addresses changed (RFC 1624): what
-/// was right stays right, and what was wrong stays wrong. Not so those of GRE, those behind extension headers of IPv6, and
-/// those around three packets or more.
+/// was right stays right, and what was wrong stays wrong. Not so those of GRE, and those around
+/// three packets or more.
 ///
 /// Frames without IP stay as they are. Allocates nothing.
 pub fn readdress(frame: &mut [u8], copy: u16) {
@@ -59,34 +59,30 @@ fn locate(frame: &[u8], decapsulation: Decapsulation) -> Option<Located> {
     let described = Frame::ethernet(Timestamp::ZERO, frame);
     let found = decapsulate(&described, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
     let Decapsulated::Packet(packet) = found else { return None };
-    let ip_offset = packet.offset;
-    let header = frame.get(ip_offset..)?;
-    if *header.first()? >> 4 == 4 {
-        let header_len = usize::from(header[0] & 15) * 4;
-        let is_first = u16::from_be_bytes([*header.get(6)?, *header.get(7)?]) & 0x1fff == 0;
-        let addresses = ip_offset + 12..ip_offset + 20;
-        let protocol = *header.get(9)?;
-        let transport = (is_first && header_len >= 20).then_some(ip_offset + header_len);
-        (header.len() >= 20).then_some(Located { ip_offset, addresses, address_len: 4, protocol, transport })
-    } else {
-        let addresses = ip_offset + 8..ip_offset + 40;
-        let protocol = *header.get(6)?;
-        let transport = Some(ip_offset + 40);
-        (header.len() >= 40).then_some(Located { ip_offset, addresses, address_len: 16, protocol, transport })
-    }
-    .filter(|at| at.transport.is_none_or(|transport| transport <= frame.len()))
+    let (ip, ip_offset) = (packet.ip, packet.offset);
+    let (first, address_len) = if ip.is_ipv6 { (ip_offset + 8, 16) } else { (ip_offset + 12, 4) };
+    let addresses = first..first + 2 * address_len;
+    let transport = ip_offset + ip.header_len;
+    let is_whole = !ip.is_cut && !ip.is_later_fragment && transport <= frame.len();
+    (addresses.end <= frame.len()).then_some(Located {
+        ip_offset,
+        addresses,
+        address_len,
+        protocol: ip.protocol,
+        transport: is_whole.then_some(transport),
+    })
 }
 
 /// Changes the transport's checksum as the sum of what it covers changed.
 fn adjust_transport(frame: &mut [u8], at: &Located, before: u16, after: u16) {
     let Some(transport) = at.transport else { return };
     match at.protocol {
-        6 => adjust(frame, transport + 16, before, after),
+        IpProtocol::TCP => adjust(frame, transport + 16, before, after),
         // Zero says that there is none.
-        17 if frame.get(transport + 6..transport + 8) != Some(&[0, 0]) => {
+        IpProtocol::UDP if frame.get(transport + 6..transport + 8) != Some(&[0, 0]) => {
             adjust(frame, transport + 6, before, after);
         }
-        58 => adjust(frame, transport + 2, before, after),
+        IpProtocol::ICMPV6 => adjust(frame, transport + 2, before, after),
         _ => {}
     }
 }
