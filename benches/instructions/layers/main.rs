@@ -1,0 +1,47 @@
+//! What one run of each layer's hot path costs, in instructions and allocations.
+//!
+//! Frames are built and tables warmed in `setup`, results are asserted in `teardown`; neither is counted. Seeds are
+//! fixed, so that two runs of one binary on one machine give the same figures. `cargo run` in this package compares
+//! them with `reference.json`.
+
+mod dedup;
+mod extractor;
+mod filter;
+mod fragment;
+mod link;
+mod pipeline;
+mod reassembler;
+mod source;
+#[path = "../../support/mod.rs"]
+mod support;
+mod tracker;
+
+use gungraun::prelude::*;
+use gungraun::{Dhat, EntryPoint};
+
+use dedup::dedup_group;
+use extractor::extractor_group;
+use filter::filter_group;
+use fragment::fragment_group;
+use link::link_group;
+use pipeline::pipeline_group;
+use reassembler::reassembler_group;
+use source::source_group;
+use tracker::tracker_group;
+
+/// Of every keyed hash.
+pub(crate) const SEEDS: [u64; 4] = [11, 22, 33, 44];
+
+gungraun::main!(
+    config = LibraryBenchmarkConfig::default()
+        .tool(Dhat::default().entry_point(EntryPoint::Default));
+    library_benchmark_groups = source_group,
+    link_group,
+    extractor_group,
+    tracker_group,
+    fragment_group,
+    reassembler_group,
+    dedup_group,
+    filter_group,
+    pipeline_group
+);

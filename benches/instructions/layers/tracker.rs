@@ -1,0 +1,143 @@
+//! Packets to flows; extraction is not included.
+
+use std::time::Duration;
+
+use flowgauge::base::{EndReason, Frame, Timestamp};
+use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker, TrackerConfig};
+use gungraun::prelude::*;
+
+use crate::SEEDS;
+use crate::support::{CLIENT, SERVER, set_seq, tcp};
+
+/// Counts what ends; wants nothing else.
+#[derive(Default)]
+struct Ends {
+    flow_count: u64,
+    packet_count: u64,
+}
+
+impl FlowSink<()> for Ends {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
+        self.flow_count += 1;
+        self.packet_count += flow.packet_count();
+    }
+}
+
+/// A tracker, and packets about to come.
+struct Tracking {
+    tracker: Tracker<()>,
+    ends: Ends,
+    packets: Vec<Packet<'static>>,
+    until: Timestamp,
+    flow_count: u64,
+    known_packet_count: u64,
+}
+
+/// One packet of each flow: a segment of one octet, the `round`th in order or the same again.
+fn round(flow_count: u64, round: u32, is_in_order: bool) -> Vec<Packet<'static>> {
+    let extractor = Extractor::default();
+    let seq = 1000 + if is_in_order { round } else { 0 };
+    (0..flow_count)
+        .map(|flow| {
+            let mut frame = tcp((CLIENT, 10_000 + flow as u16), (SERVER, 443), b"x");
+            set_seq(&mut frame, seq);
+            let nanos = 1_000_000 + 700 * (u64::from(round) * flow_count + flow);
+            // The process ends soon.
+            let frame = Frame::ethernet(Timestamp::from_nanos(nanos), frame.leak());
+            extractor.extract(&frame).expect("the frame holds a packet")
+        })
+        .collect()
+}
+
+fn tracking(known_round_count: u32, packets: Vec<Packet<'static>>, flow_count: u64) -> Tracking {
+    let mut config = TrackerConfig::default();
+    config.seeds = Some(SEEDS);
+    let mut tracker = Tracker::new(config).expect("a valid configuration");
+    let mut ends = Ends::default();
+    for number in 0..known_round_count {
+        tracker.track_batch(&round(flow_count, number, true), &mut ends);
+    }
+    let known_packet_count = u64::from(known_round_count) * flow_count;
+    Tracking { tracker, ends, packets, until: Timestamp::ZERO, flow_count, known_packet_count }
+}
+
+/// Known flows, and as many packets for them.
+fn known(flow_count: u64, round_count: u32, is_in_order: bool) -> Tracking {
+    let packets = (1..=round_count).flat_map(|number| round(flow_count, number, is_in_order)).collect();
+    let mut tracking = tracking(1, packets, flow_count);
+    if !is_in_order {
+        // Makes room for what is kept of retransmissions.
+        tracking.tracker.track_batch(&round(flow_count, 0, false), &mut tracking.ends);
+        tracking.known_packet_count += flow_count;
+    }
+    tracking
+}
+
+/// New flows, in a table that has had as many.
+fn new_flows(flow_count: u64) -> Tracking {
+    let mut tracking = tracking(1, round(flow_count, 1, true), flow_count);
+    tracking.tracker.finish(&mut Ends::default());
+    assert!(tracking.tracker.is_empty());
+    tracking
+}
+
+/// Flows that all expire in one call.
+fn overdue(flow_count: u64) -> Tracking {
+    let mut tracking = tracking(2, Vec::new(), flow_count);
+    tracking.until = Timestamp::ZERO.saturating_add(Duration::from_secs(1000));
+    tracking
+}
+
+/// Each packet counted for a flow, and none ended.
+fn all_known(mut tracking: Tracking) {
+    assert_eq!((tracking.tracker.len() as u64, tracking.ends.flow_count), (tracking.flow_count, 0));
+    tracking.tracker.finish(&mut tracking.ends);
+    let packet_count = tracking.known_packet_count + tracking.packets.len() as u64;
+    assert_eq!((tracking.ends.flow_count, tracking.ends.packet_count), (tracking.flow_count, packet_count));
+}
+
+fn all_new(tracking: Tracking) {
+    assert_eq!(tracking.tracker.len() as u64, tracking.flow_count);
+    assert_eq!(tracking.tracker.stats().started_count, 2 * tracking.flow_count);
+}
+
+fn all_ended(tracking: Tracking) {
+    assert!(tracking.tracker.is_empty());
+    let ends = &tracking.ends;
+    assert_eq!((ends.flow_count, ends.packet_count), (tracking.flow_count, 2 * tracking.flow_count));
+}
+
+#[library_benchmark(setup = known, teardown = all_known)]
+#[bench::again_monoflow(1, 1000, false)]
+#[bench::in_order_monoflow(1, 1000, true)]
+#[bench::in_order_1000_flows(1000, 2, true)]
+fn track(mut tracking: Tracking) -> Tracking {
+    for packet in &tracking.packets {
+        tracking.tracker.track(packet, &mut tracking.ends);
+    }
+    tracking
+}
+
+#[library_benchmark]
+#[bench::in_order_1000_flows(args = (1000, 2, true), setup = known, teardown = all_known)]
+#[bench::new_1000_flows(args = (1000), setup = new_flows, teardown = all_new)]
+fn batch(mut tracking: Tracking) -> Tracking {
+    for packets in tracking.packets.chunks(32) {
+        tracking.tracker.track_batch(packets, &mut tracking.ends);
+    }
+    tracking
+}
+
+#[library_benchmark(teardown = all_ended)]
+#[bench::of_1000_flows(args = (1000), setup = overdue)]
+fn expiry(mut tracking: Tracking) -> Tracking {
+    tracking.tracker.advance(tracking.until, &mut tracking.ends);
+    tracking
+}
+
+library_benchmark_group!(name = tracker_group, benchmarks = [track, batch, expiry]);

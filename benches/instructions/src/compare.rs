@@ -1,0 +1,142 @@
+//! A run beside the reference.
+
+use crate::figures::{Figures, Run};
+
+/// How much a bench's instructions may grow, in percent.
+pub const PERCENT_MAX: u64 = 2;
+
+/// What became of one bench.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Within the tolerance.
+    Same,
+    /// Fewer instructions than the tolerance, or fewer allocations: the reference has fallen behind.
+    Less,
+    /// More instructions than the tolerance.
+    MoreInstructions,
+    /// More allocations, however few.
+    MoreAllocations,
+    /// The reference does not know it.
+    New,
+    /// It was not run.
+    Gone,
+}
+
+/// All benches of a run and of its reference.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Id, figures of the reference, of the run, and what that means; in the order of the ids.
+    pub rows: Vec<(String, Option<Figures>, Option<Figures>, Change)>,
+    /// What the two were made with where that differs: name, in the reference, in the run.
+    pub environment_changes: Vec<(String, String, String)>,
+}
+
+impl Comparison {
+    /// Compares a run with a reference.
+    #[must_use]
+    pub fn new(reference: &Run, run: &Run) -> Self {
+        let mut ids: Vec<_> = reference.benches.keys().chain(run.benches.keys()).cloned().collect();
+        ids.sort();
+        ids.dedup();
+        let rows = ids.into_iter().map(|id| {
+            let (before, after) = (reference.benches.get(&id).copied(), run.benches.get(&id).copied());
+            (id, before, after, change(before, after))
+        });
+        let mut names: Vec<_> = reference.environment.keys().chain(run.environment.keys()).collect();
+        names.sort();
+        names.dedup();
+        let environment_changes = names.into_iter().filter_map(|name| {
+            let [before, after] =
+                [reference, run].map(|it| it.environment.get(name).cloned().unwrap_or_default());
+            (before != after).then(|| (name.clone(), before, after))
+        });
+        Self { rows: rows.collect(), environment_changes: environment_changes.collect() }
+    }
+
+    /// Whether a row fails the run. Instructions count only if both runs were made with the same: another compiler may
+    /// change them by more than the tolerance either way. Allocations and missing benches always count.
+    #[must_use]
+    pub fn is_failure(&self, change: Change) -> bool {
+        match change {
+            Change::Same | Change::Less => false,
+            Change::MoreInstructions => self.environment_changes.is_empty(),
+            Change::MoreAllocations | Change::New | Change::Gone => true,
+        }
+    }
+
+    /// Rows that fail the run.
+    #[must_use]
+    pub fn failure_count(&self) -> usize {
+        self.rows.iter().filter(|(.., change)| self.is_failure(*change)).count()
+    }
+}
+
+fn change(before: Option<Figures>, after: Option<Figures>) -> Change {
+    let (Some(before), Some(after)) = (before, after) else {
+        return if before.is_none() { Change::New } else { Change::Gone };
+    };
+    let is_above =
+        |large: u64, small: u64| u128::from(large) * 100 > u128::from(small) * u128::from(100 + PERCENT_MAX);
+    if after.allocations > before.allocations {
+        Change::MoreAllocations
+    } else if is_above(after.instructions, before.instructions) {
+        Change::MoreInstructions
+    } else if after.allocations < before.allocations || is_above(before.instructions, after.instructions) {
+        Change::Less
+    } else {
+        Change::Same
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rustc: &str, benches: &[(&str, u64, u64)]) -> Run {
+        let mut run = Run::default();
+        run.environment.insert("rustc".into(), rustc.into());
+        for (id, instructions, allocations) in benches {
+            let figures = Figures { instructions: *instructions, allocations: *allocations };
+            run.benches.insert((*id).into(), figures);
+        }
+        run
+    }
+
+    fn changes(comparison: &Comparison) -> Vec<Change> {
+        comparison.rows.iter().map(|(.., change)| *change).collect()
+    }
+
+    #[test]
+    fn two_percent_pass_and_one_instruction_more_fails() {
+        let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 0), ("c", 10_000, 0), ("d", 10_000, 0)]);
+        let after = run("1", &[("a", 10_200, 0), ("b", 10_201, 0), ("c", 9804, 0), ("d", 9803, 0)]);
+        let comparison = Comparison::new(&reference, &after);
+        use Change::{Less, MoreInstructions, Same};
+        assert_eq!(changes(&comparison), [Same, MoreInstructions, Same, Less]);
+        assert_eq!(comparison.failure_count(), 1);
+    }
+
+    #[test]
+    fn one_allocation_fails_whatever_the_instructions() {
+        let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 3)]);
+        let comparison = Comparison::new(&reference, &run("1", &[("a", 5000, 1), ("b", 10_000, 2)]));
+        assert_eq!(changes(&comparison), [Change::MoreAllocations, Change::Less]);
+        assert_eq!(comparison.failure_count(), 1);
+    }
+
+    #[test]
+    fn a_bench_that_is_new_or_gone_fails() {
+        let comparison = Comparison::new(&run("1", &[("a", 1, 0)]), &run("1", &[("b", 1, 0)]));
+        assert_eq!(changes(&comparison), [Change::Gone, Change::New]);
+        assert_eq!(comparison.failure_count(), 2);
+    }
+
+    #[test]
+    fn with_another_compiler_only_instructions_are_forgiven() {
+        let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 0), ("c", 1, 0)]);
+        let comparison = Comparison::new(&reference, &run("2", &[("a", 20_000, 0), ("b", 10_000, 1)]));
+        assert_eq!(comparison.environment_changes, [("rustc".into(), "1".into(), "2".into())]);
+        let failures = comparison.rows.iter().filter(|(.., change)| comparison.is_failure(*change));
+        assert_eq!(failures.map(|(id, ..)| id.as_str()).collect::<Vec<_>>(), ["b", "c"]);
+    }
+}

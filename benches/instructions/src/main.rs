@@ -1,0 +1,180 @@
+//! Counts the instructions and allocations of each layer's hot path and compares them with a committed reference.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use flowgauge_instructions::{Change, Comparison, Environment, Figures, PERCENT_MAX, Run};
+
+type Reason = Box<dyn std::error::Error>;
+
+const USAGE: &str = "\
+usage: instructions [--update] [--strict] [--reference FILE]
+
+Runs the benches under Callgrind and DHAT and compares with FILE (default: reference.json of this package).
+Fails if a bench has more than 2 % more instructions, one allocation more, or is missing in either.
+
+  --update          write FILE instead, after a look at what changes
+  --strict          fail also if compiler, C library, valgrind or processor differ from those of FILE;
+                    without it, instructions are then compared but cannot fail
+  --reference FILE  another reference, such as one of your own compiler
+
+Needs valgrind, and gungraun-runner of the version of the library:
+    cargo install --locked gungraun-runner --version =0.20.0
+";
+
+struct Options {
+    is_update: bool,
+    is_strict: bool,
+    reference: PathBuf,
+}
+
+fn options() -> Result<Option<Options>, Reason> {
+    let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("reference.json");
+    let mut options = Options { is_update: false, is_strict: false, reference };
+    let mut arguments = env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--update" => options.is_update = true,
+            "--strict" => options.is_strict = true,
+            "--reference" => options.reference = arguments.next().ok_or("--reference needs a file")?.into(),
+            "--help" | "-h" => return Ok(None),
+            other => return Err(format!("unknown argument {other}\n\n{USAGE}").into()),
+        }
+    }
+    Ok(Some(options))
+}
+
+/// The first line that a program prints about its version.
+fn version(program: &str) -> Result<String, Reason> {
+    let output = Command::new(program).arg("--version").output();
+    let output = output.map_err(|error| format!("{program} cannot be run ({error}); see --help"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().next().unwrap_or_default().to_owned())
+}
+
+fn environment() -> Result<Environment, Reason> {
+    // Which copy routine the C library chooses is up to the processor.
+    #[cfg(target_arch = "x86_64")]
+    let processor = if is_x86_feature_detected!("avx2") { "x86_64 with avx2" } else { "x86_64" };
+    #[cfg(not(target_arch = "x86_64"))]
+    let processor = env::consts::ARCH;
+    let flags = env::var("RUSTFLAGS").unwrap_or_default();
+    let rustc = env::var("RUSTC").unwrap_or("rustc".to_owned());
+    Ok(Environment::from([
+        ("libc".to_owned(), version("ldd")?),
+        ("processor".to_owned(), processor.to_owned()),
+        ("rustc".to_owned(), format!("{} {flags}", version(&rustc)?).trim_end().to_owned()),
+        ("valgrind".to_owned(), version("valgrind")?),
+    ]))
+}
+
+/// Runs the benches and reads what they left.
+fn measure() -> Result<Run, Reason> {
+    let mut run = Run { environment: environment()?, ..Run::default() };
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    // A folder of its own, emptied first: what an earlier run left is not taken for a result.
+    let home = package.join("target/reference-run");
+    if home.exists() {
+        fs::remove_dir_all(&home)?;
+    }
+    let cargo = env::var("CARGO").unwrap_or("cargo".to_owned());
+    let bench = Command::new(cargo)
+        .args(["bench", "--locked", "--bench", "layers", "--manifest-path"])
+        .arg(package.join("Cargo.toml"))
+        .env("GUNGRAUN_HOME", &home)
+        .env("GUNGRAUN_SAVE_SUMMARY", "json")
+        .output()?;
+    if !bench.status.success() {
+        let [stdout, stderr] = [&bench.stdout, &bench.stderr].map(|text| String::from_utf8_lossy(text));
+        return Err(format!(
+            "{stdout}\n{stderr}\nthe benches failed ({}); --help says what they need",
+            bench.status
+        )
+        .into());
+    }
+    run.read_summaries(&home)?;
+    if run.benches.is_empty() {
+        return Err(format!("no summaries in {}", home.display()).into());
+    }
+    Ok(run)
+}
+
+fn print(comparison: &Comparison, is_update: bool) {
+    println!("{:42} {:>12} {:>12} {:>8}  {:>11}", "bench", "reference", "instructions", "", "allocations");
+    for (id, before, after, change) in &comparison.rows {
+        let number = |figures: &Option<Figures>| {
+            figures.map_or("-".to_owned(), |figures| figures.instructions.to_string())
+        };
+        let (percent, allocations) = match (before, after) {
+            (Some(before), Some(after)) => {
+                let ratio = after.instructions as f64 / before.instructions.max(1) as f64;
+                let allocations = if before.allocations == after.allocations {
+                    after.allocations.to_string()
+                } else {
+                    format!("{} -> {}", before.allocations, after.allocations)
+                };
+                (format!("{:+.2} %", (ratio - 1.0) * 100.0), allocations)
+            }
+            _ => (String::new(), String::new()),
+        };
+        let verdict = match change {
+            Change::Same => "",
+            _ if is_update => "changes",
+            Change::Less if !comparison.environment_changes.is_empty() => "less",
+            Change::Less => "less: update the reference to keep it",
+            Change::MoreInstructions if comparison.is_failure(*change) => "FAILED: more instructions",
+            Change::MoreInstructions => "more instructions",
+            Change::MoreAllocations => "FAILED: more allocations",
+            Change::New => "FAILED: not in the reference",
+            Change::Gone => "FAILED: not run",
+        };
+        println!(
+            "{id:42} {:>12} {:>12} {percent:>8}  {allocations:>11}  {verdict}",
+            number(before),
+            number(after)
+        );
+    }
+}
+
+fn run() -> Result<ExitCode, Reason> {
+    let Some(options) = options()? else {
+        print!("{USAGE}");
+        return Ok(ExitCode::SUCCESS);
+    };
+    let path = options.reference.display();
+    let reference = match fs::read_to_string(&options.reference) {
+        Ok(text) => Run::from_json(&text).map_err(|reason| format!("{path}: {reason}"))?,
+        Err(_) if options.is_update => Run::default(),
+        Err(error) => return Err(format!("{path}: {error}").into()),
+    };
+    let measured = measure()?;
+    let comparison = Comparison::new(&reference, &measured);
+    print(&comparison, options.is_update);
+    if options.is_update {
+        fs::write(&options.reference, measured.to_json())?;
+        println!("\nwritten: {path}");
+        return Ok(ExitCode::SUCCESS);
+    }
+    for (name, before, after) in &comparison.environment_changes {
+        println!("\nwarning: {name} is `{after}`, and the reference was made with `{before}`");
+    }
+    if !comparison.environment_changes.is_empty() {
+        println!("warning: instructions are compared, but do not count; allocations do");
+    }
+    let failure_count = comparison.failure_count();
+    if failure_count > 0 {
+        println!("\n{failure_count} failed: more than {PERCENT_MAX} % instructions, or any allocation");
+        println!("if that is meant: the same command with --update, and commit {path}");
+    }
+    let is_strict_failure = options.is_strict && !comparison.environment_changes.is_empty();
+    Ok(if failure_count > 0 || is_strict_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn main() -> ExitCode {
+    run().unwrap_or_else(|reason| {
+        eprintln!("instructions: {reason}");
+        ExitCode::from(2)
+    })
+}

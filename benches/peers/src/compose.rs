@@ -1,0 +1,238 @@
+//! One large trace of many small captures.
+//!
+//! Each capture begins at a random time within a span, and comes several times if asked for, each time between other
+//! hosts. So the trace has as many flows open at once as a busy link, and packets that real programs sent.
+
+use std::collections::HashSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flowgauge::base::{FrameBatch, LinkType, NANOS_PER_SECOND};
+use flowgauge::source::{FileSource, Source};
+
+use crate::readdress::readdress;
+use crate::support::Random;
+
+/// When the trace begins.
+const EPOCH_SECONDS: u64 = 1_750_000_000;
+
+/// How a trace is made. The result depends on this and on the captures alone.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How often each capture comes.
+    pub copy_count: u16,
+    /// Of the random times at which captures begin.
+    pub seed: u64,
+    /// How long the trace is at most; what goes on longer in a capture is left out.
+    pub span: Duration,
+    /// The trace ends after so many packets.
+    pub packet_count_max: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { copy_count: 1, seed: 1, span: Duration::from_secs(120), packet_count_max: usize::MAX }
+    }
+}
+
+/// A packet of a capture.
+#[derive(Clone, Debug)]
+struct Captured {
+    /// After the first packet of its capture.
+    offset_ns: u64,
+    octets: Range<usize>,
+    wire_len: u32,
+}
+
+/// The packets of some captures.
+#[derive(Clone, Debug, Default)]
+pub struct Captures {
+    seen: HashSet<(usize, u64)>,
+    octets: Vec<u8>,
+    /// A list per capture.
+    captures: Vec<Vec<Captured>>,
+    /// Files that gave nothing, with the reason.
+    pub skipped: Vec<(PathBuf, String)>,
+}
+
+impl Captures {
+    /// Reads a capture, or all files in a folder and below, in the order of their names. Files that are the same as one
+    /// before, that are no captures, or that hold no Ethernet frames are skipped.
+    ///
+    /// # Errors
+    ///
+    /// If a file or folder cannot be read.
+    pub fn add(&mut self, path: &Path) -> io::Result<()> {
+        if path.is_dir() {
+            let mut entries =
+                fs::read_dir(path)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+            entries.sort();
+            return entries.iter().try_for_each(|entry| self.add(entry));
+        }
+        let file = fs::read(path)?;
+        let mut hasher = DefaultHasher::new();
+        file.hash(&mut hasher);
+        let reason = if self.seen.insert((file.len(), hasher.finish())) {
+            match self.read(path) {
+                Ok(0) => "no Ethernet frames".to_owned(),
+                Ok(_) => return Ok(()),
+                Err(error) => error.to_string(),
+            }
+        } else {
+            "the same as another".to_owned()
+        };
+        self.skipped.push((path.to_owned(), reason));
+        Ok(())
+    }
+
+    fn read(&mut self, path: &Path) -> Result<usize, flowgauge::source::Error> {
+        let mut source = FileSource::open(path)?;
+        let mut batch = FrameBatch::new();
+        let mut packets = Vec::new();
+        let mut first = None;
+        while source.next_batch(&mut batch)? {
+            for frame in batch.iter().filter(|frame| frame.link_type == LinkType::ETHERNET) {
+                let first_ns = *first.get_or_insert(frame.timestamp.as_nanos());
+                // Some captures go back in time.
+                let Some(offset_ns) = frame.timestamp.as_nanos().checked_sub(first_ns) else { continue };
+                let start = self.octets.len();
+                self.octets.extend_from_slice(frame.data);
+                packets.push(Captured {
+                    offset_ns,
+                    octets: start..self.octets.len(),
+                    wire_len: frame.wire_len,
+                });
+            }
+        }
+        let count = packets.len();
+        if count > 0 {
+            self.captures.push(packets);
+        }
+        Ok(count)
+    }
+
+    /// How many captures there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.captures.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.captures.is_empty()
+    }
+
+    /// Writes a trace as classic pcap with microseconds, which all programs read; packets and octets of them.
+    ///
+    /// # Errors
+    ///
+    /// As the writer.
+    pub fn write(&self, options: &Options, out: &mut impl Write) -> io::Result<(usize, u64)> {
+        let span_ns = options.span.as_nanos() as u64;
+        let mut random = Random(options.seed);
+        let mut trace: Vec<(u64, u16, &Captured)> = Vec::new();
+        for capture in &self.captures {
+            for copy in 0..options.copy_count {
+                let start_ns = random.next() % span_ns.max(1);
+                let placed = capture.iter().map(|packet| (start_ns + packet.offset_ns, copy, packet));
+                trace.extend(placed.filter(|(at, ..)| *at < span_ns));
+            }
+        }
+        // Stable: packets of one capture with one time keep their order.
+        trace.sort_by_key(|(at, ..)| *at);
+        trace.truncate(options.packet_count_max);
+        for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, u32::from(LinkType::ETHERNET.0)] {
+            out.write_all(&word.to_le_bytes())?;
+        }
+        let mut frame = Vec::new();
+        let mut octet_count = 0;
+        for (at, copy, packet) in &trace {
+            frame.clear();
+            frame.extend_from_slice(&self.octets[packet.octets.clone()]);
+            readdress(&mut frame, *copy);
+            octet_count += frame.len() as u64;
+            let (seconds, nanos) = (EPOCH_SECONDS + at / NANOS_PER_SECOND, at % NANOS_PER_SECOND);
+            for word in [seconds as u32, (nanos / 1000) as u32, frame.len() as u32, packet.wire_len] {
+                out.write_all(&word.to_le_bytes())?;
+            }
+            out.write_all(&frame)?;
+        }
+        Ok((trace.len(), octet_count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    fn captures() -> Captures {
+        let mut captures = Captures::default();
+        captures.add(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data")).expect("readable");
+        captures
+    }
+
+    fn trace(options: &Options) -> (usize, Vec<u8>) {
+        let mut out = Vec::new();
+        let (count, _) = captures().write(options, &mut out).expect("a vector takes all");
+        (count, out)
+    }
+
+    /// Records of a trace, read by the crate itself.
+    fn times(trace: Vec<u8>) -> Vec<u64> {
+        let mut source = FileSource::from_reader(Cursor::new(trace)).expect("a capture");
+        let (mut batch, mut times) = (FrameBatch::new(), Vec::new());
+        while source.next_batch(&mut batch).expect("readable") {
+            times.extend(batch.iter().map(|frame| frame.timestamp.as_nanos()));
+        }
+        assert!(source.warnings().is_empty());
+        times
+    }
+
+    #[test]
+    fn a_trace_is_in_order_within_its_span_and_repeatable() {
+        let span = Duration::from_secs(20);
+        let options = Options { copy_count: 3, span, ..Options::default() };
+        let (count, file) = trace(&options);
+        assert_eq!(file, trace(&options).1);
+        assert_ne!(file, trace(&Options { seed: 2, ..options }).1);
+        let times = times(file);
+        assert_eq!(times.len(), count);
+        assert!(times.is_sorted());
+        assert!(times[count - 1] - EPOCH_SECONDS * NANOS_PER_SECOND < span.as_nanos() as u64);
+        assert_eq!(trace(&Options { packet_count_max: 10, ..options }).0, 10);
+    }
+
+    #[test]
+    fn each_copy_has_flows_of_its_own() {
+        use flowgauge::pipeline::Pipeline;
+        // No capture is cut, so that each copy has all of its packets.
+        let flow_count = |copy_count| {
+            let (count, file) =
+                trace(&Options { copy_count, span: Duration::from_secs(100_000), ..Options::default() });
+            let mut pipeline = Pipeline::default();
+            let mut source = FileSource::from_reader(Cursor::new(file)).expect("a capture");
+            pipeline.run(&mut source, &mut ()).expect("readable");
+            (count, pipeline.stats().tracker.started_count)
+        };
+        let (one, three) = (flow_count(1), flow_count(3));
+        assert!(one.1 > 10);
+        assert_eq!(three, (3 * one.0, 3 * one.1));
+    }
+
+    #[test]
+    fn a_file_that_comes_twice_is_taken_once() {
+        let mut captures = captures();
+        let (len, skipped_count) = (captures.len(), captures.skipped.len());
+        captures
+            .add(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data/web.pcap"))
+            .expect("readable");
+        assert_eq!((captures.len(), captures.skipped.len()), (len, skipped_count + 1));
+    }
+}

@@ -1,0 +1,13 @@
+//! flowgauge beside other programs and libraries: interleaved in one run, results asserted, medians with their spread.
+
+pub mod compose;
+pub mod gopacket;
+pub mod interleave;
+pub mod plot;
+pub mod programs;
+pub mod readdress;
+pub mod report;
+pub mod rows;
+#[path = "../../support/mod.rs"]
+mod support;
+pub mod whole;

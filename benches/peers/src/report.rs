@@ -1,0 +1,283 @@
+//! Results as tables for `docs/performance.md`, between two marks.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::Command;
+
+use crate::interleave::RowResult;
+use crate::rows::FLOWGAUGE;
+use crate::whole::Outcome;
+
+/// The section begins behind this line.
+pub const BEGIN: &str = "<!-- peers: begin; written by benches/peers -->";
+/// And ends before this one.
+pub const END: &str = "<!-- peers: end -->";
+
+/// Where and when something was measured.
+#[derive(Clone, Debug)]
+pub struct Circumstances {
+    /// Of the day, as `2026-11-21`.
+    pub date: String,
+    /// Processor and cores.
+    pub machine: String,
+    /// The compiler.
+    pub compiler: String,
+    /// Of this repository; with a mark if files differ from it.
+    pub commit: String,
+}
+
+impl Circumstances {
+    /// Asks the system; what cannot be found is `unknown`.
+    #[must_use]
+    pub fn now() -> Self {
+        let processors = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = processors.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
+        let cores = std::thread::available_parallelism().map_or(0, usize::from);
+        let folder = env!("CARGO_MANIFEST_DIR");
+        Self {
+            date: said(&["date", "-u", "+%F"]),
+            machine: format!("{cores} cores of {}", model.unwrap_or("unknown").trim()),
+            compiler: said(&["rustc", "--version"]).split(" (").next().unwrap_or_default().to_owned(),
+            commit: said(&["git", "-C", folder, "describe", "--always", "--dirty", "--exclude", "*"]),
+        }
+    }
+}
+
+fn said(command: &[&str]) -> String {
+    let output = Command::new(command[0]).args(&command[1..]).output();
+    let text = output.ok().filter(|it| it.status.success()).map(|it| it.stdout).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).trim().to_owned();
+    if text.is_empty() { "unknown".to_owned() } else { text }
+}
+
+/// What was measured on.
+#[derive(Clone, Copy, Debug)]
+pub struct Trace {
+    /// Frames in the file.
+    pub frame_count: u64,
+    /// Its length in octets.
+    pub file_len: u64,
+    /// Flows by our rules.
+    pub flow_count: u64,
+}
+
+/// The section, without its marks.
+#[must_use]
+pub fn section(
+    circumstances: &Circumstances,
+    rows: &[RowResult],
+    files: Option<(&Trace, &[Outcome])>,
+    missing: &[(&str, &str)],
+) -> String {
+    let Circumstances { date, machine, compiler, commit } = circumstances;
+    let mut text = format!("Measured on {date}: {machine}; {compiler}; commit {commit}.\n");
+    if let Some((trace, outcomes)) = files {
+        write_files(&mut text, trace, outcomes);
+    }
+    if !missing.is_empty() {
+        let names: Vec<_> = missing.iter().map(|(name, _)| *name).collect();
+        let _ = writeln!(text, "\nNot installed, so not measured: {}.", names.join(", "));
+    }
+    if !rows.is_empty() {
+        write_rows(&mut text, rows);
+    }
+    let better = better(rows, files.map(|(_, outcomes)| outcomes));
+    if better.is_empty() {
+        text.push_str("\nIn this run no peer was faster in any row.\n");
+    } else {
+        text.push_str("\n**Where a peer was faster:**\n\n");
+        better.iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+    }
+    text
+}
+
+fn write_files(text: &mut String, trace: &Trace, outcomes: &[Outcome]) {
+    let Trace { frame_count, file_len, flow_count } = *trace;
+    let _ = writeln!(
+        text,
+        "\n![Million frames per second of each program](performance.svg)\n\n\
+         A trace of {} frames ({} MB, {} flows by our rules) in the page cache; whole processes, in turn.\n\n\
+         | program | does | runs | seconds, median (least to most) | million frames per second | times flowgauge's | packets counted |\n\
+         |---|---|--:|--:|--:|--:|--:|",
+        thousands(frame_count),
+        file_len / 1_000_000,
+        thousands(flow_count)
+    );
+    let ours = outcomes.first().map_or(1.0, Outcome::median);
+    for outcome in outcomes {
+        let (median, (least, most)) = (outcome.median(), outcome.range());
+        let seen = outcome.packet_count.map_or("-".to_owned(), thousands);
+        let cores = if outcome.program.is_on_all_cores { " (all cores)" } else { "" };
+        let _ = writeln!(
+            text,
+            "| {}{cores} | {} | {} | {median:.3} ({least:.3} to {most:.3}) | {:.2} | {:.1} | {seen} |",
+            outcome.program.name,
+            outcome.program.does,
+            outcome.seconds.len(),
+            frame_count as f64 / median / 1e6,
+            median / ours
+        );
+    }
+}
+
+fn write_rows(text: &mut String, rows: &[RowResult]) {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flat_map(|row| &row.entries) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let _ = writeln!(
+        text,
+        "\nOne call, in nanoseconds: median, and half of the distance between the quarters in percent; 25 rounds, in turn.\n\n\
+         | bench id | {} | times flowgauge's |\n|---|{}--:|",
+        names.join(" | "),
+        "--:|".repeat(names.len())
+    );
+    for row in rows {
+        let _ = write!(text, "| {} ", row.id);
+        let mut ratios = Vec::new();
+        let ours = row.entries.iter().find(|(name, _)| *name == FLOWGAUGE).map(|(_, spread)| spread.median);
+        for name in &names {
+            match row.entries.iter().find(|(entry, _)| entry == name) {
+                Some((name, spread)) => {
+                    let _ = write!(text, "| {} ±{:.0} % ", nanos(spread.median), spread.percent());
+                    if let Some(ours) = ours.filter(|_| *name != FLOWGAUGE) {
+                        ratios.push(format!("{:.1}", spread.median / ours));
+                    }
+                }
+                None => text.push_str("| "),
+            }
+        }
+        let _ = writeln!(text, "| {} |", ratios.join(", "));
+    }
+}
+
+/// Who was faster than we, where, and by how much; only beyond the quarters of both.
+fn better(rows: &[RowResult], outcomes: Option<&[Outcome]>) -> Vec<String> {
+    let mut lines = Vec::new();
+    for row in rows {
+        let Some((_, ours)) = row.entries.iter().find(|(name, _)| *name == FLOWGAUGE) else { continue };
+        for (name, theirs) in row.entries.iter().filter(|(_, theirs)| theirs.high < ours.low) {
+            let (theirs, ours) = (theirs.median, ours.median);
+            lines.push(format!("{name}, `{}`: {} beside {} ns", row.id, nanos(theirs), nanos(ours)));
+        }
+    }
+    let outcomes = outcomes.unwrap_or_default();
+    for outcome in outcomes.iter().filter(|outcome| !is_own(outcome)) {
+        // Who exports each flow is compared with ours that does.
+        let is_like = |it: &&Outcome| is_own(it) && it.program.is_export == outcome.program.is_export;
+        let Some(ours) = outcomes.iter().find(is_like) else { continue };
+        let (theirs, ours_median) = (outcome.median(), ours.median());
+        if theirs < ours_median {
+            let (name, does) = (&outcome.program.name, outcome.program.does);
+            let own_name = &ours.program.name;
+            lines.push(format!("{name} ({does}): {theirs:.3} s beside {ours_median:.3} of `{own_name}`"));
+        }
+    }
+    lines
+}
+
+fn is_own(outcome: &Outcome) -> bool {
+    outcome.program.name.starts_with(FLOWGAUGE)
+}
+
+fn nanos(value: f64) -> String {
+    if value < 10.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Puts a section between the marks of a document.
+///
+/// # Errors
+///
+/// If the document cannot be read or written, or does not have each mark once and in order.
+pub fn replace(document: &Path, section: &str) -> io::Result<()> {
+    let text = fs::read_to_string(document)?;
+    let parts = text.split_once(BEGIN).and_then(|(head, rest)| Some((head, rest.split_once(END)?.1)));
+    let (head, tail) = parts
+        .filter(|(_, tail)| !tail.contains(BEGIN))
+        .ok_or_else(|| io::Error::other(format!("{}: the marks are not there", document.display())))?;
+    fs::write(document, format!("{head}{BEGIN}\n\n{section}\n{END}{tail}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interleave::Spread;
+    use crate::programs::{Program, Seen};
+
+    fn row(id: &str, ours: [f64; 3], theirs: [f64; 3]) -> RowResult {
+        let spread = |[low, median, high]: [f64; 3]| Spread { median, low, high };
+        let entries = vec![(FLOWGAUGE, spread(ours)), ("peer", spread(theirs))];
+        RowResult { id: id.to_owned(), entries }
+    }
+
+    #[test]
+    fn a_peer_is_better_only_beyond_both_spreads() {
+        let rows = [
+            row("clear", [9.0, 10.0, 11.0], [7.0, 8.0, 8.5]),
+            row("within", [9.0, 10.0, 11.0], [7.0, 8.0, 9.5]),
+            row("worse", [1.0, 2.0, 3.0], [7.0, 8.0, 9.5]),
+        ];
+        assert_eq!(better(&rows, None), ["peer, `clear`: 8.0 beside 10 ns"]);
+    }
+
+    #[test]
+    fn who_exports_is_compared_with_who_exports() {
+        let outcome = |name: &str, is_export, seconds| {
+            let program = Program {
+                name: name.to_owned(),
+                does: "flows",
+                command: Vec::new(),
+                seen: Seen::Nothing,
+                is_export,
+                is_on_all_cores: false,
+            };
+            Outcome { program, seconds: vec![seconds], packet_count: None }
+        };
+        let outcomes = [
+            outcome("flowgauge top", false, 1.0),
+            outcome("flowgauge all", true, 3.0),
+            outcome("exporter", true, 2.0),
+            outcome("counter", false, 2.0),
+        ];
+        assert_eq!(
+            better(&[], Some(&outcomes)),
+            ["exporter (flows): 2.000 s beside 3.000 of `flowgauge all`"]
+        );
+    }
+
+    #[test]
+    fn a_section_replaces_the_one_before_and_nothing_else() {
+        let folder = std::env::temp_dir().join(format!("flowgauge-peers-report-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a temporary folder");
+        let document = folder.join("document.md");
+        fs::write(&document, format!("before\n{BEGIN}\nold\n{END}\nafter\n")).expect("written");
+        replace(&document, "new").expect("the marks are there");
+        replace(&document, "newer").expect("the marks are still there");
+        let text = fs::read_to_string(&document).expect("readable");
+        assert_eq!(text, format!("before\n{BEGIN}\n\nnewer\n{END}\nafter\n"));
+        fs::write(&document, "no marks").expect("written");
+        assert!(replace(&document, "new").is_err());
+        fs::remove_dir_all(&folder).expect("the folder is there");
+    }
+
+    #[test]
+    fn numbers_have_their_commas() {
+        assert_eq!([0, 999, 1000, 1_196_350].map(thousands), ["0", "999", "1,000", "1,196,350"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! Frames to the bytes of a session, of which a parser makes nothing: tracker and reassembly together.
+//!
+//! One connection after its handshake, 1400 octets at a time in order; the frame is built before, and its sequence number
+//! set in place.
+
+use std::hint::black_box;
+
+use flowgauge::base::{Frame, Timestamp};
+use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
+use flowgauge::tracker::{Flow, FlowSink, Interest, Tracker};
+use flowscope::driver::{Driver, Event, SlotHandle, SlotMessage};
+use flowscope::extract::{FiveTuple, FiveTupleKey};
+use flowscope::{PacketView, SessionParser};
+
+use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::gopacket::Gopacket;
+use crate::interleave::{Contender, Row};
+use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+
+const LEN: u32 = 1400;
+
+const ISN: u32 = 1000;
+
+pub(super) fn rows() -> Vec<MakeRow> {
+    let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscopes()]);
+    vec![("session_driver/passthrough".to_owned(), Box::new(make))]
+}
+
+/// SYN, SYN+ACK and ACK.
+fn handshake() -> [Vec<u8>; 3] {
+    let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
+    [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
+        |(is_client, flags, seq, ack)| {
+            let (source, destination) = if is_client { (client, server) } else { (server, client) };
+            let mut frame = tcp(source, destination, &[]);
+            set_seq(&mut frame, seq);
+            frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&u32::to_be_bytes(ack));
+            frame[TCP_FLAGS] = flags;
+            frame
+        },
+    )
+}
+
+/// A frame with data, and the number of its next octet.
+struct Data {
+    frame: Vec<u8>,
+    seq: u32,
+}
+
+impl Data {
+    fn new() -> Self {
+        let mut frame = tcp((CLIENT, 40_000), (SERVER, 80), &[b'A'; LEN as usize]);
+        frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&5001_u32.to_be_bytes());
+        Self { frame, seq: ISN + 1 }
+    }
+
+    #[inline]
+    fn next(&mut self) -> &[u8] {
+        set_seq(&mut self.frame, self.seq);
+        self.seq = self.seq.wrapping_add(LEN);
+        black_box(&self.frame)
+    }
+}
+
+/// Gives what comes in order to a parser that counts it.
+struct Bytes {
+    reassembler: Reassembler<u32>,
+    octet_count: u64,
+}
+
+impl FlowSink<[Stream; 2]> for Bytes {
+    fn interest(&self) -> Interest {
+        Interest::PACKETS
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, [Stream; 2]>, packet: &Packet<'_>) {
+        let Some(segment) = Segment::of(packet) else { return };
+        let stream = &mut flow.state[packet.side as usize];
+        let octet_count = &mut self.octet_count;
+        self.reassembler.segment(stream, 0, &segment, |event| {
+            if let StreamEvent::Chunk(chunk) = event {
+                *octet_count += black_box(chunk.bytes).len() as u64;
+            }
+        });
+    }
+}
+
+fn ours() -> Contender {
+    type State = (Data, Extractor, Tracker<[Stream; 2]>, Bytes);
+    fn track((_, extractor, tracker, bytes): &mut State, data: &[u8]) {
+        let mut packet = Packet::EMPTY;
+        if extractor.extract_into(&Frame::ethernet(Timestamp::ZERO, data), &mut packet).is_ok() {
+            tracker.track(&packet, bytes);
+        }
+    }
+    let reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
+    let tracker = Tracker::new(Default::default()).expect("a valid configuration");
+    let mut state: State =
+        (Data::new(), Extractor::default(), tracker, Bytes { reassembler, octet_count: 0 });
+    handshake().iter().for_each(|frame| track(&mut state, frame));
+    let step = |state: &mut State| {
+        let (data, extractor, tracker, bytes) = state;
+        let mut packet = Packet::EMPTY;
+        let frame = Frame::ethernet(Timestamp::ZERO, data.next());
+        if extractor.extract_into(&frame, &mut packet).is_ok() {
+            tracker.track(&packet, bytes);
+        }
+    };
+    Contender::new(FLOWGAUGE, state, step, |(_, _, tracker, bytes), done| {
+        assert_eq!((tracker.len(), bytes.octet_count), (1, done * u64::from(LEN)));
+    })
+}
+
+/// Counts what it is fed with, in a place that outlives it.
+#[derive(Clone, Default)]
+struct Counting(std::sync::Arc<std::sync::atomic::AtomicU64>);
+
+impl SessionParser for Counting {
+    type Message = ();
+
+    fn feed_initiator(&mut self, bytes: &[u8], _: flowscope::Timestamp, _: &mut Vec<()>) {
+        self.0.fetch_add(black_box(bytes).len() as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
+    fn feed_responder(&mut self, _: &[u8], _: flowscope::Timestamp, _: &mut Vec<()>) {}
+}
+
+struct Theirs {
+    data: Data,
+    driver: Driver<FiveTuple>,
+    slot: SlotHandle<(), FiveTupleKey>,
+    events: Vec<Event<FiveTupleKey>>,
+    messages: Vec<SlotMessage<(), FiveTupleKey>>,
+    parser: Counting,
+}
+
+fn flowscopes() -> Contender {
+    let parser = Counting::default();
+    let mut builder = Driver::builder(FiveTuple::bidirectional());
+    let slot = builder.session_on_ports(parser.clone(), [80]);
+    let driver = builder.build();
+    let mut theirs =
+        Theirs { data: Data::new(), driver, slot, events: Vec::new(), messages: Vec::new(), parser };
+    for frame in &handshake() {
+        theirs.driver.track_into(PacketView::new(frame, flowscope::Timestamp::default()), &mut theirs.events);
+    }
+    let step = |theirs: &mut Theirs| {
+        theirs.events.clear();
+        let view = PacketView::new(theirs.data.next(), flowscope::Timestamp::default());
+        theirs.driver.track_into(view, &mut theirs.events);
+        theirs.slot.drain(&mut theirs.messages);
+        black_box((&theirs.events, &theirs.messages));
+        theirs.messages.clear();
+    };
+    Contender::new(FLOWSCOPE, theirs, step, |theirs, done| {
+        let octet_count = theirs.parser.0.load(std::sync::atomic::Ordering::Relaxed);
+        assert_eq!(octet_count, done * u64::from(LEN));
+    })
+}

@@ -1,0 +1,180 @@
+//! A frame to the state of its flow, extraction included.
+
+use std::hint::black_box;
+use std::net::Ipv4Addr;
+
+use flowgauge::base::{EndReason, Frame, Timestamp};
+use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker};
+use flowscope::extract::FiveTuple;
+use flowscope::{FlowTracker, FlowTrackerConfig};
+
+use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
+use crate::gopacket::Gopacket;
+use crate::interleave::{Contender, Row};
+use crate::support::{CLIENT, Random, SERVER, set_seq, tcp};
+
+/// Packets of a step in the row of a million flows, which our tracker takes in batches.
+const BATCH: usize = 32;
+
+pub(super) fn rows() -> Vec<MakeRow> {
+    let mut rows: Vec<MakeRow> = Vec::new();
+    for (prefix, is_in_order) in [("", false), ("_in_order", true)] {
+        for flow_count in [1, 10, 100, 1000, 10_000] {
+            let id = if flow_count == 1 {
+                format!("tracker/monoflow{prefix}")
+            } else {
+                format!("tracker/n_flows{prefix}/{flow_count}")
+            };
+            let make = move |gopacket: Option<&Gopacket>| {
+                let frames = frames(flow_count);
+                let mut contenders =
+                    vec![ours(frames.clone(), is_in_order), flowscopes(frames.clone(), is_in_order)];
+                if let Some(gopacket) = gopacket {
+                    let work = if is_in_order { "track_in_order" } else { "track" };
+                    contenders.push(gopacket.contender(work, &frames, flow_count as u64));
+                }
+                Row::new(contenders)
+            };
+            rows.push((id, Box::new(make)));
+        }
+    }
+    rows.push(("tracker/n_flows/1000000".to_owned(), Box::new(|_| million())));
+    rows
+}
+
+/// A segment of one octet of each flow; they differ in ports, and in addresses beyond 50,000.
+fn frames(flow_count: usize) -> Vec<Vec<u8>> {
+    let client = |flow: usize| {
+        let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
+        let address = Ipv4Addr::new(10, a, b.wrapping_add(1), c.wrapping_add(1));
+        (if flow < 50_000 { CLIENT } else { address }, 10_000 + (flow % 50_000) as u16)
+    };
+    (0..flow_count).map(|flow| tcp(client(flow), (SERVER, 443), b"x")).collect()
+}
+
+/// Frames that come one after the other, round and round; their sequence numbers and the time advance if asked for.
+struct Arrivals {
+    frames: Vec<Vec<u8>>,
+    next: usize,
+    round: u32,
+    nanos: u64,
+    is_in_order: bool,
+}
+
+impl Arrivals {
+    fn new(frames: Vec<Vec<u8>>, is_in_order: bool) -> Self {
+        Self { frames, next: 0, round: 0, nanos: 1_000_000, is_in_order }
+    }
+
+    #[inline]
+    fn next(&mut self) -> (u64, &[u8]) {
+        let place = self.next;
+        if self.is_in_order {
+            set_seq(&mut self.frames[place], 1000_u32.wrapping_add(self.round));
+            self.nanos += 700;
+        }
+        self.next += 1;
+        if self.next == self.frames.len() {
+            self.next = 0;
+            self.round = self.round.wrapping_add(1);
+        }
+        (self.nanos, black_box(&self.frames[place]))
+    }
+}
+
+/// Wants nothing but the ends of flows.
+struct Ends;
+
+impl FlowSink<()> for Ends {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, reason: EndReason, (): ()) {
+        panic!("no flow may end: {reason:?}");
+    }
+}
+
+fn ours(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
+    let flow_count = frames.len();
+    let mut state =
+        (Arrivals::new(frames, is_in_order), Extractor::default(), Tracker::<()>::default(), 0_u64);
+    let step = |(arrivals, extractor, tracker, _): &mut (Arrivals, Extractor, Tracker<()>, u64)| {
+        let (nanos, data) = arrivals.next();
+        let mut packet = Packet::EMPTY;
+        let frame = Frame::ethernet(Timestamp::from_nanos(nanos), data);
+        if extractor.extract_into(&frame, &mut packet).is_ok() {
+            tracker.track(&packet, &mut Ends);
+        }
+    };
+    (0..flow_count).for_each(|_| step(&mut state));
+    Contender::new(FLOWGAUGE, state, step, move |(_, _, tracker, _), done| {
+        assert_eq!((tracker.len(), tracker.stats().packet_count), (flow_count, flow_count as u64 + done));
+    })
+}
+
+fn theirs(flow_count: usize) -> FlowTracker<FiveTuple> {
+    let mut config = FlowTrackerConfig::default();
+    config.max_flows = config.max_flows.max(2 * flow_count);
+    FlowTracker::with_config(FiveTuple::bidirectional(), config)
+}
+
+fn flowscopes(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
+    let flow_count = frames.len();
+    let mut state = (Arrivals::new(frames, is_in_order), theirs(flow_count));
+    let step = |(arrivals, tracker): &mut (Arrivals, FlowTracker<FiveTuple>)| {
+        let (nanos, data) = arrivals.next();
+        let time = flowscope::Timestamp::new((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32);
+        black_box(tracker.track(flowscope::PacketView::new(data, time)));
+    };
+    (0..flow_count).for_each(|_| step(&mut state));
+    Contender::new(FLOWSCOPE, state, step, move |(_, tracker), done| {
+        let stats = tracker.stats();
+        assert_eq!((tracker.flow_count(), stats.flows_created), (flow_count, flow_count as u64), "{done}");
+    })
+}
+
+/// A million flows in random order; ours in batches, as its pipeline does it.
+fn million() -> Row {
+    const FLOWS: usize = 1_000_000;
+    let order = Random(7).shuffled(FLOWS);
+    let frames = frames(FLOWS);
+    let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
+    drop(frames);
+    let mut state = (Arrivals::new(arrival, false), Extractor::default(), Tracker::<()>::default());
+    let ours = |(arrivals, extractor, tracker): &mut (Arrivals, Extractor, Tracker<()>)| {
+        let mut packets = [Packet::EMPTY; BATCH];
+        let end = (arrivals.next + BATCH).min(FLOWS);
+        let count = end - arrivals.next;
+        for (packet, data) in packets.iter_mut().zip(&arrivals.frames[arrivals.next..end]) {
+            let frame = Frame::ethernet(Timestamp::ZERO, black_box(data));
+            extractor.extract_into(&frame, packet).expect("the frame holds a packet");
+        }
+        tracker.track_batch(&packets[..count], &mut Ends);
+        arrivals.next = if end == FLOWS { 0 } else { end };
+    };
+    // A multiple of a batch, so that each step has as many packets.
+    const { assert!(FLOWS.is_multiple_of(BATCH)) };
+    (0..FLOWS / BATCH).for_each(|_| ours(&mut state));
+    let (extractor, tracker) = (state.1, state.2);
+    let arrivals = state.0;
+    let mut theirs_state = (Arrivals::new(arrivals.frames.clone(), false), theirs(FLOWS));
+    let theirs = |(arrivals, tracker): &mut (Arrivals, FlowTracker<FiveTuple>)| {
+        for _ in 0..BATCH {
+            let (_, data) = arrivals.next();
+            black_box(tracker.track(flowscope::PacketView::new(data, flowscope::Timestamp::default())));
+        }
+    };
+    (0..FLOWS / BATCH).for_each(|_| theirs(&mut theirs_state));
+    let contenders = vec![
+        Contender::new(FLOWGAUGE, (arrivals, extractor, tracker), ours, |(_, _, tracker), done| {
+            let packet_count = FLOWS as u64 + done * BATCH as u64;
+            assert_eq!((tracker.len(), tracker.stats().packet_count), (FLOWS, packet_count));
+        }),
+        Contender::new(FLOWSCOPE, theirs_state, theirs, |(_, tracker), _| {
+            assert_eq!((tracker.flow_count(), tracker.stats().flows_created), (FLOWS, FLOWS as u64));
+        }),
+    ];
+    Row { per_step_count: BATCH as u64, contenders }
+}
