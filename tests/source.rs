@@ -7,7 +7,7 @@ use flowgauge::source::{FileSource, Files, Source};
 
 /// The corpus, or `None` with a word where the variable is not set.
 fn corpus() -> Option<PathBuf> {
-    let path = std::env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from);
+    let path = std::env::var_os("FLOWGAUGE_CORPUS").filter(|name| !name.is_empty()).map(PathBuf::from);
     if path.is_none() {
         println!("skipped: FLOWGAUGE_CORPUS is not set");
     }

@@ -1,14 +1,11 @@
-//! Every cap in the crate in one place, and the one account of the memory that they bound.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+//! Every cap in the crate in one place.
 
 /// Every cap, with its default. What happens when one is reached is said beside it, and counted there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Memory of all layers together in bytes, as the [`Budget`] accounts it. Reached: no layer grows any more;
-    /// the tracker evicts a flow for each new one. Default 1 GiB.
+    /// Memory of all layers together in bytes, as the [`Budget`](super::Budget) accounts it. Nearly reached: layers give
+    /// way in the order of [`Account`](super::Account). Reached: the tracker evicts a flow for each new one. Default 1 GiB.
     pub total_bytes_max: u64,
     /// Open flows. Reached: each new flow evicts one, in the order that the tracker documents. A flow costs 248
     /// bytes and the caller's state (1 byte for none), and its place in the index 6 to 13 bytes. Default 1,048,576:
@@ -108,143 +105,5 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self::DEFAULT
-    }
-}
-
-/// Who holds memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[repr(usize)]
-pub enum Account {
-    /// The tracker: flows, their index, the callers' states as far as they lie in the flow table.
-    Flows = 0,
-    /// Fragments that wait for the rest of their datagram.
-    Fragments = 1,
-    /// Segments that wait for a hole to fill.
-    Streams = 2,
-    /// What parsers keep.
-    Sessions = 3,
-    /// Batches and queues between threads.
-    Queues = 4,
-    /// Frames that are remembered to tell those that were captured twice.
-    Dedup = 5,
-}
-
-const ACCOUNTS: usize = 6;
-
-/// The one account of memory that all layers of a pipeline share.
-///
-/// A layer charges what it is about to allocate and does not allocate if it is refused; it releases what it gives
-/// back. Charges are made per segment of a table, not per packet. Cloning gives another handle on the same
-/// account; handles may live on several threads.
-#[derive(Clone, Debug)]
-pub struct Budget {
-    shared: Arc<Ledger>,
-}
-
-#[derive(Debug)]
-struct Ledger {
-    limit: u64,
-    total: AtomicU64,
-    per_account: [AtomicU64; ACCOUNTS],
-    peak: AtomicU64,
-    refused: AtomicU64,
-}
-
-impl Budget {
-    /// An account of at most `limit_bytes`.
-    #[must_use]
-    pub fn new(limit_bytes: u64) -> Self {
-        let ledger = Ledger {
-            limit: limit_bytes,
-            total: AtomicU64::new(0),
-            per_account: Default::default(),
-            peak: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-        };
-        Self { shared: Arc::new(ledger) }
-    }
-
-    /// Takes `bytes` for an account, or nothing at all if they would exceed the limit. Whether it did.
-    #[must_use = "memory that was refused must not be allocated"]
-    pub fn charge(&self, account: Account, bytes: u64) -> bool {
-        let ledger = &*self.shared;
-        let taken = ledger.total.fetch_update(Relaxed, Relaxed, |total| {
-            total.checked_add(bytes).filter(|sum| *sum <= ledger.limit)
-        });
-        match taken {
-            Ok(before) => {
-                ledger.per_account[account as usize].fetch_add(bytes, Relaxed);
-                ledger.peak.fetch_max(before + bytes, Relaxed);
-                true
-            }
-            Err(_) => {
-                ledger.refused.fetch_add(1, Relaxed);
-                false
-            }
-        }
-    }
-
-    /// Gives back what was charged. Giving back more than an account holds is a bug of the layer; debug builds
-    /// assert it.
-    pub fn release(&self, account: Account, bytes: u64) {
-        let held = self.shared.per_account[account as usize].fetch_sub(bytes, Relaxed);
-        debug_assert!(held >= bytes, "{account:?} released {bytes} bytes of {held}");
-        self.shared.total.fetch_sub(bytes, Relaxed);
-    }
-
-    /// Bytes that an account holds.
-    #[must_use]
-    pub fn held_by(&self, account: Account) -> u64 {
-        self.shared.per_account[account as usize].load(Relaxed)
-    }
-
-    /// Bytes held in all, now.
-    #[must_use]
-    pub fn held(&self) -> u64 {
-        self.shared.total.load(Relaxed)
-    }
-
-    /// The most that was ever held.
-    #[must_use]
-    pub fn peak(&self) -> u64 {
-        self.shared.peak.load(Relaxed)
-    }
-
-    /// The limit in bytes.
-    #[must_use]
-    pub fn limit(&self) -> u64 {
-        self.shared.limit
-    }
-
-    /// How often a charge was refused.
-    #[must_use]
-    pub fn refused_count(&self) -> u64 {
-        self.shared.refused.load(Relaxed)
-    }
-}
-
-impl Default for Budget {
-    /// An account of [`Limits::total_bytes_max`]'s default.
-    fn default() -> Self {
-        Self::new(Limits::DEFAULT.total_bytes_max)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_charge_is_taken_whole_or_not_at_all() {
-        let budget = Budget::new(100);
-        let handle = budget.clone();
-        assert!(budget.charge(Account::Flows, 60));
-        assert!(!handle.charge(Account::Streams, 41));
-        assert!(handle.charge(Account::Streams, 40));
-        assert_eq!((budget.held(), budget.held_by(Account::Streams), budget.refused_count()), (100, 40, 1));
-        handle.release(Account::Flows, 60);
-        assert_eq!((budget.held(), budget.peak()), (40, 100));
-        assert!(!budget.charge(Account::Flows, u64::MAX));
     }
 }

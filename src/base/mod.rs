@@ -1,5 +1,7 @@
 //! The vocabulary that all layers share. Imports nothing of the other layers.
 
+mod allowance;
+mod budget;
 mod code_point;
 mod counters;
 mod encapsulation;
@@ -15,6 +17,8 @@ mod tcp_flags;
 mod time;
 mod vlan;
 
+pub(crate) use allowance::{Allowance, Refusal};
+pub use budget::{Account, Budget};
 pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use counters::{Counters, TcpCounters};
 pub use encapsulation::{EncapsulationStack, EnclosingHeader, HeaderKind};
@@ -24,7 +28,7 @@ pub use frame::{Frame, FrameBatch};
 pub use history::History;
 pub use key::{FlowKey, Ports, Side};
 pub use lifecycle::{ConnState, DirectionEvidence, EndReason, TcpState};
-pub use limits::{Account, Budget, Limits};
+pub use limits::Limits;
 pub use reader::Reader;
 pub use seq::SeqNum;
 pub use tcp_flags::TcpFlags;

@@ -29,7 +29,6 @@
 
 mod config;
 mod identity;
-mod memory;
 mod ring;
 mod stats;
 mod store;

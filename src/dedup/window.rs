@@ -7,11 +7,10 @@ use foldhash::fast::FoldHasher;
 
 use super::config::{ConfigError, DedupConfig, Mode};
 use super::identity::Identity;
-use super::memory::Memory;
 use super::ring::{Found, Ring};
 use super::stats::DedupStats;
 use super::store::{Place, Store};
-use crate::base::{Budget, Frame, duration_nanos};
+use crate::base::{Account, Allowance, Budget, Frame, duration_nanos};
 
 /// What a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +46,7 @@ pub struct Window {
     only_between_interfaces: bool,
     seed: u64,
     shared_seed: SharedSeed,
-    memory: Memory,
+    memory: Allowance,
     stats: DedupStats,
 }
 
@@ -65,10 +64,10 @@ impl Window {
         if max == 0 || max > 1 << 30 {
             return Err(ConfigError::FrameCount);
         }
-        let mut memory = Memory::new(config.budget);
+        let mut memory = Allowance::new(config.budget, Account::Dedup, u64::MAX);
         let count = Ring::first_count(max);
         let needed_bytes = Self::cost(count, config.verifies);
-        if !memory.take(needed_bytes) {
+        if memory.take(needed_bytes).is_err() {
             return Err(ConfigError::BudgetTooSmall { needed_bytes });
         }
         let [a, b, c, d] = config.seeds.unwrap_or_else(random_seeds);
@@ -173,7 +172,7 @@ impl Window {
     fn grow(&mut self) -> bool {
         let (count, verifies) = (self.ring.capacity(), self.octets.is_some());
         // While entries move, both rings are there.
-        if !self.memory.take(Self::cost(2 * count, verifies)) {
+        if self.memory.take(Self::cost(2 * count, verifies)).is_err() {
             self.stats.refused_count += 1;
             return false;
         }
@@ -198,7 +197,7 @@ impl Window {
         let (head, tail) = (identity.head(), identity.tail());
         let growth = octets.store.growth(size_of_val(head) + tail.len());
         if growth > 0 {
-            if self.memory.take(growth as u64) {
+            if self.memory.take(growth as u64).is_ok() {
                 octets.store.grow(growth);
             } else {
                 self.stats.refused_count += 1;
@@ -235,7 +234,7 @@ impl Window {
     /// Bytes that the window has allocated and charged.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
-        self.memory.held()
+        self.memory.held_bytes()
     }
 
     /// The account that the window charges.
@@ -252,7 +251,7 @@ impl Window {
             assert_eq!(octets.places.len(), self.ring.capacity());
             bytes += octets.store.capacity() as u64;
         }
-        assert_eq!(bytes, self.memory.held(), "what is held is what was charged");
+        assert_eq!(bytes, self.memory.held_bytes(), "what is held is what was charged");
         assert!(self.stats.duplicate_count <= self.stats.frame_count);
     }
 

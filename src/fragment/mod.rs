@@ -31,7 +31,6 @@
 mod config;
 mod datagram;
 mod input;
-mod memory;
 mod outcome;
 mod pages;
 mod policy;

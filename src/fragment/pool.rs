@@ -7,13 +7,12 @@ use ahash::RandomState;
 use super::config::{ConfigError, PoolConfig};
 use super::datagram::{Body, Verdict};
 use super::input::{DatagramKey, Extent, Fragment};
-use super::memory::Memory;
 use super::outcome::{Cap, Completed, Discard, EndReason, Ended, Held, Outcome};
 use super::pages::SparePages;
 use super::policy::OverlapPolicy;
 use super::slots::{Slot, Slots};
 use super::stats::FragmentStats;
-use crate::base::{Budget, Timestamp};
+use crate::base::{Account, Allowance, Budget, Timestamp};
 
 /// The longest payload that can come out.
 const PAYLOAD_LEN_MAX: usize = 65_536;
@@ -62,7 +61,7 @@ const PAYLOAD_LEN_MAX: usize = 65_536;
 /// ```
 pub struct Pool<T> {
     slots: Slots<T>,
-    memory: Memory,
+    memory: Allowance,
     hasher: RandomState,
     clock: Timestamp,
     config: PoolConfig,
@@ -81,7 +80,7 @@ impl<T> std::fmt::Debug for Pool<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Pool")
             .field("len", &self.slots.len())
-            .field("held_bytes", &self.memory.held())
+            .field("held_bytes", &self.memory.held_bytes())
             .field("clock", &self.clock)
             .field("config", &self.config)
             .field("stats", &self.stats)
@@ -111,7 +110,7 @@ impl<T: Copy> Pool<T> {
     pub fn new(config: PoolConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let limits = config.limits;
-        let mut memory = Memory::new(config.budget.clone(), limits.fragment_bytes_max);
+        let mut memory = Allowance::new(config.budget.clone(), Account::Fragments, limits.fragment_bytes_max);
         let bucket_count = Slots::<T>::bucket_count(limits.fragment_datagram_count_max);
         let fixed = PAYLOAD_LEN_MAX + bucket_count * size_of::<u32>();
         memory.take(fixed as u64).map_err(|_| ConfigError::TooFewBytes)?;
@@ -191,6 +190,12 @@ impl<T: Copy> Pool<T> {
     pub fn advance(&mut self, now: Timestamp, mut ended: impl FnMut(Ended<'_, T>)) {
         self.recycle_completed();
         self.expire(now, &mut ended);
+        self.relieve(&mut ended);
+    }
+
+    /// Gives up the oldest datagrams while the budget asks for memory back.
+    pub(crate) fn relieve(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) {
+        while self.memory.is_asked_back() && self.give_back_some(ended) {}
     }
 
     /// Ends all datagrams, oldest first. The pool can be used on.
@@ -222,7 +227,7 @@ impl<T: Copy> Pool<T> {
     /// Bytes that the pool has allocated and charged.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
-        self.memory.held()
+        self.memory.held_bytes()
     }
 
     /// The account that the pool charges.

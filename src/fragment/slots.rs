@@ -74,6 +74,15 @@ impl<T> Slots<T> {
         self.slots.reserve_exact(count);
     }
 
+    /// Gives the memory of all slots back, if none is in use; of how many.
+    pub(super) fn clear(&mut self) -> usize {
+        if self.len > 0 {
+            return 0;
+        }
+        self.vacant = NONE;
+        std::mem::take(&mut self.slots).capacity()
+    }
+
     pub(super) const fn capacity(&self) -> usize {
         self.slots.capacity()
     }

@@ -294,6 +294,12 @@ impl Defragmenter {
         pool.advance(now, |ended| lone.end(&ended, way));
     }
 
+    /// Gives up what has waited longest while the budget asks for memory back.
+    pub(super) fn relieve<S: Default, K: FlowSink<S> + ?Sized>(&mut self, way: &mut Way<'_, S, K>) {
+        let Self { pool, lone, .. } = self;
+        pool.relieve(&mut |ended| lone.end(&ended, way));
+    }
+
     /// Gives up all that waits.
     pub(super) fn finish<S: Default, K: FlowSink<S> + ?Sized>(&mut self, way: &mut Way<'_, S, K>) {
         let Self { pool, lone, .. } = self;

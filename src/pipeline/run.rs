@@ -4,7 +4,7 @@ use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
 use super::tunnels::{Counted, Tunnels};
-use crate::base::{Frame, FrameBatch, Timestamp};
+use crate::base::{Account, Frame, FrameBatch, Timestamp};
 use crate::dedup::{DedupConfig, DedupStats, Window};
 use crate::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, SkipStats};
 use crate::filter::Filter;
@@ -273,6 +273,20 @@ impl<S: Default> Pipeline<S> {
             }
         }
         self.tracker.track_batch(&packets[..count], sink);
+        if self.tracker.budget().is_pressed(Account::Fragments) {
+            self.relieve(sink);
+        }
+    }
+
+    /// Gives up fragments that wait, so that others find memory.
+    #[cold]
+    #[inline(never)]
+    fn relieve<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+        self.with_way(sink, |fragments, way| {
+            if let Some(fragments) = fragments {
+                fragments.relieve(way);
+            }
+        });
     }
 
     /// Takes one frame.
@@ -287,6 +301,9 @@ impl<S: Default> Pipeline<S> {
             Extracted::Quoting => self.tracker.note_quoted_in(&packet, sink),
             Extracted::Apart => self.apart(frame, sink),
             Extracted::None => {}
+        }
+        if self.tracker.budget().is_pressed(Account::Fragments) {
+            self.relieve(sink);
         }
     }
 

@@ -1,10 +1,10 @@
 //! What streams have beyond where they stand, by slot: pieces, what was acknowledged, when a hole is to end.
 
-use super::memory::Memory;
 use super::pieces::Pieces;
 use super::recent::Recent;
 use super::store::Store;
 use super::stream::Handle;
+use crate::base::Allowance;
 
 const NONE: u32 = u32::MAX;
 
@@ -87,15 +87,21 @@ pub(super) struct Holds<T> {
     vacant: Vec<u32>,
     lists: [List; LISTS],
     live_count: usize,
+    /// Goes on with each hold that is freed, so that no later one in its slot is taken for it.
+    generation: u32,
 }
 
 impl<T: Copy> Holds<T> {
+    /// A hold without its pieces, and its place among the vacant ones.
+    const SLOT_COST: u64 = hold_cost::<T>() + size_of::<u32>() as u64;
+
     pub(super) const fn new() -> Self {
         Self {
             holds: Vec::new(),
             vacant: Vec::new(),
             lists: [List { newest: NONE, oldest: NONE }; LISTS],
             live_count: 0,
+            generation: 0,
         }
     }
 
@@ -103,14 +109,14 @@ impl<T: Copy> Holds<T> {
         self.live_count
     }
 
-    /// A new hold, in no list yet; `None` if there is no memory for it. Slots are never given back.
-    pub(super) fn insert(&mut self, memory: &mut Memory, name: T) -> Option<Handle> {
+    /// A new hold, in no list yet; `None` if there is no memory for it.
+    pub(super) fn insert(&mut self, memory: &mut Allowance, name: T) -> Option<Handle> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
             None => {
                 if self.holds.len() == self.holds.capacity() {
                     let grown = self.holds.capacity().clamp(16, 4096);
-                    if !memory.take(grown as u64 * (hold_cost::<T>() + size_of::<u32>() as u64)) {
+                    if memory.take(grown as u64 * Self::SLOT_COST).is_err() {
                         return None;
                     }
                     self.holds.reserve_exact(grown);
@@ -123,7 +129,7 @@ impl<T: Copy> Holds<T> {
                     acked: Acked::default(),
                     acked_latest: Acked::default(),
                     armed_ns: 0,
-                    generation: 0,
+                    generation: self.generation,
                     wait: Wait::Vacant,
                     newer: NONE,
                     older: NONE,
@@ -150,19 +156,31 @@ impl<T: Copy> Holds<T> {
     }
 
     /// Frees a hold; its handle is stale from now on.
-    pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Memory, handle: Handle) {
+    pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Allowance, handle: Handle) {
         // The slot of a stale handle is another stream's.
         if self.get(handle).is_none() {
             return;
         }
         self.unlink(handle.slot);
+        self.generation = self.generation.wrapping_add(1);
+        let generation = self.generation;
         let Some(hold) = self.get_mut(handle) else { return };
-        hold.generation = hold.generation.wrapping_add(1);
+        hold.generation = generation;
         hold.pieces.clear(store, memory);
         hold.recent.clear(memory);
         store.trim(memory);
         self.vacant.push(handle.slot);
         self.live_count -= 1;
+    }
+
+    /// Gives the slots back if none is in use.
+    pub(super) fn give_back(&mut self, memory: &mut Allowance) {
+        if self.live_count == 0 {
+            // Vacant ones keep room for a few pieces.
+            let pieces_bytes: u64 = self.holds.iter().map(|hold| hold.pieces.memory_bytes()).sum();
+            memory.give(self.holds.capacity() as u64 * Self::SLOT_COST + pieces_bytes);
+            (self.holds, self.vacant) = (Vec::new(), Vec::new());
+        }
     }
 
     /// The hold that came first into a list.

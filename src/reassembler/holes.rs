@@ -24,6 +24,15 @@ impl<T: Copy> Reassembler<T> {
             self.stats.orphaned_count += 1;
             self.holds.remove(&mut self.store, &mut self.memory, handle);
         }
+        while self.memory.is_pressed()
+            && let Some((handle, _)) = self.holds.oldest(Wait::Kept)
+        {
+            // What is kept for comparison only goes first, and its stream need not know.
+            self.holds.remove(&mut self.store, &mut self.memory, handle);
+        }
+        if self.memory.is_asked_back() {
+            self.holds.give_back(&mut self.memory);
+        }
         let graced = self.holds.oldest(Wait::Grace);
         let graced = graced.filter(|(_, hold)| self.is_over(hold.acked.since_ns, self.ack_grace_ns));
         let overdue = self.holds.oldest(Wait::Deadline);

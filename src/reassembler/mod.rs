@@ -30,7 +30,6 @@ mod config;
 mod event;
 mod holds;
 mod holes;
-mod memory;
 mod pieces;
 mod policy;
 #[expect(clippy::module_inception, reason = "the type that the layer is named after")]

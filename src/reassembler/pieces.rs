@@ -3,10 +3,9 @@
 use std::collections::VecDeque;
 
 use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
-use super::memory::Memory;
 use super::policy::OverlapPolicy;
 use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
-use crate::base::Timestamp;
+use crate::base::{Allowance, Timestamp};
 
 /// Where a segment lies in the stream, whatever is left of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,7 +127,7 @@ impl Pieces {
         self.pieces.back().map(Piece::end)
     }
 
-    /// Memory in use, as accounted.
+    /// Allowance in use, as accounted.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::from(self.block_count) * BLOCK_COST + self.capacity as u64 * PIECE_COST
     }
@@ -138,7 +137,7 @@ impl Pieces {
     pub(super) fn reserve(
         &mut self,
         store: &mut Store,
-        memory: &mut Memory,
+        memory: &mut Allowance,
         range: (u64, u64),
         len: usize,
         side_bytes_max: u64,
@@ -157,7 +156,9 @@ impl Pieces {
         if self.memory_bytes() + more_bytes > side_bytes_max {
             return Room::SideIsFull;
         }
-        if !store.reserve(memory, block_count) || (grown > 0 && !memory.take(grown as u64 * PIECE_COST)) {
+        if !store.reserve(memory, block_count)
+            || (grown > 0 && memory.take(grown as u64 * PIECE_COST).is_err())
+        {
             return Room::NoMemory;
         }
         if grown > 0 {
@@ -404,7 +405,7 @@ impl Pieces {
     }
 
     /// Frees everything.
-    pub(super) fn clear(&mut self, store: &mut Store, memory: &mut Memory) {
+    pub(super) fn clear(&mut self, store: &mut Store, memory: &mut Allowance) {
         while let Some(piece) = self.pieces.pop_front() {
             self.forget(store, piece.block, piece.len);
         }

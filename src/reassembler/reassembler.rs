@@ -3,14 +3,13 @@
 use super::config::{ConfigError, ReassemblerConfig};
 use super::event::{Chunk, StreamEvent};
 use super::holds::{Hold, Holds};
-use super::memory::Memory;
 use super::pieces::Out;
 use super::policy::OverflowPolicy;
 use super::segment::Segment;
 use super::stats::ReassemblerStats;
 use super::store::Store;
 use super::stream::Stream;
-use crate::base::{TcpFlags, Timestamp, duration_nanos};
+use crate::base::{Account, Allowance, TcpFlags, Timestamp, duration_nanos};
 
 /// Control bits that make a segment more than octets.
 const CONTROL: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
@@ -33,7 +32,7 @@ pub struct Reassembler<T> {
     is_in_order_only: bool,
     /// Octets to compare, a power of two, or zero.
     pub(super) compared_len: usize,
-    pub(super) memory: Memory,
+    pub(super) memory: Allowance,
     pub(super) store: Store,
     pub(super) holds: Holds<T>,
     /// The highest timestamp seen.
@@ -71,7 +70,7 @@ impl<T: Copy> Reassembler<T> {
             hole_timeout_ns: duration_nanos(config.hole_timeout),
             is_in_order_only: holds_nothing && config.overflow == OverflowPolicy::DropNewest,
             compared_len,
-            memory: Memory::new(config.budget.clone(), config.limits.stream_bytes_max),
+            memory: Allowance::new(config.budget.clone(), Account::Streams, config.limits.stream_bytes_max),
             store: Store::default(),
             holds: Holds::new(),
             now_ns: 0,
@@ -154,7 +153,7 @@ impl<T: Copy> Reassembler<T> {
         stream.flags |= Stream::STOPPED;
     }
 
-    /// Memory in use, in bytes as accounted. Up to 128 KiB of it is spare.
+    /// Allowance in use, in bytes as accounted. Up to 128 KiB of it is spare.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
         self.memory.held_bytes()

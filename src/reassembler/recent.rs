@@ -1,8 +1,7 @@
 //! The bytes that a side delivered last, to compare with what comes again.
 
-use super::memory::Memory;
 use super::pieces::difference;
-use crate::base::Timestamp;
+use crate::base::{Allowance, Timestamp};
 
 /// Octets of the first allocation; it doubles up to the configured length.
 const LEN_MIN: usize = 4096;
@@ -21,7 +20,7 @@ impl Recent {
     /// Takes what was delivered. How many octets could not be kept for want of memory.
     pub(super) fn push(
         &mut self,
-        memory: &mut Memory,
+        memory: &mut Allowance,
         offset: u64,
         bytes: &[u8],
         len_max: usize,
@@ -63,7 +62,7 @@ impl Recent {
         }
     }
 
-    fn grow(&mut self, memory: &mut Memory, len: usize) {
+    fn grow(&mut self, memory: &mut Allowance, len: usize) {
         let old_len = self.ring.len();
         if len <= old_len || !memory.take_spare((len - old_len) as u64) {
             return;
@@ -101,7 +100,7 @@ impl Recent {
         self.ring.len() as u64
     }
 
-    pub(super) fn clear(&mut self, memory: &mut Memory) {
+    pub(super) fn clear(&mut self, memory: &mut Allowance) {
         memory.give(self.memory_bytes());
         *self = Self::default();
     }

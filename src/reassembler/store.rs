@@ -1,6 +1,6 @@
 //! The memory of bytes that wait: blocks of one size, which several segments share.
 
-use super::memory::Memory;
+use crate::base::Allowance;
 
 /// Octets of a block: room for a segment of common size, or for many small ones.
 pub(super) const BLOCK_LEN: usize = 2048;
@@ -34,9 +34,9 @@ pub(super) struct Store {
 
 impl Store {
     /// Makes sure that `count` blocks can be had without asking again.
-    pub(super) fn reserve(&mut self, memory: &mut Memory, count: usize) -> bool {
+    pub(super) fn reserve(&mut self, memory: &mut Allowance, count: usize) -> bool {
         while self.spare.len() < count {
-            if !memory.take(BLOCK_COST) {
+            if memory.take(BLOCK_COST).is_err() {
                 return false;
             }
             let block = Block { bytes: vec![0; BLOCK_LEN].into(), live_len: 0 };
@@ -77,7 +77,7 @@ impl Store {
     }
 
     /// Gives spare blocks back to the allocator, beyond a number that is kept.
-    pub(super) fn trim(&mut self, memory: &mut Memory) {
+    pub(super) fn trim(&mut self, memory: &mut Allowance) {
         while self.spare.len() > SPARE_MAX {
             let Some(id) = self.spare.pop() else { return };
             if let Some(block) = self.blocks.get_mut(id as usize) {
@@ -120,7 +120,7 @@ impl Store {
         block.live_len == 0
     }
 
-    /// Memory of the spare blocks, as accounted.
+    /// Allowance of the spare blocks, as accounted.
     pub(super) fn spare_bytes(&self) -> u64 {
         self.spare.len() as u64 * BLOCK_COST
     }

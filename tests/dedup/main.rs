@@ -120,19 +120,19 @@ fn memory_grows_with_use_and_is_charged() {
 
 #[test]
 fn a_refusing_budget_leaves_a_smaller_window() {
-    let budget = Budget::new(100_000);
+    let budget = Budget::new(124_000);
     let mut window = window(|config| config.budget = budget.clone());
     for number in 0..5000_u32 {
         let _ = window.check(&at(1, &number.to_be_bytes()));
     }
     window.check_invariants();
-    // 1024 take 56 KiB; while they double, 168 KiB would be there.
+    // Its part is 13/16: 1024 take 56 KiB, beside half as much while they double; the next would be 168 KiB.
     assert_eq!((window.len(), window.held_bytes()), (1024, 1024 * 56));
     // Asked once in each round, not for each frame.
     assert_eq!(window.stats().refused_count, (5000 - 1024) / 1024 + 1);
     assert!(window.check(&at(1, &4999_u32.to_be_bytes())).is_duplicate());
     assert!(!window.check(&at(1, &3000_u32.to_be_bytes())).is_duplicate());
-    assert!(budget.peak() <= 100_000);
+    assert!(budget.peak() <= 100_750);
 
     let mut config = DedupConfig::default();
     config.budget = Budget::new(1000);

@@ -1,6 +1,7 @@
 //! Room for what waits: charged before it is taken, used again where it can be, and made by those who wait longest.
 
 use super::{PAYLOAD_LEN_MAX, Pool};
+use crate::base::Refusal;
 use crate::fragment::datagram::Body;
 use crate::fragment::input::{DatagramKey, Extent};
 use crate::fragment::outcome::{Cap, EndReason, Ended};
@@ -100,7 +101,11 @@ impl<T: Copy> Pool<T> {
         ended: &mut impl FnMut(Ended<'_, T>),
     ) -> Result<(), Cap> {
         loop {
-            let Err(cap) = self.memory.take(bytes) else { return Ok(()) };
+            let Err(refusal) = self.memory.take(bytes) else { return Ok(()) };
+            let cap = match refusal {
+                Refusal::Cap => Cap::Bytes,
+                Refusal::Budget => Cap::Budget,
+            };
             if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
                 self.drop_spares();
                 continue;
@@ -108,6 +113,21 @@ impl<T: Copy> Pool<T> {
             let oldest = self.slots.oldest_live(except).ok_or(cap)?;
             self.end(oldest, EndReason::Evicted(cap), ended);
         }
+    }
+
+    /// Gives back spare memory, or the oldest datagram. Whether there was any.
+    pub(super) fn give_back_some(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) -> bool {
+        if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
+            self.drop_spares();
+            return true;
+        }
+        if let Some(oldest) = self.slots.oldest_live(None) {
+            self.end(oldest, EndReason::Evicted(Cap::Budget), ended);
+            return true;
+        }
+        let slot_count = self.slots.clear();
+        self.memory.give(slot_count as u64 * Self::SLOT_COST);
+        slot_count > 0
     }
 
     fn drop_spares(&mut self) {
@@ -162,7 +182,7 @@ impl<T: Copy> Pool<T> {
             add(body);
         });
         self.spare_bodies.iter().chain(&self.completed).for_each(|body| add(body));
-        assert_eq!(bytes, self.memory.held(), "what is held is what was charged");
+        assert_eq!(bytes, self.memory.held_bytes(), "what is held is what was charged");
         assert!(bytes <= self.config.limits.fragment_bytes_max);
         assert!(self.slots.len() <= self.config.limits.fragment_datagram_count_max as usize);
         assert_eq!(self.stats.outcome_count(), self.stats.fragment_count);
