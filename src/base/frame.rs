@@ -50,6 +50,13 @@ pub struct FrameBatch {
     descriptors: Vec<Descriptor>,
 }
 
+/// A place in the block of a [`FrameBatch`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    start: u32,
+    len: u32,
+}
+
 /// The side of a [`FrameBatch`] that takes descriptors while its bytes are being read.
 #[derive(Debug)]
 pub(crate) struct Descriptors<'a> {
@@ -188,6 +195,21 @@ impl FrameBatch {
                 descriptor.interface = *number;
             }
         }
+    }
+
+    /// Where the octets of a frame lie in the block.
+    #[inline]
+    pub(crate) fn span(&self, place: usize) -> Span {
+        self.descriptors.get(place).map_or(Span::default(), |descriptor| Span {
+            start: descriptor.start,
+            len: descriptor.captured_len,
+        })
+    }
+
+    /// The octets there.
+    #[inline]
+    pub(crate) fn octets(&self, span: Span) -> &[u8] {
+        self.bytes.get(span.start as usize..span.start as usize + span.len as usize).unwrap_or_default()
     }
 
     #[inline]

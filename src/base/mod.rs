@@ -23,7 +23,7 @@ pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use counters::{Counters, TcpCounters};
 pub use encapsulation::{EncapsulationStack, EnclosingHeader, HeaderKind};
 pub use error::{Layer, ParseError, ParseErrorKind};
-pub(crate) use frame::Descriptors;
+pub(crate) use frame::{Descriptors, Span};
 pub use frame::{Frame, FrameBatch};
 pub use history::History;
 pub use key::{FlowKey, Ports, Side};

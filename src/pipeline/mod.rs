@@ -15,7 +15,6 @@
 mod checksums;
 mod config_error;
 mod fragments;
-mod merged;
 mod reassembled;
 mod records;
 mod run;

@@ -3,6 +3,7 @@
 use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
+use super::shards::{Deal, Dealer, Dealt, What};
 use super::tunnels::{Counted, Tunnels};
 use crate::base::{Account, Frame, FrameBatch, Timestamp};
 use crate::dedup::{DedupConfig, DedupStats, Window};
@@ -12,7 +13,7 @@ use crate::fragment::{FragmentStats, PoolConfig};
 use crate::link::Decapsulation;
 use crate::reassembler::ReassemblerStats;
 use crate::source::{Error, Source};
-use crate::tracker::{FlowSink, Tracker, TrackerConfig, TrackerStats};
+use crate::tracker::{FlowSink, Share, Tracker, TrackerConfig, TrackerStats};
 
 /// Packets that are extracted before they are tracked together.
 const CHUNK: usize = 32;
@@ -67,6 +68,14 @@ pub struct Pipeline<S> {
     skipped: SkipStats,
     /// The latest time of packets of other shards.
     foreign_ns: u64,
+}
+
+/// What comes in.
+enum Given<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// What the reader of several shards made of one. It was counted.
+    Dealt(Dealt<'a>),
 }
 
 /// What becomes of a frame.
@@ -243,10 +252,31 @@ impl<S: Default> Pipeline<S> {
 
     /// Takes the frames of a batch.
     pub fn batch<K: FlowSink<S> + ?Sized>(&mut self, batch: &FrameBatch, sink: &mut K) {
+        self.frames(batch.iter().map(Given::Frame), sink);
+    }
+
+    /// Takes the frames of a batch that are dealt to this shard.
+    pub(super) fn dealt<K: FlowSink<S> + ?Sized>(
+        &mut self,
+        batch: &FrameBatch,
+        deal: &Deal,
+        shard: usize,
+        sink: &mut K,
+    ) {
+        self.frame_count += deal.frame_count;
+        self.octet_count += deal.octet_count;
+        if let Some(hand) = deal.hand(shard) {
+            self.frames(hand.iter(batch).map(Given::Dealt), sink);
+        }
+        self.foreign_ns = self.foreign_ns.max(deal.clock.as_nanos());
+    }
+
+    #[inline(always)]
+    fn frames<'a, K: FlowSink<S> + ?Sized>(&mut self, frames: impl Iterator<Item = Given<'a>>, sink: &mut K) {
         let mut packets = [Packet::EMPTY; CHUNK];
         let mut count = 0;
-        for frame in batch.iter() {
-            match self.extract(&frame, &mut packets[count]) {
+        for given in frames {
+            match self.receive(&given, &mut packets[count]) {
                 Extracted::Packet => count += 1,
                 Extracted::None => {}
                 Extracted::Late => {
@@ -257,6 +287,7 @@ impl<S: Default> Pipeline<S> {
                 }
                 Extracted::Quoting => {
                     self.tracker.track_batch(&packets[..count], sink);
+                    self.tracker.note_time(self.foreign_ns);
                     self.tracker.note_quoted_in(&packets[count], sink);
                     count = 0;
                 }
@@ -264,7 +295,11 @@ impl<S: Default> Pipeline<S> {
                     // What came before it is tracked before it.
                     self.tracker.track_batch(&packets[..count], sink);
                     count = 0;
-                    self.apart(&frame, sink);
+                    if let Given::Frame(frame) | Given::Dealt(Dealt { what: What::ForAll(frame), .. }) =
+                        &given
+                    {
+                        self.apart(frame, sink);
+                    }
                 }
             }
             if count == CHUNK {
@@ -292,13 +327,16 @@ impl<S: Default> Pipeline<S> {
     /// Takes one frame.
     pub fn frame<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
         let mut packet = Packet::EMPTY;
-        match self.extract(frame, &mut packet) {
+        match self.receive(&Given::Frame(*frame), &mut packet) {
             Extracted::Packet => self.tracker.track(&packet, sink),
             Extracted::Late => {
                 self.tracker.note_time(self.foreign_ns);
                 self.tracker.track(&packet, sink);
             }
-            Extracted::Quoting => self.tracker.note_quoted_in(&packet, sink),
+            Extracted::Quoting => {
+                self.tracker.note_time(self.foreign_ns);
+                self.tracker.note_quoted_in(&packet, sink);
+            }
             Extracted::Apart => self.apart(frame, sink),
             Extracted::None => {}
         }
@@ -364,11 +402,31 @@ impl<S: Default> Pipeline<S> {
         );
     }
 
+    /// Makes a packet of what is given; what is to be done with it.
+    #[inline(always)]
+    fn receive<'a>(&mut self, given: &Given<'a>, packet: &mut Packet<'a>) -> Extracted {
+        match given {
+            Given::Frame(frame) => {
+                self.frame_count += 1;
+                self.octet_count += u64::from(frame.wire_len);
+                self.extract(frame, packet)
+            }
+            Given::Dealt(dealt) => {
+                self.foreign_ns = self.foreign_ns.max(dealt.clock_ns);
+                match dealt.what {
+                    What::Own(own, data) => {
+                        *packet = Packet { frame: data, ..*own };
+                        self.choose(packet)
+                    }
+                    What::ForAll(frame) => self.extract(&frame, packet),
+                }
+            }
+        }
+    }
+
     /// Reads a frame into `packet`; what is to be done with it.
     #[inline(always)]
     fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Extracted {
-        self.frame_count += 1;
-        self.octet_count += u64::from(frame.wire_len);
         if let Some(window) = &mut self.dedup
             && is_duplicate(window, frame)
         {
@@ -389,12 +447,31 @@ impl<S: Default> Pipeline<S> {
         if self.tracker.is_restricted() {
             return self.deal(packet);
         }
+        self.choose(packet)
+    }
+
+    /// What is to be done with a packet whose flow is tracked here.
+    #[inline(always)]
+    fn choose(&mut self, packet: &Packet<'_>) -> Extracted {
         match &self.filter {
             Some(filter) if !filter.may_match(&packet.key) => {
                 self.filtered_count += 1;
                 Extracted::None
             }
+            _ if packet.timestamp.as_nanos() < self.foreign_ns => Extracted::Late,
             _ => Extracted::Packet,
+        }
+    }
+
+    /// What looks at frames for all shards that are made as this one.
+    pub(super) fn dealer(&self, share: Share) -> Dealer {
+        Dealer {
+            extractor: self.extractor,
+            filter: self.filter.clone(),
+            apart_marks: self.apart_marks,
+            is_all_for_all: self.dedup.is_some() || self.verifier.handling != ChecksumHandling::Ignore,
+            share,
+            clock_ns: 0,
         }
     }
 

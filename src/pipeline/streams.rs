@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::ConfigError;
 use super::run::{Pipeline, PipelineStats, drive};
+use super::shards::Deal;
 use crate::base::{EndReason, Frame, FrameBatch, IpProtocol, Side, Timestamp};
 use crate::extractor::Packet;
 use crate::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
@@ -92,6 +93,18 @@ impl<U: Default> StreamPipeline<U> {
     /// Takes the frames of a batch.
     pub fn batch<K: StreamSink<U> + ?Sized>(&mut self, batch: &FrameBatch, sink: &mut K) {
         self.pipeline.batch(batch, &mut Adapter::new(&mut self.reassembler, sink));
+        self.end_due_holes(sink);
+    }
+
+    /// Takes the frames of a batch that are dealt to this shard.
+    pub(super) fn dealt<K: StreamSink<U> + ?Sized>(
+        &mut self,
+        batch: &FrameBatch,
+        deal: &Deal,
+        shard: usize,
+        sink: &mut K,
+    ) {
+        self.pipeline.dealt(batch, deal, shard, &mut Adapter::new(&mut self.reassembler, sink));
         self.end_due_holes(sink);
     }
 

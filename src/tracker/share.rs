@@ -11,8 +11,8 @@ use crate::extractor::{KeyPolicy, Packet, quoted_key};
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     hasher: RandomState,
-    index: u64,
-    count: u64,
+    index: usize,
+    count: usize,
 }
 
 impl Share {
@@ -23,15 +23,25 @@ impl Share {
             Some([a, b, c, d]) => RandomState::with_seeds(!a, !b, !c, !d),
             None => RandomState::new(),
         };
-        let count = count as u64;
         (0..count).map(move |index| Self { hasher: hasher.clone(), index, count })
     }
 
     /// Whether a flow belongs to it.
     #[inline]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
-        let spread = u128::from(self.hasher.hash_one(key)) * u128::from(self.count);
-        (spread >> 64) as u64 == self.index
+        self.owner(key) == self.index
+    }
+
+    /// The number of the share to which a flow belongs, from zero.
+    #[inline]
+    pub(crate) fn owner(&self, key: &FlowKey) -> usize {
+        let spread = u128::from(self.hasher.hash_one(key)) * self.count as u128;
+        (spread >> 64) as usize
+    }
+
+    /// How many there are.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
     }
 }
 
@@ -39,7 +49,7 @@ impl<S> Tracker<S> {
     /// Leaves all flows but a share to others, before the first packet. The cap is shared, too.
     pub(crate) fn restrict(&mut self, share: Share) {
         debug_assert!(self.is_empty());
-        let max = u64::from(self.config.limits.flow_count_max).div_ceil(share.count);
+        let max = u64::from(self.config.limits.flow_count_max).div_ceil(share.count as u64);
         self.config.limits.flow_count_max = max as u32;
         self.table.set_max(max as u32);
         self.share = Some(share);

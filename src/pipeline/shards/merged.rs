@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::Pipeline;
-use super::shards::{Shards, Step};
+use super::super::Pipeline;
+use super::{Shards, Step};
 use crate::base::EndReason;
 use crate::record::FlowRecord;
 use crate::source::{Error, Source};

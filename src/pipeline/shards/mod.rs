@@ -1,13 +1,18 @@
 //! One pipeline per thread, each with its share of the flows.
 //!
-//! Every shard is handed every batch, and tracks the flows that a keyed hash of their key gives to it. So each sees all
-//! time and all fragments, decides as one pipeline would, and nothing but the batch is shared: it goes back to the reader when the
-//! last shard is done with it.
+//! The reader hands every batch to all shards, with the places of the frames that each has to look at: those whose flow a
+//! keyed hash gives to it, and those that are not that simple. So each decides as one pipeline would, and nothing but the
+//! batch is shared: it goes back to the reader when the last shard is done with it.
+
+mod dealer;
+mod merged;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+
+pub(super) use dealer::{Deal, Dealer, Dealt, What};
 
 use super::streams::{StreamPipeline, StreamSink};
 use super::{ConfigError, Pipeline, PipelineStats};
@@ -16,45 +21,56 @@ use crate::link::Decapsulation;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Share};
 
-/// Batches that are under way at once.
-const BATCH_COUNT: usize = 8;
+/// Batches that are under way at once: enough for threads to run a while before they wait, and together less than a
+/// last-level cache.
+const BATCH_COUNT: usize = 16;
 
-/// What a shard can run: a [`Pipeline`] or a [`StreamPipeline`].
-pub trait Shard<K: ?Sized>: Send + sealed::Shard {
-    /// Takes the frames of a batch.
-    fn batch(&mut self, batch: &FrameBatch, sink: &mut K);
-    /// Ends all flows.
-    fn finish(&mut self, sink: &mut K);
-    /// Whether a sink wants more.
-    fn goes_on(sink: &K) -> bool;
-}
+/// What a shard can run for a sink of a type: a [`Pipeline`] for a [`FlowSink`], a [`StreamPipeline`] for a [`StreamSink`].
+pub trait Shard<K: ?Sized>: sealed::Run<K> {}
+
+impl<P: sealed::Run<K>, K: ?Sized> Shard<K> for P {}
 
 mod sealed {
+    use super::{Deal, FrameBatch, PipelineStats};
+
     /// What all shards can.
-    pub trait Shard {
-        fn shared_stats(&self) -> super::PipelineStats;
+    pub trait Count {
+        fn count(&self) -> PipelineStats;
+    }
+
+    /// What shards do with a sink.
+    pub trait Run<K: ?Sized>: Count + Send {
+        /// Takes all frames of a batch, as the only shard.
+        fn take(&mut self, batch: &FrameBatch, sink: &mut K);
+        /// Takes the frames that are dealt to the shard with a number.
+        fn take_dealt(&mut self, batch: &FrameBatch, deal: &Deal, shard: usize, sink: &mut K);
+        /// Ends all flows.
+        fn end(&mut self, sink: &mut K);
+        /// Whether a sink wants more.
+        fn goes_on(sink: &K) -> bool;
     }
 }
 
-impl<S: Default + Send> sealed::Shard for Pipeline<S> {
-    fn shared_stats(&self) -> PipelineStats {
+impl<S> sealed::Count for Pipeline<S>
+where
+    S: Default,
+{
+    fn count(&self) -> PipelineStats {
         self.stats()
     }
 }
 
-impl<U: Default + Send> sealed::Shard for StreamPipeline<U> {
-    fn shared_stats(&self) -> PipelineStats {
-        self.stats()
-    }
-}
-
-impl<S: Default + Send, K: FlowSink<S> + ?Sized> Shard<K> for Pipeline<S> {
-    fn batch(&mut self, batch: &FrameBatch, sink: &mut K) {
-        Self::batch(self, batch, sink);
+impl<S: Default + Send, K: FlowSink<S> + ?Sized> sealed::Run<K> for Pipeline<S> {
+    fn take(&mut self, batch: &FrameBatch, sink: &mut K) {
+        self.batch(batch, sink);
     }
 
-    fn finish(&mut self, sink: &mut K) {
-        Self::finish(self, sink);
+    fn take_dealt(&mut self, batch: &FrameBatch, deal: &Deal, shard: usize, sink: &mut K) {
+        self.dealt(batch, deal, shard, sink);
+    }
+
+    fn end(&mut self, sink: &mut K) {
+        self.finish(sink);
     }
 
     fn goes_on(sink: &K) -> bool {
@@ -62,13 +78,23 @@ impl<S: Default + Send, K: FlowSink<S> + ?Sized> Shard<K> for Pipeline<S> {
     }
 }
 
-impl<U: Default + Send, K: StreamSink<U> + ?Sized> Shard<K> for StreamPipeline<U> {
-    fn batch(&mut self, batch: &FrameBatch, sink: &mut K) {
-        Self::batch(self, batch, sink);
+impl<U: Default> sealed::Count for StreamPipeline<U> {
+    fn count(&self) -> PipelineStats {
+        self.stats()
+    }
+}
+
+impl<U: Default + Send, K: StreamSink<U> + ?Sized> sealed::Run<K> for StreamPipeline<U> {
+    fn take(&mut self, batch: &FrameBatch, sink: &mut K) {
+        self.batch(batch, sink);
     }
 
-    fn finish(&mut self, sink: &mut K) {
-        Self::finish(self, sink);
+    fn take_dealt(&mut self, batch: &FrameBatch, deal: &Deal, shard: usize, sink: &mut K) {
+        self.dealt(batch, deal, shard, sink);
+    }
+
+    fn end(&mut self, sink: &mut K) {
+        self.finish(sink);
     }
 
     fn goes_on(sink: &K) -> bool {
@@ -79,10 +105,12 @@ impl<U: Default + Send, K: StreamSink<U> + ?Sized> Shard<K> for StreamPipeline<U
 /// Pipelines that share the flows of one source, each on a thread of its own; made by [`Pipeline::shards`].
 ///
 /// The records are those of one pipeline, as long as no cap is reached: caps on flows are divided, and all others are each
-/// shard's own. Fragments, checksums and duplicates are looked at by every shard.
+/// shard's own. Fragments are looked at by every shard, and where checksums or duplicates are, all frames.
 #[derive(Debug)]
 pub struct Shards<P> {
     shards: Vec<P>,
+    /// None for a single shard.
+    dealer: Option<Dealer>,
 }
 
 impl<S: Default + Send> Pipeline<S> {
@@ -114,24 +142,27 @@ impl<U: Default + Send> StreamPipeline<U> {
     }
 }
 
-impl<P: sealed::Shard> Shards<P> {
+impl<P: sealed::Count> Shards<P> {
     fn new<S: Default + Send>(
         count: NonZeroUsize,
         mut make: impl FnMut() -> Result<P, ConfigError>,
         pipeline: impl Fn(&mut P) -> &mut Pipeline<S>,
     ) -> Result<Self, ConfigError> {
         let mut shards = (0..count.get()).map(|_| make()).collect::<Result<Vec<_>, _>>()?;
-        let Some(first) = shards.first_mut().filter(|_| count.get() > 1) else { return Ok(Self { shards }) };
-        let tracker = pipeline(first).tracker();
+        let Some(first) = shards.first_mut().filter(|_| count.get() > 1) else {
+            return Ok(Self { shards, dealer: None });
+        };
+        let first = pipeline(first);
+        let tracker = first.tracker();
         if tracker.key_policy().decapsulation == Decapsulation::Both {
             return Err(ConfigError::LinkedTunnels);
         }
-        let shares = Share::all(count.get(), tracker.seeds());
-        shards
-            .iter_mut()
-            .zip(shares)
-            .for_each(|(shard, share)| pipeline(shard).tracker_mut().restrict(share));
-        Ok(Self { shards })
+        let shares: Vec<_> = Share::all(count.get(), tracker.seeds()).collect();
+        let dealer = shares.first().map(|share| first.dealer(share.clone()));
+        for (shard, share) in shards.iter_mut().zip(shares) {
+            pipeline(shard).tracker_mut().restrict(share);
+        }
+        Ok(Self { shards, dealer })
     }
 
     /// The pipelines.
@@ -143,7 +174,7 @@ impl<P: sealed::Shard> Shards<P> {
     /// What went through so far. What every shard sees is that of the first, what each has of its own is the sum.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
-        let mut shards = self.shards.iter().map(P::shared_stats);
+        let mut shards = self.shards.iter().map(P::count);
         let mut stats = shards.next().unwrap_or_default();
         for other in shards {
             stats.filtered_count += other.filtered_count;
@@ -173,7 +204,7 @@ impl<P: sealed::Shard> Shards<P> {
     }
 
     /// The same, and `after` hears of each batch, and of the end.
-    pub(super) fn run_with<K: Send>(
+    fn run_with<K: Send>(
         &mut self,
         source: &mut (impl Source + ?Sized),
         sinks: &mut [K],
@@ -187,16 +218,18 @@ impl<P: sealed::Shard> Shards<P> {
         thread::scope(|scope| {
             let (free, blocks) = channel();
             let mut queues = Vec::with_capacity(self.shards.len());
+            let is_dealt = self.dealer.is_some();
             let (stopped, stops) = channel();
-            for (shard, sink) in self.shards.iter_mut().zip(sinks) {
+            for (number, (shard, sink)) in self.shards.iter_mut().zip(sinks).enumerate() {
                 let (queue, batches) = channel();
                 queues.push(queue);
                 let stopped = stopped.clone();
-                scope.spawn(move || work(shard, sink, &batches, &stopped, after));
+                let number = is_dealt.then_some(number);
+                scope.spawn(move || work((shard, number), sink, &batches, &stopped, after));
             }
-            (0..BATCH_COUNT).for_each(|_| _ = free.send(FrameBatch::new()));
+            (0..BATCH_COUNT).for_each(|_| _ = free.send(Block::default()));
             let is_stopped = || stops.try_recv().is_ok();
-            let outcome = deal(source, &queues, &free, &blocks, is_stopped);
+            let outcome = read(source, self.dealer.as_mut(), &queues, (&free, &blocks), is_stopped);
             // Shards that find their queue closed end their flows, and the scope waits for them.
             drop(queues);
             outcome
@@ -206,38 +239,48 @@ impl<P: sealed::Shard> Shards<P> {
 
 /// Where a shard stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+enum Step {
     /// A batch is done.
     Batch,
     /// All flows have ended.
     End,
 }
 
-/// A batch that shards look at; the last one gives it back by letting go of it.
-struct Lent {
+/// A batch, and who is to look at what in it.
+#[derive(Default)]
+struct Block {
     batch: FrameBatch,
-    free: Sender<FrameBatch>,
+    deal: Deal,
+}
+
+/// A block that shards look at; the last one gives it back by letting go of it.
+struct Lent {
+    block: Block,
+    free: Sender<Block>,
 }
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        let _ = self.free.send(std::mem::take(&mut self.batch));
+        let _ = self.free.send(std::mem::take(&mut self.block));
     }
 }
 
 /// Reads batches and hands each to all shards.
-fn deal(
+fn read(
     source: &mut (impl Source + ?Sized),
+    mut dealer: Option<&mut Dealer>,
     queues: &[Sender<Arc<Lent>>],
-    free: &Sender<FrameBatch>,
-    blocks: &Receiver<FrameBatch>,
+    (free, blocks): (&Sender<Block>, &Receiver<Block>),
     is_stopped: impl Fn() -> bool,
 ) -> Result<(), Error> {
     // Blocks come back, as this end of the channel is open.
-    while let Ok(mut batch) = blocks.recv() {
-        let read = source.next_batch(&mut batch);
-        let lent = Arc::new(Lent { batch, free: free.clone() });
+    while let Ok(mut block) = blocks.recv() {
+        let read = source.next_batch(&mut block.batch);
         if !matches!(read, Ok(false)) {
+            if let Some(dealer) = dealer.as_deref_mut() {
+                dealer.deal(&block.batch, &mut block.deal);
+            }
+            let lent = Arc::new(Lent { block, free: free.clone() });
             // A shard whose sink panicked takes no more; the panic goes on where its thread is joined.
             let is_taken = queues.iter().all(|queue| queue.send(Arc::clone(&lent)).is_ok());
             if !is_taken {
@@ -253,22 +296,26 @@ fn deal(
     Ok(())
 }
 
-/// What the thread of a shard does.
+/// What the thread of a shard does; its number tells which frames are dealt to it.
 fn work<P: Shard<K>, K>(
-    shard: &mut P,
+    (shard, number): (&mut P, Option<usize>),
     sink: &mut K,
-    batches: &Receiver<Arc<Lent>>,
+    blocks: &Receiver<Arc<Lent>>,
     stopped: &Sender<()>,
     after: impl Fn(&mut K, Step),
 ) {
-    for lent in batches {
-        shard.batch(&lent.batch, sink);
+    for lent in blocks {
+        let Block { batch, deal } = &lent.block;
+        match number {
+            None => shard.take(batch, sink),
+            Some(number) => shard.take_dealt(batch, deal, number, sink),
+        }
         drop(lent);
         after(sink, Step::Batch);
         if !P::goes_on(sink) {
             let _ = stopped.send(());
         }
     }
-    shard.finish(sink);
+    shard.end(sink);
     after(sink, Step::End);
 }

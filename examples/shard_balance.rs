@@ -1,0 +1,41 @@
+//! How evenly flows fall on shards: packets of the fullest shard over those of the mean, for the flows of a capture. A few large
+//! flows are what no hash can spread.
+//!
+//! cargo run --release --example shard_balance -- examples/data/web.pcap
+
+use std::env;
+use std::error::Error;
+use std::hash::{BuildHasher as _, RandomState};
+
+use flowgauge::pipeline::{Pipeline, Records};
+use flowgauge::source::FileSource;
+
+const SEED_COUNT: usize = 100;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = env::args().nth(1).ok_or("usage: shard_balance FILE")?;
+    let mut flows = Vec::new();
+    let mut sink = Records::new(|record| flows.push((record.key, record.packet_count())));
+    Pipeline::default().run(&mut FileSource::open(&path)?, &mut sink)?;
+    let packet_count: u64 = flows.iter().map(|(_, count)| count).sum();
+    let largest = flows.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    println!("{} flows, {packet_count} packets, {largest} in the largest", flows.len());
+    println!("shards  median  worst of {SEED_COUNT} seeds");
+    for shard_count in [2_u64, 4, 8, 16, 32, 64] {
+        let mut ratios: Vec<f64> = (0..SEED_COUNT)
+            .map(|_| {
+                let seeds = RandomState::new();
+                let mut packets = vec![0; shard_count as usize];
+                for (key, count) in &flows {
+                    let spread = u128::from(seeds.hash_one(key)) * u128::from(shard_count);
+                    packets[(spread >> 64) as usize] += count;
+                }
+                let fullest = packets.iter().max().copied().unwrap_or(0);
+                fullest as f64 * shard_count as f64 / packet_count as f64
+            })
+            .collect();
+        ratios.sort_by(f64::total_cmp);
+        println!("{shard_count:6}  {:6.2}  {:6.2}", ratios[SEED_COUNT / 2], ratios[SEED_COUNT - 1]);
+    }
+    Ok(())
+}
