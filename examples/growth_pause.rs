@@ -1,0 +1,49 @@
+//! The longest pauses while a flow table grows to a million flows: times of batches of 32 new flows. Each batch is timed in
+//! several runs with the same seeds, of which the least counts, so that what the machine does besides falls out.
+//!
+//! cargo run --release --example growth_pause
+
+use std::error::Error;
+use std::time::Instant;
+
+use flowgauge::base::{FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
+use flowgauge::extractor::{Packet, Transport};
+use flowgauge::tracker::{Tracker, TrackerConfig};
+
+const BATCH_LEN: u32 = 32;
+const RUN_COUNT: usize = 6;
+
+fn segment(flow: u32) -> Packet<'static> {
+    let [_, a, b, c] = flow.to_be_bytes();
+    let ends = (([10, a, b, c].into(), 40_000), ([192, 0, 2, 1].into(), 443));
+    let (key, side) = FlowKey::new(IpProtocol::TCP, ends.0, ends.1);
+    let mut packet = Packet::new(key, side, Timestamp::ZERO, &[]);
+    packet.transport = Transport::Tcp;
+    (packet.tcp.seq, packet.tcp.flags) = (SeqNum(1), TcpFlags::ACK);
+    packet
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut config = TrackerConfig::default();
+    config.seeds = Some([1, 2, 3, 4]);
+    let batch_count = config.limits.flow_count_max / BATCH_LEN;
+    let mut least_ns = vec![u128::MAX; batch_count as usize];
+    for _ in 0..RUN_COUNT {
+        let mut tracker: Tracker<()> = Tracker::new(config.clone())?;
+        for (batch, least_ns) in (0..batch_count).zip(&mut least_ns) {
+            let started = Instant::now();
+            for flow in 0..BATCH_LEN {
+                tracker.track(&segment(batch * BATCH_LEN + flow), &mut ());
+            }
+            *least_ns = started.elapsed().as_nanos().min(*least_ns);
+        }
+        assert_eq!(tracker.len() as u32, batch_count * BATCH_LEN);
+    }
+    least_ns.sort_unstable();
+    let at = |share: f64| least_ns[((least_ns.len() - 1) as f64 * share) as usize];
+    println!("batches of {BATCH_LEN} new flows up to {} flows, in ns", batch_count * BATCH_LEN);
+    for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)] {
+        println!("{name:6} {:9}", at(share));
+    }
+    Ok(())
+}
