@@ -13,8 +13,9 @@ pub(crate) type Out = Box<dyn Write + Send>;
 /// Writes records, one after the other.
 pub(crate) enum Writer {
     Table(Box<Table<Out>>),
-    Ndjson(Out),
-    Csv(Out),
+    /// With room for a line, so that its parts are put together without a call for each.
+    Ndjson(Out, Vec<u8>),
+    Csv(Out, Vec<u8>),
 }
 
 impl Writer {
@@ -22,10 +23,10 @@ impl Writer {
     pub(crate) fn new(format: Format, mut out: Out) -> io::Result<Self> {
         Ok(match format {
             Format::Table => Self::Table(Box::new(Table::new(out))),
-            Format::Ndjson => Self::Ndjson(out),
+            Format::Ndjson => Self::Ndjson(out, Vec::new()),
             Format::Csv => {
                 writeln!(out, "{}", FlowRecord::FIELD_NAMES.join(","))?;
-                Self::Csv(out)
+                Self::Csv(out, Vec::new())
             }
         })
     }
@@ -33,19 +34,23 @@ impl Writer {
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         match self {
             Self::Table(table) => table.write(record),
-            Self::Ndjson(out) => {
-                serde_json::to_writer(&mut *out, record)?;
-                out.write_all(b"\n")
+            Self::Ndjson(out, line) => {
+                line.clear();
+                serde_json::to_writer(&mut *line, record)?;
+                line.push(b'\n');
+                out.write_all(line)
             }
-            Self::Csv(out) => {
+            Self::Csv(out, line) => {
+                line.clear();
                 // No value holds a comma, a quote or a line end: numbers, names, addresses, base64.
                 for (place, field) in record.fields().iter().enumerate() {
                     if place > 0 {
-                        out.write_all(b",")?;
+                        line.push(b',');
                     }
-                    write!(out, "{field}")?;
+                    write!(line, "{field}")?;
                 }
-                out.write_all(b"\n")
+                line.push(b'\n');
+                out.write_all(line)
             }
         }
     }
@@ -54,7 +59,7 @@ impl Writer {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Table(table) => table.flush(),
-            Self::Ndjson(out) | Self::Csv(out) => out.flush(),
+            Self::Ndjson(out, _) | Self::Csv(out, _) => out.flush(),
         }
     }
 }
