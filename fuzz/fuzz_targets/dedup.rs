@@ -55,7 +55,7 @@ fuzz_target!(|input: Input<'_>| {
         config.limits.dedup_bytes_max = bytes.into();
     }
     if let Some(bytes) = input.budget {
-        config.budget = Budget::new(24_000 + u64::from(bytes));
+        config.budget = Budget::new(26_000 + u64::from(bytes));
     }
     if input.ignores {
         config.mode = Mode::IgnoreMirrorChanges;

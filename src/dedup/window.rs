@@ -58,7 +58,8 @@ impl Window {
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for a cap of no frames, or of more than 2^30, or a budget without room to begin.
+    /// A [`ConfigError`] for a cap of no frames, or of more than 2^30, or a budget without room to begin in its
+    /// [part for this](Account::Dedup).
     pub fn new(config: DedupConfig) -> Result<Self, ConfigError> {
         let max = config.limits.dedup_frame_count_max;
         if max == 0 || max > 1 << 30 {
