@@ -292,6 +292,42 @@ fn a_sink_that_panics_is_heard() {
     let _ = shards.run(&mut source, &mut [Panic, Panic, Panic]);
 }
 
+/// A flow that ends last begins first, and its shard has its record before all others: those of the other shards must not wait
+/// for it, nor it for them.
+#[test]
+fn shards_that_end_at_different_times_do_not_wait_for_each_other() {
+    use etherparse::PacketBuilder;
+    let udp = |flow: u32| {
+        let [a, b, c, d] = flow.to_be_bytes();
+        let builder =
+            PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10 + a, b, c, d], [192, 0, 2, 1], 64).udp(1, 53);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &[]).unwrap();
+        frame
+    };
+    const COUNT: u32 = 60_000;
+    let mut frames = FrameBatch::new();
+    for (millis, flow) in (0..COUNT).map(|flow| (flow / 100, flow)).chain([(COUNT / 100, 0)]) {
+        frames.push(&Frame::ethernet(Timestamp::from_nanos(u64::from(millis) * 1_000_000), &udp(flow)));
+    }
+    let mut source = Rebatched { frames, at: 0, size: 1000 };
+    let make = || Pipeline::<()>::new(TrackerConfig::default());
+    let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+    let mut count = 0;
+    shards.run_records(&mut source, |_| true, |_| count += 1).unwrap();
+    assert_eq!(count, COUNT);
+
+    // A panic in one shard ends all of it, too.
+    source.at = 0;
+    let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+    let wants = |view: &FlowView<'_>| {
+        assert!(view.key().port(Side::A) + view.key().port(Side::B) != 54, "on purpose");
+        true
+    };
+    let run = std::panic::AssertUnwindSafe(|| shards.run_records(&mut source, wants, |_| ()));
+    assert!(std::panic::catch_unwind(run).is_err());
+}
+
 #[test]
 fn merged_records_are_all_of_them() {
     for name in ["web.pcap", "dns.pcap", "mail.pcap"] {

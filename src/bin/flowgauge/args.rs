@@ -127,7 +127,7 @@ pub(crate) struct FlowsArgs {
     /// Track on N threads, each with its share of the flows; one more reads
     ///
     /// The same flows are written, those that end together perhaps in another order. Not with `--tunnels both`.
-    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_count::<NonZeroUsize>)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
     #[cfg_attr(feature = "live", arg(conflicts_with = "interface"))]
     pub(crate) shards: NonZeroUsize,
 
@@ -204,6 +204,10 @@ pub(crate) struct DedupArgs {
     /// What must be equal for --dedup
     #[arg(long, value_enum, default_value_t = DedupMode::Exact, requires = "dedup")]
     pub(crate) dedup_mode: DedupMode,
+
+    /// With --dedup, compare octets too, and not only a keyed hash of 64 bits
+    #[arg(long, requires = "dedup")]
+    pub(crate) dedup_verify: bool,
 
     /// With --dedup, leave out only what another interface captured
     #[arg(long, requires = "dedup")]
@@ -368,6 +372,11 @@ fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "not a whole number above zero that fits here".to_owned())
 }
 
+fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
+    let count: NonZeroUsize = parse_count(text)?;
+    if count.get() <= 256 { Ok(count) } else { Err("at most 256".to_owned()) }
+}
+
 fn parse_duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| error.to_string())
 }
@@ -409,7 +418,8 @@ impl DedupArgs {
         let Some(window) = self.dedup else { return Ok(pipeline) };
         let mut config = DedupConfig::default();
         (config.window, config.mode, config.budget) = (window, self.dedup_mode.into(), budget.clone());
-        config.only_between_interfaces = self.dedup_between_interfaces;
+        (config.only_between_interfaces, config.verifies) =
+            (self.dedup_between_interfaces, self.dedup_verify);
         pipeline.with_dedup(config)
     }
 }

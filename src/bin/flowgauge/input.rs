@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use flowgauge::base::{FrameBatch, Limits};
@@ -31,6 +32,13 @@ impl Input {
         if !waits.is_empty() {
             console.problem("-: standard input is a terminal; send a capture through a pipe");
         }
+        let stdin = paths.iter().position(|path| is_stdin(path));
+        let (paths, again): (Vec<_>, Vec<_>) =
+            paths.iter().enumerate().partition(|(place, path)| !is_stdin(path) || Some(*place) == stdin);
+        if !again.is_empty() {
+            console.problem("-: named more than once; standard input is read once");
+        }
+        let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
         let mut open_count = paths.len();
         let files = Files::open_readable(paths, limits, |error| {
             open_count -= 1;
@@ -91,9 +99,13 @@ impl Input {
         Ok(())
     }
 
-    /// The same as a source. What breaks is said, and is no error.
-    pub(crate) const fn reading<'a>(&'a mut self, console: &'a mut Console) -> Reading<'a> {
-        Reading { input: self, console, is_over: false }
+    /// The same as a source, until it is over. What breaks is said, and is no error.
+    pub(crate) const fn reading<'a>(
+        &'a mut self,
+        console: &'a mut Console,
+        is_over: &'a AtomicBool,
+    ) -> Reading<'a> {
+        Reading { input: self, console, is_over }
     }
 
     fn show_bar(&mut self) {
@@ -126,7 +138,7 @@ impl Input {
 pub(crate) struct Reading<'a> {
     input: &'a mut Input,
     console: &'a mut Console,
-    is_over: bool,
+    is_over: &'a AtomicBool,
 }
 
 impl Reading<'_> {
@@ -141,7 +153,7 @@ impl Reading<'_> {
 
 impl Source for Reading<'_> {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
-        if self.is_over {
+        if self.is_over.load(Relaxed) {
             batch.clear();
             return Ok(false);
         }
@@ -151,7 +163,7 @@ impl Source for Reading<'_> {
         self.input.source.next_batch(batch).or_else(|error| {
             self.input.hide_bar();
             self.console.problem(error);
-            self.is_over = !self.input.has_more;
+            self.is_over.store(!self.input.has_more, Relaxed);
             // What was read before the error is in the batch.
             Ok(true)
         })

@@ -26,7 +26,8 @@ enum Message {
 struct Feed<'a, W> {
     wants: &'a W,
     pending: Vec<FlowRecord>,
-    queue: SyncSender<Message>,
+    /// Until the shard has ended: that nothing more comes must be known while others still go on.
+    queue: Option<SyncSender<Message>>,
 }
 
 impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
@@ -44,15 +45,23 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
 impl<W> Feed<'_, W> {
     fn flush(&mut self) {
         if !self.pending.is_empty() {
+            let records = std::mem::take(&mut self.pending);
+            self.send(Message::Records(records));
+        }
+    }
+
+    fn send(&self, message: Message) {
+        if let Some(queue) = &self.queue {
             // If nobody merges any more, a panic is on its way.
-            let _ = self.queue.send(Message::Records(std::mem::take(&mut self.pending)));
+            let _ = queue.send(message);
         }
     }
 
     fn end(&mut self, step: Step) {
         self.flush();
-        if step == Step::Batch {
-            let _ = self.queue.send(Message::BatchEnd);
+        match step {
+            Step::Batch => self.send(Message::BatchEnd),
+            Step::End => self.queue = None,
         }
     }
 }
@@ -98,7 +107,7 @@ impl<S: Default + Send> Shards<Pipeline<S>> {
         let mut sinks = Vec::with_capacity(self.as_slice().len());
         for _ in self.as_slice() {
             let (queue, messages) = sync_channel(WAITING_COUNT);
-            sinks.push(Feed { wants: &wants, pending: Vec::new(), queue });
+            sinks.push(Feed { wants: &wants, pending: Vec::new(), queue: Some(queue) });
             merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
         }
         thread::scope(|scope| {

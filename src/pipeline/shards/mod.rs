@@ -8,6 +8,7 @@ mod dealer;
 mod merged;
 
 use std::num::NonZeroUsize;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -242,7 +243,7 @@ impl<P: sealed::Count> Shards<P> {
 enum Step {
     /// A batch is done.
     Batch,
-    /// All flows have ended.
+    /// Nothing more comes: all flows have ended, or a panic is on its way.
     End,
 }
 
@@ -304,18 +305,24 @@ fn work<P: Shard<K>, K>(
     stopped: &Sender<()>,
     after: impl Fn(&mut K, Step),
 ) {
-    for lent in blocks {
-        let Block { batch, deal } = &lent.block;
-        match number {
-            None => shard.take(batch, sink),
-            Some(number) => shard.take_dealt(batch, deal, number, sink),
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        for lent in blocks {
+            let Block { batch, deal } = &lent.block;
+            match number {
+                None => shard.take(batch, sink),
+                Some(number) => shard.take_dealt(batch, deal, number, sink),
+            }
+            drop(lent);
+            after(sink, Step::Batch);
+            if !P::goes_on(sink) {
+                let _ = stopped.send(());
+            }
         }
-        drop(lent);
-        after(sink, Step::Batch);
-        if !P::goes_on(sink) {
-            let _ = stopped.send(());
-        }
-    }
-    shard.end(sink);
+        shard.end(sink);
+    }));
+    // Whoever waits for this shard is told in either case.
     after(sink, Step::End);
+    if let Err(panic) = outcome {
+        resume_unwind(panic);
+    }
 }

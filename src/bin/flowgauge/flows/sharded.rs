@@ -1,6 +1,7 @@
 //! The same on several threads.
 
 use std::io::{self, BufWriter};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use flowgauge::base::EndReason;
@@ -33,13 +34,20 @@ pub(super) fn run(
     let late_filter = filter.as_ref().filter(|filter| !filter.is_final());
     let mut record_count = 0;
     let mut outcome = Ok(());
+    let is_over = AtomicBool::new(false);
+    // What comes as somebody sends it is not held back.
+    let is_stream = input.is_stream();
     let mut take = |record| {
         if outcome.is_ok() {
             outcome = writer.write(&record);
             record_count += 1;
+            if outcome.is_ok() && is_stream {
+                outcome = writer.flush();
+            }
+            is_over.store(outcome.is_err(), Relaxed);
         }
     };
-    let mut reading = input.reading(console);
+    let mut reading = input.reading(console, &is_over);
     // Nothing is an error for this source.
     if sorted(args).is_some() {
         let sinks = (0..args.shards.get()).filter_map(|_| sorted(args));

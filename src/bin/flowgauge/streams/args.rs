@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, ValueEnum};
 use flowgauge::pipeline::ConfigError;
 use flowgauge::pipeline::Pipeline;
 use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
+use flowgauge::tracker::TrackerConfig;
 
 use super::name::Pattern;
 use crate::args::{Checksums, DedupArgs, TrackingArgs, parse_community_id};
@@ -26,8 +27,8 @@ const COMPARED_LEN: u32 = 64 << 10;
   flowgauge streams capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= --to-stdout responder
   jq -r 'select(.gap_octet_count > 0) | .file' streams/index.ndjson
 
-Exit status: 0 if all input was read, 1 if some input could not be read, an output exists, or --to-stdout met no
-stream or more than one connection, 2 if the command line is wrong.")]
+Exit status: 0 if all input was read, 1 if some input could not be read, an output exists or cannot be
+written, or --to-stdout met no stream or more than one connection, 2 if the command line is wrong.")]
 pub(crate) struct StreamsArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -51,14 +52,14 @@ pub(crate) struct StreamsArgs {
 
     /// How files are named, with {number}, {source}, {source_port}, {destination}, {destination_port}, {side}
     ///
-    /// The source is the side that sent the octets. {number} is that of the flow, among those that a filter lets pass, in the order of first packets; {side} is `a`
-    /// or `b`. Colons of addresses become underscores. Both directions of all flows must get names of their own, so that
-    /// {number} is needed, and {side} or both {source} and {source_port}.
-    #[arg(long, value_name = "PATTERN", default_value = Pattern::DEFAULT)]
+    /// The source is the side that sent the octets. {number} counts flows in the order of their first packets; a filter may
+    /// leave some out. {side} is `a` or `b`. Colons of addresses become underscores. Both directions of all flows must get
+    /// names of their own: {number} is needed, and {side} or both {source} and {source_port}, with something in between.
+    #[arg(long, value_name = "PATTERN", default_value = Pattern::DEFAULT, conflicts_with = "to_stdout")]
     pub(crate) name: Pattern,
 
-    /// Overwrite files in DIR
-    #[arg(long)]
+    /// Overwrite files in DIR; those of an earlier run that get no new octets stay
+    #[arg(long, conflicts_with = "to_stdout")]
     pub(crate) force: bool,
 
     /// What to write where octets are missing
@@ -110,7 +111,7 @@ pub(crate) enum Sides {
 pub(crate) enum Gaps {
     /// Nothing: offsets in the file are less than in the stream
     Omit,
-    /// Zeros, as holes of the file where the file system has such
+    /// Zeros, as holes of the file where the file system has such; beyond 4 GiB of a direction, nothing
     Zero,
 }
 
@@ -137,20 +138,18 @@ impl From<Overflow> for OverflowPolicy {
 
 impl StreamsArgs {
     /// A pipeline as asked for, without a filter.
-    pub(super) fn pipeline<S: Default>(&self) -> Result<Pipeline<S>, ConfigError> {
-        let config = self.tracking.config();
-        let budget = config.budget.clone();
-        let pipeline = Pipeline::new(config)?.with_checksums(self.checksums.into());
-        self.dedup.apply(pipeline, &budget)
+    pub(super) fn pipeline<S: Default>(&self, config: &TrackerConfig) -> Result<Pipeline<S>, ConfigError> {
+        let pipeline = Pipeline::new(config.clone())?.with_checksums(self.checksums.into());
+        self.dedup.apply(pipeline, &config.budget)
     }
 
-    /// How streams are put in order.
-    pub(super) fn reassembler(&self) -> ReassemblerConfig {
+    /// How streams are put in order, on the tracker's account of memory.
+    pub(super) fn reassembler(&self, tracker: &TrackerConfig) -> ReassemblerConfig {
         let mut config = ReassemblerConfig::default();
         (config.overlap, config.overflow) = (self.overlap, self.overflow.into());
         config.limits.stream_side_bytes_max = self.max_held;
         config.compared_len = COMPARED_LEN;
-        config.budget = self.tracking.config().budget;
+        config.budget = tracker.budget.clone();
         config
     }
 }

@@ -19,6 +19,7 @@ const BUFFER_LEN: usize = 16 << 10;
 pub(super) struct Files {
     folder: PathBuf,
     may_overwrite: bool,
+    inputs: Vec<PathBuf>,
     open: LruCache<String, OpenFile>,
 }
 
@@ -30,14 +31,23 @@ struct OpenFile {
 
 impl Files {
     /// Makes the folder if it is not there.
-    pub(super) fn new(folder: &Path, may_overwrite: bool) -> Result<Self, Failure> {
+    pub(super) fn new(folder: &Path, may_overwrite: bool, inputs: &[PathBuf]) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
-        Ok(Self { folder: folder.to_owned(), may_overwrite, open: LruCache::new(OPEN_COUNT_MAX) })
+        // As they are known to the system, to be told from what may be overwritten.
+        let inputs = inputs.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
+        Ok(Self { folder: folder.to_owned(), may_overwrite, inputs, open: LruCache::new(OPEN_COUNT_MAX) })
     }
 
     /// A new file in the folder: an empty one, that was not there before.
     pub(super) fn create(&self, name: &str) -> Result<File, Failure> {
         let path = self.folder.join(name);
+        let real = fs::canonicalize(&path);
+        if self.may_overwrite && real.is_ok_and(|real| self.inputs.contains(&real)) {
+            return Err(Failure::Other(format!(
+                "{}: is an input, and cannot be an output too",
+                path.display()
+            )));
+        }
         let created = || {
             if self.may_overwrite {
                 // Not the file that a link leads to, which may be anywhere.
@@ -122,7 +132,7 @@ mod tests {
     #[test]
     fn more_files_than_can_be_open() {
         let folder = std::env::temp_dir().join(format!("flowgauge-files-{}", std::process::id()));
-        let mut files = Files::new(&folder, false).unwrap();
+        let mut files = Files::new(&folder, false, &[]).unwrap();
         let names: Vec<_> = (0..3 * OPEN_COUNT_MAX.get()).map(|number| number.to_string()).collect();
         for (is_first, position) in [(true, 0), (false, 5), (false, 10)] {
             for name in &names {

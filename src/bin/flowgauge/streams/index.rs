@@ -16,6 +16,8 @@ pub(super) struct Facts {
     pub(super) octet_count: u64,
     /// Octets of the stream, gaps included.
     pub(super) len: u64,
+    /// Octets of gaps that were filled.
+    pub(super) filled_octet_count: u64,
     pub(super) has_file: bool,
     /// Whether anything came of it, though nothing is written.
     pub(super) is_left_out: bool,
@@ -93,6 +95,8 @@ pub(super) struct Line<'a> {
     flow_end_reason: &'static str,
     octet_count: u64,
     gap_octet_count: u64,
+    /// Of the missing octets, those for which zeros were written.
+    filled_octet_count: u64,
     gap_count: u64,
     gaps: &'a [Gap],
     conflict_count: u64,
@@ -126,6 +130,7 @@ impl<'a> Line<'a> {
             flow_end_reason: reason.name(),
             octet_count: facts.octet_count,
             gap_octet_count: facts.gap_octet_count(),
+            filled_octet_count: facts.filled_octet_count,
             gap_count: facts.gap_count,
             gaps: &facts.gaps,
             conflict_count: facts.conflict_count,

@@ -30,6 +30,9 @@ use crate::summary;
 /// Gaps and conflicts of open flows that are listed at once.
 const LISTED_COUNT_MAX: usize = 1 << 20;
 
+/// Zeros that are written at most for what is missing of a direction: numbers far apart cost a forger little.
+const FILLED_OCTET_COUNT_MAX: u64 = 1 << 32;
+
 /// The name of the index.
 const INDEX: &str = "index.ndjson";
 
@@ -41,30 +44,34 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
         return Err(Failure::Usage(what.to_owned()));
     }
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
-    let limits = args.tracking.config().limits;
+    let config = args.tracking.config();
+    let limits = config.limits;
     let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
     let input = (&args.files[..], limits);
     let choice = Choice::new(&args.community_id, filter.as_ref(), input, || {
-        let pipeline = args.pipeline().map_err(usage)?;
+        // Done before the other begins, with an account of its own.
+        let pipeline = args.pipeline(&args.tracking.config()).map_err(usage)?;
         Ok(match &filter {
             Some(filter) => pipeline.with_filter(filter.clone()),
             None => pipeline,
         })
     })?;
-    let mut pipeline = args.pipeline().map_err(usage)?;
+    let mut pipeline = args.pipeline(&config).map_err(usage)?;
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
     }
-    let mut pipeline = pipeline.with_streams(args.reassembler()).map_err(usage)?;
+    let mut pipeline = pipeline.with_streams(args.reassembler(&config)).map_err(usage)?;
     let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut sink = OctetSink::new(choice, args)?;
-    input.each_batch(console, |batch, _| {
+    let read = input.each_batch(console, |batch, _| {
         pipeline.batch(batch, &mut sink);
-        std::mem::replace(&mut sink.outcome, Ok(()))
-    })?;
+        if sink.is_failed() { Err(Failure::Other(String::new())) } else { Ok(()) }
+    });
+    // The index tells what was written, even if more could not be.
     pipeline.finish(&mut sink);
     let result = sink.finish()?;
+    read?;
     let problem = sink.problem();
     if let Some(problem) = problem {
         console.problem(problem);
@@ -80,7 +87,9 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
 struct State {
     /// Among all flows, from one.
     number: u64,
-    /// For sides A and B, if the flow is wanted and a TCP connection.
+    /// Whether it is a TCP connection that was chosen.
+    is_wanted: bool,
+    /// For sides A and B, from the first octets on.
     sides: Option<Box<[Facts; 2]>>,
 }
 
@@ -110,14 +119,15 @@ struct OctetSink {
     conflict_count: u64,
     /// Connections beside the chosen one.
     other_count: u64,
-    outcome: Result<(), Failure>,
+    /// What ended it before its time.
+    failure: Option<Failure>,
 }
 
 impl OctetSink {
     fn new(choice: Choice, args: &StreamsArgs) -> Result<Self, Failure> {
         let output = match (&args.out, args.to_stdout) {
             (Some(folder), _) => {
-                let files = Files::new(folder, args.force)?;
+                let files = Files::new(folder, args.force, &args.files)?;
                 let index = BufWriter::new(files.create(INDEX)?);
                 Output::Folder { files, index, pattern: args.name.clone(), gaps: args.gaps }
             }
@@ -138,18 +148,19 @@ impl OctetSink {
             gap_octet_count: 0,
             conflict_count: 0,
             other_count: 0,
-            outcome: Ok(()),
+            failure: None,
         })
     }
 
     /// Writes what is held back; a summary.
     fn finish(&mut self) -> Result<String, Failure> {
-        std::mem::replace(&mut self.outcome, Ok(()))?;
-        match &mut self.output {
-            Output::Folder { index, .. } => {
-                index.flush().map_err(|error| Failure::writing(INDEX, &error))?;
-            }
-            Output::Stdout { out, .. } => out.flush()?,
+        let flushed = match &mut self.output {
+            Output::Folder { index, .. } => index.flush().map_err(|error| Failure::writing(INDEX, &error)),
+            Output::Stdout { out, .. } => out.flush().map_err(Failure::from),
+        };
+        self.note(flushed);
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
         }
         let mut result = format!(
             "{} of {} written",
@@ -164,6 +175,17 @@ impl OctetSink {
             result.push_str(&format!(", {}", plural(self.conflict_count, "conflict")));
         }
         Ok(result)
+    }
+
+    const fn is_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Keeps the first failure.
+    fn note(&mut self, outcome: Result<(), Failure>) {
+        if let (None, Err(failure)) = (&self.failure, outcome) {
+            self.failure = Some(failure);
+        }
     }
 
     /// What the exit status shall tell.
@@ -190,17 +212,28 @@ fn write(
     event: &StreamEvent<'_>,
 ) -> Result<(), Failure> {
     match (output, event) {
-        (Output::Folder { files, pattern, gaps, .. }, StreamEvent::Chunk(chunk)) => {
-            let position = if *gaps == Gaps::Zero { chunk.offset } else { facts.octet_count };
+        (Output::Folder { files, pattern, .. }, StreamEvent::Chunk(chunk)) => {
+            let position = facts.octet_count + facts.filled_octet_count;
             let name = pattern.name(view, number, side);
+            if !facts.has_file && name == pattern.name(view, number, side.other()) {
+                return Err(Failure::Usage(format!(
+                    "--name gives both directions of a connection one name: {name}"
+                )));
+            }
             files.write(&name, !facts.has_file, position, chunk.bytes)?;
             facts.has_file = true;
             Ok(())
         }
         (Output::Stdout { out, .. }, StreamEvent::Chunk(chunk)) => Ok(out.write_all(chunk.bytes)?),
-        (Output::Stdout { out, gaps: Gaps::Zero, .. }, StreamEvent::Gap(gap)) => {
-            let zeros = io::Read::take(io::repeat(0), gap.len);
-            Ok(io::copy(&mut { zeros }, out).map(drop)?)
+        (
+            output @ (Output::Folder { gaps: Gaps::Zero, .. } | Output::Stdout { gaps: Gaps::Zero, .. }),
+            StreamEvent::Gap(gap),
+        ) if facts.filled_octet_count.saturating_add(gap.len) <= FILLED_OCTET_COUNT_MAX => {
+            facts.filled_octet_count += gap.len;
+            if let Output::Stdout { out, .. } = output {
+                io::copy(&mut io::Read::take(io::repeat(0), gap.len), out)?;
+            }
+            Ok(())
         }
         _ => Ok(()),
     }
@@ -235,11 +268,10 @@ impl OctetSink {
         self.gap_count += gap_count;
         self.gap_octet_count += facts.gap_octet_count();
         self.conflict_count += conflict_count;
-        let Output::Folder { files, index, pattern, gaps } = &mut self.output else { return Ok(()) };
+        let Output::Folder { files, index, pattern, .. } = &mut self.output else { return Ok(()) };
         let name = facts.has_file.then(|| pattern.name(view, number, side));
         if let Some(name) = &name {
-            let len = if *gaps == Gaps::Zero { facts.len } else { facts.octet_count };
-            files.close(name, false, len)?;
+            files.close(name, false, facts.octet_count + facts.filled_octet_count)?;
         }
         let line = Line::new(view, number, (side, facts), reason, name.as_deref());
         let written = serde_json::to_writer(&mut *index, &line).map_err(io::Error::from);
@@ -256,20 +288,21 @@ impl FlowSink<State> for OctetSink {
         self.started_count += 1;
         let is_tcp = flow.view.key().protocol() == IpProtocol::TCP;
         if is_tcp && self.choice.takes(&flow.view, self.started_count) {
-            flow.state.number = self.started_count;
-            flow.state.sides = Some(Box::default());
+            (flow.state.number, flow.state.is_wanted) = (self.started_count, true);
         } else {
             flow.mute();
         }
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
-        let Some(sides) = &state.sides else { return };
+        if !state.is_wanted {
+            return;
+        }
+        let sides = state.sides.unwrap_or_default();
         let initiator = view.initiator();
         for side in [initiator, initiator.other()] {
-            if self.outcome.is_ok() {
-                self.outcome = self.end_side(view, state.number, (side, &sides[side.index()]), reason);
-            }
+            let ended = self.end_side(view, state.number, (side, &sides[side.index()]), reason);
+            self.note(ended);
         }
         if let Output::Stdout { chosen: Some(chosen), .. } = &self.output
             && chosen.number != state.number
@@ -284,14 +317,18 @@ impl StreamSink<State> for OctetSink {
     fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let number = flow.state.number;
         let is_taken = self.takes(&flow.view, number, side, event);
-        let Some(sides) = &mut flow.state.sides else { return ControlFlow::Break(()) };
-        let facts = &mut sides[side.index()];
+        let facts = &mut flow.state.sides.get_or_insert_default()[side.index()];
         if !is_taken {
             facts.is_left_out |= matches!(event, StreamEvent::Chunk(_));
             return if facts.is_left_out { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
-        if self.outcome.is_ok() {
-            self.outcome = write(&mut self.output, (&flow.view, number, side), facts, event);
+        if self.is_failed() {
+            return ControlFlow::Break(());
+        }
+        let written = write(&mut self.output, (&flow.view, number, side), facts, event);
+        if let Err(failure) = written {
+            self.failure = Some(failure);
+            return ControlFlow::Break(());
         }
         facts.note(event, &mut self.listable_count);
         ControlFlow::Continue(())

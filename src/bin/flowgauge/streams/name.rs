@@ -98,6 +98,15 @@ impl FromStr for Pattern {
         if text.starts_with('.') {
             return Err("names that begin with a dot are hidden".to_owned());
         }
+        let is_ambiguous = |pair: &[Part]| match pair {
+            [Part::Fact(_), Part::Fact(_)] => true,
+            [Part::Fact(Fact::Number), Part::Text(text)] => text.starts_with(|c: char| c.is_ascii_digit()),
+            [Part::Text(text), Part::Fact(Fact::Number)] => text.ends_with(|c: char| c.is_ascii_digit()),
+            _ => false,
+        };
+        if pattern.0.windows(2).any(is_ambiguous) {
+            return Err("two streams could get one name: put something between, and no digits".to_owned());
+        }
         let has_side =
             pattern.has(Fact::Side) || (pattern.has(Fact::Source) && pattern.has(Fact::SourcePort));
         if !pattern.has(Fact::Number) || !has_side {
@@ -128,14 +137,21 @@ mod tests {
 
     #[test]
     fn a_pattern_makes_names_of_one_folder() {
-        for text in [Pattern::DEFAULT, "{number}{side}", "tcp {number}_{source}_{source_port}.bin"] {
+        for text in [
+            Pattern::DEFAULT,
+            "{number}{side}".replace("}{", "}-{").as_str(),
+            "tcp {number}_{source}_{source_port}.bin",
+        ] {
             assert_eq!(text.parse::<Pattern>().unwrap().to_string(), text);
         }
         for (text, why) in [
             ("{number}", "{side}"),
             ("{side}", "{number}"),
-            ("{number}{source}{destination_port}", "{source_port}"),
-            ("../{number}{side}", "path"),
+            ("{number}-{source}-{destination_port}", "{source_port}"),
+            ("{number}{source_port}-{source}", "between"),
+            ("{number}7{side}", "no digits"),
+            ("7{number}-{side}", "no digits"),
+            ("../{number}-{side}", "path"),
             ("a/{number}{side}", "path"),
             ("a\\{number}{side}", "path"),
             ("{number}{side}\n", "control"),
