@@ -27,8 +27,8 @@ const COMPARED_LEN: u32 = 64 << 10;
   flowgauge streams capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= --to-stdout responder
   jq -r 'select(.gap_octet_count > 0) | .file' streams/index.ndjson
 
-Exit status: 0 if all input was read, 1 if some input could not be read, an output exists or cannot be
-written, or --to-stdout met no stream or more than one connection, 2 if the command line is wrong.")]
+Exit status: 0 if all input was read, 1 if some could not be, an output exists or cannot be written,
+or --to-stdout met no stream or more than one connection, 2 if the command line is wrong.")]
 pub(crate) struct StreamsArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
