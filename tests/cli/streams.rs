@@ -218,6 +218,44 @@ fn zeros_have_an_end() {
 }
 
 #[test]
+fn standard_input_is_read_once() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let run = run_with_input(&["streams", "-", "-", "--out", &out, "-q"], &data("mail.pcap"));
+    assert_eq!(
+        (run.status, run.err.as_str()),
+        (1, "flowgauge: -: named more than once; standard input is read once\n")
+    );
+    let once = folder.path("once");
+    assert_eq!(run_with_input(&["streams", "-", "--out", &once, "-q"], &data("mail.pcap")).status, 0);
+    assert_eq!(read(&out), read(&once));
+}
+
+/// One file cannot be written: what was written before is in the index.
+#[test]
+fn a_failure_is_told_and_the_index_has_what_was_written() {
+    let folder = Folder::new();
+    let whole = folder.path("whole");
+    assert_eq!(run(&["streams", "ssh.pcap", "--out", &whole, "-q"]).status, 0);
+    let streams = read(&whole);
+    let out = folder.path("out");
+    fs::create_dir(&out).unwrap();
+    // In the place of a file, a folder that is not empty.
+    let name = streams[2].0["file"].as_str().unwrap();
+    fs::create_dir_all(format!("{out}/{name}/x")).unwrap();
+    let run = run(&["streams", "ssh.pcap", "--out", &out, "-q", "--force"]);
+    assert_eq!(run.status, 1);
+    assert!(run.err.contains(name) && run.err.lines().count() == 1, "{}", run.err);
+    let index = objects(&fs::read_to_string(format!("{out}/index.ndjson")).unwrap());
+    assert!(!index.is_empty());
+    for line in index {
+        if let Some(file) = line["file"].as_str() {
+            assert_eq!(fs::metadata(format!("{out}/{file}")).unwrap().len(), number(&line, "octet_count"));
+        }
+    }
+}
+
+#[test]
 fn names_follow_the_pattern() {
     let folder = Folder::new();
     let out = folder.path("out");

@@ -52,10 +52,7 @@ mod sealed {
     }
 }
 
-impl<S> sealed::Count for Pipeline<S>
-where
-    S: Default,
-{
+impl<S: Default> sealed::Count for Pipeline<S> {
     fn count(&self) -> PipelineStats {
         self.stats()
     }

@@ -92,8 +92,8 @@ impl Files {
     }
 
     /// Ends a file, which is as long as `len` says.
-    pub(super) fn close(&mut self, name: &str, is_first: bool, len: u64) -> Result<(), Failure> {
-        self.try_open(name, is_first)?;
+    pub(super) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
+        self.try_open(name, false)?;
         let Some(open) = self.open.pop(name) else { return Ok(()) };
         let file = flush(open.writer).and_then(|file| file.set_len(len));
         file.map_err(|error| self.failure(name, &error))
@@ -141,7 +141,7 @@ mod tests {
             }
         }
         for name in &names {
-            files.close(name, false, 20).unwrap();
+            files.close(name, 20).unwrap();
             let mut expected = vec![0; 20];
             for position in [0, 5, 10] {
                 expected[position..position + name.len()].copy_from_slice(name.as_bytes());

@@ -130,7 +130,8 @@ impl<'a> Line<'a> {
             flow_end_reason: reason.name(),
             octet_count: facts.octet_count,
             gap_octet_count: facts.gap_octet_count(),
-            filled_octet_count: facts.filled_octet_count,
+            // Where there is no octet, there is no file for zeros either.
+            filled_octet_count: if file.is_some() { facts.filled_octet_count } else { 0 },
             gap_count: facts.gap_count,
             gaps: &facts.gaps,
             conflict_count: facts.conflict_count,

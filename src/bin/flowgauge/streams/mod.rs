@@ -66,6 +66,7 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     let mut sink = OctetSink::new(choice, args)?;
     let read = input.each_batch(console, |batch, _| {
         pipeline.batch(batch, &mut sink);
+        // The sink keeps why, and tells it when the index is complete.
         if sink.is_failed() { Err(Failure::Other(String::new())) } else { Ok(()) }
     });
     // The index tells what was written, even if more could not be.
@@ -270,12 +271,13 @@ impl OctetSink {
         self.conflict_count += conflict_count;
         let Output::Folder { files, index, pattern, .. } = &mut self.output else { return Ok(()) };
         let name = facts.has_file.then(|| pattern.name(view, number, side));
-        if let Some(name) = &name {
-            files.close(name, false, facts.octet_count + facts.filled_octet_count)?;
-        }
+        let len = facts.octet_count + facts.filled_octet_count;
+        let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
+        // Of a file that could not be written to its end, too, the index tells what it should be.
         let line = Line::new(view, number, (side, facts), reason, name.as_deref());
         let written = serde_json::to_writer(&mut *index, &line).map_err(io::Error::from);
-        written.and_then(|()| index.write_all(b"\n")).map_err(|error| Failure::writing(INDEX, &error))
+        let written = written.and_then(|()| index.write_all(b"\n"));
+        closed.and(written.map_err(|error| Failure::writing(INDEX, &error)))
     }
 }
 
