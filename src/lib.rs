@@ -37,6 +37,7 @@
 //! | [`filter`] | a key | whether it matches an expression | the expression |
 //! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |
 //! | [`reassembler`] | TCP segments | bytes in order, gaps, conflicts | what waits behind holes, under caps |
+//! | [`session`] | bytes in order, datagrams | typed messages | parsers, what they wait for, under caps |
 //! | [`record`] | a flow | a [`FlowRecord`](record::FlowRecord), its Community ID | nothing |
 //! | [`pipeline`] | a source | all of the above, wired | |
 //!
@@ -58,6 +59,8 @@
 //! | `stream_bytes_max` | 256 MiB | the stream that waits longest gives up a hole |
 //! | `stream_side_bytes_max` | 4 MiB | the stream gives up its first hole, or is poisoned |
 //! | `stream_side_segment_count_max` | 2048 | likewise |
+//! | `session_bytes_max` | 128 MiB | the parser that asks for more is dropped |
+//! | `session_side_bytes_max` | 64 KiB | the parser is dropped |
 //! | `dedup_frame_count_max` | 16,384 | the oldest frame is forgotten |
 //! | `dedup_bytes_max` | 4 MiB | the oldest octets go, and what repeats them is kept |
 //! | `vlan_tag_count_max` | 8 | the frame counts as nested too deep |
@@ -75,8 +78,9 @@
 //! |---|---|---|
 //! | (default) | the library, reading plain files | cargo |
 //! | `serde` | `Serialize` for keys, records and statistics | |
+//! | `protocols` | parsers of application protocols | |
 //! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
-//! | `cli` | the command `flowgauge`; implies the two above | |
+//! | `cli` | the command `flowgauge`; implies the three above | |
 //! | `live` | capture from interfaces | libpcap |
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
@@ -97,6 +101,8 @@ pub mod pipeline;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod reassembler;
 pub mod record;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod session;
 pub mod source;
 pub mod tracker;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]

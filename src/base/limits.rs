@@ -35,6 +35,12 @@ pub struct Limits {
     pub stream_side_bytes_max: u64,
     /// Pieces of segments that one side holds. Reached: the overflow policy. Default 2048.
     pub stream_side_segment_count_max: u32,
+    /// Memory of sessions in bytes as allocated: parsers, what they keep, octets of incomplete messages. Reached: the parser that
+    /// asks for more is dropped, and the flow goes on without. Default 128 MiB.
+    pub session_bytes_max: u64,
+    /// Octets of an incomplete message that are kept for a parser, of one direction. Beyond: the parser is dropped. Default
+    /// 64 KiB; the longest record of TLS is 16 KiB and 261 octets.
+    pub session_side_bytes_max: u32,
     /// Frames that a window of [`dedup`](crate::dedup) remembers. Reached: the oldest goes for each new one. Each costs 56
     /// bytes, and 24 more if octets are compared, in a ring of a power of two. Default 16,384: 896 KiB.
     pub dedup_frame_count_max: u32,
@@ -86,6 +92,8 @@ impl Limits {
         stream_bytes_max: 256 << 20,
         stream_side_bytes_max: 4 << 20,
         stream_side_segment_count_max: 2048,
+        session_bytes_max: 128 << 20,
+        session_side_bytes_max: 64 << 10,
         dedup_frame_count_max: 16_384,
         dedup_bytes_max: 4 << 20,
         vlan_tag_count_max: 8,

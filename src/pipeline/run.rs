@@ -12,6 +12,7 @@ use crate::filter::Filter;
 use crate::fragment::{FragmentStats, PoolConfig};
 use crate::link::Decapsulation;
 use crate::reassembler::ReassemblerStats;
+use crate::session::DriverStats;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Share, Tracker, TrackerConfig, TrackerStats};
 
@@ -46,6 +47,8 @@ pub struct PipelineStats {
     pub enclosing_count: u64,
     /// What the reassembler counted; all zero without streams.
     pub streams: ReassemblerStats,
+    /// What the session driver counted; all zero without sessions.
+    pub sessions: DriverStats,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -225,6 +228,7 @@ impl<S: Default> Pipeline<S> {
             fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
             enclosing_count: self.tunnels.enclosing_count,
             streams: ReassemblerStats::default(),
+            sessions: DriverStats::default(),
             tracker: *self.tracker.stats(),
         }
     }

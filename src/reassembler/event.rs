@@ -12,7 +12,14 @@ pub struct Chunk<'a> {
     pub bytes: &'a [u8],
 }
 
-impl Chunk<'_> {
+impl<'a> Chunk<'a> {
+    /// Bytes at an offset, for what takes chunks and is used alone.
+    #[must_use]
+    #[inline]
+    pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
+        Self { offset, bytes }
+    }
+
     /// The offset behind them.
     #[must_use]
     #[inline]
@@ -70,6 +77,14 @@ pub struct Gap {
     pub len: u64,
     /// Why.
     pub reason: GapReason,
+}
+
+impl Gap {
+    /// A gap, for what takes gaps and is used alone.
+    #[must_use]
+    pub const fn new(offset: u64, len: u64, reason: GapReason) -> Self {
+        Self { offset, len, reason }
+    }
 }
 
 /// Where bytes of a [`Conflict`] came from.

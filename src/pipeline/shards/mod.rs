@@ -15,10 +15,12 @@ use std::thread;
 
 pub(super) use dealer::{Deal, Dealer, Dealt, What};
 
+use super::sessions::{SessionPipeline, SessionSink};
 use super::streams::{StreamPipeline, StreamSink};
 use super::{ConfigError, Pipeline, PipelineStats};
 use crate::base::FrameBatch;
 use crate::link::Decapsulation;
+use crate::session::Protocols;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Share};
 
@@ -100,6 +102,35 @@ impl<U: Default + Send, K: StreamSink<U> + ?Sized> sealed::Run<K> for StreamPipe
     }
 }
 
+impl<P: Protocols, U: Default> sealed::Count for SessionPipeline<P, U> {
+    fn count(&self) -> PipelineStats {
+        self.stats()
+    }
+}
+
+impl<P, U, K> sealed::Run<K> for SessionPipeline<P, U>
+where
+    P: Protocols + Send,
+    U: Default + Send,
+    K: SessionSink<P, U> + ?Sized,
+{
+    fn take(&mut self, batch: &FrameBatch, sink: &mut K) {
+        self.batch(batch, sink);
+    }
+
+    fn take_dealt(&mut self, batch: &FrameBatch, deal: &Deal, shard: usize, sink: &mut K) {
+        self.dealt(batch, deal, shard, sink);
+    }
+
+    fn end(&mut self, sink: &mut K) {
+        self.finish(sink);
+    }
+
+    fn goes_on(sink: &K) -> bool {
+        sink.wants_more()
+    }
+}
+
 /// Pipelines that share the flows of one source, each on a thread of its own; made by [`Pipeline::shards`].
 ///
 /// The records are those of one pipeline, as long as no cap is reached: caps on flows are divided, and all others are each
@@ -137,6 +168,20 @@ impl<U: Default + Send> StreamPipeline<U> {
         make: impl FnMut() -> Result<Self, ConfigError>,
     ) -> Result<Shards<Self>, ConfigError> {
         Shards::new(count, make, |shard| &mut shard.pipeline)
+    }
+}
+
+impl<P: Protocols + Send, U: Default + Send> SessionPipeline<P, U> {
+    /// As [`Pipeline::shards`].
+    ///
+    /// # Errors
+    ///
+    /// Likewise.
+    pub fn shards(
+        count: NonZeroUsize,
+        make: impl FnMut() -> Result<Self, ConfigError>,
+    ) -> Result<Shards<Self>, ConfigError> {
+        Shards::new(count, make, |shard| &mut shard.streams.pipeline)
     }
 }
 
@@ -178,6 +223,7 @@ impl<P: sealed::Count> Shards<P> {
             stats.filtered_count += other.filtered_count;
             stats.tracker.add(&other.tracker);
             stats.streams.add(&other.streams);
+            stats.sessions.add(&other.sessions);
         }
         stats
     }

@@ -1,0 +1,546 @@
+//! Leads each flow's octets to the parser that its protocol has.
+
+use std::ops::ControlFlow;
+
+use super::parser::{AfterGap, Datagram, EndKind, Fault};
+use super::parsing::{Lane, Outcome, Parsing};
+use super::probing::{
+    Answer, DatagramProbing, Found, StreamProbing, ask_stream, datagram_by_port, stream_by_port,
+};
+use super::protocol::{DatagramOpening, Evidence, Protocol, Role, StreamOpening};
+use super::protocols::Protocols;
+use super::session::{Receiver, Session, SessionEvent, State, Whose};
+use super::stats::{DriverConfig, DriverStats};
+use crate::base::{Account, Allowance, IpProtocol, Side};
+use crate::reassembler::{Chunk, Gap};
+
+/// Handovers that one connection may make: CONNECT, then an upgrade inside, then STARTTLS are three.
+pub const HANDOVER_COUNT_MAX: u8 = 4;
+
+/// Leads the octets of many flows to parsers. Each flow's [`Session`] lies with the caller; what parsers leave of the octets, and
+/// the account of it, is here.
+///
+/// A driver reads no clock and allocates only for sessions: one allocation where a protocol is recognised that has a parser,
+/// and what is kept of incomplete messages.
+#[derive(Debug)]
+pub struct Driver<P: Protocols> {
+    allowance: Allowance,
+    side_max: usize,
+    stats: DriverStats,
+    set: std::marker::PhantomData<fn() -> P>,
+}
+
+impl<P: Protocols> Default for Driver<P> {
+    fn default() -> Self {
+        Self::new(&DriverConfig::default())
+    }
+}
+
+impl<P: Protocols> Driver<P> {
+    /// A driver that nothing went through yet. Its limits are those of `config`.
+    #[must_use]
+    pub fn new(config: &DriverConfig) -> Self {
+        let limits = &config.limits;
+        Self {
+            allowance: Allowance::new(config.budget.clone(), Account::Sessions, limits.session_bytes_max),
+            side_max: limits.session_side_bytes_max as usize,
+            stats: DriverStats::default(),
+            set: std::marker::PhantomData,
+        }
+    }
+
+    /// What went through so far.
+    #[must_use]
+    pub fn stats(&self) -> DriverStats {
+        DriverStats {
+            held_bytes: self.allowance.held_bytes(),
+            peak_bytes: self.allowance.peak_bytes(),
+            ..self.stats
+        }
+    }
+
+    /// Octets that `side` sent, next in order. [`ControlFlow::Break`]: no more of this direction are wanted.
+    #[inline]
+    pub fn chunk(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        side: Side,
+        chunk: &Chunk<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let (offset, bytes) = (chunk.offset, chunk.bytes);
+        match &session.state {
+            State::Parsing(_) => {
+                let from = session.role(side);
+                self.offer(session, whose, (from, offset, bytes), receiver)
+            }
+            State::Off => ControlFlow::Break(()),
+            State::New => {
+                session.client = whose.initiator;
+                self.first_chunk(session, whose, (session.role(side), offset, bytes), receiver)
+            }
+            State::Stream(_) => {
+                let from = session.role(side);
+                self.next_chunk(session, whose, (from, offset, bytes), receiver)
+            }
+            State::Datagrams(_) => ControlFlow::Break(()),
+        }
+    }
+
+    /// Octets that `side` sent will not come. [`ControlFlow::Break`]: no more of this direction are wanted.
+    pub fn gap(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        side: Side,
+        gap: &Gap,
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let from = session.role(side);
+        match &mut session.state {
+            // What follows is looked at as if it began there.
+            State::New => return ControlFlow::Continue(()),
+            State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
+            State::Stream(probing) => {
+                // What was heard cannot be joined to what comes: now or never.
+                if probing.heard.iter().any(|heard| !heard.bytes.is_empty()) {
+                    self.decide_by_port(session, whose, receiver);
+                }
+            }
+            State::Parsing(_) => {}
+        }
+        if let State::Parsing(parsing) = &mut session.state {
+            let after = parsing.gap(gap, (from, whose.timestamp), &mut self.allowance, receiver);
+            if after == AfterGap::Stop {
+                self.stop(session, whose, (from, gap.offset, Fault::GAP), receiver);
+            }
+        }
+        off(session)
+    }
+
+    /// A datagram of a flow, `len` octets long on the wire.
+    #[inline]
+    pub fn datagram(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        side: Side,
+        (bytes, len): (&[u8], usize),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        if matches!(session.state, State::Off | State::Stream(_)) || bytes.is_empty() {
+            return;
+        }
+        if matches!(session.state, State::New) {
+            session.client = whose.initiator;
+        }
+        if !matches!(session.state, State::Parsing(_)) {
+            self.probe_datagram(session, whose, side, (bytes, len), receiver);
+        }
+        let from = session.role(side);
+        if let State::Parsing(parsing) = &mut session.state {
+            let datagram = Datagram { bytes, len, from, timestamp: whose.timestamp };
+            match parsing.datagram(&datagram, &mut self.allowance, receiver) {
+                Outcome::More | Outcome::Handover(_) => {}
+                Outcome::Done => self.close(session),
+                Outcome::Fault(fault) => self.stop(session, whose, (from, 0, fault), receiver),
+            }
+        }
+    }
+
+    /// A direction ended with its FIN.
+    pub fn fin(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        side: Side,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let from = session.role(side);
+        if matches!(session.state, State::Stream(_)) {
+            self.decide_by_port(session, whose, receiver);
+        }
+        if let State::Parsing(parsing) = &mut session.state
+            && parsing.end((from, EndKind::Fin, whose.timestamp), receiver)
+        {
+            self.close(session);
+        }
+    }
+
+    /// The flow ended: tells the parser, names the protocol by its port if no octets told, and frees what is held.
+    pub fn finish(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        kind: EndKind,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        match &session.state {
+            State::New => {
+                let (ports, refuted) = (whose.ports(), 0);
+                let found = match whose.key.protocol() {
+                    IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
+                    IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
+                    _ => None,
+                };
+                if let Some((entry, found)) =
+                    found.and_then(|found| Some((P::TABLE.get(found.entry)?, found)))
+                {
+                    self.recognised(session, entry.protocol, found.evidence, receiver);
+                }
+            }
+            State::Stream(_) => self.decide_by_port(session, whose, receiver),
+            State::Datagrams(probing) => {
+                let found = probing.by_port::<P>(whose.ports());
+                if let Some((entry, found)) =
+                    found.and_then(|found| Some((P::TABLE.get(found.entry)?, found)))
+                {
+                    self.recognised(session, entry.protocol, found.evidence, receiver);
+                }
+            }
+            State::Parsing(_) | State::Off => {}
+        }
+        if let State::Parsing(parsing) = &mut session.state {
+            parsing.end((Role::Client, kind, whose.timestamp), receiver);
+            parsing.end((Role::Server, kind, whose.timestamp), receiver);
+        }
+        self.close(session);
+    }
+
+    /// Frees what a session holds; nothing more is wanted of its flow.
+    pub fn close(&mut self, session: &mut Session<P>) {
+        match std::mem::replace(&mut session.state, State::Off) {
+            State::Parsing(parsing) => self.allowance.give(parsing.charged),
+            State::Stream(probing) => self.allowance.give(probing.allocated_len() as u64),
+            State::Datagrams(_) => self.allowance.give(size_of::<DatagramProbing>() as u64),
+            State::New | State::Off => {}
+        }
+    }
+
+    /// The first octets of a stream: most protocols are recognised by them, so that nothing is copied.
+    fn first_chunk(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        (from, offset, bytes): (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let (client_port, server_port) = whose.ports();
+        let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
+        let opening = StreamOpening::new(client, server, client_port, server_port);
+        let mut refuted = 0;
+        let found = match ask_stream::<P>(&mut refuted, &opening) {
+            Answer::Found(found) => Some(found),
+            Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
+            Answer::Undecided => {
+                let mut probing = Box::new(StreamProbing::new(from));
+                return if self.allowance.take(size_of::<StreamProbing>() as u64).is_err() {
+                    self.close(session);
+                    ControlFlow::Break(())
+                } else {
+                    probing.handover_count = 0;
+                    session.state = State::Stream(probing);
+                    self.next_chunk(session, whose, (from, offset, bytes), receiver)
+                };
+            }
+        };
+        let Some(found) = found else {
+            session.state = State::Off;
+            return ControlFlow::Break(());
+        };
+        let from = if found.is_reversed { from.other() } else { from };
+        if self.start(session, whose, found, receiver) {
+            self.offer(session, whose, (from, offset, bytes), receiver)
+        } else {
+            ControlFlow::Break(())
+        }
+    }
+
+    /// More octets of a stream that is undecided.
+    fn next_chunk(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        (from, offset, bytes): (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let State::Stream(probing) = &mut session.state else { return off(session) };
+        let before = probing.allocated_len();
+        let is_open = probing.hear(from, offset, bytes);
+        let grown = probing.allocated_len() - before;
+        let ports = whose.ports();
+        if self.allowance.take(grown as u64).is_err() {
+            // As if it had not grown, so that what is given back was taken.
+            from.of_mut(&mut probing.heard).bytes = Vec::new();
+            self.close(session);
+            return ControlFlow::Break(());
+        }
+        match probing.ask::<P>(ports) {
+            Answer::Found(found) => self.begin(session, whose, Some(found), receiver),
+            Answer::Undecided if is_open => {}
+            Answer::Undecided | Answer::Unknown => self.decide_by_port(session, whose, receiver),
+        }
+        off(session)
+    }
+
+    /// Ends the window of a stream: the port decides.
+    fn decide_by_port(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Stream(probing) = &session.state else { return };
+        let found = probing.by_port::<P>(whose.ports());
+        self.begin(session, whose, found, receiver);
+    }
+
+    /// Ends the window of a stream, and offers what was heard to the parser that was found.
+    fn begin(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        found: Option<Found>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return };
+        let allocated_len = probing.allocated_len() as u64;
+        let StreamProbing { heard, first, handover_count, .. } = *probing;
+        if let Some(found) = found
+            && self.start(session, whose, found, receiver)
+        {
+            let first = if found.is_reversed { first.other() } else { first };
+            let [client, server] = heard;
+            let heard = if found.is_reversed { [server, client] } else { [client, server] };
+            if let State::Parsing(parsing) = &mut session.state {
+                parsing.handover_count = handover_count;
+            }
+            for role in [first, first.other()] {
+                let heard = role.of(&heard);
+                if !heard.bytes.is_empty() {
+                    let _ = self.offer(session, whose, (role, heard.offset, &heard.bytes), receiver);
+                }
+            }
+        }
+        self.allowance.give(allocated_len);
+    }
+
+    /// Sets the session to an entry of the table. Whether a parser wants the octets.
+    fn start(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        found: Found,
+        receiver: &mut impl Receiver<P>,
+    ) -> bool {
+        session.state = State::Off;
+        let Some(entry) = P::TABLE.get(found.entry) else { return false };
+        if found.is_reversed {
+            session.client = session.client.other();
+        }
+        self.recognised(session, entry.protocol, found.evidence, receiver);
+        let Some(start) = entry.start else { return false };
+        let len = size_of::<Parsing<P>>() as u64;
+        if self.allowance.take(len).is_err() {
+            self.stopped(entry.protocol, whose, (Role::Client, 0, Fault::NO_MEMORY), receiver);
+            return false;
+        }
+        let mut parsing = Parsing::new(start(), entry.protocol, session.client, whose.timestamp);
+        parsing.charged = len;
+        session.state = State::Parsing(Box::new(parsing));
+        true
+    }
+
+    /// Octets for a parser.
+    #[inline]
+    fn offer(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        (from, offset, bytes): (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let State::Parsing(parsing) = &mut session.state else { return off(session) };
+        let memory = (&mut self.allowance, self.side_max);
+        match parsing.offer((from, offset, whose.timestamp), bytes, memory, receiver) {
+            Outcome::More => ControlFlow::Continue(()),
+            outcome => self.after_offer(session, whose, (from, offset), outcome, receiver),
+        }
+    }
+
+    #[cold]
+    fn after_offer(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        (from, offset): (Role, u64),
+        outcome: Outcome,
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let State::Parsing(parsing) = &mut session.state else { return off(session) };
+        match outcome {
+            Outcome::More => ControlFlow::Continue(()),
+            Outcome::Done => {
+                if parsing.lanes.iter().all(|lane| lane.is_done || lane.is_ended) {
+                    self.close(session);
+                }
+                ControlFlow::Break(())
+            }
+            Outcome::Fault(fault) => {
+                self.stop(session, whose, (from, offset, fault), receiver);
+                ControlFlow::Break(())
+            }
+            Outcome::Handover(next) => {
+                self.hand_over(session, whose, from, next, receiver);
+                off(session)
+            }
+        }
+    }
+
+    /// Drops the parser, and leads what it left of both directions to what comes next.
+    fn hand_over(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        from: Role,
+        next: Option<&'static Protocol>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Parsing(parsing) = &mut session.state else { return };
+        let handover_count = parsing.handover_count + 1;
+        if handover_count > HANDOVER_COUNT_MAX {
+            let offset = from.of(&parsing.lanes).offset;
+            return self.stop(session, whose, (from, offset, Fault::TOO_MANY_HANDOVERS), receiver);
+        }
+        let lanes = std::mem::take(&mut parsing.lanes);
+        self.stats.handover_count += 1;
+        self.close(session);
+        let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
+        let is_on = match (next, entry) {
+            (Some(_), Some(entry)) => {
+                let found = Found { entry, evidence: Evidence::Content, is_reversed: false };
+                self.start(session, whose, found, receiver)
+            }
+            (Some(next), None) => {
+                self.recognised(session, next, Evidence::Content, receiver);
+                false
+            }
+            (None, _) => {
+                let is_granted = self.allowance.take(size_of::<StreamProbing>() as u64).is_ok();
+                if is_granted {
+                    session.state = State::Stream(Box::new(StreamProbing::new(from.other())));
+                }
+                is_granted
+            }
+        };
+        if !is_on {
+            return;
+        }
+        match &mut session.state {
+            State::Parsing(parsing) => {
+                parsing.handover_count = handover_count;
+                for (new, old) in parsing.lanes.iter_mut().zip(&lanes) {
+                    *new = Lane { is_ended: old.is_ended, ..Lane::at(old.offset) };
+                }
+            }
+            State::Stream(probing) => probing.handover_count = handover_count,
+            _ => {}
+        }
+        for (role, lane) in [Role::Client, Role::Server].into_iter().zip(&lanes) {
+            if lane.kept.is_empty() {
+                continue;
+            }
+            let rest = (role, lane.offset, lane.kept.as_slice());
+            let _ = match session.state {
+                State::Stream(_) => self.next_chunk(session, whose, rest, receiver),
+                _ => self.offer(session, whose, rest, receiver),
+            };
+        }
+    }
+
+    fn probe_datagram(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        side: Side,
+        (bytes, len): (&[u8], usize),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let from = session.role(side);
+        let (source_port, destination_port) = (whose.key.port(side), whose.key.port(side.other()));
+        let opening = DatagramOpening {
+            len,
+            from,
+            ip_protocol: whose.key.protocol().0,
+            ..DatagramOpening::first(bytes, source_port, destination_port)
+        };
+        let mut fresh = DatagramProbing::default();
+        let is_fresh = matches!(session.state, State::New);
+        let probing = match &mut session.state {
+            State::Datagrams(probing) => &mut **probing,
+            _ => &mut fresh,
+        };
+        let answer = probing.ask::<P>(&opening);
+        let found = match answer {
+            Answer::Found(found) => Some(found),
+            Answer::Unknown => probing.by_port::<P>(whose.ports()),
+            Answer::Undecided => {
+                if is_fresh && self.allowance.take(size_of::<DatagramProbing>() as u64).is_ok() {
+                    session.state = State::Datagrams(Box::new(fresh));
+                } else if is_fresh {
+                    session.state = State::Off;
+                }
+                return;
+            }
+        };
+        self.close(session);
+        if let Some(found) = found {
+            self.start(session, whose, found, receiver);
+        }
+    }
+
+    fn recognised(
+        &mut self,
+        session: &mut Session<P>,
+        protocol: &'static Protocol,
+        evidence: Evidence,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        if session.application.is_none() {
+            self.stats.recognised_count += 1;
+            session.application = Some((protocol, evidence));
+        }
+        receiver.event(&SessionEvent::Recognised { protocol, evidence });
+    }
+
+    /// Drops a parser that gave up.
+    fn stop(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        what: (Role, u64, Fault),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Parsing(parsing) = &session.state else { return };
+        let protocol = parsing.protocol;
+        self.close(session);
+        self.stopped(protocol, whose, what, receiver);
+    }
+
+    fn stopped(
+        &mut self,
+        protocol: &'static Protocol,
+        whose: &Whose<'_>,
+        (from, offset, fault): (Role, u64, Fault),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        self.stats.stopped_count += 1;
+        let timestamp = whose.timestamp;
+        receiver.event(&SessionEvent::Stopped { protocol, fault, from, offset, timestamp });
+    }
+}
+
+fn off<P: Protocols>(session: &Session<P>) -> ControlFlow<()> {
+    if session.is_off() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}

@@ -1,0 +1,33 @@
+//! Ordered bytes and datagrams to typed messages.
+//!
+//! A [`Driver`] leads what the directions of a flow say to the [`Parser`] of its protocol. Which one that is, the first octets
+//! tell: every [`Protocol`] of the set is asked, by a bounded probe, and where none matches, the port decides. The set is an
+//! enum that [`protocols!`](crate::protocols) writes, of the parsers here and of one's own.
+//!
+//! What a flow costs: 32 octets in the caller's state. While probes are undecided, at most [`PROBE_LEN_MAX`] octets a
+//! direction, and a chunk; with a parser, its state and what it left of an incomplete message, at most
+//! `session_side_bytes_max` a direction. A flow that is not recognised, or is done, costs a test.
+//!
+//! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
+
+mod driver;
+mod parser;
+mod parsing;
+mod probing;
+mod protocol;
+mod protocols;
+#[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
+mod session;
+mod stats;
+mod text;
+
+pub use driver::{Driver, HANDOVER_COUNT_MAX};
+pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
+pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
+pub use protocol::{
+    DatagramOpening, DatagramProbe, Evidence, Protocol, Role, StreamOpening, StreamProbe, Verdict,
+};
+pub use protocols::{Entry, Protocols};
+pub use session::{About, Receiver, Session, SessionEvent, Whose};
+pub use stats::{DriverConfig, DriverStats};
+pub use text::Text;

@@ -1,0 +1,281 @@
+//! A parser at work on a flow, and what it left of each direction.
+
+use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
+use super::protocol::{Protocol, Role};
+use super::protocols::Protocols;
+use super::session::{About, Receiver};
+use crate::base::Allowance;
+use crate::base::{Side, Timestamp};
+
+/// Time of a flow between two ticks.
+const TICK_NS: u64 = 1_000_000_000;
+
+/// Octets of capacity that a direction keeps for the next time it needs them.
+const SPARE_LEN: usize = 4096;
+
+/// What a parser left of a direction.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    pub(super) kept: Vec<u8>,
+    /// The stream's octets before what is kept, or before what comes next.
+    pub(super) offset: u64,
+    /// Octets below which the parser need not be called.
+    pub(super) need: usize,
+    pub(super) is_done: bool,
+    pub(super) is_ended: bool,
+}
+
+impl Lane {
+    pub(super) fn at(offset: u64) -> Self {
+        Self { offset, ..Self::default() }
+    }
+
+    /// Adds octets, if there is memory.
+    fn keep(&mut self, bytes: &[u8], memory: &mut Memory<'_>) -> Result<(), Fault> {
+        let len = self.kept.len() + bytes.len();
+        let capacity = self.kept.capacity();
+        if len > capacity {
+            // What is waited for is known, so that it is allocated once; twice the room otherwise, so that octets are moved seldom.
+            let wanted = len.max(self.need).max(2 * capacity).max(64);
+            memory.take((wanted - capacity) as u64)?;
+            self.kept.reserve_exact(wanted - self.kept.len());
+        }
+        self.kept.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Forgets the first octets.
+    fn drop_front(&mut self, len: usize, memory: &mut Memory<'_>) {
+        let capacity = self.kept.capacity();
+        if len < self.kept.len() {
+            self.kept.drain(..len);
+        } else if capacity > SPARE_LEN {
+            memory.give(capacity as u64);
+            self.kept = Vec::new();
+        } else {
+            self.kept.clear();
+        }
+    }
+}
+
+/// What a session may allocate, and what it did.
+pub(super) struct Memory<'a> {
+    pub(super) allowance: &'a mut Allowance,
+    pub(super) charged: &'a mut u64,
+    /// Octets that a direction may keep.
+    pub(super) side_max: usize,
+}
+
+impl Memory<'_> {
+    fn take(&mut self, bytes: u64) -> Result<(), Fault> {
+        self.allowance.take(bytes).map_err(|_| Fault::NO_MEMORY)?;
+        *self.charged += bytes;
+        Ok(())
+    }
+
+    fn give(&mut self, bytes: u64) {
+        let bytes = bytes.min(*self.charged);
+        self.allowance.give(bytes);
+        *self.charged -= bytes;
+    }
+}
+
+/// What is to be done after octets were offered.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// Go on.
+    More,
+    /// No more of this direction.
+    Done,
+    /// The parser gave up.
+    Fault(Fault),
+    /// Something else is spoken from here on; what was not taken is kept.
+    Handover(Option<&'static Protocol>),
+}
+
+/// A parser and both directions.
+#[derive(Debug)]
+pub(super) struct Parsing<P> {
+    pub(super) parser: P,
+    pub(super) protocol: &'static Protocol,
+    pub(super) lanes: [Lane; 2],
+    /// Octets charged for this session beside the state itself.
+    pub(super) charged: u64,
+    heap_len: usize,
+    ticked: Timestamp,
+    pub(super) handover_count: u8,
+    pub(super) client: Side,
+}
+
+impl<P: Protocols> Parsing<P> {
+    pub(super) fn new(parser: P, protocol: &'static Protocol, client: Side, now: Timestamp) -> Self {
+        Self {
+            parser,
+            protocol,
+            lanes: Default::default(),
+            charged: 0,
+            heap_len: 0,
+            ticked: now,
+            handover_count: 0,
+            client,
+        }
+    }
+
+    fn about(&self, from: Role, timestamp: Timestamp) -> About {
+        let side = if from == Role::Client { self.client } else { self.client.other() };
+        About { protocol: self.protocol, from, side, timestamp }
+    }
+
+    /// Octets of a direction, next in order.
+    #[inline]
+    pub(super) fn offer(
+        &mut self,
+        (from, offset, timestamp): (Role, u64, Timestamp),
+        bytes: &[u8],
+        (allowance, side_max): (&mut Allowance, usize),
+        receiver: &mut impl Receiver<P>,
+    ) -> Outcome {
+        self.tick(from, timestamp, receiver);
+        let about = self.about(from, timestamp);
+        let mut memory = Memory { allowance, charged: &mut self.charged, side_max };
+        let lane = from.of_mut(&mut self.lanes);
+        if lane.is_done {
+            return Outcome::Done;
+        }
+        let is_direct = lane.kept.is_empty();
+        if is_direct {
+            lane.offset = offset;
+        } else if let Err(fault) = lane.keep(bytes, &mut memory) {
+            return Outcome::Fault(fault);
+        }
+        let available = if is_direct { bytes } else { &lane.kept };
+        if available.len() < lane.need {
+            return if is_direct { kept_or_fault(lane.keep(bytes, &mut memory)) } else { Outcome::More };
+        }
+        let input = Input::new(available, lane.offset, from, timestamp);
+        let progress = self.parser.bytes(&input, &mut |message| receiver.message(&about, message));
+        let progress = match progress {
+            Ok(progress) => progress,
+            Err(fault) => return Outcome::Fault(fault),
+        };
+        let (taken, need, then) = match progress {
+            Progress::Took(taken) => (taken, 0, Outcome::More),
+            Progress::Needs { taken, need } => (taken, need, Outcome::More),
+            Progress::Handover { taken, next } => (taken, 0, Outcome::Handover(next)),
+            Progress::Done => {
+                lane.is_done = true;
+                (available.len(), 0, Outcome::Done)
+            }
+        };
+        debug_assert!(taken <= available.len(), "a parser takes what it was offered");
+        let taken = taken.min(available.len());
+        let left = available.len() - taken;
+        lane.offset += taken as u64;
+        lane.need = need.max(left + 1);
+        if left.max(need) > memory.side_max {
+            return Outcome::Fault(Fault::TOO_LONG);
+        }
+        if is_direct {
+            if left > 0
+                && let Err(fault) = lane.keep(bytes.get(taken..).unwrap_or_default(), &mut memory)
+            {
+                return Outcome::Fault(fault);
+            }
+        } else {
+            lane.drop_front(taken, &mut memory);
+        }
+        self.charge_heap(allowance).map_or(then, Outcome::Fault)
+    }
+
+    /// A datagram.
+    #[inline]
+    pub(super) fn datagram(
+        &mut self,
+        datagram: &super::Datagram<'_>,
+        allowance: &mut Allowance,
+        receiver: &mut impl Receiver<P>,
+    ) -> Outcome {
+        self.tick(datagram.from, datagram.timestamp, receiver);
+        let about = self.about(datagram.from, datagram.timestamp);
+        match self.parser.datagram(datagram, &mut |message| receiver.message(&about, message)) {
+            Ok(Progress::Done) => Outcome::Done,
+            Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
+            Err(fault) => Outcome::Fault(fault),
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self, from: Role, now: Timestamp, receiver: &mut impl Receiver<P>) {
+        if now.as_nanos().saturating_sub(self.ticked.as_nanos()) >= TICK_NS {
+            self.ticked = now;
+            let about = self.about(from, now);
+            self.parser.tick(now, &mut |message| receiver.message(&about, message));
+        }
+    }
+
+    /// Charges what the parser allocated since.
+    #[inline]
+    fn charge_heap(&mut self, allowance: &mut Allowance) -> Option<Fault> {
+        let heap_len = self.parser.heap_len();
+        if heap_len == self.heap_len {
+            return None;
+        }
+        let mut memory = Memory { allowance, charged: &mut self.charged, side_max: 0 };
+        if heap_len > self.heap_len {
+            if let Err(fault) = memory.take((heap_len - self.heap_len) as u64) {
+                return Some(fault);
+            }
+        } else {
+            memory.give((self.heap_len - heap_len) as u64);
+        }
+        self.heap_len = heap_len;
+        None
+    }
+
+    /// Octets are missing. Whether the parser goes on.
+    pub(super) fn gap(
+        &mut self,
+        gap: &crate::reassembler::Gap,
+        (from, timestamp): (Role, Timestamp),
+        allowance: &mut Allowance,
+        receiver: &mut impl Receiver<P>,
+    ) -> super::AfterGap {
+        let about = self.about(from, timestamp);
+        let lane = from.of_mut(&mut self.lanes);
+        let missing = Missing {
+            rest: &lane.kept,
+            offset: gap.offset,
+            len: gap.len,
+            from,
+            reason: gap.reason,
+            timestamp,
+        };
+        let after = self.parser.gap(&missing, &mut |message| receiver.message(&about, message));
+        let len = lane.kept.len();
+        lane.drop_front(len, &mut Memory { allowance, charged: &mut self.charged, side_max: 0 });
+        lane.need = 0;
+        after
+    }
+
+    /// A direction ended. Whether both have.
+    pub(super) fn end(
+        &mut self,
+        (from, kind, timestamp): (Role, EndKind, Timestamp),
+        receiver: &mut impl Receiver<P>,
+    ) -> bool {
+        let about = self.about(from, timestamp);
+        let lane = from.of_mut(&mut self.lanes);
+        if !lane.is_ended {
+            lane.is_ended = true;
+            if !lane.is_done {
+                let end = End { rest: &lane.kept, offset: lane.offset, from, kind, timestamp };
+                self.parser.end(&end, &mut |message| receiver.message(&about, message));
+            }
+        }
+        self.lanes.iter().all(|lane| lane.is_ended)
+    }
+}
+
+fn kept_or_fault(kept: Result<(), Fault>) -> Outcome {
+    kept.map_or_else(Outcome::Fault, |()| Outcome::More)
+}

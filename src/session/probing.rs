@@ -1,0 +1,209 @@
+//! Asking the probes, for as long as they are undecided and the window is open.
+
+use super::protocol::{DatagramOpening, Evidence, Role, StreamOpening, Verdict};
+use super::protocols::{Entry, Protocols};
+
+/// Octets of either direction of a stream that probes may look at.
+pub const PROBE_LEN_MAX: usize = 2048;
+
+/// Chunks of a stream after which the port decides.
+pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
+
+/// Datagrams of a flow after which the port decides.
+pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
+
+/// Octets of a datagram that are remembered for the probes of those that follow.
+const PREFIX_LEN: usize = 64;
+
+/// Entries of a table, as bits.
+type Entries = u128;
+
+/// The octets of one direction that no probe could tell yet.
+#[derive(Debug, Default)]
+pub(super) struct Heard {
+    /// Where they begin. Means nothing without octets.
+    pub(super) offset: u64,
+    pub(super) bytes: Vec<u8>,
+}
+
+/// A stream whose first octets are undecided.
+#[derive(Debug)]
+pub(super) struct StreamProbing {
+    refuted: Entries,
+    pub(super) heard: [Heard; 2],
+    /// Who spoke first.
+    pub(super) first: Role,
+    chunk_count: u8,
+    pub(super) handover_count: u8,
+}
+
+impl StreamProbing {
+    pub(super) fn new(first: Role) -> Self {
+        Self { refuted: 0, heard: Default::default(), first, chunk_count: 0, handover_count: 0 }
+    }
+
+    /// Takes octets up to the window. Whether they are all in it.
+    pub(super) fn hear(&mut self, from: Role, offset: u64, bytes: &[u8]) -> bool {
+        self.chunk_count = self.chunk_count.saturating_add(1);
+        let heard = from.of_mut(&mut self.heard);
+        if heard.bytes.is_empty() {
+            heard.offset = offset;
+        }
+        heard.bytes.extend_from_slice(bytes);
+        heard.bytes.len() <= PROBE_LEN_MAX && self.chunk_count < PROBE_CHUNK_COUNT_MAX
+    }
+
+    pub(super) fn ask<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {
+        let [client, server] = &self.heard;
+        ask_stream::<P>(
+            &mut self.refuted,
+            &StreamOpening::new(&client.bytes, &server.bytes, ports.0, ports.1),
+        )
+    }
+
+    pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
+        stream_by_port::<P>(self.refuted, ports)
+    }
+
+    pub(super) fn allocated_len(&self) -> usize {
+        size_of::<Self>() + self.heard.iter().map(|heard| heard.bytes.capacity()).sum::<usize>()
+    }
+}
+
+/// A flow of datagrams of which no probe could tell yet.
+#[derive(Debug, Default)]
+pub(super) struct DatagramProbing {
+    refuted: Entries,
+    previous: [Prefix; 2],
+    count: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Prefix {
+    len: u8,
+    bytes: [u8; PREFIX_LEN],
+}
+
+impl Default for Prefix {
+    fn default() -> Self {
+        Self { len: 0, bytes: [0; PREFIX_LEN] }
+    }
+}
+
+impl Prefix {
+    fn as_slice(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+
+    fn set(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(PREFIX_LEN);
+        if let (Some(to), Some(from)) = (self.bytes.get_mut(..len), bytes.get(..len)) {
+            to.copy_from_slice(from);
+            self.len = len as u8;
+        }
+    }
+}
+
+impl DatagramProbing {
+    /// Asks about one more datagram. `opening` needs no datagrams before it.
+    pub(super) fn ask<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
+        let (from, bytes) = (opening.from, opening.bytes);
+        let opening = DatagramOpening {
+            previous: from.of(&self.previous).as_slice(),
+            answered: from.other().of(&self.previous).as_slice(),
+            ..*opening
+        };
+        let answer = ask_datagram::<P>(&mut self.refuted, &opening);
+        self.count += 1;
+        from.of_mut(&mut self.previous).set(bytes);
+        match answer {
+            Answer::Undecided if self.count >= PROBE_DATAGRAM_COUNT_MAX => Answer::Unknown,
+            answer => answer,
+        }
+    }
+
+    pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
+        datagram_by_port::<P>(self.refuted, ports)
+    }
+}
+
+/// An entry of the table, and what led to it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) entry: usize,
+    pub(super) evidence: Evidence,
+    pub(super) is_reversed: bool,
+}
+
+/// What all probes together say.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answer {
+    Found(Found),
+    /// Some wait for more.
+    Undecided,
+    /// None waits, and none matches.
+    Unknown,
+}
+
+/// Asks about a stream that begins with these octets.
+pub(super) fn ask_stream<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
+    ask::<P>(refuted, |entry| {
+        entry.protocol.streams.as_ref().map(|streams| streams.probe.map(|probe| probe(opening)))
+    })
+}
+
+fn ask_datagram<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'_>) -> Answer {
+    ask::<P>(refuted, |entry| {
+        entry.protocol.datagrams.as_ref().map(|datagrams| datagrams.probe.map(|probe| probe(opening)))
+    })
+}
+
+/// Asks all entries that are not refuted. `probe` gives none for one that is not spoken so, and none inside for one without a
+/// probe.
+fn ask<P: Protocols>(refuted: &mut Entries, probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>) -> Answer {
+    const { assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols") };
+    let mut is_undecided = false;
+    for (place, entry) in P::TABLE.iter().enumerate() {
+        let bit = 1 << place;
+        if *refuted & bit != 0 {
+            continue;
+        }
+        let is_reversed = match probe(entry) {
+            None | Some(Some(Verdict::No)) => {
+                *refuted |= bit;
+                continue;
+            }
+            Some(None) => continue,
+            Some(Some(Verdict::More)) => {
+                is_undecided = true;
+                continue;
+            }
+            Some(Some(Verdict::Match)) => false,
+            Some(Some(Verdict::MatchReversed)) => true,
+        };
+        return Answer::Found(Found { entry: place, evidence: Evidence::Content, is_reversed });
+    }
+    if is_undecided { Answer::Undecided } else { Answer::Unknown }
+}
+
+/// The first entry that was not refuted and has the server's port, or else the client's.
+pub(super) fn stream_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
+    by_port::<P>(refuted, ports, |entry| entry.protocol.stream_ports())
+}
+
+pub(super) fn datagram_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
+    by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports())
+}
+
+fn by_port<P: Protocols>(
+    refuted: Entries,
+    (client, server): (u16, u16),
+    ports: impl Fn(&Entry<P>) -> &'static [u16],
+) -> Option<Found> {
+    [(server, false), (client, true)].into_iter().find_map(|(port, is_reversed)| {
+        let has =
+            |(place, entry): &(usize, &Entry<P>)| refuted & (1 << place) == 0 && ports(entry).contains(&port);
+        let (entry, _) = P::TABLE.iter().enumerate().find(has)?;
+        Some(Found { entry, evidence: Evidence::Port, is_reversed })
+    })
+}

@@ -1,0 +1,133 @@
+//! What a driver keeps for a flow.
+
+use super::parsing::Parsing;
+use super::probing::{DatagramProbing, StreamProbing};
+use super::protocol::{Evidence, Protocol, Role};
+use super::protocols::Protocols;
+use crate::base::{FlowKey, Side, Timestamp};
+
+/// The flow that octets belong to, and when they came.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Whose<'a> {
+    /// Its key.
+    pub key: &'a FlowKey,
+    /// The side that began it, as far as is known.
+    pub initiator: Side,
+    /// When what is told was captured.
+    pub timestamp: Timestamp,
+}
+
+impl<'a> Whose<'a> {
+    /// A flow at a time.
+    #[must_use]
+    #[inline]
+    pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
+        Self { key, initiator, timestamp }
+    }
+
+    /// The port of who began, and the other one.
+    pub(super) const fn ports(&self) -> (u16, u16) {
+        (self.key.port(self.initiator), self.key.port(self.initiator.other()))
+    }
+}
+
+/// How a flow's protocol stands: 32 octets, and an allocation while it is parsed or while the probes are undecided.
+#[derive(Debug)]
+pub struct Session<P: Protocols> {
+    pub(super) state: State<P>,
+    pub(super) application: Option<(&'static Protocol, Evidence)>,
+    /// The side of the client. Means nothing while the state is new.
+    pub(super) client: Side,
+}
+
+#[derive(Debug)]
+pub(super) enum State<P: Protocols> {
+    /// No octets yet.
+    New,
+    /// Octets of a stream that are undecided.
+    Stream(Box<StreamProbing>),
+    /// Datagrams that are undecided.
+    Datagrams(Box<DatagramProbing>),
+    /// A parser has it.
+    Parsing(Box<Parsing<P>>),
+    /// Nothing more is wanted.
+    Off,
+}
+
+impl<P: Protocols> Default for Session<P> {
+    fn default() -> Self {
+        Self { state: State::New, application: None, client: Side::A }
+    }
+}
+
+impl<P: Protocols> Session<P> {
+    /// The protocol that was recognised first, and on what grounds. Handovers do not change it: a connection that begins as
+    /// SMTP is one of SMTP.
+    #[must_use]
+    pub const fn application(&self) -> Option<(&'static Protocol, Evidence)> {
+        self.application
+    }
+
+    /// Whether nothing more is wanted: octets are turned away.
+    #[must_use]
+    pub const fn is_off(&self) -> bool {
+        matches!(self.state, State::Off)
+    }
+
+    #[inline]
+    pub(super) fn role(&self, side: Side) -> Role {
+        if side == self.client { Role::Client } else { Role::Server }
+    }
+}
+
+/// What a message is about.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct About {
+    /// The protocol of the parser.
+    pub protocol: &'static Protocol,
+    /// Who sent the octets at which it came.
+    pub from: Role,
+    /// The side of the flow's key that sent them.
+    pub side: Side,
+    /// When they were captured.
+    pub timestamp: Timestamp,
+}
+
+/// What happened to a session.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum SessionEvent {
+    /// A protocol was recognised. Comes again after a handover.
+    Recognised {
+        /// Which.
+        protocol: &'static Protocol,
+        /// On what grounds.
+        evidence: Evidence,
+    },
+    /// A parser gave up, which happens once in a flow.
+    Stopped {
+        /// Its protocol.
+        protocol: &'static Protocol,
+        /// Why.
+        fault: super::Fault,
+        /// Who sent what it could not take.
+        from: Role,
+        /// The stream's octets before; of a datagram zero.
+        offset: u64,
+        /// When.
+        timestamp: Timestamp,
+    },
+}
+
+/// Hears messages and events of the session at hand.
+pub trait Receiver<P: Protocols> {
+    /// A message. What it borrows is gone after the call.
+    fn message(&mut self, about: &About, message: P::Message<'_>);
+
+    /// Something else.
+    fn event(&mut self, event: &SessionEvent) {
+        let _ = event;
+    }
+}

@@ -1,0 +1,48 @@
+//! What the caller decides about a driver, and what it counts.
+
+use crate::base::{Budget, Limits};
+
+/// Limits of a [`Driver`](super::Driver).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DriverConfig {
+    /// Caps. Of these, `session_bytes_max` and `session_side_bytes_max`.
+    pub limits: Limits,
+    /// The account of memory; shared with other layers by cloning the handle.
+    pub budget: Budget,
+}
+
+impl Default for DriverConfig {
+    fn default() -> Self {
+        let limits = Limits::DEFAULT;
+        Self { limits, budget: Budget::new(limits.total_bytes_max) }
+    }
+}
+
+/// What went through a [`Driver`](super::Driver).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct DriverStats {
+    /// Flows of which the protocol was named, by content or port.
+    pub recognised_count: u64,
+    /// Parsers that gave up.
+    pub stopped_count: u64,
+    /// Handovers from one parser to another.
+    pub handover_count: u64,
+    /// Octets that sessions hold now.
+    pub held_bytes: u64,
+    /// The most they held.
+    pub peak_bytes: u64,
+}
+
+impl DriverStats {
+    /// Adds what another driver counted; of peaks, the sum, which is an upper bound.
+    pub fn add(&mut self, other: &Self) {
+        self.recognised_count += other.recognised_count;
+        self.stopped_count += other.stopped_count;
+        self.handover_count += other.handover_count;
+        self.held_bytes += other.held_bytes;
+        self.peak_bytes += other.peak_bytes;
+    }
+}

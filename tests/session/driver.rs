@@ -1,0 +1,358 @@
+//! What the driver promises, shown with parsers that are simple enough to be read at a glance.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::{
+    About, AfterGap, Datagram, DatagramOpening, End, Fault, Input, Missing, Out, PROBE_LEN_MAX, Parser,
+    Progress, Protocol, Role, StreamOpening, Verdict,
+};
+
+use crate::harness::{Said, Talk, hear, hear_in_any_split, hear_with_gap};
+
+use Role::{Client, Server};
+
+/// Two octets of length, then a message. `!` is refused, `T` hands over to lines, `?` to whatever comes, `.` is the last.
+#[derive(Debug, Default)]
+struct LengthPrefixed {
+    memory: Vec<u8>,
+}
+
+impl Parser for LengthPrefixed {
+    type Message<'m> = &'m [u8];
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some((len, rest)) = input.bytes[taken..].split_first_chunk() {
+            let len = usize::from(u16::from_be_bytes(*len));
+            let Some(message) = rest.get(..len) else { return Ok(Progress::Needs { taken, need: len + 2 }) };
+            taken += len + 2;
+            out(message);
+            match message {
+                b"!" => return Err(Fault::new("refused")),
+                b"T" => return Ok(Progress::Handover { taken, next: Some(&LINES) }),
+                b"?" => return Ok(Progress::Handover { taken, next: None }),
+                b"." => return Ok(Progress::Done),
+                b"M" => self.memory = Vec::with_capacity(1000),
+                _ => {}
+            }
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+        out(format!("gap of {} at {}, rest {}", missing.len, missing.offset, missing.rest.len()).as_bytes());
+        if missing.len == 4 { AfterGap::Resume } else { AfterGap::Stop }
+    }
+
+    fn end(&mut self, end: &End<'_>, out: Out<'_, Self>) {
+        out(format!("end of {} at {}, rest {}", end.from.name(), end.offset, end.rest.len()).as_bytes());
+    }
+
+    fn heap_len(&self) -> usize {
+        self.memory.capacity()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Lines;
+
+impl Parser for Lines {
+    type Message<'m> = &'m [u8];
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        for line in input.bytes.split_inclusive(|octet| *octet == b'\n').filter(|line| line.ends_with(b"\n"))
+        {
+            taken += line.len();
+            out(line.trim_ascii_end());
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        out(datagram.bytes);
+        Ok(Progress::Took(0))
+    }
+}
+
+static LENGTH_PREFIXED: Protocol =
+    Protocol::new("length_prefixed").over_streams(&[7000], Some(probe_length_prefixed));
+static LINES: Protocol =
+    Protocol::new("lines").over_streams(&[7001], Some(probe_lines)).over_datagrams(&[7001], Some(probe_pair));
+static NAMED: Protocol = Protocol::new("named").over_streams(&[7002], Some(probe_named));
+static PORT_ONLY: Protocol = Protocol::new("port_only").over_streams(&[7003], None);
+
+/// The first message is `lp`.
+fn probe_length_prefixed(opening: &StreamOpening<'_>) -> Verdict {
+    begins(opening.client, b"\x00\x02lp")
+}
+
+/// The server greets, then the client answers: neither alone is enough.
+fn probe_lines(opening: &StreamOpening<'_>) -> Verdict {
+    match (begins(opening.server, b"hello"), begins(opening.client, b"hello")) {
+        (Verdict::Match, Verdict::Match) => Verdict::Match,
+        (Verdict::No, _) | (_, Verdict::No) => Verdict::No,
+        _ => Verdict::More,
+    }
+}
+
+fn probe_named(opening: &StreamOpening<'_>) -> Verdict {
+    match (begins(opening.client, b"NAMED"), begins(opening.server, b"NAMED")) {
+        (Verdict::Match, _) => Verdict::Match,
+        (_, Verdict::Match) => Verdict::MatchReversed,
+        (Verdict::No, Verdict::More) | (Verdict::More, Verdict::No) | (Verdict::No, Verdict::No) => {
+            Verdict::No
+        }
+        _ => Verdict::More,
+    }
+}
+
+/// Two datagrams of one side, of which the second counts on.
+fn probe_pair(opening: &DatagramOpening<'_>) -> Verdict {
+    match (opening.previous, opening.bytes) {
+        ([], [b'#', _]) => Verdict::More,
+        ([b'#', first], [b'#', second]) => Verdict::of(*second == first + 1),
+        _ => Verdict::No,
+    }
+}
+
+fn begins(bytes: &[u8], with: &[u8]) -> Verdict {
+    let len = bytes.len().min(with.len());
+    match bytes[..len] == with[..len] {
+        false => Verdict::No,
+        true if len == with.len() => Verdict::Match,
+        true => Verdict::More,
+    }
+}
+
+flowgauge::protocols! {
+    /// The parsers above.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Message;
+    parsers {
+        LengthPrefixed: LengthPrefixed = &LENGTH_PREFIXED,
+        Lines: Lines = &LINES,
+    }
+    recognised { &NAMED, &PORT_ONLY }
+}
+
+fn describe(about: &About, message: Message<'_>) -> Said {
+    let (Message::LengthPrefixed(bytes) | Message::Lines(bytes)) = message;
+    Said::Whole(format!("{} {}: {}", about.protocol, about.from.name(), bytes.escape_ascii()))
+}
+
+const DIALOGUE: [(Role, &[u8]); 4] = [
+    (Client, b"\x00\x02lp\x00\x05hello\x00\x00"),
+    (Server, b"\x00\x06 there"),
+    (Client, b"\x00\x01x"),
+    (Server, b"\x00\x09unfin"),
+];
+
+#[test]
+fn messages_are_the_same_in_any_pieces() {
+    let heard = hear_in_any_split::<Set>(7000, &DIALOGUE, describe);
+    assert_eq!(heard.application, Some(("length_prefixed", "content")));
+    assert_eq!(
+        heard.said,
+        [
+            "[length_prefixed by content]",
+            "length_prefixed client: lp",
+            "length_prefixed client: hello",
+            "length_prefixed client: ",
+            "length_prefixed server:  there",
+            "length_prefixed client: x",
+            "length_prefixed client: end of client at 16, rest 0",
+            "length_prefixed server: end of server at 8, rest 7",
+        ]
+    );
+}
+
+#[test]
+fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
+    let turns: [(Role, &[u8]); 3] =
+        [(Server, b"hello you\n"), (Client, b"hello too\nand"), (Client, b" more\n")];
+    let heard = hear_in_any_split::<Set>(9, &turns, describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[lines by content]",
+            "lines server: hello you",
+            "lines client: hello too",
+            "lines client: and more",
+        ]
+    );
+}
+
+#[test]
+fn what_is_recognised_only_has_a_name_and_takes_no_memory() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
+    talk.say(Client, b"NAMED and more");
+    assert_eq!(talk.held_bytes(), 0);
+    let heard = talk.finish();
+    assert_eq!(
+        (heard.said, heard.application),
+        (vec!["[named by content]".to_owned()], Some(("named", "content")))
+    );
+}
+
+#[test]
+fn ports_decide_where_content_does_not() {
+    // Nothing was said.
+    let heard = hear::<Set>(7000, &[], describe, || 1);
+    assert_eq!(heard.application, Some(("length_prefixed", "port")));
+    // What was said refutes the protocol of the port.
+    let heard = hear::<Set>(7000, &[(Client, b"GET /")], describe, || 100);
+    assert_eq!((heard.application, heard.said.len()), (None, 0));
+    // The protocol has no probe.
+    let heard = hear::<Set>(7003, &[(Client, b"GET /")], describe, || 100);
+    assert_eq!(heard.application, Some(("port_only", "port")));
+    // What was said is too little to tell: the parser of the port has it.
+    let heard = hear::<Set>(7000, &[(Client, b"\x00\x02l")], describe, || 1);
+    assert_eq!(
+        heard.said,
+        [
+            "[length_prefixed by port]",
+            "length_prefixed client: end of client at 0, rest 3",
+            "length_prefixed server: end of server at 0, rest 0"
+        ]
+    );
+}
+
+#[test]
+fn the_window_of_the_probes_ends() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
+    talk.say(Server, b"hello");
+    for _ in 0..PROBE_LEN_MAX / 500 {
+        talk.say(Server, &[b'a'; 500]);
+    }
+    assert!(talk.held_bytes() > 0, "the greeting waits for its answer");
+    talk.say(Server, &[b'a'; 500]);
+    assert_eq!(talk.held_bytes(), 0);
+    talk.say(Client, b"hello\n");
+    assert_eq!(talk.finish().application, None);
+}
+
+#[test]
+fn roles_turn_over_where_the_content_says_so() {
+    let heard = hear::<Set>(9, &[(Server, b"NAMED")], describe, || 2);
+    assert_eq!(heard.application, Some(("named", "content")));
+}
+
+#[test]
+fn a_parser_that_errs_is_dropped_once() {
+    let turns: [(Role, &[u8]); 3] =
+        [(Client, b"\x00\x02lp"), (Server, b"\x00\x01!\x00\x01x"), (Client, b"\x00\x01y")];
+    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[length_prefixed by content]",
+            "length_prefixed client: lp",
+            "length_prefixed server: !",
+            "[length_prefixed stopped: refused]"
+        ]
+    );
+}
+
+#[test]
+fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
+    talk.say(Client, b"\x00\x02lp");
+    talk.say(Client, b"\xFF\xFFand so on");
+    assert_eq!(talk.held_bytes(), 0);
+    assert!(talk.finish().said.contains(&"[length_prefixed stopped: too_long]".to_owned()));
+}
+
+#[test]
+fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
+    let turns: [(Role, &[u8]); 2] = [(Client, b"\x00\x02lp\x00\x02ab\x00\x01c"), (Server, b"\x00\x01d")];
+    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    assert_eq!(
+        heard.messages(),
+        [
+            "length_prefixed client: lp",
+            "length_prefixed client: gap of 4 at 4, rest 0",
+            "length_prefixed client: c",
+            "length_prefixed server: d",
+            "length_prefixed client: end of client at 11, rest 0",
+            "length_prefixed server: end of server at 3, rest 0"
+        ]
+    );
+    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 5, 3));
+    assert_eq!(
+        heard.said,
+        [
+            "[length_prefixed by content]",
+            "length_prefixed client: lp",
+            "length_prefixed client: gap of 3 at 5, rest 1",
+            "[length_prefixed stopped: gap]"
+        ]
+    );
+}
+
+#[test]
+fn a_handover_takes_what_both_directions_left() {
+    let turns: [(Role, &[u8]); 4] = [
+        (Client, b"\x00\x02lp\x00\x02aa"),
+        (Server, b"\x00\x01Tfrom here\nlines"),
+        (Client, b"of both\n"),
+        (Server, b" too\n"),
+    ];
+    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[length_prefixed by content]",
+            "length_prefixed client: lp",
+            "length_prefixed client: aa",
+            "length_prefixed server: T",
+            "[lines by content]",
+            "lines server: from here",
+            "lines client: of both",
+            "lines server: lines too"
+        ]
+    );
+    assert_eq!(heard.application, Some(("length_prefixed", "content")), "the first one names the flow");
+}
+
+#[test]
+fn a_handover_to_the_unknown_is_probed_and_bounded() {
+    let again: &[u8] = b"\x00\x02lp\x00\x01?";
+    let turns = [(Client, again); 6];
+    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
+    assert_eq!(heard.messages().len(), 10);
+    assert_eq!(heard.said.last().map(String::as_str), Some("[length_prefixed stopped: too_many_handovers]"));
+}
+
+#[test]
+fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
+    talk.say(Client, b"\x00\x02lp");
+    let before = talk.held_bytes();
+    talk.say(Client, b"\x00\x01M");
+    assert_eq!(talk.held_bytes(), before + 1000);
+    talk.say(Client, b"\x00\x01.");
+    talk.say(Client, b"\x00\x01x");
+    assert!(talk.held_bytes() > 0);
+    talk.say(Server, b"\x00\x01.");
+    assert_eq!(talk.held_bytes(), 0);
+    assert_eq!(talk.finish().messages().len(), 4);
+}
+
+#[test]
+fn datagrams_are_probed_with_those_before_them() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
+    talk.send(Client, b"#1");
+    talk.send(Client, b"#2");
+    talk.send(Server, b"yes");
+    let heard = talk.finish();
+    assert_eq!(heard.said, ["[lines by content]", "lines client: #2", "lines server: yes"]);
+
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    talk.send(Client, b"#1");
+    talk.send(Client, b"#1");
+    assert_eq!(talk.held_bytes(), 0);
+    assert_eq!(talk.finish().application, None);
+}

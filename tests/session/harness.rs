@@ -1,0 +1,284 @@
+//! Dialogues for parsers: offered whole, in pieces of any length, with holes, or cut off.
+
+use std::net::IpAddr;
+use std::ops::ControlFlow;
+
+use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::reassembler::{Chunk, Gap, GapReason};
+use flowgauge::session::{
+    About, Driver, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
+};
+
+/// What a message says, for comparison. Parts that follow one another under one name are joined, as pieces of a body are.
+pub(crate) enum Said {
+    Whole(String),
+    Part(String, Vec<u8>),
+}
+
+/// What a test makes of a message.
+pub(crate) type Describe<P> = fn(&About, <P as Parser>::Message<'_>) -> Said;
+
+/// Octets, and who says them.
+pub(crate) type Turn<'a> = (Role, &'a [u8]);
+
+/// What came of a dialogue.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Messages, and events of the session between `[` and `]`.
+    pub(crate) said: Vec<String>,
+    pub(crate) application: Option<(&'static str, &'static str)>,
+}
+
+impl Heard {
+    /// The messages without the events.
+    pub(crate) fn messages(&self) -> Vec<&str> {
+        self.said.iter().map(String::as_str).filter(|said| !said.starts_with('[')).collect()
+    }
+}
+
+struct Ear<P: Protocols> {
+    describe: Describe<P>,
+    said: Vec<String>,
+    part: Option<(String, Vec<u8>)>,
+}
+
+impl<P: Protocols> Ear<P> {
+    fn end_part(&mut self) {
+        if let Some((name, bytes)) = self.part.take() {
+            self.said.push(format!("{name}: {}", bytes.escape_ascii()));
+        }
+    }
+}
+
+impl<P: Protocols> Receiver<P> for Ear<P> {
+    fn message(&mut self, about: &About, message: P::Message<'_>) {
+        match (self.describe)(about, message) {
+            Said::Whole(text) => {
+                self.end_part();
+                self.said.push(text);
+            }
+            Said::Part(name, bytes) => match &mut self.part {
+                Some((known, all)) if *known == name => all.extend(bytes),
+                _ => {
+                    self.end_part();
+                    self.part = Some((name, bytes));
+                }
+            },
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.end_part();
+        self.said.push(match event {
+            SessionEvent::Recognised { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
+            SessionEvent::Stopped { protocol, fault, .. } => format!("[{protocol} stopped: {fault}]"),
+            _ => "[?]".to_owned(),
+        });
+    }
+}
+
+/// A session with a driver of its own. The client is side A.
+pub(crate) struct Talk<P: Protocols> {
+    driver: Driver<P>,
+    session: Session<P>,
+    key: FlowKey,
+    ear: Ear<P>,
+    offsets: [u64; 2],
+    wants: [bool; 2],
+    clock: u64,
+}
+
+impl<P: Protocols> Talk<P> {
+    /// Over TCP or UDP, to a port of the server.
+    pub(crate) fn new(protocol: IpProtocol, server_port: u16, describe: Describe<P>) -> Self {
+        let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
+        let (key, side) = FlowKey::new(protocol, end(1, 40_000), end(2, server_port));
+        assert_eq!(side, Side::A);
+        let ear = Ear { describe, said: Vec::new(), part: None };
+        let (driver, session) = (Driver::default(), Session::default());
+        Self { driver, session, key, ear, offsets: [0; 2], wants: [true; 2], clock: 0 }
+    }
+
+    /// The next millisecond.
+    fn now(&mut self) -> Timestamp {
+        self.clock += 1_000_000;
+        Timestamp::from_nanos(self.clock)
+    }
+
+    /// A chunk of the stream.
+    pub(crate) fn say(&mut self, from: Role, bytes: &[u8]) {
+        let offset = self.offsets[from.index()];
+        self.offsets[from.index()] += bytes.len() as u64;
+        if bytes.is_empty() || !self.wants[from.index()] {
+            return;
+        }
+        let now = self.now();
+        let whose = Whose::new(&self.key, Side::A, now);
+        let chunk = Chunk::new(offset, bytes);
+        let wants = self.driver.chunk(&mut self.session, &whose, side(from), &chunk, &mut self.ear);
+        self.wants[from.index()] = wants == ControlFlow::Continue(());
+    }
+
+    /// A datagram.
+    pub(crate) fn send(&mut self, from: Role, bytes: &[u8]) {
+        let now = self.now();
+        let whose = Whose::new(&self.key, Side::A, now);
+        self.driver.datagram(&mut self.session, &whose, side(from), (bytes, bytes.len()), &mut self.ear);
+    }
+
+    /// Octets that are lost.
+    pub(crate) fn lose(&mut self, from: Role, len: u64) {
+        let offset = self.offsets[from.index()];
+        self.offsets[from.index()] += len;
+        if len == 0 || !self.wants[from.index()] {
+            return;
+        }
+        let now = self.now();
+        let whose = Whose::new(&self.key, Side::A, now);
+        let gap = Gap::new(offset, len, GapReason::Deadline);
+        let wants = self.driver.gap(&mut self.session, &whose, side(from), &gap, &mut self.ear);
+        self.wants[from.index()] = wants == ControlFlow::Continue(());
+    }
+
+    /// Octets that the session holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        self.driver.stats().held_bytes
+    }
+
+    /// The FIN of a direction.
+    pub(crate) fn fin(&mut self, from: Role) {
+        let now = self.now();
+        let whose = Whose::new(&self.key, Side::A, now);
+        self.driver.fin(&mut self.session, &whose, side(from), &mut self.ear);
+    }
+
+    /// Ends the flow. Nothing may be held after it.
+    pub(crate) fn finish(mut self) -> Heard {
+        let now = self.now();
+        let whose = Whose::new(&self.key, Side::A, now);
+        self.driver.finish(&mut self.session, &whose, EndKind::Flow, &mut self.ear);
+        self.ear.end_part();
+        assert_eq!(self.driver.stats().held_bytes, 0, "all memory is given back");
+        let application = self.session.application();
+        Heard {
+            said: self.ear.said,
+            application: application.map(|(protocol, evidence)| (protocol.name(), evidence.name())),
+        }
+    }
+}
+
+fn side(from: Role) -> Side {
+    if from == Role::Client { Side::A } else { Side::B }
+}
+
+/// A dialogue over TCP, each turn in pieces whose lengths `next_len` gives, then both FINs.
+pub(crate) fn hear<P: Protocols>(
+    port: u16,
+    turns: &[Turn<'_>],
+    describe: Describe<P>,
+    mut next_len: impl FnMut() -> usize,
+) -> Heard {
+    let mut talk = Talk::<P>::new(IpProtocol::TCP, port, describe);
+    for (from, bytes) in turns {
+        let mut rest = *bytes;
+        while !rest.is_empty() {
+            let (piece, after) = rest.split_at(next_len().clamp(1, rest.len()));
+            talk.say(*from, piece);
+            rest = after;
+        }
+    }
+    talk.fin(Role::Client);
+    talk.fin(Role::Server);
+    talk.finish()
+}
+
+/// The dialogue whole, and that any split of it says the same: octet by octet, at each place in two, and at random lengths.
+pub(crate) fn hear_in_any_split<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) -> Heard {
+    let whole = hear(port, turns, describe, || usize::MAX);
+    assert_eq!(hear(port, turns, describe, || 1), whole, "octet by octet");
+    for len in 2..40 {
+        assert_eq!(hear(port, turns, describe, || len), whole, "{len} octets at a time");
+    }
+    let longest = turns.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or_default();
+    for place in (1..longest).step_by(longest / 400 + 1) {
+        let mut is_first = false;
+        let lens = || {
+            is_first = !is_first;
+            if is_first { place } else { usize::MAX }
+        };
+        assert_eq!(hear(port, turns, describe, lens), whole, "in two at {place}");
+    }
+    for seed in 1..60_u64 {
+        let mut random = random(seed);
+        let lens = || (random() % 97) as usize + 1;
+        assert_eq!(hear(port, turns, describe, lens), whole, "seed {seed}");
+    }
+    whole
+}
+
+/// A dialogue of which octets `start..start + len` of a turn are lost.
+pub(crate) fn hear_with_gap<P: Protocols>(
+    port: u16,
+    turns: &[Turn<'_>],
+    describe: Describe<P>,
+    (turn, start, len): (usize, usize, usize),
+) -> Heard {
+    let mut talk = Talk::<P>::new(IpProtocol::TCP, port, describe);
+    for (place, (from, bytes)) in turns.iter().enumerate() {
+        if place == turn {
+            talk.say(*from, &bytes[..start]);
+            talk.lose(*from, len as u64);
+            talk.say(*from, &bytes[start + len..]);
+        } else {
+            talk.say(*from, bytes);
+        }
+    }
+    talk.finish()
+}
+
+/// The dialogue cut off after each number of octets: what was heard before stays, and all memory is given back.
+pub(crate) fn hear_cut_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
+    let total: usize = turns.iter().map(|(_, bytes)| bytes.len()).sum();
+    for end in (0..total).step_by(total / 500 + 1) {
+        let mut left = end;
+        let cut: Vec<_> = turns
+            .iter()
+            .map(|(from, bytes)| {
+                let len = bytes.len().min(left);
+                left -= len;
+                (*from, &bytes[..len])
+            })
+            .collect();
+        hear(port, &cut, describe, || 7);
+    }
+}
+
+/// The dialogue with random octets changed: no panic, and all memory is given back.
+pub(crate) fn hear_changed_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
+    for seed in 1..400_u64 {
+        let mut random = random(seed);
+        let mut changed: Vec<(Role, Vec<u8>)> =
+            turns.iter().map(|(from, bytes)| (*from, bytes.to_vec())).collect();
+        for _ in 0..=random() % 6 {
+            let turn = (random() % changed.len() as u64) as usize;
+            let bytes = &mut changed[turn].1;
+            if !bytes.is_empty() {
+                let place = (random() % bytes.len() as u64) as usize;
+                bytes[place] = random() as u8;
+            }
+        }
+        let turns: Vec<Turn<'_>> = changed.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
+        hear(port, &turns, describe, || 50);
+    }
+}
+
+/// Numbers that look random, the same for a seed.
+pub(crate) fn random(seed: u64) -> impl FnMut() -> u64 {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state >> 16
+    }
+}
