@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Enclosure, community_id};
 use crate::base::{
-    ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side, TcpCounters,
-    TcpFlags, TcpState, Timestamp, VlanIds,
+    Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
+    TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
 };
 
 /// What one side of a flow did.
@@ -68,6 +68,8 @@ pub struct FlowRecord {
     pub interface: u32,
     /// How many records an active timeout had made of the flow before this one.
     pub sequence_number: u32,
+    /// What is spoken in it, if that was asked for and is known.
+    pub application: Option<Application>,
     /// What encloses it, and what it carries, if that was asked for and there is anything.
     pub enclosure: Option<Box<Enclosure>>,
 }

@@ -7,11 +7,11 @@ use super::parsing::{Lane, Outcome, Parsing};
 use super::probing::{
     Answer, DatagramProbing, Found, StreamProbing, ask_stream, datagram_by_port, stream_by_port,
 };
-use super::protocol::{DatagramOpening, Evidence, Protocol, Role, StreamOpening};
+use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening};
 use super::protocols::Protocols;
 use super::session::{Receiver, Session, SessionEvent, State, Whose};
 use super::stats::{DriverConfig, DriverStats};
-use crate::base::{Account, Allowance, IpProtocol, Side};
+use crate::base::{Account, Allowance, Evidence, IpProtocol, Side};
 use crate::reassembler::{Chunk, Gap};
 
 /// Handovers that one connection may make: CONNECT, then an upgrade inside, then STARTTLS are three.
@@ -26,6 +26,7 @@ pub const HANDOVER_COUNT_MAX: u8 = 4;
 pub struct Driver<P: Protocols> {
     allowance: Allowance,
     side_max: usize,
+    is_naming_only: bool,
     stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
@@ -44,6 +45,7 @@ impl<P: Protocols> Driver<P> {
         Self {
             allowance: Allowance::new(config.budget.clone(), Account::Sessions, limits.session_bytes_max),
             side_max: limits.session_side_bytes_max as usize,
+            is_naming_only: config.is_naming_only,
             stats: DriverStats::default(),
             set: std::marker::PhantomData,
         }
@@ -340,7 +342,7 @@ impl<P: Protocols> Driver<P> {
             session.client = session.client.other();
         }
         self.recognised(session, entry.protocol, found.evidence, receiver);
-        let Some(start) = entry.start else { return false };
+        let Some(start) = entry.start.filter(|_| !self.is_naming_only) else { return false };
         let len = size_of::<Parsing<P>>() as u64;
         if self.allowance.take(len).is_err() {
             self.stopped(entry.protocol, whose, (Role::Client, 0, Fault::NO_MEMORY), receiver);

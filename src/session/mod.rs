@@ -21,12 +21,11 @@ mod session;
 mod stats;
 mod text;
 
+pub use crate::base::{Application, Evidence};
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
-pub use protocol::{
-    DatagramOpening, DatagramProbe, Evidence, Protocol, Role, StreamOpening, StreamProbe, Verdict,
-};
+pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
 pub use protocols::{Entry, Protocols};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 pub use stats::{DriverConfig, DriverStats};
