@@ -20,6 +20,8 @@ mod protocols;
 mod session;
 mod stats;
 mod text;
+#[cfg(feature = "protocols")]
+pub mod tls;
 
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
