@@ -16,6 +16,8 @@ mod parsing;
 mod probing;
 mod protocol;
 mod protocols;
+#[cfg(feature = "protocols")]
+pub mod quic;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
 mod stats;
