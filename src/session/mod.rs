@@ -16,10 +16,14 @@ mod parsing;
 mod probing;
 mod protocol;
 mod protocols;
+#[cfg(feature = "protocols")]
+pub mod quic;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
 mod stats;
 mod text;
+#[cfg(feature = "protocols")]
+pub mod tls;
 
 pub use crate::base::{Application, Evidence};
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
