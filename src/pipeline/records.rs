@@ -57,7 +57,7 @@ impl<F: FnMut(FlowRecord)> NamedRecords<F> {
 
     fn emit(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
         if !view.is_empty() {
-            (self.take)(FlowRecord { application, ..view.record(reason) });
+            (self.take)(view.record(reason).with_application(application));
         }
     }
 }

@@ -75,6 +75,12 @@ pub struct FlowRecord {
 }
 
 impl FlowRecord {
+    /// The same, with what is spoken in it.
+    #[must_use]
+    pub fn with_application(self, application: Option<Application>) -> Self {
+        Self { application, ..self }
+    }
+
     /// The initiator's address (sourceIPv4Address, sourceIPv6Address; IPFIX 8 and 27).
     #[must_use]
     pub fn source_address(&self) -> IpAddr {

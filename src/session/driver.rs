@@ -9,7 +9,7 @@ use super::probing::{
 };
 use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening};
 use super::protocols::Protocols;
-use super::session::{Receiver, Session, SessionEvent, State, Whose};
+use super::session::{About, Receiver, Session, SessionEvent, State, Whose};
 use super::stats::{DriverConfig, DriverStats};
 use crate::base::{Account, Allowance, Evidence, IpProtocol, Side};
 use crate::reassembler::{Chunk, Gap};
@@ -345,7 +345,13 @@ impl<P: Protocols> Driver<P> {
         let Some(start) = entry.start.filter(|_| !self.is_naming_only) else { return false };
         let len = size_of::<Parsing<P>>() as u64;
         if self.allowance.take(len).is_err() {
-            self.stopped(entry.protocol, whose, (Role::Client, 0, Fault::NO_MEMORY), receiver);
+            let about = About {
+                protocol: entry.protocol,
+                from: Role::Client,
+                side: session.client,
+                timestamp: whose.timestamp,
+            };
+            self.stopped(about, (0, Fault::NO_MEMORY), receiver);
             return false;
         }
         let mut parsing = Parsing::new(start(), entry.protocol, session.client, whose.timestamp);
@@ -521,25 +527,18 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         whose: &Whose<'_>,
-        what: (Role, u64, Fault),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Parsing(parsing) = &session.state else { return };
-        let protocol = parsing.protocol;
-        self.close(session);
-        self.stopped(protocol, whose, what, receiver);
-    }
-
-    fn stopped(
-        &mut self,
-        protocol: &'static Protocol,
-        whose: &Whose<'_>,
         (from, offset, fault): (Role, u64, Fault),
         receiver: &mut impl Receiver<P>,
     ) {
+        let State::Parsing(parsing) = &session.state else { return };
+        let about = parsing.about(from, whose.timestamp);
+        self.close(session);
+        self.stopped(about, (offset, fault), receiver);
+    }
+
+    fn stopped(&mut self, about: About, (offset, fault): (u64, Fault), receiver: &mut impl Receiver<P>) {
         self.stats.stopped_count += 1;
-        let timestamp = whose.timestamp;
-        receiver.event(&SessionEvent::Stopped { protocol, fault, from, offset, timestamp });
+        receiver.event(&SessionEvent::Stopped { about, fault, offset });
     }
 }
 

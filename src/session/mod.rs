@@ -20,6 +20,8 @@ mod protocols;
 pub mod quic;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
+#[cfg(feature = "protocols")]
+mod standard;
 mod stats;
 mod text;
 #[cfg(feature = "protocols")]
@@ -32,5 +34,7 @@ pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX
 pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
 pub use protocols::{Entry, Protocols};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
+#[cfg(feature = "protocols")]
+pub use standard::{Message, Standard};
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;

@@ -108,16 +108,12 @@ pub enum SessionEvent {
     },
     /// A parser gave up, which happens once in a flow.
     Stopped {
-        /// Its protocol.
-        protocol: &'static Protocol,
+        /// Whose octets it could not take, and when.
+        about: About,
         /// Why.
         fault: super::Fault,
-        /// Who sent what it could not take.
-        from: Role,
         /// The stream's octets before; of a datagram zero.
         offset: u64,
-        /// When.
-        timestamp: Timestamp,
     },
 }
 

@@ -71,7 +71,7 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
         self.end_part();
         self.said.push(match event {
             SessionEvent::Recognised { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
-            SessionEvent::Stopped { protocol, fault, .. } => format!("[{protocol} stopped: {fault}]"),
+            SessionEvent::Stopped { about, fault, .. } => format!("[{} stopped: {fault}]", about.protocol),
             _ => "[?]".to_owned(),
         });
     }

@@ -37,7 +37,7 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
         if view.is_empty() || !(self.wants)(view) {
             return;
         }
-        self.pending.push(FlowRecord { application, ..view.record(reason) });
+        self.pending.push(view.record(reason).with_application(application));
         if self.pending.len() == CHUNK_LEN {
             self.flush();
         }

@@ -1,0 +1,32 @@
+//! The protocols of this crate, as one set.
+
+use super::quic;
+
+crate::protocols! {
+    /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
+    /// asked; each is strict, so that it seldom matters.
+    #[derive(Debug)]
+    pub enum Standard;
+
+    /// What they say. Serialised, a message is one flat object whose `message` tells its kind.
+    #[derive(Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
+    #[non_exhaustive]
+    pub enum Message;
+
+    parsers {
+        Quic: quic::QuicParser = &quic::PROTOCOL,
+    }
+
+    recognised {}
+}
+
+impl Message<'_> {
+    /// Whether it is a piece of what is carried (a body, a mail, a file), and not about it.
+    #[must_use]
+    pub const fn is_content(&self) -> bool {
+        match self {
+            Self::Quic(_) => false,
+        }
+    }
+}
