@@ -11,6 +11,8 @@
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
 mod driver;
+#[cfg(feature = "protocols")]
+pub mod http1;
 mod parser;
 mod parsing;
 mod probing;
