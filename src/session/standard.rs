@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::quic;
+use super::{http1, quic};
 
 crate::protocols! {
     /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
@@ -15,6 +15,7 @@ crate::protocols! {
     pub enum Message;
 
     parsers {
+        Http1: http1::HttpParser = &http1::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
     }
 
@@ -26,6 +27,7 @@ impl Message<'_> {
     #[must_use]
     pub const fn is_content(&self) -> bool {
         match self {
+            Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
             Self::Quic(_) => false,
         }
     }
