@@ -18,6 +18,8 @@ mod protocol;
 mod protocols;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
+#[cfg(feature = "protocols")]
+pub mod ssh;
 mod stats;
 mod text;
 
