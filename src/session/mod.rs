@@ -11,13 +11,19 @@
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
 mod driver;
+#[cfg(feature = "protocols")]
+mod lines;
 mod parser;
 mod parsing;
 mod probing;
 mod protocol;
 mod protocols;
+#[cfg(feature = "protocols")]
+mod replies;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
+#[cfg(feature = "protocols")]
+pub mod smtp;
 #[cfg(feature = "protocols")]
 pub mod ssh;
 mod stats;

@@ -4,4 +4,6 @@ mod driver;
 #[allow(dead_code, reason = "each parser's tests use a part of it")]
 mod harness;
 #[cfg(feature = "protocols")]
+mod smtp;
+#[cfg(feature = "protocols")]
 mod ssh;
