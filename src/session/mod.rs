@@ -12,6 +12,8 @@
 
 mod driver;
 #[cfg(feature = "protocols")]
+pub mod ftp;
+#[cfg(feature = "protocols")]
 mod lines;
 mod parser;
 mod parsing;
