@@ -13,6 +13,10 @@
 mod driver;
 #[cfg(feature = "protocols")]
 pub mod http1;
+#[cfg(feature = "protocols")]
+pub mod ftp;
+#[cfg(feature = "protocols")]
+mod lines;
 mod parser;
 mod parsing;
 mod probing;
@@ -24,6 +28,14 @@ pub mod quic;
 mod session;
 #[cfg(feature = "protocols")]
 mod standard;
+#[cfg(feature = "protocols")]
+mod replies;
+#[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
+mod session;
+#[cfg(feature = "protocols")]
+pub mod smtp;
+#[cfg(feature = "protocols")]
+pub mod ssh;
 mod stats;
 mod text;
 #[cfg(feature = "protocols")]
