@@ -12,9 +12,9 @@
 
 mod driver;
 #[cfg(feature = "protocols")]
-pub mod http1;
-#[cfg(feature = "protocols")]
 pub mod ftp;
+#[cfg(feature = "protocols")]
+pub mod http1;
 #[cfg(feature = "protocols")]
 mod lines;
 mod parser;
@@ -24,10 +24,6 @@ mod protocol;
 mod protocols;
 #[cfg(feature = "protocols")]
 pub mod quic;
-#[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
-mod session;
-#[cfg(feature = "protocols")]
-mod standard;
 #[cfg(feature = "protocols")]
 mod replies;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
@@ -36,6 +32,8 @@ mod session;
 pub mod smtp;
 #[cfg(feature = "protocols")]
 pub mod ssh;
+#[cfg(feature = "protocols")]
+mod standard;
 mod stats;
 mod text;
 #[cfg(feature = "protocols")]
