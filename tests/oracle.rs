@@ -27,6 +27,9 @@ mod follow;
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]
 mod suricata_streams;
+#[cfg(feature = "protocols")]
+#[path = "oracle/tls.rs"]
+mod tls;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]

@@ -3,3 +3,5 @@
 mod driver;
 #[allow(dead_code, reason = "each parser's tests use a part of it")]
 mod harness;
+#[cfg(feature = "protocols")]
+mod tls;
