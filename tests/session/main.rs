@@ -5,3 +5,5 @@ mod driver;
 mod harness;
 #[cfg(feature = "protocols")]
 mod quic;
+#[cfg(feature = "protocols")]
+mod tls;
