@@ -18,8 +18,8 @@
 //! connections between the same ports are not read after that; those that begin before are, and have their own `transaction`.
 //!
 //! What a flow costs while it is read: one allocation for keys and state, at most [`CRYPTO_LEN_MAX`] octets of handshake a
-//! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the packet at hand. Packets that no key opens are
-//! ignored up to [`FAILED_COUNT_MAX`].
+//! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the packet at hand. Of a datagram 8 packets are
+//! looked at. Packets that no key opens are ignored up to [`FAILED_COUNT_MAX`].
 
 mod connection;
 mod crypto_stream;

@@ -1,6 +1,6 @@
 //! Tells QUIC from whatever else is sent in datagrams.
 
-use super::packet::{self, Body, FIRST_DATAGRAM_LEN_MIN, FIRST_ID_LEN_MIN, FIXED_BIT};
+use super::packet::{self, Body, CONNECTION_ID_LEN_MAX, FIRST_DATAGRAM_LEN_MIN, FIRST_ID_LEN_MIN, FIXED_BIT};
 use super::version::Version;
 use crate::base::Reader;
 use crate::session::{DatagramOpening, Role, Verdict};
@@ -20,7 +20,7 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     };
     if google_version(opening.bytes).is_some() {
-        return sent_by(opening, Role::Client);
+        return if packet::is_long(*first) { by_port(opening) } else { sent_by(opening, Role::Client) };
     }
     if !packet::is_long(*first) {
         let may_be = first & FIXED_BIT != 0 && opening.len >= SHORT_LEN_MIN && opening.has_port(PORT);
@@ -85,17 +85,27 @@ fn by_port(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
-/// The version and the connection id, if it is a client's packet in the header that Google had up to version 43: eight octets
-/// of connection id, then the version.
+/// The version and the connection id of a packet of Google's versions, which had three forms of header: up to version 43 one
+/// with eight octets of id and then the version, of which only the client's packets have it; up to 46 a long header with
+/// both lengths of ids in one octet; then that of today.
 pub(super) fn google_version(bytes: &[u8]) -> Option<(Version, &[u8])> {
     const HAS_VERSION: u8 = 0x01;
     const HAS_ID: u8 = 0x08;
+    const SHORT_LENGTHS_MAX: u32 = u32::from_be_bytes(*b"Q046");
     let mut reader = Reader::new(bytes);
-    let flags = reader.u8()?;
+    let first = reader.u8()?;
+    if packet::is_long(first) {
+        let version = Version(reader.u32()?);
+        let len = reader.u8()?;
+        let len = if version.0 <= SHORT_LENGTHS_MAX && len >> 4 != 0 { (len >> 4) + 3 } else { len };
+        let is_fair =
+            first & FIXED_BIT != 0 && version.is_google() && usize::from(len) <= CONNECTION_ID_LEN_MAX;
+        return is_fair.then_some((version, reader.bytes(len.into())?));
+    }
     let id = reader.bytes(8)?;
     let version = Version(reader.u32()?);
-    let is_first = flags & (HAS_VERSION | HAS_ID) == HAS_VERSION | HAS_ID && flags & 0xc0 == 0;
-    (is_first && version.is_google()).then_some((version, id))
+    let has_both = first & (HAS_VERSION | HAS_ID) == HAS_VERSION | HAS_ID;
+    (has_both && first & FIXED_BIT == 0 && version.is_google()).then_some((version, id))
 }
 
 #[cfg(test)]
