@@ -14,4 +14,6 @@ mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
 #[cfg(feature = "protocols")]
+mod quic;
+#[cfg(feature = "protocols")]
 mod tls;
