@@ -14,6 +14,4 @@ mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
 #[cfg(feature = "protocols")]
-mod quic;
-#[cfg(feature = "protocols")]
 mod tls;
