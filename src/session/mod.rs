@@ -16,6 +16,8 @@ mod parsing;
 mod probing;
 mod protocol;
 mod protocols;
+#[cfg(feature = "protocols")]
+pub mod recognised;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
 mod stats;
@@ -27,7 +29,7 @@ pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX
 pub use protocol::{
     DatagramOpening, DatagramProbe, Evidence, Protocol, Role, StreamOpening, StreamProbe, Verdict,
 };
-pub use protocols::{Entry, Protocols};
+pub use protocols::{Entry, Protocols, table};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;
