@@ -23,6 +23,9 @@ mod examples;
 mod flowtest;
 #[path = "oracle/follow.rs"]
 mod follow;
+#[cfg(feature = "protocols")]
+#[path = "oracle/http.rs"]
+mod http;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]

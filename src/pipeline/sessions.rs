@@ -181,7 +181,7 @@ impl<'a, P: Protocols, K: ?Sized> Adapter<'a, P, K> {
 
 impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> FlowSink<SessionSlot<P, U>> for Adapter<'_, P, K> {
     fn interest(&self) -> Interest {
-        self.sink.interest() | Interest::PACKETS
+        self.sink.interest() | Interest::DATAGRAMS
     }
 
     fn started(&mut self, flow: &mut Flow<'_, SessionSlot<P, U>>) {

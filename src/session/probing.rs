@@ -1,7 +1,8 @@
 //! Asking the probes, for as long as they are undecided and the window is open.
 
-use super::protocol::{DatagramOpening, Evidence, Role, StreamOpening, Verdict};
+use super::protocol::{DatagramOpening, Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
+use crate::base::Evidence;
 
 /// Octets of either direction of a stream that probes may look at.
 pub const PROBE_LEN_MAX: usize = 2048;

@@ -20,25 +20,36 @@ impl<P> Clone for Entry<P> {
 
 impl<P> Copy for Entry<P> {}
 
-/// The entries of a list, and behind them those of protocols that are recognised only; for [`protocols!`](crate::protocols).
+/// How many entries [`table`] has.
+#[doc(hidden)]
+#[must_use]
+pub const fn count<P>(listed: &[Entry<P>], added: &[&[&'static Protocol]]) -> usize {
+    match added {
+        [added, ..] => listed.len() + added.len(),
+        [] => listed.len(),
+    }
+}
+
+/// The entries of a list, and behind them those of protocols that are recognised only, if there is a slice of such; for
+/// [`protocols!`](crate::protocols).
 ///
 /// # Panics
 ///
-/// When compiled, if there are not as many, or none.
+/// When compiled, if `COUNT` is not their [`count`], or the list has none.
 #[doc(hidden)]
 #[must_use]
 #[allow(clippy::indexing_slicing, reason = "runs when compiled")]
 pub const fn table<P, const COUNT: usize>(
     listed: &[Entry<P>],
-    added: &[&'static Protocol],
+    added: &[&[&'static Protocol]],
 ) -> [Entry<P>; COUNT] {
-    assert!(listed.len() + added.len() == COUNT);
+    assert!(count(listed, added) == COUNT);
     let mut table = [listed[0]; COUNT];
     let mut place = 0;
     while place < COUNT {
         table[place] = match place < listed.len() {
             true => listed[place],
-            false => Entry { protocol: added[place - listed.len()], start: None },
+            false => Entry { protocol: added[0][place - listed.len()], start: None },
         };
         place += 1;
     }
@@ -197,12 +208,9 @@ macro_rules! protocols {
                     }, )+
                     $( $crate::session::Entry { protocol: $recognised, start: ::core::option::Option::None }, )*
                 ];
-                const ADDED: &[&$crate::session::Protocol] = {
-                    let added: &[&$crate::session::Protocol] = &[];
-                    $( let added: &[&$crate::session::Protocol] = $all; )?
-                    added
-                };
-                &$crate::session::table::<$Set, { LISTED.len() + ADDED.len() }>(LISTED, ADDED)
+                const ADDED: &[&[&$crate::session::Protocol]] = &[$( $all )?];
+                const COUNT: usize = $crate::session::count(LISTED, ADDED);
+                &$crate::session::table::<$Set, COUNT>(LISTED, ADDED)
             };
         }
     };

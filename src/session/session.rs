@@ -2,9 +2,9 @@
 
 use super::parsing::Parsing;
 use super::probing::{DatagramProbing, StreamProbing};
-use super::protocol::{Evidence, Protocol, Role};
+use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
-use crate::base::{FlowKey, Side, Timestamp};
+use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
 
 /// The flow that octets belong to, and when they came.
 #[derive(Clone, Copy, Debug)]
@@ -118,17 +118,26 @@ pub enum SessionEvent {
     },
     /// A parser gave up, which happens once in a flow.
     Stopped {
-        /// Its protocol.
-        protocol: &'static Protocol,
+        /// Whose octets it could not take, and when.
+        about: About,
         /// Why.
         fault: super::Fault,
-        /// Who sent what it could not take.
-        from: Role,
         /// The stream's octets before; of a datagram zero.
         offset: u64,
-        /// When.
-        timestamp: Timestamp,
     },
+}
+
+impl SessionEvent {
+    /// The protocol that was recognised, if that is what happened.
+    #[must_use]
+    pub const fn application(&self) -> Option<Application> {
+        match self {
+            Self::Recognised { protocol, evidence } => {
+                Some(Application { name: protocol.name(), evidence: *evidence })
+            }
+            Self::Stopped { .. } => None,
+        }
+    }
 }
 
 /// Hears messages and events of the session at hand.

@@ -71,7 +71,7 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
         self.end_part();
         self.said.push(match event {
             SessionEvent::Recognised { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
-            SessionEvent::Stopped { protocol, fault, .. } => format!("[{protocol} stopped: {fault}]"),
+            SessionEvent::Stopped { about, fault, .. } => format!("[{} stopped: {fault}]", about.protocol),
             _ => "[?]".to_owned(),
         });
     }
@@ -201,24 +201,42 @@ pub(crate) fn hear<P: Protocols>(
 
 /// The dialogue whole, and that any split of it says the same: octet by octet, at each place in two, and at random lengths.
 pub(crate) fn hear_in_any_split<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) -> Heard {
-    let whole = hear(port, turns, describe, || usize::MAX);
-    assert_eq!(hear(port, turns, describe, || 1), whole, "octet by octet");
+    hear_in_any_split_behind(port, 0, turns, describe)
+}
+
+/// The same with the first turns whole: of protocols that need more octets to be recognised than the window has chunks.
+pub(crate) fn hear_in_any_split_behind<P: Protocols>(
+    port: u16,
+    whole_count: usize,
+    turns: &[Turn<'_>],
+    describe: Describe<P>,
+) -> Heard {
+    let hear = |port, turns, describe, next_len: &mut dyn FnMut() -> usize| {
+        let mut turn_count = 0;
+        let next_len = || {
+            turn_count += 1;
+            if turn_count <= whole_count { usize::MAX } else { next_len() }
+        };
+        hear(port, turns, describe, next_len)
+    };
+    let whole = hear(port, turns, describe, &mut || usize::MAX);
+    assert_eq!(hear(port, turns, describe, &mut || 1), whole, "octet by octet");
     for len in 2..40 {
-        assert_eq!(hear(port, turns, describe, || len), whole, "{len} octets at a time");
+        assert_eq!(hear(port, turns, describe, &mut || len), whole, "{len} octets at a time");
     }
     let longest = turns.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or_default();
     for place in (1..longest).step_by(longest / 400 + 1) {
         let mut is_first = false;
-        let lens = || {
+        let mut lens = || {
             is_first = !is_first;
             if is_first { place } else { usize::MAX }
         };
-        assert_eq!(hear(port, turns, describe, lens), whole, "in two at {place}");
+        assert_eq!(hear(port, turns, describe, &mut lens), whole, "in two at {place}");
     }
     for seed in 1..60_u64 {
         let mut random = random(seed);
-        let lens = || (random() % 97) as usize + 1;
-        assert_eq!(hear(port, turns, describe, lens), whole, "seed {seed}");
+        let mut lens = || (random() % 97) as usize + 1;
+        assert_eq!(hear(port, turns, describe, &mut lens), whole, "seed {seed}");
     }
     whole
 }

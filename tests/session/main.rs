@@ -1,5 +1,15 @@
 //! Sessions: the driver with parsers made for it, and each parser with dialogues in any pieces, with holes, cut off, changed.
 
 mod driver;
+#[cfg(feature = "protocols")]
+mod ftp;
 #[allow(dead_code, reason = "each parser's tests use a part of it")]
 mod harness;
+#[cfg(feature = "protocols")]
+mod http1;
+#[cfg(feature = "protocols")]
+mod quic;
+#[cfg(feature = "protocols")]
+mod smtp;
+#[cfg(feature = "protocols")]
+mod ssh;

@@ -1,0 +1,288 @@
+//! The parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use super::super::lines::{Line, LineSplitter, decimal, first_word};
+use super::super::replies::{Middle, ReplyReader, WholeReply};
+use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
+use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
+use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
+use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+
+/// Parses FTP's control connection; see the [module](super).
+#[derive(Debug, Default)]
+pub struct FtpParser {
+    lines: LineSplitter,
+    replies: ReplyReader,
+    transaction: u64,
+    pending: VecDeque<Pending>,
+    /// The names in `pending`, and the one that SIZE told of.
+    names_len: usize,
+    /// The data connection that was granted last.
+    data: Option<DataEnd>,
+    /// What SIZE told last, and of which name.
+    size: Option<(Box<[u8]>, u64)>,
+    restart_offset: Option<u64>,
+    last_from: Option<Role>,
+    has_heard: [bool; 2],
+    has_greeted: bool,
+    /// Commands or replies are missing: until the client speaks after the server, replies belong to nothing.
+    is_unpaired: bool,
+    is_asked_tls: bool,
+}
+
+/// A command that waits for its last reply.
+#[derive(Debug)]
+struct Pending {
+    transaction: u64,
+    expects: Expects,
+    name: Box<[u8]>,
+    told_len: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expects {
+    Any,
+    Tls,
+    Active(Option<(IpAddr, u16)>),
+    Passive,
+    Size,
+    Restart(Option<u64>),
+    Transfer(&'static str),
+}
+
+/// Commands that transfer something.
+const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
+
+impl Parser for FtpParser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        *input.from.of_mut(&mut self.has_heard) = true;
+        match input.from {
+            Role::Client => self.client_bytes(input.bytes, out),
+            Role::Server => self.server_bytes(input.bytes, out),
+        }
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+        match missing.from {
+            Role::Client => self.lines.resynchronise(),
+            Role::Server => self.replies.resynchronise(),
+        }
+        self.last_from = Some(missing.from);
+        self.lose_pairing();
+        AfterGap::Resume
+    }
+
+    fn heap_len(&self) -> usize {
+        self.pending.capacity() * size_of::<Pending>() + self.names_len + self.replies.heap_len()
+    }
+}
+
+impl FtpParser {
+    fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            if self.is_asked_tls || self.is_unpaired {
+                // A TLS record waits for the reply to AUTH, unless that will not come.
+                let is_lost = self.is_unpaired || !*Role::Server.of(&self.has_heard);
+                match rest {
+                    [0x16, 3, ..] if is_lost => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
+                    [0x16] | [0x16, 3, ..] => return Ok(Progress::Took(taken)),
+                    _ => {}
+                }
+            }
+            let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
+            taken += len;
+            let Some(line) = line else { break };
+            self.command(&line, out)?;
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    fn command(&mut self, line: &Line<'_>, out: Out<'_, Self>) -> Result<(), Fault> {
+        let text = without_telnet(line.text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        if text.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) {
+            return Err(Fault::new("not_a_command"));
+        }
+        if self.is_unpaired && self.last_from == Some(Role::Server) {
+            self.is_unpaired = false;
+        }
+        self.last_from = Some(Role::Client);
+        let (word, argument) = first_word(text);
+        let transaction = self.transaction;
+        self.transaction += 1;
+        let is_verb = (3..=8).contains(&word.len()) && word.iter().all(u8::is_ascii_alphanumeric);
+        let mut upper = [0; 8];
+        if let Some(upper) = upper.get_mut(..word.len()).filter(|_| is_verb) {
+            upper.copy_from_slice(word);
+            upper.make_ascii_uppercase();
+        }
+        let verb = upper.get(..word.len()).filter(|_| is_verb).unwrap_or_default();
+        let mut expects = Expects::Any;
+        let mut is_shown = is_verb;
+        let mut credentials = None;
+        match verb {
+            b"PASS" => (is_shown, credentials) = (false, Some("user_pass")),
+            b"ACCT" => (is_shown, credentials) = (false, Some("account")),
+            b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
+            // Commands in an envelope (RFC 2228 section 3).
+            b"MIC" | b"CONF" | b"ENC" => is_shown = false,
+            b"AUTH" if is_tls(argument) => (expects, self.is_asked_tls) = (Expects::Tls, true),
+            b"PORT" => expects = Expects::Active(host_port(argument)),
+            b"EPRT" => expects = Expects::Active(extended(argument)),
+            b"PASV" | b"EPSV" => expects = Expects::Passive,
+            b"SIZE" => expects = Expects::Size,
+            b"REST" => expects = Expects::Restart(decimal(argument)),
+            verb => {
+                let known = TRANSFERS.into_iter().find(|known| known.as_bytes() == verb);
+                expects = known.map_or(Expects::Any, Expects::Transfer);
+            }
+        }
+        let given = if verb == b"SITE" { first_word(argument).0 } else { argument };
+        let named = matches!(expects, Expects::Size | Expects::Transfer(_));
+        self.wait(transaction, expects, if named { argument } else { &[] });
+        out(Message::Command(Command {
+            transaction,
+            verb: Text(if is_verb { word } else { &[] }),
+            argument: Some(Text(given)).filter(|given| is_shown && !given.is_empty()),
+            credentials,
+            is_cut: line.is_cut,
+        }));
+        Ok(())
+    }
+
+    fn wait(&mut self, transaction: u64, expects: Expects, name: &[u8]) {
+        if self.is_unpaired {
+            return;
+        }
+        if self.pending.len() >= PENDING_COUNT_MAX {
+            return self.lose_pairing();
+        }
+        let name: Box<[u8]> = name.get(..NAME_LEN_MAX).unwrap_or(name).into();
+        self.names_len += name.len();
+        self.pending.push_back(Pending { transaction, expects, name, told_len: None });
+    }
+
+    /// Which reply belongs to which command is not known any more.
+    fn lose_pairing(&mut self) {
+        self.is_unpaired = true;
+        (self.pending, self.size, self.names_len) = (VecDeque::new(), None, 0);
+    }
+
+    fn server_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        // Apart from the rest while a reply borrows it.
+        let mut replies = std::mem::take(&mut self.replies);
+        let mut is_tls = false;
+        let outcome = loop {
+            match replies.next(bytes.get(taken..).unwrap_or_default(), Middle::Free) {
+                Err(fault) => break Err(fault),
+                Ok((len, None)) => break Ok(taken + len),
+                Ok((len, Some(reply))) => {
+                    taken += len;
+                    is_tls = self.reply(&reply, out);
+                    if is_tls {
+                        break Ok(taken);
+                    }
+                }
+            }
+        };
+        self.replies = replies;
+        let taken = outcome?;
+        Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
+    }
+
+    /// Takes a reply. Whether TLS begins behind it.
+    fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
+        let WholeReply { code, text, is_cut } = *whole;
+        self.last_from = Some(Role::Server);
+        let is_first = !std::mem::replace(&mut self.has_greeted, true);
+        if is_first && (code == 220 || (self.pending.is_empty() && (code == 120 || code >= 400))) {
+            // 120 says that the greeting comes later (section 5.4).
+            self.has_greeted = code != 120;
+            out(Message::Greeting(Greeting { code, text: Text(text) }));
+            return false;
+        }
+        let transaction = self.pending.front().map(|front| front.transaction);
+        out(Message::Reply(Reply { transaction, code, text: Text(text), is_cut }));
+        let passive = match code {
+            227 => find_host_port(text).map(|(address, port)| (Some(address), port)),
+            229 => find_extended_port(text).map(|port| (None, port)),
+            _ => None,
+        };
+        if let Some((address, port)) = passive {
+            self.expect(DataEnd { address, port, opened_by: Role::Client }, transaction, out);
+        }
+        if (100..200).contains(&code) {
+            if let Some(front) = self.pending.front_mut() {
+                front.told_len = front.told_len.or(announced_len(text));
+            }
+            return false;
+        }
+        let Some(front) = self.pending.pop_front() else {
+            // Of a server alone, nothing but TLS follows.
+            return code == 234 && (self.is_asked_tls || !*Role::Client.of(&self.has_heard));
+        };
+        self.names_len -= front.name.len();
+        let is_success = (200..300).contains(&code);
+        match front.expects {
+            Expects::Tls => {
+                self.is_asked_tls = false;
+                return code == 234;
+            }
+            Expects::Active(Some((address, port))) if is_success => {
+                let end = DataEnd { address: Some(address), port, opened_by: Role::Server };
+                self.expect(end, transaction, out);
+            }
+            Expects::Size => {
+                let told = decimal(text.trim_ascii()).filter(|_| code == 213);
+                if let Some((name, _)) = self.size.take() {
+                    self.names_len -= name.len();
+                }
+                self.size = told.map(|len| (front.name, len));
+                self.names_len += self.size.as_ref().map_or(0, |(name, _)| name.len());
+            }
+            Expects::Restart(offset) => self.restart_offset = offset.filter(|_| code == 350),
+            Expects::Transfer(verb) => {
+                let known = self.size.as_ref().filter(|(name, _)| *name == front.name).map(|(_, len)| *len);
+                out(Message::Transfer(Transfer {
+                    transaction: front.transaction,
+                    verb,
+                    name: Some(Text(&front.name)).filter(|name| !name.is_empty()),
+                    told_len: front.told_len.or(known.filter(|_| verb == "RETR")),
+                    restart_offset: self.restart_offset.take(),
+                    data: self.data.take(),
+                    code,
+                    is_complete: is_success,
+                }));
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn expect(&mut self, end: DataEnd, transaction: Option<u64>, out: Out<'_, Self>) {
+        self.data = Some(end);
+        out(Message::DataConnection(DataConnection { transaction, end }));
+    }
+}
+
+/// Whether AUTH asks for TLS, under any of its names (RFC 4217 section 4, and drafts before it).
+fn is_tls(mechanism: &[u8]) -> bool {
+    [b"TLS".as_slice(), b"TLS-C", b"TLS-P", b"SSL"].iter().any(|known| mechanism.eq_ignore_ascii_case(known))
+}
+
+/// A line without the Telnet signs that ABOR is sent with (RFC 959 section 4.1.3).
+fn without_telnet(mut line: &[u8]) -> &[u8] {
+    while let [0xFF, sign, rest @ ..] = line {
+        line = if (0xFB..=0xFE).contains(sign) { rest.get(1..).unwrap_or_default() } else { rest };
+    }
+    // The urgent octet of a Synch may stand alone.
+    line.strip_prefix(&[0xF2]).unwrap_or(line)
+}

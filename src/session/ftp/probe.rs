@@ -1,0 +1,71 @@
+//! How FTP is recognised: by words of the greeting, or the client's first command behind a 220.
+
+use super::super::lines::first_word;
+use super::super::smtp::{Words, greeting_words};
+use super::PORTS;
+use crate::session::{StreamOpening, Verdict};
+
+/// A greeting that says FTP, or a 220 that the client answers with a command which only FTP has. On port 21, refusals, and either
+/// side alone by the port. The other way round where a capture began in the middle.
+pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
+    match (straight(opening), straight(&opening.reversed())) {
+        (Verdict::Match, _) => Verdict::Match,
+        (_, Verdict::Match) => Verdict::MatchReversed,
+        (Verdict::No, Verdict::No) => Verdict::No,
+        _ => Verdict::More,
+    }
+}
+
+fn straight(opening: &StreamOpening<'_>) -> Verdict {
+    let has_port = PORTS.contains(&opening.server_port);
+    let client = client_verdict(opening.client);
+    match greeting_words(opening.server) {
+        Words::Refuted | Words::Smtp => Verdict::No,
+        Words::Ftp => Verdict::Match,
+        Words::Greeting => client,
+        Words::Beginning if client == Verdict::No => Verdict::No,
+        Words::Beginning => Verdict::More,
+        Words::Silent | Words::Reply if !has_port => Verdict::No,
+        // POP3 has USER too, and IRC: here the port is what there is.
+        Words::Silent if client == Verdict::No => Verdict::No,
+        Words::Silent => Verdict::More,
+        Words::Reply => match opening.server.first() {
+            Some(b'4' | b'5') => Verdict::Match,
+            _ if client == Verdict::No => Verdict::No,
+            _ => client,
+        },
+    }
+}
+
+/// Commands that a client begins with: those that SMTP has not tell, others may be of both.
+fn client_verdict(client: &[u8]) -> Verdict {
+    const OWN: [&[u8]; 16] = [
+        b"USER", b"PASS", b"FEAT", b"SYST", b"OPTS", b"HOST", b"CLNT", b"PBSZ", b"PROT", b"TYPE", b"PASV",
+        b"EPSV", b"PORT", b"RETR", b"CWD", b"PWD",
+    ];
+    const SHARED: [&[u8]; 4] = [b"AUTH", b"HELP", b"NOOP", b"QUIT"];
+    let (word, rest) = first_word(client);
+    let is_whole = word.len() < client.len();
+    let is_one_of = |words: &[&[u8]]| words.iter().any(|known| word.eq_ignore_ascii_case(known));
+    match () {
+        () if is_whole && is_one_of(&OWN) => Verdict::Match,
+        () if is_whole && word.eq_ignore_ascii_case(b"AUTH") => {
+            // RFC 4217; SMTP's mechanisms are others.
+            let (mechanism, _) = first_word(rest);
+            match [b"TLS".as_slice(), b"SSL"].iter().any(|known| mechanism.eq_ignore_ascii_case(known)) {
+                true => Verdict::Match,
+                false if client.ends_with(b"\n") => Verdict::No,
+                false => Verdict::More,
+            }
+        }
+        () if is_whole => {
+            if is_one_of(&SHARED) {
+                Verdict::More
+            } else {
+                Verdict::No
+            }
+        }
+        () if word.len() <= 4 && word.iter().all(u8::is_ascii_alphabetic) => Verdict::More,
+        () => Verdict::No,
+    }
+}

@@ -1,0 +1,235 @@
+//! Replies of three digits and text, over one line or many, as SMTP and FTP have them (RFC 5321 section 4.2, RFC 959 section 4.2).
+
+use super::lines::{Line, LineSplitter};
+use super::parser::Fault;
+
+/// Octets of a line of a reply that are kept; RFC 5321 section 4.5.3.1.5 asks for 512.
+pub(super) const REPLY_LINE_LEN_MAX: usize = 1024;
+
+/// Octets of the text of a reply of many lines that are kept.
+pub(super) const REPLY_LEN_MAX: usize = 4096;
+
+/// Lines between the first and the last one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Middle {
+    /// Each has the code and a hyphen.
+    Coded,
+    /// They are any text.
+    Free,
+}
+
+/// A reply whose last line came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct WholeReply<'a> {
+    pub(super) code: u16,
+    /// Its lines without codes, joined by LF.
+    pub(super) text: &'a [u8],
+    pub(super) is_cut: bool,
+}
+
+/// Puts the lines of one direction together to replies.
+#[derive(Debug, Default)]
+pub(super) struct ReplyReader {
+    lines: LineSplitter,
+    /// The code of a reply of many lines that has begun.
+    code: Option<u16>,
+    is_cut: bool,
+    /// Its text so far.
+    text: Vec<u8>,
+    /// The text is that of a reply that was given out.
+    is_given: bool,
+    /// Octets are missing before what comes next.
+    is_behind_gap: bool,
+}
+
+impl ReplyReader {
+    /// The next reply of `bytes`, and how many octets were taken. A reply of one line borrows it, and nothing is allocated.
+    pub(super) fn next<'a>(
+        &'a mut self,
+        bytes: &'a [u8],
+        middle: Middle,
+    ) -> Result<(usize, Option<WholeReply<'a>>), Fault> {
+        if self.is_given {
+            self.is_given = false;
+            self.text = Vec::new();
+        }
+        if self.is_behind_gap {
+            // A reply that begins right here is whole; anything else is the rest of a line.
+            let Some(start) = bytes.get(..4) else { return Ok((0, None)) };
+            self.is_behind_gap = false;
+            if coded(start).is_none() {
+                self.lines.resynchronise();
+            }
+        }
+        let mut taken = 0;
+        loop {
+            let (len, line) = self.lines.next(bytes.get(taken..).unwrap_or_default(), REPLY_LINE_LEN_MAX);
+            taken += len;
+            let Some(line) = line else { return Ok((taken, None)) };
+            if let Some(reply) = self.line(&line, middle)? {
+                let text = if self.is_given { &self.text } else { reply.text };
+                return Ok((taken, Some(WholeReply { text, ..reply })));
+            }
+        }
+    }
+
+    /// Takes a line. The reply that ends with it, with the line's own text: that of several is in `self`.
+    fn line<'a>(&mut self, line: &Line<'a>, middle: Middle) -> Result<Option<WholeReply<'a>>, Fault> {
+        let coded = coded(line.text);
+        let Some(known) = self.code else {
+            let (code, is_last, text) = match coded {
+                Some(coded) => coded,
+                // Some servers end what they say with an empty line.
+                None if line.text.is_empty() => return Ok(None),
+                None => return Err(Fault::new("not_a_reply")),
+            };
+            if is_last {
+                return Ok(Some(WholeReply { code, text, is_cut: line.is_cut }));
+            }
+            self.code = Some(code);
+            self.is_cut = line.is_cut;
+            self.add(text);
+            return Ok(None);
+        };
+        self.is_cut |= line.is_cut;
+        let (is_last, text) = match (coded, middle) {
+            (Some((code, is_last, text)), Middle::Coded) => {
+                // The last line counts, should the codes differ.
+                self.code = Some(code);
+                (is_last, text)
+            }
+            (Some((code, is_last, text)), Middle::Free) if code == known => (is_last, text),
+            (_, Middle::Free) => (false, line.text),
+            (None, Middle::Coded) => return Err(Fault::new("not_a_reply")),
+        };
+        self.add(text);
+        if !is_last {
+            return Ok(None);
+        }
+        self.is_given = true;
+        let code = self.code.take().unwrap_or(known);
+        Ok(Some(WholeReply { code, text: &[], is_cut: std::mem::take(&mut self.is_cut) }))
+    }
+
+    /// Adds a line to the text, as far as there is room.
+    fn add(&mut self, line: &[u8]) {
+        // The first line is followed by another one in any case.
+        let separator: &[u8] = if self.text.capacity() > 0 { b"\n" } else { b"" };
+        let room = REPLY_LEN_MAX.saturating_sub(self.text.len() + separator.len());
+        let kept = line.get(..room).unwrap_or(line);
+        self.is_cut |= kept.len() < line.len() || (room == 0 && self.text.len() >= REPLY_LEN_MAX);
+        if room > 0 {
+            self.text
+                .reserve_exact((self.text.len() + separator.len() + kept.len()).max(256) - self.text.len());
+            self.text.extend_from_slice(separator);
+            self.text.extend_from_slice(kept);
+        }
+    }
+
+    /// Octets are missing: what was begun is dropped, and replies begin anew.
+    pub(super) fn resynchronise(&mut self) {
+        *self = Self { is_behind_gap: true, ..Self::default() };
+    }
+
+    pub(super) fn heap_len(&self) -> usize {
+        self.text.capacity()
+    }
+}
+
+/// The code of a line, whether the reply ends with it, and the text behind.
+fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
+    let (code, rest) = line.split_first_chunk::<3>()?;
+    if !code.iter().all(u8::is_ascii_digit) || !matches!(code, [b'1'..=b'6', ..]) {
+        return None;
+    }
+    let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    match rest.split_first() {
+        None => Some((code, true, rest)),
+        Some((b' ', text)) => Some((code, true, text)),
+        Some((b'-', text)) => Some((code, false, text)),
+        Some(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
+        let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
+        for piece in bytes.chunks(piece_len) {
+            kept.extend_from_slice(piece);
+            loop {
+                let (taken, reply) = reader.next(&kept, middle)?;
+                let was_whole = reply.is_some();
+                if let Some(reply) = reply {
+                    all.push((reply.code, reply.text.escape_ascii().to_string(), reply.is_cut));
+                }
+                kept.drain(..taken);
+                assert!(reader.heap_len() <= 2 * REPLY_LEN_MAX);
+                if !was_whole {
+                    break;
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn replies_of_one_and_many_lines() {
+        let text = b"220 hello\r\n250-first\r\n250-\r\n250 last\r\n\r\n221\r\n250-a\n250 b\n354";
+        let expected = [(220, "hello"), (250, "first\\n\\nlast"), (221, ""), (250, "a\\nb")]
+            .map(|(code, text)| (code, text.to_owned(), false));
+        for piece_len in 1..text.len() {
+            assert_eq!(replies(text, Middle::Coded, piece_len).as_deref(), Ok(expected.as_slice()));
+            assert_eq!(replies(text, Middle::Free, piece_len).as_deref(), Ok(expected.as_slice()));
+        }
+    }
+
+    #[test]
+    fn lines_between_may_be_any_text_where_the_protocol_says_so() {
+        // RFC 959 section 4.2.
+        let text =
+            b"123-First line\r\nSecond line\r\n  234 A line beginning with numbers\r\n123 The last line\r\n";
+        let whole = "First line\\nSecond line\\n  234 A line beginning with numbers\\nThe last line";
+        assert_eq!(replies(text, Middle::Free, 9), Ok(vec![(123, whole.to_owned(), false)]));
+        assert_eq!(replies(text, Middle::Coded, 9), Err(Fault::new("not_a_reply")));
+        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), Err(Fault::new("not_a_reply")));
+    }
+
+    #[test]
+    fn behind_a_gap_replies_begin_anew() {
+        for (text, expected) in [
+            ("250 ok\r\n221 bye\r\n", vec![(250, "ok"), (221, "bye")]),
+            ("rest of it\r\n221 bye\r\n", vec![(221, "bye")]),
+            ("50 x\n221 bye\r\n", vec![(221, "bye")]),
+            ("\r\n221 bye\r\n", vec![(221, "bye")]),
+        ] {
+            let mut reader = ReplyReader::default();
+            let (taken, _) = reader.next(b"250-begun\r\n25", Middle::Coded).expect("nothing");
+            assert_eq!(taken, 11);
+            reader.resynchronise();
+            let (mut rest, mut all) = (text.as_bytes(), Vec::new());
+            while let Ok((taken, Some(reply))) = reader.next(rest, Middle::Coded) {
+                all.push((reply.code, reply.text.escape_ascii().to_string()));
+                rest = &rest[taken..];
+            }
+            let all: Vec<_> = all.iter().map(|(code, text)| (*code, text.as_str())).collect();
+            assert_eq!(all, expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_reply_without_end_takes_bounded_memory() {
+        let mut text = "211-features of this server and what not\r\n".repeat(1000);
+        text.push_str("211 end\r\n");
+        for piece_len in [1000, 64 << 10] {
+            let all = replies(text.as_bytes(), Middle::Free, piece_len).expect("replies");
+            assert_eq!(all.len(), 1);
+            assert!(all[0].2 && all[0].1.len() > REPLY_LEN_MAX);
+        }
+        let long = format!("500 {}\r\n", "x".repeat(REPLY_LINE_LEN_MAX));
+        let all = replies(long.as_bytes(), Middle::Coded, 100).expect("replies");
+        assert_eq!((all[0].1.len(), all[0].2), (REPLY_LINE_LEN_MAX - 4, true));
+    }
+}

@@ -1,0 +1,131 @@
+//! What is kept of a mail until the reply to its content.
+
+use super::message::Mail;
+use super::{ADDRESS_LEN_MAX, RECIPIENT_COUNT_MAX};
+use crate::session::Text;
+
+/// A recipient, and what the server last said of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recipient {
+    /// Its address, as sent; cut at [`ADDRESS_LEN_MAX`].
+    pub address: Vec<u8>,
+    /// The code of the reply to RCPT, in LMTP of that to the content; none if it was not seen.
+    pub code: Option<u16>,
+}
+
+impl Recipient {
+    /// Whether the server took it.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.code.is_some_and(is_success)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Recipient {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut object = serializer.serialize_struct("Recipient", 2)?;
+        object.serialize_field("address", &Text(&self.address))?;
+        if let Some(code) = self.code {
+            object.serialize_field("code", &code)?;
+        }
+        object.end()
+    }
+}
+
+/// A mail from its MAIL command on.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    pub(super) mail: u64,
+    from: Vec<u8>,
+    size: Option<u64>,
+    recipients: Vec<Recipient>,
+    recipient_count: u32,
+    pub(super) content_len: u64,
+    pub(super) is_whole: bool,
+    /// The client sent all of the content.
+    pub(super) has_ended: bool,
+    /// The reply to the content.
+    pub(super) code: Option<u16>,
+    /// In LMTP, recipients that have the reply to the content.
+    answered_count: usize,
+}
+
+/// Whether a code says yes (RFC 5321 section 4.2.1).
+pub(super) const fn is_success(code: u16) -> bool {
+    matches!(code, 200..=299)
+}
+
+fn kept(address: &[u8]) -> Vec<u8> {
+    address.get(..ADDRESS_LEN_MAX).unwrap_or(address).to_vec()
+}
+
+impl Envelope {
+    pub(super) fn new(mail: u64, from: &[u8], size: Option<u64>) -> Self {
+        Self {
+            mail,
+            from: kept(from),
+            size,
+            recipients: Vec::new(),
+            recipient_count: 0,
+            content_len: 0,
+            is_whole: true,
+            has_ended: false,
+            code: None,
+            answered_count: 0,
+        }
+    }
+
+    /// Adds a recipient, and says at which place, if there is one for it.
+    pub(super) fn add(&mut self, address: &[u8]) -> Option<u16> {
+        self.recipient_count = self.recipient_count.saturating_add(1);
+        let place = self.recipients.len();
+        if place >= RECIPIENT_COUNT_MAX {
+            return None;
+        }
+        self.recipients.push(Recipient { address: kept(address), code: None });
+        u16::try_from(place).ok()
+    }
+
+    /// The reply to a RCPT command.
+    pub(super) fn answer(&mut self, place: u16, code: u16) {
+        if let Some(recipient) = self.recipients.get_mut(usize::from(place)) {
+            recipient.code = Some(code);
+        }
+    }
+
+    /// One of the replies to the content that LMTP has for each recipient that was accepted. Whether it is the last one.
+    pub(super) fn answer_next(&mut self, code: u16) -> bool {
+        let is_next = |(place, recipient): &(usize, &mut Recipient)| {
+            *place >= self.answered_count && recipient.is_accepted()
+        };
+        if let Some((place, recipient)) = self.recipients.iter_mut().enumerate().find(is_next) {
+            recipient.code = Some(code);
+            self.answered_count = place + 1;
+        }
+        // The best reply stands for the mail.
+        self.code = Some(self.code.filter(|known| is_success(*known)).unwrap_or(code));
+        !self.recipients.iter().skip(self.answered_count).any(Recipient::is_accepted)
+    }
+
+    pub(super) fn summary(&self) -> Mail<'_> {
+        Mail {
+            mail: self.mail,
+            from: Text(&self.from),
+            recipients: &self.recipients,
+            recipient_count: self.recipient_count,
+            declared_len: self.size,
+            content_len: self.content_len,
+            is_whole: self.is_whole && self.has_ended,
+            code: self.code,
+            is_accepted: self.code.map(is_success),
+        }
+    }
+
+    pub(super) fn heap_len(&self) -> usize {
+        let addresses: usize = self.recipients.iter().map(|recipient| recipient.address.capacity()).sum();
+        self.from.capacity() + self.recipients.capacity() * size_of::<Recipient>() + addresses
+    }
+}

@@ -1,0 +1,500 @@
+//! The parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
+
+use std::collections::VecDeque;
+
+use super::super::lines::{Line, LineSplitter, first_word};
+use super::super::replies::{Middle, ReplyReader, WholeReply};
+use super::command::{Path, Verb, chunk, mechanism};
+use super::content::ContentScanner;
+use super::envelope::Envelope;
+use super::message::{Command, Greeting, Message, Reply};
+use super::{COMMAND_LEN_MAX, MAIL_COUNT_MAX, OTHER_COUNT_MAX, PENDING_COUNT_MAX, TLS};
+use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+
+/// Parses SMTP and LMTP; see the [module](super).
+#[derive(Debug, Default)]
+pub struct SmtpParser {
+    lines: LineSplitter,
+    replies: ReplyReader,
+    client: Client,
+    auth: Auth,
+    /// The number of the next command, and of the next mail.
+    transaction: u64,
+    mail: u64,
+    /// The mail that commands are about now.
+    current: Option<u64>,
+    pending: VecDeque<Pending>,
+    /// Mails whose content has no reply yet, the current one last.
+    mails: VecDeque<Envelope>,
+    other_count: u8,
+    last_from: Option<Role>,
+    has_heard: [bool; 2],
+    has_greeted: bool,
+    has_ended: bool,
+    is_lmtp: bool,
+    /// STARTTLS waits for its reply.
+    is_asked_tls: bool,
+    /// Commands or replies are missing: until the client speaks after the server, replies belong to nothing.
+    is_unpaired: bool,
+    heap_len: usize,
+}
+
+/// What the client is sending.
+#[derive(Clone, Copy, Debug, Default)]
+enum Client {
+    #[default]
+    Commands,
+    /// Content behind DATA, and whether octets of it are missing.
+    Content(ContentScanner, bool),
+    /// Octets that are left of a chunk behind BDAT.
+    Chunk(u64),
+}
+
+/// Whether the client's next line is part of an AUTH exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Auth {
+    #[default]
+    None,
+    /// AUTH was sent, and no challenge is open.
+    Asked,
+    /// The server said 334: the next line is the answer.
+    Challenged,
+}
+
+/// A command that waits for its reply.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    transaction: u64,
+    mail: Option<u64>,
+    expects: Expects,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expects {
+    Any(Verb),
+    /// The reply to a recipient, and its place.
+    Recipient(Option<u16>),
+    /// 354, or a refusal.
+    Data,
+    /// The reply to content.
+    Content,
+    /// The reply to a chunk, and whether it is the last.
+    Chunk(bool),
+}
+
+impl Parser for SmtpParser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        *input.from.of_mut(&mut self.has_heard) = true;
+        match input.from {
+            Role::Client => self.client_bytes(input.bytes, out),
+            Role::Server => self.server_bytes(input.bytes, out),
+        }
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+        match (missing.from, &mut self.client) {
+            (Role::Client, Client::Content(scanner, has_gap)) => {
+                scanner.skip(missing.len);
+                *has_gap = true;
+            }
+            (Role::Client, Client::Chunk(left)) if *left > missing.len => *left -= missing.len,
+            (Role::Client, client) => {
+                *client = Client::Commands;
+                self.lines.resynchronise();
+                if self.auth == Auth::Challenged {
+                    self.auth = Auth::Asked;
+                }
+                self.lose_pairing();
+                self.last_from = Some(Role::Client);
+            }
+            (Role::Server, _) => {
+                self.replies.resynchronise();
+                self.lose_pairing();
+                self.last_from = Some(Role::Server);
+            }
+        }
+        if missing.from == Role::Client
+            && let Some(envelope) = self.mails.back_mut()
+        {
+            envelope.is_whole = false;
+        }
+        AfterGap::Resume
+    }
+
+    fn end(&mut self, _: &End<'_>, out: Out<'_, Self>) {
+        if !self.has_ended {
+            self.has_ended = true;
+            return;
+        }
+        // Replies that were not seen are told of as such.
+        if let Client::Content(scanner, _) = self.client
+            && let Some(envelope) = self.envelope(self.current)
+        {
+            envelope.content_len += scanner.len;
+        }
+        for envelope in std::mem::take(&mut self.mails) {
+            if envelope.has_ended || envelope.content_len > 0 || envelope.code.is_some() {
+                out(Message::Mail(envelope.summary()));
+            }
+        }
+    }
+
+    fn heap_len(&self) -> usize {
+        self.heap_len + self.replies.heap_len()
+    }
+}
+
+impl SmtpParser {
+    fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            match &mut self.client {
+                Client::Content(scanner, _) => {
+                    let (len, is_end) = scanner.scan(rest);
+                    taken += len;
+                    if is_end {
+                        let len = scanner.len;
+                        self.client = Client::Commands;
+                        self.end_content(len, out);
+                    }
+                }
+                Client::Chunk(left) => {
+                    let len = rest.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
+                    taken += len;
+                    *left -= len as u64;
+                    if *left == 0 {
+                        self.client = Client::Commands;
+                    }
+                }
+                Client::Commands => {
+                    if (self.is_asked_tls || self.is_unpaired)
+                        && let Some(progress) = self.client_tls(rest, taken)
+                    {
+                        return Ok(progress);
+                    }
+                    let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
+                    taken += len;
+                    let Some(line) = line else { break };
+                    self.line(&line, out)?;
+                }
+            }
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    /// What a client says behind STARTTLS, if it looks like a TLS record: it waits for the reply, unless that will not come.
+    fn client_tls(&mut self, rest: &[u8], taken: usize) -> Option<Progress> {
+        match rest {
+            [0x16] => Some(Progress::Took(taken)),
+            [0x16, 3, ..] if self.is_unpaired || !*Role::Server.of(&self.has_heard) => {
+                Some(Progress::Handover { taken, next: Some(&TLS) })
+            }
+            [0x16, 3, ..] => Some(Progress::Took(taken)),
+            _ => None,
+        }
+    }
+
+    /// A line of the client that is neither content nor a chunk.
+    fn line(&mut self, line: &Line<'_>, out: Out<'_, Self>) -> Result<(), Fault> {
+        if self.auth == Auth::Challenged {
+            self.auth = Auth::Asked;
+            return Ok(());
+        }
+        let (word, argument) = first_word(line.text);
+        let verb = Verb::of(word);
+        if verb == Verb::Other {
+            if self.auth == Auth::Asked {
+                return Ok(());
+            }
+            if line.text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t') {
+                return Err(Fault::new("not_a_command"));
+            }
+            self.other_count += 1;
+            if self.other_count > OTHER_COUNT_MAX {
+                return Err(Fault::new("unknown_commands"));
+            }
+        } else {
+            self.other_count = 0;
+        }
+        self.auth = if verb == Verb::Auth { Auth::Asked } else { Auth::None };
+        if self.is_unpaired && self.last_from == Some(Role::Server) {
+            self.is_unpaired = false;
+        }
+        self.last_from = Some(Role::Client);
+        self.command(verb, argument, line, out);
+        self.count_heap();
+        Ok(())
+    }
+
+    fn command(&mut self, verb: Verb, argument: &[u8], line: &Line<'_>, out: Out<'_, Self>) {
+        let transaction = self.transaction;
+        self.transaction += 1;
+        let given = Some(Text(argument)).filter(|argument| !argument.is_empty());
+        let mut command = Command {
+            transaction,
+            mail: None,
+            verb,
+            argument: given,
+            address: None,
+            parameters: None,
+            credentials: None,
+            is_cut: line.is_cut,
+        };
+        let mut expects = Expects::Any(verb);
+        let path = |keyword| Path::parse(argument, keyword).unwrap_or_default();
+        match verb {
+            Verb::Ehlo | Verb::Helo | Verb::Lhlo | Verb::Rset => {
+                self.is_lmtp = (self.is_lmtp && !verb.is_hello()) || verb == Verb::Lhlo;
+                self.drop_current();
+            }
+            Verb::Mail => {
+                let path = path(b"FROM:");
+                self.drop_current();
+                self.current = Some(self.mail);
+                self.mail += 1;
+                self.begin_mail(Envelope::new(self.mail - 1, path.address, path.size()), out);
+                command.argument = None;
+                command.address = Some(Text(path.address));
+                command.parameters = Some(Text(path.parameters)).filter(|text| !text.is_empty());
+            }
+            Verb::Rcpt => {
+                let path = path(b"TO:");
+                let place = self.envelope(self.current).and_then(|envelope| envelope.add(path.address));
+                expects = Expects::Recipient(place);
+                command.argument = None;
+                command.address = Some(Text(path.address));
+                command.parameters = Some(Text(path.parameters)).filter(|text| !text.is_empty());
+            }
+            Verb::Data => {
+                expects = Expects::Data;
+                self.client = Client::Content(ContentScanner::new(!line.has_cr && !line.is_cut), false);
+            }
+            Verb::Bdat => {
+                let (len, is_last) = chunk(argument).unwrap_or((0, true));
+                expects = Expects::Chunk(is_last);
+                if len > 0 {
+                    self.client = Client::Chunk(len);
+                }
+                if let Some(envelope) = self.envelope(self.current) {
+                    envelope.content_len = envelope.content_len.saturating_add(len);
+                    envelope.has_ended |= is_last;
+                }
+            }
+            Verb::Burl => {
+                // Its URL may hold a right of access.
+                command.argument = None;
+                let is_last = argument.to_ascii_uppercase().ends_with(b" LAST");
+                expects = Expects::Chunk(is_last);
+                if let Some(envelope) = self.envelope(self.current) {
+                    (envelope.has_ended, envelope.is_whole) = (envelope.has_ended || is_last, false);
+                }
+            }
+            Verb::Auth => {
+                let (name, kind) = mechanism(argument);
+                (command.argument, command.credentials) = (name, Some(kind));
+            }
+            Verb::StartTls => self.is_asked_tls = true,
+            Verb::Other => command.argument = None,
+            _ => {}
+        }
+        let is_about_mail = matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Data | Verb::Bdat | Verb::Burl);
+        command.mail = self.current.filter(|_| is_about_mail);
+        self.wait(Pending { transaction, mail: command.mail, expects });
+        out(Message::Command(command));
+        if expects == Expects::Chunk(true) {
+            self.current = None;
+        }
+    }
+
+    fn wait(&mut self, pending: Pending) {
+        if self.is_unpaired {
+            return;
+        }
+        if self.pending.len() >= PENDING_COUNT_MAX {
+            return self.lose_pairing();
+        }
+        self.pending.push_back(pending);
+    }
+
+    /// Which reply belongs to which command is not known any more.
+    fn lose_pairing(&mut self) {
+        self.is_unpaired = true;
+        self.pending = VecDeque::new();
+        self.count_heap();
+    }
+
+    fn envelope(&mut self, mail: Option<u64>) -> Option<&mut Envelope> {
+        self.mails.iter_mut().find(|envelope| Some(envelope.mail) == mail)
+    }
+
+    /// A mail that did not come to its content is no mail.
+    fn drop_current(&mut self) {
+        if let Some(current) = self.current.take() {
+            self.mails.retain(|envelope| envelope.mail != current);
+        }
+    }
+
+    fn begin_mail(&mut self, envelope: Envelope, out: Out<'_, Self>) {
+        if self.mails.len() >= MAIL_COUNT_MAX
+            && let Some(oldest) = self.mails.pop_front()
+        {
+            out(Message::Mail(oldest.summary()));
+        }
+        self.mails.push_back(envelope);
+    }
+
+    /// The client sent all of the content behind DATA.
+    fn end_content(&mut self, len: u64, out: Out<'_, Self>) {
+        let current = self.current.take();
+        if let Some(envelope) = self.envelope(current) {
+            envelope.content_len = len;
+            envelope.has_ended = true;
+            if envelope.code.is_some() {
+                self.finish_mail(current, out);
+            }
+        }
+    }
+
+    /// The mail and its reply are known.
+    fn finish_mail(&mut self, mail: Option<u64>, out: Out<'_, Self>) {
+        if let Some(place) = self.mails.iter().position(|envelope| Some(envelope.mail) == mail)
+            && let Some(envelope) = self.mails.remove(place)
+        {
+            out(Message::Mail(envelope.summary()));
+        }
+        if self.current == mail {
+            self.current = None;
+        }
+        self.count_heap();
+    }
+
+    fn server_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        // Apart from the rest while a reply borrows it.
+        let mut replies = std::mem::take(&mut self.replies);
+        let mut is_tls = false;
+        let outcome = loop {
+            match replies.next(bytes.get(taken..).unwrap_or_default(), Middle::Coded) {
+                Err(fault) => break Err(fault),
+                Ok((len, None)) => break Ok(taken + len),
+                Ok((len, Some(reply))) => {
+                    taken += len;
+                    is_tls = self.reply(&reply, out);
+                    if is_tls {
+                        break Ok(taken);
+                    }
+                }
+            }
+        };
+        self.replies = replies;
+        let taken = outcome?;
+        Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
+    }
+
+    /// Takes a reply. Whether TLS begins behind it.
+    fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
+        let WholeReply { code, text, is_cut } = *whole;
+        self.last_from = Some(Role::Server);
+        if code == 354 {
+            // DATA alone has this reply: those of the commands before it were not seen.
+            let data = self.pending.iter().position(|pending| pending.expects == Expects::Data);
+            self.pending.drain(..data.unwrap_or(0));
+        }
+        let front = self.pending.front().copied();
+        let is_first = !std::mem::replace(&mut self.has_greeted, true);
+        let asked_tls = front.is_some_and(|front| front.expects == Expects::Any(Verb::StartTls));
+        if is_first && ((code == 220 && !asked_tls) || (code >= 400 && front.is_none())) {
+            let (host, _) = first_word(text);
+            out(Message::Greeting(Greeting { code, host: Text(host), text: Text(text) }));
+            return false;
+        }
+        let (transaction, mail) = (front.map(|front| front.transaction), front.and_then(|front| front.mail));
+        out(Message::Reply(Reply { transaction, mail, code, text: Text(text), is_cut }));
+        let Some(front) = front else {
+            if code == 334 {
+                self.auth = Auth::Challenged;
+            }
+            // Of a server alone, a second 220 can be nothing else.
+            return code == 220 && (self.is_asked_tls || !*Role::Client.of(&self.has_heard));
+        };
+        let is_open = match front.expects {
+            Expects::Any(Verb::Auth) if code == 334 => {
+                self.auth = Auth::Challenged;
+                true
+            }
+            Expects::Any(verb) => {
+                match verb {
+                    Verb::Auth => self.auth = Auth::None,
+                    Verb::StartTls => self.is_asked_tls = false,
+                    _ => {}
+                }
+                false
+            }
+            Expects::Recipient(place) => {
+                if let (Some(place), Some(envelope)) = (place, self.envelope(mail)) {
+                    envelope.answer(place, code);
+                }
+                false
+            }
+            Expects::Data => self.data_reply(mail, code, out),
+            Expects::Content => self.content_reply(mail, code, out),
+            Expects::Chunk(is_last) => (is_last || code >= 400) && self.content_reply(mail, code, out),
+        };
+        if !is_open {
+            self.pending.pop_front();
+        }
+        asked_tls && code == 220
+    }
+
+    /// The reply to DATA. Whether another one follows.
+    fn data_reply(&mut self, mail: Option<u64>, code: u16, out: Out<'_, Self>) -> bool {
+        if code == 354 {
+            if let Some(front) = self.pending.front_mut() {
+                front.expects = Expects::Content;
+            }
+            return true;
+        }
+        if matches!(self.client, Client::Content(..)) && self.current == mail {
+            self.client = Client::Commands;
+        }
+        if let Some(envelope) = self.envelope(mail) {
+            envelope.code = Some(code);
+            self.finish_mail(mail, out);
+        }
+        false
+    }
+
+    /// A reply to content. Whether another one follows, as LMTP has it.
+    fn content_reply(&mut self, mail: Option<u64>, code: u16, out: Out<'_, Self>) -> bool {
+        let is_lmtp = self.is_lmtp;
+        // The end of the content was in a gap, if it did not come yet; without one, the server was quick.
+        if let Client::Content(scanner, true) = self.client
+            && self.current == mail
+        {
+            self.client = Client::Commands;
+            self.end_content(scanner.len, out);
+        }
+        let is_chunk = self.pending.front().is_some_and(|front| matches!(front.expects, Expects::Chunk(_)));
+        let Some(envelope) = self.envelope(mail) else { return false };
+        let is_last = if is_lmtp {
+            envelope.answer_next(code)
+        } else {
+            envelope.code = Some(code);
+            true
+        };
+        // A chunk that is refused ends its mail; content goes on to its end, whatever is said of it.
+        if is_last && (envelope.has_ended || is_chunk) {
+            self.finish_mail(mail, out);
+        }
+        !is_last
+    }
+
+    fn count_heap(&mut self) {
+        let envelopes: usize = self.mails.iter().map(Envelope::heap_len).sum();
+        self.heap_len = self.pending.capacity() * size_of::<Pending>()
+            + self.mails.capacity() * size_of::<Envelope>()
+            + envelopes;
+    }
+}

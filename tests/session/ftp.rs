@@ -1,0 +1,285 @@
+//! FTP's control connection.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::ftp::{DataEnd, FtpParser, Message, PROTOCOL};
+use flowgauge::session::smtp::{self, SmtpParser};
+use flowgauge::session::{About, Protocol, Role};
+
+use crate::harness::{
+    self, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+static TLS: Protocol = Protocol::new("tls");
+
+flowgauge::protocols! {
+    /// FTP, SMTP that begins alike, and TLS by name.
+    #[derive(Debug)]
+    enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    enum Heard;
+    parsers {
+        Smtp: SmtpParser = &smtp::PROTOCOL,
+        Ftp: FtpParser = &PROTOCOL,
+    }
+    recognised { &TLS }
+}
+
+fn end(end: DataEnd) -> String {
+    let address = end.address.map_or("same".to_owned(), |address| address.to_string());
+    format!("{address} port {} opened by {}", end.port, end.opened_by.name())
+}
+
+/// In any split behind the greeting, which takes more octets to tell than the window of the probes has chunks.
+fn hear_split(port: u16, turns: &[(Role, &[u8])], describe: fn(&About, Heard<'_>) -> Said) -> harness::Heard {
+    hear_in_any_split_behind::<Set>(port, 1, turns, describe)
+}
+
+fn describe(_: &About, heard: Heard<'_>) -> Said {
+    let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
+    let message = match heard {
+        Heard::Ftp(message) => message,
+        Heard::Smtp(message) => return Said::Whole(format!("{message:?}")),
+    };
+    Said::Whole(match message {
+        Message::Greeting(greeting) => format!("{}: {}", greeting.code, greeting.text),
+        Message::Command(command) => {
+            let argument = command.argument.map(|text| format!(" {text}")).unwrap_or_default();
+            let credentials =
+                command.credentials.map(|kind| format!(" credentials {kind}")).unwrap_or_default();
+            format!("{} {}{argument}{credentials}", command.transaction, command.verb)
+        }
+        Message::Reply(reply) => {
+            format!(
+                "{} {}: {}",
+                number(reply.transaction),
+                reply.code,
+                reply.text.to_string().replace('\n', "|")
+            )
+        }
+        Message::DataConnection(data) => format!("{} expects {}", number(data.transaction), end(data.end)),
+        Message::Transfer(transfer) => format!(
+            "{} {} of {}, {} octets from {}, over {}: {} complete {}",
+            transfer.transaction,
+            transfer.verb,
+            transfer.name.map_or("-".to_owned(), |name| name.to_string()),
+            number(transfer.told_len),
+            number(transfer.restart_offset),
+            transfer.data.map_or("?".to_owned(), end),
+            transfer.code,
+            transfer.is_complete,
+        ),
+        other => format!("{other:?}"),
+    })
+}
+
+const DIALOGUE: [(Role, &[u8]); 27] = [
+    (Server, b"220 (vsFTPd 3.0.3)\r\n"),
+    (Client, b"USER anonymous\r\n"),
+    (Server, b"331 Please specify the password.\r\n"),
+    (Client, b"PASS secret@example.org\r\n"),
+    (Server, b"230 Login successful.\r\n"),
+    (Client, b"FEAT\r\n"),
+    (Server, b"211-Features:\r\n EPRT\r\n SIZE\r\n211 End\r\n"),
+    (Client, b"SIZE pub/a b.iso\r\n"),
+    (Server, b"213 73400320\r\n"),
+    (Client, b"EPSV\r\n"),
+    (Server, b"229 Entering Extended Passive Mode (|||41234|)\r\n"),
+    (Client, b"REST 1000\r\n"),
+    (Server, b"350 Restart position accepted (1000).\r\n"),
+    (Client, b"RETR pub/a b.iso\r\n"),
+    (Server, b"150 Opening BINARY mode data connection.\r\n226 Transfer complete.\r\n"),
+    (Client, b"PASV\r\n"),
+    (Server, b"227 Entering Passive Mode (192,0,2,7,156,64).\r\n"),
+    (Client, b"LIST\r\n"),
+    (Server, b"150 Here comes the directory listing.\r\n226 Directory send OK.\r\n"),
+    (Client, b"PORT 198,51,100,9,4,1\r\n"),
+    (Server, b"200 PORT command successful.\r\n"),
+    (Client, b"STOR up.txt\r\n"),
+    (Server, b"150 Ok to send data (77 bytes).\r\n426 Failure writing network stream.\r\n"),
+    (Client, b"EPRT |2|2001:db8::9|5282|\r\n"),
+    (Server, b"522 Network protocol not supported.\r\n"),
+    (Client, b"\xFF\xF4\xFF\xF2ABOR\r\nSITE PSWD old new\r\nQUIT\r\n"),
+    (Server, b"225 No transfer to ABOR.\r\n500 Unknown\r\n221 Goodbye.\r\n"),
+];
+
+#[test]
+fn a_dialogue_with_transfers() {
+    let heard = hear_split(9, &DIALOGUE, describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[ftp by content]",
+            "220: (vsFTPd 3.0.3)",
+            "0 USER anonymous",
+            "0 331: Please specify the password.",
+            "1 PASS credentials user_pass",
+            "1 230: Login successful.",
+            "2 FEAT",
+            "2 211: Features:| EPRT| SIZE|End",
+            "3 SIZE pub/a b.iso",
+            "3 213: 73400320",
+            "4 EPSV",
+            "4 229: Entering Extended Passive Mode (|||41234|)",
+            "4 expects same port 41234 opened by client",
+            "5 REST 1000",
+            "5 350: Restart position accepted (1000).",
+            "6 RETR pub/a b.iso",
+            "6 150: Opening BINARY mode data connection.",
+            "6 226: Transfer complete.",
+            "6 RETR of pub/a b.iso, 73400320 octets from 1000, over same port 41234 opened by client: 226 complete true",
+            "7 PASV",
+            "7 227: Entering Passive Mode (192,0,2,7,156,64).",
+            "7 expects 192.0.2.7 port 40000 opened by client",
+            "8 LIST",
+            "8 150: Here comes the directory listing.",
+            "8 226: Directory send OK.",
+            "8 LIST of -, - octets from -, over 192.0.2.7 port 40000 opened by client: 226 complete true",
+            "9 PORT 198,51,100,9,4,1",
+            "9 200: PORT command successful.",
+            "9 expects 198.51.100.9 port 1025 opened by server",
+            "10 STOR up.txt",
+            "10 150: Ok to send data (77 bytes).",
+            "10 426: Failure writing network stream.",
+            "10 STOR of up.txt, 77 octets from -, over 198.51.100.9 port 1025 opened by server: 426 complete false",
+            "11 EPRT |2|2001:db8::9|5282|",
+            "11 522: Network protocol not supported.",
+            "12 ABOR",
+            "13 SITE PSWD",
+            "14 QUIT",
+            "12 225: No transfer to ABOR.",
+            "13 500: Unknown",
+            "14 221: Goodbye.",
+        ]
+    );
+    assert!(!heard.said.concat().contains("secret"));
+    hear_cut_anywhere::<Set>(21, &DIALOGUE, describe);
+    hear_changed_anywhere::<Set>(21, &DIALOGUE, describe);
+}
+
+#[test]
+fn a_granted_auth_tls_hands_over() {
+    let turns: [(Role, &[u8]); 6] = [
+        (Server, b"220 Service ready\r\n"),
+        (Client, b"AUTH TLS\r\n"),
+        (Server, b"234 Proceed with negotiation.\r\n"),
+        (Client, b"\x16\x03\x01\x00\x05hello"),
+        (Server, b"\x16\x03\x03\x00\x05hello"),
+        (Client, b"\x17\x03\x03"),
+    ];
+    let expected = ["0 AUTH TLS", "0 234: Proceed with negotiation.", "[tls by content]"];
+    let heard = hear_split(9, &turns, describe);
+    assert_eq!(
+        (heard.application, &heard.said[2..]),
+        (Some(("ftp", "content")), &expected.map(str::to_owned)[..])
+    );
+    let mut swapped = turns;
+    swapped.swap(2, 3);
+    assert_eq!(hear_split(9, &swapped, describe).said[2..], expected);
+    let heard = hear_with_gap::<Set>(9, &turns, describe, (2, 5, 26));
+    assert_eq!(heard.said[2..], [expected[0], expected[2]]);
+    let refused: [(Role, &[u8]); 4] =
+        [turns[0], turns[1], (Server, b"502 not implemented\r\n"), (Client, b"USER a\r\n")];
+    assert_eq!(hear_split(9, &refused, describe).said.last().map(String::as_str), Some("1 USER a"));
+}
+
+#[test]
+fn greetings_in_many_ways() {
+    for (port, turns, application) in [
+        (
+            9,
+            vec![(Server, b"220-Welcome to\r\n220 ProFTPD Server ready.\r\n".as_slice())],
+            Some(("ftp", "content")),
+        ),
+        (9, vec![(Server, b"220-FileZilla Server 1.8\r\n220 hello\r\n")], Some(("ftp", "content"))),
+        (9, vec![(Server, b"220 ready\r\n"), (Client, b"USER a\r\n")], Some(("ftp", "content"))),
+        (9, vec![(Server, b"220 ready\r\n"), (Client, b"EHLO a\r\n")], Some(("smtp", "content"))),
+        (9, vec![(Server, b"220 ftp.example.org ESMTP\r\n")], Some(("smtp", "content"))),
+        (9, vec![(Server, b"220 smtp.example.org FTP server\r\n")], Some(("ftp", "content"))),
+        (9, vec![(Client, b"220 FTP server\r\n"), (Server, b"USER a\r\n")], Some(("ftp", "content"))),
+        (
+            21,
+            vec![(Server, b"120 in 5 minutes\r\n220 ready\r\n"), (Client, b"USER a\r\n")],
+            Some(("ftp", "content")),
+        ),
+        (21, vec![(Server, b"421 Too many connections\r\n")], Some(("ftp", "content"))),
+        (21, vec![(Server, b"220 ready\r\n"), (Client, b"QUIT\r\n")], Some(("ftp", "port"))),
+        (21, vec![(Client, b"USER a\r\n")], Some(("ftp", "port"))),
+        (9, vec![(Client, b"USER a\r\n")], None),
+        (21, vec![(Client, b"GET / HTTP/1.1\r\n")], None),
+        (21, vec![(Server, b"SSH-2.0-x\r\n")], None),
+        (21, vec![(Server, b"+OK ready\r\n")], None),
+    ] {
+        assert_eq!(hear_split(port, &turns, describe).application, application, "{turns:?}");
+    }
+}
+
+#[test]
+fn gaps_and_one_side_alone() {
+    // The reply to EPSV is lost, and a line of the client.
+    let heard = hear_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
+    assert!(
+        heard
+            .said
+            .contains(&"6 RETR of pub/a b.iso, - octets from 1000, over ?: 226 complete true".to_owned()),
+        "{heard:?}"
+    );
+    let heard = hear_with_gap::<Set>(21, &DIALOGUE, describe, (13, 0, 2));
+    assert!(heard.said.contains(&"- 226: Transfer complete.".to_owned()));
+    assert!(
+        heard.said.contains(
+            &"7 LIST of -, - octets from 1000, over 192.0.2.7 port 40000 opened by client: 226 complete true"
+                .to_owned()
+        ),
+        "{heard:?}"
+    );
+
+    let alone = |role| DIALOGUE.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
+    let heard = hear_split(21, &alone(Client), describe);
+    assert_eq!((heard.said.len(), &heard.said[1][..]), (16, "0 USER anonymous"));
+    let heard = hear_split(21, &alone(Server), describe);
+    assert!(heard.said.contains(&"- expects 192.0.2.7 port 40000 opened by client".to_owned()));
+}
+
+#[test]
+fn memory_is_bounded_whatever_comes() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+    talk.say(Server, b"220 FTP\r\n");
+    for _ in 0..60 {
+        talk.say(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
+    }
+    let held = talk.held_bytes();
+    assert!((60_000..100_000).contains(&held), "{held}");
+    for _ in 0..60 {
+        talk.say(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
+    }
+    assert!(talk.held_bytes() < 10_000);
+    talk.say(Server, b"226 done\r\n");
+    talk.say(Client, b"NOOP\r\n");
+    talk.say(Server, b"200 ok\r\n");
+    assert_eq!(talk.finish().said.last().map(String::as_str), Some("120 200: ok"));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn messages_are_written_as_objects() {
+    fn json(_: &About, heard: Heard<'_>) -> Said {
+        let Heard::Ftp(message) = heard else { return Said::Whole(String::new()) };
+        Said::Whole(serde_json::to_string(&message).expect("an object"))
+    }
+    let heard = hear::<Set>(21, &DIALOGUE, json, || 99);
+    assert_eq!(
+        heard.messages()[3],
+        r#"{"message":"command","transaction":1,"verb":"PASS","credentials":"user_pass"}"#
+    );
+    assert_eq!(
+        heard.messages()[20],
+        r#"{"message":"data_connection","transaction":7,"address":"192.0.2.7","port":40000,"opened_by":"client"}"#
+    );
+    assert_eq!(
+        heard.messages()[17],
+        r#"{"message":"transfer","transaction":6,"verb":"RETR","name":"pub/a b.iso","told_len":73400320,"restart_offset":1000,"data":{"port":41234,"opened_by":"client"},"code":226,"is_complete":true}"#
+    );
+}

@@ -1,0 +1,253 @@
+//! SSH up to where it is encrypted.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::ssh::{Message, PROTOCOL, SshParser};
+use flowgauge::session::{About, Role};
+
+use crate::harness::{
+    Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_in_any_split_behind,
+    hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// SSH alone.
+    #[derive(Debug)]
+    enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    enum Heard;
+    parsers { Ssh: SshParser = &PROTOCOL }
+    recognised {}
+}
+
+fn describe(about: &About, heard: Heard<'_>) -> Said {
+    let Heard::Ssh(message) = heard;
+    let what = match message {
+        Message::Identification(id) => {
+            let comments = id.comments.map(|comments| format!(" ({comments})")).unwrap_or_default();
+            let before = id.line_before_count;
+            format!("{} {}{comments}, {before} before", id.protocol_version, id.software_version)
+        }
+        Message::KexInit(offer) => format!(
+            "offers {} follows {}, {}",
+            offer.kex_algorithms.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" "),
+            offer.first_kex_packet_follows,
+            offer.hassh_algorithms(),
+        ),
+        Message::Negotiated(agreed) => format!(
+            "agreed on {:?} {:?} {:?} {:?}",
+            agreed.kex_algorithm,
+            agreed.encryption_algorithm_client_to_server,
+            agreed.mac_algorithm_client_to_server,
+            agreed.mac_algorithm_server_to_client,
+        ),
+        Message::Disconnect(bye) => format!("leaves: {} {}", bye.reason_code, bye.description),
+        other => format!("{other:?}"),
+    };
+    Said::Whole(format!("{}: {what}", about.from.name()))
+}
+
+/// A packet of RFC 4253 section 6 before any keys.
+fn packet(payload: &[u8]) -> Vec<u8> {
+    let padding_len = 8 - (payload.len() + 5) % 8 + if (payload.len() + 5) % 8 > 4 { 8 } else { 0 };
+    let len = u32::try_from(1 + payload.len() + padding_len).expect("a length");
+    let mut packet = len.to_be_bytes().to_vec();
+    packet.push(padding_len as u8);
+    packet.extend_from_slice(payload);
+    packet.resize(packet.len() + padding_len, 0);
+    packet
+}
+
+fn kexinit(lists: [&str; 10], follows: u8) -> Vec<u8> {
+    let mut payload = vec![20];
+    payload.extend_from_slice(&[0xC0; 16]);
+    for list in lists {
+        payload.extend_from_slice(&u32::try_from(list.len()).expect("a length").to_be_bytes());
+        payload.extend_from_slice(list.as_bytes());
+    }
+    payload.extend_from_slice(&[follows, 0, 0, 0, 0]);
+    packet(&payload)
+}
+
+fn client_offer() -> Vec<u8> {
+    let cipher = "chacha20-poly1305@openssh.com,aes128-ctr";
+    kexinit(
+        [
+            "curve25519-sha256,ext-info-c",
+            "ssh-ed25519",
+            cipher,
+            "aes128-ctr",
+            "m1",
+            "m2,m3",
+            "none",
+            "none",
+            "",
+            "",
+        ],
+        0,
+    )
+}
+
+fn server_offer() -> Vec<u8> {
+    let kex = "sntrup761x25519-sha512,curve25519-sha256";
+    kexinit(
+        [
+            kex,
+            "ssh-ed25519",
+            "aes128-ctr,chacha20-poly1305@openssh.com",
+            "aes128-ctr",
+            "m1",
+            "m3",
+            "none",
+            "none",
+            "",
+            "",
+        ],
+        1,
+    )
+}
+
+const SAID: [&str; 6] = [
+    "[ssh by content]",
+    "server: 2.0 OpenSSH_9.2p1 (Debian-2), 0 before",
+    "client: 2.0 PuTTY_Release_0.78, 0 before",
+    "client: offers curve25519-sha256 ext-info-c follows false, \
+     curve25519-sha256,ext-info-c;chacha20-poly1305@openssh.com,aes128-ctr;m1;none",
+    "server: offers sntrup761x25519-sha512 curve25519-sha256 follows true, \
+     sntrup761x25519-sha512,curve25519-sha256;aes128-ctr;m3;none",
+    "server: agreed on Some(\"curve25519-sha256\") Some(\"chacha20-poly1305@openssh.com\") None Some(\"m3\")",
+];
+
+#[test]
+fn both_sides_offer_and_then_nothing_is_wanted() {
+    let (client, server) = (client_offer(), server_offer());
+    let turns: [(Role, &[u8]); 6] = [
+        (Server, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"),
+        (Client, b"SSH-2.0-PuTTY_Release_0.78\r\n"),
+        (Client, &client),
+        (Server, &server),
+        (Client, b"encrypted, or a key exchange at least"),
+        (Server, b"likewise"),
+    ];
+    let heard = hear_in_any_split::<Set>(2222, &turns, describe);
+    assert_eq!(heard.said, SAID);
+    hear_cut_anywhere::<Set>(2222, &turns, describe);
+    hear_changed_anywhere::<Set>(2222, &turns, describe);
+
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 22, describe);
+    for (from, bytes) in &turns[..3] {
+        talk.say(*from, bytes);
+    }
+    let held = talk.held_bytes();
+    assert!(held > client.len() as u64 - 50, "the first offer waits for the second one");
+    talk.say(Client, &[0; 1 << 16]);
+    assert_eq!(talk.held_bytes(), held, "behind its offer, nothing of a side is kept");
+    talk.say(Server, turns[3].1);
+    assert_eq!(talk.held_bytes(), 0);
+    assert_eq!(talk.finish().said, SAID);
+}
+
+#[test]
+fn lines_before_and_bare_lf_and_packets_before_are_tolerated() {
+    let offer = server_offer();
+    let ignore = packet(b"\x02\0\0\0\x03abc");
+    let turns: [(Role, &[u8]); 5] = [
+        (Server, b"Welcome,\nstranger\r\n\r\n"),
+        (Server, b"SSH-1.99-Cisco-1.25\n"),
+        (Server, &ignore),
+        (Server, &offer),
+        (Client, b"SSH-2.0-x\n"),
+    ];
+    let heard = hear_in_any_split_behind::<Set>(22, 1, &turns, describe);
+    assert_eq!(heard.messages()[..2], ["server: 1.99 Cisco-1.25, 3 before", SAID[4]], "{heard:?}");
+    assert_eq!(heard.messages()[2], "client: 2.0 x, 0 before");
+}
+
+#[test]
+fn version_1_ends_with_its_identification() {
+    let turns: [(Role, &[u8]); 3] =
+        [(Server, b"SSH-1.5-1.2.27\n"), (Client, b"SSH-1.5-PuTTY\n"), (Server, b"\0\0\x01\x0bbinary")];
+    let heard = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(heard.messages(), ["server: 1.5 1.2.27, 0 before", "client: 1.5 PuTTY, 0 before"]);
+}
+
+#[test]
+fn a_side_may_leave_before_its_offer() {
+    let bye = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
+    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &bye)];
+    let heard = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(heard.messages(), ["client: 2.0 scanner, 0 before", "client: leaves: 11 bye."]);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let refused = |bytes: &[u8]| {
+        let heard = hear::<Set>(22, &[(Server, b"SSH-2.0-x\r\n"), (Server, bytes)], describe, || 9);
+        heard.said.last().cloned().unwrap_or_default()
+    };
+    assert_eq!(refused(b"\xFF\xFF\xFF\xFFabc"), "[ssh stopped: bad_packet_length]");
+    assert_eq!(
+        refused(b"\0\0\x88\xB8\x04"),
+        "[ssh stopped: bad_packet_length]",
+        "over 35,000 with its length"
+    );
+    assert_eq!(refused(b"\0\0\0\x04\x08\x14\0\0"), "[ssh stopped: bad_padding]");
+    assert_eq!(refused(&packet(b"\x15")), "[ssh stopped: no_kexinit]");
+    assert_eq!(refused(&packet(&[20; 30])), "[ssh stopped: bad_kexinit]", "a list longer than the packet");
+    let long = [b"SSH-2.0-".as_slice(), &[b'a'; 300], b"\r\n"].concat();
+    let heard = hear_in_any_split::<Set>(22, &[(Server, &long)], describe);
+    assert_eq!(heard.said.last().map(String::as_str), Some("[ssh stopped: line_too_long]"));
+}
+
+#[test]
+fn what_is_not_ssh_is_not_recognised() {
+    for (port, from, bytes) in [
+        (2222, Server, b"220 mail.example ESMTP\r\n".as_slice()),
+        (2222, Client, b"SSH\r\n"),
+        (22, Client, b"GET / HTTP/1.1\r\n"),
+        (22, Server, b"\x16\x03\x01\0\0"),
+        (2222, Client, b"SSH-x"),
+    ] {
+        assert_eq!(hear::<Set>(port, &[(from, bytes)], describe, || 99).application, None, "{bytes:?}");
+    }
+}
+
+#[test]
+fn a_gap_ends_it() {
+    let offer = client_offer();
+    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-x\r\n"), (Client, &offer)];
+    let heard = hear_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
+    assert_eq!(heard.said.last().map(String::as_str), Some("[ssh stopped: gap]"));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn messages_are_written_as_objects() {
+    fn json(_: &About, heard: Heard<'_>) -> Said {
+        let Heard::Ssh(message) = heard;
+        Said::Whole(serde_json::to_string(&message).expect("an object"))
+    }
+    let (client, server) = (client_offer(), server_offer());
+    let turns: [(Role, &[u8]); 3] =
+        [(Server, b"SSH-2.0-OpenSSH_9.2p1\r\n"), (Client, b"SSH-2.0-x y\r\n"), (Client, &client)];
+    let heard = hear::<Set>(22, &[turns[0], turns[1], turns[2], (Server, &server)], json, || 99);
+    let said: Vec<serde_json::Value> =
+        heard.messages().iter().map(|message| serde_json::from_str(message).expect("an object")).collect();
+    assert_eq!(
+        said[1],
+        serde_json::json!({
+            "message": "identification", "protocol_version": "2.0", "software_version": "x", "comments": "y",
+            "line_before_count": 0,
+        })
+    );
+    assert_eq!(
+        (&said[2]["message"], &said[2]["hassh"]),
+        (&"kex_init".into(), &"bf59376164221092e0d0011a11a24fa1".into())
+    );
+    assert_eq!(said[2]["mac_algorithms_server_to_client"], serde_json::json!(["m2", "m3"]));
+    assert!(said[3]["hassh_server"].is_string() && said[3]["hassh"].is_null());
+    assert_eq!(said[4]["kex_algorithm"], "curve25519-sha256");
+    assert!(said[4].get("mac_algorithm_client_to_server").is_some_and(serde_json::Value::is_null));
+}
