@@ -246,7 +246,8 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         }
         let view = flow.view;
         let mut hearing = Hearing { sink: &mut *self.sink, flow: Flow::new(user, view) };
-        let whose = Whose::new(view.key(), view.initiator(), view.end());
+        let is_picked_up = !view.tcp_flags(side).contains(TcpFlags::SYN);
+        let whose = Whose::new(view.key(), view.initiator(), view.end()).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => self.driver.chunk(session, &whose, side, chunk, &mut hearing),
             StreamEvent::Gap(gap) => self.driver.gap(session, &whose, side, gap, &mut hearing),

@@ -249,6 +249,10 @@ impl<P: Protocols> Driver<P> {
         };
         let Some(found) = found else {
             session.state = State::Off;
+            // What follows a gap is from the middle as well.
+            if !whose.is_from_start || offset > 0 {
+                self.name_by_port(session, whose, receiver);
+            }
             return ControlFlow::Break(());
         };
         let from = if found.is_reversed { from.other() } else { from };
@@ -269,6 +273,8 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let State::Stream(probing) = &mut session.state else { return off(session) };
         let before = probing.allocated_len();
+        probing.is_picked_up |=
+            !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
         let is_open = probing.hear(from, offset, bytes);
         let grown = probing.allocated_len() - before;
         let ports = whose.ports();
@@ -295,7 +301,21 @@ impl<P: Protocols> Driver<P> {
     ) {
         let State::Stream(probing) = &session.state else { return };
         let found = probing.by_port::<P>(whose.ports());
+        let is_picked_up = probing.is_picked_up && probing.handover_count == 0;
         self.begin(session, whose, found, receiver);
+        if found.is_none() && is_picked_up {
+            self.name_by_port(session, whose, receiver);
+        }
+    }
+
+    /// Names the protocol that has the port, although the octets are not how it begins: they are from the middle. No parser is
+    /// made, for it could not tell where to begin either.
+    #[cold]
+    fn name_by_port(&mut self, session: &mut Session<P>, whose: &Whose<'_>, receiver: &mut impl Receiver<P>) {
+        let found = stream_by_port::<P>(0, whose.ports());
+        if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
+            self.recognised(session, entry.protocol, Evidence::Port, receiver);
+        }
     }
 
     /// Ends the window of a stream, and offers what was heard to the parser that was found.

@@ -25,6 +25,8 @@ mod protocols;
 #[cfg(feature = "protocols")]
 pub mod quic;
 #[cfg(feature = "protocols")]
+pub mod recognised;
+#[cfg(feature = "protocols")]
 mod replies;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
@@ -44,7 +46,7 @@ pub use driver::{Driver, HANDOVER_COUNT_MAX};
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
 pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
-pub use protocols::{Entry, Protocols};
+pub use protocols::{Entry, Protocols, count, table};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 #[cfg(feature = "protocols")]
 pub use standard::{Message, Standard};

@@ -16,14 +16,24 @@ pub struct Whose<'a> {
     pub initiator: Side,
     /// When what is told was captured.
     pub timestamp: Timestamp,
+    /// Whether the stream of the side at hand is known from its beginning. Octets from the middle of one refute no protocol, so
+    /// that the port may name it all the same.
+    pub is_from_start: bool,
 }
 
 impl<'a> Whose<'a> {
-    /// A flow at a time.
+    /// A flow at a time, its streams known from their beginnings.
     #[must_use]
     #[inline]
     pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp }
+        Self { key, initiator, timestamp, is_from_start: true }
+    }
+
+    /// The same of a side whose stream was picked up in the middle, if so.
+    #[must_use]
+    #[inline]
+    pub const fn picked_up(self, is_picked_up: bool) -> Self {
+        Self { is_from_start: !is_picked_up, ..self }
     }
 
     /// The port of who began, and the other one.

@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{ftp, http1, quic, smtp, ssh};
+use super::{ftp, http1, quic, recognised, smtp, ssh};
 
 crate::protocols! {
     /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
@@ -23,6 +23,7 @@ crate::protocols! {
     }
 
     recognised {}
+    recognised_in recognised::ALL
 }
 
 impl Message<'_> {
