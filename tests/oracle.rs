@@ -30,6 +30,9 @@ mod http;
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]
 mod suricata_streams;
+#[cfg(feature = "protocols")]
+#[path = "oracle/tls.rs"]
+mod tls;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]

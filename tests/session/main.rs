@@ -13,3 +13,5 @@ mod quic;
 mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
+#[cfg(feature = "protocols")]
+mod tls;
