@@ -26,6 +26,8 @@ mod follow;
 #[cfg(feature = "protocols")]
 #[path = "oracle/http.rs"]
 mod http;
+#[path = "oracle/quic.rs"]
+mod quic;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]

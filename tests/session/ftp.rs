@@ -6,7 +6,7 @@ use flowgauge::session::smtp::{self, SmtpParser};
 use flowgauge::session::{About, Protocol, Role};
 
 use crate::harness::{
-    self, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+    self, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
 };
 
 use Role::{Client, Server};
@@ -269,7 +269,7 @@ fn messages_are_written_as_objects() {
         let Heard::Ftp(message) = heard else { return Said::Whole(String::new()) };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }
-    let heard = hear::<Set>(21, &DIALOGUE, json, || 99);
+    let heard = harness::hear::<Set>(21, &DIALOGUE, json, || 99);
     assert_eq!(
         heard.messages()[3],
         r#"{"message":"command","transaction":1,"verb":"PASS","credentials":"user_pass"}"#

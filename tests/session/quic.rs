@@ -176,6 +176,8 @@ fn google_s_versions_are_named_and_nothing_more() {
         talk(443, &[(Client, long.clone())]).said,
         ["[quic by content]", "0 unread Q050 386f637465747321"]
     );
+    let middle = [&[0xc3][..], b"Q046", &[0x50], b"8octets!", &[0, 0, 0, 1, 2, 3]].concat();
+    assert_eq!(talk(443, &[(Client, middle)]).messages(), ["0 unread Q046 386f637465747321"]);
     // A version that nobody knows, from a client that may be told so.
     long[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
     let refusal = [&[0xff, 0, 0, 0, 0, 0, 8][..], b"8octets!", &[0, 0, 0, 1]].concat();

@@ -31,11 +31,16 @@ impl FlowSink<Heard> for Keep {
 
 impl SessionSink<Standard, Heard> for Keep {
     fn message(&mut self, flow: &mut Flow<'_, Heard>, about: &About, message: Message<'_>) {
-        flow.state.0.push(format!("{about:?} {message:?}"));
+        // When octets came that waited behind a hole depends on who noticed that its time is over.
+        let what = format!("{} {}", about.protocol, about.from.name());
+        flow.state.0.push(format!("{what}: {message:.0?}"));
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Heard>, event: &SessionEvent) {
-        flow.state.0.push(format!("{event:?}"));
+        flow.state.0.push(match event {
+            SessionEvent::Recognised { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
+            event => format!("{event:?}"),
+        });
     }
 }
 
@@ -70,8 +75,12 @@ fn any_number_of_shards_hears_the_same() {
             (whole.at, whole.size) = (0, size);
             let many = run(&mut whole, count);
             assert_eq!(many.len(), one.len());
-            for (many, one) in many.iter().zip(&one) {
-                assert_eq!(many, one, "{} with {count} shards by {size}", path.display());
+            for ((flow, many), (_, one)) in many.iter().zip(&one) {
+                let what = format!("{} with {count} shards by {size}: {flow}", path.display());
+                for (many, one) in many.iter().zip(one) {
+                    assert_eq!(many, one, "{what}");
+                }
+                assert_eq!(many.len(), one.len(), "{what}");
             }
         }
     }

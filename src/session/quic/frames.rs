@@ -24,9 +24,7 @@ impl<'a> Frames<'a> {
     fn read(&mut self) -> Option<Frame<'a>> {
         let reader = &mut self.0;
         loop {
-            // Most of a client's first packet is padding.
-            let rest = reader.rest();
-            reader.skip(rest.iter().position(|octet| *octet != 0)?)?;
+            reader.skip(padding_len(reader.rest()))?;
             match varint(reader)? {
                 // PING
                 0x01 => {}
@@ -59,6 +57,14 @@ impl<'a> Iterator for Frames<'a> {
         }
         frame
     }
+}
+
+/// PADDING frames in front, one octet each: most of a client's first packet, so that they are taken 32 at a time.
+fn padding_len(bytes: &[u8]) -> usize {
+    let (pieces, _) = bytes.as_chunks::<32>();
+    let len = 32 * pieces.iter().take_while(|piece| **piece == [0; 32]).count();
+    let rest = bytes.get(len..).unwrap_or_default();
+    len + rest.iter().take_while(|octet| **octet == 0).count()
 }
 
 fn skip_ack(reader: &mut Reader<'_>, has_ecn_counts: bool) -> Option<()> {
@@ -98,6 +104,16 @@ mod tests {
         for end in 0..bytes.len() {
             let frames: Vec<_> = Frames::new(&bytes[..end]).collect();
             assert!(expected.starts_with(&frames), "cut at {end}: {frames:?}");
+        }
+    }
+
+    #[test]
+    fn padding_of_any_length_is_skipped() {
+        for len in 0..100 {
+            let bytes = [&vec![0; len][..], &[0x06, 7, 1, b'x'], &vec![0; len]].concat();
+            let mut frames = Frames::new(&bytes);
+            assert_eq!(frames.next(), Some(Frame::Crypto { offset: 7, bytes: b"x" }), "{len}");
+            assert_eq!(frames.next(), None);
         }
     }
 

@@ -9,7 +9,8 @@
 //! Everything but Initial packets, Retry and Version Negotiation is for the ends of a connection only. Keys of Initial packets
 //! follow from the id that the client made up for the server, which is in its first packet; so they are opened, in both
 //! directions, and what the CRYPTO frames in them hold is put together, over packets and datagrams, in any order. A Retry and
-//! a compatible change of the version (RFC 9368) are followed. A connection whose beginning was not captured cannot be read.
+//! a compatible change of the version (RFC 9368) are followed. A connection whose beginning was not captured, or was cut by a snap
+//! length, cannot be read.
 //!
 //! Messages: [`ClientHello`] with the server's name, ALPN, JA4 and [`TransportParameters`]; [`ServerHello`];
 //! [`VersionNegotiation`]; [`Retry`]; [`Close`]. Once both hellos are known, or a connection was closed, or
@@ -17,8 +18,8 @@
 //! connections between the same ports are not read after that; those that begin before are, and have their own `transaction`.
 //!
 //! What a flow costs while it is read: one allocation for keys and state, at most [`CRYPTO_LEN_MAX`] octets of handshake a
-//! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the packet at hand. Packets that no key opens are
-//! ignored up to [`FAILED_COUNT_MAX`].
+//! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the packet at hand. Of a datagram 8 packets are
+//! looked at. Packets that no key opens are ignored up to [`FAILED_COUNT_MAX`].
 
 mod connection;
 mod crypto_stream;

@@ -19,6 +19,9 @@ pub const FAILED_COUNT_MAX: u8 = 16;
 /// Connections of a flow that are read, as long as none of them was established.
 pub const CONNECTION_COUNT_MAX: u8 = 16;
 
+/// Packets of a datagram that are looked at: an end has four kinds to send in one.
+const PACKET_COUNT_MAX: u32 = 8;
+
 /// The types of handshake messages (RFC 8446 section 4).
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
@@ -54,15 +57,17 @@ impl Parser for QuicParser {
         }
         let mut rest = datagram.bytes;
         let mut is_silent = true;
-        let mut count = 0_u32;
-        while let Some(packet) = packet::next(&mut rest) {
+        let mut count = 0;
+        while count < PACKET_COUNT_MAX
+            && let Some(packet) = packet::next(&mut rest)
+        {
             count += 1;
             is_silent &= !self.packet(&packet.header, &packet.body, datagram, out)?;
         }
         if count == 0 && self.connection.is_none() && !may_be_quic(datagram) {
             return Err(Fault::new("not_quic"));
         }
-        self.silent_count = if is_silent { self.silent_count + 1 } else { 0 };
+        self.silent_count = if is_silent { self.silent_count.saturating_add(1) } else { 0 };
         let is_done = self.is_closed
             || self.silent_count >= SILENT_COUNT_MAX
             || self.failed_count >= FAILED_COUNT_MAX
@@ -104,9 +109,8 @@ impl QuicParser {
                 let is_news = !self.is_unread && self.connection.is_none();
                 if is_news {
                     self.is_unread = true;
-                    // Nothing of Google's versions can be read; the server may refuse another one.
-                    self.is_closed = header.version.is_google();
-                    self.connection_count += 1;
+                    // The server may refuse it.
+                    self.connection_count = self.connection_count.saturating_add(1);
                     let LongHeader { version, dcid, scid, .. } = *header;
                     out(unread(self.transaction(), version, dcid, scid));
                 }
@@ -123,7 +127,7 @@ impl QuicParser {
         out: Out<'_, Self>,
     ) -> bool {
         let Some(opened) = self.open(header, initial, from) else {
-            self.failed_count += 1;
+            self.failed_count = self.failed_count.saturating_add(1);
             return false;
         };
         let at = At { transaction: self.transaction(), header: *header, token_len: initial.token.len() };

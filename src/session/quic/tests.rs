@@ -285,6 +285,9 @@ fn it_gives_up_on_what_it_cannot_read() {
     assert_eq!(count(&early, 1000), None);
     assert_eq!(count(&established, 1000), Some(SILENT_COUNT_MAX.into()));
     assert_eq!(count(&foreign, 1000), Some(FAILED_COUNT_MAX.into()));
+    // A datagram full of packets costs no more than a few.
+    let small = [&[0xc0, 0, 0, 0, 1, 8][..], b"somebody", &[0, 0, 20], &[7; 20]].concat();
+    assert_eq!(count(&small.repeat(1000), 1000), Some(2));
 }
 
 #[test]

@@ -39,7 +39,7 @@ impl serde::Serialize for Recipient {
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) mail: u64,
-    from: Vec<u8>,
+    sender: Vec<u8>,
     size: Option<u64>,
     recipients: Vec<Recipient>,
     recipient_count: u32,
@@ -63,10 +63,10 @@ fn kept(address: &[u8]) -> Vec<u8> {
 }
 
 impl Envelope {
-    pub(super) fn new(mail: u64, from: &[u8], size: Option<u64>) -> Self {
+    pub(super) fn new(mail: u64, sender: &[u8], size: Option<u64>) -> Self {
         Self {
             mail,
-            from: kept(from),
+            sender: kept(sender),
             size,
             recipients: Vec::new(),
             recipient_count: 0,
@@ -113,7 +113,7 @@ impl Envelope {
     pub(super) fn summary(&self) -> Mail<'_> {
         Mail {
             mail: self.mail,
-            from: Text(&self.from),
+            sender: Text(&self.sender),
             recipients: &self.recipients,
             recipient_count: self.recipient_count,
             declared_len: self.size,
@@ -126,6 +126,6 @@ impl Envelope {
 
     pub(super) fn heap_len(&self) -> usize {
         let addresses: usize = self.recipients.iter().map(|recipient| recipient.address.capacity()).sum();
-        self.from.capacity() + self.recipients.capacity() * size_of::<Recipient>() + addresses
+        self.sender.capacity() + self.recipients.capacity() * size_of::<Recipient>() + addresses
     }
 }

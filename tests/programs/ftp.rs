@@ -1,0 +1,87 @@
+//! curl fetches from vsftpd, in passive and active mode: its log has each line, and data connections go where it was said.
+
+use serde_json::Value;
+
+use crate::hear::{Talk, talks};
+use crate::lab::record;
+
+const SERVER: &str = "
+listen=YES
+listen_address=127.0.0.1
+listen_port=2121
+background=NO
+anonymous_enable=YES
+no_anon_password=NO
+port_enable=YES
+connect_from_port_20=NO
+seccomp_sandbox=NO
+";
+
+const SCRIPT: &str = r#"
+mkdir root empty
+head -c 123456 /dev/zero >root/a.bin
+chmod 755 . root
+chmod 555 empty
+echo "anon_root=$PWD/root" >>server
+echo "secure_chroot_dir=$PWD/empty" >>server
+$(command -v vsftpd) "$PWD/server" >vsftpd.log 2>&1 &
+waited listens 2121
+fetch() { curl -sSv --max-time 10 --ftp-skip-pasv-ip -u anonymous:opensesame "$@"; }
+fetch ftp://127.0.0.1:2121/a.bin -o passive.out 2>passive.txt
+fetch --disable-epsv ftp://127.0.0.1:2121/ -o list.out 2>list.txt
+fetch --ftp-port 127.0.0.1 -C 456 ftp://127.0.0.1:2121/a.bin -o active.out 2>active.txt
+fetch ftp://127.0.0.1:2121/none -o none.out 2>none.txt || true
+wc -c <passive.out
+"#;
+
+fn said(talk: &Talk, message: &str) -> Vec<String> {
+    let all = talk.all("ftp", message).into_iter().map(|said| match message {
+        "command" => match (said["argument"].as_str(), said["credentials"].as_str()) {
+            (_, Some("user_pass")) => "PASS opensesame".to_owned(),
+            (Some(argument), _) => format!("{} {argument}", said["verb"].as_str().unwrap_or_default()),
+            _ => said["verb"].as_str().unwrap_or_default().to_owned(),
+        },
+        _ => format!("{} {}", said["code"], said["text"].as_str().unwrap_or_default()),
+    });
+    all.collect()
+}
+
+#[test]
+fn what_curl_asks_and_vsftpd_answers() {
+    let Some(recorded) = record("ftp", &["curl", "vsftpd"], &[("server", SERVER)], SCRIPT) else { return };
+    assert_eq!(recorded.output.trim_start_matches("joined").trim(), "123456");
+    let all = talks(&recorded.capture());
+    let control: Vec<&Talk> = all.iter().filter(|talk| talk.server_port == 2121).collect();
+    assert_eq!(control.len(), 4);
+    for (talk, log) in control.iter().zip(["passive.txt", "list.txt", "active.txt", "none.txt"]) {
+        assert_eq!(talk.recognised, [("ftp", "content")]);
+        // Its last words, curl does not log, and does not always say.
+        let (mut commands, mut replies) = (said(talk, "command"), said(talk, "greeting"));
+        replies.extend(said(talk, "reply"));
+        commands.pop_if(|last| last == "QUIT");
+        replies.pop_if(|last| last.starts_with("221 "));
+        assert_eq!(commands, recorded.lines(log, "> "));
+        assert_eq!(replies, recorded.lines(log, "< "));
+        assert!(!serde_json::to_string(&talk.messages).expect("objects").contains("opensesame"));
+    }
+    // A data connection goes to each place that was told.
+    let data = |talk: &Talk| talk.only("ftp", "data_connection").clone();
+    let is_opened = |expected: &Value| {
+        all.iter().any(|talk| Some(u64::from(talk.server_port)) == expected["port"].as_u64())
+    };
+    assert!(control[..3].iter().all(|talk| is_opened(&data(talk))));
+    let opened_by: Vec<_> = control.iter().map(|talk| data(talk)["opened_by"].clone()).collect();
+    assert_eq!(opened_by, ["client", "client", "server", "client"]);
+    assert_eq!(data(control[1])["address"], "127.0.0.1");
+
+    let transfer =
+        |talk: &Talk| talk.all("ftp", "transfer").first().map(|said| (*said).clone()).unwrap_or_default();
+    let [passive, list, active, none] = [0, 1, 2, 3].map(|place| transfer(control[place]));
+    assert_eq!(
+        (&passive["verb"], &passive["name"], &passive["told_len"]),
+        (&"RETR".into(), &"a.bin".into(), &123_456.into())
+    );
+    assert_eq!((&list["verb"], &list["is_complete"]), (&"LIST".into(), &true.into()));
+    assert_eq!((&active["restart_offset"], &active["is_complete"]), (&456.into(), &true.into()));
+    assert!(none.is_null() || none["code"] == 550, "{none}");
+}

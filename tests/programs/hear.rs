@@ -1,0 +1,120 @@
+//! What was said in a capture, as objects.
+
+use std::path::Path;
+
+use flowgauge::base::{EndReason, Timestamp};
+use flowgauge::pipeline::{Pipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::{self, About, DriverConfig, Protocol, SessionEvent};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
+use serde_json::Value;
+
+static TLS: Protocol = Protocol::new("tls");
+
+flowgauge::protocols! {
+    /// What is parsed of the programs.
+    #[derive(Debug)]
+    pub(crate) enum Set;
+    /// What they say.
+    #[derive(Debug, serde::Serialize)]
+    #[serde(untagged)]
+    pub(crate) enum Message;
+    parsers {
+        Ssh: session::ssh::SshParser = &session::ssh::PROTOCOL,
+        Smtp: session::smtp::SmtpParser = &session::smtp::PROTOCOL,
+        Ftp: session::ftp::FtpParser = &session::ftp::PROTOCOL,
+    }
+    recognised { &TLS }
+}
+
+/// What was said in a flow.
+#[derive(Debug, Default)]
+pub(crate) struct Talk {
+    /// The first packet's destination port.
+    pub(crate) server_port: u16,
+    /// Protocols in the order in which they were recognised, and on what grounds.
+    pub(crate) recognised: Vec<(&'static str, &'static str)>,
+    /// Why parsers stopped.
+    pub(crate) faults: Vec<String>,
+    /// Messages, with `protocol` and `from` added.
+    pub(crate) messages: Vec<Value>,
+}
+
+impl Talk {
+    /// Messages of a kind.
+    pub(crate) fn all(&self, protocol: &str, message: &str) -> Vec<&Value> {
+        let is = |said: &&Value| said["protocol"] == protocol && said["message"] == message;
+        self.messages.iter().filter(is).collect()
+    }
+
+    /// The one message of a kind.
+    pub(crate) fn only(&self, protocol: &str, message: &str) -> &Value {
+        let all = self.all(protocol, message);
+        assert_eq!(all.len(), 1, "{protocol} {message} in {self:#?}");
+        all[0]
+    }
+
+    /// Those of one side.
+    pub(crate) fn of<'a>(&'a self, from: &str, protocol: &str, message: &str) -> &'a Value {
+        let all: Vec<_> =
+            self.all(protocol, message).into_iter().filter(|said| said["from"] == from).collect();
+        assert_eq!(all.len(), 1, "{protocol} {message} of {from} in {self:#?}");
+        all[0]
+    }
+}
+
+#[derive(Default)]
+struct Collect(Vec<(Timestamp, Talk)>);
+
+impl FlowSink<Talk> for Collect {
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, talk: Talk) {
+        let server_port = view.key().port(view.initiator().other());
+        self.0.push((view.start(), Talk { server_port, ..talk }));
+    }
+}
+
+impl SessionSink<Set, Talk> for Collect {
+    fn message(&mut self, flow: &mut Flow<'_, Talk>, about: &About, message: Message<'_>) {
+        let mut value = serde_json::to_value(&message).expect("an object");
+        value["protocol"] = about.protocol.name().into();
+        value["from"] = about.from.name().into();
+        flow.state.messages.push(value);
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, Talk>, event: &SessionEvent) {
+        match event {
+            SessionEvent::Recognised { protocol, evidence } => {
+                flow.state.recognised.push((protocol.name(), evidence.name()));
+            }
+            SessionEvent::Stopped { protocol, fault, .. } => {
+                flow.state.faults.push(format!("{protocol}: {fault}"));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The flows of a capture in the order of their beginnings. No parser may have stopped.
+pub(crate) fn talks(capture: &Path) -> Vec<Talk> {
+    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
+    let mut pipeline = pipeline
+        .with_streams(ReassemblerConfig::default())
+        .expect("a valid configuration")
+        .with_sessions(&DriverConfig::default());
+    let mut sink = Collect::default();
+    pipeline.run(&mut FileSource::open(capture).expect("a capture"), &mut sink).expect("a whole capture");
+    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    let mut talks = sink.0;
+    talks.sort_by_key(|(start, _)| *start);
+    let talks: Vec<_> = talks.into_iter().map(|(_, talk)| talk).collect();
+    for talk in &talks {
+        assert_eq!(talk.faults, [""; 0], "{talk:#?}");
+    }
+    talks
+}
+
+/// Those to a port.
+pub(crate) fn to_port(capture: &Path, port: u16) -> Vec<Talk> {
+    talks(capture).into_iter().filter(|talk| talk.server_port == port).collect()
+}

@@ -1,0 +1,19 @@
+//! Real programs talk to each other in a network namespace, tcpdump listens, and what was parsed is what they say they said.
+//!
+//! Needs root, `unshare`, `ip`, `ss` and `tcpdump`, and each test its programs; a test says so and passes where something is
+//! missing. Where `FLOWGAUGE_PROGRAMS` is set to `required`, it fails instead.
+//!
+//! ```text
+//! FLOWGAUGE_PROGRAMS=required cargo test --features cli --test programs
+//! ```
+
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod ftp;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod hear;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod lab;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod mail;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod ssh;
