@@ -14,6 +14,7 @@
 
 mod checksums;
 mod config_error;
+mod first_octets;
 mod fragments;
 mod reassembled;
 mod records;
@@ -24,6 +25,7 @@ mod tunnels;
 
 pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
 pub use config_error::ConfigError;
+pub use first_octets::FirstOctets;
 pub use fragments::FragmentHandling;
 pub use records::Records;
 pub use run::{Pipeline, PipelineStats};
