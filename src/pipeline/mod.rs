@@ -29,5 +29,5 @@ pub use first_octets::FirstOctets;
 pub use fragments::FragmentHandling;
 pub use records::Records;
 pub use run::{Pipeline, PipelineStats};
-pub use shards::{Shard, Shards};
+pub use shards::{QueueStats, Shard, Shards};
 pub use streams::{Slot, StreamPipeline, StreamSink};

@@ -3,7 +3,7 @@
 use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
-use super::shards::{Deal, Dealer, Dealt, What};
+use super::shards::{Deal, Dealer, Dealt, QueueStats, What};
 use super::tunnels::{Counted, Tunnels};
 use crate::base::{Account, Frame, FrameBatch, Timestamp};
 use crate::dedup::{DedupConfig, DedupStats, Window};
@@ -46,6 +46,8 @@ pub struct PipelineStats {
     pub enclosing_count: u64,
     /// What the reassembler counted; all zero without streams.
     pub streams: ReassemblerStats,
+    /// What queues between threads held; all zero without [`Shards`](super::Shards).
+    pub queues: QueueStats,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -225,6 +227,7 @@ impl<S: Default> Pipeline<S> {
             fragments: fragments.map(|fragments| *fragments.stats()).unwrap_or_default(),
             enclosing_count: self.tunnels.enclosing_count,
             streams: ReassemblerStats::default(),
+            queues: QueueStats::default(),
             tracker: *self.tracker.stats(),
         }
     }
