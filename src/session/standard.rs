@@ -21,7 +21,6 @@ crate::protocols! {
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
-        Tls: tls::TlsParser = &tls::PROTOCOL,
         Dtls: tls::DtlsParser = &tls::DTLS,
     }
 
@@ -38,7 +37,6 @@ impl Message<'_> {
             Self::Tls(_) | Self::Dtls(_) | Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => {
                 false
             }
-            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => false,
         }
     }
 }
