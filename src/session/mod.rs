@@ -13,6 +13,8 @@
 mod driver;
 #[cfg(feature = "protocols")]
 pub mod http1;
+#[cfg(feature = "protocols")]
+pub mod http2;
 mod parser;
 mod parsing;
 mod probing;

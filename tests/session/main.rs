@@ -5,3 +5,5 @@ mod driver;
 mod harness;
 #[cfg(feature = "protocols")]
 mod http1;
+#[cfg(feature = "protocols")]
+mod http2;
