@@ -17,6 +17,8 @@ pub mod ftp;
 pub mod http1;
 #[cfg(feature = "protocols")]
 mod lines;
+#[cfg(feature = "protocols")]
+pub mod http2;
 mod parser;
 mod parsing;
 mod probing;

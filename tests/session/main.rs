@@ -15,3 +15,5 @@ mod smtp;
 mod ssh;
 #[cfg(feature = "protocols")]
 mod tls;
+#[cfg(feature = "protocols")]
+mod http2;
