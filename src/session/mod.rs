@@ -16,9 +16,9 @@ pub mod ftp;
 #[cfg(feature = "protocols")]
 pub mod http1;
 #[cfg(feature = "protocols")]
-mod lines;
-#[cfg(feature = "protocols")]
 pub mod http2;
+#[cfg(feature = "protocols")]
+mod lines;
 mod parser;
 mod parsing;
 mod probing;
