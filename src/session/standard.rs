@@ -34,7 +34,9 @@ impl Message<'_> {
     pub const fn is_content(&self) -> bool {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
-            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => false,
+            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => {
+                false
+            }
         }
     }
 }
