@@ -35,6 +35,7 @@ impl Message<'_> {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
             Self::Tls(_) | Self::Dtls(_) | Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => {
+            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => {
                 false
             }
         }
