@@ -23,10 +23,18 @@ mod examples;
 mod flowtest;
 #[path = "oracle/follow.rs"]
 mod follow;
+#[cfg(feature = "protocols")]
+#[path = "oracle/http.rs"]
+mod http;
+#[path = "oracle/quic.rs"]
+mod quic;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]
 mod suricata_streams;
+#[cfg(feature = "protocols")]
+#[path = "oracle/tls.rs"]
+mod tls;
 #[path = "oracle/tshark.rs"]
 mod tshark;
 #[path = "oracle/tunnels.rs"]

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each bench uses a part")]
 
+pub(crate) mod session;
+
 use std::net::Ipv4Addr;
 
 /// Where fields lie in an Ethernet, IPv4, TCP frame without options.

@@ -1,6 +1,7 @@
 //! The vocabulary that all layers share. Imports nothing of the other layers.
 
 mod allowance;
+mod application;
 mod budget;
 mod code_point;
 mod counters;
@@ -18,6 +19,7 @@ mod time;
 mod vlan;
 
 pub(crate) use allowance::{Allowance, Refusal};
+pub use application::{Application, Evidence};
 pub use budget::{Account, Budget};
 pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use counters::{Counters, TcpCounters};

@@ -26,7 +26,7 @@ mod tunnels;
 pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
 pub use config_error::ConfigError;
 pub use fragments::FragmentHandling;
-pub use records::Records;
+pub use records::{NamedRecords, Records};
 pub use run::{Pipeline, PipelineStats};
 pub use sessions::{SessionPipeline, SessionSink, SessionSlot};
 pub use shards::{Shard, Shards};

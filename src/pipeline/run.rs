@@ -331,7 +331,8 @@ impl<S: Default> Pipeline<S> {
     /// Takes one frame.
     pub fn frame<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
         let mut packet = Packet::EMPTY;
-        match self.receive(&Given::Frame(*frame), &mut packet) {
+        self.count_frame(frame);
+        match self.extract(frame, &mut packet) {
             Extracted::Packet => self.tracker.track(&packet, sink),
             Extracted::Late => {
                 self.tracker.note_time(self.foreign_ns);
@@ -406,13 +407,18 @@ impl<S: Default> Pipeline<S> {
         );
     }
 
+    #[inline(always)]
+    fn count_frame(&mut self, frame: &Frame<'_>) {
+        self.frame_count += 1;
+        self.octet_count += u64::from(frame.wire_len);
+    }
+
     /// Makes a packet of what is given; what is to be done with it.
     #[inline(always)]
     fn receive<'a>(&mut self, given: &Given<'a>, packet: &mut Packet<'a>) -> Extracted {
         match given {
             Given::Frame(frame) => {
-                self.frame_count += 1;
-                self.octet_count += u64::from(frame.wire_len);
+                self.count_frame(frame);
                 self.extract(frame, packet)
             }
             Given::Dealt(dealt) => {

@@ -181,7 +181,7 @@ impl<'a, P: Protocols, K: ?Sized> Adapter<'a, P, K> {
 
 impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> FlowSink<SessionSlot<P, U>> for Adapter<'_, P, K> {
     fn interest(&self) -> Interest {
-        self.sink.interest() | Interest::PACKETS
+        self.sink.interest() | Interest::DATAGRAMS
     }
 
     fn started(&mut self, flow: &mut Flow<'_, SessionSlot<P, U>>) {
@@ -246,7 +246,8 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         }
         let view = flow.view;
         let mut hearing = Hearing { sink: &mut *self.sink, flow: Flow::new(user, view) };
-        let whose = Whose::new(view.key(), view.initiator(), view.end());
+        let is_picked_up = !view.tcp_flags(side).contains(TcpFlags::SYN);
+        let whose = Whose::new(view.key(), view.initiator(), view.end()).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => self.driver.chunk(session, &whose, side, chunk, &mut hearing),
             StreamEvent::Gap(gap) => self.driver.gap(session, &whose, side, gap, &mut hearing),

@@ -6,7 +6,7 @@ use super::ConfigError;
 use super::run::{Pipeline, PipelineStats, drive};
 use super::shards::Deal;
 use crate::base::{EndReason, Frame, FrameBatch, IpProtocol, Side, Timestamp};
-use crate::extractor::Packet;
+use crate::extractor::{Packet, Transport};
 use crate::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 use crate::source::{Error, Source};
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowSink, FlowView, Interest, Tracker};
@@ -140,7 +140,7 @@ impl<U: Default> StreamPipeline<U> {
             let Some((view, slot)) = tracker.get_mut(id) else { continue };
             let [a, b] = &mut slot.streams;
             let (own, other) = if side == Side::A { (a, b) } else { (b, a) };
-            let mut out = Delivery::new(sink, &mut slot.user, view, side);
+            let mut out = Delivery::new(sink, &mut slot.user, &view, side);
             self.reassembler.skip(own, (id, side), |event| out.take(&event));
             let (is_stopped, is_muted) = (out.is_stopped, out.is_muted);
             if is_stopped {
@@ -159,6 +159,7 @@ struct Adapter<'a, K: ?Sized> {
     reassembler: &'a mut Reassembler<Name>,
     sink: &'a mut K,
     has_packets: bool,
+    has_datagrams: bool,
 }
 
 impl<'a, K: ?Sized> Adapter<'a, K> {
@@ -166,8 +167,9 @@ impl<'a, K: ?Sized> Adapter<'a, K> {
     where
         K: FlowSink<U>,
     {
-        let has_packets = sink.interest().contains(Interest::PACKETS);
-        Self { reassembler, sink, has_packets }
+        let interest = sink.interest();
+        let has_packets = interest.contains(Interest::PACKETS);
+        Self { reassembler, sink, has_packets, has_datagrams: interest.wants_packets() }
     }
 
     /// Lends a flow to the caller's sink.
@@ -198,7 +200,9 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
 
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, Slot<U>>, packet: &Packet<'_>) {
-        if self.has_packets {
+        let is_segment = packet.transport == Transport::Tcp;
+        let is_wanted = if is_segment { self.has_packets } else { self.has_datagrams };
+        if is_wanted {
             self.lend(flow, |sink, flow| sink.packet(flow, packet));
             if flow.is_muted() {
                 return;
@@ -211,14 +215,14 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
         let id = flow.view.id();
         self.reassembler.advance_clock(flow.view.clock());
         // What the acknowledgment brings was sent before this segment.
-        let mut out = Delivery::new(self.sink, user, flow.view, side.other());
+        let mut out = Delivery::new(self.sink, user, &flow.view, side.other());
         self.reassembler.acknowledgment(other, (id, out.side), &segment, |event| out.take(&event));
         let mut is_muted = out.is_muted;
         if out.is_stopped {
             self.reassembler.stop(other);
         }
         if !is_muted {
-            let mut out = Delivery::new(self.sink, user, flow.view, side);
+            let mut out = Delivery::new(self.sink, user, &flow.view, side);
             self.reassembler.segment(own, (id, side), &segment, |event| out.take(&event));
             is_muted = out.is_muted;
             if out.is_stopped {
@@ -238,7 +242,7 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
         if view.key().protocol() == IpProtocol::TCP {
             let [a, b] = &mut slot.streams;
             for (side, stream) in [(Side::A, a), (Side::B, b)] {
-                let mut out = Delivery::new(self.sink, &mut slot.user, *view, side);
+                let mut out = Delivery::new(self.sink, &mut slot.user, view, side);
                 self.reassembler.finish_at(view.clock(), stream, |event| out.take(&event));
             }
         }
@@ -254,7 +258,7 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
 struct Delivery<'a, 't, U, K: ?Sized> {
     sink: &'a mut K,
     user: &'a mut U,
-    view: FlowView<'t>,
+    view: &'a FlowView<'t>,
     side: Side,
     is_stopped: bool,
     is_muted: bool,
@@ -262,7 +266,7 @@ struct Delivery<'a, 't, U, K: ?Sized> {
 
 impl<'a, 't, U, K: StreamSink<U> + ?Sized> Delivery<'a, 't, U, K> {
     #[inline(always)]
-    const fn new(sink: &'a mut K, user: &'a mut U, view: FlowView<'t>, side: Side) -> Self {
+    const fn new(sink: &'a mut K, user: &'a mut U, view: &'a FlowView<'t>, side: Side) -> Self {
         Self { sink, user, view, side, is_stopped: false, is_muted: false }
     }
 
@@ -271,7 +275,7 @@ impl<'a, 't, U, K: StreamSink<U> + ?Sized> Delivery<'a, 't, U, K> {
         if self.is_stopped {
             return;
         }
-        let mut flow = Flow::new(&mut *self.user, self.view);
+        let mut flow = Flow::new(&mut *self.user, *self.view);
         self.is_stopped = self.sink.stream(&mut flow, self.side, event).is_break();
         if flow.is_muted() {
             (self.is_stopped, self.is_muted) = (true, true);

@@ -60,6 +60,17 @@ impl<T: Copy> Reassembler<T> {
         self.settle(stream, name, before, &mut out);
     }
 
+    /// Ends the holes of a stream that are due when the other direction goes on, so that the order of both is that of their own
+    /// segments, whenever somebody sweeps.
+    #[inline(never)]
+    pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, out: &mut Out<'_>) {
+        let offered = stream.offset;
+        self.end_due(stream, out);
+        if stream.offset != offered {
+            self.settle(stream, name, stream.offset, out);
+        }
+    }
+
     /// Gives up what a stream waits for first, so that others find memory.
     fn give_way(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         if let Some(to) = self.first_known(stream) {

@@ -124,6 +124,9 @@ impl<T: Copy> Reassembler<T> {
         mut out: impl FnMut(StreamEvent<'_>),
     ) {
         self.advance_clock(segment.timestamp);
+        if stream.has(Stream::HELD) {
+            self.pass_time(stream, name, &mut out);
+        }
         if !stream.is_acked() || segment.ack.is_after(stream.next) {
             self.acknowledge(stream, name, segment, &mut out);
         }

@@ -74,7 +74,7 @@ impl serde::Serialize for Field {
     }
 }
 
-const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14 + 2 * ENCLOSURE_FIELD_COUNT + 3;
+const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14 + 2 * ENCLOSURE_FIELD_COUNT + 5;
 const SIDE_FIELD_COUNT: usize = 13;
 const ENCLOSURE_FIELD_COUNT: usize = 4;
 
@@ -141,6 +141,8 @@ impl FlowRecord {
         "inner_flow_count",
         "carried_packet_count",
         "carried_octet_count",
+        "application",
+        "application_evidence",
     ];
 
     /// The values of the record, each under its name in [`FIELD_NAMES`](Self::FIELD_NAMES). Computes the Community ID, and
@@ -214,6 +216,8 @@ impl FlowRecord {
             Field::of(carried.map(|carried| carried.inner_flow_count)),
             Field::of(carried.map(|carried| carried.packet_count)),
             Field::of(carried.map(|carried| carried.octet_count)),
+            self.application.map_or(Field::Absent, |application| Name(application.name)),
+            self.application.map_or(Field::Absent, |application| Name(application.evidence.name())),
         ]
     }
 }

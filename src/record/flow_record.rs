@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::{Enclosure, community_id};
 use crate::base::{
-    ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side, TcpCounters,
-    TcpFlags, TcpState, Timestamp, VlanIds,
+    Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
+    TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
 };
 
 /// What one side of a flow did.
@@ -68,11 +68,19 @@ pub struct FlowRecord {
     pub interface: u32,
     /// How many records an active timeout had made of the flow before this one.
     pub sequence_number: u32,
+    /// What is spoken in it, if that was asked for and is known.
+    pub application: Option<Application>,
     /// What encloses it, and what it carries, if that was asked for and there is anything.
     pub enclosure: Option<Box<Enclosure>>,
 }
 
 impl FlowRecord {
+    /// The same, with what is spoken in it.
+    #[must_use]
+    pub fn with_application(self, application: Option<Application>) -> Self {
+        Self { application, ..self }
+    }
+
     /// The initiator's address (sourceIPv4Address, sourceIPv6Address; IPFIX 8 and 27).
     #[must_use]
     pub fn source_address(&self) -> IpAddr {

@@ -7,11 +7,11 @@ use super::parsing::{Lane, Outcome, Parsing};
 use super::probing::{
     Answer, DatagramProbing, Found, StreamProbing, ask_stream, datagram_by_port, stream_by_port,
 };
-use super::protocol::{DatagramOpening, Evidence, Protocol, Role, StreamOpening};
+use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening};
 use super::protocols::Protocols;
-use super::session::{Receiver, Session, SessionEvent, State, Whose};
+use super::session::{About, Receiver, Session, SessionEvent, State, Whose};
 use super::stats::{DriverConfig, DriverStats};
-use crate::base::{Account, Allowance, IpProtocol, Side};
+use crate::base::{Account, Allowance, Evidence, IpProtocol, Side};
 use crate::reassembler::{Chunk, Gap};
 
 /// Handovers that one connection may make: CONNECT, then an upgrade inside, then STARTTLS are three.
@@ -26,6 +26,7 @@ pub const HANDOVER_COUNT_MAX: u8 = 4;
 pub struct Driver<P: Protocols> {
     allowance: Allowance,
     side_max: usize,
+    is_naming_only: bool,
     stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
@@ -44,6 +45,7 @@ impl<P: Protocols> Driver<P> {
         Self {
             allowance: Allowance::new(config.budget.clone(), Account::Sessions, limits.session_bytes_max),
             side_max: limits.session_side_bytes_max as usize,
+            is_naming_only: config.is_naming_only,
             stats: DriverStats::default(),
             set: std::marker::PhantomData,
         }
@@ -247,6 +249,10 @@ impl<P: Protocols> Driver<P> {
         };
         let Some(found) = found else {
             session.state = State::Off;
+            // What follows a gap is from the middle as well.
+            if !whose.is_from_start || offset > 0 {
+                self.name_by_port(session, whose, receiver);
+            }
             return ControlFlow::Break(());
         };
         let from = if found.is_reversed { from.other() } else { from };
@@ -267,6 +273,8 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let State::Stream(probing) = &mut session.state else { return off(session) };
         let before = probing.allocated_len();
+        probing.is_picked_up |=
+            !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
         let is_open = probing.hear(from, offset, bytes);
         let grown = probing.allocated_len() - before;
         let ports = whose.ports();
@@ -293,7 +301,21 @@ impl<P: Protocols> Driver<P> {
     ) {
         let State::Stream(probing) = &session.state else { return };
         let found = probing.by_port::<P>(whose.ports());
+        let is_picked_up = probing.is_picked_up && probing.handover_count == 0;
         self.begin(session, whose, found, receiver);
+        if found.is_none() && is_picked_up {
+            self.name_by_port(session, whose, receiver);
+        }
+    }
+
+    /// Names the protocol that has the port, although the octets are not how it begins: they are from the middle. No parser is
+    /// made, for it could not tell where to begin either.
+    #[cold]
+    fn name_by_port(&mut self, session: &mut Session<P>, whose: &Whose<'_>, receiver: &mut impl Receiver<P>) {
+        let found = stream_by_port::<P>(0, whose.ports());
+        if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
+            self.recognised(session, entry.protocol, Evidence::Port, receiver);
+        }
     }
 
     /// Ends the window of a stream, and offers what was heard to the parser that was found.
@@ -340,10 +362,16 @@ impl<P: Protocols> Driver<P> {
             session.client = session.client.other();
         }
         self.recognised(session, entry.protocol, found.evidence, receiver);
-        let Some(start) = entry.start else { return false };
+        let Some(start) = entry.start.filter(|_| !self.is_naming_only) else { return false };
         let len = size_of::<Parsing<P>>() as u64;
         if self.allowance.take(len).is_err() {
-            self.stopped(entry.protocol, whose, (Role::Client, 0, Fault::NO_MEMORY), receiver);
+            let about = About {
+                protocol: entry.protocol,
+                from: Role::Client,
+                side: session.client,
+                timestamp: whose.timestamp,
+            };
+            self.stopped(about, (0, Fault::NO_MEMORY), receiver);
             return false;
         }
         let mut parsing = Parsing::new(start(), entry.protocol, session.client, whose.timestamp);
@@ -519,25 +547,18 @@ impl<P: Protocols> Driver<P> {
         &mut self,
         session: &mut Session<P>,
         whose: &Whose<'_>,
-        what: (Role, u64, Fault),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Parsing(parsing) = &session.state else { return };
-        let protocol = parsing.protocol;
-        self.close(session);
-        self.stopped(protocol, whose, what, receiver);
-    }
-
-    fn stopped(
-        &mut self,
-        protocol: &'static Protocol,
-        whose: &Whose<'_>,
         (from, offset, fault): (Role, u64, Fault),
         receiver: &mut impl Receiver<P>,
     ) {
+        let State::Parsing(parsing) = &session.state else { return };
+        let about = parsing.about(from, whose.timestamp);
+        self.close(session);
+        self.stopped(about, (offset, fault), receiver);
+    }
+
+    fn stopped(&mut self, about: About, (offset, fault): (u64, Fault), receiver: &mut impl Receiver<P>) {
         self.stats.stopped_count += 1;
-        let timestamp = whose.timestamp;
-        receiver.event(&SessionEvent::Stopped { protocol, fault, from, offset, timestamp });
+        receiver.event(&SessionEvent::Stopped { about, fault, offset });
     }
 }
 

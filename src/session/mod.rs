@@ -14,12 +14,18 @@ mod driver;
 #[cfg(feature = "protocols")]
 pub mod ftp;
 #[cfg(feature = "protocols")]
+pub mod http1;
+#[cfg(feature = "protocols")]
 mod lines;
 mod parser;
 mod parsing;
 mod probing;
 mod protocol;
 mod protocols;
+#[cfg(feature = "protocols")]
+pub mod quic;
+#[cfg(feature = "protocols")]
+pub mod recognised;
 #[cfg(feature = "protocols")]
 mod replies;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
@@ -28,16 +34,21 @@ mod session;
 pub mod smtp;
 #[cfg(feature = "protocols")]
 pub mod ssh;
+#[cfg(feature = "protocols")]
+mod standard;
 mod stats;
 mod text;
+#[cfg(feature = "protocols")]
+pub mod tls;
 
+pub use crate::base::{Application, Evidence};
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
-pub use protocol::{
-    DatagramOpening, DatagramProbe, Evidence, Protocol, Role, StreamOpening, StreamProbe, Verdict,
-};
-pub use protocols::{Entry, Protocols};
+pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
+pub use protocols::{Entry, Protocols, count, table};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
+#[cfg(feature = "protocols")]
+pub use standard::{Message, Standard};
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;

@@ -121,7 +121,7 @@ impl<P: Protocols> Parsing<P> {
         }
     }
 
-    fn about(&self, from: Role, timestamp: Timestamp) -> About {
+    pub(super) fn about(&self, from: Role, timestamp: Timestamp) -> About {
         let side = if from == Role::Client { self.client } else { self.client.other() };
         About { protocol: self.protocol, from, side, timestamp }
     }

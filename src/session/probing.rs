@@ -1,7 +1,8 @@
 //! Asking the probes, for as long as they are undecided and the window is open.
 
-use super::protocol::{DatagramOpening, Evidence, Role, StreamOpening, Verdict};
+use super::protocol::{DatagramOpening, Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
+use crate::base::Evidence;
 
 /// Octets of either direction of a stream that probes may look at.
 pub const PROBE_LEN_MAX: usize = 2048;
@@ -35,11 +36,20 @@ pub(super) struct StreamProbing {
     pub(super) first: Role,
     chunk_count: u8,
     pub(super) handover_count: u8,
+    /// Whether one side's octets are from the middle of its stream.
+    pub(super) is_picked_up: bool,
 }
 
 impl StreamProbing {
     pub(super) fn new(first: Role) -> Self {
-        Self { refuted: 0, heard: Default::default(), first, chunk_count: 0, handover_count: 0 }
+        Self {
+            refuted: 0,
+            heard: Default::default(),
+            first,
+            chunk_count: 0,
+            handover_count: 0,
+            is_picked_up: false,
+        }
     }
 
     /// Takes octets up to the window. Whether they are all in it.
@@ -74,6 +84,9 @@ impl StreamProbing {
 #[derive(Debug, Default)]
 pub(super) struct DatagramProbing {
     refuted: Entries,
+    /// Those that a datagram refuted and that have the port: they are asked about the next ones too, for one damaged datagram is
+    /// not the flow; but the port alone names them no more.
+    doubted: Entries,
     previous: [Prefix; 2],
     count: u8,
 }
@@ -113,7 +126,16 @@ impl DatagramProbing {
             answered: from.other().of(&self.previous).as_slice(),
             ..*opening
         };
-        let answer = ask_datagram::<P>(&mut self.refuted, &opening);
+        let before = self.refuted;
+        let mut answer = ask_datagram::<P>(&mut self.refuted, &opening);
+        if !matches!(answer, Answer::Found(_)) {
+            let again = of_datagram_port::<P>(self.refuted & !before, &opening);
+            self.doubted |= again;
+            self.refuted &= !again;
+            if self.doubted & !self.refuted != 0 {
+                answer = Answer::Undecided;
+            }
+        }
         self.count += 1;
         from.of_mut(&mut self.previous).set(bytes);
         match answer {
@@ -123,7 +145,7 @@ impl DatagramProbing {
     }
 
     pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
-        datagram_by_port::<P>(self.refuted, ports)
+        datagram_by_port::<P>(self.refuted | self.doubted, ports)
     }
 }
 
@@ -156,6 +178,22 @@ fn ask_datagram<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'
     ask::<P>(refuted, |entry| {
         entry.protocol.datagrams.as_ref().map(|datagrams| datagrams.probe.map(|probe| probe(opening)))
     })
+}
+
+/// Those of some entries that have a probe and one of the ports of a datagram.
+fn of_datagram_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
+    let mut found = 0;
+    while entries != 0 {
+        let place = entries.trailing_zeros();
+        let recognition = P::TABLE.get(place as usize).and_then(|entry| entry.protocol.datagrams.as_ref());
+        if recognition.is_some_and(|datagrams| {
+            datagrams.probe.is_some() && datagrams.ports.iter().any(|port| opening.has_port(*port))
+        }) {
+            found |= 1 << place;
+        }
+        entries &= entries - 1;
+    }
+    found
 }
 
 /// Asks all entries that are not refuted. `probe` gives none for one that is not spoken so, and none inside for one without a

@@ -12,6 +12,50 @@ pub struct Entry<P> {
     pub start: Option<fn() -> P>,
 }
 
+impl<P> Clone for Entry<P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Entry<P> {}
+
+/// How many entries [`table`] has.
+#[doc(hidden)]
+#[must_use]
+pub const fn count<P>(listed: &[Entry<P>], added: &[&[&'static Protocol]]) -> usize {
+    match added {
+        [added, ..] => listed.len() + added.len(),
+        [] => listed.len(),
+    }
+}
+
+/// The entries of a list, and behind them those of protocols that are recognised only, if there is a slice of such; for
+/// [`protocols!`](crate::protocols).
+///
+/// # Panics
+///
+/// When compiled, if `COUNT` is not their [`count`], or the list has none.
+#[doc(hidden)]
+#[must_use]
+#[allow(clippy::indexing_slicing, reason = "runs when compiled")]
+pub const fn table<P, const COUNT: usize>(
+    listed: &[Entry<P>],
+    added: &[&[&'static Protocol]],
+) -> [Entry<P>; COUNT] {
+    assert!(count(listed, added) == COUNT);
+    let mut table = [listed[0]; COUNT];
+    let mut place = 0;
+    while place < COUNT {
+        table[place] = match place < listed.len() {
+            true => listed[place],
+            false => Entry { protocol: added[0][place - listed.len()], start: None },
+        };
+        place += 1;
+    }
+    table
+}
+
 /// A set of parsers that is a parser itself: an enum of them, written by [`protocols!`](crate::protocols).
 pub trait Protocols: Parser + 'static {
     /// The protocols in the order in which their probes are asked: where two match, the first one counts. At most 128.
@@ -21,7 +65,8 @@ pub trait Protocols: Parser + 'static {
 /// Writes an enum of parsers, the enum of their messages, and [`Protocols`](crate::session::Protocols) for it.
 ///
 /// Each line of `parsers` is `Variant: ParserType = &PROTOCOL`, where the type is a [`Parser`](crate::session::Parser) with
-/// `Default`. `recognised` lists protocols without a parser.
+/// `Default`. `recognised` lists protocols without a parser; `recognised_in` adds a slice of such, as
+/// [`recognised::ALL`](crate::session::recognised::ALL), behind them. Probes are asked in this order.
 ///
 /// ```
 /// use flowgauge::session::{Fault, Input, Out, Parser, Progress, Protocol};
@@ -63,6 +108,7 @@ macro_rules! protocols {
         $(#[$message_meta:meta])* $message_vis:vis enum $Message:ident;
         parsers { $( $(#[$variant_meta:meta])* $Variant:ident: $Parser:ty = $protocol:expr ),+ $(,)? }
         recognised { $( $recognised:expr ),* $(,)? }
+        $( recognised_in $all:expr )?
     ) => {
         $(#[$set_meta])*
         $set_vis enum $Set {
@@ -154,13 +200,18 @@ macro_rules! protocols {
         }
 
         impl $crate::session::Protocols for $Set {
-            const TABLE: &'static [$crate::session::Entry<Self>] = &[
-                $( $crate::session::Entry {
-                    protocol: $protocol,
-                    start: ::core::option::Option::Some(|| Self::$Variant(<$Parser>::default())),
-                }, )+
-                $( $crate::session::Entry { protocol: $recognised, start: ::core::option::Option::None }, )*
-            ];
+            const TABLE: &'static [$crate::session::Entry<Self>] = {
+                const LISTED: &[$crate::session::Entry<$Set>] = &[
+                    $( $crate::session::Entry {
+                        protocol: $protocol,
+                        start: ::core::option::Option::Some(|| $Set::$Variant(<$Parser>::default())),
+                    }, )+
+                    $( $crate::session::Entry { protocol: $recognised, start: ::core::option::Option::None }, )*
+                ];
+                const ADDED: &[&[&$crate::session::Protocol]] = &[$( $all )?];
+                const COUNT: usize = $crate::session::count(LISTED, ADDED);
+                &$crate::session::table::<$Set, COUNT>(LISTED, ADDED)
+            };
         }
     };
 }

@@ -2,9 +2,9 @@
 
 use super::parsing::Parsing;
 use super::probing::{DatagramProbing, StreamProbing};
-use super::protocol::{Evidence, Protocol, Role};
+use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
-use crate::base::{FlowKey, Side, Timestamp};
+use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
 
 /// The flow that octets belong to, and when they came.
 #[derive(Clone, Copy, Debug)]
@@ -16,14 +16,24 @@ pub struct Whose<'a> {
     pub initiator: Side,
     /// When what is told was captured.
     pub timestamp: Timestamp,
+    /// Whether the stream of the side at hand is known from its beginning. Octets from the middle of one refute no protocol, so
+    /// that the port may name it all the same.
+    pub is_from_start: bool,
 }
 
 impl<'a> Whose<'a> {
-    /// A flow at a time.
+    /// A flow at a time, its streams known from their beginnings.
     #[must_use]
     #[inline]
     pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp }
+        Self { key, initiator, timestamp, is_from_start: true }
+    }
+
+    /// The same of a side whose stream was picked up in the middle, if so.
+    #[must_use]
+    #[inline]
+    pub const fn picked_up(self, is_picked_up: bool) -> Self {
+        Self { is_from_start: !is_picked_up, ..self }
     }
 
     /// The port of who began, and the other one.
@@ -108,17 +118,26 @@ pub enum SessionEvent {
     },
     /// A parser gave up, which happens once in a flow.
     Stopped {
-        /// Its protocol.
-        protocol: &'static Protocol,
+        /// Whose octets it could not take, and when.
+        about: About,
         /// Why.
         fault: super::Fault,
-        /// Who sent what it could not take.
-        from: Role,
         /// The stream's octets before; of a datagram zero.
         offset: u64,
-        /// When.
-        timestamp: Timestamp,
     },
+}
+
+impl SessionEvent {
+    /// The protocol that was recognised, if that is what happened.
+    #[must_use]
+    pub const fn application(&self) -> Option<Application> {
+        match self {
+            Self::Recognised { protocol, evidence } => {
+                Some(Application { name: protocol.name(), evidence: *evidence })
+            }
+            Self::Stopped { .. } => None,
+        }
+    }
 }
 
 /// Hears messages and events of the session at hand.

@@ -6,6 +6,9 @@ use crate::base::{Budget, Limits};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DriverConfig {
+    /// Whether parsers are left out, so that flows are named and nothing is parsed: what a name costs without the messages.
+    /// Default no.
+    pub is_naming_only: bool,
     /// Caps. Of these, `session_bytes_max` and `session_side_bytes_max`.
     pub limits: Limits,
     /// The account of memory; shared with other layers by cloning the handle.
@@ -15,7 +18,7 @@ pub struct DriverConfig {
 impl Default for DriverConfig {
     fn default() -> Self {
         let limits = Limits::DEFAULT;
-        Self { limits, budget: Budget::new(limits.total_bytes_max) }
+        Self { is_naming_only: false, limits, budget: Budget::new(limits.total_bytes_max) }
     }
 }
 

@@ -47,10 +47,19 @@ impl Interest {
     pub const STARTS: Self = Self(1);
     /// [`FlowSink::packet`].
     pub const PACKETS: Self = Self(1 << 1);
+    /// [`FlowSink::packet`] for what is no TCP segment, where streams bring the octets of TCP; without streams, as
+    /// [`PACKETS`](Self::PACKETS).
+    pub const DATAGRAMS: Self = Self(1 << 3);
     /// [`FlowSink::event`]. Active timeouts are told in any case.
     pub const EVENTS: Self = Self(1 << 2);
     /// Everything.
-    pub const ALL: Self = Self(7);
+    pub const ALL: Self = Self(15);
+
+    /// Whether it wants packets, of all flows or of some.
+    #[inline(always)]
+    pub(crate) const fn wants_packets(self) -> bool {
+        self.0 & (Self::PACKETS.0 | Self::DATAGRAMS.0) != 0
+    }
 
     /// Whether all of `other` is wanted.
     #[must_use]

@@ -169,7 +169,7 @@ impl<S: Default> Tracker<S> {
         interest: Interest,
         sink: &mut K,
     ) {
-        if interest.contains(Interest::PACKETS)
+        if interest.wants_packets()
             && !self.table.hot(slot).bits.has(FlowBits::MUTED)
             && let Some(mut flow) = self.table.flow(slot)
         {

@@ -287,6 +287,7 @@ impl FlowView<'_> {
             fragment_count: self.fragment_count(),
             interface: self.interface(),
             sequence_number: self.sequence_number(),
+            application: None,
             enclosure: self.enclosure().map(Box::new),
         }
     }

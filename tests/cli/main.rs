@@ -272,7 +272,7 @@ fn tunnels_and_the_flows_in_them_name_each_other() {
     assert!(plain["inner_flow_count"].is_null() && plain["encapsulation"].is_null());
 
     let csv = run(&["--format", "csv", "--encapsulation", "-q"]).out;
-    let wanted = ",IP 192.0.2.101>192.0.2.102 / VXLAN 42 / Ethernet,0,,,IP 192.0.2.102>192.0.2.101 / VXLAN 42 / Ethernet,0,,,0,0,0\n";
+    let wanted = ",IP 192.0.2.101>192.0.2.102 / VXLAN 42 / Ethernet,0,,,IP 192.0.2.102>192.0.2.101 / VXLAN 42 / Ethernet,0,,,0,0,0,";
     assert!(csv.contains(wanted), "{csv}");
     for (tunnels, ports) in [("innermost", vec![5000, 7000]), ("outermost", vec![7000, 50_001, 50_002])] {
         let records = objects(&run(&["--format", "ndjson", "--tunnels", tunnels, "-q"]).out);
@@ -755,6 +755,7 @@ fn help_completions_and_man_pages() {
         "flowgauge-flows.1",
         "flowgauge-slice.1",
         "flowgauge-streams.1",
+        "flowgauge-sessions.1",
         "flowgauge-man.1",
         "flowgauge-completions.1",
     ] {

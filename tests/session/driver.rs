@@ -2,8 +2,8 @@
 
 use flowgauge::base::IpProtocol;
 use flowgauge::session::{
-    About, AfterGap, Datagram, DatagramOpening, End, Fault, Input, Missing, Out, PROBE_LEN_MAX, Parser,
-    Progress, Protocol, Role, StreamOpening, Verdict,
+    About, AfterGap, Datagram, DatagramOpening, End, Fault, Input, Missing, Out, PROBE_DATAGRAM_COUNT_MAX,
+    PROBE_LEN_MAX, Parser, Progress, Protocol, Role, StreamOpening, Verdict,
 };
 
 use crate::harness::{Said, Talk, hear, hear_in_any_split, hear_with_gap};
@@ -350,9 +350,49 @@ fn datagrams_are_probed_with_those_before_them() {
     let heard = talk.finish();
     assert_eq!(heard.said, ["[lines by content]", "lines client: #2", "lines server: yes"]);
 
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
     talk.send(Client, b"#1");
     talk.send(Client, b"#1");
     assert_eq!(talk.held_bytes(), 0);
     assert_eq!(talk.finish().application, None);
+}
+
+#[test]
+fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not_the_flow() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    talk.send(Client, b"?");
+    talk.send(Client, b"#1");
+    talk.send(Client, b"#2");
+    assert_eq!(talk.finish().said, ["[lines by content]", "lines client: #2"]);
+
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    for _ in 0..PROBE_DATAGRAM_COUNT_MAX {
+        talk.send(Client, b"?");
+    }
+    assert_eq!(talk.held_bytes(), 0, "the window is over");
+    talk.send(Client, b"#1");
+    talk.send(Client, b"#2");
+    assert_eq!(talk.finish().application, None);
+}
+
+#[test]
+fn the_middle_of_a_stream_refutes_no_name_by_port() {
+    let hear = |port, is_picked_up| {
+        let talk = Talk::<Set>::new(IpProtocol::TCP, port, describe);
+        let mut talk = if is_picked_up { talk.picked_up() } else { talk };
+        talk.say(Client, b"nothing that a probe knows");
+        talk.say(Server, b"neither");
+        assert_eq!(talk.held_bytes(), 0, "no parser is made");
+        talk.finish()
+    };
+    assert_eq!(hear(7001, true).application, Some(("lines", "port")));
+    assert_eq!(hear(7001, true).said, ["[lines by port]"]);
+    assert_eq!(hear(7001, false).application, None);
+    assert_eq!(hear(9, true).application, None);
+
+    // Octets behind a gap at the beginning are from the middle as well.
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7001, describe);
+    talk.lose(Client, 100);
+    talk.say(Client, b"nothing that a probe knows");
+    assert_eq!(talk.finish().application, Some(("lines", "port")));
 }

@@ -71,7 +71,7 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
         self.end_part();
         self.said.push(match event {
             SessionEvent::Recognised { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
-            SessionEvent::Stopped { protocol, fault, .. } => format!("[{protocol} stopped: {fault}]"),
+            SessionEvent::Stopped { about, fault, .. } => format!("[{} stopped: {fault}]", about.protocol),
             _ => "[?]".to_owned(),
         });
     }
@@ -86,6 +86,7 @@ pub(crate) struct Talk<P: Protocols> {
     offsets: [u64; 2],
     wants: [bool; 2],
     clock: u64,
+    is_picked_up: bool,
 }
 
 impl<P: Protocols> Talk<P> {
@@ -96,7 +97,13 @@ impl<P: Protocols> Talk<P> {
         assert_eq!(side, Side::A);
         let ear = Ear { describe, said: Vec::new(), part: None };
         let (driver, session) = (Driver::default(), Session::default());
-        Self { driver, session, key, ear, offsets: [0; 2], wants: [true; 2], clock: 0 }
+        let (offsets, wants) = ([0; 2], [true; 2]);
+        Self { driver, session, key, ear, offsets, wants, clock: 0, is_picked_up: false }
+    }
+
+    /// The same, heard from the middle on.
+    pub(crate) fn picked_up(self) -> Self {
+        Self { is_picked_up: true, ..self }
     }
 
     /// The next millisecond.
@@ -113,7 +120,7 @@ impl<P: Protocols> Talk<P> {
             return;
         }
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now);
+        let whose = Whose::new(&self.key, Side::A, now).picked_up(self.is_picked_up);
         let chunk = Chunk::new(offset, bytes);
         let wants = self.driver.chunk(&mut self.session, &whose, side(from), &chunk, &mut self.ear);
         self.wants[from.index()] = wants == ControlFlow::Continue(());

@@ -6,6 +6,12 @@ mod ftp;
 #[allow(dead_code, reason = "each parser's tests use a part of it")]
 mod harness;
 #[cfg(feature = "protocols")]
+mod http1;
+#[cfg(feature = "protocols")]
+mod quic;
+#[cfg(feature = "protocols")]
 mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
+#[cfg(feature = "protocols")]
+mod tls;

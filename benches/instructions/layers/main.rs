@@ -11,6 +11,7 @@ mod fragment;
 mod link;
 mod pipeline;
 mod reassembler;
+mod session_driver;
 mod source;
 #[path = "../../support/mod.rs"]
 mod support;
@@ -26,6 +27,7 @@ use fragment::fragment_group;
 use link::link_group;
 use pipeline::pipeline_group;
 use reassembler::reassembler_group;
+use session_driver::session_group;
 use source::source_group;
 use tracker::tracker_group;
 
@@ -42,6 +44,7 @@ gungraun::main!(
     fragment_group,
     reassembler_group,
     dedup_group,
+    session_group,
     filter_group,
     pipeline_group
 );

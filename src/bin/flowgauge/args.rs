@@ -16,6 +16,7 @@ use flowgauge::pipeline::{ChecksumHandling, ConfigError, FragmentHandling, Pipel
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use crate::console::Failure;
+use crate::sessions::SessionsArgs;
 use crate::streams::StreamsArgs;
 
 /// Turns packets into flows.
@@ -27,6 +28,7 @@ use crate::streams::StreamsArgs;
   tcpdump -w - | flowgauge flows - --format ndjson
   flowgauge slice capture.pcap --filter 'tcp port 443' -w https.pcapng
   flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
+  flowgauge sessions capture.pcap --protocol dns   a line per message
 
 `flowgauge COMMAND --help` says more about a command.")]
 pub(crate) struct Cli {
@@ -39,6 +41,7 @@ pub(crate) enum Command {
     Flows(FlowsArgs),
     Slice(SliceArgs),
     Streams(StreamsArgs),
+    Sessions(SessionsArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }
@@ -108,6 +111,13 @@ pub(crate) struct FlowsArgs {
     /// source is the side that began the flow. A filter keeps or drops whole flows.
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
+
+    /// Whether to find out what is spoken in each flow: http, tls, dns ...; see docs/protocols.md
+    ///
+    /// ndjson and csv have `application`, and `application_evidence`: content or port. A table shows it beside the protocol, if
+    /// asked for.
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto)]
+    pub(crate) application: Applications,
 
     #[command(flatten)]
     pub(crate) dedup: DedupArgs,
@@ -189,6 +199,17 @@ pub(crate) struct SliceArgs {
     /// No progress bar and no summary; problems are still told
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
+}
+
+/// When flows are named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Applications {
+    /// For ndjson and csv
+    Auto,
+    /// For any format
+    Always,
+    /// Never: the keys are empty
+    Never,
 }
 
 #[derive(Debug, Args)]

@@ -1,15 +1,16 @@
 //! `flowgauge flows`: from captures to records.
 
 mod sharded;
+mod tracking;
 
 use std::io::{self, BufWriter, IsTerminal as _};
 use std::time::Instant;
 
-use flowgauge::base::EndReason;
+use flowgauge::base::{Application, EndReason};
 use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::{ConfigError, Pipeline, PipelineStats};
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::tracker::{FlowView, TrackerConfig};
 
 use crate::args::{FlowsArgs, SortField, Timeout, parse_filter};
 use crate::choice::is_wanted;
@@ -19,6 +20,7 @@ use crate::human::plural;
 use crate::input::Input;
 use crate::order::{Order, Sorted};
 use crate::summary;
+use tracking::{Take, Taking, Tracking};
 
 /// Runs the command.
 pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure> {
@@ -32,7 +34,7 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     if args.shards.get() > 1 {
         return sharded::run(&args, filter, &config, console);
     }
-    let mut pipeline = pipeline(&args, filter.as_ref(), &config).map_err(usage)?;
+    let mut pipeline = Tracking::new(&args, filter.as_ref(), &config).map_err(usage)?;
     #[cfg(feature = "live")]
     let opened = match &args.interface {
         Some(name) => Some(listen(name, args.duration)?),
@@ -42,16 +44,16 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let opened = Input::open(&args.files, limits, console);
     let Some(opened) = opened else { return Ok(()) };
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
-    let mut sink = RecordSink {
+    let mut sink = Taking(RecordSink {
         filter: filter.filter(|filter| !filter.is_final()),
         sorted: sorted(&args),
         writer: Writer::new(args.format, Box::new(out))?,
         record_count: 0,
         flushed_count: 0,
         outcome: Ok(()),
-    };
+    });
     // Rows that are written meanwhile to the same terminal would get in the way of a bar.
-    let is_quiet_meanwhile = sink.sorted.is_some() || !io::stdout().is_terminal();
+    let is_quiet_meanwhile = sink.0.sorted.is_some() || !io::stdout().is_terminal();
     let mut input = opened.with_progress(!args.quiet && is_quiet_meanwhile);
     let is_stream = input.is_stream();
 
@@ -61,10 +63,10 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
         if args.interface.is_some() && batch.is_empty() {
             pipeline.advance(now(), &mut sink);
         }
-        sink.check(is_stream)
+        sink.0.check(is_stream)
     })?;
     pipeline.finish(&mut sink);
-    let record_count = sink.finish()?;
+    let record_count = sink.0.finish()?;
     if !args.quiet {
         let stats = pipeline.stats();
         summary::write(&stats, &input.stats(), begun.elapsed(), &result(&stats, record_count));
@@ -87,11 +89,11 @@ fn usage(error: ConfigError) -> Failure {
 }
 
 /// A pipeline as asked for. All that are made with clones of a configuration have one account of memory.
-fn pipeline(
+fn pipeline<S: Default>(
     args: &FlowsArgs,
     filter: Option<&Filter>,
     config: &TrackerConfig,
-) -> Result<Pipeline<()>, ConfigError> {
+) -> Result<Pipeline<S>, ConfigError> {
     let pipeline =
         Pipeline::new(config.clone())?.with_fragments(args.fragments.into(), pool(args, config))?;
     let pipeline = args.dedup.apply(pipeline, &config.budget)?;
@@ -162,9 +164,9 @@ struct RecordSink {
     outcome: io::Result<()>,
 }
 
-impl RecordSink {
+impl Take for RecordSink {
     #[inline]
-    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
         // Of most flows that are not among the first nothing else is looked at, and it need not be in cache.
         let rank = match self.sorted.as_ref().map(|sorted| sorted.candidate(view)) {
             None => 0,
@@ -174,16 +176,19 @@ impl RecordSink {
         if view.is_empty() || self.filter.as_ref().is_some_and(|filter| !is_wanted(filter, view)) {
             return;
         }
+        let record = || view.record(reason).with_application(application);
         match &mut self.sorted {
-            Some(sorted) => sorted.take(rank, view.record(reason)),
+            Some(sorted) => sorted.take(rank, record()),
             None if self.outcome.is_ok() => {
                 self.record_count += 1;
-                self.outcome = self.writer.write(&view.record(reason));
+                self.outcome = self.writer.write(&record());
             }
             None => {}
         }
     }
+}
 
+impl RecordSink {
     /// Whether to go on after a batch. What came from a stream is not held back.
     fn check(&mut self, is_stream: bool) -> Result<(), Failure> {
         std::mem::replace(&mut self.outcome, Ok(()))?;
@@ -205,21 +210,5 @@ impl RecordSink {
         }
         self.writer.flush()?;
         Ok(self.record_count)
-    }
-}
-
-impl FlowSink<()> for RecordSink {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
-    }
-
-    fn event(&mut self, flow: &mut Flow<'_, ()>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            self.take(&flow.view, EndReason::ActiveTimeout);
-        }
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _state: ()) {
-        self.take(view, reason);
     }
 }

@@ -9,6 +9,7 @@ mod human;
 mod input;
 mod manual;
 mod order;
+mod sessions;
 mod slice;
 mod streams;
 mod summary;
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         Command::Flows(args) => flows::run(args, &mut console),
         Command::Slice(args) => slice::run(args, &mut console),
         Command::Streams(args) => streams::run(&args, &mut console),
+        Command::Sessions(args) => sessions::run(&args, &mut console),
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&args),
     };

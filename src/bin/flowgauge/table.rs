@@ -241,7 +241,7 @@ fn print(
 }
 
 /// What `COLUMNS` says, or the terminal.
-fn line_width() -> Option<usize> {
+pub(crate) fn line_width() -> Option<usize> {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let seen = || {
         let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
@@ -258,7 +258,7 @@ fn cells(record: &FlowRecord) -> Row {
         start.clone(),
         start.get(11..).unwrap_or(&start).to_owned(),
         human::duration(record.duration()),
-        protocol(record.protocol()),
+        protocol(record),
         end(record, record.initiator),
         end(record, record.initiator.other()),
         packets(forward.packet_count),
@@ -274,14 +274,21 @@ fn cells(record: &FlowRecord) -> Row {
 }
 
 /// `2026-11-20 23:41:15.123`.
-fn date_and_time(timestamp: Timestamp) -> String {
+pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(timestamp.as_nanos());
     let text = humantime::format_rfc3339_millis(time).to_string();
     text.replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
-fn protocol(protocol: IpProtocol) -> String {
-    if protocol == IpProtocol::ICMPV6 { "icmp6".to_owned() } else { protocol.to_string() }
+/// `tcp`, or `tcp/http` where it is known.
+fn protocol(record: &FlowRecord) -> String {
+    let protocol = record.protocol();
+    let mut name = if protocol == IpProtocol::ICMPV6 { "icmp6".to_owned() } else { protocol.to_string() };
+    if let Some(application) = record.application {
+        name.push('/');
+        name.push_str(application.name);
+    }
+    name
 }
 
 /// Address and port.

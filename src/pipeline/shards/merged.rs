@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::super::Pipeline;
-use super::{Shards, Step};
-use crate::base::EndReason;
+use super::super::records::note;
+use super::super::{Pipeline, SessionPipeline, SessionSink};
+use super::{Shard, Shards, Step};
+use crate::base::{Application, EndReason};
 use crate::record::FlowRecord;
+use crate::session::{About, Protocols, SessionEvent};
 use crate::source::{Error, Source};
 use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
 
@@ -31,11 +33,11 @@ struct Feed<'a, W> {
 }
 
 impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
-    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
         if view.is_empty() || !(self.wants)(view) {
             return;
         }
-        self.pending.push(view.record(reason));
+        self.pending.push(view.record(reason).with_application(application));
         if self.pending.len() == CHUNK_LEN {
             self.flush();
         }
@@ -73,12 +75,39 @@ impl<S, W: Fn(&FlowView<'_>) -> bool> FlowSink<S> for Feed<'_, W> {
 
     fn event(&mut self, flow: &mut Flow<'_, S>, event: &FlowEvent) {
         if *event == FlowEvent::ActiveTimeout {
-            self.take(&flow.view, EndReason::ActiveTimeout);
+            self.take(&flow.view, EndReason::ActiveTimeout, None);
         }
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _state: S) {
-        self.take(view, reason);
+        self.take(view, reason, None);
+    }
+}
+
+/// The sink of a shard that names what is spoken.
+struct NamedFeed<'a, W>(Feed<'a, W>);
+
+impl<W: Fn(&FlowView<'_>) -> bool> FlowSink<Option<Application>> for NamedFeed<'_, W> {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, Option<Application>>, event: &FlowEvent) {
+        if *event == FlowEvent::ActiveTimeout {
+            self.0.take(&flow.view, EndReason::ActiveTimeout, *flow.state);
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
+        self.0.take(view, reason, application);
+    }
+}
+
+impl<P: Protocols, W: Fn(&FlowView<'_>) -> bool> SessionSink<P, Option<Application>> for NamedFeed<'_, W> {
+    fn message(&mut self, _: &mut Flow<'_, Option<Application>>, _: &About, _: P::Message<'_>) {}
+
+    fn session(&mut self, flow: &mut Flow<'_, Option<Application>>, event: &SessionEvent) {
+        note(flow.state, event);
     }
 }
 
@@ -103,19 +132,50 @@ impl<S: Default + Send> Shards<Pipeline<S>> {
         wants: impl Fn(&FlowView<'_>) -> bool + Sync,
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
-        let mut merges = Vec::with_capacity(self.as_slice().len());
-        let mut sinks = Vec::with_capacity(self.as_slice().len());
-        for _ in self.as_slice() {
-            let (queue, messages) = sync_channel(WAITING_COUNT);
-            sinks.push(Feed { wants: &wants, pending: Vec::new(), queue: Some(queue) });
-            merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
-        }
-        thread::scope(|scope| {
-            scope.spawn(move || merge(&mut merges, deliver));
-            let mut sinks = sinks;
-            self.run_with(source, &mut sinks, Feed::end)
-        })
+        merged(self, source, &wants, deliver, (|feed| feed, Feed::end))
     }
+}
+
+impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
+    /// As the same of flows without sessions; the records name what is spoken.
+    ///
+    /// # Errors
+    ///
+    /// Likewise.
+    ///
+    /// # Panics
+    ///
+    /// Likewise.
+    pub fn run_records(
+        &mut self,
+        source: &mut (impl Source + ?Sized),
+        wants: impl Fn(&FlowView<'_>) -> bool + Sync,
+        deliver: impl FnMut(FlowRecord) + Send,
+    ) -> Result<(), Error> {
+        merged(self, source, &wants, deliver, (NamedFeed, |feed, step| feed.0.end(step)))
+    }
+}
+
+/// Runs shards with sinks that are made of feeds, and delivers what they hand over.
+fn merged<'w, P: Shard<K>, W, K: Send>(
+    shards: &mut Shards<P>,
+    source: &mut (impl Source + ?Sized),
+    wants: &'w W,
+    deliver: impl FnMut(FlowRecord) + Send,
+    (sink, after): (impl Fn(Feed<'w, W>) -> K, impl Fn(&mut K, Step) + Sync),
+) -> Result<(), Error> {
+    let mut merges = Vec::with_capacity(shards.shards.len());
+    let mut sinks = Vec::with_capacity(shards.shards.len());
+    for _ in &shards.shards {
+        let (queue, messages) = sync_channel(WAITING_COUNT);
+        sinks.push(sink(Feed { wants, pending: Vec::new(), queue: Some(queue) }));
+        merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
+    }
+    thread::scope(|scope| {
+        scope.spawn(move || merge(&mut merges, deliver));
+        let mut sinks = sinks;
+        shards.run_with(source, &mut sinks, after)
+    })
 }
 
 /// What came of a shard and was not delivered yet.

@@ -1,0 +1,140 @@
+//! A connection after its handshake, segments in order, and a parser that keeps nothing.
+
+use std::hint::black_box;
+
+use flowgauge::base::{Frame, Timestamp};
+use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::{About, DriverConfig, Fault, Input, Out, Parser, Progress, Protocol};
+use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
+
+use super::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+
+/// Octets of a segment.
+pub(crate) const LEN: u32 = 1400;
+
+const ISN: u32 = 1000;
+
+/// Where the client's address lies in what it sends: Ethernet and IPv4 without options.
+const SOURCE_ADDRESS: usize = 14 + 12;
+
+/// Takes everything and says so, which is what a parser of a body does.
+#[derive(Debug, Default)]
+pub(crate) struct Passthrough;
+
+impl Parser for Passthrough {
+    type Message<'m> = &'m [u8];
+
+    #[inline]
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        out(input.bytes);
+        Ok(Progress::Took(input.bytes.len()))
+    }
+}
+
+static PASSTHROUGH: Protocol = Protocol::new("passthrough").over_streams(&[80], None);
+
+flowgauge::protocols! {
+    /// One protocol.
+    #[derive(Debug)]
+    pub(crate) enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    pub(crate) enum Message;
+    parsers { Passthrough: Passthrough = &PASSTHROUGH }
+    recognised {}
+}
+
+/// Counts octets.
+#[derive(Debug, Default)]
+pub(crate) struct Count(u64);
+
+impl FlowSink<()> for Count {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+}
+
+impl SessionSink<Set, ()> for Count {
+    #[inline]
+    fn message(&mut self, _: &mut Flow<'_, ()>, _: &About, Message::Passthrough(bytes): Message<'_>) {
+        self.0 += black_box(bytes).len() as u64;
+    }
+}
+
+/// Connections that have shaken hands, and the next segment of each in turn.
+#[derive(Debug)]
+pub(crate) struct Connections {
+    pipeline: SessionPipeline<Set, ()>,
+    sink: Count,
+    segment: Vec<u8>,
+    seq: u32,
+    number: u32,
+    /// How many there are.
+    pub(crate) count: u32,
+}
+
+impl Connections {
+    /// As many as `count`, with seeds for reproducible runs.
+    pub(crate) fn new(count: u32, seeds: Option<[u64; 4]>) -> Self {
+        let mut config = TrackerConfig::default();
+        config.seeds = seeds;
+        let (mut streams, mut sessions) = (ReassemblerConfig::default(), DriverConfig::default());
+        (streams.budget, sessions.budget) = (config.budget.clone(), config.budget.clone());
+        let pipeline = Pipeline::new(config).expect("a valid configuration");
+        let mut pipeline =
+            pipeline.with_streams(streams).expect("a valid configuration").with_sessions(&sessions);
+        let mut sink = Count::default();
+        for number in 0..count {
+            for mut frame in handshake() {
+                let is_client = frame[SOURCE_ADDRESS..SOURCE_ADDRESS + 4] == CLIENT.octets();
+                set_client(&mut frame, is_client, number);
+                pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &frame), &mut sink);
+            }
+        }
+        let mut segment = tcp((CLIENT, 40_000), (SERVER, 80), &[b'A'; LEN as usize]);
+        segment[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&5001_u32.to_be_bytes());
+        Self { pipeline, sink, segment, seq: ISN + 1, number: 0, count }
+    }
+
+    /// The next segment of the connection whose turn it is.
+    #[inline]
+    pub(crate) fn step(&mut self) {
+        set_seq(&mut self.segment, self.seq);
+        set_client(&mut self.segment, true, self.number);
+        self.pipeline.frame(&Frame::ethernet(Timestamp::ZERO, black_box(&self.segment)), &mut self.sink);
+        self.number += 1;
+        if self.number == self.count {
+            (self.number, self.seq) = (0, self.seq.wrapping_add(LEN));
+        }
+    }
+
+    /// That as many steps brought all their octets, once.
+    pub(crate) fn check(&self, step_count: u64) {
+        assert_eq!(self.sink.0, step_count * u64::from(LEN));
+        assert_eq!(self.pipeline.tracker().len(), self.count as usize);
+        assert_eq!(self.pipeline.session_stats().stopped_count, 0);
+    }
+}
+
+/// SYN, SYN+ACK and ACK.
+fn handshake() -> [Vec<u8>; 3] {
+    let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
+    [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
+        |(is_client, flags, seq, ack)| {
+            let (source, destination) = if is_client { (client, server) } else { (server, client) };
+            let mut frame = tcp(source, destination, &[]);
+            set_seq(&mut frame, seq);
+            frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&u32::to_be_bytes(ack));
+            frame[TCP_FLAGS] = flags;
+            frame
+        },
+    )
+}
+
+/// Gives the client an address of its own.
+#[inline]
+fn set_client(frame: &mut [u8], is_client: bool, number: u32) {
+    let place = if is_client { SOURCE_ADDRESS } else { SOURCE_ADDRESS + 4 };
+    frame[place..place + 4].copy_from_slice(&(0x0A01_0000 + number).to_be_bytes());
+}

@@ -1,0 +1,70 @@
+//! The lines of a chunked body (RFC 9112 section 7.1).
+
+use super::CHUNK_LINE_LEN_MAX;
+use crate::session::Fault;
+
+const BAD_CHUNK: Fault = Fault::new("bad_chunk");
+
+/// The line before a chunk: its own length with its end, and the chunk's length. None if it is not all there.
+pub(super) fn size_line(bytes: &[u8]) -> Result<Option<(usize, u64)>, Fault> {
+    let window = bytes.get(..CHUNK_LINE_LEN_MAX).unwrap_or(bytes);
+    // What is no number is refused before its line ends.
+    let digit_count = window.iter().position(|octet| !octet.is_ascii_hexdigit()).unwrap_or(window.len());
+    let (digits, rest) = window.split_at_checked(digit_count).unwrap_or((window, &[]));
+    let is_sound = match rest {
+        [] => digits.len() <= 16,
+        // Some servers pad the number with spaces.
+        [next, ..] => matches!(digits.len(), 1..=16) && matches!(next, b';' | b' ' | b'\t' | b'\r' | b'\n'),
+    };
+    if !is_sound {
+        return Err(BAD_CHUNK);
+    }
+    let Some(end) = window.iter().position(|octet| *octet == b'\n') else {
+        return if window.len() < CHUNK_LINE_LEN_MAX {
+            Ok(None)
+        } else {
+            Err(Fault::new("chunk_line_too_long"))
+        };
+    };
+    let len = digits.iter().fold(0, |sum, digit| sum << 4 | hex(*digit));
+    Ok(Some((end + 1, len)))
+}
+
+/// The line end behind a chunk: its length. None if it is not all there.
+pub(super) fn line_end(bytes: &[u8]) -> Result<Option<usize>, Fault> {
+    match bytes {
+        [b'\r', b'\n', ..] => Ok(Some(2)),
+        [b'\n', ..] => Ok(Some(1)),
+        [] | [b'\r'] => Ok(None),
+        _ => Err(BAD_CHUNK),
+    }
+}
+
+fn hex(digit: u8) -> u64 {
+    match digit {
+        b'0'..=b'9' => u64::from(digit - b'0'),
+        _ => u64::from((digit | 0x20) - b'a' + 10),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_and_extensions() {
+        assert_eq!(size_line(b"1aF\r\nrest"), Ok(Some((5, 0x1AF))));
+        assert_eq!(size_line(b"0\n"), Ok(Some((2, 0))));
+        assert_eq!(size_line(b"5;name=\"value\"\r\n"), Ok(Some((16, 5))));
+        assert_eq!(size_line(b"5   \r\n"), Ok(Some((6, 5))));
+        assert_eq!(size_line(b"FFFFFFFFFFFFFFFF\r\n"), Ok(Some((18, u64::MAX))));
+        for part in ["", "5", "5;a", "5\r"] {
+            assert_eq!(size_line(part.as_bytes()), Ok(None), "{part}");
+        }
+        for bad in ["\r\n", "g", "-5", "10000000000000000", "5x"] {
+            assert_eq!(size_line(bad.as_bytes()), Err(BAD_CHUNK), "{bad}");
+        }
+        let long = format!("5;{}", "a".repeat(CHUNK_LINE_LEN_MAX));
+        assert!(size_line(long.as_bytes()).is_err());
+    }
+}

@@ -1,0 +1,203 @@
+//! What an HTTP/1.x parser says.
+
+use std::fmt;
+
+use super::headers::Headers;
+use crate::session::Text;
+
+/// A part of the dialogue. Who sent it stands in [`About::from`](crate::session::About::from).
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Message<'m> {
+    /// The head of a request.
+    Request(Request<'m>),
+    /// The head of a response, interim ones included.
+    Response(Response<'m>),
+    /// A piece of a body, without the framing of chunks.
+    Body(Body<'m>),
+    /// A piece of a body that was not captured.
+    Gap(BodyGap),
+    /// A request or final response is over.
+    End(End<'m>),
+}
+
+/// The version on the first line. A minor version above 1 counts as 1.1 (RFC 9110 section 6.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+pub enum Version {
+    /// HTTP/1.0.
+    #[cfg_attr(feature = "serde", serde(rename = "1.0"))]
+    Http10,
+    /// HTTP/1.1.
+    #[cfg_attr(feature = "serde", serde(rename = "1.1"))]
+    Http11,
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::Http10 { "1.0" } else { "1.1" })
+    }
+}
+
+/// What is odd about a head. Of several, the first in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Anomaly {
+    /// Content-Length beside Transfer-Encoding, which counts (RFC 9112 section 6.3): a means of request smuggling.
+    LengthAndCoding,
+    /// Content-Length more than once, with one value.
+    RepeatedLength,
+    /// Lines that RFC 9112 does not allow, which were read as far as they make sense: spaces in the target, fields without a
+    /// name, octets that no field has.
+    Malformed,
+    /// Its end was not captured: fields are missing, and what followed is not known.
+    Cut,
+    /// Fields folded over several lines, which is obsolete (RFC 9112 section 5.2).
+    Folded,
+}
+
+/// The head of a request.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Request<'m> {
+    /// Its number in the flow.
+    pub transaction: u64,
+    /// The method, as `GET`.
+    pub method: Text<'m>,
+    /// The target as sent, without user information.
+    pub target: Text<'m>,
+    /// The version.
+    pub version: Version,
+    /// The first Host field.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub host: Option<Text<'m>>,
+    /// User-Agent.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub user_agent: Option<Text<'m>>,
+    /// Referer, without user information.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub referer: Option<Text<'m>>,
+    /// Content-Type.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_type: Option<Text<'m>>,
+    /// Content-Encoding: pieces of the body are as sent, not decoded.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_encoding: Option<Text<'m>>,
+    /// Content-Length.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_length: Option<u64>,
+    /// Transfer-Encoding. Pieces of the body are without chunking; other codings are not decoded.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub transfer_encoding: Option<Text<'m>>,
+    /// Upgrade: what else the client would speak.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub upgrade: Option<Text<'m>>,
+    /// What is odd.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub anomaly: Option<Anomaly>,
+    /// The kind of credentials that are in it: an authentication scheme, `userinfo`, or `cookie`.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub credentials: Option<&'static str>,
+    /// All fields.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub headers: Headers<'m>,
+}
+
+/// The head of a response.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Response<'m> {
+    /// The number of the request that it answers.
+    pub transaction: u64,
+    /// The status code. Below 200, another response to the same request follows, except for 101.
+    pub status: u16,
+    /// The reason phrase; may be empty.
+    pub reason: Text<'m>,
+    /// The version.
+    pub version: Version,
+    /// Server.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub server: Option<Text<'m>>,
+    /// Location, without user information.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub location: Option<Text<'m>>,
+    /// Content-Type.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_type: Option<Text<'m>>,
+    /// Content-Encoding: pieces of the body are as sent, not decoded.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_encoding: Option<Text<'m>>,
+    /// Content-Length, which need not be the length of a body: a response to HEAD has none.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub content_length: Option<u64>,
+    /// Transfer-Encoding. Pieces of the body are without chunking; other codings are not decoded.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub transfer_encoding: Option<Text<'m>>,
+    /// Upgrade: what is spoken after a 101.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub upgrade: Option<Text<'m>>,
+    /// What is odd.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub anomaly: Option<Anomaly>,
+    /// The kind of credentials that are in it: `set_cookie`, or `userinfo` in a Location.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub credentials: Option<&'static str>,
+    /// All fields.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub headers: Headers<'m>,
+}
+
+/// A piece of a body, as long as the capture's segments make it.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Body<'m> {
+    /// The number of the request.
+    pub transaction: u64,
+    /// Octets of the body before it, those that are missing included.
+    pub offset: u64,
+    /// The octets; serialised as their number, `len`.
+    #[cfg_attr(feature = "serde", serde(rename = "len", serialize_with = "len"))]
+    pub bytes: &'m [u8],
+}
+
+/// Octets of a body that were not captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct BodyGap {
+    /// The number of the request.
+    pub transaction: u64,
+    /// Octets of the body before.
+    pub offset: u64,
+    /// How many are missing.
+    pub len: u64,
+}
+
+/// The end of a request, or of a final response.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct End<'m> {
+    /// The number of the request.
+    pub transaction: u64,
+    /// Octets of the body, those that are missing included.
+    pub body_len: u64,
+    /// Octets of these that were not captured.
+    pub missing_len: u64,
+    /// Whether it ended as its framing says, and nothing is missing.
+    pub complete: bool,
+    /// Fields after a chunked body.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub trailers: Headers<'m>,
+}
+
+#[cfg(feature = "serde")]
+fn len<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u64(bytes.len() as u64)
+}

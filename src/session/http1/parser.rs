@@ -1,0 +1,441 @@
+//! The parser: heads and bodies in turn, of each direction on its own but for the kind of request that is answered.
+
+use super::framing::{Framing, Known};
+use super::head::{self, First, Head, Searched};
+use super::headers::Headers;
+use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response};
+use super::pending::{Kind, Pending};
+use super::resync::{self, Search};
+use super::{WEBSOCKET, chunked, credentials, probe};
+use crate::session::{
+    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Text,
+};
+
+/// Octets behind a request for a tunnel or another protocol that wait for the answer. Beyond, it was not captured.
+const WAIT_LEN_MAX: usize = 2048;
+
+/// Octets among which a message is looked for where they do not begin with one, though something of the flow was HTTP: behind
+/// a body that is longer than it says, or where the capture begins in the middle of one.
+const STRAY_LEN_MAX: u64 = 1 << 20;
+
+/// A parser of HTTP/1.x connections. See [the page](super) for what it takes and what it says.
+#[derive(Debug, Default)]
+pub struct HttpParser {
+    lanes: [Lane; 2],
+    pending: Pending,
+    /// A message was heard of either direction, so that what is none is astray and no other protocol.
+    has_spoken: bool,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Lane {
+    state: State,
+    /// Of the message at hand.
+    transaction: u64,
+    body_len: u64,
+    missing_len: u64,
+    kind: Kind,
+    searched: Searched,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// Before a head, or within one.
+    #[default]
+    Head,
+    /// In a body of known length, of which octets are to come.
+    Fixed { left: u64 },
+    /// Before a chunk's line.
+    ChunkLine,
+    /// In a chunk.
+    Chunk { left: u64 },
+    /// Behind a chunk's octets.
+    ChunkEnd,
+    /// Behind the last chunk.
+    Trailers,
+    /// In a body that ends with the connection.
+    UntilClose,
+    /// Behind a request for something else than HTTP: the answer tells what the octets are.
+    Waiting,
+    /// Looking for a message, within so many octets.
+    Astray { left: u64 },
+}
+
+/// How a step went.
+enum Step {
+    Took(usize),
+    /// More octets are needed.
+    Wait,
+    Handover(usize, Option<&'static Protocol>),
+}
+
+/// What a head says about what follows it.
+struct Follows {
+    transaction: u64,
+    kind: Kind,
+    framing: Result<Framing, Fault>,
+    then: Then,
+}
+
+enum Then {
+    Body,
+    /// Another response to the same request.
+    Response,
+    Handover(Option<&'static Protocol>),
+}
+
+impl Parser for HttpParser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            match self.step(input.from, rest, out)? {
+                Step::Took(len) => taken += len,
+                Step::Wait => break,
+                Step::Handover(len, next) => return Ok(Progress::Handover { taken: taken + len, next }),
+            }
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+        let from = missing.from;
+        if self.lane(from).state == State::Head {
+            self.cut_head(from, missing.rest, out);
+        }
+        let lane = from.of_mut(&mut self.lanes);
+        match &mut lane.state {
+            State::Fixed { left } | State::Chunk { left } => {
+                let len = missing.len.min(*left);
+                *left -= len;
+                let is_over = *left == 0;
+                // A length that reaches beyond the end of the message takes the next one with it.
+                let is_within = missing.len == len;
+                if len > 0 {
+                    lane.miss(len, out);
+                }
+                match (lane.state, is_within, is_over) {
+                    (_, true, false) => return AfterGap::Resume,
+                    (State::Fixed { .. }, _, true) => {
+                        lane.end(Headers::default(), out);
+                        lane.go_on(from);
+                        if is_within {
+                            return AfterGap::Resume;
+                        }
+                    }
+                    (State::Chunk { .. }, true, true) => {
+                        lane.state = State::ChunkEnd;
+                        return AfterGap::Resume;
+                    }
+                    _ => lane.break_off(out),
+                }
+            }
+            State::UntilClose => {
+                lane.miss(missing.len, out);
+                return AfterGap::Resume;
+            }
+            State::ChunkLine | State::ChunkEnd | State::Trailers => lane.break_off(out),
+            State::Waiting => return AfterGap::Resume,
+            State::Head | State::Astray { .. } => {}
+        }
+        lane.searched = Searched::default();
+        lane.state = State::Astray { left: u64::MAX };
+        if from == Role::Server {
+            self.pending.lost_responses();
+        }
+        AfterGap::Resume
+    }
+
+    fn end(&mut self, end: &session::End<'_>, out: Out<'_, Self>) {
+        if self.lane(end.from).state == State::Head {
+            self.cut_head(end.from, end.rest, out);
+        }
+        let lane = end.from.of_mut(&mut self.lanes);
+        match lane.state {
+            State::Head | State::Waiting | State::Astray { .. } => {}
+            State::UntilClose if end.kind == EndKind::Fin => lane.end(Headers::default(), out),
+            _ => lane.break_off(out),
+        }
+        lane.state = State::Astray { left: 0 };
+    }
+}
+
+impl HttpParser {
+    fn lane(&self, from: Role) -> &Lane {
+        from.of(&self.lanes)
+    }
+
+    /// Takes what is next of a direction, of at least one octet.
+    #[inline]
+    fn step(&mut self, from: Role, bytes: &[u8], out: Out<'_, Self>) -> Result<Step, Fault> {
+        let lane = from.of_mut(&mut self.lanes);
+        match lane.state {
+            State::Head => self.head(from, bytes, out),
+            State::Fixed { left } => {
+                let len = lane.piece(bytes, left, out);
+                match left - len as u64 {
+                    0 => {
+                        lane.end(Headers::default(), out);
+                        lane.go_on(from);
+                    }
+                    left => lane.state = State::Fixed { left },
+                }
+                Ok(Step::Took(len))
+            }
+            State::ChunkLine => {
+                let Some((len, size)) = chunked::size_line(bytes)? else { return Ok(Step::Wait) };
+                lane.state = if size == 0 { State::Trailers } else { State::Chunk { left: size } };
+                Ok(Step::Took(len))
+            }
+            State::Chunk { left } => {
+                let len = lane.piece(bytes, left, out);
+                let left = left - len as u64;
+                lane.state = if left == 0 { State::ChunkEnd } else { State::Chunk { left } };
+                Ok(Step::Took(len))
+            }
+            State::ChunkEnd => {
+                let Some(len) = chunked::line_end(bytes)? else { return Ok(Step::Wait) };
+                lane.state = State::ChunkLine;
+                Ok(Step::Took(len))
+            }
+            State::Trailers => {
+                let mut searched = lane.searched;
+                let read =
+                    head::read_trailers(bytes, &mut searched, |fields| lane.end(Headers::new(fields), out))?;
+                let Some((len, ())) = read else {
+                    lane.searched = searched;
+                    return Ok(Step::Wait);
+                };
+                lane.searched = Searched::default();
+                lane.go_on(from);
+                Ok(Step::Took(len))
+            }
+            State::UntilClose => Ok(Step::Took(lane.piece(bytes, u64::MAX, out))),
+            State::Waiting => Ok(self.wait(from, bytes)),
+            State::Astray { left } => match resync::search(from, bytes) {
+                Search::Found(place) => {
+                    lane.state = State::Head;
+                    Ok(Step::Took(place))
+                }
+                Search::From(place) => {
+                    let left = left.checked_sub(place as u64).ok_or(not_spoken(from))?;
+                    lane.state = State::Astray { left };
+                    Ok(if place == 0 { Step::Wait } else { Step::Took(place) })
+                }
+            },
+        }
+    }
+
+    /// Octets behind a request for something else than HTTP.
+    fn wait(&mut self, from: Role, bytes: &[u8]) -> Step {
+        let lane = from.of_mut(&mut self.lanes);
+        // Many clients offer an upgrade that they do not wait for.
+        let goes_on = lane.kind == Kind::Upgrade && probe::is_request(bytes);
+        if goes_on || !self.pending.is_waiting(lane.transaction) {
+            lane.state = State::Head;
+            Step::Took(0)
+        } else if bytes.len() > WAIT_LEN_MAX {
+            Step::Handover(0, None)
+        } else {
+            Step::Wait
+        }
+    }
+
+    fn head(&mut self, from: Role, bytes: &[u8], out: Out<'_, Self>) -> Result<Step, Fault> {
+        // RFC 9112 section 2.2: empty lines before a request are ignored; some servers send them too.
+        let is_line_end = |octet: &u8| matches!(octet, b'\r' | b'\n');
+        if bytes.first().is_some_and(is_line_end) {
+            return Ok(Step::Took(bytes.iter().take_while(|octet| is_line_end(octet)).count()));
+        }
+        let lane = from.of_mut(&mut self.lanes);
+        let mut searched = lane.searched;
+        let pending = &mut self.pending;
+        let read = head::read(from, bytes, &mut searched, |head| say(pending, head, out));
+        let (len, follows) = match read {
+            Ok(Some(read)) => read,
+            Ok(None) => {
+                lane.searched = searched;
+                return Ok(Step::Wait);
+            }
+            Err(fault) if !self.has_spoken => return Err(fault),
+            Err(_) => {
+                lane.searched = Searched::default();
+                lane.state = State::Astray { left: STRAY_LEN_MAX };
+                // Not to be found again.
+                return Ok(Step::Took(1));
+            }
+        };
+        let kind = follows.kind;
+        self.has_spoken = true;
+        *lane = Lane { transaction: follows.transaction, kind, ..Lane::default() };
+        match (follows.then, follows.framing?) {
+            (Then::Handover(next), _) => return Ok(Step::Handover(len, next)),
+            (Then::Response, _) => {}
+            (Then::Body, Framing::Empty) => {
+                lane.end(Headers::default(), out);
+                lane.go_on(from);
+            }
+            (Then::Body, Framing::Fixed(left)) => lane.state = State::Fixed { left },
+            (Then::Body, Framing::Chunked) => lane.state = State::ChunkLine,
+            (Then::Body, Framing::UntilClose) => lane.state = State::UntilClose,
+        }
+        Ok(Step::Took(len))
+    }
+
+    /// Says what there is of a head of which the rest will not come.
+    fn cut_head(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) {
+        let start = rest.iter().take_while(|octet| matches!(octet, b'\r' | b'\n')).count();
+        let pending = &mut self.pending;
+        let rest = rest.get(start..).unwrap_or_default();
+        if let Some(follows) = head::read_cut(from, rest, |head| say(pending, head, out)) {
+            let lane = from.of_mut(&mut self.lanes);
+            *lane = Lane { transaction: follows.transaction, ..Lane::default() };
+            if !matches!(follows.then, Then::Response) {
+                lane.break_off(out);
+            }
+        }
+    }
+}
+
+impl Lane {
+    /// A piece of a body: its length.
+    #[inline]
+    fn piece(&mut self, bytes: &[u8], left: u64, out: Out<'_, HttpParser>) -> usize {
+        let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let bytes = bytes.get(..len).unwrap_or_default();
+        out(Message::Body(Body { transaction: self.transaction, offset: self.body_len, bytes }));
+        self.body_len = self.body_len.saturating_add(len as u64);
+        len
+    }
+
+    fn miss(&mut self, len: u64, out: Out<'_, HttpParser>) {
+        out(Message::Gap(BodyGap { transaction: self.transaction, offset: self.body_len, len }));
+        self.body_len = self.body_len.saturating_add(len);
+        self.missing_len = self.missing_len.saturating_add(len);
+    }
+
+    /// The message ended as its framing says.
+    fn end(&mut self, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
+        self.say_end(self.missing_len == 0, trailers, out);
+    }
+
+    /// The rest of the message will not come.
+    fn break_off(&mut self, out: Out<'_, HttpParser>) {
+        self.say_end(false, Headers::default(), out);
+        self.state = State::Head;
+    }
+
+    fn say_end(&mut self, complete: bool, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
+        let Self { transaction, body_len, missing_len, .. } = *self;
+        out(Message::End(End { transaction, body_len, missing_len, complete, trailers }));
+    }
+
+    /// The next message, or what is asked for instead.
+    fn go_on(&mut self, from: Role) {
+        let is_asked = from == Role::Client && matches!(self.kind, Kind::Connect | Kind::Upgrade);
+        self.state = if is_asked { State::Waiting } else { State::Head };
+    }
+}
+
+fn not_spoken(from: Role) -> Fault {
+    Fault::new(if from == Role::Client { "not_a_request" } else { "not_a_response" })
+}
+
+/// Says a head, and tells what follows it.
+fn say(pending: &mut Pending, head: &Head<'_>, out: Out<'_, HttpParser>) -> Follows {
+    let known = Known::read(head.fields);
+    let anomaly =
+        if head.anomaly == Some(Anomaly::Cut) { head.anomaly } else { known.anomaly().or(head.anomaly) };
+    match head.first {
+        First::Request { method, target } => {
+            say_request(pending, head, (method, target), known, anomaly, out)
+        }
+        First::Status { code, reason } => say_response(pending, head, (code, reason), known, anomaly, out),
+    }
+}
+
+fn say_request(
+    pending: &mut Pending,
+    head: &Head<'_>,
+    (method, target): (&[u8], &[u8]),
+    known: Known<'_>,
+    anomaly: Option<Anomaly>,
+    out: Out<'_, HttpParser>,
+) -> Follows {
+    let kind = match method {
+        b"HEAD" => Kind::Head,
+        b"CONNECT" => Kind::Connect,
+        _ if known.upgrade.is_some() => Kind::Upgrade,
+        _ => Kind::Plain,
+    };
+    let transaction = pending.request(kind);
+    let bare_target = credentials::without_userinfo(target, kind == Kind::Connect);
+    let bare_referer = known.referer.and_then(|uri| credentials::without_userinfo(uri, false));
+    let userinfo = (bare_target.is_some() || bare_referer.is_some()).then_some("userinfo");
+    out(Message::Request(Request {
+        transaction,
+        method: Text(method),
+        target: Text(bare_target.as_deref().unwrap_or(target)),
+        version: head.version,
+        host: known.host,
+        user_agent: known.user_agent,
+        referer: bare_referer.as_deref().or(known.referer).map(Text),
+        content_type: known.content_type,
+        content_encoding: known.content_encoding,
+        content_length: known.content_length(),
+        transfer_encoding: known.transfer_encoding,
+        upgrade: known.upgrade,
+        anomaly,
+        credentials: credentials::foremost(known.credentials, userinfo),
+        headers: Headers::new(head.fields),
+    }));
+    Follows { transaction, kind, framing: known.of_request(), then: Then::Body }
+}
+
+fn say_response(
+    pending: &mut Pending,
+    head: &Head<'_>,
+    (status, reason): (u16, &[u8]),
+    known: Known<'_>,
+    anomaly: Option<Anomaly>,
+    out: Out<'_, HttpParser>,
+) -> Follows {
+    let is_interim = status < 200 && status != 101;
+    let (transaction, kind) = pending.response(is_interim);
+    let bare_location = known.location.and_then(|uri| credentials::without_userinfo(uri, false));
+    let userinfo = bare_location.is_some().then_some("userinfo");
+    out(Message::Response(Response {
+        transaction,
+        status,
+        reason: Text(reason),
+        version: head.version,
+        server: known.server,
+        location: bare_location.as_deref().or(known.location).map(Text),
+        content_type: known.content_type,
+        content_encoding: known.content_encoding,
+        content_length: known.content_length(),
+        transfer_encoding: known.transfer_encoding,
+        upgrade: known.upgrade,
+        anomaly,
+        credentials: credentials::foremost(known.credentials, userinfo),
+        headers: Headers::new(head.fields),
+    }));
+    let framing = known.of_response(kind, status);
+    if status == 101 {
+        let then = Then::Handover(known.upgrade.and_then(upgrade));
+        return Follows { transaction, kind, framing: Ok(Framing::Empty), then };
+    }
+    // RFC 9112 section 6.3: of a granted CONNECT, lengths mean nothing.
+    if kind == Kind::Connect && (200..300).contains(&status) {
+        return Follows { transaction, kind, framing: Ok(Framing::Empty), then: Then::Handover(None) };
+    }
+    let then = if is_interim { Then::Response } else { Then::Body };
+    Follows { transaction, kind, framing, then }
+}
+
+/// The protocol that an Upgrade field of a 101 names. What is not known here, the probes may tell.
+fn upgrade(name: Text<'_>) -> Option<&'static Protocol> {
+    name.0.trim_ascii().eq_ignore_ascii_case(b"websocket").then_some(&WEBSOCKET)
+}

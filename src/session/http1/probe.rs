@@ -1,0 +1,164 @@
+//! The first line tells.
+
+use crate::session::{StreamOpening, Verdict};
+
+/// Octets of a method, beyond which there is none.
+const METHOD_LEN_MAX: usize = 20;
+
+/// Octets of a request line without an end that are enough, if it begins as no other protocol's lines do. Few, because what
+/// comes octet by octet is looked at a few times only.
+const LINE_LEN_ENOUGH: usize = 12;
+
+/// What the octets of one direction look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    Nothing,
+    Request,
+    Response,
+    Unlike,
+    Undecided,
+}
+
+/// Looks for a request line or a status line in both directions.
+pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
+    match (looks(opening.client), looks(opening.server)) {
+        (Looks::Request, _) | (_, Looks::Response) => Verdict::Match,
+        (Looks::Response, _) | (_, Looks::Request) => Verdict::MatchReversed,
+        (Looks::Undecided, _) | (_, Looks::Undecided) => Verdict::More,
+        (Looks::Nothing, Looks::Nothing) => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+/// Whether octets begin with a request line.
+pub(super) fn is_request(bytes: &[u8]) -> bool {
+    looks(bytes) == Looks::Request
+}
+
+fn looks(bytes: &[u8]) -> Looks {
+    // RFC 9112 section 2.2: empty lines before a request are ignored.
+    let start = bytes.iter().position(|octet| !matches!(octet, b'\r' | b'\n')).unwrap_or(bytes.len());
+    match bytes.get(start..) {
+        _ if bytes.is_empty() => Looks::Nothing,
+        None | Some([]) if start <= 4 => Looks::Undecided,
+        Some(bytes) if start <= 4 => match is_status_line(bytes) {
+            Some(true) => Looks::Response,
+            Some(false) => request_line(bytes),
+            None => Looks::Undecided,
+        },
+        _ => Looks::Unlike,
+    }
+}
+
+/// Whether octets begin as a status line does; none if there are too few.
+pub(super) fn is_status_line(bytes: &[u8]) -> Option<bool> {
+    const NAME: &[u8] = b"HTTP/1.";
+    let len = bytes.len().min(NAME.len());
+    if bytes.get(..len) != NAME.get(..len) {
+        return Some(false);
+    }
+    match bytes.get(NAME.len()..)? {
+        [] => None,
+        [minor, ..] if !minor.is_ascii_digit() => Some(false),
+        [_] => None,
+        [_, space, ..] if *space != b' ' => Some(false),
+        [_, _] => None,
+        [_, _, digit, ..] => Some(digit.is_ascii_digit() || *digit == b' '),
+    }
+}
+
+fn request_line(bytes: &[u8]) -> Looks {
+    let in_method = |octet: &u8| octet.is_ascii_uppercase() || matches!(octet, b'-' | b'_');
+    let method_len = bytes.iter().position(|octet| !in_method(octet)).unwrap_or(bytes.len());
+    let (method, rest) = bytes.split_at_checked(method_len).unwrap_or((bytes, &[]));
+    if method_len > METHOD_LEN_MAX {
+        return Looks::Unlike;
+    }
+    let target = match rest {
+        [] => return Looks::Undecided,
+        [b' ', target @ ..] if method_len >= 3 => target,
+        _ => return Looks::Unlike,
+    };
+    let line_len = target.iter().position(|octet| *octet == b'\n');
+    let line = target.get(..line_len.unwrap_or(target.len())).unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.iter().any(|octet| *octet < b' ' && *octet != b'\t') {
+        return Looks::Unlike;
+    }
+    if line_len.is_some() {
+        return if ends_with_version(line) { Looks::Request } else { Looks::Unlike };
+    }
+    let is_enough = method_len + 1 + line.len() >= LINE_LEN_ENOUGH && is_of_http(method, line);
+    if is_enough { Looks::Request } else { Looks::Undecided }
+}
+
+/// Whether a method with such a target is found in HTTP only: RTSP and SIP have others, and name a scheme.
+fn is_of_http(method: &[u8], target: &[u8]) -> bool {
+    match method {
+        b"GET" | b"POST" | b"HEAD" | b"PUT" | b"DELETE" | b"PATCH" | b"OPTIONS" => {
+            target.starts_with(b"/") || target.starts_with(b"http")
+        }
+        b"CONNECT" => target.first().is_some_and(|octet| octet.is_ascii_alphanumeric() || *octet == b'['),
+        _ => false,
+    }
+}
+
+/// Whether a request line ends as those of HTTP/1.x do.
+pub(super) fn ends_with_version(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_end(), [_, .., b' ' | b'\t', b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor]
+        if minor.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(client: &[u8], server: &[u8]) -> Verdict {
+        probe(&StreamOpening::new(client, server, 40_000, 80))
+    }
+
+    #[test]
+    fn request_and_status_lines_match_and_nothing_like_them() {
+        for line in ["GET / HTTP/1.1\r\n", "M-SEARCH * HTTP/1.0\n", "\r\nPOST /a b HTTP/1.1\r\n"] {
+            assert_eq!(say(line.as_bytes(), b""), Verdict::Match, "{line}");
+            assert_eq!(say(b"", line.as_bytes()), Verdict::MatchReversed, "{line}");
+            for len in 1..line.len() {
+                assert_ne!(say(&line.as_bytes()[..len], b""), Verdict::No, "{line} {len}");
+            }
+        }
+        for line in ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n"] {
+            assert_eq!(say(b"", line.as_bytes()), Verdict::Match, "{line}");
+            assert_eq!(say(line.as_bytes(), b""), Verdict::MatchReversed, "{line}");
+        }
+        for line in [
+            "OPTIONS rtsp://a/b RTSP/1.0\r\n",
+            "RTSP/1.0 200 OK\r\n",
+            "REGISTER sip:a SIP/2.0\r\n",
+            "SIP/2.0 200 OK\r\n",
+            "ICY 200 OK\r\n",
+            "GNUTELLA CONNECT/0.6\r\n",
+            "PRI * HTTP/2.0\r\n",
+            "SOURCE /live ICE/1.0\r\n",
+            "GET /\r\n",
+            "EHLO example.org\r\n",
+            "USER anonymous\r\n",
+            "* OK IMAP4 ready\r\n",
+            "SSH-2.0-x\r\n",
+            "HTTP/2.0 200\r\n",
+            "GET \u{1} HTTP/1.1\r\n",
+            "\x16\x03\x01",
+        ] {
+            assert_eq!(say(line.as_bytes(), b""), Verdict::No, "{line}");
+            assert_eq!(say(b"", line.as_bytes()), Verdict::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_request_line_may_be_enough() {
+        assert_eq!(say(b"GET /index.h", b""), Verdict::Match);
+        assert_eq!(say(b"GET /index.", b""), Verdict::More);
+        assert_eq!(say(b"CONNECT a.ex", b""), Verdict::Match);
+        assert_eq!(say(b"OPTIONS rtsp://a/b", b""), Verdict::More);
+        assert_eq!(say(b"FETCH /index.h", b""), Verdict::More);
+    }
+}

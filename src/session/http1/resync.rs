@@ -1,0 +1,124 @@
+//! Where the next message begins, in octets of which the beginning was lost.
+
+use super::probe::ends_with_version;
+use crate::session::Role;
+
+/// Octets of a line that are looked at: the last ones.
+const LINE_LEN_MAX: usize = 8192;
+
+/// What a search says of octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Search {
+    /// A message begins there.
+    Found(usize),
+    /// None began so far; octets from there on are to be looked at again with what follows.
+    From(usize),
+}
+
+/// Methods that are believed behind octets of any kind.
+const METHODS: [&[u8]; 24] = [
+    b"GET",
+    b"POST",
+    b"HEAD",
+    b"PUT",
+    b"DELETE",
+    b"OPTIONS",
+    b"CONNECT",
+    b"PATCH",
+    b"TRACE",
+    b"PROPFIND",
+    b"PROPPATCH",
+    b"MKCOL",
+    b"COPY",
+    b"MOVE",
+    b"LOCK",
+    b"UNLOCK",
+    b"REPORT",
+    b"SEARCH",
+    b"NOTIFY",
+    b"SUBSCRIBE",
+    b"UNSUBSCRIBE",
+    b"BPROPPATCH",
+    b"POLL",
+    b"MERGE",
+];
+
+/// Looks for the first line of a message. A line may begin behind the octets of a body, which need not end a line.
+pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
+    let mut start = 0;
+    while let Some(len) = bytes.get(start..).and_then(|rest| rest.iter().position(|octet| *octet == b'\n')) {
+        let end = start + len;
+        let window = end.saturating_sub(LINE_LEN_MAX).max(start);
+        let line = bytes.get(window..end).unwrap_or_default();
+        let place = match from {
+            Role::Client => request_line(line),
+            Role::Server => status_line(line),
+        };
+        if let Some(place) = place {
+            return Search::Found(window + place);
+        }
+        start = end + 1;
+    }
+    Search::From(bytes.len().saturating_sub(LINE_LEN_MAX).max(start))
+}
+
+/// Where a request line begins that ends with the line.
+fn request_line(line: &[u8]) -> Option<usize> {
+    let line = line.trim_ascii_end();
+    if !ends_with_version(line) {
+        return None;
+    }
+    let line = line.get(..line.len() - 9)?;
+    let target = line.iter().rposition(|octet| *octet == b' ')?;
+    let before = line.get(..target)?;
+    let target = line.get(target + 1..)?;
+    let is_end = |method: &&&[u8]| before.ends_with(method);
+    let is_target = target.starts_with(b"/") || target.starts_with(b"http") || target == b"*";
+    if !is_target && !before.ends_with(b"CONNECT") {
+        return None;
+    }
+    // PROPFIND ends with no other method, but COPY might end another word: the longest one that fits.
+    let method = METHODS.iter().filter(is_end).max_by_key(|method| method.len())?;
+    Some(before.len() - method.len())
+}
+
+/// Where a status line begins that ends with the line.
+fn status_line(line: &[u8]) -> Option<usize> {
+    let place = line.windows(7).rposition(|octets| octets == b"HTTP/1.")?;
+    match line.get(place + 7..)? {
+        [b'0' | b'1', b' ', b'1'..=b'5', b'0'..=b'9', b'0'..=b'9', b' ' | b'\r', ..] => Some(place),
+        [b'0' | b'1', b' ', b'1'..=b'5', b'0'..=b'9', b'0'..=b'9'] => Some(place),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_found_behind_octets_of_any_kind() {
+        let find = |from, text: &str| match search(from, text.as_bytes()) {
+            Search::Found(place) => text.get(place..).map(str::to_owned),
+            Search::From(_) => None,
+        };
+        let request = "POST /a HTTP/1.1\r\nHost: b\r\n";
+        let response = "HTTP/1.0 404 Not Found\r\nServer: c\r\n";
+        for before in ["", "rest of a body", "\u{1}\u{2}\r\n\r\n", "POST \n", "HTTP/1.1 \n"] {
+            assert_eq!(
+                find(Role::Client, &format!("{before}{request}")).as_deref(),
+                Some(request),
+                "{before}"
+            );
+            assert_eq!(
+                find(Role::Server, &format!("{before}{response}")).as_deref(),
+                Some(response),
+                "{before}"
+            );
+        }
+        assert_eq!(find(Role::Client, "about GET and HTTP/1.1\r\n"), None);
+        assert_eq!(find(Role::Server, "about HTTP/1.1 and 200\r\n"), None);
+        assert_eq!(search(Role::Client, b"line\nGET /a"), Search::From(5));
+        assert_eq!(search(Role::Client, &[b'a'; 10_000]), Search::From(10_000 - LINE_LEN_MAX));
+    }
+}

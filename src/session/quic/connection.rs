@@ -1,0 +1,133 @@
+//! What is known of a connection's beginning, and which keys open its packets.
+
+use super::crypto_stream::CryptoStream;
+use super::keys::{Keys, Opened};
+use super::packet::{CONNECTION_ID_LEN_MAX, FIRST_ID_LEN_MIN, Initial, LongHeader};
+use super::version::Version;
+use crate::session::Role;
+
+/// A connection id that is kept.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct KeptId {
+    len: u8,
+    octets: [u8; CONNECTION_ID_LEN_MAX],
+}
+
+impl KeptId {
+    /// None if it is longer than the versions allow.
+    pub(super) fn new(id: &[u8]) -> Option<Self> {
+        let mut kept = Self { len: id.len() as u8, ..Self::default() };
+        kept.octets.get_mut(..id.len())?.copy_from_slice(id);
+        Some(kept)
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        self.octets.get(..self.len.into()).unwrap_or_default()
+    }
+}
+
+/// One end's Initial packets.
+#[derive(Debug, Default)]
+pub(super) struct Half {
+    keys: Option<Keys>,
+    /// The highest packet number so far.
+    largest: Option<u64>,
+    pub(super) stream: CryptoStream,
+    /// Whether its last hello was seen.
+    pub(super) is_done: bool,
+}
+
+/// A connection whose client's first packet was opened.
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) version: Version,
+    /// The id that the keys are derived from: the client's first, or the one that a Retry gave.
+    dcid: KeptId,
+    /// Who of the session's roles is the client: the session may take it for the server if the capture began late.
+    pub(super) client: Role,
+    /// What the client and the server send.
+    halves: [Half; 2],
+    /// Whether the server asked for another version.
+    pub(super) is_refused: bool,
+}
+
+impl Connection {
+    /// The connection that a client begins with this packet, and the packet opened; none if it is no such packet.
+    pub(super) fn begin(header: &LongHeader<'_>, packet: &Initial<'_>, from: Role) -> Option<(Self, Opened)> {
+        if header.dcid.len() < FIRST_ID_LEN_MIN {
+            return None;
+        }
+        let keys = Keys::derive(header.version.rules()?, header.dcid, Role::Client)?;
+        let opened = keys.open(packet, None)?;
+        let client = Half { keys: Some(keys), largest: Some(opened.number), ..Half::default() };
+        let connection = Self {
+            version: header.version,
+            dcid: KeptId::new(header.dcid)?,
+            client: from,
+            halves: [client, Half::default()],
+            is_refused: false,
+        };
+        Some((connection, opened))
+    }
+
+    /// Which end one of the session's roles is.
+    pub(super) fn end(&self, from: Role) -> Role {
+        if from == self.client { Role::Client } else { Role::Server }
+    }
+
+    pub(super) fn half(&mut self, end: Role) -> &mut Half {
+        end.of_mut(&mut self.halves)
+    }
+
+    /// Whether nothing in the clear is to come.
+    pub(super) fn is_done(&self) -> bool {
+        self.halves.iter().all(|half| half.is_done)
+    }
+
+    /// The packet opened, if it is of this connection. Either end may change to a version that the other one speaks too
+    /// (RFC 9368): the id that the keys are derived from stays.
+    pub(super) fn open(
+        &mut self,
+        header: &LongHeader<'_>,
+        packet: &Initial<'_>,
+        from: Role,
+    ) -> Option<Opened> {
+        let end = self.end(from);
+        let is_changed = header.version != self.version;
+        let half = end.of_mut(&mut self.halves);
+        let opened = match &half.keys {
+            Some(keys) if !is_changed => keys.open(packet, half.largest)?,
+            _ => {
+                let keys = Keys::derive(header.version.rules()?, self.dcid.as_slice(), end)?;
+                let opened = keys.open(packet, half.largest)?;
+                half.keys = Some(keys);
+                if is_changed {
+                    self.version = header.version;
+                    end.other().of_mut(&mut self.halves).keys = None;
+                }
+                opened
+            }
+        };
+        let half = end.of_mut(&mut self.halves);
+        half.largest = half.largest.max(Some(opened.number));
+        Some(opened)
+    }
+
+    /// The client's first id, or the one that the last Retry gave.
+    pub(super) fn dcid(&self) -> &[u8] {
+        self.dcid.as_slice()
+    }
+
+    /// The client begins again with another id, and says the same.
+    pub(super) fn retry(&mut self, dcid: KeptId) {
+        self.dcid = dcid;
+        for half in &mut self.halves {
+            half.keys = None;
+        }
+    }
+
+    /// Octets allocated beside the state itself.
+    pub(super) fn heap_len(&self) -> usize {
+        self.halves.iter().map(|half| half.stream.heap_len()).sum()
+    }
+}

@@ -1,0 +1,173 @@
+//! Puts the octets of CRYPTO frames in order.
+
+/// Octets of one end's Initial handshake that are taken: several times what a hello with post-quantum keys has.
+pub const CRYPTO_LEN_MAX: usize = 32 * 1024;
+
+/// Pieces with holes between them that are kept: browsers cut and shuffle their hello on purpose.
+pub const CRYPTO_PIECE_COUNT_MAX: usize = 128;
+
+/// Octets of a handshake message's type and length (RFC 8446 section 4).
+const MESSAGE_HEADER_LEN: usize = 4;
+
+/// The handshake that one end sends in Initial packets, in whatever order it comes. What was there first stays.
+#[derive(Debug, Default)]
+pub(super) struct CryptoStream {
+    /// Octets that were taken off the front.
+    taken: usize,
+    /// What follows them; zero where nothing came yet.
+    bytes: Vec<u8>,
+    /// What came of `bytes`: sorted, with holes between.
+    pieces: Vec<(u16, u16)>,
+}
+
+impl CryptoStream {
+    /// Takes the octets of a frame. What lies beyond the caps is dropped.
+    pub(super) fn insert(&mut self, offset: u64, bytes: &[u8]) {
+        let Ok(offset) = usize::try_from(offset) else { return };
+        let Some(end) = offset.checked_add(bytes.len()).filter(|end| *end <= CRYPTO_LEN_MAX) else { return };
+        let known_len = self.taken.saturating_sub(offset);
+        let Some(bytes) = bytes.get(known_len..).filter(|bytes| !bytes.is_empty()) else { return };
+        let (start, end) = (offset + known_len - self.taken, end - self.taken);
+        // The first piece that ends behind the beginning, or at it.
+        let first = self.pieces.partition_point(|piece| usize::from(piece.1) < start);
+        let beyond = self.pieces.partition_point(|piece| usize::from(piece.0) <= end);
+        if first == beyond && self.pieces.len() >= CRYPTO_PIECE_COUNT_MAX {
+            return;
+        }
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let joined = self.pieces.get(first..beyond).unwrap_or_default();
+        let mut at = start;
+        for (piece_start, piece_end) in joined.iter().map(|piece| (piece.0.into(), usize::from(piece.1))) {
+            copy(&mut self.bytes, (at, piece_start), bytes, start);
+            at = at.max(piece_end);
+        }
+        copy(&mut self.bytes, (at, end), bytes, start);
+        let whole = joined
+            .iter()
+            .fold((start as u16, end as u16), |whole, piece| (whole.0.min(piece.0), whole.1.max(piece.1)));
+        self.pieces.splice(first..beyond, [whole]);
+    }
+
+    /// The next message with its type and length, once it is whole.
+    pub(super) fn message(&self) -> Option<&[u8]> {
+        let (0, end) = *self.pieces.first()? else { return None };
+        let whole = self.bytes.get(..end.into())?;
+        let [_, len @ ..] = *whole.first_chunk::<MESSAGE_HEADER_LEN>()?;
+        let len = len.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
+        whole.get(..MESSAGE_HEADER_LEN + len)
+    }
+
+    /// Takes octets off the front, of which a message was made.
+    pub(super) fn take(&mut self, len: usize) {
+        self.taken += len;
+        if len >= self.bytes.len() {
+            (self.bytes, self.pieces) = (Vec::new(), Vec::new());
+            return;
+        }
+        self.bytes.drain(..len);
+        self.pieces.retain_mut(|(start, end)| {
+            *start = start.saturating_sub(len as u16);
+            *end = end.saturating_sub(len as u16);
+            start < end
+        });
+    }
+
+    /// Octets allocated.
+    pub(super) fn heap_len(&self) -> usize {
+        self.bytes.capacity() + self.pieces.capacity() * size_of::<(u16, u16)>()
+    }
+}
+
+/// Copies what belongs to `from..to` of a buffer out of a piece that belongs at `start`.
+fn copy(buffer: &mut [u8], (from, to): (usize, usize), piece: &[u8], start: usize) {
+    if from < to
+        && let Some(target) = buffer.get_mut(from..to)
+        && let Some(source) = piece.get(from - start..to - start)
+    {
+        target.copy_from_slice(source);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers that look random, the same for a seed.
+    fn random(seed: u64) -> impl FnMut(usize) -> usize {
+        let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 16) as usize % below
+        }
+    }
+
+    fn message(kind: u8, len: usize) -> Vec<u8> {
+        let mut message = vec![kind, 0, (len >> 8) as u8, len as u8];
+        message.extend((0..len).map(|place| (place * 7 + usize::from(kind)) as u8));
+        message
+    }
+
+    #[test]
+    fn pieces_in_any_order_make_the_same_messages() {
+        for seed in 1..300 {
+            let mut random = random(seed);
+            let messages: Vec<_> = (0..3).map(|kind| message(kind, random(900))).collect();
+            let all = messages.concat();
+            let (mut stream, mut heard) = (CryptoStream::default(), Vec::new());
+            // What a naive receiver has: the octets that came, and how many from the front on.
+            let mut came = vec![false; all.len()];
+            while came.contains(&false) {
+                let start = random(all.len());
+                let len = 1 + random(120);
+                let piece = &all[start..all.len().min(start + len)];
+                came[start..start + piece.len()].fill(true);
+                stream.insert(start as u64, piece);
+                while let Some(message) = stream.message() {
+                    heard.push(message.to_vec());
+                    let len = heard.last().map_or(0, Vec::len);
+                    stream.take(len);
+                }
+                let front = came.iter().position(|came| !came).unwrap_or(all.len());
+                let mut end = 0;
+                let whole = messages.iter().take_while(|message| {
+                    end += message.len();
+                    end <= front
+                });
+                assert_eq!(heard.len(), whole.count(), "seed {seed}, {front} octets");
+                let has_order = stream.pieces.windows(2).all(|pair| pair[0].1 < pair[1].0);
+                assert!(has_order, "seed {seed}: {:?}", stream.pieces);
+            }
+            assert_eq!(heard, messages, "seed {seed}");
+            assert_eq!(stream.heap_len(), 0);
+        }
+    }
+
+    #[test]
+    fn what_was_there_first_stays() {
+        let mut stream = CryptoStream::default();
+        stream.insert(4, b"cd");
+        stream.insert(0, &[1, 0, 0, 4, b'x', b'x', b'x', b'x']);
+        assert_eq!(stream.message(), Some(&[1, 0, 0, 4, b'c', b'd', b'x', b'x'][..]));
+    }
+
+    #[test]
+    fn memory_is_bounded() {
+        let mut stream = CryptoStream::default();
+        for place in 0..CRYPTO_LEN_MAX as u64 {
+            stream.insert(place * 2 + 1, &[0]);
+        }
+        assert_eq!(stream.pieces.len(), CRYPTO_PIECE_COUNT_MAX);
+        stream.insert(CRYPTO_LEN_MAX as u64 - 1, b"xx");
+        stream.insert(u64::MAX, b"x");
+        stream.insert(u64::MAX - 1, b"xx");
+        assert!(stream.bytes.len() <= CRYPTO_LEN_MAX);
+        assert!(stream.heap_len() <= 2 * CRYPTO_LEN_MAX + 8 * CRYPTO_PIECE_COUNT_MAX);
+        // Pieces that join others are taken even so.
+        stream.insert(0, &[2, 0, 0, 0]);
+        assert_eq!(stream.message(), Some(&[2, 0, 0, 0][..]));
+    }
+}

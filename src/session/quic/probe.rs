@@ -1,0 +1,162 @@
+//! Tells QUIC from whatever else is sent in datagrams.
+
+use super::packet::{self, Body, CONNECTION_ID_LEN_MAX, FIRST_DATAGRAM_LEN_MIN, FIRST_ID_LEN_MIN, FIXED_BIT};
+use super::version::Version;
+use crate::base::Reader;
+use crate::session::{DatagramOpening, Role, Verdict};
+
+/// The port of HTTP/3.
+const PORT: u16 = 443;
+
+/// The fewest octets of a packet with a short header: an octet, a packet number, and what masks the header.
+const SHORT_LEN_MIN: usize = 21;
+
+const UDP: u8 = 17;
+
+/// A long header of a known version whose parts have fair lengths is QUIC. Short headers look like noise: on the port of HTTP/3
+/// they may be, elsewhere they are not.
+pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
+    let Some(first) = opening.bytes.first().filter(|_| opening.ip_protocol == UDP) else {
+        return Verdict::No;
+    };
+    if google_version(opening.bytes).is_some() {
+        return if packet::is_long(*first) { by_port(opening) } else { sent_by(opening, Role::Client) };
+    }
+    if !packet::is_long(*first) {
+        let may_be = first & FIXED_BIT != 0 && opening.len >= SHORT_LEN_MIN && opening.has_port(PORT);
+        return if may_be { Verdict::More } else { Verdict::No };
+    }
+    let Some(packet) = packet::next(&mut &*opening.bytes) else { return cut(opening) };
+    let header = packet.header;
+    if !header.has_fair_ids() {
+        return Verdict::No;
+    }
+    if let Body::VersionNegotiation(versions) = packet.body {
+        let (versions, rest) = versions.as_chunks::<4>();
+        let is_known = versions.iter().any(|version| Version(u32::from_be_bytes(*version)).is_known());
+        return if is_known && rest.is_empty() { sent_by(opening, Role::Server) } else { Verdict::No };
+    }
+    if first & FIXED_BIT == 0 || !header.version.is_known() {
+        return Verdict::No;
+    }
+    let is_long_enough = opening.len >= FIRST_DATAGRAM_LEN_MIN;
+    match packet.body {
+        // Who sends it is not said; the port may tell. A server answers without a token.
+        Body::Initial(initial) => {
+            let may_be_client = is_long_enough && header.dcid.len() >= FIRST_ID_LEN_MIN;
+            if !may_be_client && !initial.token.is_empty() {
+                return Verdict::No;
+            }
+            let is_server = !may_be_client
+                || initial.token.is_empty()
+                    && opening.source_port == PORT
+                    && opening.destination_port != PORT;
+            sent_by(opening, if is_server { Role::Server } else { Role::Client })
+        }
+        Body::Retry { .. } => sent_by(opening, Role::Server),
+        Body::ZeroRtt => sent_by(opening, Role::Client),
+        Body::Handshake => by_port(opening),
+        Body::Unread if is_long_enough => by_port(opening),
+        Body::Unread | Body::VersionNegotiation(_) => Verdict::No,
+    }
+}
+
+/// What a packet that ends early says: a snap length may have cut it.
+fn cut(opening: &DatagramOpening<'_>) -> Verdict {
+    let header = packet::LongHeader::read(&mut Reader::new(opening.bytes));
+    let is_fair = header.is_some_and(|header| {
+        header.has_fair_ids() && header.version.is_read() && header.first & FIXED_BIT != 0
+    });
+    if is_fair && opening.bytes.len() < opening.len { by_port(opening) } else { Verdict::No }
+}
+
+/// A match; its roles are turned over if the sender is not whom the session takes it for.
+fn sent_by(opening: &DatagramOpening<'_>, role: Role) -> Verdict {
+    if opening.from == role { Verdict::Match } else { Verdict::MatchReversed }
+}
+
+/// A match of which the port tells who is the server.
+fn by_port(opening: &DatagramOpening<'_>) -> Verdict {
+    match (opening.source_port, opening.destination_port) {
+        (PORT, PORT) => Verdict::Match,
+        (PORT, _) => sent_by(opening, Role::Server),
+        (_, PORT) => sent_by(opening, Role::Client),
+        _ => Verdict::Match,
+    }
+}
+
+/// The version and the connection id of a packet of Google's versions, which had three forms of header: up to version 43 one
+/// with eight octets of id and then the version, of which only the client's packets have it; up to 46 a long header with
+/// both lengths of ids in one octet; then that of today.
+pub(super) fn google_version(bytes: &[u8]) -> Option<(Version, &[u8])> {
+    const HAS_VERSION: u8 = 0x01;
+    const HAS_ID: u8 = 0x08;
+    const SHORT_LENGTHS_MAX: u32 = u32::from_be_bytes(*b"Q046");
+    let mut reader = Reader::new(bytes);
+    let first = reader.u8()?;
+    if packet::is_long(first) {
+        let version = Version(reader.u32()?);
+        let len = reader.u8()?;
+        let len = if version.0 <= SHORT_LENGTHS_MAX && len >> 4 != 0 { (len >> 4) + 3 } else { len };
+        let is_fair =
+            first & FIXED_BIT != 0 && version.is_google() && usize::from(len) <= CONNECTION_ID_LEN_MAX;
+        return is_fair.then_some((version, reader.bytes(len.into())?));
+    }
+    let id = reader.bytes(8)?;
+    let version = Version(reader.u32()?);
+    let has_both = first & (HAS_VERSION | HAS_ID) == HAS_VERSION | HAS_ID;
+    (has_both && first & FIXED_BIT == 0 && version.is_google()).then_some((version, id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::vectors;
+    use super::*;
+
+    fn asked(bytes: &[u8], ports: (u16, u16), from: Role) -> Verdict {
+        probe(&DatagramOpening { from, ..DatagramOpening::first(bytes, ports.0, ports.1) })
+    }
+
+    #[test]
+    fn each_end_is_told_by_what_it_sends() {
+        let client = vectors::octets(vectors::CLIENT_INITIAL_V2);
+        let server = vectors::octets(vectors::SERVER_INITIAL_V2);
+        let refusal = [&[0xc0, 0, 0, 0, 0, 0, 0][..], &[0, 0, 0, 1]].concat();
+        let retry =
+            vectors::octets("ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba");
+        for (bytes, sender) in [
+            (&client, Role::Client),
+            (&server, Role::Server),
+            (&refusal, Role::Server),
+            (&retry, Role::Server),
+        ] {
+            assert_eq!(asked(bytes, (5000, 5001), sender), Verdict::Match, "{sender:?}");
+            assert_eq!(asked(bytes, (5000, 5001), sender.other()), Verdict::MatchReversed, "{sender:?}");
+        }
+        // A server pads to 1200 octets too; then its port tells.
+        assert_eq!(asked(&client, (443, 5001), Role::Client), Verdict::MatchReversed);
+    }
+
+    #[test]
+    fn each_part_of_the_header_counts() {
+        let bytes = vectors::octets(vectors::CLIENT_INITIAL_V1);
+        let with = |place: usize, octet: u8| {
+            let mut changed = bytes.clone();
+            changed[place] = octet;
+            asked(&changed, (5000, 5001), Role::Client)
+        };
+        assert_eq!(with(0, bytes[0]), Verdict::Match);
+        // The long header's bit, the fixed bit, a version, the lengths of ids, token and packet.
+        for (place, octet) in
+            [(0, 0x40), (0, 0x80), (1, 7), (4, 2), (5, 21), (14, 200), (15, 0xff), (16, 0x7f)]
+        {
+            assert_eq!(with(place, octet), Verdict::No, "octet {place}");
+        }
+        let first = DatagramOpening::first(&bytes, 5000, 5001);
+        assert_eq!(probe(&DatagramOpening { ip_protocol: 132, ..first }), Verdict::No);
+        // A client's first datagram is long, but a snap length may have cut it.
+        let cut = &bytes[..100];
+        assert_eq!(probe(&DatagramOpening { bytes: cut, len: bytes.len(), ..first }), Verdict::Match);
+        assert_eq!(probe(&DatagramOpening { bytes: cut, len: 100, ..first }), Verdict::No);
+    }
+}

@@ -1,0 +1,256 @@
+//! Databases and caches.
+
+use super::octets::{begins_with, dialogue, either, is_printable, once, u16_at, u32_at, u32_le_at};
+use crate::session::{Protocol, StreamOpening, Verdict};
+
+/// Redis (RESP): an array of texts, as a client's command; simple texts and commands in a line on port 6379 only.
+pub static REDIS: Protocol = Protocol::new("redis").over_streams(&[6379], Some(redis));
+
+/// `PostgreSQL` of version 3: a startup message, or what may stand in its place; in the middle messages on port 5432.
+pub static POSTGRESQL: Protocol = Protocol::new("postgresql").over_streams(&[5432], Some(postgresql));
+
+/// `MySQL` and MariaDB: the server's greeting of version 10; in the middle commands on port 3306.
+pub static MYSQL: Protocol = Protocol::new("mysql").over_streams(&[3306], Some(mysql));
+
+/// TDS of SQL Server: the pre-login message.
+pub static TDS: Protocol = Protocol::new("tds").over_streams(&[1433], Some(tds));
+
+/// `MongoDB`: a message header with one of its operations.
+pub static MONGODB: Protocol =
+    Protocol::new("mongodb").over_streams(&[27017], Some(|opening| either(opening, mongodb)));
+
+/// Cassandra's native protocol, versions 3 to 5: the first request of a client.
+pub static CASSANDRA: Protocol = Protocol::new("cassandra").over_streams(&[9042], Some(cassandra));
+
+/// memcached: commands in words or in binary on port 11211.
+pub static MEMCACHED: Protocol = Protocol::new("memcached").over_streams(&[11211], Some(memcached));
+
+/// Digits, then a line end, then what must follow.
+fn after_number(bytes: &[u8]) -> Result<&[u8], Verdict> {
+    let digit_count = bytes.iter().take_while(|octet| octet.is_ascii_digit()).count();
+    match bytes.split_at_checked(digit_count) {
+        Some((number, [b'\r', b'\n', rest @ ..])) if (1..=7).contains(&number.len()) => Ok(rest),
+        Some((number, [] | [b'\r'])) if number.len() <= 7 => Err(Verdict::More),
+        _ => Err(Verdict::No),
+    }
+}
+
+fn redis(opening: &StreamOpening<'_>) -> Verdict {
+    let is_on_port = opening.has_port(6379);
+    let array = |bytes: &[u8]| match bytes {
+        [] => Verdict::More,
+        [b'*', rest @ ..] => match after_number(rest) {
+            Ok([b'$', rest @ ..]) => after_number(rest).map_or_else(|verdict| verdict, |_| Verdict::Match),
+            Ok([]) => Verdict::More,
+            Ok(_) => Verdict::of(is_on_port),
+            Err(verdict) => verdict,
+        },
+        _ => Verdict::No,
+    };
+    // A command in a line, as people type it.
+    let inline = |bytes: &[u8]| {
+        let word_len = bytes.iter().take_while(|octet| octet.is_ascii_alphabetic()).count();
+        match bytes.get(word_len..) {
+            Some([] | [b'\r']) if word_len <= 16 => Verdict::More,
+            Some([b' ', ..] | [b'\r', b'\n', ..]) => Verdict::of((3..=16).contains(&word_len)),
+            _ => Verdict::No,
+        }
+    };
+    let asks = |bytes: &[u8]| match array(bytes) {
+        Verdict::No if is_on_port => inline(bytes),
+        verdict => verdict,
+    };
+    let answers = |bytes: &[u8]| match bytes {
+        [b'+' | b'-' | b':' | b'$' | b'%' | b'_', ..] => Verdict::of(is_on_port),
+        // An array from whoever was asked: only the port tells who that is.
+        [b'*', ..] if is_on_port => array(bytes),
+        _ => Verdict::No,
+    };
+    dialogue(opening, asks, answers)
+}
+
+fn postgresql(opening: &StreamOpening<'_>) -> Verdict {
+    let is_on_port = opening.has_port(5432);
+    let asks = |bytes: &[u8]| match bytes {
+        [0, ..] => {
+            let (Some(len), Some(code)) = (u32_at(bytes, 0), u32_at(bytes, 4)) else {
+                return if matches!(bytes, [0, 0, ..] | [_]) { Verdict::More } else { Verdict::No };
+            };
+            match code {
+                // Version 3.0, and its parameters: `user` is the one that must be there.
+                0x0003_0000..=0x0003_0002 if (9..=10_000).contains(&len) => {
+                    once(bytes, 10, || is_on_port || bytes.get(8).is_some_and(u8::is_ascii_alphabetic))
+                }
+                // TLS, GSSAPI, cancel.
+                0x04D2_162F | 0x04D2_1630 => Verdict::of(len == 8),
+                0x04D2_162E => Verdict::of(len == 16),
+                _ => Verdict::No,
+            }
+        }
+        [] => Verdict::More,
+        _ => message(bytes, b"QPBEDSCHXFpd", is_on_port),
+    };
+    dialogue(opening, asks, |bytes| message(bytes, b"RSKZTDCEN123tnsIAVvGHWcd", is_on_port))
+}
+
+/// A message of one of several types that is not longer than the octets.
+fn message(bytes: &[u8], types: &[u8], is_on_port: bool) -> Verdict {
+    match bytes {
+        [kind, ..] if is_on_port && types.contains(kind) => once(bytes, 5, || {
+            u32_at(bytes, 1).is_some_and(|len| len >= 4 && (len as usize) < bytes.len().max(1400))
+        }),
+        _ => Verdict::No,
+    }
+}
+
+fn mysql(opening: &StreamOpening<'_>) -> Verdict {
+    let is_on_port = opening.has_port(3306);
+    let greeting = |bytes: &[u8]| match bytes {
+        [_, _, 0, 0, 10, rest @ ..] => {
+            let len = u32_le_at(bytes, 0).unwrap_or_default() as usize;
+            let version_len = rest.iter().position(|octet| *octet == 0);
+            match version_len.and_then(|at| rest.get(..at)) {
+                Some(version) => Verdict::of(
+                    is_printable(version)
+                        && version.first().is_some_and(u8::is_ascii_digit)
+                        && len > version.len() + 13,
+                ),
+                None if rest.len() < 80 && (rest.is_empty() || is_printable(rest)) => Verdict::More,
+                None => Verdict::No,
+            }
+        }
+        // Too many connections, host blocked: an error in place of the greeting.
+        [_, _, 0, 0, 0xFF, _, 4, ..] => Verdict::of(is_on_port),
+        [_, _, 0, 0, 0xFF, ..] if bytes.len() < 7 && is_on_port => Verdict::More,
+        [_, _, 0, 0] | [_, _, 0] | [_, _] | [_] | [] => Verdict::More,
+        _ => Verdict::No,
+    };
+    let command = |bytes: &[u8]| match bytes {
+        // The first packet of an exchange, which is a command of one octet and its text.
+        [_, _, _, 0, 1..=0x1F, ..] if is_on_port => {
+            Verdict::of(u32_le_at(bytes, 0).is_some_and(|len| len as usize + 4 == bytes.len()))
+        }
+        _ => Verdict::No,
+    };
+    // Who speaks first is the server: octets of a client alone are looked at as those of a command only.
+    match (command(opening.client), opening.client.is_empty()) {
+        (Verdict::No, true) => greeting(opening.server),
+        (Verdict::No, false) => match greeting(opening.client) {
+            Verdict::Match => Verdict::MatchReversed,
+            _ => Verdict::No,
+        },
+        (verdict, _) => verdict,
+    }
+}
+
+fn tds(opening: &StreamOpening<'_>) -> Verdict {
+    let pre_login = |bytes: &[u8]| match bytes {
+        // Type, status, length, channel, packet, window; then the option of the version, which comes first.
+        [0x12, 0 | 1, _, _, 0, 0, _, 0, 0, 0, ..] => {
+            Verdict::of(u16_at(bytes, 2).is_some_and(|len| (26..=4096).contains(&len)))
+        }
+        [0x12, 0 | 1, ..] | [0x12] | [] if bytes.len() < 10 => Verdict::More,
+        _ => Verdict::No,
+    };
+    dialogue(opening, pre_login, |_| Verdict::No)
+}
+
+fn mongodb(bytes: &[u8]) -> Verdict {
+    // The operation is below 256 * 8, so that its upper octets are zero: most others end here.
+    match bytes.get(..16) {
+        Some(header) => Verdict::of(
+            u32_le_at(header, 0).is_some_and(|len| (16..=48_000_000).contains(&len))
+                && matches!(u32_le_at(header, 12), Some(1 | 2001..=2007 | 2010..=2013)),
+        ),
+        None if matches!(bytes, [_, _, _, 0..=2, ..] | [_, _, _] | [_, _] | [_] | []) => Verdict::More,
+        None => Verdict::No,
+    }
+}
+
+fn cassandra(opening: &StreamOpening<'_>) -> Verdict {
+    let first = |bytes: &[u8]| match bytes {
+        // OPTIONS has no body; STARTUP a map of texts with the version of the language.
+        [3..=5, 0..=0x1F, 0, _, 5, 0, 0, 0, 0, ..] => Verdict::Match,
+        [3..=5, 0..=0x1F, 0, _, 1, 0, 0, _, _, body @ ..] => once(body, 15, || {
+            body.windows(11)
+                .take(64)
+                .any(|text| text == b"CQL_VERSION" || text == b"COMPRESSION" || text == b"DRIVER_NAME")
+        }),
+        [3..=5, 0..=0x1F, 0, ..] | [3..=5, 0..=0x1F] | [3..=5] | [] if bytes.len() < 9 => Verdict::More,
+        _ => Verdict::No,
+    };
+    dialogue(opening, first, |_| Verdict::No)
+}
+
+fn memcached(opening: &StreamOpening<'_>) -> Verdict {
+    if !opening.has_port(11211) {
+        return Verdict::No;
+    }
+    let asks = |bytes: &[u8]| match bytes {
+        // A request in binary, whose data type is zero.
+        [0x80, ..] => once(bytes, 24, || matches!(bytes, [_, 0..=0x48, _, _, _, 0, ..])),
+        _ => begins_with(
+            bytes,
+            &[
+                b"get ",
+                b"gets ",
+                b"set ",
+                b"add ",
+                b"replace ",
+                b"delete ",
+                b"incr ",
+                b"stats",
+                b"version\r\n",
+                b"mg ",
+            ],
+        ),
+    };
+    let answers = |bytes: &[u8]| match bytes {
+        [0x81, ..] => once(bytes, 24, || matches!(bytes, [_, 0..=0x48, _, _, _, 0, ..])),
+        _ => begins_with(bytes, &[b"VALUE ", b"STORED\r\n", b"END\r\n", b"STAT ", b"VERSION ", b"ERROR\r\n"]),
+    };
+    dialogue(opening, asks, answers)
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::samples::{Sample, client, server};
+    use super::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
+
+    const GREETING: &[u8] = b"\x4A\x00\x00\x00\x0A8.0.36\x00\x0B\x00\x00\x00abcdefgh\x00\xFF\xF7";
+    const QUERY: &[u8] = b"\x2A\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xDD\x07\x00\x00\x00\x00";
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        client(&REDIS, 7000, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"),
+        client(&REDIS, 6379, b"PING\r\n"),
+        server(&REDIS, 6379, b"+PONG\r\n"),
+        client(&POSTGRESQL, 5432, b"\0\0\0\x08\x04\xD2\x16\x2F"),
+        client(&POSTGRESQL, 6543, b"\0\0\0\x13\0\x03\0\0user\0nemo\0\0"),
+        client(&POSTGRESQL, 5432, b"Q\0\0\0\x0Dselect 1\0"),
+        server(&MYSQL, 3307, GREETING),
+        server(&MYSQL, 3306, b"\x10\x00\x00\x00\xFF\x10\x04Too many conn"),
+        client(&TDS, 1433, b"\x12\x01\x00\x2F\x00\x00\x00\x00\x00\x00\x1A\x00\x06"),
+        client(&MONGODB, 27_017, QUERY),
+        client(&CASSANDRA, 9042, b"\x04\x00\x00\x00\x05\x00\x00\x00\x00"),
+        client(
+            &CASSANDRA,
+            9042,
+            b"\x05\x00\x00\x01\x01\x00\x00\x00\x16\x00\x01\x00\x0BCQL_VERSION\x00\x053.0.0",
+        ),
+        client(&MEMCACHED, 11_211, b"get some_key\r\n"),
+        server(&MEMCACHED, 11_211, b"VERSION 1.6.9\r\n"),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        client(&REDIS, 7000, b"* OK ready\r\n"),
+        server(&REDIS, 110, b"+OK\r\n"),
+        client(&POSTGRESQL, 5432, b"\0\0\0\x55\xFFSMB\x72"),
+        client(&POSTGRESQL, 5432, b"\0\0\0\x09\x04\xD2\x16\x2F"),
+        server(&MYSQL, 3306, b"\x4A\x00\x00\x01\x0A8.0.36\x00"),
+        server(&MYSQL, 3307, b"\x4A\x00\x00\x00\x0Ax8.0.36\x00"),
+        client(&TDS, 1433, b"\x12\x01\x00\x2F\x00\x01\x00\x00\x00\x00\x1A\x00\x06"),
+        client(&MONGODB, 27_017, b"\x2A\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xDD\x08\x00\x00\x00\x00"),
+        client(&CASSANDRA, 9042, b"\x04\x01\x00\x50\x0A\x00\x00\x01\x00"),
+        client(&MEMCACHED, 80, b"get some_key\r\n"),
+    ];
+}

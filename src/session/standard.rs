@@ -1,0 +1,38 @@
+//! The protocols of this crate, as one set.
+
+use super::{ftp, http1, quic, recognised, smtp, ssh};
+
+crate::protocols! {
+    /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
+    /// asked; each is strict, so that it seldom matters.
+    #[derive(Debug)]
+    pub enum Standard;
+
+    /// What they say. Serialised, a message is one flat object whose `message` tells its kind.
+    #[derive(Debug)]
+    #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
+    #[non_exhaustive]
+    pub enum Message;
+
+    parsers {
+        Http1: http1::HttpParser = &http1::PROTOCOL,
+        Ssh: ssh::SshParser = &ssh::PROTOCOL,
+        Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
+        Ftp: ftp::FtpParser = &ftp::PROTOCOL,
+        Quic: quic::QuicParser = &quic::PROTOCOL,
+    }
+
+    recognised {}
+    recognised_in recognised::ALL
+}
+
+impl Message<'_> {
+    /// Whether it is a piece of what is carried (a body, a mail, a file), and not about it.
+    #[must_use]
+    pub const fn is_content(&self) -> bool {
+        match self {
+            Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
+            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => false,
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Certificates as they are sent (RFC 5280), read as far as they can be.
+
+use std::fmt;
+
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use super::der::{Values, tag};
+use super::lists::Hex;
+use super::name::{AltName, AltNames, DistinguishedName};
+use crate::base::Reader;
+
+/// Certificates of a chain that are looked at.
+pub const CERTIFICATE_COUNT_MAX: usize = 32;
+
+/// The certificates that a side shows, its own one first (RFC 5246 section 7.4.2). None if it has none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct CertificateChain<'a> {
+    list: &'a [u8],
+}
+
+impl<'a> CertificateChain<'a> {
+    /// Reads the body of a handshake message of type 11, up to TLS 1.2.
+    #[must_use]
+    pub(super) fn parse(body: &'a [u8]) -> Self {
+        Self { list: body.get(3..).unwrap_or_default() }
+    }
+
+    /// The certificates, 32 at most. Ends where a length lies.
+    pub fn iter(&self) -> impl Iterator<Item = Certificate<'a>> + Clone + use<'a> {
+        let mut reader = Reader::new(self.list);
+        let next = move || {
+            let [high, middle, low] = reader.array()?.map(usize::from);
+            reader.bytes(high << 16 | middle << 8 | low).map(Certificate::parse)
+        };
+        std::iter::from_fn(next).take(CERTIFICATE_COUNT_MAX)
+    }
+}
+
+impl fmt::Debug for CertificateChain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for CertificateChain<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        struct List<'a>(CertificateChain<'a>);
+        impl serde::Serialize for List<'_> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_seq(self.0.iter())
+            }
+        }
+        let mut map = serializer.serialize_map(Some(1))?;
+        map.serialize_entry("certificates", &List(*self))?;
+        map.end()
+    }
+}
+
+/// A certificate. What cannot be read of it is empty or none; nothing is verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Certificate<'a> {
+    /// All of it.
+    pub der: &'a [u8],
+    /// Its number, as its issuer counts.
+    pub serial: Hex<'a>,
+    /// Who issued it.
+    pub issuer: DistinguishedName<'a>,
+    /// Whose it is.
+    pub subject: DistinguishedName<'a>,
+    /// From when it is valid.
+    pub not_before: Option<CertificateTime>,
+    /// Until when.
+    pub not_after: Option<CertificateTime>,
+    /// The other names of its subject: those of servers, mostly.
+    pub alt_names: AltNames<'a>,
+}
+
+impl<'a> Certificate<'a> {
+    /// Reads what is there.
+    #[must_use]
+    pub fn parse(der: &'a [u8]) -> Self {
+        let mut certificate = Self {
+            der,
+            serial: Hex::default(),
+            issuer: DistinguishedName::default(),
+            subject: DistinguishedName::default(),
+            not_before: None,
+            not_after: None,
+            alt_names: AltNames::default(),
+        };
+        let _ = certificate.read();
+        certificate
+    }
+
+    /// `None` where it ends early, or is none of X.509.
+    fn read(&mut self) -> Option<()> {
+        let mut outer = Values(Values(self.der).next_of(tag::SEQUENCE)?);
+        let mut signed = Values(outer.next_of(tag::SEQUENCE)?);
+        signed.next_of(tag::CONTEXT_0);
+        self.serial = Hex(signed.next_of(tag::INTEGER)?);
+        signed.next_of(tag::SEQUENCE)?;
+        self.issuer = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
+        let mut validity = Values(signed.next_of(tag::SEQUENCE)?);
+        self.not_before = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
+        self.not_after = validity.next().and_then(|time| CertificateTime::parse(time.tag, time.content));
+        self.subject = DistinguishedName::new(signed.next_of(tag::SEQUENCE)?);
+        let extensions = signed.find(|value| value.tag == tag::CONTEXT_3)?.content;
+        for extension in Values(Values(extensions).next_of(tag::SEQUENCE)?) {
+            let mut parts = Values(extension.content);
+            // 2.5.29.17: subjectAltName.
+            if parts.next_of(tag::OBJECT_IDENTIFIER)? == [0x55, 0x1d, 0x11] {
+                parts.next_of(tag::BOOLEAN);
+                self.alt_names =
+                    AltNames::new(Values(parts.next_of(tag::OCTET_STRING)?).next_of(tag::SEQUENCE)?);
+            }
+        }
+        Some(())
+    }
+
+    /// The names of servers that it is for.
+    pub fn dns_names(&self) -> impl Iterator<Item = crate::session::Text<'a>> + use<'a> {
+        self.alt_names.iter().filter_map(|name| if let AltName::Dns(name) = name { Some(name) } else { None })
+    }
+
+    /// Its SHA-256. Hashes all of it at each call.
+    #[must_use]
+    pub fn sha256(&self) -> [u8; 32] {
+        Sha256::digest(self.der).into()
+    }
+
+    /// Its SHA-1. Hashes all of it at each call.
+    #[must_use]
+    pub fn sha1(&self) -> [u8; 20] {
+        Sha1::digest(self.der).into()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Certificate<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("subject", &self.subject)?;
+        map.serialize_entry("issuer", &self.issuer)?;
+        map.serialize_entry("serial", &self.serial)?;
+        if let Some(time) = &self.not_before {
+            map.serialize_entry("not_before", time)?;
+        }
+        if let Some(time) = &self.not_after {
+            map.serialize_entry("not_after", time)?;
+        }
+        if !self.alt_names.is_empty() {
+            map.serialize_entry("alt_names", &self.alt_names)?;
+        }
+        map.serialize_entry("sha256", &Hex(&self.sha256()))?;
+        map.serialize_entry("sha1", &Hex(&self.sha1()))?;
+        map.serialize_entry("len", &self.der.len())?;
+        map.end()
+    }
+}
+
+/// A time of a certificate: seconds since 1970, before it negative. Shown and serialised as `2024-01-31T12:00:00Z`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CertificateTime(pub i64);
+
+impl CertificateTime {
+    /// Reads UTCTime, whose years are 1950 to 2049, or GeneralizedTime, both in UTC (RFC 5280 section 4.1.2.5). Seconds may be
+    /// left out.
+    fn parse(kind: u8, text: &[u8]) -> Option<Self> {
+        let digits = text.strip_suffix(b"Z")?;
+        if !digits.iter().all(u8::is_ascii_digit) {
+            return None;
+        }
+        let mut pairs = digits.chunks_exact(2).filter_map(|pair| {
+            let [tens, ones] = pair.try_into().ok()?;
+            Some(i64::from(u8::saturating_sub(tens, b'0')) * 10 + i64::from(u8::saturating_sub(ones, b'0')))
+        });
+        let year = match kind {
+            tag::UTC_TIME => {
+                let year = pairs.next()?;
+                if year < 50 { 2000 + year } else { 1900 + year }
+            }
+            tag::GENERALIZED_TIME => pairs.next()? * 100 + pairs.next()?,
+            _ => return None,
+        };
+        let (month, day, hour, minute) = (pairs.next()?, pairs.next()?, pairs.next()?, pairs.next()?);
+        let second = pairs.next().unwrap_or_default();
+        let is_time = (1..=12).contains(&month)
+            && (1..=31).contains(&day)
+            && (0..24).contains(&hour)
+            && (0..60).contains(&minute)
+            && (0..=60).contains(&second);
+        is_time.then(|| Self(days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second))
+    }
+}
+
+/// Days since 1970 in the Gregorian calendar, with years that begin in March, so that the leap day is the last one.
+const fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+}
+
+/// Year, month and day of days since 1970.
+const fn date(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let day_of_era = days.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = era * 400 + year_of_era + (month <= 2) as i64;
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+impl fmt::Display for CertificateTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (year, month, day) = date(self.0.div_euclid(86_400));
+        let second = self.0.rem_euclid(86_400);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for CertificateTime {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_those_of_the_calendar() {
+        // Checked with `date -u -d`.
+        for (kind, text, seconds, shown) in [
+            (tag::UTC_TIME, "700101000000Z", 0, "1970-01-01T00:00:00Z"),
+            (tag::UTC_TIME, "240229235959Z", 1_709_251_199, "2024-02-29T23:59:59Z"),
+            (tag::UTC_TIME, "500101000000Z", -631_152_000, "1950-01-01T00:00:00Z"),
+            (tag::UTC_TIME, "491231235959Z", 2_524_607_999, "2049-12-31T23:59:59Z"),
+            (tag::UTC_TIME, "0003011200Z", 951_912_000, "2000-03-01T12:00:00Z"),
+            (tag::GENERALIZED_TIME, "21000301000000Z", 4_107_542_400, "2100-03-01T00:00:00Z"),
+            (tag::GENERALIZED_TIME, "99991231235959Z", 253_402_300_799, "9999-12-31T23:59:59Z"),
+        ] {
+            let time = CertificateTime::parse(kind, text.as_bytes());
+            assert_eq!(time, Some(CertificateTime(seconds)), "{text}");
+            assert_eq!(CertificateTime(seconds).to_string(), shown);
+        }
+        for text in ["", "Z", "2402Z", "241301000000Z", "240132000000Z", "24010100000", "24o101000000Z"] {
+            assert_eq!(CertificateTime::parse(tag::UTC_TIME, text.as_bytes()), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_has_a_fingerprint_and_nothing_else() {
+        let certificate = Certificate::parse(b"abc");
+        assert!(certificate.serial.0.is_empty() && certificate.alt_names.is_empty());
+        assert_eq!(certificate.not_after, None);
+        let sha256 = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(Hex(&certificate.sha256()).to_string(), sha256);
+        assert_eq!(Hex(&certificate.sha1()).to_string(), "a9993e364706816aba3e25717850c26c9cd0d89d");
+    }
+}

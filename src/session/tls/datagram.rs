@@ -1,0 +1,141 @@
+//! Records in datagrams.
+
+use super::client_hello::Transport;
+use super::fragments::{Fragment, Fragments};
+use super::handshake::{CLIENT_HELLO, Handshake};
+use super::message::{Alert, Message};
+use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
+use crate::base::Reader;
+use crate::session::{Datagram, Fault, Out, Parser, Progress};
+
+/// The type of an encrypted record that has the identifier of its connection (RFC 9146).
+const ENCRYPTED_WITH_ID: u8 = 25;
+
+/// Parses DTLS. `Default` is an association of which nothing was heard.
+///
+/// It is done when both sides have sent encrypted records. Datagrams of other protocols on the same ports are left alone, as
+/// those that WebRTC mixes in (RFC 7983).
+#[derive(Debug)]
+pub struct DtlsParser {
+    handshake: Handshake,
+    /// The beginning of the client's random octets, by which another handshake on the same ports is known.
+    random: u64,
+    fragments: [Fragments; 2],
+    is_encrypted: [bool; 2],
+}
+
+impl Default for DtlsParser {
+    fn default() -> Self {
+        Self {
+            handshake: Handshake::new(Transport::Datagram),
+            random: 0,
+            fragments: Default::default(),
+            is_encrypted: [false; 2],
+        }
+    }
+}
+
+/// A record in the clear, or one whose header is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    pub(super) kind: u8,
+    pub(super) epoch: u16,
+    pub(super) content: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// The next record (RFC 6347 section 4.1); `None` if what follows is none, or is cut off.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let mut ahead = *reader;
+        let (kind, version, epoch) = (ahead.u8()?, ahead.u16()?, ahead.u16()?);
+        ahead.skip(6)?;
+        let len = usize::from(ahead.u16()?);
+        let is_record = matches!(kind, CHANGE_CIPHER_SPEC..=HEARTBEAT)
+            && matches!(version, 0xfeff | 0xfefd | 0xfefc | 0x0100)
+            && len <= RECORD_LEN_MAX;
+        if !is_record {
+            return None;
+        }
+        let content = ahead.bytes(len)?;
+        *reader = ahead;
+        Some(Self { kind, epoch, content })
+    }
+}
+
+/// Whether a datagram begins with an encrypted record of DTLS 1.3 (RFC 9147 section 4).
+const fn is_unified(first: u8) -> bool {
+    first >> 5 == 1
+}
+
+impl Parser for DtlsParser {
+    type Message<'m> = Message<'m>;
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut reader = Reader::new(datagram.bytes);
+        let place = datagram.from.index();
+        while let Some(record) = Record::read(&mut reader) {
+            match record.kind {
+                _ if record.epoch > 0 => self.encrypted(place),
+                APPLICATION_DATA | HEARTBEAT => {}
+                CHANGE_CIPHER_SPEC => out(Message::ChangeCipherSpec),
+                ALERT => {
+                    if let Some(alert) = Alert::parse(record.content) {
+                        out(Message::Alert(alert));
+                    }
+                }
+                HANDSHAKE => self.handshake_record(place, record.content, out),
+                _ => {}
+            }
+        }
+        match reader.rest().first() {
+            Some(first) if is_unified(*first) && self.handshake.hides() == Some(true) => {
+                self.encrypted(place)
+            }
+            Some(&ENCRYPTED_WITH_ID) if self.handshake.chosen.is_some() => self.encrypted(place),
+            _ => {}
+        }
+        let is_over = self.is_encrypted == [true; 2];
+        Ok(if is_over { Progress::Done } else { Progress::Took(datagram.bytes.len()) })
+    }
+
+    fn heap_len(&self) -> usize {
+        self.fragments.iter().map(Fragments::heap_len).sum()
+    }
+}
+
+impl DtlsParser {
+    fn encrypted(&mut self, place: usize) {
+        if let Some(is_encrypted) = self.is_encrypted.get_mut(place) {
+            *is_encrypted = true;
+        }
+        if let Some(fragments) = self.fragments.get_mut(place) {
+            fragments.clear();
+        }
+    }
+
+    /// The fragments of a record. What is bad is left alone, as anybody can send a datagram.
+    fn handshake_record(&mut self, place: usize, content: &[u8], out: Out<'_, Self>) {
+        let mut reader = Reader::new(content);
+        while let Some(fragment) = Fragment::read(&mut reader) {
+            self.begin_anew(&fragment);
+            let Self { handshake, fragments, .. } = self;
+            let Some(fragments) = fragments.get_mut(place) else { return };
+            if let Some(whole) = fragments.add(&fragment) {
+                // A hello that is none counts as not sent.
+                let _ = handshake.take((fragment.kind, &whole), out);
+            }
+        }
+    }
+
+    /// Forgets all if a client begins another handshake on the same ports.
+    fn begin_anew(&mut self, fragment: &Fragment<'_>) {
+        if fragment.kind != CLIENT_HELLO || fragment.sequence != 0 || fragment.offset != 0 {
+            return;
+        }
+        let Some(random) = fragment.bytes.get(2..).and_then(<[u8]>::first_chunk) else { return };
+        let random = u64::from_be_bytes(*random);
+        if random != self.random {
+            *self = Self { random, ..Self::default() };
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Handshake messages of DTLS put together from their fragments (RFC 6347 section 4.2.3).
+
+use std::borrow::Cow;
+
+use super::handshake::{HANDSHAKE_LEN_MAX, is_kind};
+use crate::base::Reader;
+
+/// Messages of a direction that may be incomplete at a time.
+pub const OPEN_MESSAGE_COUNT_MAX: usize = 4;
+
+/// Pieces, each apart from the others, in which a message may have come.
+pub const PIECE_COUNT_MAX: usize = 32;
+
+/// A fragment of a handshake message, mostly all of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fragment<'a> {
+    pub(super) kind: u8,
+    /// Octets of the message.
+    pub(super) len: usize,
+    /// The message's number.
+    pub(super) sequence: u16,
+    /// Octets of the message before it.
+    pub(super) offset: usize,
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Fragment<'a> {
+    /// The next fragment; `None` if what follows is none, or the message is too long.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let kind = reader.u8()?;
+        let len = u24(reader)?;
+        let sequence = reader.u16()?;
+        let offset = u24(reader)?;
+        let fragment_len = u24(reader)?;
+        let bytes = reader.bytes(fragment_len)?;
+        let is_inside = len <= HANDSHAKE_LEN_MAX && offset.checked_add(fragment_len)? <= len;
+        (is_kind(kind) && is_inside).then_some(Self { kind, len, sequence, offset, bytes })
+    }
+}
+
+fn u24(reader: &mut Reader<'_>) -> Option<usize> {
+    let [high, middle, low] = reader.array()?.map(usize::from);
+    Some(high << 16 | middle << 8 | low)
+}
+
+/// The messages of a direction.
+#[derive(Debug, Default)]
+pub(super) struct Fragments {
+    /// Which messages were whole, by number: the first 64.
+    whole: u64,
+    open: Vec<Open>,
+}
+
+/// A message that is incomplete.
+#[derive(Debug)]
+struct Open {
+    kind: u8,
+    sequence: u16,
+    bytes: Vec<u8>,
+    /// What came, from and to, ascending, apart.
+    pieces: Vec<(usize, usize)>,
+}
+
+impl Fragments {
+    /// Adds a fragment. The message if it is whole by it, once.
+    pub(super) fn add<'a>(&mut self, fragment: &Fragment<'a>) -> Option<Cow<'a, [u8]>> {
+        let bit = 1_u64.checked_shl(u32::from(fragment.sequence)).unwrap_or_default();
+        if self.whole & bit != 0 {
+            return None;
+        }
+        let whole = if fragment.bytes.len() == fragment.len {
+            Some(Cow::Borrowed(fragment.bytes))
+        } else {
+            self.join(fragment).map(Cow::Owned)
+        };
+        if whole.is_some() {
+            self.whole |= bit;
+            self.open.retain(|open| open.sequence != fragment.sequence);
+        }
+        whole
+    }
+
+    fn join(&mut self, fragment: &Fragment<'_>) -> Option<Vec<u8>> {
+        let is_of = |open: &Open| open.sequence == fragment.sequence;
+        let place = match self.open.iter().position(is_of) {
+            Some(place) => place,
+            None => {
+                if self.open.len() >= OPEN_MESSAGE_COUNT_MAX {
+                    // The oldest one has waited longest in vain.
+                    self.open.remove(0);
+                }
+                let (kind, sequence) = (fragment.kind, fragment.sequence);
+                self.open.push(Open { kind, sequence, bytes: vec![0; fragment.len], pieces: Vec::new() });
+                self.open.len() - 1
+            }
+        };
+        let open = self.open.get_mut(place)?;
+        if open.kind != fragment.kind || open.bytes.len() != fragment.len {
+            return None;
+        }
+        let end = fragment.offset + fragment.bytes.len();
+        open.bytes.get_mut(fragment.offset..end)?.copy_from_slice(fragment.bytes);
+        open.add_piece(fragment.offset, end);
+        let is_whole = open.pieces.first() == Some(&(0, open.bytes.len()));
+        is_whole.then(|| std::mem::take(&mut open.bytes))
+    }
+
+    /// Forgets what is incomplete.
+    pub(super) fn clear(&mut self) {
+        self.open = Vec::new();
+    }
+
+    pub(super) fn heap_len(&self) -> usize {
+        let pieces_len = |open: &Open| open.pieces.capacity() * size_of::<(usize, usize)>();
+        let of_each: usize = self.open.iter().map(|open| open.bytes.capacity() + pieces_len(open)).sum();
+        self.open.capacity() * size_of::<Open>() + of_each
+    }
+}
+
+impl Open {
+    /// Joins a piece with those that it touches. One too many is left out: it must come again.
+    fn add_piece(&mut self, start: usize, end: usize) {
+        let first = self.pieces.partition_point(|piece| piece.1 < start);
+        let after = self.pieces.partition_point(|piece| piece.0 <= end);
+        let touched = self.pieces.get(first..after).unwrap_or_default();
+        let joined = match (touched.first(), touched.last()) {
+            (Some(low), Some(high)) => (start.min(low.0), end.max(high.1)),
+            _ if self.pieces.len() >= PIECE_COUNT_MAX => return,
+            _ => (start, end),
+        };
+        self.pieces.splice(first..after, [joined]);
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+
+    fn fragment(whole: &[u8], start: usize, end: usize) -> Fragment<'_> {
+        Fragment { kind: 11, len: whole.len(), sequence: 2, offset: start, bytes: &whole[start..end] }
+    }
+
+    #[test]
+    fn fragments_in_any_order_make_the_message_once() {
+        let whole: Vec<u8> = (0..=255).collect();
+        let parts = [(0, 100), (100, 180), (180, 256), (50, 130)];
+        for order in [[0, 1, 2, 3], [2, 1, 0, 3], [3, 2, 0, 1], [1, 3, 0, 2], [2, 0, 3, 1]] {
+            let mut fragments = Fragments::default();
+            let found: Vec<_> = order
+                .iter()
+                .filter_map(|place| fragments.add(&fragment(&whole, parts[*place].0, parts[*place].1)))
+                .collect();
+            assert_eq!(found, [Cow::<[u8]>::Owned(whole.clone())], "{order:?}");
+            assert!(fragments.add(&fragment(&whole, 0, 256)).is_none(), "it was sent again");
+        }
+    }
+
+    #[test]
+    fn what_is_incomplete_is_bounded() {
+        let whole = vec![1; HANDSHAKE_LEN_MAX];
+        let mut fragments = Fragments::default();
+        for sequence in 0..60 {
+            for place in 0..100 {
+                let part = fragment(&whole, place * 600, place * 600 + 10);
+                assert!(fragments.add(&Fragment { sequence, ..part }).is_none());
+            }
+        }
+        assert_eq!(fragments.open.len(), OPEN_MESSAGE_COUNT_MAX);
+        assert!(fragments.open.iter().all(|open| open.pieces.len() == PIECE_COUNT_MAX));
+        assert!(fragments.heap_len() < OPEN_MESSAGE_COUNT_MAX * (HANDSHAKE_LEN_MAX + 4096));
+    }
+
+    #[test]
+    fn lengths_that_lie_are_no_fragment() {
+        let header = |len: u8, offset: u8, fragment_len: u8| {
+            let mut bytes = vec![1, 0, 0, len, 0, 0, 0, 0, offset, 0, 0, fragment_len];
+            bytes.extend([0; 20]);
+            Fragment::read(&mut Reader::new(&bytes)).is_some()
+        };
+        assert!(header(20, 0, 20) && header(20, 10, 10));
+        assert!(!header(20, 10, 11) && !header(19, 0, 20) && !header(40, 0, 21));
+    }
+}

@@ -1,0 +1,197 @@
+//! Lists inside hello messages, read as they are asked for.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::numbers::ExtensionType;
+use crate::base::Reader;
+use crate::session::Text;
+
+/// Numbers of two octets each: cipher suites, groups, signature schemes, versions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Numbers<'a, T> {
+    bytes: &'a [u8],
+    of: PhantomData<T>,
+}
+
+impl<'a, T: From<u16>> Numbers<'a, T> {
+    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, of: PhantomData }
+    }
+
+    /// In the order in which they were sent, GREASE included. An odd octet at the end is left out.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = T> + ExactSizeIterator + Clone + use<'a, T> {
+        self.bytes
+            .chunks_exact(2)
+            .map(|pair| T::from(u16::from_be_bytes(pair.try_into().unwrap_or_default())))
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.bytes.len() / 2
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.count() == 0
+    }
+}
+
+impl<T> Default for Numbers<'_, T> {
+    fn default() -> Self {
+        Self { bytes: &[], of: PhantomData }
+    }
+}
+
+impl<T: From<u16> + fmt::Debug> fmt::Debug for Numbers<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<T: From<u16> + serde::Serialize> serde::Serialize for Numbers<'_, T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+/// Names of application protocols (RFC 7301), each with an octet of length before it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct AlpnNames<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> AlpnNames<'a> {
+    /// In the order in which they were sent. Ends where a length lies.
+    pub fn iter(&self) -> impl Iterator<Item = Text<'a>> + Clone + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        std::iter::from_fn(move || {
+            let len = usize::from(reader.u8()?);
+            reader.bytes(len).map(Text)
+        })
+    }
+
+    /// The first one.
+    #[must_use]
+    pub fn first(&self) -> Option<Text<'a>> {
+        self.iter().next()
+    }
+}
+
+impl fmt::Debug for AlpnNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for AlpnNames<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}
+
+/// An extension of a hello message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Extension<'a> {
+    /// What it is.
+    pub kind: ExtensionType,
+    /// Its content.
+    pub data: &'a [u8],
+}
+
+/// The extensions of a hello message.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Extensions<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Extensions<'a> {
+    /// What is left of a hello message: nothing, or a length and as many octets. If the length lies, as many as there are.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Self {
+        let Some(len) = reader.u16() else { return Self::default() };
+        let len = usize::from(len).min(reader.remaining_len());
+        Self { bytes: reader.bytes(len).unwrap_or_default() }
+    }
+
+    /// In the order in which they were sent, GREASE included. Ends where a length lies.
+    pub fn iter(&self) -> impl Iterator<Item = Extension<'a>> + Clone + use<'a> {
+        let mut reader = Reader::new(self.bytes);
+        std::iter::from_fn(move || {
+            let kind = ExtensionType(reader.u16()?);
+            let len = usize::from(reader.u16()?);
+            Some(Extension { kind, data: reader.bytes(len)? })
+        })
+    }
+
+    /// The content of the first one of a type.
+    #[must_use]
+    pub fn find(&self, kind: u16) -> Option<&'a [u8]> {
+        self.iter().find(|extension| extension.kind.0 == kind).map(|extension| extension.data)
+    }
+
+    /// Whether there is one of a type.
+    #[must_use]
+    pub fn has(&self, kind: u16) -> bool {
+        self.find(kind).is_some()
+    }
+
+    /// Numbers behind two octets of length, or behind one.
+    pub(super) fn numbers<T: From<u16>>(&self, kind: u16, has_short_len: bool) -> Numbers<'a, T> {
+        let Some(data) = self.find(kind) else { return Numbers::default() };
+        let mut reader = Reader::new(data);
+        let len = if has_short_len { reader.u8().map(usize::from) } else { reader.u16().map(usize::from) };
+        let len = len.unwrap_or_default().min(reader.remaining_len());
+        Numbers::new(reader.bytes(len).unwrap_or_default())
+    }
+
+    /// Names of protocols: extension 16.
+    pub(super) fn alpn(&self) -> AlpnNames<'a> {
+        let Some((len, names)) = self.find(16).and_then(|data| data.split_first_chunk()) else {
+            return AlpnNames::default();
+        };
+        let len = usize::from(u16::from_be_bytes(*len)).min(names.len());
+        AlpnNames { bytes: names.get(..len).unwrap_or_default() }
+    }
+}
+
+impl fmt::Debug for Extensions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// Serialised as the list of their types.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Extensions<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|extension| extension.kind))
+    }
+}
+
+/// Octets, shown and serialised as lower-case hex.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl fmt::Debug for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for Hex<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,247 @@
+//! The names in a certificate.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+
+use super::der::{Value, Values, tag};
+use super::lists::Hex;
+use crate::session::Text;
+
+/// A distinguished name. Shown and serialised as RFC 4514 writes it, the most specific part first: `CN=example.org,C=CH`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct DistinguishedName<'a> {
+    /// The content of the sequence of sets.
+    der: &'a [u8],
+}
+
+impl<'a> DistinguishedName<'a> {
+    pub(super) const fn new(der: &'a [u8]) -> Self {
+        Self { der }
+    }
+
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.der.is_empty()
+    }
+
+    /// Its attributes in the order in which they are written there, the least specific one first, mostly.
+    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+        Values(self.der).filter(|set| set.tag == tag::SET).flat_map(|set| Values(set.content)).filter_map(
+            |pair| {
+                let mut parts = Values(pair.content);
+                let oid = parts.next_of(tag::OBJECT_IDENTIFIER)?;
+                Some(Attribute { oid, value: parts.next()? })
+            },
+        )
+    }
+
+    /// The last one of its common names.
+    #[must_use]
+    pub fn common_name(&self) -> Option<Cow<'a, str>> {
+        let common = self.attributes().filter(|attribute| attribute.oid == [0x55, 0x04, 0x03]);
+        common.last().map(|attribute| attribute.text())
+    }
+}
+
+impl fmt::Display for DistinguishedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let attributes: Vec<_> = self.attributes().collect();
+        for (place, attribute) in attributes.iter().rev().enumerate() {
+            if place > 0 {
+                f.write_char(',')?;
+            }
+            attribute.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DistinguishedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for DistinguishedName<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// An attribute of a name. Shown as `CN=example.org`, with what RFC 4514 wants escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute<'a> {
+    oid: &'a [u8],
+    value: Value<'a>,
+}
+
+impl<'a> Attribute<'a> {
+    /// Its short name, where it has one that is in use.
+    #[must_use]
+    pub const fn name(&self) -> Option<&'static str> {
+        Some(match self.oid {
+            [0x55, 0x04, 0x03] => "CN",
+            [0x55, 0x04, 0x04] => "SN",
+            [0x55, 0x04, 0x05] => "serialNumber",
+            [0x55, 0x04, 0x06] => "C",
+            [0x55, 0x04, 0x07] => "L",
+            [0x55, 0x04, 0x08] => "ST",
+            [0x55, 0x04, 0x09] => "street",
+            [0x55, 0x04, 0x0a] => "O",
+            [0x55, 0x04, 0x0b] => "OU",
+            [0x55, 0x04, 0x0c] => "title",
+            [0x55, 0x04, 0x0f] => "businessCategory",
+            [0x55, 0x04, 0x11] => "postalCode",
+            [0x55, 0x04, 0x2a] => "GN",
+            [0x55, 0x04, 0x2e] => "dnQualifier",
+            [0x55, 0x04, 0x61] => "organizationIdentifier",
+            [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01] => "UID",
+            [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19] => "DC",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x01] => "emailAddress",
+            _ => return None,
+        })
+    }
+
+    /// Its value as text, borrowed if it was UTF-8 or ASCII. U+FFFD stands for what is none.
+    #[must_use]
+    pub fn text(&self) -> Cow<'a, str> {
+        let content = self.value.content;
+        match self.value.tag {
+            tag::BMP_STRING => {
+                let units = content.chunks_exact(2);
+                let units = units.map(|unit| u16::from_be_bytes(unit.try_into().unwrap_or_default()));
+                char::decode_utf16(units)
+                    .map(|decoded| decoded.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect()
+            }
+            tag::UNIVERSAL_STRING => {
+                let units = content.chunks_exact(4);
+                let units = units.map(|unit| u32::from_be_bytes(unit.try_into().unwrap_or_default()));
+                units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+            }
+            // Latin 1 in practice, unless it is UTF-8.
+            tag::T61_STRING => match std::str::from_utf8(content) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => content.iter().map(|octet| char::from(*octet)).collect(),
+            },
+            _ => String::from_utf8_lossy(content),
+        }
+    }
+}
+
+impl fmt::Display for Attribute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name)?,
+            None => write_oid(self.oid, f)?,
+        }
+        f.write_char('=')?;
+        let text = self.text();
+        let last = text.chars().count().saturating_sub(1);
+        for (place, letter) in text.chars().enumerate() {
+            let is_special = matches!(letter, '"' | '+' | ',' | ';' | '<' | '>' | '\\')
+                || (letter == ' ' && (place == 0 || place == last))
+                || (letter == '#' && place == 0);
+            match letter {
+                '\0' => f.write_str("\\00")?,
+                _ if is_special => write!(f, "\\{letter}")?,
+                _ => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// In dotted decimals.
+fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut number = 0_u64;
+    let mut is_first = true;
+    for octet in oid {
+        number = number.wrapping_shl(7) | u64::from(octet & 0x7f);
+        if octet & 0x80 != 0 {
+            continue;
+        }
+        if std::mem::take(&mut is_first) {
+            let top = (number / 40).min(2);
+            write!(f, "{top}.{}", number - top * 40)?;
+        } else {
+            write!(f, ".{number}")?;
+        }
+        number = 0;
+    }
+    Ok(())
+}
+
+/// Another name of a certificate's subject (RFC 5280 section 4.2.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum AltName<'a> {
+    /// Of a server.
+    Dns(Text<'a>),
+    /// Of a mailbox.
+    Email(Text<'a>),
+    /// A URI.
+    Uri(Text<'a>),
+    /// An address of a server.
+    Ip(IpAddr),
+    /// A distinguished name.
+    Directory(DistinguishedName<'a>),
+    /// A name of some other kind, as it is encoded.
+    Other(Hex<'a>),
+}
+
+/// The other names of a certificate's subject.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct AltNames<'a> {
+    der: &'a [u8],
+}
+
+impl<'a> AltNames<'a> {
+    pub(super) const fn new(der: &'a [u8]) -> Self {
+        Self { der }
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.der.is_empty()
+    }
+
+    /// In the order in which they are written there.
+    pub fn iter(&self) -> impl Iterator<Item = AltName<'a>> + Clone + use<'a> {
+        Values(self.der).map(|value| {
+            let content = value.content;
+            let address = match *content {
+                [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
+                _ => <[u8; 16]>::try_from(content).ok().map(IpAddr::from),
+            };
+            match (value.tag, address) {
+                (0x81, _) => AltName::Email(Text(content)),
+                (0x82, _) => AltName::Dns(Text(content)),
+                (0x86, _) => AltName::Uri(Text(content)),
+                (0x87, Some(address)) => AltName::Ip(address),
+                (0xa4, _) => AltName::Directory(DistinguishedName::new(
+                    Values(content).next_of(tag::SEQUENCE).unwrap_or_default(),
+                )),
+                _ => AltName::Other(Hex(content)),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for AltNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for AltNames<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter())
+    }
+}

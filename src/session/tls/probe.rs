@@ -1,0 +1,149 @@
+//! How TLS and DTLS are recognised.
+
+use super::datagram::Record;
+use super::fragments::Fragment;
+use super::handshake::{CLIENT_HELLO, HELLO_VERIFY_REQUEST, SERVER_HELLO, is_kind, sender};
+use super::message::{Alert, Ssl2ClientHello};
+use super::stream::{
+    ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RECORD_HEADER_LEN, record_header,
+};
+use crate::base::Reader;
+use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
+
+/// Octets that an encrypted record has at least: one, and 16 of its tag or hash.
+const ENCRYPTED_LEN_MIN: usize = 17;
+
+/// What the beginning of a direction looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    /// As TLS, sent by this side if that can be told.
+    Like(Option<Role>),
+    /// As too little to tell.
+    Short,
+    /// As something else.
+    Unlike,
+}
+
+/// The first side that can be told from its octets tells for both.
+pub(super) fn probe_stream(opening: &StreamOpening<'_>) -> Verdict {
+    let mut is_short = false;
+    for (bytes, role) in [(opening.client, Role::Client), (opening.server, Role::Server)] {
+        match looks(bytes) {
+            Looks::Like(Some(sender)) if sender != role => return Verdict::MatchReversed,
+            Looks::Like(_) => return Verdict::Match,
+            Looks::Short => is_short = true,
+            // One that says something else is no peer of one that says TLS, except where TLS is spoken after something else;
+            // that is handed over.
+            Looks::Unlike => return Verdict::No,
+        }
+    }
+    if is_short { Verdict::More } else { Verdict::No }
+}
+
+fn looks(bytes: &[u8]) -> Looks {
+    match bytes {
+        [] => return Looks::Short,
+        [0x80..=0xff, ..] => return looks_ssl2(bytes),
+        // Before the header is whole: type, then version.
+        [kind, ..] if !(CHANGE_CIPHER_SPEC..=APPLICATION_DATA).contains(kind) => return Looks::Unlike,
+        [_, major, ..] if *major != 3 => return Looks::Unlike,
+        [_, _, minor, ..] if *minor > 4 => return Looks::Unlike,
+        _ => {}
+    }
+    let (kind, len) = match record_header(bytes) {
+        None => return Looks::Short,
+        Some(Err(_)) => return Looks::Unlike,
+        Some(Ok(header)) => header,
+    };
+    let after = bytes.get(RECORD_HEADER_LEN..).unwrap_or_default();
+    let content = after.get(..len).unwrap_or(after);
+    let is_whole = content.len() == len;
+    match kind {
+        HANDSHAKE => looks_handshake(content, len),
+        // In the clear; or encrypted, and then it says nothing about its sender either.
+        ALERT if len == 2 && is_whole => like(Alert::parse(content).is_some()),
+        ALERT if len == 2 => Looks::Short,
+        ALERT => like(len >= ENCRYPTED_LEN_MIN && is_followed(after, len)),
+        CHANGE_CIPHER_SPEC if content.is_empty() && len == 1 => Looks::Short,
+        CHANGE_CIPHER_SPEC => like(len == 1 && content == [1]),
+        _ => like(len >= ENCRYPTED_LEN_MIN && is_followed(after, len)),
+    }
+}
+
+const fn like(is_like: bool) -> Looks {
+    if is_like { Looks::Like(None) } else { Looks::Unlike }
+}
+
+/// Whether a record is followed by another one, as far as can be seen.
+fn is_followed(after: &[u8], len: usize) -> bool {
+    match after.get(len..).unwrap_or_default() {
+        [kind, major, minor, ..] => {
+            (CHANGE_CIPHER_SPEC..=APPLICATION_DATA).contains(kind) && *major == 3 && *minor <= 4
+        }
+        _ => true,
+    }
+}
+
+/// A hello has a version at a known place; other messages, with which a capture may begin, have a likely length.
+fn looks_handshake(content: &[u8], record_len: usize) -> Looks {
+    let Some(&kind) = content.first() else {
+        return if record_len > 0 { Looks::Short } else { Looks::Unlike };
+    };
+    if !is_kind(kind) {
+        // Finished is encrypted, and may begin with anything; so may all that follows ChangeCipherSpec.
+        return Looks::Unlike;
+    }
+    // A record of a few octets is one of a message that was cut into many.
+    let need = record_len.min(6);
+    let Some(head) = content.get(..need) else { return Looks::Short };
+    let is_message = match (kind, head) {
+        (CLIENT_HELLO | SERVER_HELLO, [_, high, _, _, major, _]) => {
+            *high == 0 && matches!(major, 2 | 3 | 0x7f)
+        }
+        (_, [_, high, ..]) => *high == 0,
+        _ => true,
+    };
+    if is_message { Looks::Like(sender(kind)) } else { Looks::Unlike }
+}
+
+fn looks_ssl2(bytes: &[u8]) -> Looks {
+    match bytes {
+        [_, _, kind, ..] if *kind != CLIENT_HELLO => Looks::Unlike,
+        [_, _, _, major, ..] if !matches!(major, 0 | 3) => Looks::Unlike,
+        _ if bytes.len() < Ssl2ClientHello::HEAD_LEN => Looks::Short,
+        _ if Ssl2ClientHello::record_len(bytes).is_some() => Looks::Like(Some(Role::Client)),
+        _ => Looks::Unlike,
+    }
+}
+
+/// A record that fits its datagram: of a handshake with a fragment that fits it, or encrypted and the last one or followed by
+/// another one.
+pub(super) fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    // What WebRTC says before on the same ports (RFC 7983).
+    if is_stun(opening.bytes) {
+        return Verdict::More;
+    }
+    let mut reader = Reader::new(opening.bytes);
+    let Some(record) = Record::read(&mut reader) else { return Verdict::No };
+    let is_followed = reader.remaining_len() == 0 || Record::read(&mut reader).is_some();
+    let is_dtls = match record.kind {
+        HANDSHAKE if record.epoch == 0 => {
+            let Some(fragment) = Fragment::read(&mut Reader::new(record.content)) else { return Verdict::No };
+            let from = sender(fragment.kind);
+            let is_hello = matches!(fragment.kind, CLIENT_HELLO | SERVER_HELLO | HELLO_VERIFY_REQUEST);
+            if is_hello && from != Some(opening.from) {
+                return Verdict::MatchReversed;
+            }
+            true
+        }
+        ALERT if record.epoch == 0 => Alert::parse(record.content).is_some(),
+        CHANGE_CIPHER_SPEC => record.content == [1],
+        _ => record.epoch > 0 && record.content.len() >= ENCRYPTED_LEN_MIN,
+    };
+    Verdict::of(is_dtls && is_followed)
+}
+
+/// The magic cookie of STUN (RFC 8489 section 5).
+fn is_stun(bytes: &[u8]) -> bool {
+    bytes.first().is_some_and(|first| *first < 4) && bytes.get(4..8) == Some(&[0x21, 0x12, 0xa4, 0x42])
+}

@@ -1,0 +1,265 @@
+//! Methods, targets, hosts and status codes of HTTP/1.x, as tshark reads them: the same lists in the same order for each
+//! five-tuple.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use flowgauge::base::{FlowKey, IpProtocol};
+use flowgauge::pipeline::{Pipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::http1::{HttpParser, Message, PROTOCOL};
+use flowgauge::session::{About, DriverConfig, SessionEvent};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, Interest, Timeouts, TrackerConfig};
+use serde_json::Value;
+
+use super::corpus::{self, Capture};
+
+flowgauge::protocols! {
+    /// HTTP/1.x alone.
+    #[derive(Debug)]
+    enum Http;
+    /// What it says.
+    #[derive(Debug)]
+    enum Heard;
+    parsers { Http1: HttpParser = &PROTOCOL }
+    recognised {}
+}
+
+/// A capture of which tshark says something else, and why.
+struct Listed {
+    capture: &'static str,
+    why: &'static str,
+    /// Every difference, as the test prints it.
+    differences: &'static [&'static str],
+}
+
+const CUT: &str = "the snap length cuts the request line, so that its target is not known; tshark shows what there is of it";
+
+const LISTED: &[Listed] = &[
+    Listed {
+        capture: "suricata-verify/bug-3844/input.pcap",
+        why: "what is said on port 8080 is no HTTP: five octets, answered by fifteen",
+        differences: &["tcp 1.1.1.1:12345 <-> 2.2.2.2:8080 stopped: not_a_response"],
+    },
+    Listed {
+        capture: "suricata-verify/tcp-urgp-01-oob/tcp-urgent1.pcap",
+        why: "urgent data stays in the stream (RFC 6093), here within the target; tshark does not go on behind it",
+        differences: &[
+            "tcp 10.10.10.44:43950 <-> 10.10.10.55:9090: http.request.method [\"GET\"], tshark [] or []",
+            "tcp 10.10.10.44:43950 <-> 10.10.10.55:9090: http.request.uri [\"/malicXious\"], tshark [] or []",
+            "tcp 10.10.10.44:43950 <-> 10.10.10.55:9090: http.host [\"10.10.10.55:9090\"], tshark [] or []",
+        ],
+    },
+    Listed {
+        capture: "arkime/gre-erspan-vxlan.pcap",
+        why: "the target has a space in it; tshark ends it there",
+        differences: &[
+            "tcp 10.16.27.12:65174 <-> 10.16.27.131:80: http.request.uri [\"/Hello Arkime\"], tshark [\"/Hello\"] or [\"/Hello\"]",
+        ],
+    },
+    Listed {
+        capture: "tcptrace/http.dmp",
+        why: "segments are missing within bodies, behind which tshark reads no more",
+        differences: &[
+            "tcp 132.235.3.132:33688 <-> 132.235.3.154:80: http.response.code [\"200\", \"301\"], tshark [] or [\"200\"]",
+            "tcp 132.235.3.132:33690 <-> 132.235.3.154:80: http.response.code [\"200\", \"200\"], tshark [] or [\"200\"]",
+            "tcp 132.235.3.132:33674 <-> 216.52.45.129:80: http.response.code [\"200\", \"200\", \"304\", \"200\", \"200\"], \
+             tshark [] or [\"200\"]",
+        ],
+    },
+    Listed {
+        capture: "tcptrace/rawip.dmp",
+        why: CUT,
+        differences: &[
+            "tcp 207.110.0.206:80 <-> 208.200.110.46:1351: http.request.method [], tshark [\"GET\"] or [\"GET\"]",
+            "tcp 207.110.0.206:80 <-> 208.200.110.46:1351: http.request.uri [], tshark [\"/archive-dv7cnezqmiuciuf\"] or \
+             [\"/archive-dv7cnezqmiuciuf\"]",
+        ],
+    },
+    Listed {
+        capture: "tcptrace/single_byte_rexmit.dmp",
+        why: "the snap length cuts request lines, whose targets are not known; tshark shows what there is of them, and \
+              retransmissions again",
+        differences: &[
+            "tcp 30.229.118.67:37143 <-> 67.82.9.253:80: http.request.method [\"GET\", \"GET\"], tshark [\"GET\", \"GET\", \"GET\", \
+             \"GET\", \"GET\"] or [\"GET\", \"GET\", \"GET\", \"GET\", \"GET\"]",
+            "tcp 30.229.118.67:37143 <-> 67.82.9.253:80: http.request.uri [\"/kangal/basic.php\", \"/kangal/images/left1.gif\"], \
+             tshark [\"/kangal/basic.php\", \"/kangal/basic.php\", \"/kangal/images/header3.gif\", \"/kangal/images/left1.gif\", \
+             \"/kangal/images/right1.gif\"] or [\"/kangal/basic.php\", \"/kangal/basic.php\", \"/kangal/images/header3.gif\", \
+             \"/kangal/images/left1.gif\", \"/kangal/images/right1.gif\"]",
+            "tcp 30.229.118.67:37143 <-> 67.82.9.253:80: http.response.code [\"200\", \"200\", \"200\", \"200\"], tshark [\"200\", \
+             \"200\", \"200\", \"200\", \"200\"] or [\"200\", \"200\", \"200\", \"200\", \"200\"]",
+        ],
+    },
+    Listed {
+        capture: "community-id-spec/tcp.pcap",
+        why: CUT,
+        differences: &[
+            "tcp 66.35.250.204:80 <-> 128.232.110.120:34855: http.request.method [], tshark [\"GET\"] or [\"GET\"]",
+            "tcp 66.35.250.204:80 <-> 128.232.110.120:34855: http.request.uri [], tshark [\"/images/sf.net_box.gif\"] or \
+             [\"/images/sf.net_box.gif\"]",
+        ],
+    },
+    Listed {
+        capture: "nDPI/KakaoTalk_talk.pcap",
+        why: "SYN-ACK and data have numbers from different spaces (a middlebox); tshark waits for the former",
+        differences: &[
+            "tcp 10.24.82.188:48489 <-> 203.205.147.215:80: http.response.code [\"200\"], tshark [] or []",
+        ],
+    },
+];
+
+/// What is compared, by its name in tshark.
+const FIELDS: [&str; 4] = ["http.request.method", "http.request.uri", "http.host", "http.response.code"];
+
+/// Values of each field, in order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Said([Vec<String>; FIELDS.len()]);
+
+type Flows = BTreeMap<FlowKey, Said>;
+
+#[derive(Default)]
+struct Collect {
+    flows: Flows,
+    stops: Vec<String>,
+}
+
+impl FlowSink<()> for Collect {
+    fn interest(&self) -> Interest {
+        Interest::STARTS
+    }
+}
+
+impl SessionSink<Http, ()> for Collect {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &About, message: Heard<'_>) {
+        let Heard::Http1(message) = message;
+        let Said([methods, targets, hosts, codes]) = self.flows.entry(*flow.view.key()).or_default();
+        match message {
+            Message::Request(request) => {
+                methods.push(printed(request.method.0));
+                targets.push(printed(request.target.0));
+                hosts.extend(request.host.filter(|host| !host.is_empty()).map(|host| printed(host.0)));
+            }
+            Message::Response(response) => codes.push(response.status.to_string()),
+            _ => {}
+        }
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
+        if let SessionEvent::Stopped { fault, .. } = event {
+            self.stops.push(format!("{} stopped: {fault}", flow.view.key()));
+        }
+    }
+}
+
+/// As tshark writes strings.
+fn printed(text: &[u8]) -> String {
+    String::from_utf8_lossy(text).into_owned()
+}
+
+fn ours(capture: &Capture) -> Collect {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    let pipeline = Pipeline::new(config).expect("a sound configuration");
+    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut pipeline = pipeline.with_sessions(&DriverConfig::default());
+    let mut sink = Collect::default();
+    let mut source = FileSource::open(capture.path()).expect("a readable capture");
+    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
+    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", capture.name);
+    sink
+}
+
+/// What tshark says; `None` if it is not installed.
+fn tsharks(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
+    command.args(["-o", &format!("http.desegment_body:{}", reassembles_bodies)]);
+    command.args(["-Y", "http && tcp", "-T", "fields", "-E", "aggregator=\u{1}", "-e", "tcp.stream"]);
+    command.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let output = command.output().ok()?;
+    let keys = keys(capture);
+    let mut flows = Flows::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let mut columns = line.split('\t');
+        let stream = columns.next().and_then(|text| text.split('\u{1}').next_back()).expect("a stream");
+        let said = flows.entry(keys[stream]).or_default();
+        for (values, column) in said.0.iter_mut().zip(columns) {
+            values.extend(column.split('\u{1}').filter(|value| !value.is_empty()).map(str::to_owned));
+        }
+    }
+    flows.retain(|_, said| *said != Said::default());
+    Some(flows)
+}
+
+/// The five-tuples of tshark's streams by their numbers.
+fn keys(capture: &Capture) -> BTreeMap<String, FlowKey> {
+    let text = std::fs::read_to_string(capture.derived("tshark-flows.json")).expect("a derived file");
+    let json: Value = serde_json::from_str(&text).expect("JSON");
+    let end = |end: &Value| {
+        (end[0].as_str().expect("an address").to_owned(), end[1].as_u64().expect("a port") as u16)
+    };
+    let key = |stream: &Value| {
+        let (a, b) = (end(&stream["a"]), end(&stream["b"]));
+        corpus::key(IpProtocol::TCP.0, (&a.0, a.1), (&b.0, b.1)).0
+    };
+    let streams = json["tcp_streams"].as_array().expect("streams");
+    streams.iter().map(|stream| (stream["stream"].to_string(), key(stream))).collect()
+}
+
+#[test]
+fn http_is_what_tshark_reads() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut counts, mut failures) = ([(0, 0); FIELDS.len()], Vec::new());
+    let (mut equal_count, mut listed_count) = (0, 0);
+    for capture in &captures {
+        let Some(whole) = tsharks(capture, true) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        // tshark leaves out a response whose body was not captured in whole, unless it is told not to wait for it.
+        let heads = if whole.is_empty() { Flows::new() } else { tsharks(capture, false).unwrap_or_default() };
+        let Collect { flows: ours, stops } = ours(capture);
+        let mut found = Vec::new();
+        let mut keys: Vec<_> = ours.keys().chain(whole.keys()).chain(heads.keys()).collect();
+        keys.sort();
+        keys.dedup();
+        for key in keys {
+            let of = |flows: &Flows| flows.get(key).cloned().unwrap_or_default().0;
+            for (place, ((own, whole), head)) in of(&ours).iter().zip(of(&whole)).zip(of(&heads)).enumerate()
+            {
+                counts[place].1 += own.len().max(whole.len());
+                if *own == whole || *own == head {
+                    counts[place].0 += own.len();
+                } else {
+                    found.push(format!("{key}: {} {own:?}, tshark {whole:?} or {head:?}", FIELDS[place]));
+                }
+            }
+        }
+        found.extend(stops);
+        let entry = LISTED.iter().find(|entry| entry.capture == capture.name);
+        if found != entry.map_or(&[][..], |entry| entry.differences) {
+            failures.push(format!("{}: {found:#?}", capture.name));
+        } else if entry.is_some() {
+            listed_count += 1;
+        } else {
+            equal_count += usize::from(!whole.is_empty());
+        }
+    }
+    for entry in LISTED {
+        println!("{}: {}", entry.capture, entry.why);
+        assert!(
+            captures.iter().any(|capture| capture.name == entry.capture),
+            "{} is no capture",
+            entry.capture
+        );
+    }
+    for (field, (equal, all)) in FIELDS.iter().zip(counts) {
+        println!("{field}: {equal} of {all} in lists that are equal");
+        assert!(equal > 0, "nothing was compared");
+    }
+    println!("{equal_count} captures with HTTP equal, {listed_count} listed");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}

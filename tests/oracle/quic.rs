@@ -1,0 +1,224 @@
+//! Hellos in QUIC, as tshark reads them, and JA4 as the suites of the captures expect it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::quic::{self, Message, QuicParser};
+use flowgauge::session::{About, DriverConfig};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+
+use super::corpus;
+
+flowgauge::protocols! {
+    /// QUIC alone.
+    #[derive(Debug)]
+    enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    enum Heard;
+    parsers { Quic: QuicParser = &quic::PROTOCOL }
+    recognised {}
+}
+
+/// What differs, and why.
+const LISTED: &[(&str, &str, &str)] = &[(
+    "tests/data/quic.pcap",
+    "+4435 client 0x6b3343cf web.example h3 121f6e4f22ee3205214b0676ed64b9e2",
+    "after a Version Negotiation tshark 4.0 does not open the client's next packet, which names the same connection id",
+)];
+
+/// What a capture says of hellos, in order: by the server's port, the versions of packets that are not read, and JA4 apart.
+#[derive(Debug, Default)]
+struct Ear {
+    hellos: Vec<String>,
+    unread: BTreeMap<(u16, u16), String>,
+    ja4: Vec<String>,
+}
+
+impl FlowSink<()> for Ear {}
+
+impl SessionSink<Set, ()> for Ear {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+        let Heard::Quic(message) = message;
+        let port = |side| flow.view.key().port(side);
+        let (source, destination) = (port(about.side), port(about.side.other()));
+        match message {
+            Message::ClientHello(hello) => {
+                let tls = &hello.hello;
+                let name = tls.server_name().map(|name| name.to_string()).unwrap_or_default();
+                let alpn: Vec<_> = tls.alpn().iter().map(|name| name.to_string()).collect();
+                let version = hello.quic_version.0;
+                let alpn = alpn.join(",");
+                self.hellos.push(format!("{destination} client 0x{version:08x} {name} {alpn} {}", tls.ja3()));
+                self.ja4.push(tls.ja4().to_string());
+            }
+            Message::ServerHello(hello) => {
+                let version = hello.quic_version.0;
+                self.hellos.push(format!("{source} server 0x{version:08x} {}", hello.hello.ja3s()));
+            }
+            Message::Unread(unread) => {
+                self.unread.insert((source, destination), unread.quic_version.to_string());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ours(path: &Path) -> Ear {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    let pipeline = Pipeline::new(config).expect("a sound configuration");
+    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
+    let mut ear = Ear::default();
+    let mut source = FileSource::open(path).expect("a readable capture");
+    pipeline.run(&mut source, &mut ear).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    ear
+}
+
+/// Fields of the frames that a filter passes, one line each; `None` if tshark is not installed.
+fn fields(path: &Path, filter: &str, names: &[&str]) -> Option<Vec<Vec<String>>> {
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(path).args([
+        "-d",
+        "udp.port==4431-4436,quic",
+        "-Y",
+        filter,
+        "-T",
+        "fields",
+    ]);
+    for name in names {
+        command.args(["-e", name]);
+    }
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Some(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
+}
+
+/// The first of several values of a field.
+fn first(values: &str) -> &str {
+    values.split(',').next().unwrap_or_default()
+}
+
+fn tsharks(path: &Path) -> Option<Ear> {
+    let mut ear = Ear::default();
+    let names = [
+        "udp.srcport",
+        "udp.dstport",
+        "gquic.version",
+        "tls.handshake.type",
+        "quic.version",
+        "tls.handshake.extensions_server_name",
+        "tls.handshake.extensions_alpn_str",
+        "tls.handshake.ja3",
+        "tls.handshake.ja3s",
+    ];
+    let filter = "gquic.version or quic.version and (tls.handshake.type == 1 or tls.handshake.type == 2)";
+    for line in fields(path, filter, &names)? {
+        let [source, destination, google, kind, version, name, alpn, ja3, ja3s] = &line[..] else {
+            panic!("{line:?}");
+        };
+        if !google.is_empty() {
+            let ports = (source.parse().expect("a port"), destination.parse().expect("a port"));
+            ear.unread.entry(ports).or_insert_with(|| google.clone());
+            continue;
+        }
+        let version = first(version);
+        ear.hellos.push(match first(kind) {
+            "1" => format!("{destination} client {version} {name} {alpn} {ja3}"),
+            _ => format!("{source} server {version} {ja3s}"),
+        });
+    }
+    Some(ear)
+}
+
+/// What only one of both says, with `+` if it is ours.
+fn differences(own: &Ear, other: &Ear) -> Vec<String> {
+    let mut found = Vec::new();
+    let (mut own_rest, mut others) = (own.hellos.iter().peekable(), other.hellos.iter().peekable());
+    while own_rest.peek().is_some() || others.peek().is_some() {
+        match (own_rest.peek(), others.peek()) {
+            (Some(own), Some(other)) if own == other => {
+                own_rest.next();
+                others.next();
+            }
+            (Some(line), _) if !other.hellos.contains(line) => {
+                found.extend(own_rest.next().map(|line| format!("+{line}")))
+            }
+            (_, Some(_)) => found.extend(others.next().map(|line| format!("-{line}"))),
+            (Some(_), None) => found.extend(own_rest.next().map(|line| format!("+{line}"))),
+            (None, None) => {}
+        }
+    }
+    if own.unread != other.unread {
+        found.push(format!("{:?}, tshark {:?}", own.unread, other.unread));
+    }
+    found
+}
+
+#[test]
+fn hellos_are_those_of_tshark() {
+    let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
+    let mut paths = vec![("tests/data/quic.pcap".to_owned(), recording)];
+    let captures = corpus::captures();
+    paths.extend(captures.iter().flatten().map(|capture| (capture.name.clone(), capture.path())));
+    let (mut capture_count, mut hello_count, mut unread_count, mut failures) = (0, 0, 0, Vec::new());
+    for (name, path) in &paths {
+        let own = ours(path);
+        let Some(other) = tsharks(path) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        let found = differences(&own, &other);
+        let listed: Vec<_> = LISTED.iter().filter(|entry| entry.0 == name).map(|entry| entry.1).collect();
+        if found == listed {
+            capture_count += usize::from(!own.hellos.is_empty() || !own.unread.is_empty());
+            hello_count += own.hellos.len() - listed.len();
+            unread_count += own.unread.len();
+        } else {
+            failures.push(format!("{name}: {found:#?}"));
+        }
+    }
+    for (name, line, why) in LISTED {
+        println!("{name}: {line}: {why}");
+    }
+    println!(
+        "{hello_count} hellos and {unread_count} flows of Google's versions equal in {capture_count} captures of {}",
+        paths.len()
+    );
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(hello_count > 0, "nothing was compared");
+}
+
+/// The JA4 fingerprints of QUIC in a file of expectations, whatever its form.
+fn expected(path: &PathBuf) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let is_ja4 = |word: &&str| {
+        let lens: Vec<_> = word.split('_').map(str::len).collect();
+        word.starts_with("q1") && lens == [10, 12, 12]
+    };
+    words.filter(is_ja4).map(str::to_owned).collect()
+}
+
+#[test]
+fn ja4_is_what_the_suites_expect() {
+    let Some(captures) = corpus::captures() else { return };
+    let mut count = 0;
+    for capture in &captures {
+        let files = ["ja4", "arkime"].into_iter().flat_map(|kind| capture.oracles(kind));
+        // Not every suite looks into QUIC.
+        for expected in files.map(|path| expected(&path)).filter(|expected| !expected.is_empty()) {
+            assert_eq!(ours(&capture.path()).ja4, expected, "{}", capture.name);
+            count += expected.len();
+        }
+    }
+    println!("{count} fingerprints equal");
+    assert!(count > 0, "nothing was compared");
+}

@@ -1,0 +1,427 @@
+//! HTTP/1.x: dialogues from RFC 9110 and RFC 9112, and what programs send beside them.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::http1::{
+    self, HEAD_LEN_MAX, HEADER_COUNT_MAX, Headers, HttpParser, Message, PROTOCOL, WEBSOCKET,
+};
+use flowgauge::session::{About, Input, Parser, Role};
+
+use crate::harness::{
+    Heard, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// HTTP/1.x alone.
+    #[derive(Debug)]
+    enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    enum Http;
+    parsers { Http: HttpParser = &PROTOCOL }
+    recognised { &WEBSOCKET }
+}
+
+fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
+    value.map(|value| format!(" {name}={value}")).unwrap_or_default()
+}
+
+fn describe(about: &About, message: Http<'_>) -> Said {
+    let Http::Http(message) = message;
+    match message {
+        Message::Request(request) => Said::Whole(format!(
+            "{} request {} {} {}{}{}{}",
+            request.transaction,
+            request.method,
+            request.target,
+            request.version,
+            optional("host", request.host),
+            optional("anomaly", request.anomaly.map(|anomaly| format!("{anomaly:?}"))),
+            optional("credentials", request.credentials)
+        )),
+        Message::Response(response) => Said::Whole(format!(
+            "{} response {} {}{}{}{}",
+            response.transaction,
+            response.status,
+            response.reason,
+            optional("type", response.content_type),
+            optional("anomaly", response.anomaly.map(|anomaly| format!("{anomaly:?}"))),
+            optional("credentials", response.credentials)
+        )),
+        Message::Body(body) => {
+            Said::Part(format!("{} {} body", body.transaction, about.from.name()), body.bytes.to_vec())
+        }
+        Message::Gap(gap) => Said::Whole(format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset)),
+        Message::End(end) => Said::Whole(format!(
+            "{} {} end {}-{}{}{}",
+            end.transaction,
+            about.from.name(),
+            end.body_len,
+            end.missing_len,
+            if end.complete { "" } else { " incomplete" },
+            optional("trailers", Some(names(end.trailers)).filter(|names| !names.is_empty())),
+        )),
+        _ => Said::Whole("?".to_owned()),
+    }
+}
+
+fn names(headers: Headers<'_>) -> String {
+    headers.iter().map(|header| format!("{}:{}", header.name, header.value)).collect::<Vec<_>>().join(",")
+}
+
+fn heard(turns: &[(Role, &[u8])]) -> Heard {
+    hear_in_any_split::<Set>(80, turns, describe)
+}
+
+/// RFC 9110 section 3.9, and a second request on the same connection.
+const EXAMPLE: [(Role, &[u8]); 4] = [
+    (
+        Client,
+        b"GET /hello.txt HTTP/1.1\r\nUser-Agent: curl/7.64.1\r\nHost: www.example.com\r\nAccept-Language: en, mi\r\n\r\n",
+    ),
+    (
+        Server,
+        b"HTTP/1.1 200 OK\r\nDate: Mon, 27 Jul 2009 12:28:53 GMT\r\nServer: Apache\r\nContent-Length: 51\r\n\
+          Vary: Accept-Encoding\r\nContent-Type: text/plain\r\n\r\nHello World! My content includes a trailing CRLF.\r\n",
+    ),
+    (Client, b"POST /a?b HTTP/1.1\r\nHost: www.example.com\r\nContent-Length: 3\r\n\r\nabc"),
+    (Server, b"HTTP/1.1 204 No Content\r\nContent-Length: 99\r\n\r\n"),
+];
+
+#[test]
+fn requests_and_responses_are_paired() {
+    let heard = heard(&EXAMPLE);
+    assert_eq!(heard.application, Some(("http", "content")));
+    assert_eq!(
+        heard.messages(),
+        [
+            "0 request GET /hello.txt 1.1 host=www.example.com",
+            "0 client end 0-0",
+            "0 response 200 OK type=text/plain",
+            "0 server body: Hello World! My content includes a trailing CRLF.\\r\\n",
+            "0 server end 51-0",
+            "1 request POST /a?b 1.1 host=www.example.com",
+            "1 client body: abc",
+            "1 client end 3-0",
+            "1 response 204 No Content",
+            "1 server end 0-0",
+        ]
+    );
+    hear_cut_anywhere::<Set>(80, &EXAMPLE, describe);
+    hear_changed_anywhere::<Set>(80, &EXAMPLE, describe);
+}
+
+/// Pipelined requests, one of them HEAD; interim responses; chunks with extensions and trailers (RFC 9112 section 7.1).
+const PIPELINED: [(Role, &[u8]); 2] = [
+    (
+        Client,
+        b"HEAD / HTTP/1.1\r\nHost: a\r\n\r\nPUT /b HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\
+          Transfer-Encoding: chunked\r\n\r\n4;name=value\r\nWiki\r\n6\r\npedia \r\n0\r\nExpires: never\r\nA: b\r\n\r\nGET /c HTTP/1.0\n\n",
+    ),
+    (
+        Server,
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nHTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
+          HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\nE\r\nin \r\n\r\nchunks.\r\n0\r\n\r\nHTTP/1.0 200 \r\n\r\nto the end",
+    ),
+];
+
+#[test]
+fn pipelines_chunks_and_interim_responses() {
+    let heard = heard(&PIPELINED);
+    assert_eq!(
+        heard.messages(),
+        [
+            "0 request HEAD / 1.1 host=a",
+            "0 client end 0-0",
+            "1 request PUT /b 1.1 host=a",
+            "1 client body: Wikipedia ",
+            "1 client end 10-0 trailers=Expires:never,A:b",
+            "2 request GET /c 1.0",
+            "2 client end 0-0",
+            "0 response 200 OK",
+            "0 server end 0-0",
+            "1 response 100 Continue",
+            "1 response 103 Early Hints",
+            "1 response 201 Created",
+            "1 server body: in \\r\\n\\r\\nchunks.",
+            "1 server end 14-0",
+            "2 response 200 ",
+            "2 server body: to the end",
+            "2 server end 10-0",
+        ]
+    );
+    hear_cut_anywhere::<Set>(80, &PIPELINED, describe);
+    hear_changed_anywhere::<Set>(80, &PIPELINED, describe);
+}
+
+#[test]
+fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
+    // In the content of the first response.
+    let start = EXAMPLE[1].1.len() - 40;
+    let heard = hear_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
+    assert_eq!(
+        heard.messages()[2..7],
+        [
+            "0 response 200 OK type=text/plain",
+            "0 server body: Hello World",
+            "0 gap of 20 at 11",
+            "0 server body: s a trailing CRLF.\\r\\n",
+            "0 server end 51-20 incomplete",
+        ]
+    );
+    assert!(heard.messages().contains(&"1 response 204 No Content"));
+    // In a chunk.
+    let place = PIPELINED[1].1.windows(7).position(|octets| octets == b"chunks.").unwrap();
+    let heard = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, place, 3));
+    let said = heard.messages();
+    assert_eq!(
+        said[12..16],
+        [
+            "1 server body: in \\r\\n\\r\\n",
+            "1 gap of 3 at 7",
+            "1 server body: nks.",
+            "1 server end 14-3 incomplete"
+        ]
+    );
+    // In a body that ends with the connection.
+    let heard = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, PIPELINED[1].1.len() - 5, 2));
+    assert_eq!(heard.messages().last(), Some(&"2 server end 10-2 incomplete"));
+}
+
+#[test]
+fn behind_other_gaps_the_next_message_is_found() {
+    let get = |number: u32| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
+    let ok = |number: u32| {
+        format!("HTTP/1.1 20{number} OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbody{number}\r\n0\r\n\r\n")
+            .into_bytes()
+    };
+    let dialogue: Vec<_> = (0..4).flat_map(|number| [(Client, get(number)), (Server, ok(number))]).collect();
+    let turns: Vec<_> = dialogue.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
+    let pairs = |heard: &Heard| {
+        let heads = heard.messages().into_iter().filter(|said| said.contains(" re"));
+        heads.map(|said| said.split(" host").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let whole = pairs(&heard(&turns));
+    assert_eq!(whole[..2], ["0 request GET /0 1.1", "0 response 200 OK"]);
+    assert_eq!(whole[6..], ["3 request GET /3 1.1", "3 response 203 OK"]);
+    // A request is lost: its response has the number that the request would have had.
+    let heard = hear_with_gap::<Set>(80, &turns, describe, (2, 0, turns[2].1.len()));
+    assert_eq!(pairs(&heard), [&whole[..2], &whole[3..]].concat());
+    // A response is lost, and the next one answers the next request.
+    let heard = hear_with_gap::<Set>(80, &turns, describe, (3, 0, turns[3].1.len()));
+    assert_eq!(pairs(&heard), [&whole[..3], &whole[4..]].concat());
+    // The gap ends the response at hand.
+    let place = turns[3].1.len() - 12;
+    let heard = hear_with_gap::<Set>(80, &turns, describe, (3, place, 12));
+    assert_eq!(pairs(&heard), whole);
+    assert!(heard.messages().contains(&"1 server end 5-5 incomplete"));
+    // Within a head: what there is of it is said.
+    let heard = hear_with_gap::<Set>(80, &turns, describe, (2, 25, 3));
+    assert_eq!(pairs(&heard)[2], "1 request GET /1 1.1 anomaly=Cut");
+    assert_eq!(pairs(&heard)[3..], whole[3..]);
+}
+
+#[test]
+fn one_direction_is_enough() {
+    let requests: Vec<_> = EXAMPLE.iter().copied().filter(|(from, _)| *from == Client).collect();
+    let heard = hear_in_any_split::<Set>(80, &requests, describe);
+    assert_eq!(heard.messages().len(), 5);
+    // Who began answers: the capture began in the middle.
+    let responses: Vec<_> =
+        EXAMPLE.iter().filter(|(from, _)| *from == Server).map(|(_, bytes)| (Client, *bytes)).collect();
+    let heard = hear_in_any_split::<Set>(80, &responses, describe);
+    assert_eq!(
+        heard.messages(),
+        [
+            "0 response 200 OK type=text/plain",
+            "0 server body: Hello World! My content includes a trailing CRLF.\\r\\n",
+            "0 server end 51-0",
+            "1 response 204 No Content",
+            "1 server end 0-0",
+        ]
+    );
+}
+
+#[test]
+fn a_capture_that_begins_in_a_response_numbers_what_follows_alike() {
+    let turns: [(Role, &[u8]); 4] = [
+        (Client, b"GET /b HTTP/1.1\r\n\r\n"),
+        (Server, b"rest of another body\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"),
+        (Client, b"GET /c HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    let heard = heard(&turns);
+    let heads: Vec<_> = heard.messages().into_iter().filter(|said| said.contains(" re")).collect();
+    assert_eq!(
+        heads,
+        ["0 request GET /b 1.1", "0 response 200 OK", "1 request GET /c 1.1", "1 response 404 No"]
+    );
+}
+
+#[test]
+fn tunnels_and_upgrades_hand_over() {
+    let tunnel: [(Role, &[u8]); 4] = [
+        (Client, b"CONNECT example.org:443 HTTP/1.1\r\nHost: example.org\r\nProxy-Authorization: Basic eDp5\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 Connected\r\nContent-Length: 7\r\n\r\n"),
+        (Client, b"GET /inside HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n"),
+    ];
+    assert_eq!(
+        heard(&tunnel).said,
+        [
+            "[http by content]",
+            "0 request CONNECT example.org:443 1.1 host=example.org credentials=basic",
+            "0 client end 0-0",
+            "0 response 200 Connected",
+            "[http by content]",
+            "0 request GET /inside 1.1",
+            "0 client end 0-0",
+            "0 response 404 ",
+            "0 server end 0-0",
+        ]
+    );
+    let refused: [(Role, &[u8]); 4] = [
+        (Client, b"CONNECT a:1 HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 407 Who\r\nContent-Length: 2\r\n\r\nno"),
+        (Client, b"CONNECT a:1 HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.0 200 Yes\r\n\r\n\x00\x01\x02"),
+    ];
+    let said = heard(&refused).said;
+    assert_eq!(said[6..], ["1 request CONNECT a:1 1.1", "1 client end 0-0", "1 response 200 Yes"]);
+    let websocket: [(Role, &[u8]); 3] = [
+        (Client, b"GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"),
+        (Server, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x05Hello"),
+        (Client, b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"),
+    ];
+    let heard = heard(&websocket);
+    assert_eq!(heard.said[3..], ["0 response 101 Switching Protocols", "[websocket by content]"]);
+    assert_eq!(heard.application, Some(("http", "content")));
+}
+
+#[test]
+fn an_upgrade_that_is_not_granted_goes_on_in_http() {
+    let turns: [(Role, &[u8]); 4] = [
+        (Client, b"GET /1 HTTP/1.1\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\nUpgrade: h2c\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+        (Client, b"GET /3 HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+    ];
+    assert_eq!(heard(&turns).messages().len(), 12);
+}
+
+#[test]
+fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 3128, describe);
+    talk.say(Client, b"CONNECT a:443 HTTP/1.1\r\n\r\n");
+    talk.say(Client, b"\x16\x03\x01\x08\x00\x01");
+    assert!(talk.held_bytes() > 0);
+    talk.say(Client, &[7; 3000]);
+    assert_eq!(talk.held_bytes(), 0);
+    assert_eq!(talk.finish().messages().len(), 2);
+}
+
+#[test]
+fn odd_heads_are_read_as_far_as_they_make_sense() {
+    let turns: [(Role, &[u8]); 6] = [
+        (Client, b"GET /a b HTTP/1.1\r\nHost : a\r\nno field\r\nX: \x01\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\nContent-Type: text/plain;\n charset=x\nContent-Length: 0\n\n\r\n"),
+        (Client, b"\r\nGET http://user:secret@h/p HTTP/1.1\r\nX: a\r\n\t b\r\nCookie: a=b\r\n\r\n"),
+        (Server, b"HTTP/1.1  302 See\r\nLocation: http://u:p@h/\r\nSet-Cookie: a=b\r\nContent-Length: 0\r\nContent-Length: 0\r\n\r\n"),
+        (Client, b"POST / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabcdef"),
+    ];
+    assert_eq!(
+        heard(&turns).messages(),
+        [
+            "0 request GET /a b 1.1 host=a anomaly=Malformed",
+            "0 client end 0-0",
+            "0 response 200 OK type=text/plain;  charset=x anomaly=Folded",
+            "0 server end 0-0",
+            "1 request GET http://h/p 1.1 anomaly=Folded credentials=userinfo",
+            "1 client end 0-0",
+            "1 response 302 See anomaly=RepeatedLength credentials=userinfo",
+            "1 server end 0-0",
+            "2 request POST / 1.1 anomaly=LengthAndCoding",
+            "2 client end 0-0",
+            "2 response 200 OK anomaly=LengthAndCoding",
+            "2 server body: abcdef",
+            "2 server end 6-0",
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_framed_is_said_and_stops_the_parser() {
+    let stop = |turns: &[(Role, &[u8])]| heard(turns).said.last().cloned().unwrap();
+    let request = |fields: &str| format!("POST / HTTP/1.1\r\n{fields}\r\n\r\nxyz").into_bytes();
+    for (fields, fault) in [
+        ("Content-Length: 5\r\nContent-Length: 6", "bad_content_length"),
+        ("Content-Length: 5, 6", "bad_content_length"),
+        ("Content-Length: -1", "bad_content_length"),
+        ("Transfer-Encoding: chunked, gzip", "unknown_framing"),
+        ("Transfer-Encoding: chunked", "bad_chunk"),
+    ] {
+        let request = request(fields);
+        assert_eq!(stop(&[(Client, &request)]), format!("[http stopped: {fault}]"), "{fields}");
+    }
+}
+
+#[test]
+fn heads_have_caps() {
+    let long = format!("GET /{} HTTP/1.1\r\nA: b\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
+    let stopped = |text: &str| {
+        [700, 1500, usize::MAX].map(|len| {
+            hear::<Set>(80, &[(Client, text.as_bytes())], describe, || len).said.last().cloned().unwrap()
+        })
+    };
+    assert_eq!(stopped(&long), ["[http stopped: head_too_long]"; 3]);
+    let many = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
+    assert_eq!(stopped(&many(HEADER_COUNT_MAX + 1)), ["[http stopped: too_many_fields]"; 3]);
+    assert_eq!(stopped(&many(HEADER_COUNT_MAX)), ["0 client end 0-0"; 3]);
+}
+
+#[test]
+fn other_protocols_are_not_taken() {
+    for (port, first) in [
+        (554, "OPTIONS rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"),
+        (5060, "REGISTER sip:a SIP/2.0\r\n\r\n"),
+        (6346, "GNUTELLA CONNECT/0.6\r\n\r\n"),
+        (80, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        (25, "EHLO a\r\n"),
+    ] {
+        let heard = hear_in_any_split::<Set>(port, &[(Client, first.as_bytes())], describe);
+        assert_eq!(heard.application, None, "{first}");
+    }
+}
+
+#[test]
+fn fields_are_listed_and_credentials_are_not_shown() {
+    let head = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nX-Y: z\r\n\r\n";
+    let input = Input::new(head, 0, Client, flowgauge::base::Timestamp::default());
+    let mut said = Vec::new();
+    HttpParser::default()
+        .bytes(&input, &mut |message| {
+            if let Message::Request(request) = &message {
+                assert_eq!(names(request.headers), "Host:a,Authorization:Bearer secret,X-Y:z");
+                assert_eq!(request.headers.find("x-y").map(|value| value.to_string()).as_deref(), Some("z"));
+            }
+            #[cfg(feature = "serde")]
+            said.push(serde_json::to_string(&message).unwrap());
+            said.push(format!("{message:?}"));
+        })
+        .unwrap();
+    assert!(!said.concat().contains("secret"), "{said:?}");
+    #[cfg(feature = "serde")]
+    assert_eq!(
+        said[0],
+        r#"{"message":"request","transaction":0,"method":"GET","target":"/","version":"1.1","host":"a","credentials":"bearer"}"#
+    );
+    #[cfg(feature = "serde")]
+    assert_eq!(said[2], r#"{"message":"end","transaction":0,"body_len":0,"missing_len":0,"complete":true}"#);
+}
+
+#[test]
+fn the_state_is_small() {
+    assert!(size_of::<http1::HttpParser>() <= 256, "{}", size_of::<http1::HttpParser>());
+}

@@ -1,0 +1,330 @@
+//! QUIC: packets of the standards and of aioquic, in any order, lost, repeated, cut, changed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use flowgauge::base::IpProtocol;
+use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::quic::{self, QuicParser};
+use flowgauge::session::{About, DriverConfig, Role};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+
+use crate::harness::{Said, Talk, random};
+
+#[path = "../../src/session/quic/vectors.rs"]
+mod vectors;
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// QUIC alone.
+    #[derive(Debug)]
+    enum Set;
+    /// What it says.
+    #[derive(Debug)]
+    enum Heard;
+    parsers { Quic: QuicParser = &quic::PROTOCOL }
+    recognised {}
+}
+
+fn describe(_: &About, message: Heard<'_>) -> Said {
+    let Heard::Quic(message) = message;
+    Said::Whole(words(&message))
+}
+
+fn words(message: &quic::Message<'_>) -> String {
+    match message {
+        quic::Message::ClientHello(hello) => {
+            let name = hello.hello.server_name().map(|name| name.to_string()).unwrap_or_default();
+            format!("{} client {} {name} {}", hello.transaction, hello.quic_version, hello.hello.ja4())
+        }
+        quic::Message::ServerHello(hello) => {
+            let suite = hello.hello.cipher_suite.0;
+            format!("{} server {} {suite:04x}", hello.transaction, hello.quic_version)
+        }
+        quic::Message::VersionNegotiation(wants) => {
+            format!("{} versions {:?}", wants.transaction, wants.versions)
+        }
+        quic::Message::Retry(retry) => {
+            format!("{} retry {} {:?}", retry.transaction, retry.token_len, retry.is_genuine)
+        }
+        quic::Message::Close(close) => {
+            format!("{} close {:?} {}", close.transaction, close.alert, close.reason)
+        }
+        quic::Message::Unread(unread) => {
+            format!("{} unread {} {}", unread.transaction, unread.quic_version, unread.dcid)
+        }
+        _ => "?".to_owned(),
+    }
+}
+
+fn talk(port: u16, datagrams: &[(Role, Vec<u8>)]) -> crate::harness::Heard {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, port, describe);
+    for (from, bytes) in datagrams {
+        talk.send(*from, bytes);
+    }
+    talk.finish()
+}
+
+fn v1() -> [(Role, Vec<u8>); 2] {
+    [
+        (Client, vectors::octets(vectors::CLIENT_INITIAL_V1)),
+        (Server, vectors::octets(vectors::SERVER_INITIAL_V1)),
+    ]
+}
+
+fn v2() -> [(Role, Vec<u8>); 2] {
+    [
+        (Client, vectors::octets(vectors::CLIENT_INITIAL_V2)),
+        (Server, vectors::octets(vectors::SERVER_INITIAL_V2)),
+    ]
+}
+
+// The fingerprint's list counts: two suites, eleven extensions, of which SNI and ALPN are not hashed; ALPN is "alpn".
+const EXAMPLE: &str = "example.com q13d0211an";
+
+#[test]
+fn the_examples_of_the_standards_are_read() {
+    for (version, datagrams) in [("1", v1()), ("2", v2())] {
+        let heard = talk(4433, &datagrams);
+        assert_eq!(heard.application, Some(("quic", "content")));
+        let [hello, answer] = heard.messages()[..] else { panic!("{heard:?}") };
+        assert!(hello.starts_with(&format!("0 client {version} {EXAMPLE}")), "{hello}");
+        assert_eq!(answer, format!("0 server {version} 1301"));
+        assert_eq!(heard.said[0], "[quic by content]");
+    }
+}
+
+#[test]
+fn it_is_done_with_both_hellos() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 443, describe);
+    let [client, server] = v1();
+    talk.send(client.0, &client.1);
+    assert!((1..2000).contains(&talk.held_bytes()), "{}", talk.held_bytes());
+    talk.send(server.0, &server.1);
+    assert_eq!(talk.held_bytes(), 0);
+    for _ in 0..10 {
+        talk.send(client.0, &client.1);
+    }
+    assert_eq!(talk.finish().messages().len(), 2);
+}
+
+#[test]
+fn what_comes_twice_is_said_once() {
+    let [client, server] = v1();
+    let once = talk(443, &[client.clone(), server.clone()]);
+    assert_eq!(talk(443, &[client.clone(), client.clone(), client, server.clone(), server]), once);
+}
+
+#[test]
+fn an_answer_that_was_captured_first_turns_the_roles() {
+    let [client, server] = v1();
+    // Side A sends first, and is the server: its port is that of the answer.
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5000, describe);
+    talk.send(Client, &server.1);
+    talk.send(Server, &client.1);
+    talk.send(Client, &server.1);
+    let heard = talk.finish();
+    assert_eq!(heard.application, Some(("quic", "content")));
+    assert_eq!(heard.messages().len(), 2, "{heard:?}");
+}
+
+#[test]
+fn datagrams_cut_anywhere_do_no_harm() {
+    for datagrams in [v1(), v2()] {
+        for end in 0..datagrams[0].1.len() {
+            let mut cut = datagrams.clone();
+            cut[0].1.truncate(end);
+            let heard = talk(443, &cut);
+            assert_eq!(heard.messages().len(), 0, "cut at {end}: {heard:?}");
+        }
+    }
+}
+
+#[test]
+fn datagrams_changed_anywhere_do_no_harm() {
+    let whole = recorded();
+    for (seed, (port, datagrams)) in (1..1500_u64).zip(whole.iter().cycle()) {
+        let (mut random, mut changed) = (random(seed), datagrams.clone());
+        for _ in 0..=random() % 4 {
+            let turn = (random() % changed.len() as u64) as usize;
+            let bytes = &mut changed[turn].1;
+            // Headers more often than the rest.
+            let len = if random() % 2 == 0 { 40.min(bytes.len()) } else { bytes.len() };
+            let place = (random() % len as u64) as usize;
+            bytes[place] = random() as u8;
+        }
+        if random() % 3 == 0 {
+            let turn = (random() % changed.len() as u64) as usize;
+            let end = (random() % changed[turn].1.len() as u64) as usize;
+            changed[turn].1.truncate(end);
+        }
+        talk(*port, &changed);
+    }
+}
+
+#[test]
+fn google_s_versions_are_named_and_nothing_more() {
+    let old = |version: &[u8; 4]| [&[0x0d][..], b"8octets!", version, &[1, 2, 3]].concat();
+    let heard = talk(443, &[(Client, old(b"Q025")), (Client, old(b"Q025"))]);
+    assert_eq!(heard.said, ["[quic by content]", "0 unread Q025 386f637465747321"]);
+
+    let mut long = [&[0xc3][..], b"Q050", &[8], b"8octets!", &[0], &[0; 1200]].concat();
+    assert_eq!(
+        talk(443, &[(Client, long.clone())]).said,
+        ["[quic by content]", "0 unread Q050 386f637465747321"]
+    );
+    let middle = [&[0xc3][..], b"Q046", &[0x50], b"8octets!", &[0, 0, 0, 1, 2, 3]].concat();
+    assert_eq!(talk(443, &[(Client, middle)]).messages(), ["0 unread Q046 386f637465747321"]);
+    // A version that nobody knows, from a client that may be told so.
+    long[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
+    let refusal = [&[0xff, 0, 0, 0, 0, 0, 8][..], b"8octets!", &[0, 0, 0, 1]].concat();
+    let heard = talk(443, &[(Client, long), (Server, refusal)]);
+    assert_eq!(heard.messages(), ["0 unread 0x1a2a3a4a 386f637465747321", "0 versions [1]"]);
+}
+
+#[test]
+fn what_looks_alike_is_not_taken_for_it() {
+    let others: [(u16, &[u8]); 8] = [
+        (443, b"\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05hello"),
+        (443, b"\x00\x01\x00\x00\x21\x12\xa4\x42twelve octet"),
+        (443, b"\x38twelve octets of OpenVPN are here"),
+        (443, b"\x01\x00\x00\x00WireGuard"),
+        (53, b"\xc0\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x03www\x00\x00\x01\x00\x01"),
+        (5004, b"\xc0\x00\x00\x00\x01\x08\x83\x94\xc8\xf0\x3e\x51\x57\x08\x00\x00\x44\x9e"),
+        (4433, b"\x40twenty and some octets of a short header"),
+        (443, b"\x40short"),
+    ];
+    for (port, bytes) in others {
+        let heard = talk(port, &[(Client, bytes.to_vec())]);
+        assert_eq!(heard.application, None, "port {port}: {}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_connection_that_began_before_is_named_by_its_port() {
+    let datagrams: Vec<_> =
+        (0..40).map(|place| (if place % 2 == 0 { Client } else { Server }, vec![0x41; 50])).collect();
+    let heard = talk(443, &datagrams);
+    assert_eq!((heard.application, heard.said), (Some(("quic", "port")), vec!["[quic by port]".to_owned()]));
+    assert_eq!(talk(444, &datagrams).application, None);
+}
+
+/// What was said in the recording, by the server's port.
+#[derive(Default)]
+struct Ear {
+    said: BTreeMap<u16, Vec<String>>,
+    json: Vec<String>,
+}
+
+impl FlowSink<()> for Ear {}
+
+impl SessionSink<Set, ()> for Ear {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+        let Heard::Quic(message) = message;
+        let client = if about.from == Client { about.side } else { about.side.other() };
+        let port = flow.view.key().port(client.other());
+        self.said.entry(port).or_default().push(format!("{} {}", about.from.name(), words(&message)));
+        #[cfg(feature = "serde")]
+        self.json.push(serde_json::to_string(&message).expect("JSON"));
+    }
+}
+
+fn hear_recording() -> Ear {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
+    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a sound configuration");
+    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
+    let mut ear = Ear::default();
+    pipeline.run(&mut FileSource::open(path).expect("the recording"), &mut ear).expect("a whole capture");
+    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    ear
+}
+
+/// The recording's datagrams by the server's port, in their order.
+fn recorded() -> BTreeMap<u16, Vec<(Role, Vec<u8>)>> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
+    let bytes = std::fs::read(path).expect("the recording");
+    let mut flows = BTreeMap::<u16, Vec<_>>::new();
+    let mut rest = &bytes[24..];
+    while let Some((header, after)) = rest.split_at_checked(16) {
+        let len = u32::from_le_bytes(header[8..12].try_into().expect("four octets")) as usize;
+        let (frame, after) = after.split_at(len);
+        // Ethernet, IPv4 without options, UDP.
+        let port = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+        let (source, destination) = (port(34), port(36));
+        let (from, server_port) = if source < destination { (Server, source) } else { (Client, destination) };
+        flows.entry(server_port).or_default().push((from, frame[42..].to_vec()));
+        rest = after;
+    }
+    flows
+}
+
+#[test]
+fn what_aioquic_said_is_what_was_heard() {
+    let ear = hear_recording();
+    let said: Vec<_> = ear
+        .said
+        .iter()
+        .flat_map(|(port, said)| said.iter().map(move |said| format!("{port} {said}")))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "4431 client 0 client 1 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
+            "4431 server 0 server 1 1302",
+            "4432 client 0 client 1 large.web.example q13d0307p0_55b375c5d22e_1cecd519fee8",
+            "4432 server 0 server 1 1302",
+            "4433 client 0 client 1 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
+            "4433 server 0 server 2 1302",
+            "4434 client 0 client 1 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
+            "4434 server 0 retry 61 Some(true)",
+            "4434 server 0 server 1 1302",
+            "4435 client 0 client 1 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
+            "4435 server 0 versions [2]",
+            "4435 client 1 client 2 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
+            "4435 server 1 server 2 1302",
+            "4436 client 0 client 1 web.example q13d0307ng_55b375c5d22e_1cecd519fee8",
+            "4436 server 0 close Some(120) No common ALPN protocols",
+        ]
+    );
+}
+
+#[test]
+fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
+    let large = &recorded()[&4432];
+    let [first, second, answer] = &large[..] else { panic!("three datagrams") };
+    let whole = talk(4432, large);
+    assert_eq!(whole.messages().len(), 2);
+    for order in [[second, first, second], [first, first, second], [first, second, second]] {
+        let datagrams: Vec<_> = order.into_iter().chain([answer]).cloned().collect();
+        assert_eq!(talk(4432, &datagrams), whole);
+    }
+    let lost = talk(4432, &[first.clone(), answer.clone()]);
+    assert_eq!(lost.messages(), ["0 server 1 1302"], "half a hello says nothing");
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn messages_are_flat_objects() {
+    let ear = hear_recording();
+    let of = |kind: &str| -> serde_json::Value {
+        let mut all = ear.json.iter().map(|line| serde_json::from_str(line).expect("JSON"));
+        all.find(|message: &serde_json::Value| message["message"] == kind).expect("a message of this kind")
+    };
+    let hello = of("client_hello");
+    println!("{hello:#}");
+    assert_eq!(hello["quic_version"], "1");
+    assert_eq!(hello["server_name"], "web.example");
+    assert_eq!(hello["ja4"], "q13d0307h3_55b375c5d22e_1cecd519fee8");
+    assert_eq!(hello["dcid"].as_str().map(str::len), Some(16));
+    assert_eq!(hello["transport_parameters"]["max_idle_timeout_ms"], 60_000);
+    assert_eq!(hello["transport_parameters"]["versions"], serde_json::json!(["1", "2"]));
+    assert_eq!(of("server_hello")["quic_version"], "1");
+    assert_eq!(of("version_negotiation")["versions"], serde_json::json!(["2"]));
+    assert_eq!(of("retry")["is_genuine"], true);
+    let close = of("close");
+    assert_eq!((&close["error"], &close["alert"]), (&"crypto_error".into(), &120.into()));
+}

@@ -1,0 +1,447 @@
+//! TLS and DTLS: dialogues that were recorded between the client and the server of OpenSSL 3.0, and some written by hand.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
+use flowgauge::session::{About, Role, Text};
+
+use crate::harness::{
+    Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// The parsers at hand.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Heard;
+    parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
+    recognised {}
+}
+
+fn describe(about: &About, message: Heard<'_>) -> Said {
+    let (Heard::Tls(message) | Heard::Dtls(message)) = message;
+    let text = match message {
+        Message::ClientHello(hello) => {
+            let name = hello.server_name().unwrap_or_default();
+            let protocols: Vec<_> = hello.alpn().iter().map(|name| name.to_string()).collect();
+            let ticket = if hello.has_session_ticket() { " ticket" } else { "" };
+            let cookie = hello.cookie.map(|cookie| format!(" cookie {}", cookie.0.len())).unwrap_or_default();
+            format!("hello {} {name} {}{ticket}{cookie}", hello.version(), protocols.join(","))
+        }
+        Message::Ssl2ClientHello(hello) => format!("ssl2 hello {} {}", hello.version, hello.cipher_specs),
+        Message::ServerHello(hello) => {
+            let protocol = hello.alpn().unwrap_or_default();
+            let kind = if hello.is_hello_retry_request() { "retry" } else { "hello" };
+            let is_resumed = hello.is_resumed.map_or("?".to_owned(), |is_resumed| is_resumed.to_string());
+            format!("{kind} {} {} {protocol} resumed {is_resumed}", hello.version(), hello.cipher_suite)
+        }
+        Message::HelloVerifyRequest(request) => format!("verify {}", request.cookie.0.len()),
+        Message::CertificateChain(chain) => {
+            let all = chain.iter().map(|certificate| certificate.subject.to_string());
+            format!("certificates {}", all.collect::<Vec<_>>().join(" | "))
+        }
+        Message::NewSessionTicket(ticket) => format!("ticket {} s, {}", ticket.lifetime_s, ticket.ticket_len),
+        Message::ChangeCipherSpec => "change".to_owned(),
+        Message::Alert(alert) => format!("alert {} {}", alert.level, alert.description),
+        _ => "?".to_owned(),
+    };
+    Said::Whole(format!("{}: {text}", about.from.name()))
+}
+
+type Recorded = Vec<(Role, Vec<u8>)>;
+
+/// Lines of who spoke, and what, in hex.
+fn recorded(text: &str) -> Recorded {
+    let turn = |line: &str| {
+        let (who, digits) = line.split_once(' ').expect("who, and what");
+        let octet = |place| u8::from_str_radix(&digits[place..place + 2], 16).expect("hex");
+        let from = if who == "C" { Client } else { Server };
+        (from, (0..digits.len()).step_by(2).map(octet).collect())
+    };
+    text.lines().map(turn).collect()
+}
+
+fn turns(recorded: &Recorded) -> Vec<Turn<'_>> {
+    recorded.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect()
+}
+
+fn tls12() -> Recorded {
+    recorded(include_str!("tls/tls12_new.txt"))
+}
+
+const SUBJECT: &str = "CN=www.example.org,OU=Zürich,O=Example\\, Inc.,C=CH";
+
+#[test]
+fn a_handshake_of_tls_1_2() {
+    let recorded = tls12();
+    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[tls by content]",
+            "client: hello TLS 1.2 www.example.org h2,http/1.1",
+            "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed false",
+            &format!("server: certificates {SUBJECT}"),
+            "client: change",
+            "server: ticket 7200 s, 176",
+            "server: change",
+        ]
+    );
+    assert_eq!(heard.application, Some(("tls", "content")));
+}
+
+#[test]
+fn a_session_that_goes_on() {
+    let recorded = recorded(include_str!("tls/tls12_resumed.txt"));
+    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    assert_eq!(
+        heard.messages(),
+        [
+            "client: hello TLS 1.2 www.example.org h2,http/1.1 ticket",
+            "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed true",
+            "server: change",
+            "client: change",
+        ]
+    );
+}
+
+#[test]
+fn a_handshake_of_tls_1_3_with_a_second_hello() {
+    let recorded = recorded(include_str!("tls/tls13_retry.txt"));
+    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    assert_eq!(
+        heard.messages(),
+        [
+            "client: hello TLS 1.3 www.example.org ",
+            "server: retry TLS 1.3 TLS_AES_256_GCM_SHA384  resumed false",
+            "server: change",
+            "client: change",
+            "client: hello TLS 1.3 www.example.org ",
+            "server: hello TLS 1.3 TLS_AES_256_GCM_SHA384  resumed false",
+        ]
+    );
+}
+
+#[test]
+fn a_refusal() {
+    let recorded = recorded(include_str!("tls/refused.txt"));
+    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let hello = "client: hello TLS 1.2 www.example.org ";
+    assert_eq!(heard.messages(), [hello, "server: alert fatal handshake_failure"]);
+}
+
+#[test]
+fn a_certificate_says_what_openssl_says() {
+    // What follows is what `openssl x509 -text -fingerprint` says.
+    fn describe(_: &About, message: Heard<'_>) -> Said {
+        let Heard::Tls(Message::CertificateChain(chain)) = message else { return Said::Whole(String::new()) };
+        let certificate = chain.iter().next().expect("a certificate");
+        assert_eq!(chain.iter().count(), 1);
+        assert_eq!(certificate.subject.to_string(), SUBJECT);
+        assert_eq!(certificate.issuer.to_string(), SUBJECT);
+        assert_eq!(certificate.subject.common_name().as_deref(), Some("www.example.org"));
+        assert_eq!(certificate.serial.to_string(), "1122334455667788");
+        assert_eq!(certificate.not_before.expect("a time").to_string(), "2026-11-21T12:02:32Z");
+        assert_eq!(certificate.not_after.expect("a time").to_string(), "2036-11-18T12:02:32Z");
+        let sha256 = "02a44a81192635bbc8208fcf3ca8937387bfd3416492bcf99a7a649543fbc6b0";
+        assert_eq!(Hex(&certificate.sha256()).to_string(), sha256);
+        assert_eq!(Hex(&certificate.sha1()).to_string(), "6d260b82b75edc180525c6ac235f1fd49e71c904");
+        let names: Vec<_> = certificate.alt_names.iter().collect();
+        assert_eq!(
+            names,
+            [
+                AltName::Dns(Text(b"www.example.org")),
+                AltName::Dns(Text(b"*.example.net")),
+                AltName::Ip("192.0.2.7".parse().expect("an address")),
+                AltName::Ip("2001:db8::7".parse().expect("an address")),
+                AltName::Email(Text(b"admin@example.org")),
+                AltName::Uri(Text(b"https://example.org/")),
+            ]
+        );
+        Said::Whole("checked".to_owned())
+    }
+    let recorded = tls12();
+    let heard = hear::<Set>(9, &turns(&recorded), describe, || usize::MAX);
+    assert!(heard.said.contains(&"checked".to_owned()));
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn messages_are_objects_of_json() {
+    fn describe(_: &About, message: Heard<'_>) -> Said {
+        let (Heard::Tls(message) | Heard::Dtls(message)) = message;
+        Said::Whole(serde_json::to_string(&message).expect("JSON"))
+    }
+    let recorded = tls12();
+    let heard = hear::<Set>(9, &turns(&recorded), describe, || usize::MAX);
+    let objects: Vec<serde_json::Value> =
+        heard.messages().iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
+    assert_eq!(objects[0]["message"], "client_hello");
+    assert_eq!(objects[0]["server_name"], "www.example.org");
+    assert_eq!(objects[0]["alpn"], serde_json::json!(["h2", "http/1.1"]));
+    assert_eq!(objects[0]["version"], "TLS 1.2");
+    assert_eq!(objects[0]["random"].as_str().map(str::len), Some(64));
+    assert_eq!(objects[0]["ja3"].as_str().map(str::len), Some(32));
+    assert!(objects[0]["ja4"].as_str().is_some_and(|ja4| ja4.starts_with("t12d28")));
+    assert_eq!(objects[1]["message"], "server_hello");
+    assert_eq!(objects[1]["cipher_suite"], "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384");
+    assert_eq!(objects[1]["is_resumed"], false);
+    let certificate = &objects[2]["certificates"][0];
+    assert_eq!(certificate["subject"], SUBJECT);
+    assert_eq!(certificate["alt_names"][2], serde_json::json!({"ip": "192.0.2.7"}));
+    assert_eq!(objects[3], serde_json::json!({"message": "change_cipher_spec"}));
+    assert_eq!(objects[4]["lifetime_s"], 7200);
+}
+
+/// A record of the handshake with a part of a message.
+fn record(content: &[u8]) -> Vec<u8> {
+    let mut record = vec![22, 3, 1];
+    record.extend((content.len() as u16).to_be_bytes());
+    record.extend(content);
+    record
+}
+
+#[test]
+fn a_message_in_many_records() {
+    let recorded = tls12();
+    let hello = &recorded[0].1[5..];
+    for len in [1, 3, 4, 5, 50, 200] {
+        let mut records: Recorded = vec![(Client, hello.chunks(len).flat_map(record).collect())];
+        let first: Vec<_> = recorded[1].1[5..].chunks(len).collect();
+        // The server's messages come in records of their own; the first one has the hello.
+        let server_hello_len = usize::from(u16::from_be_bytes([recorded[1].1[3], recorded[1].1[4]]));
+        let server_hello = &recorded[1].1[5..5 + server_hello_len];
+        assert!(!first.is_empty());
+        records.push((Server, server_hello.chunks(len).flat_map(record).collect()));
+        let heard = hear_in_any_split::<Set>(443, &turns(&records), describe);
+        assert_eq!(
+            heard.messages(),
+            [
+                "client: hello TLS 1.2 www.example.org h2,http/1.1",
+                "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed false",
+            ],
+            "{len}"
+        );
+    }
+}
+
+#[test]
+fn what_is_too_long_or_none_ends_the_parser() {
+    let recorded = tls12();
+    let start = recorded[0].1.as_slice();
+    for (more, fault) in [
+        // A message of 65537 octets.
+        (&record(&[11, 1, 0, 1])[..], "handshake_too_long"),
+        (&record(&[99, 0, 0, 0])[..], "bad_handshake_type"),
+        (&record(&[1, 0, 0, 1, 3])[..], "bad_client_hello"),
+        (b"GET / HTTP/1.1\r\n\r\n", "bad_record"),
+        (b"\x16\x03\x01\x60\x00", "bad_record"),
+    ] {
+        let heard = hear_in_any_split::<Set>(443, &[(Client, start), (Client, more)], describe);
+        assert_eq!(heard.said.last().map(String::as_str), Some(&*format!("[tls stopped: {fault}]")));
+        assert_eq!(heard.messages().len(), 1);
+    }
+}
+
+#[test]
+fn a_hello_of_ssl_2() {
+    // TLS 1.0 is offered, with two cipher specifications and 16 octets of challenge.
+    let mut hello = b"\x80\x1f\x01\x03\x01\x00\x06\x00\x00\x00\x10\x00\x00\x04\x00\x00\x05".to_vec();
+    hello.extend([9; 16]);
+    let recorded = tls12();
+    let turns: [Turn<'_>; 2] = [(Client, &hello), (Server, &recorded[1].1)];
+    let heard = hear_in_any_split::<Set>(9, &turns, describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[tls by content]",
+            "client: ssl2 hello TLS 1.0 000004000005",
+            "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed ?",
+            &format!("server: certificates {SUBJECT}"),
+        ]
+    );
+    // The server chose SSL 2.0, of which nothing is parsed.
+    let heard = hear_in_any_split::<Set>(
+        9,
+        &[(Client, &hello), (Server, b"\x80\x0b\x04\0\0\0\x02\0\0\0\0\0\0")],
+        describe,
+    );
+    assert_eq!(heard.messages().len(), 1);
+    assert_eq!(heard.said.len(), 2);
+}
+
+#[test]
+fn a_flow_from_its_middle_is_recognised_and_free() {
+    let mut data = b"\x17\x03\x03\x04\x00".to_vec();
+    data.resize(5 + 1024, 0xaa);
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
+    for from in [Server, Client] {
+        for _ in 0..3 {
+            talk.say(from, &data);
+        }
+    }
+    assert_eq!(talk.held_bytes(), 0, "both directions are done");
+    let heard = talk.finish();
+    assert_eq!(heard.said, ["[tls by content]"]);
+    // From the server's hello on: the server is known by it, whoever began the flow.
+    let recorded = tls12();
+    let heard = hear_in_any_split::<Set>(9, &[(Client, &recorded[1].1), (Server, &recorded[2].1)], describe);
+    assert_eq!(
+        heard.messages(),
+        [
+            "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed ?",
+            &format!("server: certificates {SUBJECT}"),
+            "client: change",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_tls_is_not_recognised() {
+    for bytes in [
+        &b"GET / HTTP/1.1\r\n\r\n"[..],
+        b"\x16\x03\x05\x00\x10\x01\x00\x00\x0c\x03\x03",
+        b"\x16\x03\x01\xff\xff\x01\x00",
+        b"\x16\x03\x01\x00\x40\x63\x00\x00\x3c\x03\x03",
+        b"\x15\x03\x01\x00\x02\x07\x28",
+        b"\x17\x03\x03\x00\x02ab\x99\x99\x99",
+        b"\x80\x2e\x01\x03\x01\x00\x05\x00\x00\x00\x10",
+        b"\x80\x46\x01\x03",
+        b"\x14\x03\x01\x00\x01\x02",
+        b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
+    ] {
+        let heard = hear::<Set>(443, &[(Client, bytes), (Server, bytes)], describe, || 1);
+        assert!(heard.messages().is_empty(), "{}: {:?}", bytes.escape_ascii(), heard.said);
+        assert_ne!(heard.application, Some(("tls", "content")), "{}", bytes.escape_ascii());
+    }
+}
+
+#[test]
+fn a_gap_is_survived_at_a_record() {
+    let recorded = tls12();
+    let turns = turns(&recorded);
+    let server = turns[1].1;
+    let hello_len = 5 + usize::from(u16::from_be_bytes([server[3], server[4]]));
+    // The server's hello is lost, all of it: the certificates are heard.
+    let heard = hear_with_gap::<Set>(443, &turns, describe, (1, 0, hello_len));
+    assert_eq!(
+        heard.messages(),
+        [
+            "client: hello TLS 1.2 www.example.org h2,http/1.1",
+            &format!("server: certificates {SUBJECT}"),
+            "client: change",
+            "server: ticket 7200 s, 176",
+            "server: change",
+        ]
+    );
+    // Half of it is lost, up to the middle of the certificate, at which no record begins: the server is done.
+    let heard = hear_with_gap::<Set>(443, &turns, describe, (1, 20, hello_len));
+    assert_eq!(heard.messages(), ["client: hello TLS 1.2 www.example.org h2,http/1.1", "client: change"]);
+    // Any other gap: no panic, and no fault.
+    for start in 0..server.len() {
+        let heard = hear_with_gap::<Set>(443, &turns, describe, (1, start, 7.min(server.len() - start)));
+        assert!(heard.said.iter().all(|said| !said.contains("stopped")), "{start}: {:?}", heard.said);
+    }
+}
+
+#[test]
+fn what_is_cut_off_or_changed_does_no_harm() {
+    for text in [
+        include_str!("tls/tls12_new.txt"),
+        include_str!("tls/tls13_retry.txt"),
+        include_str!("tls/tls12_resumed.txt"),
+    ] {
+        let recorded = recorded(text);
+        hear_cut_anywhere::<Set>(443, &turns(&recorded), describe);
+        hear_changed_anywhere::<Set>(443, &turns(&recorded), describe);
+    }
+}
+
+fn dtls12() -> Recorded {
+    recorded(include_str!("tls/dtls12.txt"))
+}
+
+fn hear_datagrams(turns: &[Turn<'_>]) -> crate::harness::Heard {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
+    turns.iter().for_each(|(from, bytes)| talk.send(*from, bytes));
+    talk.finish()
+}
+
+#[test]
+fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
+    let recorded = dtls12();
+    let wanted = [
+        "[dtls by content]",
+        "client: hello DTLS 1.2 www.example.org  cookie 0",
+        "server: verify 20",
+        "client: hello DTLS 1.2 www.example.org  cookie 20",
+        "server: hello DTLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384  resumed false",
+        &format!("server: certificates {SUBJECT}"),
+        "client: change",
+        "server: ticket 7200 s, 176",
+        "server: change",
+    ];
+    let turns = turns(&recorded);
+    assert_eq!(hear_datagrams(&turns).said, wanted);
+    // Each datagram twice.
+    let doubled: Vec<_> = turns.iter().flat_map(|turn| [*turn, *turn]).collect();
+    let heard = hear_datagrams(&doubled);
+    let mut messages = heard.said;
+    messages.dedup();
+    assert_eq!(messages, wanted, "a message that comes again is reported once");
+    // The server's in reverse.
+    let mut reversed = turns.clone();
+    reversed[3..9].reverse();
+    let mut messages = hear_datagrams(&reversed).said;
+    messages.sort();
+    let mut sorted = wanted.to_vec();
+    sorted.sort_unstable();
+    assert_eq!(messages, sorted);
+}
+
+#[test]
+fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
+    let recorded = dtls12();
+    let turns = turns(&recorded);
+    for lost in 0..turns.len() {
+        let mut rest = turns.clone();
+        rest.remove(lost);
+        assert_eq!(hear_datagrams(&rest).application, Some(("dtls", "content")), "without {lost}");
+    }
+    for cut in 0..60 {
+        let cut: Vec<_> =
+            turns.iter().map(|(from, bytes)| (*from, &bytes[..bytes.len() - cut.min(bytes.len())])).collect();
+        hear_datagrams(&cut);
+    }
+    let mut random = crate::harness::random(7);
+    for _ in 0..400 {
+        let mut changed = recorded.clone();
+        for _ in 0..4 {
+            let turn = (random() % changed.len() as u64) as usize;
+            let place = (random() % changed[turn].1.len() as u64) as usize;
+            changed[turn].1[place] = random() as u8;
+        }
+        let changed: Vec<_> = changed.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
+        hear_datagrams(&changed);
+    }
+}
+
+#[test]
+fn datagrams_of_others_are_left_alone() {
+    let recorded = dtls12();
+    let stun = b"\x00\x01\x00\x00\x21\x12\xa4\x42abcdefghijkl";
+    let rtp = [0x80; 40];
+    let mut turns = turns(&recorded);
+    turns.insert(0, (Client, stun));
+    turns.insert(4, (Server, &rtp));
+    let heard = hear_datagrams(&turns);
+    assert_eq!((heard.messages().len(), heard.application), (8, Some(("dtls", "content"))));
+    for bytes in
+        [&rtp[..], b"\x16\xfe\xfd\0\0\0\0\0\0\0\0\0\x0c\x01\0\0\0\0\0\0\0\0\0\0\x01", b"\x17\xfe\xfd\0\0"]
+    {
+        assert_eq!(hear_datagrams(&[(Client, bytes)]).application, None);
+    }
+}

@@ -1,0 +1,76 @@
+//! Captures, their frames in batches of any size.
+
+use std::path::{Path, PathBuf};
+
+use flowgauge::base::{Frame, FrameBatch, Timestamp};
+use flowgauge::source::{Error, FileSource, Interface, Source, SourceStats, Warning};
+
+/// Frames of a file with other times, in batches of a size.
+pub(crate) struct Rebatched {
+    pub(crate) frames: FrameBatch,
+    pub(crate) at: usize,
+    pub(crate) size: usize,
+}
+
+impl Rebatched {
+    /// `jitter` moves each frame by up to so many nanoseconds to and fro, so that many come late.
+    pub(crate) fn new(path: &Path, size: usize, jitter: u64) -> Option<Self> {
+        let mut source = FileSource::open(path).ok()?;
+        let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
+        let mut random = 88_172_645_463_325_252_u64;
+        while source.next_batch(&mut batch).ok()? {
+            for frame in batch.iter() {
+                random ^= random << 13;
+                random ^= random >> 7;
+                random ^= random << 17;
+                let nanos =
+                    frame.timestamp.as_nanos().saturating_add(if jitter == 0 { 0 } else { random % jitter });
+                frames.push(&Frame { timestamp: Timestamp::from_nanos(nanos), ..frame });
+            }
+        }
+        Some(Self { frames, at: 0, size })
+    }
+}
+
+impl Source for Rebatched {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let end = (self.at + self.size).min(self.frames.len());
+        (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
+        self.at = end;
+        Ok(!batch.is_empty())
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+pub(crate) fn captures() -> Vec<PathBuf> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
+    let mut all: Vec<_> = ["web", "dns", "ssh", "mail", "lossy", "any", "raw-tun"]
+        .map(|name| data.join(format!("{name}.pcap")))
+        .into();
+    all.push(data.join("vlan.pcapng"));
+    match std::env::var_os("FLOWGAUGE_CORPUS").filter(|root| !root.is_empty()).map(PathBuf::from) {
+        None => println!("FLOWGAUGE_CORPUS is not set: only the captures of this crate"),
+        Some(root) => {
+            let manifest = std::fs::read_to_string(root.join("MANIFEST.tsv")).expect("a manifest");
+            let names = manifest.lines().filter(|line| !line.starts_with('#'));
+            all.extend(names.map(|line| root.join(line.split('\t').next().expect("a name"))));
+        }
+    }
+    all
+}
