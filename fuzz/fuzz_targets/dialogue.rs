@@ -83,7 +83,7 @@ pub fn hear<P: Protocols, E: Ear<P>>(
 pub fn event(event: &SessionEvent) -> String {
     match event {
         SessionEvent::Recognised { protocol, .. } => format!("recognised {protocol}"),
-        SessionEvent::Stopped { protocol, fault, .. } => format!("{protocol} stopped: {fault}"),
+        SessionEvent::Stopped { about, fault, .. } => format!("{} stopped: {fault}", about.protocol),
         _ => String::new(),
     }
 }

@@ -5,12 +5,10 @@ use std::path::Path;
 use flowgauge::base::{EndReason, Timestamp};
 use flowgauge::pipeline::{Pipeline, SessionSink};
 use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{self, About, DriverConfig, Protocol, SessionEvent};
+use flowgauge::session::{self, About, DriverConfig, SessionEvent};
 use flowgauge::source::FileSource;
 use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
 use serde_json::Value;
-
-static TLS: Protocol = Protocol::new("tls");
 
 flowgauge::protocols! {
     /// What is parsed of the programs.
@@ -21,11 +19,14 @@ flowgauge::protocols! {
     #[serde(untagged)]
     pub(crate) enum Message;
     parsers {
+        Http1: session::http1::HttpParser = &session::http1::PROTOCOL,
+        Tls: session::tls::TlsParser = &session::tls::PROTOCOL,
         Ssh: session::ssh::SshParser = &session::ssh::PROTOCOL,
         Smtp: session::smtp::SmtpParser = &session::smtp::PROTOCOL,
         Ftp: session::ftp::FtpParser = &session::ftp::PROTOCOL,
     }
-    recognised { &TLS }
+    recognised {}
+    recognised_in session::recognised::ALL
 }
 
 /// What was said in a flow.
@@ -87,8 +88,8 @@ impl SessionSink<Set, Talk> for Collect {
             SessionEvent::Recognised { protocol, evidence } => {
                 flow.state.recognised.push((protocol.name(), evidence.name()));
             }
-            SessionEvent::Stopped { protocol, fault, .. } => {
-                flow.state.faults.push(format!("{protocol}: {fault}"));
+            SessionEvent::Stopped { about, fault, .. } => {
+                flow.state.faults.push(format!("{}: {fault}", about.protocol));
             }
             _ => {}
         }
