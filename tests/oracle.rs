@@ -26,6 +26,7 @@ mod follow;
 #[cfg(feature = "protocols")]
 #[path = "oracle/http.rs"]
 mod http;
+#[cfg(feature = "protocols")]
 #[path = "oracle/quic.rs"]
 mod quic;
 #[path = "oracle/skipped.rs"]

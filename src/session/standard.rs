@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{ftp, http1, quic, recognised, smtp, ssh};
+use super::{ftp, http1, quic, recognised, smtp, ssh, tls};
 
 crate::protocols! {
     /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
@@ -16,10 +16,13 @@ crate::protocols! {
 
     parsers {
         Http1: http1::HttpParser = &http1::PROTOCOL,
+        Tls: tls::TlsParser = &tls::PROTOCOL,
         Ssh: ssh::SshParser = &ssh::PROTOCOL,
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
+        Tls: tls::TlsParser = &tls::PROTOCOL,
+        Dtls: tls::DtlsParser = &tls::DTLS,
     }
 
     recognised {}
@@ -32,7 +35,10 @@ impl Message<'_> {
     pub const fn is_content(&self) -> bool {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
-            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => false,
+            Self::Tls(_) | Self::Dtls(_) | Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => {
+                false
+            }
+            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The records of all shards in one stream.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -8,6 +9,9 @@ use super::super::records::note;
 use super::super::{Pipeline, SessionPipeline, SessionSink};
 use super::{Shard, Shards, Step};
 use crate::base::{Application, EndReason};
+use super::super::Pipeline;
+use super::{Shards, Step};
+use crate::base::{Account, Budget, EndReason};
 use crate::record::FlowRecord;
 use crate::session::{About, Protocols, SessionEvent};
 use crate::source::{Error, Source};
@@ -16,18 +20,54 @@ use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
 /// Records that a shard hands over together.
 const CHUNK_LEN: usize = 256;
 
+/// The same where the budget has no room for them.
+const SMALL_CHUNK_LEN: usize = 8;
+
 /// Chunks and ends of batches of one shard that wait to be merged; then the shard waits.
 const WAITING_COUNT: usize = 64;
 
 enum Message {
-    Records(Vec<FlowRecord>),
+    Records(Chunk),
     BatchEnd,
+}
+
+/// Records on their way, and what was charged for them, which is given back with them.
+#[derive(Default)]
+struct Chunk {
+    records: VecDeque<FlowRecord>,
+    charge: Option<(Budget, u64)>,
+}
+
+impl Chunk {
+    /// An empty one, and whether there was room for it; if not, it is to be a small one.
+    fn new(budget: &Budget) -> (Self, bool) {
+        let bytes = (CHUNK_LEN * size_of::<FlowRecord>()) as u64;
+        let is_charged = budget.charge(Account::Queues, bytes);
+        let len_max = if is_charged { CHUNK_LEN } else { SMALL_CHUNK_LEN };
+        let charge = is_charged.then(|| (budget.clone(), bytes));
+        (Self { records: VecDeque::with_capacity(len_max), charge }, is_charged)
+    }
+
+    fn len_max(&self) -> usize {
+        if self.charge.is_some() { CHUNK_LEN } else { SMALL_CHUNK_LEN }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some((budget, bytes)) = self.charge.take() {
+            self.records = VecDeque::new();
+            budget.release(Account::Queues, bytes);
+        }
+    }
 }
 
 /// The sink of a shard.
 struct Feed<'a, W> {
     wants: &'a W,
-    pending: Vec<FlowRecord>,
+    budget: Budget,
+    refused_count: &'a AtomicU64,
+    pending: Chunk,
     /// Until the shard has ended: that nothing more comes must be known while others still go on.
     queue: Option<SyncSender<Message>>,
 }
@@ -39,6 +79,13 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
         }
         self.pending.push(view.record(reason).with_application(application));
         if self.pending.len() == CHUNK_LEN {
+        if self.pending.records.is_empty() {
+            let (chunk, is_charged) = Chunk::new(&self.budget);
+            self.refused_count.fetch_add(u64::from(!is_charged), Relaxed);
+            self.pending = chunk;
+        }
+        self.pending.records.push_back(view.record(reason));
+        if self.pending.records.len() >= self.pending.len_max() {
             self.flush();
         }
     }
@@ -46,9 +93,9 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
 
 impl<W> Feed<'_, W> {
     fn flush(&mut self) {
-        if !self.pending.is_empty() {
-            let records = std::mem::take(&mut self.pending);
-            self.send(Message::Records(records));
+        if !self.pending.records.is_empty() {
+            let chunk = std::mem::take(&mut self.pending);
+            self.send(Message::Records(chunk));
         }
     }
 
@@ -133,6 +180,27 @@ impl<S: Default + Send> Shards<Pipeline<S>> {
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
         merged(self, source, &wants, deliver, (|feed| feed, Feed::end))
+        let refused_count = AtomicU64::new(0);
+        let mut merges = Vec::with_capacity(self.as_slice().len());
+        let mut sinks = Vec::with_capacity(self.as_slice().len());
+        for _ in self.as_slice() {
+            let (queue, messages) = sync_channel(WAITING_COUNT);
+            sinks.push(Feed {
+                wants: &wants,
+                budget: self.budget.clone(),
+                refused_count: &refused_count,
+                pending: Chunk::default(),
+                queue: Some(queue),
+            });
+            merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
+        }
+        let outcome = thread::scope(|scope| {
+            scope.spawn(move || merge(&mut merges, deliver));
+            let mut sinks = sinks;
+            self.run_with(source, &mut sinks, Feed::end)
+        });
+        self.queues.refused_count += refused_count.load(Relaxed);
+        outcome
     }
 }
 
@@ -183,15 +251,15 @@ struct Incoming {
     messages: Receiver<Message>,
     /// The batch that the records are of; `u64::MAX` if there will be none.
     step: u64,
-    records: VecDeque<FlowRecord>,
+    chunk: Chunk,
 }
 
 impl Incoming {
     /// Waits until there is a record of a batch, or the batch is over.
     fn wait(&mut self, step: u64) {
-        while self.records.is_empty() && self.step <= step && self.step != u64::MAX {
+        while self.chunk.records.is_empty() && self.step <= step && self.step != u64::MAX {
             match self.messages.recv() {
-                Ok(Message::Records(records)) => self.records.extend(records),
+                Ok(Message::Records(chunk)) => self.chunk = chunk,
                 Ok(Message::BatchEnd) => self.step += 1,
                 Err(_) => self.step = u64::MAX,
             }
@@ -200,7 +268,7 @@ impl Incoming {
 
     /// The next record, if it is of a batch.
     fn head(&self, step: u64) -> Option<&FlowRecord> {
-        self.records.front().filter(|_| self.step == step)
+        self.chunk.records.front().filter(|_| self.step == step)
     }
 }
 
@@ -211,7 +279,7 @@ fn merge(shards: &mut [Incoming], mut deliver: impl FnMut(FlowRecord)) {
         let heads = shards.iter().enumerate().filter_map(|(place, shard)| Some((shard.head(step)?, place)));
         let first =
             heads.min_by_key(|(record, _)| (record.end, record.start, record.key)).map(|(_, place)| place);
-        match first.and_then(|place| shards.get_mut(place)?.records.pop_front()) {
+        match first.and_then(|place| shards.get_mut(place)?.chunk.records.pop_front()) {
             Some(record) => deliver(record),
             None => match shards.iter().map(|shard| shard.step).min() {
                 None | Some(u64::MAX) => return,
