@@ -31,6 +31,5 @@ pub use fragments::FragmentHandling;
 pub use records::{NamedRecords, Records};
 pub use run::{Pipeline, PipelineStats};
 pub use sessions::{SessionPipeline, SessionSink, SessionSlot};
-pub use shards::{Shard, Shards};
 pub use shards::{QueueStats, Shard, Shards};
 pub use streams::{Slot, StreamPipeline, StreamSink};

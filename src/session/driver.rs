@@ -193,6 +193,7 @@ impl<P: Protocols> Driver<P> {
                 }
             }
             State::Stream(_) => self.decide_by_port(session, whose, receiver),
+            State::Datagrams(_) if session.application.is_some() => {}
             State::Datagrams(probing) => {
                 let found = probing.by_port::<P>(whose.ports());
                 if let Some((entry, found)) =
@@ -447,7 +448,7 @@ impl<P: Protocols> Driver<P> {
         let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
         let is_on = match (next, entry) {
             (Some(_), Some(entry)) => {
-                let found = Found { entry, evidence: Evidence::Content, is_reversed: false };
+                let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
                 self.start(session, whose, found, receiver)
             }
             (Some(next), None) => {
@@ -510,18 +511,33 @@ impl<P: Protocols> Driver<P> {
             _ => &mut fresh,
         };
         let answer = probing.ask::<P>(&opening);
+        let mut named = None;
         let found = match answer {
-            Answer::Found(found) => Some(found),
-            Answer::Unknown => probing.by_port::<P>(whose.ports()),
-            Answer::Undecided => {
-                if is_fresh && self.allowance.take(size_of::<DatagramProbing>() as u64).is_ok() {
-                    session.state = State::Datagrams(Box::new(fresh));
-                } else if is_fresh {
-                    session.state = State::Off;
-                }
-                return;
+            // What is only named does not shut out what may follow it and is parsed, as DTLS follows STUN.
+            Answer::Found(found) if found.is_early && !probing.is_over() && is_only_named::<P>(found) => {
+                probing.set_aside(found.entry);
+                named = Some(found);
+                None
             }
+            Answer::Found(found) => Some(found),
+            Answer::Unknown if session.application.is_some() => None,
+            Answer::Unknown => probing.by_port::<P>(whose.ports()),
+            Answer::Undecided => None,
         };
+        if named.is_some() || matches!(answer, Answer::Undecided) {
+            if is_fresh && self.allowance.take(size_of::<DatagramProbing>() as u64).is_ok() {
+                session.state = State::Datagrams(Box::new(fresh));
+            } else if is_fresh {
+                session.state = State::Off;
+            }
+            if let Some((entry, found)) = named.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) {
+                if found.is_reversed {
+                    session.client = session.client.other();
+                }
+                self.recognised(session, entry.protocol, found.evidence, receiver);
+            }
+            return;
+        }
         self.close(session);
         if let Some(found) = found {
             self.start(session, whose, found, receiver);
@@ -560,6 +576,11 @@ impl<P: Protocols> Driver<P> {
         self.stats.stopped_count += 1;
         receiver.event(&SessionEvent::Stopped { about, fault, offset });
     }
+}
+
+/// Whether what was found has no parser.
+fn is_only_named<P: Protocols>(found: Found) -> bool {
+    P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
 }
 
 fn off<P: Protocols>(session: &Session<P>) -> ControlFlow<()> {

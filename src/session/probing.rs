@@ -139,9 +139,20 @@ impl DatagramProbing {
         self.count += 1;
         from.of_mut(&mut self.previous).set(bytes);
         match answer {
-            Answer::Undecided if self.count >= PROBE_DATAGRAM_COUNT_MAX => Answer::Unknown,
+            Answer::Undecided if self.is_over() => Answer::Unknown,
             answer => answer,
         }
+    }
+
+    /// Whether so many datagrams were asked about that the port decides.
+    pub(super) const fn is_over(&self) -> bool {
+        self.count >= PROBE_DATAGRAM_COUNT_MAX
+    }
+
+    /// Asks no more about an entry.
+    pub(super) fn set_aside(&mut self, entry: usize) {
+        self.refuted |= 1 << entry;
+        self.doubted &= !(1 << entry);
     }
 
     pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
@@ -155,6 +166,8 @@ pub(super) struct Found {
     pub(super) entry: usize,
     pub(super) evidence: Evidence,
     pub(super) is_reversed: bool,
+    /// Whether a probe that is asked before could not tell yet.
+    pub(super) is_early: bool,
 }
 
 /// What all probes together say.
@@ -219,7 +232,8 @@ fn ask<P: Protocols>(refuted: &mut Entries, probe: impl Fn(&Entry<P>) -> Option<
             Some(Some(Verdict::Match)) => false,
             Some(Some(Verdict::MatchReversed)) => true,
         };
-        return Answer::Found(Found { entry: place, evidence: Evidence::Content, is_reversed });
+        let is_early = is_undecided;
+        return Answer::Found(Found { entry: place, evidence: Evidence::Content, is_reversed, is_early });
     }
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
@@ -242,6 +256,6 @@ fn by_port<P: Protocols>(
         let has =
             |(place, entry): &(usize, &Entry<P>)| refuted & (1 << place) == 0 && ports(entry).contains(&port);
         let (entry, _) = P::TABLE.iter().enumerate().find(has)?;
-        Some(Found { entry, evidence: Evidence::Port, is_reversed })
+        Some(Found { entry, evidence: Evidence::Port, is_reversed, is_early: false })
     })
 }

@@ -21,7 +21,6 @@ crate::protocols! {
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
-        Tls: tls::TlsParser = &tls::PROTOCOL,
         Dtls: tls::DtlsParser = &tls::DTLS,
     }
 
@@ -36,9 +35,9 @@ impl Message<'_> {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
             Self::Tls(_) | Self::Dtls(_) | Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) => {
+            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => {
                 false
             }
-            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => false,
         }
     }
 }

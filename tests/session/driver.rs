@@ -78,7 +78,9 @@ static LENGTH_PREFIXED: Protocol =
     Protocol::new("length_prefixed").over_streams(&[7000], Some(probe_length_prefixed));
 static LINES: Protocol =
     Protocol::new("lines").over_streams(&[7001], Some(probe_lines)).over_datagrams(&[7001], Some(probe_pair));
-static NAMED: Protocol = Protocol::new("named").over_streams(&[7002], Some(probe_named));
+static NAMED: Protocol = Protocol::new("named")
+    .over_streams(&[7002], Some(probe_named))
+    .over_datagrams(&[], Some(|opening| Verdict::of(opening.bytes == b"#N")));
 static PORT_ONLY: Protocol = Protocol::new("port_only").over_streams(&[7003], None);
 
 /// The first message is `lp`.
@@ -373,6 +375,21 @@ fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not
     talk.send(Client, b"#1");
     talk.send(Client, b"#2");
     assert_eq!(talk.finish().application, None);
+}
+
+#[test]
+fn a_protocol_without_a_parser_does_not_shut_out_one_with_a_parser_that_waits() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
+    talk.send(Client, b"#N");
+    talk.send(Client, b"#O");
+    let heard = talk.finish();
+    assert_eq!(heard.said, ["[named by content]", "[lines by content]", "lines client: #O"]);
+    assert_eq!(heard.application, Some(("named", "content")), "the first name stays");
+
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    talk.send(Client, b"#N");
+    talk.send(Client, b"else");
+    assert_eq!(talk.finish().said, ["[named by content]"], "and no other by the port");
 }
 
 #[test]

@@ -8,10 +8,7 @@ use std::thread;
 use super::super::records::note;
 use super::super::{Pipeline, SessionPipeline, SessionSink};
 use super::{Shard, Shards, Step};
-use crate::base::{Application, EndReason};
-use super::super::Pipeline;
-use super::{Shards, Step};
-use crate::base::{Account, Budget, EndReason};
+use crate::base::{Account, Application, Budget, EndReason};
 use crate::record::FlowRecord;
 use crate::session::{About, Protocols, SessionEvent};
 use crate::source::{Error, Source};
@@ -77,14 +74,12 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
         if view.is_empty() || !(self.wants)(view) {
             return;
         }
-        self.pending.push(view.record(reason).with_application(application));
-        if self.pending.len() == CHUNK_LEN {
         if self.pending.records.is_empty() {
             let (chunk, is_charged) = Chunk::new(&self.budget);
             self.refused_count.fetch_add(u64::from(!is_charged), Relaxed);
             self.pending = chunk;
         }
-        self.pending.records.push_back(view.record(reason));
+        self.pending.records.push_back(view.record(reason).with_application(application));
         if self.pending.records.len() >= self.pending.len_max() {
             self.flush();
         }
@@ -179,28 +174,7 @@ impl<S: Default + Send> Shards<Pipeline<S>> {
         wants: impl Fn(&FlowView<'_>) -> bool + Sync,
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
-        merged(self, source, &wants, deliver, (|feed| feed, Feed::end))
-        let refused_count = AtomicU64::new(0);
-        let mut merges = Vec::with_capacity(self.as_slice().len());
-        let mut sinks = Vec::with_capacity(self.as_slice().len());
-        for _ in self.as_slice() {
-            let (queue, messages) = sync_channel(WAITING_COUNT);
-            sinks.push(Feed {
-                wants: &wants,
-                budget: self.budget.clone(),
-                refused_count: &refused_count,
-                pending: Chunk::default(),
-                queue: Some(queue),
-            });
-            merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
-        }
-        let outcome = thread::scope(|scope| {
-            scope.spawn(move || merge(&mut merges, deliver));
-            let mut sinks = sinks;
-            self.run_with(source, &mut sinks, Feed::end)
-        });
-        self.queues.refused_count += refused_count.load(Relaxed);
-        outcome
+        merged(self, source, (&wants, &AtomicU64::new(0)), deliver, (|feed| feed, Feed::end))
     }
 }
 
@@ -220,7 +194,13 @@ impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
         wants: impl Fn(&FlowView<'_>) -> bool + Sync,
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
-        merged(self, source, &wants, deliver, (NamedFeed, |feed, step| feed.0.end(step)))
+        merged(
+            self,
+            source,
+            (&wants, &AtomicU64::new(0)),
+            deliver,
+            (NamedFeed, |feed, step| feed.0.end(step)),
+        )
     }
 }
 
@@ -228,7 +208,7 @@ impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
 fn merged<'w, P: Shard<K>, W, K: Send>(
     shards: &mut Shards<P>,
     source: &mut (impl Source + ?Sized),
-    wants: &'w W,
+    (wants, refused_count): (&'w W, &'w AtomicU64),
     deliver: impl FnMut(FlowRecord) + Send,
     (sink, after): (impl Fn(Feed<'w, W>) -> K, impl Fn(&mut K, Step) + Sync),
 ) -> Result<(), Error> {
@@ -236,14 +216,18 @@ fn merged<'w, P: Shard<K>, W, K: Send>(
     let mut sinks = Vec::with_capacity(shards.shards.len());
     for _ in &shards.shards {
         let (queue, messages) = sync_channel(WAITING_COUNT);
-        sinks.push(sink(Feed { wants, pending: Vec::new(), queue: Some(queue) }));
-        merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
+        let budget = shards.budget.clone();
+        let (pending, queue) = (Chunk::default(), Some(queue));
+        sinks.push(sink(Feed { wants, budget, refused_count, pending, queue }));
+        merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
     }
-    thread::scope(|scope| {
+    let outcome = thread::scope(|scope| {
         scope.spawn(move || merge(&mut merges, deliver));
         let mut sinks = sinks;
         shards.run_with(source, &mut sinks, after)
-    })
+    });
+    shards.queues.refused_count += refused_count.load(Relaxed);
+    outcome
 }
 
 /// What came of a shard and was not delivered yet.

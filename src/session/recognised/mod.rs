@@ -31,7 +31,7 @@ mod windows;
 
 use super::protocol::Protocol;
 
-pub use applications::{DROPBOX, GQUIC, SPOTIFY, WHATSAPP};
+pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
 pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 pub use files::{GIT, NFS, RSYNC, SUNRPC, TFTP};
 pub use industry::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
@@ -59,7 +59,6 @@ pub const ALL: &[&Protocol] = &[
     &RTSP,
     &SSDP,
     &DHCP,
-    &GQUIC,
     &MQTT,
     &AMQP,
     &VNC,
