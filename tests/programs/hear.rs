@@ -20,6 +20,7 @@ flowgauge::protocols! {
     pub(crate) enum Message;
     parsers {
         Http1: session::http1::HttpParser = &session::http1::PROTOCOL,
+        Http2: session::http2::Http2Parser = &session::http2::PROTOCOL,
         Tls: session::tls::TlsParser = &session::tls::PROTOCOL,
         Ssh: session::ssh::SshParser = &session::ssh::PROTOCOL,
         Smtp: session::smtp::SmtpParser = &session::smtp::PROTOCOL,

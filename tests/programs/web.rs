@@ -1,4 +1,4 @@
-//! curl asks nginx, in the clear and over TLS 1.2 and 1.3: the server's access log and the client's own log say what was said.
+//! curl asks nginx, in the clear by HTTP/1 and 2, and over TLS 1.2 and 1.3: the server's access log and the client's own log say what was said.
 
 use serde_json::Value;
 
@@ -34,6 +34,7 @@ http {
         listen 127.0.0.1:9081;
         location / { return 201 thanks; }
     }
+    server { listen 127.0.0.1:9082 http2; }
     server { listen 127.0.0.1:9442 ssl; ssl_protocols TLSv1.2; }
     server { listen 127.0.0.1:9443 ssl http2; ssl_protocols TLSv1.3; }
 }
@@ -65,29 +66,31 @@ ask -H 'Expect: 100-continue' -T files/big http://127.0.0.1:9080/taken >put.out 
 ask -L -u somebody:opensesame http://127.0.0.1:9080/moved >moved.out 2>moved.txt
 ask -r 100-299 http://127.0.0.1:9080/big >range.out 2>range.txt
 ask --http1.0 http://127.0.0.1:9080/small >old.out 2>old.txt
+for name in small big none; do ask --http2-prior-knowledge http://127.0.0.1:9082/$name >h2c.out 2>h2c.txt; done
 ask --tls-max 1.2 https://web.example:9442/big >first.out 2>first.txt
 ask --http2 https://web.example:9443/big >second.out 2>second.txt
 "#;
 
 /// Requests with their responses, as the server's log has them, but for the number of its connection.
 fn exchanges(talk: &Talk) -> Vec<String> {
-    let responses = talk.all("http", "response");
+    let (protocol, target) =
+        if talk.recognised == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
+    let responses = talk.all(protocol, "response");
     let of = |all: Vec<&Value>, number: &Value, from: &str| {
         let is = |said: &&&Value| said["transaction"] == *number && said["from"] == from;
         all.iter().find(is).map(|said| (**said).clone()).unwrap_or_default()
     };
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let requests = talk.all("http", "request");
+    let requests = talk.all(protocol, "request");
     let lines = requests.iter().map(|request| {
         let number = &request["transaction"];
         let is_final =
             |said: &&&Value| said["transaction"] == *number && said["status"].as_u64() >= Some(200);
         let response = responses.iter().find(is_final).map(|said| (**said).clone()).unwrap_or_default();
-        let end = of(talk.all("http", "end"), number, "server");
-        let keys = ["method", "target", "host", "user_agent"].map(|key| text(&request[key])).join("|");
+        let end = of(talk.all(protocol, "end"), number, "server");
+        let keys = ["method", target, "host", "user_agent"].map(|key| text(&request[key])).join("|");
         let is_interim = |said: &&Value| said["transaction"] == *number && said["status"] == 100;
-        let is_counted =
-            response["transfer_encoding"].is_null() && !responses.iter().any(|said| is_interim(&said));
+        let is_counted = response["transfer_encoding"].is_null() && !responses.iter().any(is_interim);
         let octets = if is_counted { end["body_len"].to_string() } else { "-".to_owned() };
         format!("{keys}|{}|{octets}", response["status"])
     });
@@ -132,6 +135,9 @@ fn what_curl_asks_and_nginx_answers() {
     let put = plain.iter().find(|talk| talk.all("http", "request")[0]["method"] == "PUT").expect("a PUT");
     assert_eq!(put.of("client", "http", "end")["body_len"], len);
     assert!(put.all("http", "response").iter().any(|said| said["status"] == 100));
+    let h2c = to(9082);
+    assert_eq!(h2c.iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9082));
+    assert!(h2c.len() == 3 && h2c.iter().all(|talk| talk.recognised == [("http2", "content")]));
     // Credentials are named.
     let moved = plain
         .iter()
