@@ -17,3 +17,7 @@ mod lab;
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod things;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod web;
