@@ -87,8 +87,8 @@ impl SessionSink<Set, Talk> for Collect {
             SessionEvent::Recognised { protocol, evidence } => {
                 flow.state.recognised.push((protocol.name(), evidence.name()));
             }
-            SessionEvent::Stopped { protocol, fault, .. } => {
-                flow.state.faults.push(format!("{protocol}: {fault}"));
+            SessionEvent::Stopped { about, fault, .. } => {
+                flow.state.faults.push(format!("{}: {fault}", about.protocol));
             }
             _ => {}
         }

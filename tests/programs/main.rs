@@ -16,4 +16,6 @@ mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
+mod recognised;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
