@@ -11,7 +11,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{EndReason, Frame, Timestamp};
+use flowgauge::base::{Budget, EndReason, Frame, Timestamp};
 use flowgauge::extractor::{Extractor, Packet};
 use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker, TrackerConfig};
 use support::{CLIENT, Random, SERVER, set_seq, tcp};
@@ -109,14 +109,25 @@ fn in_order(criterion: &mut Criterion) {
     }
 }
 
-/// One million flows in random order, extracted and tracked in batches of 32; the time is per packet.
-fn million(criterion: &mut Criterion) {
-    const FLOWS: usize = 1_000_000;
+/// A million flows in random order, and ten million where the variable `FLOWGAUGE_BENCH_LARGE` is set, as that takes some 8 GB.
+fn millions(criterion: &mut Criterion) {
+    at_random(criterion, 1_000_000);
+    if std::env::var_os("FLOWGAUGE_BENCH_LARGE").is_some() {
+        at_random(criterion, 10_000_000);
+    }
+}
+
+/// Flows in random order, extracted and tracked in batches of 32; the time is per packet.
+fn at_random(criterion: &mut Criterion, flow_count: usize) {
+    let mut config = TrackerConfig::default();
+    config.limits.flow_count_max = config.limits.flow_count_max.max(flow_count as u32);
+    config.limits.tcp_extra_count_max = config.limits.flow_count_max;
+    config.budget = Budget::new(8 << 30);
     let extractor = Extractor::default();
-    let frames = frames(FLOWS);
+    let frames = frames(flow_count);
     let mut random = Random(7);
-    let order = random.shuffled(FLOWS);
-    let mut tracker: Tracker<()> = Tracker::default();
+    let order = random.shuffled(flow_count);
+    let mut tracker: Tracker<()> = Tracker::new(config).expect("sound caps");
     let mut sink = Ends::default();
     // The frames come in the order of arrival, as a capture has them.
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
@@ -124,23 +135,23 @@ fn million(criterion: &mut Criterion) {
         track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
     }
     drop(frames);
-    assert_eq!(tracker.len(), FLOWS);
+    assert_eq!(tracker.len(), flow_count);
     let mut group = criterion.benchmark_group("tracker");
     group.throughput(Throughput::Elements(1));
     let mut next = 0;
-    group.bench_function("n_flows/1000000", |bencher| {
+    group.bench_function(format!("n_flows/{flow_count}"), |bencher| {
         bencher.iter_custom(|packet_count| {
             let started = Instant::now();
             let mut left = packet_count as usize;
             while left > 0 {
-                let count = left.min(32).min(FLOWS - next);
+                let count = left.min(32).min(flow_count - next);
                 let mut packets = [Packet::EMPTY; 32];
                 for (packet, data) in packets.iter_mut().zip(&arrival[next..next + count]) {
                     let frame = Frame::ethernet(Timestamp::ZERO, data);
                     extractor.extract_into(&frame, packet).expect("the frame holds a packet");
                 }
                 tracker.track_batch(&packets[..count], &mut sink);
-                next = (next + count) % FLOWS;
+                next = (next + count) % flow_count;
                 left -= count;
             }
             started.elapsed()
@@ -148,7 +159,7 @@ fn million(criterion: &mut Criterion) {
     });
     group.finish();
     let counted: u64 = tracker.iter().map(|(flow, _)| flow.packet_count()).sum();
-    assert_eq!((tracker.len(), counted), (FLOWS, tracker.stats().packet_count));
+    assert_eq!((tracker.len(), counted), (flow_count, tracker.stats().packet_count));
 }
 
 /// A new flow with every packet, at a cap of 100 000: one is evicted for each.
@@ -223,5 +234,5 @@ fn expiry(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, standing_still, in_order, million, churn, expiry);
+criterion_group!(benches, standing_still, in_order, millions, churn, expiry);
 criterion_main!(benches);

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use flowgauge::base::{EndReason, FlowKey, FrameBatch, Side, TcpFlags};
 use flowgauge::extractor::Packet;
-use flowgauge::pipeline::{Pipeline, PipelineStats, StreamPipeline, StreamSink};
+use flowgauge::pipeline::{FirstOctets, Pipeline, PipelineStats, StreamPipeline, StreamSink};
 use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
 use flowgauge::source::{FileSource, Source as _};
 use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
@@ -199,6 +199,115 @@ fn a_muted_flow_gives_nothing_more_but_its_end() {
             assert!(a.bytes.is_empty() || b.bytes.is_empty() || a.event_count + b.event_count < 8);
         }
     }
+}
+
+/// What a whole text has of its first octets.
+fn cut(whole: &Text, len: u64) -> Text {
+    let mut text = Text { has_fin: whole.has_fin, ..Text::default() };
+    let (mut offset, mut bytes) = (0, &whole.bytes[..]);
+    let gaps = whole.gaps.iter().copied().chain([(u64::MAX, 0)]);
+    for (gap_offset, gap_len) in gaps {
+        let part = bytes.split_off(..bytes.len().min((gap_offset - offset) as usize)).expect("in range");
+        let room = len.saturating_sub(offset) as usize;
+        text.bytes.extend(part.iter().take(room));
+        offset += part.len() as u64;
+        let kept = gap_len.min(len.saturating_sub(offset));
+        text.gaps.extend((kept > 0).then_some((offset, kept)));
+        offset += gap_len;
+    }
+    text.has_fin &= offset < len;
+    text
+}
+
+#[test]
+fn the_first_octets_are_those_of_the_whole_stream() {
+    let mut cut_count = 0;
+    for name in NAMES {
+        let (whole, _) = run(name, Collect { interest: Some(Interest::ALL), ..Collect::default() });
+        // Some lengths, and the middle of each gap.
+        let texts = || whole.ended.iter().flat_map(|(_, texts, _)| texts);
+        let in_gaps =
+            texts().flat_map(|text| &text.gaps).map(|(offset, len)| offset + len.div_ceil(2)).take(20);
+        for len in [0, 1, 7, 100, 1460, 5000, 70_000, u64::MAX].into_iter().chain(in_gaps) {
+            let mut sink =
+                FirstOctets::new(len, Collect { interest: Some(Interest::ALL), ..Collect::default() });
+            let mut pipeline = pipeline();
+            pipeline.run(&mut data(name), &mut sink).expect("a capture of this crate");
+            assert_eq!(pipeline.reassembler().held_stream_count(), 0, "nothing is left behind");
+            let first = sink.into_inner();
+            let calls = |sink: &Collect| (sink.packet_count, sink.event_count);
+            assert_eq!(calls(&first), calls(&whole), "the flow is told as before");
+            assert_eq!(first.ended.len(), whole.ended.len());
+            for ((key, first, count), (whole_key, whole, whole_count)) in first.ended.iter().zip(&whole.ended)
+            {
+                assert_eq!((key, count), (whole_key, whole_count));
+                for (first, whole) in first.iter().zip(whole) {
+                    let wanted = cut(whole, len);
+                    assert_eq!(first.gaps, wanted.gaps, "{name}, {len} octets of {key}");
+                    assert_eq!((&first.bytes, first.has_fin), (&wanted.bytes, wanted.has_fin));
+                    cut_count += usize::from(!first.gaps.is_empty() && wanted.gaps != whole.gaps);
+                }
+            }
+        }
+    }
+    assert!(cut_count > 0, "a gap was cut");
+}
+
+/// Chunks as they came, and the octets of gaps.
+#[derive(Default)]
+struct Heard([Vec<Result<Vec<u8>, u64>>; 2]);
+
+impl FlowSink<()> for Heard {}
+
+impl StreamSink<()> for Heard {
+    fn stream(&mut self, _: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        match event {
+            StreamEvent::Chunk(chunk) => self.0[side as usize].push(Ok(chunk.bytes.to_vec())),
+            StreamEvent::Gap(gap) => self.0[side as usize].push(Err(gap.len)),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[test]
+fn a_direction_is_stopped_behind_its_first_octets() {
+    use etherparse::PacketBuilder;
+    use flowgauge::base::{Frame, Timestamp};
+    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
+    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration");
+    let mut sink = FirstOctets::new(10, Heard::default());
+    let mut nanos = 0;
+    let mut send = |is_reply: bool, seq: u32, ack: u32, payload: &[u8]| {
+        let ends = [([10, 0, 0, 1], 4000), ([10, 0, 0, 2], 80)];
+        let [(from, from_port), (to, to_port)] = if is_reply { [ends[1], ends[0]] } else { ends };
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ipv4(from, to, 64)
+            .tcp(from_port, to_port, seq, 1000)
+            .ack(ack);
+        let mut data = Vec::new();
+        builder.write(&mut data, payload).unwrap();
+        nanos += 20_000_000;
+        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(nanos), &data), &mut sink);
+        pipeline.reassembler().held_stream_count()
+    };
+    // The tenth octet is in the third segment.
+    assert_eq!(send(false, 100, 500, b"GET "), 0);
+    assert_eq!(send(false, 104, 500, b"/abc"), 0);
+    assert_eq!(send(false, 108, 500, b" HTTP"), 0);
+    assert_eq!(send(false, 113, 500, b"/1.1"), 0);
+    assert_eq!(send(false, 200, 500, b"far ahead"), 0, "nothing is held of what is stopped");
+    // Six octets are lost, which the other side has, so that the gap is told; of the last segment two octets count.
+    assert_eq!(send(true, 500, 117, b"HT"), 0);
+    assert_eq!(send(true, 508, 117, b"abcd"), 1, "held behind the hole");
+    assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace runs");
+    assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole was given up");
+    assert_eq!(send(true, 520, 117, b"behind another"), 0);
+    let heard = sink.into_inner().0;
+    let chunk = |text: &[u8]| Ok(text.to_vec());
+    let request = vec![chunk(b"GET "), chunk(b"/abc"), chunk(b" H")];
+    let reply = vec![chunk(b"HT"), Err(6), chunk(b"ab")];
+    assert_eq!(heard, [request, reply]);
 }
 
 /// Without acknowledgments, a hole is given up at its deadline by other traffic, without a packet of its own flow.

@@ -113,6 +113,11 @@ impl FrameBatch {
         self.descriptors.clear();
     }
 
+    /// Bytes that its allocations take.
+    pub(crate) const fn held_bytes(&self) -> u64 {
+        (self.bytes.capacity() + self.descriptors.capacity() * size_of::<Descriptor>()) as u64
+    }
+
     /// The frame at a place, counted from zero.
     #[must_use]
     #[inline]

@@ -14,6 +14,7 @@
 
 mod checksums;
 mod config_error;
+mod first_octets;
 mod fragments;
 mod reassembled;
 mod records;
@@ -25,9 +26,10 @@ mod tunnels;
 
 pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
 pub use config_error::ConfigError;
+pub use first_octets::FirstOctets;
 pub use fragments::FragmentHandling;
 pub use records::{NamedRecords, Records};
 pub use run::{Pipeline, PipelineStats};
 pub use sessions::{SessionPipeline, SessionSink, SessionSlot};
-pub use shards::{Shard, Shards};
+pub use shards::{QueueStats, Shard, Shards};
 pub use streams::{Slot, StreamPipeline, StreamSink};

@@ -3,7 +3,7 @@
 use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
-use super::shards::{Deal, Dealer, Dealt, What};
+use super::shards::{Deal, Dealer, Dealt, QueueStats, What};
 use super::tunnels::{Counted, Tunnels};
 use crate::base::{Account, Frame, FrameBatch, Timestamp};
 use crate::dedup::{DedupConfig, DedupStats, Window};
@@ -49,6 +49,8 @@ pub struct PipelineStats {
     pub streams: ReassemblerStats,
     /// What the session driver counted; all zero without sessions.
     pub sessions: DriverStats,
+    /// What queues between threads held; all zero without [`Shards`](super::Shards).
+    pub queues: QueueStats,
     /// What the tracker counted.
     pub tracker: TrackerStats,
 }
@@ -229,6 +231,7 @@ impl<S: Default> Pipeline<S> {
             enclosing_count: self.tunnels.enclosing_count,
             streams: ReassemblerStats::default(),
             sessions: DriverStats::default(),
+            queues: QueueStats::default(),
             tracker: *self.tracker.stats(),
         }
     }

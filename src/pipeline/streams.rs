@@ -28,6 +28,7 @@ pub trait StreamSink<U>: FlowSink<U> {
     /// [`FlowSink::packet`]. What is left of a stream when its flow ends comes before [`FlowSink::ended`].
     ///
     /// [`ControlFlow::Break`] means: no more of this direction. What it holds is freed, and its later segments cost a test.
+    /// [`FirstOctets`](super::FirstOctets) does so after a number of octets.
     fn stream(&mut self, flow: &mut Flow<'_, U>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()>;
 }
 

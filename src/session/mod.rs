@@ -16,6 +16,8 @@ pub mod ftp;
 #[cfg(feature = "protocols")]
 pub mod http1;
 #[cfg(feature = "protocols")]
+pub mod http2;
+#[cfg(feature = "protocols")]
 mod lines;
 mod parser;
 mod parsing;

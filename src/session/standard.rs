@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{ftp, http1, quic, recognised, smtp, ssh, tls};
+use super::{ftp, http1, http2, quic, recognised, smtp, ssh, tls};
 
 crate::protocols! {
     /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
@@ -16,15 +16,16 @@ crate::protocols! {
 
     parsers {
         Http1: http1::HttpParser = &http1::PROTOCOL,
+        Http2: http2::Http2Parser = &http2::PROTOCOL,
+        Tls: tls::TlsParser = &tls::PROTOCOL,
         Ssh: ssh::SshParser = &ssh::PROTOCOL,
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
         Quic: quic::QuicParser = &quic::PROTOCOL,
-        Tls: tls::TlsParser = &tls::PROTOCOL,
         Dtls: tls::DtlsParser = &tls::DTLS,
     }
 
-    recognised {}
+    recognised { &http1::WEBSOCKET }
     recognised_in recognised::ALL
 }
 
@@ -34,6 +35,7 @@ impl Message<'_> {
     pub const fn is_content(&self) -> bool {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
+            Self::Http2(message) => matches!(message, http2::Message::Body(_) | http2::Message::Gap(_)),
             Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => {
                 false
             }

@@ -22,18 +22,19 @@ pub(super) struct Extra {
     pub(super) enclosure: Option<Box<Enclosure>>,
 }
 
-/// The same, of one side of a TCP flow.
+/// The same, of one side of a TCP flow. What each retransmission touches stands together, in one cache line of both sides.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub(super) struct ExtraSide {
     pub(super) retransmitted_count: u32,
-    pub(super) out_of_order_count: u32,
-    pub(super) zero_window_count: u32,
-    /// Those of earlier records.
-    pub(super) zero_window_before_count: u32,
     /// Segments with payload that brought nothing new: the count behind the letter `t`.
     pub(super) stale_count: u32,
     /// At which of them the letter is due again.
     pub(super) stale_letter_count: u32,
+    pub(super) out_of_order_count: u32,
+    pub(super) zero_window_count: u32,
+    /// Those of earlier records.
+    pub(super) zero_window_before_count: u32,
     pub(super) gap_count: u32,
     /// Octets that were jumped over, from the first missing to the last.
     pub(super) hole: Option<(SeqNum, SeqNum)>,

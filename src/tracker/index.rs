@@ -81,7 +81,8 @@ impl Iterator for Matches {
 
 #[inline(always)]
 const fn tag_of(hash: u64) -> u8 {
-    hash as u8 | 0x80
+    let tag = hash as u8;
+    if tag == EMPTY { u8::MAX } else { tag }
 }
 
 #[inline(always)]
@@ -190,10 +191,19 @@ impl Index {
         u64::from(self.table(hash).chunks[home_of(hash)].slots[0])
     }
 
-    /// The first slot in the home chunk whose tag fits: probably the right one, certainly cheap. Loads one line.
+    /// The first slot whose tag fits, in the home chunk or, of one that overflowed, the next: probably the right one, certainly
+    /// cheap.
     #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
-        let chunk = &self.table(hash).chunks[home_of(hash)];
+        let (table, home) = (self.table(hash), home_of(hash));
+        let chunk = &table.chunks[home];
+        if let Some(place) = chunk.matches(tag_of(hash)).next() {
+            return Some(chunk.slots[place]);
+        }
+        if chunk.tags[OVERFLOW] == 0 {
+            return None;
+        }
+        let chunk = &table.chunks[(home + 1) % TABLE_CHUNKS];
         chunk.matches(tag_of(hash)).next().map(|place| chunk.slots[place])
     }
 

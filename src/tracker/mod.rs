@@ -69,6 +69,9 @@ use table::{Hint, Table};
 /// Packets of a batch that are looked up together.
 const BATCH: usize = 32;
 
+/// A batch is scattered over the table if more than one of so many packets was of a flow that was not used lately.
+const SCATTERED_SHARE: u64 = 2;
+
 /// Follows flows. `S` is the caller's own state per flow, made by default when a flow begins and handed back when it
 /// ends; `()` costs nothing.
 #[derive(Debug)]
@@ -80,6 +83,8 @@ pub struct Tracker<S> {
     now_ns: u64,
     /// Before this time no flow can be due.
     next_sweep_ns: u64,
+    /// Whether the latest batch was scattered over the table: then so is the next one, probably.
+    is_scattered: bool,
     /// Active timeout; `u64::MAX` for none.
     active_ns: u64,
     active: expiry::ActiveList,
@@ -97,6 +102,12 @@ impl Lists {
     fn of(&mut self, list: u8) -> &mut List {
         // The modulo is a promise to the compiler: list numbers come from classes only.
         &mut self.0[list as usize % LISTS]
+    }
+
+    /// The epoch of a list as it was when it was asked for last.
+    #[inline(always)]
+    const fn epoch(&self, list: u8) -> u8 {
+        self.0[list as usize % LISTS].latest_epoch()
     }
 }
 
@@ -157,6 +168,7 @@ impl<S> Tracker<S> {
             lists: Lists(lists),
             now_ns: 0,
             next_sweep_ns: u64::MAX,
+            is_scattered: false,
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: expiry::ActiveList::default(),
             stats: TrackerStats::default(),
@@ -261,12 +273,16 @@ impl<S: Default> Tracker<S> {
         let interest = sink.interest();
         for chunk in packets.chunks(BATCH) {
             let mut hints = [Hint::default(); BATCH];
-            if self.table.live_count() >= self.config.staged_flow_count_min {
-                self.table.warm(chunk, &mut hints);
+            let staged_min = self.config.staged_flow_count_min;
+            if (self.is_scattered || staged_min == 0) && self.table.live_count() >= staged_min {
+                self.table.warm(chunk, &mut hints, &self.lists);
             }
+            let hit_count = self.stats.hot_hit_count;
             for (packet, hint) in chunk.iter().zip(hints) {
                 self.track_one(packet, hint, interest, sink);
             }
+            let miss_count = chunk.len() as u64 - (self.stats.hot_hit_count - hit_count);
+            self.is_scattered = miss_count > chunk.len() as u64 / SCATTERED_SHARE;
         }
     }
 

@@ -77,6 +77,12 @@ impl List {
         self.epoch
     }
 
+    /// The epoch that began last.
+    #[inline(always)]
+    pub(super) const fn latest_epoch(&self) -> u8 {
+        self.epoch
+    }
+
     fn next_epoch(&mut self, now_ns: u64) {
         self.epoch = self.epoch.wrapping_add(1);
         self.epoch_began_ns = now_ns;

@@ -6,10 +6,11 @@ use super::extras::{Extra, Extras};
 use super::flow::{Cold, FlowId, Hot};
 use super::hot_cache::HotCache;
 use super::index::{BYTES_PER_FLOW_MAX, Index};
-use super::recency::NONE;
+use super::recency::{Links, NONE};
 use super::sink::Flow;
 use super::slab::{SEGMENT_LEN, Slab};
 use super::view::FlowView;
+use super::{BATCH, Lists};
 use crate::base::{Account, Budget, FlowKey, Limits};
 use crate::extractor::Packet;
 
@@ -129,7 +130,7 @@ impl<S> Table<S> {
     ///
     /// Each loop is as short as it can be: the shorter, the more of its loads the processor has under way at a time.
     #[inline(always)]
-    pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint]) {
+    pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
         for (hint, packet) in hints.iter_mut().zip(packets) {
             hint.slot = self.hot_cache.get(&packet.key);
             hint.hash = if hint.slot.is_none() { Some(self.hash(&packet.key)) } else { None };
@@ -149,22 +150,45 @@ impl<S> Table<S> {
                 touched ^= hot.last_ns ^ hot.sides[packet.side.index()].packet_count;
             }
         }
+        for (hint, packet) in hints.iter().zip(packets) {
+            if let Some(extra) = hint.slot.and_then(|slot| self.extras.get(self.hot.at(slot))) {
+                touched ^= u64::from(extra.sides[packet.side.index()].stale_count);
+            }
+        }
+        touched ^= self.warm_moves(hints, lists);
         for (hint, packet) in hints.iter_mut().zip(packets) {
             if let Some(slot) = hint.slot {
-                let hot = self.hot.at(slot);
-                if hot.key != packet.key {
+                if self.hot.at(slot).key != packet.key {
                     hint.slot = None;
-                    continue;
-                }
-                if let Some(extra) = self.extras.get(hot) {
-                    touched ^= u64::from(extra.sides[packet.side.index()].stale_count);
-                }
-                if hint.hash.is_some() {
+                } else if hint.hash.is_some() {
                     self.hot_cache.note(&packet.key, slot);
                 }
             }
         }
         std::hint::black_box(touched);
+    }
+
+    /// The same for the flows that will move in their lists: their links, then their neighbours'.
+    #[inline(always)]
+    fn warm_moves(&self, hints: &[Hint; BATCH], lists: &Lists) -> u64 {
+        let (mut moved, mut count) = ([0; BATCH], 0);
+        for slot in hints.iter().filter_map(|hint| hint.slot) {
+            let hot = self.hot.at(slot);
+            moved[count % BATCH] = slot;
+            count += usize::from(hot.epoch != lists.epoch(hot.list));
+        }
+        let mut touched = 0;
+        let moved = moved.iter().take(count);
+        for slot in moved.clone() {
+            touched ^= self.cold.at(*slot).links.newer;
+        }
+        for slot in moved {
+            let Links { newer, older } = self.cold.at(*slot).links;
+            for neighbour in [newer, older] {
+                touched ^= self.cold.get(neighbour).map_or(0, |cold| cold.links.newer);
+            }
+        }
+        touched.into()
     }
 
     /// Adds a flow with a key that is not in the table.

@@ -2,6 +2,7 @@
 //! of the README there.
 #![cfg(feature = "cli")]
 
+mod sessions;
 mod slice;
 mod streams;
 

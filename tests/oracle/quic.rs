@@ -1,13 +1,14 @@
 //! Hellos in QUIC, as tshark reads them, and JA4 as the suites of the captures expect it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use flowgauge::base::{FlowKey, IpProtocol};
 use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
 use flowgauge::reassembler::ReassemblerConfig;
 use flowgauge::session::quic::{self, Message, QuicParser};
-use flowgauge::session::{About, DriverConfig};
+use flowgauge::session::{About, DriverConfig, SessionEvent};
 use flowgauge::source::FileSource;
 use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
 
@@ -37,11 +38,20 @@ struct Ear {
     hellos: Vec<String>,
     unread: BTreeMap<(u16, u16), String>,
     ja4: Vec<String>,
+    /// Flows that were named, by content or port.
+    named: BTreeSet<FlowKey>,
 }
 
 impl FlowSink<()> for Ear {}
 
 impl SessionSink<Set, ()> for Ear {
+    fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
+        match event {
+            SessionEvent::Recognised { .. } => self.named.insert(*flow.view.key()),
+            event => panic!("{}: {event:?}", flow.view.key()),
+        };
+    }
+
     fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
         let Heard::Quic(message) = message;
         let port = |side| flow.view.key().port(side);
@@ -220,5 +230,37 @@ fn ja4_is_what_the_suites_expect() {
         }
     }
     println!("{count} fingerprints equal");
+    assert!(count > 0, "nothing was compared");
+}
+
+/// The flows that nDPI calls QUIC, whatever it is used for.
+fn ndpis(path: &Path) -> BTreeSet<FlowKey> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let flow = |line: &str| {
+        let (ends, proto) = line.trim().split_once("\tUDP ")?.1.split_once(" [proto: ")?;
+        let name = proto.split_once('/')?.1.split([']', '.']).next()?;
+        let (a, b) = ends.split_once(" <-> ").or_else(|| ends.split_once(" -> "))?;
+        let end = |end: &str| {
+            let (address, port) = end.rsplit_once(':').expect("an address and a port");
+            (address.trim_matches(['[', ']']).to_owned(), port.parse().expect("a port"))
+        };
+        let (a, b) = (end(a), end(b));
+        (name == "QUIC").then(|| corpus::key(IpProtocol::UDP.0, (&a.0, a.1), (&b.0, b.1)).0)
+    };
+    text.lines().filter_map(flow).collect()
+}
+
+#[test]
+fn flows_are_named_as_ndpi_names_them() {
+    let Some(captures) = corpus::captures() else { return };
+    let mut count = 0;
+    for capture in &captures {
+        for path in capture.oracles("ndpi") {
+            let (own, other) = (ours(&capture.path()).named, ndpis(&path));
+            assert_eq!(own, other, "{}", capture.name);
+            count += own.len();
+        }
+    }
+    println!("{count} flows named alike");
     assert!(count > 0, "nothing was compared");
 }

@@ -63,6 +63,8 @@ struct Lists {
     ja3: Vec<String>,
     ja3s: Vec<String>,
     dns_names: Vec<String>,
+    serials: Vec<String>,
+    alerts: Vec<String>,
 }
 
 #[derive(Default)]
@@ -95,7 +97,9 @@ impl SessionSink<Set, ()> for Collect {
             Message::CertificateChain(chain) => {
                 let names = chain.iter().flat_map(|certificate| certificate.dns_names().collect::<Vec<_>>());
                 lists.dns_names.extend(names.map(|name| name.to_string()));
+                lists.serials.extend(chain.iter().map(|certificate| certificate.serial.to_string()));
             }
+            Message::Alert(alert) => lists.alerts.push(alert.description.0.to_string()),
             _ => {}
         }
     }
@@ -123,7 +127,7 @@ fn ours(capture: &Capture) -> Collect {
 /// The columns that are asked of tshark, after the names of the protocols.
 const ENDS: [&str; 8] =
     ["ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport"];
-const SAID: [&str; 7] = [
+const SAID: [&str; 10] = [
     "tls.handshake.extensions_server_name",
     "dtls.handshake.extensions_server_name",
     "tls.handshake.ja3",
@@ -131,13 +135,19 @@ const SAID: [&str; 7] = [
     "tls.handshake.ja3s",
     "dtls.handshake.ja3s",
     "x509ce.dNSName",
+    "x509af.serialNumber",
+    "tls.alert_message.desc",
+    "dtls.alert_message.desc",
 ];
 
 /// What tshark says; `None` if it is not installed. QUIC and what is inside of EAP are left out.
 fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
-    command.args(["-Y", "(tls.handshake || dtls.handshake) && !quic && !eap"]);
+    command.args([
+        "-Y",
+        "(tls.handshake || dtls.handshake || tls.alert_message || dtls.alert_message) && !quic && !eap",
+    ]);
     command.args(["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|", "-e", "frame.protocols"]);
     for field in ENDS.iter().chain(&SAID) {
         command.args(["-e", field]);
@@ -164,6 +174,8 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
         lists.ja3.extend(values(11).chain(values(12)));
         lists.ja3s.extend(values(13).chain(values(14)));
         lists.dns_names.extend(values(15));
+        lists.serials.extend(values(16).map(|serial| serial.trim_start_matches("0x").replace(':', "")));
+        lists.alerts.extend(values(17).chain(values(18)));
     }
     Some(all)
 }
@@ -171,7 +183,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
 #[test]
 fn names_and_fingerprints_are_those_of_tshark() {
     let Some(captures) = corpus::captures() else { return };
-    let (mut equal_count, mut value_counts, mut differing) = (0, [0; 4], Vec::new());
+    let (mut equal_count, mut value_counts, mut differing) = (0, [0; 6], Vec::new());
     let mut used = BTreeSet::new();
     for capture in &captures {
         let Some(tsharks) = tsharks(capture) else {
@@ -190,7 +202,8 @@ fn names_and_fingerprints_are_those_of_tshark() {
             if own == other {
                 let is_something = own != Lists::default();
                 equal_count += usize::from(is_something);
-                let lens = [own.server_names.len(), own.ja3.len(), own.ja3s.len(), own.dns_names.len()];
+                let lists = [own.server_names, own.ja3, own.ja3s, own.dns_names, own.serials, own.alerts];
+                let lens = lists.map(|list| list.len());
                 value_counts.iter_mut().zip(lens).for_each(|(count, len)| *count += len);
                 continue;
             }
@@ -204,10 +217,11 @@ fn names_and_fingerprints_are_those_of_tshark() {
             }
         }
     }
-    let [names, ja3, ja3s, dns_names] = value_counts;
+    let [names, ja3, ja3s, dns_names, serials, alerts] = value_counts;
     println!(
-        "{equal_count} directions equal: {names} server names, {ja3} JA3, {ja3s} JA3S, {dns_names} names of certificates"
+        "{equal_count} directions equal: {names} server names, {ja3} JA3, {ja3s} JA3S, {dns_names} names of certificates,"
     );
+    println!("{serials} serial numbers, {alerts} alerts");
     println!("{} directions listed", used.len());
     assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
     assert_eq!(used.len(), LISTED.len(), "entries that nothing needs any more");

@@ -8,6 +8,8 @@ mod harness;
 #[cfg(feature = "protocols")]
 mod http1;
 #[cfg(feature = "protocols")]
+mod http2;
+#[cfg(feature = "protocols")]
 mod quic;
 #[cfg(feature = "protocols")]
 mod smtp;

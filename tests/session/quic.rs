@@ -210,6 +210,12 @@ fn a_connection_that_began_before_is_named_by_its_port() {
     let heard = talk(443, &datagrams);
     assert_eq!((heard.application, heard.said), (Some(("quic", "port")), vec!["[quic by port]".to_owned()]));
     assert_eq!(talk(444, &datagrams).application, None);
+    // The same in Google's older form: an id from the client only.
+    let client = [&[0x0c][..], b"8octets!", &[0x36; 30]].concat();
+    for count in [1, 40] {
+        let datagrams = vec![[(Client, client.clone()), (Server, vec![0; 40])]; count].concat();
+        assert_eq!(talk(443, &datagrams).said, ["[quic by port]"]);
+    }
 }
 
 /// What was said in the recording, by the server's port.

@@ -91,6 +91,7 @@ fn counted(mut stats: PipelineStats) -> String {
     stats.tracker.hot_hit_count = 0;
     stats.tracker.open_count_max = 0;
     stats.streams.held_bytes_max = 0;
+    stats.queues = Default::default();
     format!("{stats:?}")
 }
 

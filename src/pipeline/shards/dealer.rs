@@ -57,6 +57,12 @@ impl Hand {
         })
     }
 
+    const fn held_bytes(&self) -> u64 {
+        let packets = self.packets.capacity() * size_of::<(Packet<'static>, Span)>();
+        (self.entries.capacity() * size_of::<u32>() + self.clocks_ns.capacity() * size_of::<u64>() + packets)
+            as u64
+    }
+
     fn clear(&mut self) {
         self.entries.clear();
         self.clocks_ns.clear();
@@ -89,6 +95,12 @@ impl Deal {
     /// The frames for a shard.
     pub(in crate::pipeline) fn hand(&self, shard: usize) -> Option<&Hand> {
         self.hands.get(shard)
+    }
+
+    /// Bytes that its allocations take.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let hands = (self.hands.capacity() * size_of::<Hand>()) as u64;
+        hands + self.hands.iter().map(Hand::held_bytes).sum::<u64>()
     }
 }
 

@@ -1,13 +1,14 @@
 //! The records of all shards in one stream.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
 use super::super::records::note;
 use super::super::{Pipeline, SessionPipeline, SessionSink};
 use super::{Shard, Shards, Step};
-use crate::base::{Application, EndReason};
+use crate::base::{Account, Application, Budget, EndReason};
 use crate::record::FlowRecord;
 use crate::session::{About, Protocols, SessionEvent};
 use crate::source::{Error, Source};
@@ -16,18 +17,54 @@ use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
 /// Records that a shard hands over together.
 const CHUNK_LEN: usize = 256;
 
+/// The same where the budget has no room for them.
+const SMALL_CHUNK_LEN: usize = 8;
+
 /// Chunks and ends of batches of one shard that wait to be merged; then the shard waits.
 const WAITING_COUNT: usize = 64;
 
 enum Message {
-    Records(Vec<FlowRecord>),
+    Records(Chunk),
     BatchEnd,
+}
+
+/// Records on their way, and what was charged for them, which is given back with them.
+#[derive(Default)]
+struct Chunk {
+    records: VecDeque<FlowRecord>,
+    charge: Option<(Budget, u64)>,
+}
+
+impl Chunk {
+    /// An empty one, and whether there was room for it; if not, it is to be a small one.
+    fn new(budget: &Budget) -> (Self, bool) {
+        let bytes = (CHUNK_LEN * size_of::<FlowRecord>()) as u64;
+        let is_charged = budget.charge(Account::Queues, bytes);
+        let len_max = if is_charged { CHUNK_LEN } else { SMALL_CHUNK_LEN };
+        let charge = is_charged.then(|| (budget.clone(), bytes));
+        (Self { records: VecDeque::with_capacity(len_max), charge }, is_charged)
+    }
+
+    fn len_max(&self) -> usize {
+        if self.charge.is_some() { CHUNK_LEN } else { SMALL_CHUNK_LEN }
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        if let Some((budget, bytes)) = self.charge.take() {
+            self.records = VecDeque::new();
+            budget.release(Account::Queues, bytes);
+        }
+    }
 }
 
 /// The sink of a shard.
 struct Feed<'a, W> {
     wants: &'a W,
-    pending: Vec<FlowRecord>,
+    budget: Budget,
+    refused_count: &'a AtomicU64,
+    pending: Chunk,
     /// Until the shard has ended: that nothing more comes must be known while others still go on.
     queue: Option<SyncSender<Message>>,
 }
@@ -37,8 +74,13 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
         if view.is_empty() || !(self.wants)(view) {
             return;
         }
-        self.pending.push(view.record(reason).with_application(application));
-        if self.pending.len() == CHUNK_LEN {
+        if self.pending.records.is_empty() {
+            let (chunk, is_charged) = Chunk::new(&self.budget);
+            self.refused_count.fetch_add(u64::from(!is_charged), Relaxed);
+            self.pending = chunk;
+        }
+        self.pending.records.push_back(view.record(reason).with_application(application));
+        if self.pending.records.len() >= self.pending.len_max() {
             self.flush();
         }
     }
@@ -46,9 +88,9 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
 
 impl<W> Feed<'_, W> {
     fn flush(&mut self) {
-        if !self.pending.is_empty() {
-            let records = std::mem::take(&mut self.pending);
-            self.send(Message::Records(records));
+        if !self.pending.records.is_empty() {
+            let chunk = std::mem::take(&mut self.pending);
+            self.send(Message::Records(chunk));
         }
     }
 
@@ -132,7 +174,7 @@ impl<S: Default + Send> Shards<Pipeline<S>> {
         wants: impl Fn(&FlowView<'_>) -> bool + Sync,
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
-        merged(self, source, &wants, deliver, (|feed| feed, Feed::end))
+        merged(self, source, (&wants, &AtomicU64::new(0)), deliver, (|feed| feed, Feed::end))
     }
 }
 
@@ -152,7 +194,13 @@ impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
         wants: impl Fn(&FlowView<'_>) -> bool + Sync,
         deliver: impl FnMut(FlowRecord) + Send,
     ) -> Result<(), Error> {
-        merged(self, source, &wants, deliver, (NamedFeed, |feed, step| feed.0.end(step)))
+        merged(
+            self,
+            source,
+            (&wants, &AtomicU64::new(0)),
+            deliver,
+            (NamedFeed, |feed, step| feed.0.end(step)),
+        )
     }
 }
 
@@ -160,7 +208,7 @@ impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
 fn merged<'w, P: Shard<K>, W, K: Send>(
     shards: &mut Shards<P>,
     source: &mut (impl Source + ?Sized),
-    wants: &'w W,
+    (wants, refused_count): (&'w W, &'w AtomicU64),
     deliver: impl FnMut(FlowRecord) + Send,
     (sink, after): (impl Fn(Feed<'w, W>) -> K, impl Fn(&mut K, Step) + Sync),
 ) -> Result<(), Error> {
@@ -168,14 +216,18 @@ fn merged<'w, P: Shard<K>, W, K: Send>(
     let mut sinks = Vec::with_capacity(shards.shards.len());
     for _ in &shards.shards {
         let (queue, messages) = sync_channel(WAITING_COUNT);
-        sinks.push(sink(Feed { wants, pending: Vec::new(), queue: Some(queue) }));
-        merges.push(Incoming { messages, step: 0, records: VecDeque::new() });
+        let budget = shards.budget.clone();
+        let (pending, queue) = (Chunk::default(), Some(queue));
+        sinks.push(sink(Feed { wants, budget, refused_count, pending, queue }));
+        merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
     }
-    thread::scope(|scope| {
+    let outcome = thread::scope(|scope| {
         scope.spawn(move || merge(&mut merges, deliver));
         let mut sinks = sinks;
         shards.run_with(source, &mut sinks, after)
-    })
+    });
+    shards.queues.refused_count += refused_count.load(Relaxed);
+    outcome
 }
 
 /// What came of a shard and was not delivered yet.
@@ -183,15 +235,15 @@ struct Incoming {
     messages: Receiver<Message>,
     /// The batch that the records are of; `u64::MAX` if there will be none.
     step: u64,
-    records: VecDeque<FlowRecord>,
+    chunk: Chunk,
 }
 
 impl Incoming {
     /// Waits until there is a record of a batch, or the batch is over.
     fn wait(&mut self, step: u64) {
-        while self.records.is_empty() && self.step <= step && self.step != u64::MAX {
+        while self.chunk.records.is_empty() && self.step <= step && self.step != u64::MAX {
             match self.messages.recv() {
-                Ok(Message::Records(records)) => self.records.extend(records),
+                Ok(Message::Records(chunk)) => self.chunk = chunk,
                 Ok(Message::BatchEnd) => self.step += 1,
                 Err(_) => self.step = u64::MAX,
             }
@@ -200,7 +252,7 @@ impl Incoming {
 
     /// The next record, if it is of a batch.
     fn head(&self, step: u64) -> Option<&FlowRecord> {
-        self.records.front().filter(|_| self.step == step)
+        self.chunk.records.front().filter(|_| self.step == step)
     }
 }
 
@@ -211,7 +263,7 @@ fn merge(shards: &mut [Incoming], mut deliver: impl FnMut(FlowRecord)) {
         let heads = shards.iter().enumerate().filter_map(|(place, shard)| Some((shard.head(step)?, place)));
         let first =
             heads.min_by_key(|(record, _)| (record.end, record.start, record.key)).map(|(_, place)| place);
-        match first.and_then(|place| shards.get_mut(place)?.records.pop_front()) {
+        match first.and_then(|place| shards.get_mut(place)?.chunk.records.pop_front()) {
             Some(record) => deliver(record),
             None => match shards.iter().map(|shard| shard.step).min() {
                 None | Some(u64::MAX) => return,

@@ -4,6 +4,7 @@
 //! keyed hash gives to it, and those that are not that simple. So each decides as one pipeline would, and nothing but the
 //! batch is shared: it goes back to the reader when the last shard is done with it.
 
+mod blocks;
 mod dealer;
 mod merged;
 
@@ -13,20 +14,18 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
+pub use blocks::QueueStats;
+use blocks::{Block, Blocks, Lent};
 pub(super) use dealer::{Deal, Dealer, Dealt, What};
 
 use super::sessions::{SessionPipeline, SessionSink};
 use super::streams::{StreamPipeline, StreamSink};
 use super::{ConfigError, Pipeline, PipelineStats};
-use crate::base::FrameBatch;
+use crate::base::{Budget, FrameBatch};
 use crate::link::Decapsulation;
 use crate::session::Protocols;
 use crate::source::{Error, Source};
 use crate::tracker::{FlowSink, Share};
-
-/// Batches that are under way at once: enough for threads to run a while before they wait, and together less than a
-/// last-level cache.
-const BATCH_COUNT: usize = 16;
 
 /// What a shard can run for a sink of a type: a [`Pipeline`] for a [`FlowSink`], a [`StreamPipeline`] for a [`StreamSink`].
 pub trait Shard<K: ?Sized>: sealed::Run<K> {}
@@ -140,6 +139,9 @@ pub struct Shards<P> {
     shards: Vec<P>,
     /// None for a single shard.
     dealer: Option<Dealer>,
+    /// That of the first shard.
+    budget: Budget,
+    queues: QueueStats,
 }
 
 impl<S: Default + Send> Pipeline<S> {
@@ -192,10 +194,12 @@ impl<P: sealed::Count> Shards<P> {
         pipeline: impl Fn(&mut P) -> &mut Pipeline<S>,
     ) -> Result<Self, ConfigError> {
         let mut shards = (0..count.get()).map(|_| make()).collect::<Result<Vec<_>, _>>()?;
-        let Some(first) = shards.first_mut().filter(|_| count.get() > 1) else {
-            return Ok(Self { shards, dealer: None });
+        let first = shards.first_mut().map(&pipeline);
+        let budget = first.as_ref().map(|first| first.tracker().budget().clone()).unwrap_or_default();
+        let queues = QueueStats::default();
+        let Some(first) = first.filter(|_| count.get() > 1) else {
+            return Ok(Self { shards, dealer: None, budget, queues });
         };
-        let first = pipeline(first);
         let tracker = first.tracker();
         if tracker.key_policy().decapsulation == Decapsulation::Both {
             return Err(ConfigError::LinkedTunnels);
@@ -205,7 +209,7 @@ impl<P: sealed::Count> Shards<P> {
         for (shard, share) in shards.iter_mut().zip(shares) {
             pipeline(shard).tracker_mut().restrict(share);
         }
-        Ok(Self { shards, dealer })
+        Ok(Self { shards, dealer, budget, queues })
     }
 
     /// The pipelines.
@@ -225,6 +229,7 @@ impl<P: sealed::Count> Shards<P> {
             stats.streams.add(&other.streams);
             stats.sessions.add(&other.sessions);
         }
+        stats.queues = self.queues;
         stats
     }
 
@@ -259,8 +264,9 @@ impl<P: sealed::Count> Shards<P> {
     {
         assert_eq!(self.shards.len(), sinks.len(), "a sink for each shard");
         let after = &after;
-        thread::scope(|scope| {
-            let (free, blocks) = channel();
+        // What it charged is given back when no shard has a batch any more.
+        let mut blocks = Blocks::new(self.budget.clone());
+        let outcome = thread::scope(|scope| {
             let mut queues = Vec::with_capacity(self.shards.len());
             let is_dealt = self.dealer.is_some();
             let (stopped, stops) = channel();
@@ -271,13 +277,14 @@ impl<P: sealed::Count> Shards<P> {
                 let number = is_dealt.then_some(number);
                 scope.spawn(move || work((shard, number), sink, &batches, &stopped, after));
             }
-            (0..BATCH_COUNT).for_each(|_| _ = free.send(Block::default()));
             let is_stopped = || stops.try_recv().is_ok();
-            let outcome = read(source, self.dealer.as_mut(), &queues, (&free, &blocks), is_stopped);
+            let outcome = read(source, self.dealer.as_mut(), &queues, &mut blocks, is_stopped);
             // Shards that find their queue closed end their flows, and the scope waits for them.
             drop(queues);
             outcome
-        })
+        });
+        self.queues.add(&blocks.stats);
+        outcome
     }
 }
 
@@ -290,54 +297,34 @@ enum Step {
     End,
 }
 
-/// A batch, and who is to look at what in it.
-#[derive(Default)]
-struct Block {
-    batch: FrameBatch,
-    deal: Deal,
-}
-
-/// A block that shards look at; the last one gives it back by letting go of it.
-struct Lent {
-    block: Block,
-    free: Sender<Block>,
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let _ = self.free.send(std::mem::take(&mut self.block));
-    }
-}
-
 /// Reads batches and hands each to all shards.
 fn read(
     source: &mut (impl Source + ?Sized),
     mut dealer: Option<&mut Dealer>,
     queues: &[Sender<Arc<Lent>>],
-    (free, blocks): (&Sender<Block>, &Receiver<Block>),
+    blocks: &mut Blocks,
     is_stopped: impl Fn() -> bool,
 ) -> Result<(), Error> {
-    // Blocks come back, as this end of the channel is open.
-    while let Ok(mut block) = blocks.recv() {
+    loop {
+        let mut block = blocks.next();
         let read = source.next_batch(&mut block.batch);
         if !matches!(read, Ok(false)) {
             if let Some(dealer) = dealer.as_deref_mut() {
                 dealer.deal(&block.batch, &mut block.deal);
             }
-            let lent = Arc::new(Lent { block, free: free.clone() });
+            let lent = blocks.lend(block);
             // A shard whose sink panicked takes no more; the panic goes on where its thread is joined.
             let is_taken = queues.iter().all(|queue| queue.send(Arc::clone(&lent)).is_ok());
             if !is_taken {
-                break;
+                return Ok(());
             }
         }
         match read {
             Ok(true) if !is_stopped() => {}
-            Ok(_) => break,
+            Ok(_) => return Ok(()),
             Err(error) => return Err(error),
         }
     }
-    Ok(())
 }
 
 /// What the thread of a shard does; its number tells which frames are dealt to it.
@@ -350,7 +337,7 @@ fn work<P: Shard<K>, K>(
 ) {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         for lent in blocks {
-            let Block { batch, deal } = &lent.block;
+            let Block { batch, deal, .. } = &lent.block;
             match number {
                 None => shard.take(batch, sink),
                 Some(number) => shard.take_dealt(batch, deal, number, sink),

@@ -8,7 +8,7 @@ use super::pending::{Kind, Pending};
 use super::resync::{self, Search};
 use super::{WEBSOCKET, chunked, credentials, probe};
 use crate::session::{
-    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Text,
+    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Text, http2,
 };
 
 /// Octets behind a request for a tunnel or another protocol that wait for the answer. Beyond, it was not captured.
@@ -437,5 +437,12 @@ fn say_response(
 
 /// The protocol that an Upgrade field of a 101 names. What is not known here, the probes may tell.
 fn upgrade(name: Text<'_>) -> Option<&'static Protocol> {
-    name.0.trim_ascii().eq_ignore_ascii_case(b"websocket").then_some(&WEBSOCKET)
+    let name = name.0.trim_ascii();
+    if name.eq_ignore_ascii_case(b"websocket") {
+        Some(&WEBSOCKET)
+    } else if name.eq_ignore_ascii_case(b"h2c") {
+        Some(&http2::PROTOCOL)
+    } else {
+        None
+    }
 }

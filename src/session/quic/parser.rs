@@ -4,8 +4,8 @@ use super::connection::{Connection, KeptId};
 use super::frames::{Frame, Frames};
 use super::keys::{self, Opened};
 use super::message::{ClientHello, Close, Message, Retry, ServerHello, Unread, VersionNegotiation, Versions};
-use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, FIXED_BIT, Initial, LongHeader};
-use super::probe::google_version;
+use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, LongHeader};
+use super::probe::{google_version, may_be_short};
 use super::transport_parameters::TransportParameters;
 use super::version::Version;
 use crate::session::{Datagram, Fault, Out, Parser, Progress, Role, tls};
@@ -290,5 +290,5 @@ fn unread<'m>(transaction: u64, quic_version: Version, dcid: &'m [u8], scid: &'m
 /// Whether a datagram without a packet to read may be of a connection that began before.
 fn may_be_quic(datagram: &Datagram<'_>) -> bool {
     let Some(first) = datagram.bytes.first() else { return true };
-    if packet::is_long(*first) { datagram.is_cut() } else { first & FIXED_BIT != 0 }
+    if packet::is_long(*first) { datagram.is_cut() } else { may_be_short(*first) }
 }

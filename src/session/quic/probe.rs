@@ -13,8 +13,12 @@ const SHORT_LEN_MIN: usize = 21;
 
 const UDP: u8 = 17;
 
+/// Bits of Google's older header: how long the packet number is, and that an id of eight octets is there.
+const GOOGLE_NUMBER_LEN: u8 = 0x30;
+const GOOGLE_ID: u8 = 0x0c;
+
 /// A long header of a known version whose parts have fair lengths is QUIC. Short headers look like noise: on the port of HTTP/3
-/// they may be, elsewhere they are not.
+/// they may be, so that the port decides; elsewhere they are not.
 pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     let Some(first) = opening.bytes.first().filter(|_| opening.ip_protocol == UDP) else {
         return Verdict::No;
@@ -23,7 +27,8 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         return if packet::is_long(*first) { by_port(opening) } else { sent_by(opening, Role::Client) };
     }
     if !packet::is_long(*first) {
-        let may_be = first & FIXED_BIT != 0 && opening.len >= SHORT_LEN_MIN && opening.has_port(PORT);
+        let is_short = if first & FIXED_BIT != 0 { opening.has_port(PORT) } else { is_google_short(opening) };
+        let may_be = is_short && opening.len >= SHORT_LEN_MIN;
         return if may_be { Verdict::More } else { Verdict::No };
     }
     let Some(packet) = packet::next(&mut &*opening.bytes) else { return cut(opening) };
@@ -61,6 +66,11 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
+/// Whether a first octet may begin a packet of a connection that began before.
+pub(super) const fn may_be_short(first: u8) -> bool {
+    !packet::is_long(first) && (first & FIXED_BIT != 0 || matches!(first & !GOOGLE_NUMBER_LEN, GOOGLE_ID | 0))
+}
+
 /// What a packet that ends early says: a snap length may have cut it.
 fn cut(opening: &DatagramOpening<'_>) -> Verdict {
     let header = packet::LongHeader::read(&mut Reader::new(opening.bytes));
@@ -82,6 +92,16 @@ fn by_port(opening: &DatagramOpening<'_>) -> Verdict {
         (PORT, _) => sent_by(opening, Role::Server),
         (_, PORT) => sent_by(opening, Role::Client),
         _ => Verdict::Match,
+    }
+}
+
+/// Whether it may be a packet without a version of Google's older versions: from the client with an id of eight octets, from
+/// the server without.
+fn is_google_short(opening: &DatagramOpening<'_>) -> bool {
+    match opening.bytes.first().map(|first| first & !GOOGLE_NUMBER_LEN) {
+        Some(GOOGLE_ID) => opening.destination_port == PORT,
+        Some(0) => opening.source_port == PORT,
+        _ => false,
     }
 }
 

@@ -291,4 +291,46 @@ mod tests {
         assert_eq!((hello.version(), hello.legacy_version), (Version::TLS_1_3, Version::TLS_1_0));
         assert_eq!(hello.supported_versions().count(), 3);
     }
+
+    #[test]
+    fn extensions_tell_what_a_session_begins_from() {
+        let mut body = example();
+        body.truncate(63);
+        let extensions: [(u16, &[u8]); 8] = [
+            (0xfe0d, b"\x00\x00\x01\x00\x01"),
+            (35, b"ticket"),
+            (42, b""),
+            (51, b"\x00\x0b\x7a\x7a\x00\x01\x00\x00\x1d\x00\x02ab"),
+            (16, b"\x00\x0c\x02h2\x08http/1.1"),
+            (57, b"quic"),
+            (13, b"\x00\x04\x04\x03\x08\x04"),
+            (41, b"keys"),
+        ];
+        let all: Vec<u8> = extensions
+            .iter()
+            .flat_map(|(kind, data)| {
+                [&kind.to_be_bytes()[..], &(data.len() as u16).to_be_bytes(), data].concat()
+            })
+            .collect();
+        body.extend((all.len() as u16).to_be_bytes());
+        body.extend(all);
+        let hello = ClientHello::parse(&body, Transport::Stream).unwrap();
+        assert!(
+            hello.has_ech()
+                && hello.has_session_ticket()
+                && hello.has_early_data()
+                && hello.has_pre_shared_key()
+        );
+        assert_eq!(hello.key_share_groups().collect::<Vec<_>>(), [NamedGroup(0x7a7a), NamedGroup(29)]);
+        assert_eq!(hello.alpn().iter().collect::<Vec<_>>(), [Text(b"h2"), Text(b"http/1.1")]);
+        assert_eq!(hello.quic_transport_parameters(), Some(&b"quic"[..]));
+        let schemes: Vec<_> = hello.signature_algorithms().iter().map(|scheme| scheme.to_string()).collect();
+        assert_eq!(schemes, ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"]);
+        assert_eq!(hello.server_name(), None);
+        // A cookie comes where DTLS has it.
+        body.splice(35..35, *b"\x03abc");
+        let hello = ClientHello::parse(&body, Transport::Datagram).unwrap();
+        assert_eq!(hello.cookie, Some(Hex(b"abc")));
+        assert!(hello.ja4().as_str().starts_with("d10i1208h2_"));
+    }
 }

@@ -112,7 +112,10 @@ impl Handshake {
 
     fn remember(&mut self, hello: &ClientHello<'_>) {
         let sent = hello.session_id.0;
-        self.session_id_len = self.session_id.get_mut(..sent.len()).map(|known| {
+        // Of a ticket without a session's identifier the server's hello does not say whether it was taken (RFC 5077
+        // section 3.4).
+        let tells = !sent.is_empty() || !hello.has_session_ticket();
+        self.session_id_len = self.session_id.get_mut(..sent.len()).filter(|_| tells).map(|known| {
             known.copy_from_slice(sent);
             sent.len() as u8
         });

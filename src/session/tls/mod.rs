@@ -5,6 +5,9 @@
 //! the clear. From a hello come the server's name, application protocols, versions, cipher suites, whether a session is resumed,
 //! whether there is Encrypted Client Hello, and the fingerprints JA3, JA3S and JA4. [`ClientHello`] serves QUIC too.
 //!
+//! A flow has one handshake, so that messages need no number to be paired by; another one on the same ports of DTLS begins with a
+//! ClientHello again.
+//!
 //! Once all is encrypted, both parsers are done, and the rest of the flow is free. A flow that is captured from its middle is
 //! recognised, and done at once.
 //!
@@ -12,7 +15,8 @@
 //!
 //! A record: 18432 octets. A handshake message: [`HANDSHAKE_LEN_MAX`]; TLS gives up beyond, DTLS leaves the message alone. Of a
 //! chain [`CERTIFICATE_COUNT_MAX`] certificates are looked at. DTLS puts together [`OPEN_MESSAGE_COUNT_MAX`] messages of a
-//! direction at a time, from [`PIECE_COUNT_MAX`] pieces apart each; a message that is sent again is reported once.
+//! direction at a time, from [`PIECE_COUNT_MAX`] pieces apart each; a handshake message that is sent again is
+//! reported once.
 //!
 //! After a gap TLS goes on if what follows looks like a record, and is done otherwise.
 //!

@@ -63,25 +63,15 @@ fn looks(bytes: &[u8]) -> Looks {
         // In the clear; or encrypted, and then it says nothing about its sender either.
         ALERT if len == 2 && is_whole => like(Alert::parse(content).is_some()),
         ALERT if len == 2 => Looks::Short,
-        ALERT => like(len >= ENCRYPTED_LEN_MIN && is_followed(after, len)),
+        ALERT => like(len >= ENCRYPTED_LEN_MIN),
         CHANGE_CIPHER_SPEC if content.is_empty() && len == 1 => Looks::Short,
         CHANGE_CIPHER_SPEC => like(len == 1 && content == [1]),
-        _ => like(len >= ENCRYPTED_LEN_MIN && is_followed(after, len)),
+        _ => like(len >= ENCRYPTED_LEN_MIN),
     }
 }
 
 const fn like(is_like: bool) -> Looks {
     if is_like { Looks::Like(None) } else { Looks::Unlike }
-}
-
-/// Whether a record is followed by another one, as far as can be seen.
-fn is_followed(after: &[u8], len: usize) -> bool {
-    match after.get(len..).unwrap_or_default() {
-        [kind, major, minor, ..] => {
-            (CHANGE_CIPHER_SPEC..=APPLICATION_DATA).contains(kind) && *major == 3 && *minor <= 4
-        }
-        _ => true,
-    }
 }
 
 /// A hello has a version at a known place; other messages, with which a capture may begin, have a likely length.

@@ -28,13 +28,14 @@ pub struct ServerHello<'a> {
     pub compression_method: u8,
     /// The extensions.
     pub extensions: Extensions<'a>,
-    /// Whether a session goes on; `None` if that depends on a ClientHello that was not heard.
+    /// Whether a session goes on; `None` if that depends on a ClientHello that was not heard, or on a ticket that came without
+    /// a session's identifier.
     pub is_resumed: Option<bool>,
 }
 
 impl<'a> ServerHello<'a> {
     /// Reads the body of a handshake message of type 2, without the header of the message. `client_session_id` is what the
-    /// client sent, if that is known. `None` if it ends before its extensions; of extensions that end early, those before are
+    /// client sent, if that is known and tells. `None` if it ends before its extensions; of extensions that end early, those before are
     /// kept.
     #[must_use]
     pub fn parse(body: &'a [u8], client_session_id: Option<&[u8]>) -> Option<Self> {

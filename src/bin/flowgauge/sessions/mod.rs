@@ -8,7 +8,7 @@ use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::time::Instant;
 
 use flowgauge::pipeline::SessionSink;
-use flowgauge::session::{About, Message, SessionEvent, Standard};
+use flowgauge::session::{About, Message, SessionEvent, Standard, http1, http2};
 use flowgauge::tracker::{Flow, FlowSink, Interest};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -153,6 +153,17 @@ impl<'a> MessageSink<'a> {
     }
 }
 
+/// Whether it says nothing but that what was said is all: the end of a message without a body.
+fn is_plain_end(message: &Message<'_>) -> bool {
+    match message {
+        Message::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,
+        Message::Http2(http2::Message::End(end)) => {
+            end.body_len == 0 && end.complete && end.grpc_status.is_none()
+        }
+        _ => false,
+    }
+}
+
 fn has(bytes: &[u8], what: &[u8]) -> bool {
     bytes.windows(what.len()).any(|window| window == what)
 }
@@ -172,7 +183,7 @@ impl FlowSink<State> for MessageSink<'_> {
 
 impl SessionSink<Standard, State> for MessageSink<'_> {
     fn message(&mut self, flow: &mut Flow<'_, State>, about: &About, message: Message<'_>) {
-        if !message.is_content() {
+        if !message.is_content() && !is_plain_end(&message) {
             self.take(flow, about, message);
         }
     }

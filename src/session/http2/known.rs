@@ -1,0 +1,77 @@
+//! The fields that messages have as keys.
+
+use super::fields::Fields;
+use crate::session::Text;
+use crate::session::http1::credentials::foremost;
+
+/// What a header block says.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known<'m> {
+    pub(super) method: Option<Text<'m>>,
+    pub(super) scheme: Option<Text<'m>>,
+    pub(super) authority: Option<&'m [u8]>,
+    pub(super) path: Option<Text<'m>>,
+    pub(super) protocol: Option<Text<'m>>,
+    pub(super) status: Option<u16>,
+    pub(super) host: Option<Text<'m>>,
+    pub(super) user_agent: Option<Text<'m>>,
+    pub(super) referer: Option<&'m [u8]>,
+    pub(super) server: Option<Text<'m>>,
+    pub(super) location: Option<&'m [u8]>,
+    pub(super) content_type: Option<Text<'m>>,
+    pub(super) content_encoding: Option<Text<'m>>,
+    pub(super) content_length: Option<u64>,
+    pub(super) grpc_status: Option<u32>,
+    pub(super) grpc_message: Option<Text<'m>>,
+    pub(super) credentials: Option<&'static str>,
+}
+
+impl<'m> Known<'m> {
+    pub(super) fn read(fields: Fields<'m>) -> Self {
+        let mut known = Self::default();
+        for field in fields.iter() {
+            let text = Some(field.value);
+            match field.name.0 {
+                b":method" => known.method = text,
+                b":scheme" => known.scheme = text,
+                b":authority" => known.authority = Some(field.value.0),
+                b":path" => known.path = text,
+                b":protocol" => known.protocol = text,
+                b":status" => known.status = number(field.value).and_then(|status| status.try_into().ok()),
+                b"host" => known.host = text,
+                b"user-agent" => known.user_agent = text,
+                b"referer" => known.referer = Some(field.value.0),
+                b"server" => known.server = text,
+                b"location" => known.location = Some(field.value.0),
+                b"content-type" => known.content_type = text,
+                b"content-encoding" => known.content_encoding = text,
+                b"content-length" => known.content_length = number(field.value),
+                b"grpc-status" => {
+                    known.grpc_status = number(field.value).and_then(|status| status.try_into().ok())
+                }
+                b"grpc-message" => known.grpc_message = text,
+                _ => known.credentials = foremost(known.credentials, field.credentials),
+            }
+        }
+        known
+    }
+
+    /// Service and method of a gRPC call, which its path is made of.
+    pub(super) fn grpc(&self) -> Option<(Text<'m>, Text<'m>)> {
+        let content_type = self.content_type.filter(|name| name.0.starts_with(b"application/grpc"))?;
+        // Not application/grpc-web, which is another protocol that is carried alike.
+        if content_type.0.get(16).is_some_and(|next| !matches!(next, b'+' | b';')) {
+            return None;
+        }
+        let path = self.path?.0.strip_prefix(b"/")?;
+        let slash = path.iter().rposition(|octet| *octet == b'/')?;
+        Some((Text(path.get(..slash)?), Text(path.get(slash + 1..)?)))
+    }
+}
+
+fn number(text: Text<'_>) -> Option<u64> {
+    // No sign, which a number of Rust might have.
+    let digits =
+        text.0.first().filter(|digit| digit.is_ascii_digit()).and(std::str::from_utf8(text.0).ok())?;
+    digits.parse().ok()
+}

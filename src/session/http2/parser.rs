@@ -1,0 +1,556 @@
+//! The parser: frames in turn, of each direction on its own but for the streams that both are parts of.
+
+use super::fields::{Block, Fields};
+use super::frame::{self, Frame, HEADER_LEN};
+use super::hpack::{Decoder, HpackError};
+use super::known::Known;
+use super::message::{
+    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Lost, LostPart, Message, Request, Reset, Response,
+    Settings,
+};
+use super::streams::{Half, Phase, Streams};
+use super::{BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, probe};
+use crate::session::http1::credentials::{foremost, without_userinfo};
+use crate::session::{self, AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+
+/// Octets of a SETTINGS payload; there are a dozen settings.
+const SETTINGS_LEN_MAX: usize = 6 * 128;
+
+/// Octets of capacity that are kept for the next block.
+const SPARE_LEN: usize = 4096;
+
+const BAD_FRAME: Fault = Fault::new("bad_frame");
+const BAD_PADDING: Fault = Fault::new("bad_padding");
+const TOO_LONG: Fault = Fault::new("header_block_too_long");
+
+/// A parser of HTTP/2 connections. See [the page](super) for what it takes and what it says.
+#[derive(Debug, Default)]
+pub struct Http2Parser {
+    // Most flows are of other protocols, and the states of all parsers take the room of the largest.
+    connection: Box<Connection>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    lanes: [Lane; 2],
+    streams: Streams,
+    fields: Block,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+struct Lane {
+    state: State,
+    decoder: Decoder,
+    /// A header block that goes on in other frames.
+    block: Vec<u8>,
+    /// Whose it is.
+    continued: Option<Continued>,
+    headers_lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Start,
+    /// Before a frame's header, or within a frame that is taken as a whole.
+    Frame,
+    /// In DATA.
+    Data(Data),
+    /// In octets that are of no interest.
+    Skip { left: usize },
+    /// It is not known where frames begin.
+    Lost,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Data {
+    stream: u32,
+    left: usize,
+    pad_len: usize,
+    ends: bool,
+}
+
+/// What is known of a header block before its fields are.
+#[derive(Clone, Copy, Debug)]
+struct Continued {
+    /// The stream of the frames.
+    on: u32,
+    /// The stream that the block is about: another one if it is promised.
+    stream: u32,
+    ends: bool,
+    count: u8,
+}
+
+enum Step {
+    Took(usize),
+    /// So many octets are needed.
+    Needs(usize),
+    Done,
+}
+
+impl Parser for Http2Parser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            match self.connection.step(input.from, rest, out)? {
+                Step::Took(len) => taken += len,
+                Step::Needs(need) => return Ok(Progress::Needs { taken, need }),
+                Step::Done => return Ok(Progress::Done),
+            }
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+        let len = usize::try_from(missing.len).unwrap_or(usize::MAX);
+        self.connection.gap(missing.from, missing.rest, len, out);
+        AfterGap::Resume
+    }
+
+    fn end(&mut self, end: &session::End<'_>, out: Out<'_, Self>) {
+        break_off(&mut self.connection.streams, end.from, out);
+    }
+
+    fn heap_len(&self) -> usize {
+        let connection = &*self.connection;
+        let lanes: usize =
+            connection.lanes.iter().map(|lane| lane.decoder.heap_len() + lane.block.capacity()).sum();
+        size_of::<Connection>() + lanes + connection.streams.heap_len() + connection.fields.heap_len()
+    }
+}
+
+impl Connection {
+    /// Takes what is next of a direction, of at least one octet.
+    #[inline]
+    fn step(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
+        let lane = from.of_mut(&mut self.lanes);
+        match lane.state {
+            State::Start => lane.start(from, bytes, out),
+            State::Frame => self.frame(from, bytes, out),
+            State::Data(mut data) => {
+                let len = bytes.len().min(data.left);
+                let half = from.of_mut(&mut self.streams.of(data.stream).halves);
+                let (transaction, offset) = (data.stream.into(), half.body_len);
+                let bytes = bytes.get(..len).unwrap_or_default();
+                out(Message::Body(Body { transaction, offset, bytes }));
+                half.body_len += len as u64;
+                data.left -= len;
+                self.go_on(from, data, out);
+                Ok(Step::Took(len))
+            }
+            State::Skip { left } => {
+                let len = bytes.len().min(left);
+                lane.state = if len == left { State::Frame } else { State::Skip { left: left - len } };
+                Ok(Step::Took(len))
+            }
+            State::Lost => Ok(Step::Done),
+        }
+    }
+
+    /// A part of DATA was taken, or its header.
+    fn go_on(&mut self, from: Role, data: Data, out: Out<'_, Http2Parser>) {
+        let lane = from.of_mut(&mut self.lanes);
+        if data.left > 0 {
+            lane.state = State::Data(data);
+            return;
+        }
+        lane.state = if data.pad_len > 0 { State::Skip { left: data.pad_len } } else { State::Frame };
+        if data.ends {
+            end(&mut self.streams, (from, data.stream), Default::default(), out);
+        }
+    }
+
+    /// Takes the header of a frame, and with it the payload of those that are short.
+    fn frame(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
+        let Some(frame) = Frame::read(bytes) else { return Ok(Step::Needs(HEADER_LEN)) };
+        let lane = from.of_mut(&mut self.lanes);
+        if !frame.is_sound() {
+            return Err(BAD_FRAME);
+        }
+        // RFC 9113 section 6.10: nothing may stand between the frames of a header block.
+        let is_continued = lane.continued.map(|continued| continued.on);
+        if is_continued.is_some_and(|stream| frame.kind != frame::CONTINUATION || frame.stream != stream) {
+            return Err(Fault::new("interrupted_header_block"));
+        }
+        let is_headers = matches!(frame.kind, frame::HEADERS | frame::PUSH_PROMISE | frame::CONTINUATION);
+        if frame.kind == frame::DATA {
+            return self.data(from, frame, bytes, out);
+        }
+        if is_headers && lane.headers_lost {
+            lane.state = State::Skip { left: frame.len };
+            if frame.kind == frame::HEADERS {
+                from.of_mut(&mut self.streams.of(frame.stream).halves).phase = Phase::Open;
+                if frame.has(frame::END_STREAM) {
+                    end(&mut self.streams, (from, frame.stream), Default::default(), out);
+                }
+            }
+            return Ok(self.skipping(from));
+        }
+        let wanted = match frame.kind {
+            _ if is_headers => frame.len,
+            frame::SETTINGS if frame.len > SETTINGS_LEN_MAX => return Err(BAD_FRAME),
+            frame::SETTINGS | frame::RST_STREAM => frame.len,
+            frame::GOAWAY => 8,
+            _ => 0,
+        };
+        if wanted > BLOCK_LEN_MAX {
+            return Err(TOO_LONG);
+        }
+        let Some(payload) = bytes.get(HEADER_LEN..HEADER_LEN + wanted) else {
+            return Ok(Step::Needs(HEADER_LEN + wanted));
+        };
+        match frame.kind {
+            _ if is_headers => self.headers(from, frame, payload, out)?,
+            frame::SETTINGS if !frame.has(frame::ACK) => out(Message::Settings(read_settings(payload))),
+            frame::RST_STREAM => {
+                let error = ErrorCode(frame::number(payload).unwrap_or_default());
+                self.streams.close(frame.stream);
+                out(Message::Reset(Reset { transaction: frame.stream.into(), error }));
+            }
+            frame::GOAWAY => {
+                let last = frame::number(payload).unwrap_or_default() & 0x7FFF_FFFF;
+                let error = payload.get(4..).and_then(frame::number).unwrap_or_default();
+                out(Message::GoAway(GoAway { last_transaction: last.into(), error: ErrorCode(error) }));
+            }
+            _ => {}
+        }
+        from.of_mut(&mut self.lanes).state = State::Skip { left: frame.len - wanted };
+        match self.skipping(from) {
+            Step::Took(len) => Ok(Step::Took(len + wanted)),
+            other => Ok(other),
+        }
+    }
+
+    /// A frame's header was taken, and the rest is to be skipped, if there is any.
+    fn skipping(&mut self, from: Role) -> Step {
+        let lane = from.of_mut(&mut self.lanes);
+        if lane.state == (State::Skip { left: 0 }) {
+            lane.state = State::Frame;
+        }
+        Step::Took(HEADER_LEN)
+    }
+
+    fn data(
+        &mut self,
+        from: Role,
+        frame: Frame,
+        bytes: &[u8],
+        out: Out<'_, Http2Parser>,
+    ) -> Result<Step, Fault> {
+        let mut data =
+            Data { stream: frame.stream, left: frame.len, pad_len: 0, ends: frame.has(frame::END_STREAM) };
+        let mut taken = HEADER_LEN;
+        if frame.is_padded() {
+            let left = frame.len.checked_sub(1).ok_or(BAD_PADDING)?;
+            let Some(pad_len) = bytes.get(HEADER_LEN) else { return Ok(Step::Needs(HEADER_LEN + 1)) };
+            data.pad_len = usize::from(*pad_len);
+            data.left = left.checked_sub(data.pad_len).ok_or(BAD_PADDING)?;
+            taken += 1;
+        }
+        let half = from.of_mut(&mut self.streams.of(frame.stream).halves);
+        half.phase = Phase::Open;
+        self.go_on(from, data, out);
+        Ok(Step::Took(taken))
+    }
+
+    /// A frame of a header block.
+    fn headers(
+        &mut self,
+        from: Role,
+        frame: Frame,
+        payload: &[u8],
+        out: Out<'_, Http2Parser>,
+    ) -> Result<(), Fault> {
+        let lane = from.of_mut(&mut self.lanes);
+        let mut content = frame.content(payload).ok_or(BAD_PADDING)?;
+        let continued = match (frame.kind, lane.continued.take()) {
+            (frame::CONTINUATION, Some(continued)) => Continued { count: continued.count + 1, ..continued },
+            (frame::CONTINUATION, None) => return Err(BAD_FRAME),
+            (frame::PUSH_PROMISE, _) => {
+                let stream = frame::number(content).ok_or(BAD_FRAME)? & 0x7FFF_FFFF;
+                content = content.get(4..).unwrap_or_default();
+                Continued { on: frame.stream, stream, ends: false, count: 0 }
+            }
+            _ => Continued {
+                on: frame.stream,
+                stream: frame.stream,
+                ends: frame.has(frame::END_STREAM),
+                count: 0,
+            },
+        };
+        if lane.block.len() + content.len() > BLOCK_LEN_MAX || continued.count > CONTINUATION_COUNT_MAX {
+            return Err(TOO_LONG);
+        }
+        if !frame.has(frame::END_HEADERS) {
+            lane.block.extend_from_slice(content);
+            lane.continued = Some(continued);
+            return Ok(());
+        }
+        let mut block = std::mem::take(&mut lane.block);
+        let decoded = if block.is_empty() {
+            self.block(from, continued, content, out)
+        } else {
+            block.extend_from_slice(content);
+            self.block(from, continued, &block, out)
+        };
+        if block.capacity() <= SPARE_LEN {
+            block.clear();
+            from.of_mut(&mut self.lanes).block = block;
+        }
+        decoded
+    }
+
+    /// A whole header block.
+    fn block(
+        &mut self,
+        from: Role,
+        about: Continued,
+        block: &[u8],
+        out: Out<'_, Http2Parser>,
+    ) -> Result<(), Fault> {
+        let Self { lanes, streams, fields, .. } = self;
+        fields.clear();
+        let decoded = from.of_mut(lanes).decoder.decode(block, |name, value| fields.add(name, value));
+        decoded.map_err(fault)?;
+        let all = fields.fields();
+        let known = Known::read(all);
+        let too_long = fields.is_cut.then_some(Anomaly::ListTooLong);
+        let is_promised = about.on != about.stream;
+        let half = from.of_mut(&mut streams.of(about.stream).halves);
+        let transaction = u64::from(about.stream);
+        let (grpc_status, grpc_message) = (known.grpc_status, known.grpc_message);
+        let is_request = known.method.is_some() || from == Role::Client && half.phase == Phase::Idle;
+        let mut trailers = Fields::default();
+        if let Some(status) = known.status {
+            if status >= 200 {
+                half.phase = Phase::Open;
+            }
+            say_response(transaction, (status, known), too_long, all, out);
+        } else if is_request || is_promised {
+            // The request of a pushed stream has no body, and its number is that of the response to come.
+            half.phase = if is_promised { Phase::Idle } else { Phase::Open };
+            say_request(transaction, known, (too_long, is_promised), all, out);
+        } else {
+            trailers = all;
+            half.phase = Phase::Open;
+        }
+        if about.ends {
+            end(streams, (from, about.stream), (grpc_status, grpc_message, trailers), out);
+        }
+        Ok(())
+    }
+
+    fn gap(&mut self, from: Role, rest: &[u8], len: usize, out: Out<'_, Http2Parser>) {
+        let lane = from.of_mut(&mut self.lanes);
+        match lane.state {
+            State::Data(mut data) if len <= data.left + data.pad_len => {
+                let missing = len.min(data.left);
+                let half = from.of_mut(&mut self.streams.of(data.stream).halves);
+                let (transaction, offset) = (data.stream.into(), half.body_len);
+                out(Message::Gap(BodyGap { transaction, offset, len: missing as u64 }));
+                half.body_len += missing as u64;
+                half.missing_len += missing as u64;
+                data.left -= missing;
+                data.pad_len -= len - missing;
+                self.go_on(from, data, out);
+            }
+            State::Skip { left } if len <= left => {
+                lane.state = if len == left { State::Frame } else { State::Skip { left: left - len } };
+            }
+            State::Frame => match Frame::read(rest) {
+                // Within a frame whose header was heard; DATA is not kept, but for the length of its padding.
+                Some(frame)
+                    if frame.kind != frame::DATA
+                        && frame.is_sound()
+                        && len <= (HEADER_LEN + frame.len).saturating_sub(rest.len()) =>
+                {
+                    let left = HEADER_LEN + frame.len - rest.len() - len;
+                    lane.state = if left == 0 { State::Frame } else { State::Skip { left } };
+                    if matches!(frame.kind, frame::HEADERS | frame::PUSH_PROMISE | frame::CONTINUATION) {
+                        lane.lose_headers(out);
+                    }
+                }
+                _ => self.lose_frames(from, out),
+            },
+            State::Lost => {}
+            _ => self.lose_frames(from, out),
+        }
+    }
+}
+
+impl Connection {
+    fn lose_frames(&mut self, from: Role, out: Out<'_, Http2Parser>) {
+        *from.of_mut(&mut self.lanes) = Lane { state: State::Lost, headers_lost: true, ..Lane::default() };
+        out(Message::Lost(Lost { part: LostPart::Frames }));
+        break_off(&mut self.streams, from, out);
+    }
+}
+
+impl Lane {
+    /// The first octets of a direction.
+    fn start(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
+        if from == Role::Client {
+            match probe::preface(bytes) {
+                Some(true) => {
+                    self.state = State::Frame;
+                    return Ok(Step::Took(frame::PREFACE.len()));
+                }
+                None => return Ok(Step::Needs(frame::PREFACE.len())),
+                Some(false) => {}
+            }
+        }
+        let Some(frame) = Frame::read(bytes) else { return Ok(Step::Needs(HEADER_LEN)) };
+        if !frame.is_sound() || frame.kind > frame::CONTINUATION {
+            return Err(Fault::new("not_http2"));
+        }
+        if frame.kind != frame::SETTINGS || frame.has(frame::ACK) {
+            self.lose_headers(out);
+        }
+        self.state = State::Frame;
+        Ok(Step::Took(0))
+    }
+
+    fn lose_headers(&mut self, out: Out<'_, Http2Parser>) {
+        if !self.headers_lost {
+            out(Message::Lost(Lost { part: LostPart::Headers }));
+        }
+        let state = self.state;
+        *self = Self { state, headers_lost: true, ..Self::default() };
+    }
+}
+
+/// Nothing more will come of a direction.
+fn break_off(streams: &mut Streams, from: Role, out: Out<'_, Http2Parser>) {
+    for stream in streams.iter_mut() {
+        let half = from.of_mut(&mut stream.halves);
+        if half.phase == Phase::Open {
+            half.phase = Phase::Closed;
+            say_end(stream.id, *half, false, Says::default(), out);
+        }
+    }
+}
+
+/// What gRPC says at an end, and trailers.
+type Says<'m> = (Option<u32>, Option<Text<'m>>, Fields<'m>);
+
+fn say_end(
+    id: u32,
+    half: Half,
+    complete: bool,
+    (grpc_status, grpc_message, trailers): Says<'_>,
+    out: Out<'_, Http2Parser>,
+) {
+    let Half { body_len, missing_len, .. } = half;
+    let transaction = id.into();
+    out(Message::End(End {
+        transaction,
+        body_len,
+        missing_len,
+        complete,
+        grpc_status,
+        grpc_message,
+        trailers,
+    }));
+}
+
+/// A direction of a stream is over.
+fn end(streams: &mut Streams, (from, id): (Role, u32), says: Says<'_>, out: Out<'_, Http2Parser>) {
+    let stream = streams.of(id);
+    let half = from.of_mut(&mut stream.halves);
+    half.phase = Phase::Closed;
+    say_end(id, *half, half.missing_len == 0, says, out);
+    let [client, server] = stream.halves.map(|half| half.phase == Phase::Closed);
+    // The client says nothing on a stream that the server opens (RFC 9113 section 5.1.1: those have even numbers).
+    if server && (client || id.is_multiple_of(2)) {
+        streams.close(id);
+    }
+}
+
+fn fault(error: HpackError) -> Fault {
+    Fault::new(match error {
+        HpackError::Cut => "hpack_cut",
+        HpackError::Integer => "hpack_integer",
+        HpackError::Huffman => "hpack_huffman",
+        HpackError::Index => "hpack_index",
+        HpackError::LateResize => "hpack_late_resize",
+        HpackError::TableTooLong => "hpack_table_too_long",
+    })
+}
+
+fn say_request(
+    transaction: u64,
+    known: Known<'_>,
+    (anomaly, pushed): (Option<Anomaly>, bool),
+    fields: Fields<'_>,
+    out: Out<'_, Http2Parser>,
+) {
+    let grpc = known.grpc();
+    let bare_authority = known.authority.and_then(|authority| without_userinfo(authority, true));
+    let bare_referer = known.referer.and_then(|uri| without_userinfo(uri, false));
+    let userinfo = (bare_authority.is_some() || bare_referer.is_some()).then_some("userinfo");
+    let method = known.method.unwrap_or_default();
+    let is_sound = !method.is_empty() && (known.path.is_some() || method.0 == b"CONNECT");
+    out(Message::Request(Request {
+        transaction,
+        method,
+        path: known.path.unwrap_or_default(),
+        scheme: known.scheme,
+        host: bare_authority.as_deref().or(known.authority).map(Text).or(known.host),
+        protocol: known.protocol,
+        user_agent: known.user_agent,
+        referer: bare_referer.as_deref().or(known.referer).map(Text),
+        content_type: known.content_type,
+        content_encoding: known.content_encoding,
+        content_length: known.content_length,
+        grpc_service: grpc.map(|(service, _)| service),
+        grpc_method: grpc.map(|(_, method)| method),
+        pushed,
+        anomaly: anomaly.or((!is_sound).then_some(Anomaly::Malformed)),
+        credentials: foremost(known.credentials, userinfo),
+        fields,
+    }));
+}
+
+fn say_response(
+    transaction: u64,
+    (status, known): (u16, Known<'_>),
+    anomaly: Option<Anomaly>,
+    fields: Fields<'_>,
+    out: Out<'_, Http2Parser>,
+) {
+    let bare_location = known.location.and_then(|uri| without_userinfo(uri, false));
+    let userinfo = bare_location.is_some().then_some("userinfo");
+    out(Message::Response(Response {
+        transaction,
+        status,
+        server: known.server,
+        location: bare_location.as_deref().or(known.location).map(Text),
+        content_type: known.content_type,
+        content_encoding: known.content_encoding,
+        content_length: known.content_length,
+        anomaly,
+        credentials: foremost(known.credentials, userinfo),
+        fields,
+    }));
+}
+
+fn read_settings(payload: &[u8]) -> Settings {
+    let mut settings = Settings::default();
+    for (id, value) in frame::settings(payload) {
+        let place = match id {
+            1 => &mut settings.header_table_size,
+            2 => &mut settings.enable_push,
+            3 => &mut settings.max_concurrent_streams,
+            4 => &mut settings.initial_window_size,
+            5 => &mut settings.max_frame_size,
+            6 => &mut settings.max_header_list_size,
+            8 => &mut settings.enable_connect_protocol,
+            _ => continue,
+        };
+        *place = Some(value);
+    }
+    settings
+}

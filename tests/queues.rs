@@ -1,0 +1,187 @@
+//! What is under way between the threads of shards, on a tight budget: batches and records are charged, fewer are under way where
+//! there is no room, and nothing is lost.
+//!
+//! A binary of its own: its allocator counts the octets that are held.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Account, Budget, EndReason, Frame, FrameBatch, Timestamp};
+use flowgauge::pipeline::Pipeline;
+use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
+use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+struct Weighing;
+
+// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
+// `System`. The counts are atomic integers, which neither allocate nor unwind.
+#[allow(unsafe_code, reason = "an allocator cannot be written without")]
+unsafe impl GlobalAlloc for Weighing {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(held, Relaxed);
+        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above; `block` came from `System`, since all allocations do.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Weighing = Weighing;
+
+/// What is held is counted for one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+/// What may be held besides: hot caches, the first tables of two indices, threads, and this test.
+const FIXED: usize = 2 << 20;
+
+/// Batches of new flows; tells how many it gave.
+struct Newcomers<'a> {
+    given: &'a AtomicUsize,
+    count: usize,
+}
+
+const BATCH_FLOW_COUNT: usize = 200;
+
+impl Source for Newcomers<'_> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let number = self.given.fetch_add(1, Relaxed);
+        for flow in 0..if number < self.count { BATCH_FLOW_COUNT } else { 0 } {
+            let [_, _, b, c] = ((number * BATCH_FLOW_COUNT + flow) as u32).to_be_bytes();
+            let mut frame = Vec::new();
+            let ends = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, b, c], [192, 0, 2, 1], 64);
+            ends.udp(4000, 53).write(&mut frame, &[7; 1200]).unwrap();
+            batch.push(&Frame::ethernet(Timestamp::from_nanos(number as u64 * 1000), &frame));
+        }
+        Ok(number < self.count)
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+/// Lets the reader run ahead before it looks at its first packet.
+struct Late<'a> {
+    given: &'a AtomicUsize,
+    wanted: usize,
+    until: Instant,
+    budget: Budget,
+    queues_max: u64,
+    ended_count: usize,
+}
+
+impl FlowSink<()> for Late<'_> {
+    fn started(&mut self, _: &mut Flow<'_, ()>) {
+        while self.given.load(Relaxed) < self.wanted && Instant::now() < self.until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.queues_max = self.queues_max.max(self.budget.held_by(Account::Queues));
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {
+        self.ended_count += 1;
+    }
+}
+
+/// A batch of this test: its octets, and for each packet some 160 bytes.
+const BATCH_BYTES: usize = BATCH_FLOW_COUNT * (1242 + 160);
+
+#[test]
+fn batches_between_threads_are_charged() {
+    let _alone = ALONE.lock();
+    // Where there is room, sixteen are under way; otherwise as many as there is room for, and never none.
+    for (limit, is_tight) in [(1 << 30, false), (3 << 20, true), (1100 << 10, true)] {
+        let budget = Budget::new(limit as u64);
+        let make = || {
+            let mut config = TrackerConfig::default();
+            config.budget = budget.clone();
+            Pipeline::<()>::new(config)
+        };
+        let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+        let given = AtomicUsize::new(0);
+        let until = Instant::now() + Duration::from_millis(if is_tight { 100 } else { 60_000 });
+        let late = || Late {
+            given: &given,
+            wanted: 16,
+            until,
+            budget: budget.clone(),
+            queues_max: 0,
+            ended_count: 0,
+        };
+        let mut sinks = [late(), late()];
+        let before = HELD.load(Relaxed);
+        PEAK.store(before, Relaxed);
+        shards.run(&mut Newcomers { given: &given, count: 40 }, &mut sinks).unwrap();
+        let peak = PEAK.load(Relaxed) - before;
+
+        let stats = shards.stats();
+        assert_eq!(stats.frame_count, 40 * BATCH_FLOW_COUNT as u64);
+        assert_eq!(sinks.iter().map(|sink| sink.ended_count).sum::<usize>(), 40 * BATCH_FLOW_COUNT);
+        let queues = stats.queues;
+        println!("{limit}: {queues:?}, {peak} octets at most");
+        let seen_max = sinks.iter().map(|sink| sink.queues_max).max().unwrap_or_default();
+        assert!(seen_max <= queues.held_bytes_max, "{seen_max} of {queues:?}");
+        if is_tight {
+            assert!(queues.refused_count > 0 && (1..16).contains(&queues.batch_count_max), "{queues:?}");
+        } else {
+            assert_eq!((queues.refused_count, queues.batch_count_max), (0, 16));
+            assert!(seen_max as usize > 16 * BATCH_BYTES * 3 / 4, "{seen_max}");
+        }
+        assert!(budget.peak() <= limit as u64);
+        // One batch is there in any case, and grows by doubling.
+        assert!(peak <= limit + FIXED + 3 * BATCH_BYTES, "{peak}");
+        assert_eq!(budget.held_by(Account::Queues), 0, "all was given back");
+    }
+}
+
+#[test]
+fn records_between_threads_are_charged() {
+    let _alone = ALONE.lock();
+    for (limit, is_tight) in [(1 << 30, false), (1100 << 10, true)] {
+        let budget = Budget::new(limit);
+        let make = || {
+            let mut config = TrackerConfig::default();
+            config.budget = budget.clone();
+            Pipeline::<()>::new(config)
+        };
+        let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+        let given = AtomicUsize::new(0);
+        let (mut count, mut queues_max) = (0, 0);
+        let deliver = |_| {
+            count += 1;
+            queues_max = budget.held_by(Account::Queues).max(queues_max);
+        };
+        shards.run_records(&mut Newcomers { given: &given, count: 40 }, |_| true, deliver).unwrap();
+        assert_eq!(count, 40 * BATCH_FLOW_COUNT, "none is lost for want of room");
+        assert!(queues_max > 0 || is_tight);
+        assert_eq!(shards.stats().queues.refused_count > 0, is_tight);
+        assert!(budget.peak() <= limit);
+        assert_eq!(budget.held_by(Account::Queues), 0, "all was given back");
+    }
+}

@@ -1,0 +1,508 @@
+//! HTTP/2: dialogues of frames made here, with header blocks from RFC 7541 appendix C and plain literals.
+
+use flowgauge::base::IpProtocol;
+use flowgauge::session::http1::{self, HttpParser};
+use flowgauge::session::http2::{
+    BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, Fields, Http2Parser, LIST_LEN_MAX, Message, PROTOCOL,
+    STREAM_COUNT_MAX,
+};
+use flowgauge::session::{About, Role};
+
+use crate::harness::{
+    Heard, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// HTTP of both kinds.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Http;
+    parsers { One: HttpParser = &http1::PROTOCOL, Two: Http2Parser = &PROTOCOL }
+    recognised {}
+}
+
+fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
+    value.map(|value| format!(" {name}={value}")).unwrap_or_default()
+}
+
+fn names(fields: Fields<'_>) -> Option<String> {
+    let all: Vec<_> = fields.iter().map(|field| format!("{}:{}", field.name, field.value)).collect();
+    (!all.is_empty()).then(|| all.join(","))
+}
+
+fn describe(about: &About, message: Http<'_>) -> Said {
+    let from = about.from.name();
+    Said::Whole(match message {
+        Http::One(message) => format!("http1 {from} {}", format!("{message:?}").split('(').next().unwrap()),
+        Http::Two(Message::Request(request)) => format!(
+            "{} request {} {}{}{}{}{}{}",
+            request.transaction,
+            request.method,
+            request.path,
+            optional("host", request.host),
+            optional("grpc", request.grpc_service.zip(request.grpc_method).map(|(a, b)| format!("{a}.{b}"))),
+            if request.pushed { " pushed" } else { "" },
+            optional("anomaly", request.anomaly.map(|anomaly| format!("{anomaly:?}"))),
+            optional("credentials", request.credentials),
+        ),
+        Http::Two(Message::Response(response)) => format!(
+            "{} response {}{}",
+            response.transaction,
+            response.status,
+            optional("credentials", response.credentials)
+        ),
+        Http::Two(Message::Body(body)) => {
+            return Said::Part(format!("{} {from} body", body.transaction), body.bytes.to_vec());
+        }
+        Http::Two(Message::Gap(gap)) => format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset),
+        Http::Two(Message::End(end)) => format!(
+            "{} {from} end {}-{}{}{}{}",
+            end.transaction,
+            end.body_len,
+            end.missing_len,
+            if end.complete { "" } else { " incomplete" },
+            optional("grpc", end.grpc_status),
+            optional("trailers", names(end.trailers)),
+        ),
+        Http::Two(Message::Reset(reset)) => format!("{} reset {}", reset.transaction, reset.error),
+        Http::Two(Message::Settings(settings)) => {
+            format!("{from} settings{}", optional("streams", settings.max_concurrent_streams))
+        }
+        Http::Two(Message::GoAway(goaway)) => format!("goaway {} {}", goaway.last_transaction, goaway.error),
+        Http::Two(Message::Lost(lost)) => format!("{from} lost {:?}", lost.part),
+        Http::Two(_) => "?".to_owned(),
+    })
+}
+
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let len = (payload.len() as u32).to_be_bytes();
+    [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+/// Literals that enter no table.
+fn block(fields: &[(&str, &str)]) -> Vec<u8> {
+    let string = |text: &str| {
+        let len = text.len();
+        let mut octets = if len < 127 {
+            vec![len as u8]
+        } else {
+            vec![127, (len - 127) as u8 | 0x80, ((len - 127) >> 7) as u8]
+        };
+        octets.extend(text.as_bytes());
+        octets
+    };
+    fields.iter().flat_map(|(name, value)| [vec![0], string(name), string(value)].concat()).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digits: Vec<u8> = text.bytes().filter(|octet| !octet.is_ascii_whitespace()).collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+const PADDED: u8 = 8;
+const PRIORITY: u8 = 0x20;
+
+fn settings() -> Vec<u8> {
+    frame(4, 0, 0, &[0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0])
+}
+
+/// Requests of RFC 7541 appendix C.4 on streams 1, 3 and 5, the second one split over frames, with padding and priority; the
+/// responses out of order, one with trailers, one pushed, one interim.
+fn dialogue() -> Vec<(Role, Vec<u8>)> {
+    let c4 = [
+        unhex("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff"),
+        unhex("8286 84be 5886 a8eb 1064 9cbf"),
+        unhex("8287 85bf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf"),
+    ];
+    let padded = [&[3, 0, 0, 0, 0, 7][..], &c4[1][..2], &[0; 3]].concat();
+    vec![
+        (Client, [PREFACE, &settings(), &frame(8, 0, 0, &[0, 0, 255, 0])].concat()),
+        (Server, [settings(), frame(4, 1, 0, &[])].concat()),
+        (
+            Client,
+            [
+                frame(4, 1, 0, &[]),
+                frame(HEADERS, END_STREAM | END_HEADERS, 1, &c4[0]),
+                frame(HEADERS, PADDED | PRIORITY, 3, &padded),
+                frame(CONTINUATION, 0, 3, &[]),
+                frame(CONTINUATION, END_HEADERS, 3, &c4[1][2..]),
+                frame(DATA, PADDED, 3, b"\x05some \0\0\0\0\0"),
+                frame(HEADERS, END_HEADERS | END_STREAM, 5, &c4[2]),
+                frame(DATA, END_STREAM, 3, b"body"),
+            ]
+            .concat(),
+        ),
+        (
+            Server,
+            [
+                frame(HEADERS, END_HEADERS, 3, &block(&[(":status", "100")])),
+                frame(
+                    5,
+                    END_HEADERS,
+                    1,
+                    &[&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/p")])].concat(),
+                ),
+                frame(HEADERS, END_HEADERS, 3, &block(&[(":status", "200"), ("set-cookie", "a=b")])),
+                frame(HEADERS, END_HEADERS, 1, &[0x88]),
+                frame(DATA, 0, 1, b"one "),
+                frame(DATA, END_STREAM, 3, b"three"),
+                frame(DATA, 0, 1, b"two"),
+                frame(DATA, PADDED | END_STREAM, 2, b"\x01pushed\0"),
+                frame(0x20, 0xFF, 7, b"of an extension"),
+                frame(DATA, 0, 1, b""),
+                frame(HEADERS, END_HEADERS | END_STREAM, 1, &block(&[("a", "b")])),
+                frame(3, 0, 5, &[0, 0, 0, 8]),
+                frame(6, 0, 0, &[0; 8]),
+                frame(7, 0, 0, b"\0\0\0\x05\0\0\0\0bye"),
+            ]
+            .concat(),
+        ),
+        (
+            Client,
+            frame(
+                HEADERS,
+                END_HEADERS,
+                7,
+                &block(&[(":method", "PUT"), (":path", "/"), ("authorization", "Basic x")]),
+            ),
+        ),
+    ]
+}
+
+fn turns(dialogue: &[(Role, Vec<u8>)]) -> Vec<(Role, &[u8])> {
+    dialogue.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect()
+}
+
+const SAID: [&str; 25] = [
+    "client settings streams=100",
+    "server settings streams=100",
+    "1 request GET / host=www.example.com",
+    "1 client end 0-0",
+    "3 request GET / host=www.example.com",
+    "3 client body: some ",
+    "5 request GET /index.html host=www.example.com",
+    "5 client end 0-0",
+    "3 client body: body",
+    "3 client end 9-0",
+    "3 response 100",
+    "2 request GET /p pushed",
+    "3 response 200 credentials=set_cookie",
+    "1 response 200",
+    "1 server body: one ",
+    "3 server body: three",
+    "3 server end 5-0",
+    "1 server body: two",
+    "2 server body: pushed",
+    "2 server end 6-0",
+    "1 server end 7-0 trailers=a:b",
+    "5 reset cancel",
+    "goaway 5 no_error",
+    "7 request PUT / credentials=basic",
+    "7 client end 0-0 incomplete",
+];
+
+#[test]
+fn streams_are_told_apart_and_paired() {
+    let dialogue = dialogue();
+    let heard = hear_in_any_split::<Set>(80, &turns(&dialogue), describe);
+    assert_eq!(heard.application, Some(("http2", "content")));
+    assert_eq!(heard.messages(), SAID);
+    hear_cut_anywhere::<Set>(80, &turns(&dialogue), describe);
+    hear_changed_anywhere::<Set>(80, &turns(&dialogue), describe);
+}
+
+#[test]
+fn one_direction_is_enough() {
+    let dialogue = dialogue();
+    for from in [Client, Server] {
+        let turns: Vec<_> = turns(&dialogue).into_iter().filter(|turn| turn.0 == from).collect();
+        let heard = hear_in_any_split::<Set>(80, &turns, describe);
+        assert_eq!(heard.application, Some(("http2", "content")));
+        let other = if from == Client { "server" } else { "client" };
+        assert!(heard.messages().len() >= 10 && !heard.messages().iter().any(|said| said.contains(other)));
+    }
+}
+
+#[test]
+fn grpc_calls_have_methods_and_statuses() {
+    let request = block(&[
+        (":method", "POST"),
+        (":path", "/greet.v1.Greeter/SayHello"),
+        ("content-type", "application/grpc+proto"),
+        ("te", "trailers"),
+    ]);
+    let turns = [
+        (
+            Client,
+            [
+                PREFACE,
+                &settings(),
+                &frame(HEADERS, END_HEADERS, 1, &request),
+                &frame(DATA, END_STREAM, 1, b"\0\0\0\0\0"),
+            ]
+            .concat(),
+        ),
+        (
+            Server,
+            [
+                settings(),
+                frame(
+                    HEADERS,
+                    END_HEADERS,
+                    1,
+                    &block(&[(":status", "200"), ("content-type", "application/grpc")]),
+                ),
+                frame(DATA, 0, 1, b"\0\0\0\0\0"),
+                frame(
+                    HEADERS,
+                    END_HEADERS | END_STREAM,
+                    1,
+                    &block(&[("grpc-status", "0"), ("grpc-message", "")]),
+                ),
+            ]
+            .concat(),
+        ),
+        (Client, frame(HEADERS, END_HEADERS | END_STREAM, 3, &request)),
+        (
+            Server,
+            frame(HEADERS, END_HEADERS | END_STREAM, 3, &block(&[(":status", "200"), ("grpc-status", "12")])),
+        ),
+    ];
+    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    let said = heard.messages();
+    assert_eq!(said[1], "1 request POST /greet.v1.Greeter/SayHello grpc=greet.v1.Greeter.SayHello");
+    assert_eq!(said[7], "1 server end 5-0 grpc=0 trailers=grpc-status:0,grpc-message:");
+    assert_eq!(said.last(), Some(&"3 server end 0-0 grpc=12"));
+}
+
+#[test]
+fn an_upgrade_of_http_1_leads_here() {
+    let turns = [
+        (
+            Client,
+            b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n\r\n"
+                .to_vec(),
+        ),
+        (
+            Server,
+            [
+                &b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n"[..],
+                &settings(),
+                &frame(HEADERS, END_HEADERS, 1, &[0x88]),
+            ]
+            .concat(),
+        ),
+        (Client, [PREFACE, &settings()].concat()),
+        (Server, frame(DATA, END_STREAM, 1, b"hello")),
+    ];
+    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    assert_eq!(
+        heard.said,
+        [
+            "[http by content]",
+            "http1 client Request",
+            "http1 client End",
+            "http1 server Response",
+            "[http2 by content]",
+            "server settings streams=100",
+            "1 response 200",
+            "client settings streams=100",
+            "1 server body: hello",
+            "1 server end 5-0",
+        ]
+    );
+}
+
+/// Where a part of a turn begins.
+fn place(bytes: &[u8], part: &[u8]) -> usize {
+    bytes.windows(part.len()).position(|octets| octets == part).unwrap()
+}
+
+fn with_gap(turn: usize, start: usize, len: usize) -> Heard {
+    hear_with_gap::<Set>(80, &turns(&dialogue()), describe, (turn, start, len))
+}
+
+#[test]
+fn gaps_within_frames_leave_the_rest_in_step() {
+    let server = &dialogue()[3].1;
+    // In DATA.
+    let heard = with_gap(3, place(server, b"three"), 3);
+    let said = heard.messages();
+    assert_eq!(said[15..18], ["3 gap of 3 at 0", "3 server body: ee", "3 server end 5-3 incomplete"]);
+    assert_eq!(said[18..], SAID[17..], "all else as without the gap");
+    // In a frame that says nothing here.
+    assert_eq!(with_gap(3, place(server, b"extension"), 4).messages(), SAID);
+}
+
+#[test]
+fn a_lost_header_block_ends_headers_and_nothing_else() {
+    let server = &dialogue()[3].1;
+    let heard = with_gap(3, place(server, b"set-cookie"), 4);
+    let said = heard.messages();
+    assert_eq!(said[..12], SAID[..12]);
+    assert_eq!(
+        said[12..],
+        [
+            "server lost Headers",
+            "1 server body: one ",
+            "3 server body: three",
+            "3 server end 5-0",
+            "1 server body: two",
+            "2 server body: pushed",
+            "2 server end 6-0",
+            "1 server end 7-0",
+            "5 reset cancel",
+            "goaway 5 no_error",
+            "7 request PUT / credentials=basic",
+            "7 client end 0-0 incomplete",
+        ]
+    );
+}
+
+#[test]
+fn a_direction_whose_frames_are_lost_is_over() {
+    let server = &dialogue()[3].1;
+    let start = place(server, b"one ");
+    let heard = with_gap(3, start, place(server, b"three") - start);
+    let said = heard.messages();
+    assert_eq!(said[..14], SAID[..14]);
+    assert_eq!(
+        said[14..],
+        [
+            "server lost Frames",
+            "1 server end 0-0 incomplete",
+            "3 server end 0-0 incomplete",
+            "7 request PUT / credentials=basic",
+            "7 client end 0-0 incomplete",
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_stops_the_parser() {
+    let stop = |frames: &[u8]| {
+        let bytes = [PREFACE, &settings(), frames].concat();
+        hear_in_any_split::<Set>(80, &[(Client, &bytes)], describe).said.last().cloned().unwrap()
+    };
+    let open = frame(HEADERS, 0, 1, &block(&[(":method", "GET")]));
+    for (frames, fault) in [
+        (frame(4, 0, 0, &[0; 5]), "bad_frame"),
+        (frame(DATA, 0, 0, b"x"), "bad_frame"),
+        (frame(CONTINUATION, 0, 1, b"x"), "bad_frame"),
+        (frame(DATA, PADDED, 1, &[9, 1]), "bad_padding"),
+        (frame(HEADERS, PADDED | END_HEADERS, 1, &[9, 1]), "bad_padding"),
+        (frame(HEADERS, END_HEADERS, 1, &[0x80]), "hpack_index"),
+        (frame(HEADERS, END_HEADERS, 1, &[0x40, 0x81, 0]), "hpack_huffman"),
+        ([open.clone(), frame(DATA, 0, 1, b"x")].concat(), "interrupted_header_block"),
+        ([open.clone(), frame(CONTINUATION, 0, 3, b"")].concat(), "interrupted_header_block"),
+        (
+            [open.clone(), frame(CONTINUATION, 0, 1, b"").repeat(usize::from(CONTINUATION_COUNT_MAX) + 1)]
+                .concat(),
+            "header_block_too_long",
+        ),
+        ([open, frame(CONTINUATION, 0, 1, &[0; BLOCK_LEN_MAX])].concat(), "header_block_too_long"),
+        (frame(HEADERS, END_HEADERS, 1, &[0; BLOCK_LEN_MAX + 1])[..100].to_vec(), "header_block_too_long"),
+    ] {
+        assert_eq!(
+            stop(&frames),
+            format!("[http2 stopped: {fault}]"),
+            "{:?}",
+            &frames[..20.min(frames.len())]
+        );
+    }
+}
+
+#[test]
+fn blocks_that_unfold_to_more_than_the_cap_are_cut_and_hold_little() {
+    // One field of 4000 octets enters the table, and is then named over and over, an octet each time.
+    let value = "x".repeat(4000);
+    let mut bomb = block(&[(":method", "GET"), (":path", "/"), ("bomb", &value)]);
+    let literal = bomb.len() - block(&[("bomb", &value)]).len();
+    bomb[literal] = 0x40;
+    bomb.extend([0xBE; 10_000]);
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+    talk.say(Client, PREFACE);
+    talk.say(Client, &settings());
+    for stream in 0..4 {
+        talk.say(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &bomb));
+        assert!(talk.held_bytes() < 4 * LIST_LEN_MAX as u64, "{}", talk.held_bytes());
+    }
+    let heard = talk.finish();
+    assert_eq!(heard.messages()[1], "1 request GET / anomaly=ListTooLong");
+}
+
+#[test]
+fn streams_that_are_never_closed_are_bounded() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+    talk.say(Client, PREFACE);
+    talk.say(Client, &settings());
+    for stream in 0..4 * STREAM_COUNT_MAX as u32 {
+        talk.say(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &[0x82, 0x84]));
+        assert!(talk.held_bytes() < 40_000, "{}", talk.held_bytes());
+    }
+    let heard = talk.finish();
+    let ends = heard.messages().iter().filter(|said| said.contains("end")).count();
+    assert_eq!(ends, STREAM_COUNT_MAX);
+}
+
+#[test]
+fn a_connection_whose_beginning_is_missing_has_no_headers() {
+    let turns = [
+        (Client, [PREFACE, &settings()].concat()),
+        (Server, [frame(HEADERS, END_HEADERS, 7, &[0x88]), frame(DATA, END_STREAM, 7, b"x")].concat()),
+    ];
+    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    assert_eq!(heard.messages()[1..], ["server lost Headers", "7 server body: x", "7 server end 1-0"]);
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn messages_are_serialised_without_credentials() {
+    use flowgauge::session::{Input, Parser};
+    let bytes = [
+        PREFACE,
+        &settings(),
+        &frame(
+            HEADERS,
+            END_HEADERS,
+            1,
+            &block(&[
+                (":method", "GET"),
+                (":path", "/a"),
+                (":authority", "u:secret@h"),
+                ("cookie", "secret"),
+            ]),
+        ),
+        &frame(3, 0, 1, &[0, 0, 0, 8]),
+        &frame(7, 0, 0, &[0, 0, 0, 1, 0, 0, 1, 0]),
+    ]
+    .concat();
+    let input = Input::new(&bytes, 0, Client, flowgauge::base::Timestamp::default());
+    let mut said = Vec::new();
+    Http2Parser::default()
+        .bytes(&input, &mut |message| {
+            assert!(!format!("{message:?}").contains("cookie\": \"secret"));
+            said.push(serde_json::to_string(&message).unwrap());
+        })
+        .unwrap();
+    assert_eq!(
+        said,
+        [
+            r#"{"message":"settings","max_concurrent_streams":100,"initial_window_size":65536}"#,
+            r#"{"message":"request","transaction":1,"method":"GET","path":"/a","host":"h","credentials":"userinfo"}"#,
+            r#"{"message":"reset","transaction":1,"error":"cancel"}"#,
+            r#"{"message":"go_away","last_transaction":1,"error":"256"}"#,
+        ]
+    );
+}
