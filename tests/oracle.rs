@@ -17,6 +17,9 @@ mod corpus;
 mod decode_as;
 #[path = "oracle/dedup.rs"]
 mod dedup;
+#[cfg(feature = "protocols")]
+#[path = "oracle/dns.rs"]
+mod dns;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]
