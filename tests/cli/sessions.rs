@@ -220,3 +220,16 @@ fn the_page_lists_every_protocol_and_how_far_it_is_read() {
         }
     }
 }
+
+#[test]
+fn no_key_is_written_twice() {
+    for file in ["web.pcap", "dns.pcap", "ssh.pcap", "mail.pcap", "any.pcap", "../../tests/data/quic.pcap"] {
+        let text = run(&["sessions", file, "-q", "--credentials"]).out;
+        assert!(!text.is_empty());
+        for line in text.lines() {
+            // Of two values of one key only the last is kept.
+            let read: serde_json::Value = serde_json::from_str(line).unwrap();
+            assert_eq!(read.to_string().len(), line.len(), "{line}");
+        }
+    }
+}

@@ -17,7 +17,7 @@ pub(super) struct Line<'a, M> {
     source_port: u16,
     destination_address: IpAddr,
     destination_port: u16,
-    sender: &'static str,
+    role: &'static str,
     #[serde(flatten)]
     message: M,
 }
@@ -48,7 +48,7 @@ impl<'a, M> Line<'a, M> {
             source_port: key.port(client),
             destination_address: key.address(client.other()),
             destination_port: key.port(client.other()),
-            sender: about.from.name(),
+            role: about.from.name(),
             message,
         }
     }

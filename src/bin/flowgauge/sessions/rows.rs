@@ -17,7 +17,7 @@ const ABOUT: [&str; 9] = [
     "source_port",
     "destination_address",
     "destination_port",
-    "sender",
+    "role",
     "message",
 ];
 
@@ -40,7 +40,7 @@ impl Rows {
         let text = |name: &str| fields.get(name).and_then(Value::as_str).unwrap_or_default();
         let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or_default();
         let start = date_and_time(Timestamp::from_nanos(number("timestamp_ns")));
-        let arrow = if text("sender") == "server" { "<-" } else { "->" };
+        let arrow = if text("role") == "server" { "<-" } else { "->" };
         let end = |address: &str, port: &str| {
             let (address, port) = (text(address), number(port));
             if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
