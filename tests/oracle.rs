@@ -7,6 +7,9 @@
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture
 //! ```
 
+#[cfg(feature = "protocols")]
+#[path = "oracle/applications.rs"]
+mod applications;
 #[path = "oracle/checksums.rs"]
 mod checksums;
 #[path = "oracle/community_id.rs"]
@@ -20,6 +23,8 @@ mod dedup;
 #[cfg(feature = "protocols")]
 #[path = "oracle/dialogues.rs"]
 mod dialogues;
+#[path = "oracle/dns.rs"]
+mod dns;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]
@@ -30,8 +35,14 @@ mod follow;
 #[path = "oracle/http.rs"]
 mod http;
 #[cfg(feature = "protocols")]
+#[path = "oracle/ndpi.rs"]
+mod ndpi;
+#[cfg(feature = "protocols")]
 #[path = "oracle/quic.rs"]
 mod quic;
+#[cfg(feature = "protocols")]
+#[path = "oracle/recognised.rs"]
+mod recognised;
 #[path = "oracle/skipped.rs"]
 mod skipped;
 #[path = "oracle/suricata_streams.rs"]

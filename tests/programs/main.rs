@@ -18,6 +18,8 @@ mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod names;
 #[cfg(all(feature = "protocols", feature = "serde"))]
+mod recognised;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod things;
