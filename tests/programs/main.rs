@@ -16,6 +16,8 @@ mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
+mod names;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod recognised;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
