@@ -2,12 +2,16 @@
 //!
 //! `passthrough`: one connection after its handshake, segments of 1400 octets in order, frames built before and their sequence
 //! numbers set in place, through the whole pipeline to a parser that keeps nothing. `passthrough_10000_flows`: the same over as many
-//! connections in turn.
+//! connections in turn. Ids with the name of a protocol: recorded conversations said again to its parser, all of them once per iteration, with
+//! what that makes in messages and octets per second.
 
 mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
+use flowgauge::session::Driver;
+
+use support::replay::{Conversation, Heard, conversations};
 use support::session::{Connections, LEN};
 
 fn passthrough(criterion: &mut Criterion) {
@@ -27,5 +31,64 @@ fn passthrough(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, passthrough);
+/// Replies and commands of a session with one file (RFC 959).
+const FTP: [(bool, &[u8]); 13] = [
+    (false, b"220 FTP server ready.\r\n"),
+    (true, b"USER alice\r\n"),
+    (false, b"331 Password required for alice.\r\n"),
+    (true, b"PASS example\r\n"),
+    (false, b"230 User alice logged in.\r\n"),
+    (true, b"TYPE I\r\n"),
+    (false, b"200 Type set to I.\r\n"),
+    (true, b"PASV\r\n"),
+    (false, b"227 Entering Passive Mode (10,0,0,2,200,10)\r\n"),
+    (true, b"RETR report.pdf\r\n"),
+    (false, b"150 Opening data connection for report.pdf (12345 bytes).\r\n226 Transfer complete.\r\n"),
+    (true, b"QUIT\r\n"),
+    (false, b"221 Goodbye.\r\n"),
+];
+
+/// The preface, SETTINGS, a request with the header block of RFC 7541 appendix C.3.1, its response with DATA (RFC 9113).
+const HTTP2: [(bool, &[u8]); 4] = [
+    (true, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
+    (false, b"\0\0\0\x04\0\0\0\0\0"),
+    (true, b"\0\0\x14\x01\x05\0\0\0\x01\x82\x86\x84\x41\x0fwww.example.com"),
+    (false, b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x05\0\x01\0\0\0\x01hello"),
+];
+
+/// One row per protocol.
+fn protocols(criterion: &mut Criterion) {
+    let rows = [
+        ("http", conversations("examples/data/web.pcap", "http")),
+        ("http2", vec![Conversation::made(80, &HTTP2); 10]),
+        ("tls", conversations("examples/data/web.pcap", "tls")),
+        ("quic", conversations("tests/data/quic.pcap", "quic")),
+        ("dns", conversations("examples/data/dns.pcap", "dns")),
+        ("ssh", conversations("examples/data/ssh.pcap", "ssh")),
+        ("smtp", conversations("examples/data/mail.pcap", "smtp")),
+        ("ftp", vec![Conversation::made(21, &FTP); 10]),
+    ];
+    let mut group = criterion.benchmark_group("session_driver");
+    for (id, conversations) in rows {
+        let mut driver = Driver::default();
+        let mut replay = || {
+            let mut heard = Heard::default();
+            conversations.iter().for_each(|conversation| drop(conversation.say(&mut driver, &mut heard)));
+            heard
+        };
+        let heard = replay();
+        assert!(
+            heard.message_count >= conversations.len() as u64 && !conversations.is_empty(),
+            "{id}: {heard:?}"
+        );
+        assert_eq!(heard.stopped_count, 0, "{id}");
+        let (elements, bytes) = (heard.message_count, heard.octet_count);
+        group.throughput(Throughput::ElementsAndBytes { elements, bytes });
+        group.bench_function(id, |bencher| bencher.iter(&mut replay));
+        assert_eq!(driver.stats().held_bytes, 0, "{id}");
+    }
+    group.finish();
+}
+
+criterion_group!(benches, passthrough, protocols);
 criterion_main!(benches);

@@ -20,6 +20,9 @@ mod corpus;
 mod decode_as;
 #[path = "oracle/dedup.rs"]
 mod dedup;
+#[cfg(feature = "protocols")]
+#[path = "oracle/dialogues.rs"]
+mod dialogues;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]

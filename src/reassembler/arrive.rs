@@ -138,7 +138,7 @@ impl<T: Copy> Reassembler<T> {
         // A keep-alive has the number of the FIN; another FIN without octets may stand anywhere.
         if !is_keep_alive && len > 0 {
             self.stats.after_fin_count += 1;
-            out(StreamEvent::AfterFin { offset: from as u64, len });
+            out(&StreamEvent::AfterFin { offset: from as u64, len });
         }
         arrival.begin = arrival.begin.min(arrival.end);
     }
@@ -155,7 +155,7 @@ impl<T: Copy> Reassembler<T> {
         self.stats.repeated_count += 1;
         let (from, to) = (arrival.begin.max(0), end.max(0));
         if from < to {
-            out(StreamEvent::Repeated { offset: from as u64, len: (to - from) as u64 });
+            out(&StreamEvent::Repeated { offset: from as u64, len: (to - from) as u64 });
         }
         let bytes = arrival.bytes(from, to);
         let Some(hold) = self.hold_of(stream) else { return };
@@ -166,7 +166,7 @@ impl<T: Copy> Reassembler<T> {
         let new = Place { offset: origin.begin, len: origin.end - origin.begin, timestamp: origin.timestamp };
         self.stats.conflict_count += 1;
         self.stats.conflict_octet_count += len;
-        out(StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
+        out(&StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
     }
 
     /// Delivers or holds what is new.
@@ -203,10 +203,10 @@ impl<T: Copy> Reassembler<T> {
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else {
             match new.bytes {
-                Some(bytes) => out(StreamEvent::Chunk(Chunk { offset: new.start, bytes })),
+                Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: new.start, bytes })),
                 None => {
                     stats.count_gap(GapReason::Cut, new.end - new.start);
-                    out(StreamEvent::Gap(Gap {
+                    out(&StreamEvent::Gap(Gap {
                         offset: new.start,
                         len: new.end - new.start,
                         reason: GapReason::Cut,
@@ -218,8 +218,8 @@ impl<T: Copy> Reassembler<T> {
         };
         let recent = &mut hold.recent;
         let timestamp = new.origin.timestamp;
-        let mut out = |event: StreamEvent<'_>| {
-            match &event {
+        let mut out = |event: &StreamEvent<'_>| {
+            match event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
                     stats.uncompared_octet_count +=
                         recent.push(memory, chunk.offset, chunk.bytes, *compared_len, timestamp);
@@ -286,8 +286,8 @@ impl<T: Copy> Reassembler<T> {
         let Some(hold) = holds.get_mut(stream.hold) else { return false };
         let range = (arrival.begin as u64, arrival.end as u64);
         let mut held_len = 0;
-        let mut out = |event: StreamEvent<'_>| {
-            if let StreamEvent::Conflict(conflict) = &event {
+        let mut out = |event: &StreamEvent<'_>| {
+            if let StreamEvent::Conflict(conflict) = event {
                 stats.conflict_count += 1;
                 stats.conflict_octet_count += conflict.len;
             }

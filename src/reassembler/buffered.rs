@@ -75,6 +75,12 @@ impl Buffered {
             }
             BufferedOverflow::Slide => {
                 let newest = bytes.get(bytes.len().saturating_sub(self.len_max)..).unwrap_or_default();
+                if newest.len() == self.len_max && newest.len() == self.bytes.len() {
+                    // All of it is replaced, where it stands.
+                    self.dropped_octet_count += bytes.len() as u64;
+                    self.bytes.copy_from_slice(newest);
+                    return;
+                }
                 let excess = (self.bytes.len() + newest.len()).saturating_sub(self.len_max);
                 self.dropped_octet_count += (excess + bytes.len() - newest.len()) as u64;
                 if excess == self.bytes.len() {
@@ -128,5 +134,33 @@ impl Buffered {
     #[must_use]
     pub const fn gap_octet_count(&self) -> u64 {
         self.gap_octet_count
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reassembler::Chunk;
+
+    #[test]
+    fn what_slides_is_the_newest_of_all_that_came() {
+        for len_max in [0, 1, 4, 10] {
+            // Chunks shorter than the cap, as long, and longer, onto each state of the buffer.
+            for lens in
+                [[3, 3, 3, 4, 4, 1], [10, 10, 4, 7, 12, 10], [1, 0, 25, 25, 2, 9], [4, 4, 1, 4, 10, 3]]
+            {
+                let mut buffered = Buffered::with_cap(len_max, BufferedOverflow::Slide);
+                let mut all: Vec<u8> = Vec::new();
+                for len in lens {
+                    let offset = all.len();
+                    all.extend((offset..offset + len).map(|at| at as u8));
+                    let chunk = Chunk { offset: offset as u64, bytes: &all[offset..] };
+                    buffered.push(&StreamEvent::Chunk(chunk));
+                    let kept = &all[all.len().saturating_sub(len_max)..];
+                    assert_eq!(buffered.bytes(), kept, "{lens:?} into {len_max}");
+                    assert_eq!(buffered.dropped_octet_count() as usize, all.len() - kept.len());
+                }
+            }
+        }
     }
 }

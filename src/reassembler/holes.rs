@@ -51,6 +51,7 @@ impl<T: Copy> Reassembler<T> {
 
     /// Ends the holes of a stream that are due; if there are none and memory is short, its first hole.
     pub fn skip(&mut self, stream: &mut Stream, name: T, mut out: impl FnMut(StreamEvent<'_>)) {
+        let mut out = |event: &StreamEvent<'_>| out(*event);
         let offered = stream.offset;
         self.end_due(stream, &mut out);
         let before = stream.offset;
@@ -93,7 +94,7 @@ impl<T: Copy> Reassembler<T> {
         if !stream.has(Stream::STOPPED) {
             // Others may have got further, or not as far.
             let latest_ns = std::mem::replace(&mut self.now_ns, now.as_nanos());
-            self.end_due(stream, &mut out);
+            self.end_due(stream, &mut |event| out(*event));
             self.now_ns = latest_ns;
         }
         self.finish(stream, out);
@@ -102,7 +103,7 @@ impl<T: Copy> Reassembler<T> {
     /// Ends a stream: delivers what it holds with the gaps between, and frees it. The stream is as new afterwards.
     pub fn finish(&mut self, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
-            self.deliver_rest(stream, GapReason::End, &mut out);
+            self.deliver_rest(stream, GapReason::End, &mut |event| out(*event));
         }
         self.release(stream);
         *stream = Stream::default();
@@ -228,7 +229,7 @@ impl<T: Copy> Reassembler<T> {
         let Some(hold) = hold else { return };
         let (recent, timestamp) = (&mut hold.recent, Timestamp::from_nanos(*now_ns));
         let end = hold.pieces.drain(store, stream.offset, stream.drain_limit(), &mut |event| {
-            match &event {
+            match event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
                     stats.uncompared_octet_count +=
                         recent.push(memory, chunk.offset, chunk.bytes, *compared_len, timestamp);
@@ -248,7 +249,7 @@ impl<T: Copy> Reassembler<T> {
         if len > 0 {
             stream.advance_to(to);
             self.stats.count_gap(reason, len);
-            out(StreamEvent::Gap(Gap { offset, len, reason }));
+            out(&StreamEvent::Gap(Gap { offset, len, reason }));
         }
     }
 
@@ -267,13 +268,13 @@ impl<T: Copy> Reassembler<T> {
     fn reach_fin(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         if stream.has(Stream::FIN_KNOWN) && !stream.has(Stream::ENDED) && stream.next == stream.fin {
             stream.flags |= Stream::ENDED;
-            out(StreamEvent::Fin { offset: stream.offset });
+            out(&StreamEvent::Fin { offset: stream.offset });
             let Self { store, holds, memory, stats, .. } = self;
             let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
             let Some(pieces) = hold.map(|hold| &mut hold.pieces) else { return };
             if let Some((first, end)) = pieces.first_start().zip(pieces.last_end()) {
                 stats.after_fin_count += 1;
-                out(StreamEvent::AfterFin { offset: first, len: end - first });
+                out(&StreamEvent::AfterFin { offset: first, len: end - first });
                 pieces.clear(store, memory);
             }
         }

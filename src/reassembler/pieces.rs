@@ -89,7 +89,8 @@ impl<'a> New<'a> {
     }
 }
 
-pub(super) type Out<'o> = dyn FnMut(StreamEvent<'_>) + 'o;
+/// Where events go: by reference, as they pass several hands and are large.
+pub(super) type Out<'o> = dyn FnMut(&StreamEvent<'_>) + 'o;
 
 /// The pieces of one side.
 #[derive(Debug)]
@@ -214,10 +215,10 @@ impl Pieces {
         let Some(piece) = self.pieces.get(index) else { return };
         let held = piece.bytes(store, range.0, range.1);
         let differing = held.zip(new.part(range.0, range.1)).and_then(|(old, new)| difference(old, new));
-        out(StreamEvent::Repeated { offset: range.0, len: range.1 - range.0 });
+        out(&StreamEvent::Repeated { offset: range.0, len: range.1 - range.0 });
         let Some((first, len)) = differing else { return };
         let (old, new) = (piece.origin.place(), new.origin.place());
-        out(StreamEvent::Conflict(Conflict { offset: range.0 + first, len, old, new, is_new_kept }));
+        out(&StreamEvent::Conflict(Conflict { offset: range.0 + first, len, old, new, is_new_kept }));
     }
 
     /// Holds a new part, for which room was reserved. Octets held that were not before.
@@ -440,8 +441,8 @@ impl Pieces {
 
 fn tell(from: u64, to: u64, bytes: Option<&[u8]>, out: &mut Out<'_>) {
     match bytes {
-        Some(bytes) => out(StreamEvent::Chunk(Chunk { offset: from, bytes })),
-        None => out(StreamEvent::Gap(Gap { offset: from, len: to - from, reason: GapReason::Cut })),
+        Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: from, bytes })),
+        None => out(&StreamEvent::Gap(Gap { offset: from, len: to - from, reason: GapReason::Cut })),
     }
 }
 

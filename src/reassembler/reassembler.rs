@@ -109,7 +109,7 @@ impl<T: Copy> Reassembler<T> {
             stream.note_dropped(segment.seq.add(segment.len));
             self.stats.refused_count += 1;
         } else if !stream.has(Stream::STOPPED) {
-            self.arrive(stream, name, segment, &mut out);
+            self.arrive(stream, name, segment, &mut |event| out(*event));
         }
     }
 
@@ -128,7 +128,7 @@ impl<T: Copy> Reassembler<T> {
             self.pass_time(stream, name, &mut out);
         }
         if !stream.is_acked() || segment.ack.is_after(stream.next) {
-            self.acknowledge(stream, name, segment, &mut out);
+            self.acknowledge(stream, name, segment, &mut |event| out(*event));
         }
     }
 
@@ -147,7 +147,10 @@ impl<T: Copy> Reassembler<T> {
     /// Lets time go on, for segments that were captured earlier than others of which this reassembler does not know.
     #[inline(always)]
     pub fn advance_clock(&mut self, timestamp: Timestamp) {
-        self.now_ns = self.now_ns.max(timestamp.as_nanos());
+        // A branch, so that nothing waits for the time of the segment before.
+        if timestamp.as_nanos() > self.now_ns {
+            self.now_ns = timestamp.as_nanos();
+        }
     }
 
     /// Wants nothing more of a stream: what it holds is freed, and its later segments cost the test of a flag.
@@ -221,6 +224,6 @@ impl<T: Copy> Reassembler<T> {
         self.release(stream);
         stream.flags |= Stream::STOPPED | Stream::POISONED;
         self.stats.poisoned_count += 1;
-        out(StreamEvent::Poisoned { offset: stream.offset });
+        out(&StreamEvent::Poisoned { offset: stream.offset });
     }
 }

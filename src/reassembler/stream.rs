@@ -78,13 +78,11 @@ impl Stream {
     /// Notes that octets up to a sequence number were dropped, unless the FIN tells as much.
     #[inline(always)]
     pub(super) const fn note_dropped(&mut self, end: SeqNum) {
-        if self.has(Self::FIN_KNOWN) {
-            return;
-        }
-        if self.marks & Self::DROPPED == 0 || end.is_after(self.fin) {
+        let is_noted = self.marks & Self::DROPPED != 0 && !end.is_after(self.fin);
+        if !is_noted && !self.has(Self::FIN_KNOWN) {
             self.fin = end;
+            self.marks |= Self::DROPPED;
         }
-        self.marks |= Self::DROPPED;
     }
 
     /// Behind the last octet that was dropped, if that lies ahead.

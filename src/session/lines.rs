@@ -26,6 +26,11 @@ impl LineSplitter {
         self.is_dropping = true;
     }
 
+    /// Whether what comes next is a line's beginning, and not the rest of one that is dropped.
+    pub(super) const fn is_at_start(self) -> bool {
+        !self.is_dropping
+    }
+
     /// The next line at the start of `bytes`, of which `len_max` octets are given, and how many octets were taken. None: there is
     /// no whole line. The same lines come out however the octets are split.
     pub(super) fn next<'a>(&mut self, bytes: &'a [u8], len_max: usize) -> (usize, Option<Line<'a>>) {

@@ -47,7 +47,7 @@ pub struct TrackerConfig {
     /// Open flows from which on [`track_batch`](super::Tracker::track_batch) looks a batch up in stages, which hides the
     /// latency of memory, if more than half of the batch before was of flows that were not used lately; zero for always. Fewer
     /// flows, or few at a time, fit the caches, and what the stages cost is more than what they hide. Records do not depend
-    /// on it. Default 32,768: measured, flows at random gain a factor of four with 50,000 open ones, and a trace with as many in
+    /// on it. Default 32,768: measured, flows at random gain a factor of three with 50,000 open ones, and a trace with as many in
     /// which the same flows come again soon neither gains nor loses.
     pub staged_flow_count_min: u32,
     pub(super) user_timeouts: Vec<Option<Duration>>,

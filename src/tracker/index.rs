@@ -1,6 +1,6 @@
 //! From a keyed hash to slots: an extendible hash table of cache-line chunks.
 //!
-//! A chunk is one cache line: twelve slots, a tag of each (seven bits of its hash), and how many entries found the
+//! A chunk is one cache line: twelve slots, a tag of each (eight bits of its hash), and how many entries found the
 //! chunk full and went on to the next one. So a look-up touches one line almost always, a miss included, and
 //! removal needs no tombstones. Chunks lie in tables of a fixed size; a directory, indexed by the highest bits of
 //! the hash, says which table is meant. When a table fills up, it alone is split in two, so growing never touches

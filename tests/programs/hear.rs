@@ -5,28 +5,10 @@ use std::path::Path;
 use flowgauge::base::{EndReason, Timestamp};
 use flowgauge::pipeline::{Pipeline, SessionSink};
 use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{self, About, DriverConfig, Protocol, SessionEvent};
+use flowgauge::session::{About, DriverConfig, Message, SessionEvent, Standard};
 use flowgauge::source::FileSource;
 use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
 use serde_json::Value;
-
-static TLS: Protocol = Protocol::new("tls");
-
-flowgauge::protocols! {
-    /// What is parsed of the programs.
-    #[derive(Debug)]
-    pub(crate) enum Set;
-    /// What they say.
-    #[derive(Debug, serde::Serialize)]
-    #[serde(untagged)]
-    pub(crate) enum Message;
-    parsers {
-        Ssh: session::ssh::SshParser = &session::ssh::PROTOCOL,
-        Smtp: session::smtp::SmtpParser = &session::smtp::PROTOCOL,
-        Ftp: session::ftp::FtpParser = &session::ftp::PROTOCOL,
-    }
-    recognised { &TLS }
-}
 
 /// What was said in a flow.
 #[derive(Debug, Default)]
@@ -74,7 +56,7 @@ impl FlowSink<Talk> for Collect {
     }
 }
 
-impl SessionSink<Set, Talk> for Collect {
+impl SessionSink<Standard, Talk> for Collect {
     fn message(&mut self, flow: &mut Flow<'_, Talk>, about: &About, message: Message<'_>) {
         let mut value = serde_json::to_value(&message).expect("an object");
         value["protocol"] = about.protocol.name().into();

@@ -19,3 +19,7 @@ mod mail;
 mod recognised;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod things;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod web;

@@ -85,7 +85,7 @@ impl FtpParser {
     fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if self.is_asked_tls || self.is_unpaired {
+            if (self.is_asked_tls || self.is_unpaired) && self.lines.is_at_start() {
                 // A TLS record waits for the reply to AUTH, unless that will not come.
                 let is_lost = self.is_unpaired || !*Role::Server.of(&self.has_heard);
                 match rest {

@@ -170,6 +170,7 @@ impl SmtpParser {
                 }
                 Client::Commands => {
                     if (self.is_asked_tls || self.is_unpaired)
+                        && self.lines.is_at_start()
                         && let Some(progress) = self.client_tls(rest, taken)
                     {
                         return Ok(progress);

@@ -140,6 +140,11 @@ impl fmt::Display for Attribute<'_> {
         }
         f.write_char('=')?;
         let text = self.text();
+        let needs_escape =
+            |octet: u8| matches!(octet, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b' ' | b'#' | 0);
+        if !text.bytes().any(needs_escape) {
+            return f.write_str(&text);
+        }
         let last = text.chars().count().saturating_sub(1);
         for (place, letter) in text.chars().enumerate() {
             let is_special = matches!(letter, '"' | '+' | ',' | ';' | '<' | '>' | '\\')

@@ -1,0 +1,130 @@
+//! Conversations out of recordings of real programs, to be said again to parsers.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use flowgauge::base::{EndReason, FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::extractor::Packet;
+use flowgauge::pipeline::{Pipeline, StreamSink};
+use flowgauge::reassembler::{Chunk, ReassemblerConfig, StreamEvent};
+use flowgauge::session::{
+    About, Driver, DriverConfig, EndKind, Message, Receiver, Session, SessionEvent, Standard, Whose,
+};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+
+/// What one side said, in order.
+type Turn = (Side, Timestamp, Vec<u8>);
+
+/// All that was said in a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Conversation {
+    key: FlowKey,
+    initiator: Side,
+    turns: Vec<Turn>,
+}
+
+/// Counts what it hears.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) message_count: u64,
+    /// Octets that were offered: what is encrypted, say, is not.
+    pub(crate) octet_count: u64,
+    pub(crate) stopped_count: u64,
+}
+
+impl Receiver<Standard> for Heard {
+    #[inline]
+    fn message(&mut self, _: &About, message: Message<'_>) {
+        std::hint::black_box(&message);
+        self.message_count += 1;
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.stopped_count += u64::from(matches!(event, SessionEvent::Stopped { .. }));
+    }
+}
+
+impl Conversation {
+    /// One over TCP to a port of the server, from the client or not.
+    pub(crate) fn made(port: u16, turns: &[(bool, &[u8])]) -> Self {
+        let client = ([10, 0, 0, 1].into(), 40_000);
+        let (key, initiator) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), port));
+        let turn = |(is_client, bytes): &(bool, &[u8])| {
+            (if *is_client { initiator } else { initiator.other() }, Timestamp::ZERO, bytes.to_vec())
+        };
+        Self { key, initiator, turns: turns.iter().map(turn).collect() }
+    }
+
+    /// Says all of it.
+    pub(crate) fn say(&self, driver: &mut Driver<Standard>, heard: &mut Heard) -> Session<Standard> {
+        let mut session = Session::default();
+        let is_stream = self.key.protocol() == IpProtocol::TCP;
+        let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
+        for (side, timestamp, bytes) in &self.turns {
+            let whose = Whose::new(&self.key, self.initiator, *timestamp);
+            let at = side.index();
+            heard.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
+            if !is_stream {
+                driver.datagram(&mut session, &whose, *side, (bytes, bytes.len()), heard);
+            } else if wants[at] {
+                let chunk = Chunk::new(offsets[at], bytes);
+                wants[at] = driver.chunk(&mut session, &whose, *side, &chunk, heard).is_continue();
+            }
+            offsets[at] += bytes.len() as u64;
+        }
+        let last = self.turns.last().map_or(Timestamp::ZERO, |(_, timestamp, _)| *timestamp);
+        driver.finish(&mut session, &Whose::new(&self.key, self.initiator, last), EndKind::Flow, heard);
+        session
+    }
+
+    /// The name of its protocol.
+    fn application(&self) -> Option<&'static str> {
+        let mut config = DriverConfig::default();
+        config.is_naming_only = true;
+        let session = self.say(&mut Driver::new(&config), &mut Heard::default());
+        session.application().map(|(protocol, _)| protocol.name())
+    }
+}
+
+#[derive(Default)]
+struct Recorder(Vec<Conversation>);
+
+impl FlowSink<Vec<Turn>> for Recorder {
+    fn interest(&self) -> Interest {
+        Interest::DATAGRAMS
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, Vec<Turn>>, packet: &Packet<'_>) {
+        flow.state.push((packet.side, packet.timestamp, packet.payload().to_vec()));
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, turns: Vec<Turn>) {
+        self.0.push(Conversation { key: *view.key(), initiator: view.initiator(), turns });
+    }
+}
+
+impl StreamSink<Vec<Turn>> for Recorder {
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, Vec<Turn>>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
+        if let StreamEvent::Chunk(chunk) = event {
+            flow.state.push((side, flow.view.end(), chunk.bytes.to_vec()));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The conversations of a protocol in a capture of this repository.
+pub(crate) fn conversations(capture: &str, protocol: &str) -> Vec<Conversation> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(capture);
+    let mut recorder = Recorder::default();
+    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
+    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration");
+    pipeline.run(&mut FileSource::open(path).expect("a capture"), &mut recorder).expect("a whole capture");
+    recorder.0.retain(|conversation| conversation.application() == Some(protocol));
+    recorder.0
+}

@@ -1,0 +1,171 @@
+//! SSH, SMTP and FTP as tshark reads them: identification lines, HASSH, commands and codes.
+
+use std::path::Path;
+use std::process::Command;
+
+use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::{About, DriverConfig, ftp, smtp, ssh};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+
+use super::corpus;
+
+flowgauge::protocols! {
+    /// The three.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Heard;
+    parsers {
+        Ssh: ssh::SshParser = &ssh::PROTOCOL,
+        Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
+        Ftp: ftp::FtpParser = &ftp::PROTOCOL,
+    }
+    recognised {}
+}
+
+/// The captures in which tshark finds one of the three.
+const CAPTURES: [&str; 12] = [
+    "Malcolm-Test-Artifacts/protocols/STUN.pcap",
+    "community-id-spec/ipv6.pcap",
+    "nDPI/ftp.pcap",
+    "nDPI/fuzz-2006-06-26-2594.pcap",
+    "nDPI/smtp.pcap",
+    "nDPI/ssh.pcap",
+    "snabb/src/program/ipfix/tests/sanitized4k.pcap",
+    "tcpdump/mptcp-v0.pcap",
+    "tcptrace/linux_cooked_socket.dmp",
+    "tcptrace/ppp_encap.dmp",
+    "zeek/ftp/ftp-password-pass-command.pcap",
+    "zeek/smtp.pcap",
+];
+
+/// What differs, with `+` if it is ours, and why.
+const LISTED: &[(&str, &[&str], &str)] = &[(
+    "nDPI/fuzz-2006-06-26-2594.pcap",
+    &["+ftp 221", "-ftp RETR"],
+    "bits were flipped: tshark takes the goodbye for a retransmission; a NUL in a command is refused here",
+)];
+
+#[derive(Default)]
+struct Ear(Vec<String>);
+
+impl FlowSink<()> for Ear {}
+
+impl SessionSink<Set, ()> for Ear {
+    fn message(&mut self, _: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+        let said = match message {
+            Heard::Ssh(ssh::Message::Identification(id)) => {
+                let comments = id.comments.map(|comments| format!(" {comments}")).unwrap_or_default();
+                format!("SSH-{}-{}{comments}", id.protocol_version, id.software_version)
+            }
+            Heard::Ssh(ssh::Message::KexInit(offer)) => {
+                format!("{} {}", offer.from.name(), offer.hassh_hex())
+            }
+            Heard::Smtp(smtp::Message::Greeting(greeting)) => greeting.code.to_string(),
+            Heard::Smtp(smtp::Message::Command(command)) => command.verb.name().to_owned(),
+            Heard::Smtp(smtp::Message::Reply(reply)) => reply.code.to_string(),
+            Heard::Ftp(ftp::Message::Greeting(greeting)) => greeting.code.to_string(),
+            Heard::Ftp(ftp::Message::Command(command)) => command.verb.to_string(),
+            Heard::Ftp(ftp::Message::Reply(reply)) => reply.code.to_string(),
+            _ => return,
+        };
+        self.0.push(format!("{} {said}", about.protocol));
+    }
+}
+
+fn ours(path: &Path) -> Vec<String> {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    let pipeline = Pipeline::new(config).expect("a sound configuration");
+    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
+    let mut ear = Ear::default();
+    let mut source = FileSource::open(path).expect("a readable capture");
+    pipeline.run(&mut source, &mut ear).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    ear.0.sort();
+    ear.0
+}
+
+/// The same from tshark's fields; `None` if it is not installed.
+fn tsharks(path: &Path) -> Option<Vec<String>> {
+    const FIELDS: [(&str, &str); 7] = [
+        ("ssh.protocol", "ssh "),
+        ("ssh.kex.hassh", "ssh client "),
+        ("ssh.kex.hasshserver", "ssh server "),
+        ("smtp.req.command", "smtp "),
+        ("smtp.response.code", "smtp "),
+        ("ftp.request.command", "ftp "),
+        ("ftp.response.code", "ftp "),
+    ];
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-E", "aggregator=;", "-T", "fields"]);
+    // In one of the captures, SSH is there.
+    command.args(["-d", "tcp.port==8000,ssh"]);
+    command.args(["-Y", "ssh or smtp or ftp", "-r"]).arg(path);
+    for (field, _) in FIELDS {
+        command.args(["-e", field]);
+    }
+    let output = command.output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let mut said = Vec::new();
+    for line in text.lines() {
+        for ((_, prefix), values) in FIELDS.iter().zip(line.split('\t')) {
+            let values = values.split(';').filter(|value| !value.is_empty());
+            let value =
+                |value: &str| if *prefix == "smtp " { value.to_uppercase() } else { value.to_owned() };
+            said.extend(values.map(|text| format!("{prefix}{}", value(text))));
+        }
+    }
+    said.sort();
+    Some(said)
+}
+
+/// What only one of both sorted lists has, with `+` if it is the first one's.
+fn differences(own: &[String], other: &[String]) -> Vec<String> {
+    let (mut own, mut other) = (own.iter().peekable(), other.iter().peekable());
+    let mut found = Vec::new();
+    loop {
+        match (own.peek(), other.peek()) {
+            (Some(a), Some(b)) if a == b => {
+                own.next();
+                other.next();
+            }
+            (Some(a), b) if b.is_none_or(|b| a < b) => {
+                found.extend(own.next().map(|said| format!("+{said}")))
+            }
+            (_, Some(_)) => found.extend(other.next().map(|said| format!("-{said}"))),
+            _ => return found,
+        }
+    }
+}
+
+#[test]
+fn dialogues_are_those_of_tshark() {
+    let Some(captures) = corpus::captures() else { return };
+    let (mut equal_count, mut failures) = (0, Vec::new());
+    for name in CAPTURES {
+        let capture = captures.iter().find(|capture| capture.name == name).expect("a capture of the corpus");
+        let own = ours(&capture.path());
+        let Some(other) = tsharks(&capture.path()) else {
+            assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+            println!("skipped: tshark is not installed");
+            return;
+        };
+        let found = differences(&own, &other);
+        let listed = LISTED.iter().find(|entry| entry.0 == name).map_or(&[][..], |entry| entry.1);
+        equal_count += own.len() - found.iter().filter(|said| said.starts_with('+')).count();
+        if found != listed {
+            failures.push(format!("{name}: {found:#?}"));
+        }
+    }
+    for (name, _, why) in LISTED {
+        println!("{name}: {why}");
+    }
+    println!("{equal_count} lines, hashes, commands and codes equal");
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    assert!(equal_count > 150, "{equal_count}");
+}

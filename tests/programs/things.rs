@@ -1,0 +1,33 @@
+//! mosquitto's broker and clients: their protocol is recognised by its octets, on a port that says nothing.
+
+use crate::hear::to_port;
+use crate::lab::record;
+
+const SERVER: &str = "
+listener 11883 127.0.0.1
+allow_anonymous true
+user root
+";
+
+const SCRIPT: &str = r#"
+mosquitto -c server >mosquitto.log 2>&1 &
+waited listens 11883
+common="-h 127.0.0.1 -p 11883 -t house/kitchen"
+for version in mqttv311 mqttv5; do
+    # The broker keeps it for who subscribes later.
+    mosquitto_pub $common -V $version -r -m 21.5
+    mosquitto_sub $common -V $version -C 1 -W 10 >$version.txt
+done
+"#;
+
+#[test]
+fn what_mosquitto_speaks_is_mqtt() {
+    let programs = ["mosquitto", "mosquitto_sub", "mosquitto_pub"];
+    let Some(recorded) = record("things", &programs, &[("server", SERVER)], SCRIPT) else { return };
+    let talks = to_port(&recorded.capture(), 11883);
+    assert_eq!(talks.len(), 4, "a publisher and a subscriber of each version");
+    for talk in &talks {
+        assert_eq!(talk.recognised, [("mqtt", "content")]);
+    }
+    assert!(["mqttv311.txt", "mqttv5.txt"].iter().all(|name| recorded.file(name).trim() == "21.5"));
+}

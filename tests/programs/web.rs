@@ -1,0 +1,191 @@
+//! curl asks nginx, in the clear by HTTP/1 and 2, and over TLS 1.2 and 1.3: the server's access log and the client's own log say what was said.
+
+use serde_json::Value;
+
+use crate::hear::{Talk, talks};
+use crate::lab::{Recorded, record};
+
+const SERVER: &str = "
+daemon off;
+worker_processes 1;
+user root;
+error_log nginx.err;
+events {}
+http {
+    # Its count has the framing of chunks in it, and what it says to an Expect.
+    map $sent_http_transfer_encoding$http_expect $octets { '' $body_bytes_sent; default -; }
+    log_format lines '$server_port|$connection|$request_method|$request_uri|$http_host|$http_user_agent|$status|$octets';
+    access_log access.log lines;
+    client_body_temp_path body;
+    proxy_temp_path proxy;
+    fastcgi_temp_path fastcgi;
+    uwsgi_temp_path uwsgi;
+    scgi_temp_path scgi;
+    root files;
+    ssl_certificate cert;
+    ssl_certificate_key key;
+    server {
+        listen 127.0.0.1:9080;
+        location /moved { return 301 /small; }
+        location /taken { client_max_body_size 10m; proxy_pass http://127.0.0.1:9081/; }
+        location /parts { ssi on; ssi_types *; }
+    }
+    server {
+        listen 127.0.0.1:9081;
+        location / { return 201 thanks; }
+    }
+    server { listen 127.0.0.1:9082 http2; }
+    server { listen 127.0.0.1:9442 ssl; ssl_protocols TLSv1.2; }
+    server { listen 127.0.0.1:9443 ssl http2; ssl_protocols TLSv1.3; }
+}
+";
+
+const SCRIPT: &str = r#"
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj '/O=Rooms and Gardens/CN=web.example' \
+    -addext subjectAltName=DNS:web.example,DNS:www.web.example 2>openssl.log
+openssl x509 -in cert -noout -fingerprint -sha256 >fingerprint
+openssl x509 -in cert -noout -serial >serial
+openssl x509 -in cert -noout -subject -nameopt RFC2253 >subject
+openssl x509 -in cert -noout -startdate -dateopt iso_8601 >start
+openssl x509 -in cert -noout -enddate -dateopt iso_8601 >end
+openssl ciphers -stdname ALL >ciphers
+mkdir files
+echo small >files/small
+seq 1 150000 >files/big
+printf 'before <!--#echo var="request_uri" --> behind' >files/parts
+chmod -R a+rX .
+$(command -v nginx) -p "$PWD" -c server >nginx.out 2>&1 &
+waited listens 9080
+waited listens 9443
+ask() { curl -sSv --max-time 10 -A tester/1 -k --resolve web.example:9442:127.0.0.1 --resolve web.example:9443:127.0.0.1 "$@"; }
+# One connection for all that curl may ask in it.
+ask http://127.0.0.1:9080/small http://127.0.0.1:9080/big http://127.0.0.1:9080/parts http://127.0.0.1:9080/none?a=b \
+    >plain.out 2>plain.txt
+ask -I http://127.0.0.1:9080/big >head.out 2>head.txt
+ask -H 'Expect: 100-continue' -T files/big http://127.0.0.1:9080/taken >put.out 2>put.txt
+ask -L -u somebody:opensesame http://127.0.0.1:9080/moved >moved.out 2>moved.txt
+ask -r 100-299 http://127.0.0.1:9080/big >range.out 2>range.txt
+ask --http1.0 http://127.0.0.1:9080/small >old.out 2>old.txt
+for name in small big none; do ask --http2-prior-knowledge http://127.0.0.1:9082/$name >h2c.out 2>h2c.txt; done
+ask --tls-max 1.2 https://web.example:9442/big >first.out 2>first.txt
+ask --http2 https://web.example:9443/big >second.out 2>second.txt
+"#;
+
+/// Requests with their responses, as the server's log has them, but for the number of its connection.
+fn exchanges(talk: &Talk) -> Vec<String> {
+    let (protocol, target) =
+        if talk.recognised == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
+    let responses = talk.all(protocol, "response");
+    let of = |all: Vec<&Value>, number: &Value, from: &str| {
+        let is = |said: &&&Value| said["transaction"] == *number && said["from"] == from;
+        all.iter().find(is).map(|said| (**said).clone()).unwrap_or_default()
+    };
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let requests = talk.all(protocol, "request");
+    let lines = requests.iter().map(|request| {
+        let number = &request["transaction"];
+        let is_final =
+            |said: &&&Value| said["transaction"] == *number && said["status"].as_u64() >= Some(200);
+        let response = responses.iter().find(is_final).map(|said| (**said).clone()).unwrap_or_default();
+        let end = of(talk.all(protocol, "end"), number, "server");
+        let keys = ["method", target, "host", "user_agent"].map(|key| text(&request[key])).join("|");
+        let is_interim = |said: &&Value| said["transaction"] == *number && said["status"] == 100;
+        let is_counted = response["transfer_encoding"].is_null() && !responses.iter().any(is_interim);
+        let octets = if is_counted { end["body_len"].to_string() } else { "-".to_owned() };
+        format!("{keys}|{}|{octets}", response["status"])
+    });
+    lines.collect()
+}
+
+/// Lines of the access log for a port, by connection.
+fn logged(recorded: &Recorded, port: u16) -> Vec<Vec<String>> {
+    let mut connections: Vec<(String, Vec<String>)> = Vec::new();
+    for line in recorded.lines("access.log", &format!("{port}|")) {
+        let (connection, rest) = line.split_once('|').expect("a connection");
+        match connections.iter_mut().find(|(known, _)| known == connection) {
+            Some((_, lines)) => lines.push(rest.to_owned()),
+            None => connections.push((connection.to_owned(), vec![rest.to_owned()])),
+        }
+    }
+    connections.into_iter().map(|(_, lines)| lines).collect()
+}
+
+#[test]
+fn what_curl_asks_and_nginx_answers() {
+    let files = [("server", SERVER)];
+    let Some(recorded) = record("web", &["curl", "nginx", "openssl"], &files, SCRIPT) else { return };
+    let all = talks(&recorded.capture());
+    let to = |port| all.iter().filter(|talk| talk.server_port == port).collect::<Vec<_>>();
+
+    let plain = to(9080);
+    let heard: Vec<_> = plain.iter().map(|talk| exchanges(talk)).collect();
+    assert_eq!(heard, logged(&recorded, 9080));
+    assert_eq!(heard.iter().map(Vec::len).sum::<usize>(), 10, "{heard:#?}");
+    assert!(plain.iter().all(|talk| talk.recognised == [("http", "content")]));
+    for (talk, name) in
+        plain.iter().zip(["plain.out", "head.none", "put.out"]).filter(|(_, name)| *name != "head.none")
+    {
+        let ends = talk.all("http", "end").into_iter().filter(|said| said["from"] == "server");
+        let lens = ends.map(|said| said["body_len"].as_u64().unwrap_or_default());
+        assert_eq!(lens.sum::<u64>(), recorded.file(name).len() as u64, "{name}");
+    }
+    // Between the servers, and what a client sends.
+    assert_eq!(to(9081).iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9081));
+    let len = recorded.file("files/big").len();
+    let put = plain.iter().find(|talk| talk.all("http", "request")[0]["method"] == "PUT").expect("a PUT");
+    assert_eq!(put.of("client", "http", "end")["body_len"], len);
+    assert!(put.all("http", "response").iter().any(|said| said["status"] == 100));
+    let h2c = to(9082);
+    assert_eq!(h2c.iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9082));
+    assert!(h2c.len() == 3 && h2c.iter().all(|talk| talk.recognised == [("http2", "content")]));
+    // Credentials are named.
+    let moved = plain
+        .iter()
+        .find(|talk| talk.all("http", "request")[0]["target"] == "/moved")
+        .expect("a redirection");
+    assert_eq!(moved.all("http", "request")[0]["credentials"], "basic");
+    assert!(!serde_json::to_string(&moved.messages).expect("objects").contains("c29tZWJvZHk6"));
+
+    for (port, log, version) in [(9442, "first.txt", "TLSv1.2"), (9443, "second.txt", "TLSv1.3")] {
+        let talks = to(port);
+        assert_eq!(talks.len(), 1);
+        assert_eq!(talks[0].recognised, [("tls", "content")]);
+        tls(talks[0], &recorded, (log, version));
+    }
+}
+
+/// A connection over TLS, by the client's log, and by what openssl says of the certificate.
+fn tls(talk: &Talk, recorded: &Recorded, (log, version): (&str, &str)) {
+    let one = |name: &str, prefix: &str| {
+        recorded.lines(name, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix} in {name}"))
+    };
+    let (client, server) = (talk.only("tls", "client_hello"), talk.only("tls", "server_hello"));
+    assert_eq!(client["server_name"], "web.example");
+    assert_eq!(client["alpn"], serde_json::json!(one(log, "* ALPN: offers ").split(',').collect::<Vec<_>>()));
+    let told = one(log, "* SSL connection using ");
+    let (told_version, told_cipher) = told.split_once(" / ").expect("a version and a cipher");
+    assert_eq!((told_version, &server["version"]), (version, &version.replace("TLSv", "TLS ").into()));
+    // openssl has names of its own for ciphers, and a table of both.
+    let standard = recorded.file("ciphers");
+    let named = standard.lines().find(|line| line.split_whitespace().nth(2) == Some(told_cipher));
+    assert_eq!(server["cipher_suite"].as_str(), named.and_then(|line| line.split_whitespace().next()));
+    let chains = talk.all("tls", "certificate_chain");
+    if version == "TLSv1.3" {
+        assert_eq!(chains.len(), 0, "it is encrypted");
+        return;
+    }
+    assert_eq!(server["alpn"], one(log, "* ALPN: server accepted "));
+    let certificate = &chains[0]["certificates"][0];
+    assert_eq!(
+        certificate["sha256"],
+        one("fingerprint", "sha256 Fingerprint=").replace(':', "").to_lowercase()
+    );
+    assert_eq!(certificate["serial"], one("serial", "serial=").to_lowercase());
+    assert_eq!(certificate["subject"], one("subject", "subject="));
+    assert_eq!(
+        certificate["alt_names"],
+        serde_json::json!([{"dns": "web.example"}, {"dns": "www.web.example"}])
+    );
+    let told = [one("start", "notBefore="), one("end", "notAfter=")].map(|time| time.replace(' ', "T"));
+    assert_eq!([&certificate["not_before"], &certificate["not_after"]], [&told[0], &told[1]]);
+}
