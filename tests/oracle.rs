@@ -23,6 +23,8 @@ mod dedup;
 #[cfg(feature = "protocols")]
 #[path = "oracle/dialogues.rs"]
 mod dialogues;
+#[path = "oracle/dns.rs"]
+mod dns;
 #[path = "oracle/examples.rs"]
 mod examples;
 #[path = "oracle/flowtest.rs"]

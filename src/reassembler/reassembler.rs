@@ -125,7 +125,7 @@ impl<T: Copy> Reassembler<T> {
     ) {
         self.advance_clock(segment.timestamp);
         if stream.has(Stream::HELD) {
-            self.pass_time(stream, name, &mut out);
+            self.pass_time(stream, name, &mut |event| out(*event));
         }
         if !stream.is_acked() || segment.ack.is_after(stream.next) {
             self.acknowledge(stream, name, segment, &mut |event| out(*event));

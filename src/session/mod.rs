@@ -10,6 +10,8 @@
 //!
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
+#[cfg(feature = "protocols")]
+pub mod dns;
 mod driver;
 #[cfg(feature = "protocols")]
 pub mod ftp;

@@ -1,5 +1,7 @@
 //! Sessions: the driver with parsers made for it, and each parser with dialogues in any pieces, with holes, cut off, changed.
 
+#[cfg(feature = "protocols")]
+mod dns;
 mod driver;
 #[cfg(feature = "protocols")]
 mod ftp;

@@ -216,6 +216,7 @@ impl HttpParser {
             State::Waiting => Ok(self.wait(from, bytes)),
             State::Astray { left } => match resync::search(from, bytes) {
                 Search::Found(place) => {
+                    left.checked_sub(place as u64).ok_or(not_spoken(from))?;
                     lane.state = State::Head;
                     Ok(Step::Took(place))
                 }

@@ -398,7 +398,8 @@ impl Lane {
                     self.state = State::Frame;
                     return Ok(Step::Took(frame::PREFACE.len()));
                 }
-                None => return Ok(Step::Needs(frame::PREFACE.len())),
+                // One octet more may tell that it is none.
+                None => return Ok(Step::Needs(bytes.len() + 1)),
                 Some(false) => {}
             }
         }

@@ -1,0 +1,337 @@
+//! What a record says: a table of what the data of each type is made of, and a reader for all of them.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::name::Name;
+use super::numbers::RecordType;
+use super::presentation;
+use super::service::ServiceParameters;
+use super::types::TypeSet;
+
+/// The data of a record.
+///
+/// Shown in presentation format (RFC 1035 section 5.1 and those of the types) if its parts are known and make up the whole of
+/// it, otherwise as RFC 3597 section 5 has it: `\# 4 0a000001`.
+#[derive(Clone, Copy)]
+pub struct RecordData<'m> {
+    message: &'m [u8],
+    start: usize,
+    end: usize,
+    record_type: RecordType,
+}
+
+/// A part of a record's data.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value<'m> {
+    /// A name.
+    Name(Name<'m>),
+    /// A number of up to six octets.
+    Number(u64),
+    /// An address.
+    Address(IpAddr),
+    /// A type, as in RRSIG.
+    Type(RecordType),
+    /// Seconds since 1970, shown as `YYYYMMDDHHmmSS`.
+    Time(u32),
+    /// A character string, shown in quotes.
+    Text(&'m [u8]),
+    /// A word, as the tag of CAA.
+    Word(&'m [u8]),
+    /// Octets, shown as hexadecimal digits; `-` if there are none.
+    Hex(&'m [u8]),
+    /// Octets, shown in hexadecimal digits in groups of so many octets.
+    Groups(&'m [u8], usize),
+    /// Octets, shown in base64.
+    Base64(&'m [u8]),
+    /// Octets, shown in base32 (RFC 4648 section 7).
+    Base32(&'m [u8]),
+    /// A set of types, as in NSEC.
+    Types(TypeSet<'m>),
+    /// Parameters of a service, as in HTTPS.
+    Parameters(ServiceParameters<'m>),
+}
+
+/// What a part is, and how long.
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Name,
+    U8,
+    U16,
+    U32,
+    U48,
+    A,
+    Aaaa,
+    Type,
+    Time,
+    /// One octet of length before them.
+    Text,
+    Word,
+    HexCounted,
+    Base32Counted,
+    /// Two octets of length before them.
+    HexLongCounted,
+    /// The rest.
+    Texts,
+    TextRest,
+    Hex,
+    Base64,
+    Types,
+    Parameters,
+    /// So many octets: an identifier of two-octet groups, an address of a link layer.
+    Groups(u8, u8),
+}
+
+use Part::{A, Aaaa, Base64, Groups, Hex, HexCounted, HexLongCounted, Text, Time, Type, U8, U16, U32, U48};
+
+/// What the data of a type is made of; `None` of types that are shown as octets.
+const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
+    use Part::{Base32Counted, Name, Parameters, TextRest, Texts, Types, Word};
+    Some(match record_type.0 {
+        1 => &[A],
+        // NS, MD, MF, CNAME, MB, MG, MR, PTR, NSAP-PTR, DNAME
+        2..=5 | 7..=9 | 12 | 23 | 39 => &[Name],
+        // SOA
+        6 => &[Name, Name, U32, U32, U32, U32, U32],
+        // HINFO
+        13 => &[Text, Text],
+        // MINFO, RP, TALINK
+        14 | 17 | 58 => &[Name, Name],
+        // MX, AFSDB, RT, KX, LP
+        15 | 18 | 21 | 36 | 107 => &[U16, Name],
+        // TXT, ISDN, NINFO, SPF, AVC, RESINFO, WALLET, CLA
+        16 | 20 | 56 | 99 | 258 | 261..=263 => &[Texts],
+        // X25
+        19 => &[Text],
+        // SIG, RRSIG
+        24 | 46 => &[Type, U8, U8, U32, Time, Time, U16, Name, Base64],
+        // KEY, DNSKEY, RKEY, CDNSKEY
+        25 | 48 | 57 | 60 => &[U16, U8, U8, Base64],
+        // PX
+        26 => &[U16, Name, Name],
+        // GPOS
+        27 => &[Text, Text, Text],
+        28 => &[Aaaa],
+        // SRV
+        33 => &[U16, U16, U16, Name],
+        // NAPTR
+        35 => &[U16, U16, Text, Text, Text, Name],
+        // CERT
+        37 => &[U16, U16, U8, Base64],
+        // DS, CDS, TA, DLV
+        43 | 59 | 32768 | 32769 => &[U16, U8, U8, Hex],
+        // SSHFP
+        44 => &[U8, U8, Hex],
+        // NSEC
+        47 => &[Name, Types],
+        // DHCID, OPENPGPKEY
+        49 | 61 => &[Base64],
+        // NSEC3
+        50 => &[U8, U8, U16, HexCounted, Base32Counted, Types],
+        // NSEC3PARAM
+        51 => &[U8, U8, U16, HexCounted],
+        // TLSA, SMIMEA
+        52 | 53 => &[U8, U8, U8, Hex],
+        // CSYNC
+        62 => &[U32, U16, Types],
+        // ZONEMD
+        63 => &[U32, U8, U8, Hex],
+        // SVCB, HTTPS
+        64 | 65 => &[U16, Name, Parameters],
+        // DSYNC
+        66 => &[Type, U8, U16, Name],
+        // NID, L64
+        104 | 106 => &[U16, Groups(8, 2)],
+        // L32
+        105 => &[U16, A],
+        // EUI48, EUI64
+        108 => &[Groups(6, 1)],
+        109 => &[Groups(8, 1)],
+        // TKEY, TSIG
+        249 => &[Name, Time, Time, U16, U16, HexLongCounted, HexLongCounted],
+        250 => &[Name, U48, U16, HexLongCounted, U16, U16, HexLongCounted],
+        // URI
+        256 => &[U16, U16, TextRest],
+        // CAA
+        257 => &[U8, Word, TextRest],
+        _ => return None,
+    })
+}
+
+impl<'m> RecordData<'m> {
+    /// Octets `start..end` of a message, which are there.
+    pub(super) const fn new(
+        message: &'m [u8],
+        (start, end): (usize, usize),
+        record_type: RecordType,
+    ) -> Self {
+        Self { message, start, end, record_type }
+    }
+
+    /// The octets as they stand in the message; names in them may be compressed.
+    #[must_use]
+    pub fn octets(&self) -> &'m [u8] {
+        self.message.get(self.start..self.end).unwrap_or_default()
+    }
+
+    /// Whether there are none, as in updates.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Its parts in their order; `None` if its type is not known, or it is not made as its type says.
+    #[must_use]
+    pub fn values(&self) -> Option<Values<'m>> {
+        let parts = parts(self.record_type)?;
+        let values = Values { message: self.message, at: self.start, end: self.end, parts, is_sound: true };
+        let mut trial = values.clone();
+        trial.by_ref().for_each(drop);
+        (trial.is_sound && trial.at == trial.end).then_some(values)
+    }
+
+    /// The address of an A or AAAA record.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        match (self.record_type, self.octets()) {
+            (RecordType::A, octets) => <[u8; 4]>::try_from(octets).ok().map(IpAddr::from),
+            (RecordType::AAAA, octets) => <[u8; 16]>::try_from(octets).ok().map(IpAddr::from),
+            _ => None,
+        }
+    }
+
+    /// The first name in it: what CNAME, NS, PTR and DNAME point to, the host of MX and SRV, the first server of SOA.
+    #[must_use]
+    pub fn name(&self) -> Option<Name<'m>> {
+        self.values()?.find_map(|value| if let Value::Name(name) = value { Some(name) } else { None })
+    }
+}
+
+impl PartialEq for RecordData<'_> {
+    /// The same type and octets, or, as names may be compressed, the same parts.
+    fn eq(&self, other: &Self) -> bool {
+        self.record_type == other.record_type
+            && match (self.values(), other.values()) {
+                (Some(one), Some(another)) => one.eq(another),
+                _ => self.octets() == other.octets(),
+            }
+    }
+}
+
+impl fmt::Display for RecordData<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(values) = self.values() else {
+            return presentation::write_generic(f, self.octets());
+        };
+        for (place, value) in values.enumerate() {
+            let is_empty = match &value {
+                Value::Types(set) => set.is_empty(),
+                Value::Parameters(list) => list.is_empty(),
+                _ => false,
+            };
+            if place > 0 && !is_empty {
+                f.write_str(" ")?;
+            }
+            value.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for RecordData<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {self}", self.record_type)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for RecordData<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// The parts of a [`RecordData`].
+#[derive(Clone, Debug)]
+pub struct Values<'m> {
+    message: &'m [u8],
+    at: usize,
+    end: usize,
+    parts: &'static [Part],
+    is_sound: bool,
+}
+
+impl<'m> Values<'m> {
+    fn octets(&mut self, len: usize) -> Option<&'m [u8]> {
+        let octets = self.message.get(self.at..self.end)?.get(..len)?;
+        self.at += len;
+        Some(octets)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.octets(N)?.try_into().ok()
+    }
+
+    fn number(&mut self, len: usize) -> Option<u64> {
+        let octets = self.octets(len)?;
+        Some(octets.iter().fold(0, |number, octet| number << 8 | u64::from(*octet)))
+    }
+
+    /// Octets behind `prefix_len` octets of length.
+    fn counted(&mut self, prefix_len: usize) -> Option<&'m [u8]> {
+        let len = self.number(prefix_len)?;
+        self.octets(len as usize)
+    }
+
+    fn rest(&mut self) -> Option<&'m [u8]> {
+        self.octets(self.end.checked_sub(self.at)?)
+    }
+
+    fn read(&mut self, part: Part) -> Option<Value<'m>> {
+        Some(match part {
+            Part::Name => {
+                let (name, at) = Name::read(self.message, self.at).ok()?;
+                self.at = at;
+                Value::Name(name)
+            }
+            U8 => Value::Number(self.number(1)?),
+            U16 => Value::Number(self.number(2)?),
+            U32 => Value::Number(self.number(4)?),
+            U48 => Value::Number(self.number(6)?),
+            A => Value::Address(Ipv4Addr::from(self.array::<4>()?).into()),
+            Aaaa => Value::Address(Ipv6Addr::from(self.array::<16>()?).into()),
+            Type => Value::Type(RecordType(u16::from_be_bytes(self.array()?))),
+            Time => Value::Time(u32::from_be_bytes(self.array()?)),
+            Text | Part::Texts => Value::Text(self.counted(1)?),
+            Part::Word => Value::Word(self.counted(1)?),
+            HexCounted => Value::Hex(self.counted(1)?),
+            Part::Base32Counted => Value::Base32(self.counted(1)?),
+            HexLongCounted => Value::Hex(self.counted(2)?),
+            Part::TextRest => Value::Text(self.rest()?),
+            Hex => Value::Hex(self.rest()?),
+            Base64 => Value::Base64(self.rest()?),
+            Part::Types => Value::Types(TypeSet::read(self.rest()?)?),
+            Part::Parameters => Value::Parameters(ServiceParameters::read(self.rest()?)?),
+            Groups(len, group_len) => Value::Groups(self.octets(usize::from(len))?, usize::from(group_len)),
+        })
+    }
+}
+
+impl<'m> Iterator for Values<'m> {
+    type Item = Value<'m>;
+
+    fn next(&mut self) -> Option<Value<'m>> {
+        let (part, after) = self.parts.split_first()?;
+        let value = self.read(*part);
+        // Strings repeat to the end.
+        if !matches!(part, Part::Texts) || self.at >= self.end {
+            self.parts = after;
+        }
+        if value.is_none() {
+            self.is_sound = false;
+            self.parts = &[];
+        }
+        value
+    }
+}

@@ -1,0 +1,452 @@
+//! DNS, mDNS and LLMNR: dialogues after the examples of RFC 1035, RFC 6762, RFC 6891, RFC 2136 and RFC 5936.
+
+use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::session::dns::{
+    DnsMessage, DnsParser, EXCHANGE_COUNT_MAX, Item, LLMNR, LlmnrParser, MDNS, MdnsParser, Message, PROTOCOL,
+};
+use flowgauge::session::{
+    About, DatagramOpening, Driver, Receiver, Role, Session, StreamOpening, Verdict, Whose,
+};
+
+use crate::harness::{
+    Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+};
+
+use Role::{Client, Server};
+
+flowgauge::protocols! {
+    /// The three.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Heard;
+    parsers {
+        Dns: DnsParser = &PROTOCOL,
+        Mdns: MdnsParser = &MDNS,
+        Llmnr: LlmnrParser = &LLMNR,
+    }
+    recognised {}
+}
+
+fn describe(about: &About, message: Heard<'_>) -> Said {
+    let (Heard::Dns(message) | Heard::Mdns(message) | Heard::Llmnr(message)) = message;
+    Said::Whole(format!("{} {}", about.from.name(), text(&message)))
+}
+
+/// A message in a line; times are left out, as they depend on how a stream is cut.
+fn text(message: &Message<'_>) -> String {
+    match message {
+        Message::Query(message) => format!("query {}", inside(message)),
+        Message::Response(message) => format!("response {}", inside(message)),
+        Message::Unanswered(lost) => {
+            format!(
+                "unanswered {} #{} x{} {:?}",
+                lost.id, lost.transaction, lost.retransmission_count, lost.reason
+            )
+        }
+        Message::Unreadable(one) => format!("unreadable {} {}", one.len, one.reason.name()),
+        _ => unreachable!("all kinds are known"),
+    }
+}
+
+fn inside(message: &DnsMessage<'_>) -> String {
+    let mut words = vec![message.header.id.to_string()];
+    words.extend(message.transaction.map(|number| format!("#{number}")));
+    if message.retransmission_count + message.earlier_response_count > 0 {
+        words.push(format!("x{}", message.retransmission_count + message.earlier_response_count));
+    }
+    let mut walk = message.items();
+    for item in walk.by_ref() {
+        words.push(match item {
+            Item::Question(question) => {
+                let unicast = if question.wants_unicast { " QU" } else { "" };
+                format!("{}? {} {}{unicast}", question.name, question.class, question.record_type)
+            }
+            Item::Record(section, record) => {
+                let flush = if record.is_cache_flush { " flush" } else { "" };
+                let (class, kind) = (record.class, record.record_type);
+                format!("{section:?} {} {class} {kind}{flush} {} {}", record.name, record.ttl, record.data)
+            }
+        });
+    }
+    words.extend(walk.stop().map(|stop| format!("({})", stop.name())));
+    words.join(" | ")
+}
+
+/// A name without compression.
+fn name(text: &str) -> Vec<u8> {
+    let labels = text.split('.').filter(|label| !label.is_empty());
+    let mut octets: Vec<_> =
+        labels.flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat()).collect();
+    octets.push(0);
+    octets
+}
+
+/// A header with the counts of the four sections.
+fn header(id: u16, flags: u16, counts: [u16; 4]) -> Vec<u8> {
+    [id, flags].into_iter().chain(counts).flat_map(u16::to_be_bytes).collect()
+}
+
+fn question(of: &str, record_type: u16, class: u16) -> Vec<u8> {
+    [name(of), record_type.to_be_bytes().into(), class.to_be_bytes().into()].concat()
+}
+
+/// A record whose name is given in octets.
+fn record(of: &[u8], record_type: u16, class: u16, ttl: u32, data: &[u8]) -> Vec<u8> {
+    let fixed = [record_type.to_be_bytes(), class.to_be_bytes()].concat();
+    let len = (data.len() as u16).to_be_bytes();
+    [of, &fixed, &ttl.to_be_bytes(), &len, data].concat()
+}
+
+fn query(id: u16, of: &str, record_type: u16) -> Vec<u8> {
+    [header(id, 0x0100, [1, 0, 0, 0]), question(of, record_type, 1)].concat()
+}
+
+/// The name of the question.
+const FIRST: &[u8] = b"\xC0\x0C";
+
+fn response(id: u16, of: &str, record_type: u16, data: &[u8]) -> Vec<u8> {
+    let answer = record(FIRST, record_type, 1, 300, data);
+    [header(id, 0x8180, [1, 1, 0, 0]), question(of, record_type, 1), answer].concat()
+}
+
+/// With the length before it, as over TCP.
+fn framed(message: &[u8]) -> Vec<u8> {
+    [&(message.len() as u16).to_be_bytes(), message].concat()
+}
+
+#[test]
+fn answers_have_the_number_of_their_query() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
+    talk.send(Client, &query(1, "example.com", 1));
+    talk.send(Client, &query(2, "example.com", 28));
+    talk.send(Client, &query(1, "example.com", 1));
+    talk.send(Server, &response(2, "EXAMPLE.com", 28, &[0x20; 16]));
+    talk.send(Server, &response(1, "example.com", 1, &[192, 0, 2, 1]));
+    talk.send(Server, &response(1, "example.com", 1, &[192, 0, 2, 2]));
+    talk.send(Server, &response(1, "example.org", 1, &[192, 0, 2, 3]));
+    talk.send(Server, &header(2, 0x8181, [0; 4]));
+    talk.send(Client, &query(1, "example.com", 1));
+    talk.send(Client, b"\0\x01\0");
+    assert_eq!(
+        talk.finish().said,
+        [
+            "[dns by content]",
+            "client query 1 | #0 | example.com? IN A",
+            "client query 2 | #1 | example.com? IN AAAA",
+            "client query 1 | #0 | x1 | example.com? IN A",
+            "server response 2 | #1 | EXAMPLE.com? IN AAAA | Answer EXAMPLE.com IN AAAA 300 2020:2020:2020:2020:2020:2020:2020:2020",
+            "server response 1 | #0 | example.com? IN A | Answer example.com IN A 300 192.0.2.1",
+            "server response 1 | #0 | x1 | example.com? IN A | Answer example.com IN A 300 192.0.2.2",
+            "server response 1 | example.org? IN A | Answer example.org IN A 300 192.0.2.3",
+            "server response 2 | #1 | x1",
+            "client query 1 | #2 | example.com? IN A",
+            "client unreadable 3 short",
+            "server unanswered 1 #2 x0 End",
+        ]
+    );
+}
+
+/// Keeps times of responses, and what was not answered.
+#[derive(Default)]
+struct Times(Vec<String>);
+
+impl Receiver<Set> for Times {
+    fn message(&mut self, _: &About, message: Heard<'_>) {
+        let Heard::Dns(message) = message else { return };
+        self.0.push(match message {
+            Message::Response(response) => format!("{:?}", response.response_time_ns),
+            Message::Unanswered(lost) => format!("{} after {}", lost.id, lost.waited_ns),
+            _ => return,
+        });
+    }
+}
+
+#[test]
+fn times_are_those_between_query_and_response() {
+    let end = |last| (std::net::IpAddr::from([10, 0, 0, last]), if last == 1 { 40_000 } else { 53 });
+    let (key, side) = FlowKey::new(IpProtocol::UDP, end(1), end(2));
+    let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
+    let mut times = Times::default();
+    let mut send = |nanoseconds, from: Role, message: &[u8]| {
+        let whose = Whose::new(&key, side, Timestamp::from_nanos(nanoseconds));
+        let side: Side = if from == Client { side } else { side.other() };
+        driver.datagram(&mut session, &whose, side, (message, message.len()), &mut times);
+    };
+    send(1_000, Client, &query(1, "a", 1));
+    send(1_500, Client, &query(2, "b", 1));
+    send(3_000, Server, &response(1, "a", 1, &[1; 4]));
+    send(2_000_000_000, Client, &query(2, "b", 1));
+    send(12_000_000_001, Client, &query(3, "c", 1));
+    assert_eq!(times.0, ["Some(2000)", "2 after 11999998501"]);
+}
+
+#[test]
+fn many_queries_at_once_are_bounded() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
+    for id in 0..3_000 {
+        talk.send(Client, &query(id, "example.com", 1));
+        assert!(talk.held_bytes() < 64 * EXCHANGE_COUNT_MAX as u64 + 4_096);
+    }
+    let heard = talk.finish();
+    assert_eq!(heard.messages().iter().filter(|said| said.contains("unanswered")).count(), 3_000);
+}
+
+fn transfer() -> [Vec<u8>; 3] {
+    let soa = [name("ns"), name("who"), [0_u8, 0, 0, 7].repeat(5)].concat();
+    let first = [
+        header(9, 0x8400, [1, 2, 0, 0]),
+        question("zone", 252, 1),
+        record(FIRST, 6, 1, 60, &soa),
+        record(b"\x01a\xC0\x0C", 1, 1, 60, &[192, 0, 2, 1]),
+    ];
+    let second = [header(9, 0x8400, [0, 1, 0, 0]), record(&name("zone"), 6, 1, 60, &soa)];
+    [query(9, "zone", 252), first.concat(), second.concat()].map(|message| framed(&message))
+}
+
+#[test]
+fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
+    let [axfr, first, second] = transfer();
+    let asked = [framed(&query(1, "one", 16)), framed(&query(2, "two", 15)), axfr].concat();
+    let txt = framed(&response(1, "one", 16, b"\x05hello\x00"));
+    let mx = framed(&response(2, "two", 15, b"\x00\x0A\x04mail\xC0\x0C"));
+    let turns: [(Role, &[u8]); 5] =
+        [(Client, &asked), (Server, &mx), (Server, &first), (Server, &txt), (Server, &second)];
+    let heard = hear_in_any_split::<Set>(53, &turns, describe);
+    let soa = "ns who 7 7 7 7 7";
+    assert_eq!(
+        heard.said,
+        [
+            "[dns by content]".to_owned(),
+            "client query 1 | #0 | one? IN TXT".to_owned(),
+            "client query 2 | #1 | two? IN MX".to_owned(),
+            "client query 9 | #2 | zone? IN AXFR".to_owned(),
+            "server response 2 | #1 | two? IN MX | Answer two IN MX 300 10 mail.two".to_owned(),
+            format!(
+                "server response 9 | #2 | zone? IN AXFR | Answer zone IN SOA 60 {soa} | Answer a.zone IN A 60 192.0.2.1"
+            ),
+            "server response 1 | #0 | one? IN TXT | Answer one IN TXT 300 \"hello\" \"\"".to_owned(),
+            format!("server response 9 | #2 | x1 | Answer zone IN SOA 60 {soa}"),
+        ]
+    );
+    hear_cut_anywhere::<Set>(53, &turns, describe);
+    hear_changed_anywhere::<Set>(53, &turns, describe);
+}
+
+#[test]
+fn the_longest_message_of_a_stream_is_taken() {
+    let mut long = response(1, "a", 16, &[0; 65_535 - 12 - 7 - 12]);
+    assert_eq!(long.len(), 65_535);
+    long[1] = 2;
+    let stream = [framed(&query(2, "a", 16)), framed(&long)];
+    let heard = hear::<Set>(53, &[(Client, &stream[0]), (Server, &stream[1])], describe, || 1_400);
+    assert!(
+        heard.messages()[1].starts_with("server response 2 | #0 | a? IN TXT | Answer a IN TXT 300 \"\" \"\"")
+    );
+}
+
+#[test]
+fn a_gap_inside_a_message_costs_that_message() {
+    let one = framed(&query(1, "first.example", 1));
+    let asked = [one.clone(), framed(&query(2, "second.example", 1))].concat();
+    // Behind the header and "first".
+    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, one.len() - 20));
+    assert_eq!(
+        heard.said,
+        [
+            "[dns by content]",
+            "client query 1 | (cut)",
+            "client query 2 | #0 | second.example? IN A",
+            "server unanswered 2 #0 x0 End"
+        ]
+    );
+    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, one.len() - 18));
+    assert_eq!(heard.said, ["[dns by content]", "client query 1 | (cut)", "[dns stopped: gap]"]);
+    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, 2));
+    assert_eq!(heard.messages()[1], "client query 2 | #0 | second.example? IN A");
+}
+
+#[test]
+fn what_is_no_dns_stops_a_stream() {
+    let turns: [&[u8]; 2] = [b"\x00\x0Bhello world", &framed(&header(1, 0, [0, 0, 9, 0]))];
+    for turn in turns {
+        let first = framed(&query(1, "a", 1));
+        let heard = hear_in_any_split::<Set>(53, &[(Client, &first), (Client, turn)], describe);
+        assert!(heard.said.iter().any(|said| said.starts_with("[dns stopped")), "{:?}", heard.said);
+    }
+}
+
+#[test]
+fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
+    let mut bomb = response(1, "a", 5, b"\xC0\x1F");
+    bomb[7] = 2;
+    bomb.extend(record(b"\xC0\x2D", 1, 1, 1, &[1; 4]));
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
+    talk.send(Server, &bomb);
+    talk.send(Server, &response(1, "a", 1, &[1; 4]));
+    assert_eq!(
+        talk.finish().said,
+        [
+            "[dns by content]",
+            "server response 1 | a? IN CNAME | Answer a IN CNAME 300 \\# 2 c01f | (bad_pointer)",
+            "server response 1 | a? IN A | Answer a IN A 300 1.1.1.1"
+        ]
+    );
+}
+
+#[test]
+fn what_a_snap_length_leaves_is_read() {
+    let whole = response(1, "example.com", 1, &[192, 0, 2, 1]);
+    for len in 12..=whole.len() {
+        let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::session::dns::Flavour::Dns);
+        let message = message.expect("a header");
+        let stop = message.stop().map(|stop| stop.name());
+        assert_eq!(stop, (len < whole.len()).then_some("cut"), "{len}");
+        assert_eq!(message.questions().count(), usize::from(len >= 29), "{len}");
+        assert_eq!(message.answers().count(), usize::from(len == whole.len()));
+    }
+}
+
+#[test]
+fn updates_have_empty_records() {
+    let update = [
+        header(7, 0x2800, [1, 1, 2, 0]),
+        question("zone", 6, 1),
+        record(b"\x01a\xC0\x0C", 255, 254, 0, b""),
+        record(b"\x01b\xC0\x0C", 1, 255, 0, b""),
+        record(b"\x01b\xC0\x0C", 1, 1, 60, &[192, 0, 2, 9]),
+    ];
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
+    talk.send(Client, &update.concat());
+    talk.send(Server, &header(7, 0xA800, [0; 4]));
+    assert_eq!(
+        talk.finish().said,
+        [
+            "[dns by content]",
+            "client query 7 | #0 | zone? IN SOA | Answer a.zone NONE ANY 0 \\# 0 | Authority b.zone ANY A 0 \\# 0 | \
+             Authority b.zone IN A 60 192.0.2.9",
+            "server response 7 | #0",
+        ]
+    );
+}
+
+#[test]
+fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
+    let asked = [
+        header(0, 0, [2, 1, 0, 0]),
+        question("_ipp._tcp.local", 12, 0x8001),
+        question("host.local", 28, 1),
+        record(FIRST, 12, 1, 4_500, b"\x07Printer\xC0\x0C"),
+    ];
+    let said = [header(0, 0x8400, [0, 1, 0, 0]), record(&name("host.local"), 1, 0x8001, 120, &[10, 0, 0, 1])];
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5353, describe);
+    talk.send(Client, &said.concat());
+    talk.send(Client, &asked.concat());
+    assert_eq!(
+        talk.finish().said,
+        [
+            "[mdns by content]",
+            "client response 0 | Answer host.local IN A flush 120 10.0.0.1",
+            "client query 0 | _ipp._tcp.local? IN PTR QU | host.local? IN AAAA | \
+             Answer _ipp._tcp.local IN PTR 4500 Printer._ipp._tcp.local",
+        ]
+    );
+}
+
+#[test]
+fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5355, describe);
+    let asked = [header(5, 0, [1, 0, 0, 0]), question("wpad", 1, 1)].concat();
+    talk.send(Client, &asked);
+    talk.send(Client, &asked);
+    assert_eq!(
+        talk.finish().said,
+        ["[llmnr by content]", "client query 5 | #0 | wpad? IN A", "client query 5 | #0 | x1 | wpad? IN A"]
+    );
+}
+
+#[test]
+fn probes_tell_dns_from_what_looks_like_it() {
+    let verdict =
+        |port, message: &[u8]| PROTOCOL.probe_datagram(&DatagramOpening::first(message, 40_000, port));
+    let asked = query(1, "example.com", 1);
+    assert_eq!(verdict(53, &asked), Verdict::Match);
+    assert_eq!(verdict(40_053, &asked), Verdict::Match);
+    assert_eq!(verdict(137, &asked), Verdict::No, "the NetBIOS name service has the same header");
+    assert_eq!(verdict(5353, &asked), Verdict::No, "that is mDNS");
+    let answered = response(1, "example.com", 1, &[1; 4]);
+    assert_eq!(verdict(53, &answered), Verdict::MatchReversed);
+    assert_eq!(verdict(9, &answered), Verdict::MatchReversed);
+    let mut opening = DatagramOpening::first(&answered, 9, 40_000);
+    opening.from = Server;
+    assert_eq!(PROTOCOL.probe_datagram(&opening), Verdict::Match);
+    // Elsewhere a message is faultless or none.
+    for len in 0..asked.len() {
+        assert_eq!(verdict(9, &asked[..len]), Verdict::No, "{len}");
+    }
+    assert_eq!(verdict(9, &[&asked[..], b"x"].concat()), Verdict::No);
+    assert_eq!(verdict(53, &[&asked[..], b"x"].concat()), Verdict::Match);
+    assert_eq!(verdict(9, &query(1, "exam ple", 1)), Verdict::No);
+    assert_eq!(verdict(9, &query(1, "example", 54)), Verdict::No, "a type that nobody registered");
+    assert_eq!(verdict(53, &query(1, "example", 65_399)), Verdict::Match);
+    assert_eq!(verdict(9, &query(1, "CKAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", 33)), Verdict::No, "NBSTAT");
+    // A STUN binding request, an NTP request, a DTLS record.
+    assert_eq!(verdict(53, b"\0\x01\0\0\x21\x12\xA4\x42abcdefghijkl"), Verdict::No);
+    assert_eq!(verdict(53, &[&[0xE3][..], &[0; 47]].concat()), Verdict::No);
+    assert_eq!(verdict(53, b"\x16\xFE\xFF\0\0\0\0\0\0\0\0\0\x20\x01\0\0\x14"), Verdict::No);
+}
+
+#[test]
+fn streams_are_told_by_whole_messages_elsewhere() {
+    let verdict = |port, client: &[u8], server: &[u8]| {
+        PROTOCOL.probe_stream(&StreamOpening::new(client, server, 40_000, port))
+    };
+    let asked = framed(&query(1, "example.com", 1));
+    let answered = framed(&response(1, "example.com", 1, &[1; 4]));
+    for len in 0..asked.len() {
+        assert_eq!(verdict(9, &asked[..len], b""), Verdict::More, "{len}");
+    }
+    assert_eq!(verdict(9, &asked, b""), Verdict::Match);
+    assert_eq!(verdict(9, &[&asked[..], &asked].concat(), b""), Verdict::Match);
+    assert_eq!(verdict(9, b"", &answered), Verdict::Match);
+    assert_eq!(verdict(9, &answered, b""), Verdict::MatchReversed);
+    assert_eq!(verdict(53, b"", &asked), Verdict::MatchReversed);
+    for other in
+        [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", b"\x16\x03\x01\x02\0\x01", b"\0\0\0\x85\xFFSMB"]
+    {
+        assert_eq!(verdict(9, other, b""), Verdict::No);
+    }
+    assert_eq!(verdict(5355, &asked, b""), Verdict::No);
+    let llmnr = |asked: &[u8]| LLMNR.probe_stream(&StreamOpening::new(asked, b"", 40_000, 5355));
+    assert_eq!(llmnr(&asked), Verdict::Match);
+    let reserved = [header(1, 0x0010, [1, 0, 0, 0]), question("a", 1, 1)].concat();
+    assert_eq!(llmnr(&framed(&reserved)), Verdict::No);
+}
+
+#[cfg(feature = "serde")]
+#[test]
+fn a_message_is_one_object() {
+    let options =
+        [&b"\0\x0A\0\x08"[..], &[0xAB; 8], b"\0\x08\0\x07\0\x01\x18\0\xC0\0\x02", b"\0\x0F\0\x04\0\x12no"];
+    let opt = record(b"\0", 41, 1232, 0x0100_8000, &options.concat());
+    let answer = record(FIRST, 65, 1, 300, b"\0\x01\0\0\x01\0\x06\x02h3\x02h2");
+    let bytes = [header(0x1234, 0x81B0, [1, 1, 0, 1]), question("a.example", 65, 1), answer, opt].concat();
+    fn object(_: &About, message: Heard<'_>) -> Said {
+        let Heard::Dns(message) = message else { unreachable!("DNS alone") };
+        Said::Whole(serde_json::to_string(&message).expect("an object"))
+    }
+    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, object);
+    talk.send(Client, &query(0x1234, "a.example", 65));
+    talk.send(Server, &bytes);
+    talk.send(Client, &query(2, "a.example", 65));
+    assert_eq!(
+        talk.finish().messages(),
+        [
+            r#"{"message":"query","id":4660,"opcode":"Query","flags":["rd"],"questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"transaction":0,"len":27}"#,
+            r#"{"message":"response","id":4660,"opcode":"Query","flags":["rd","ra","ad","cd"],"rcode":"BADVERS","questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"answers":[{"name":"a.example","type":"HTTPS","class":"IN","ttl":300,"data":"1 . alpn=\"h3,h2\""}],"edns":{"version":0,"udp_payload_len":1232,"dnssec_ok":true,"options":[{"name":"COOKIE","data":"abababababababab"},{"name":"edns-client-subnet","data":"192.0.2.0/24/0"},{"name":"Extended DNS Error","data":"18 \"no\""}]},"transaction":0,"response_time_ns":1000000,"len":94}"#,
+            r#"{"message":"query","id":2,"opcode":"Query","flags":["rd"],"questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"transaction":1,"len":27}"#,
+            r#"{"message":"unanswered","transaction":1,"id":2,"asked_by":"client","waited_ns":1000000,"reason":"end"}"#,
+        ]
+    );
+}
