@@ -1,6 +1,6 @@
 //! The protocols of this crate, as one set.
 
-use super::{ftp, http1, http2, quic, recognised, smtp, ssh, tls};
+use super::{dns, ftp, http1, http2, quic, recognised, smtp, ssh, tls};
 
 crate::protocols! {
     /// Every protocol of this crate: those with a parser, then those that are recognised only. The order is that in which probes are
@@ -18,6 +18,9 @@ crate::protocols! {
         Http1: http1::HttpParser = &http1::PROTOCOL,
         Http2: http2::Http2Parser = &http2::PROTOCOL,
         Tls: tls::TlsParser = &tls::PROTOCOL,
+        Dns: dns::DnsParser = &dns::PROTOCOL,
+        Mdns: dns::MdnsParser = &dns::MDNS,
+        Llmnr: dns::LlmnrParser = &dns::LLMNR,
         Ssh: ssh::SshParser = &ssh::PROTOCOL,
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
@@ -36,9 +39,15 @@ impl Message<'_> {
         match self {
             Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
             Self::Http2(message) => matches!(message, http2::Message::Body(_) | http2::Message::Gap(_)),
-            Self::Ssh(_) | Self::Smtp(_) | Self::Ftp(_) | Self::Quic(_) | Self::Tls(_) | Self::Dtls(_) => {
-                false
-            }
+            Self::Dns(_)
+            | Self::Mdns(_)
+            | Self::Llmnr(_)
+            | Self::Ssh(_)
+            | Self::Smtp(_)
+            | Self::Ftp(_)
+            | Self::Quic(_)
+            | Self::Tls(_)
+            | Self::Dtls(_) => false,
         }
     }
 }
