@@ -23,6 +23,7 @@ mod dedup;
 #[cfg(feature = "protocols")]
 #[path = "oracle/dialogues.rs"]
 mod dialogues;
+#[cfg(feature = "protocols")]
 #[path = "oracle/dns.rs"]
 mod dns;
 #[path = "oracle/examples.rs"]

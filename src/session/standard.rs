@@ -15,8 +15,8 @@ crate::protocols! {
     pub enum Message;
 
     parsers {
-        Http1: http1::HttpParser = &http1::PROTOCOL,
         Http2: http2::Http2Parser = &http2::PROTOCOL,
+        Http1: http1::HttpParser = &http1::PROTOCOL,
         Tls: tls::TlsParser = &tls::PROTOCOL,
         Dns: dns::DnsParser = &dns::PROTOCOL,
         Mdns: dns::MdnsParser = &dns::MDNS,

@@ -189,3 +189,34 @@ fn flows_are_named_if_asked() {
     assert_eq!(sorted(&["flows", "mail.pcap", "-q", "-f", "csv", "--shards", "3"]), one);
     assert_eq!(sorted(&["flows", "mail.pcap", "-q", "-f", "csv", "--shards", "3", "--sort", "start"]), one);
 }
+
+#[test]
+fn the_page_lists_every_protocol_and_how_far_it_is_read() {
+    use flowgauge::session::{Protocols as _, Standard};
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/protocols.md");
+    let text = std::fs::read_to_string(page).unwrap();
+    let (parsed, recognised) = text.split_once("## Recognised").unwrap();
+    let names = |text: &str| {
+        let rows = text.lines().filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+        let mut names: Vec<_> = rows.map(|(name, _)| name.to_owned()).collect();
+        names.sort();
+        names
+    };
+    let of = |is_parsed: bool| {
+        let entries = Standard::TABLE.iter().filter(|entry| entry.start.is_some() == is_parsed);
+        let mut names: Vec<_> = entries.map(|entry| entry.protocol.name().to_owned()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(parsed), of(true));
+    assert_eq!(names(recognised), of(false));
+    // What is recognised has its ports there too.
+    for entry in Standard::TABLE.iter().filter(|entry| entry.start.is_none()) {
+        let start = format!("| `{}` |", entry.protocol.name());
+        let row = recognised.lines().find(|line| line.starts_with(&start)).unwrap();
+        let ports = [entry.protocol.stream_ports(), entry.protocol.datagram_ports()].concat();
+        for port in ports.iter().filter(|_| ports.len() < 8) {
+            assert!(row.contains(&port.to_string()), "{row}: {port}");
+        }
+    }
+}
