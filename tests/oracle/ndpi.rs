@@ -118,7 +118,7 @@ const CLASSES: &[(&str, &str, usize, &str)] = &[
         "-",
         "DNS (DPI)",
         11,
-        "one datagram of a fuzzed capture each, whose counts do not fit: nDPI takes what is on port 53",
+        "one datagram each of a fuzzed capture, whose counts do not fit: nDPI takes what is on port 53",
     ),
     (
         "-",
@@ -134,12 +134,6 @@ const CLASSES: &[(&str, &str, usize, &str)] = &[
     ),
     ("-", "NetBIOS (DPI)", 1, "a damaged name in a fuzzed capture: its length is no longer 32"),
     ("-", "NetBIOS (Match by port)", 1, "the same, and damaged counts"),
-    (
-        "-",
-        "QUIC (Match by port)",
-        2,
-        "Google's QUIC from the middle on, without a version: nothing tells it but port 443",
-    ),
     (
         "-",
         "SIP (Match by port)",

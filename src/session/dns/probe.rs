@@ -1,10 +1,10 @@
 //! What looks like DNS.
 //!
-//! On its own port a header whose counts fit the length and a first question that can be read are enough. Elsewhere the message
+//! On its own port a header whose counts fit the length is enough, or a first question that can be read. Elsewhere the message
 //! must be whole and read to its last octet, with one question of a known type. The three flavours part by their ports, and
 //! port 137 is the NetBIOS name service's, which has the same header.
 
-use super::message::{DnsMessage, Flavour, HEADER_LEN, Header, Stop};
+use super::message::{DnsMessage, Flavour, HEADER_LEN, Header};
 use super::name::{Labels, Name};
 use super::numbers::{Opcode, Rcode};
 use super::record::{Item, Question};
@@ -152,9 +152,9 @@ fn look_on_own_port(bytes: &[u8], len: usize, flavour: Flavour) -> Look {
     let is_sound = if question_count > 0 {
         let mut walk = message.items();
         match walk.next() {
-            // One of both may be damaged.
+            // One of both may be damaged: that all counts are small is as telling as a name.
             Some(Item::Question(question)) => has_room || question_count == 1 && is_usual(&question),
-            _ => has_room && walk.stop() == Some(Stop::Cut),
+            _ => has_room,
         }
     } else {
         // An error, part of a zone transfer, a query for a cookie, an announcement, a stateful operation.

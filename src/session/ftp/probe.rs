@@ -5,6 +5,9 @@ use super::super::smtp::{Words, greeting_words};
 use super::PORTS;
 use crate::session::{StreamOpening, Verdict};
 
+/// Octets in which a command and its first word lie.
+const HEAD_LEN: usize = 64;
+
 /// A greeting that says FTP, or a 220 that the client answers with a command which only FTP has. On port 21, refusals, and either
 /// side alone by the port. The other way round where a capture began in the middle.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
@@ -44,8 +47,14 @@ fn client_verdict(client: &[u8]) -> Verdict {
         b"EPSV", b"PORT", b"RETR", b"CWD", b"PWD",
     ];
     const SHARED: [&[u8]; 4] = [b"AUTH", b"HELP", b"NOOP", b"QUIT"];
-    let (word, rest) = first_word(client);
-    let is_whole = word.len() < client.len();
+    // Commands are short: what is not one is told by a few octets, however many there are.
+    let letter_count = client.iter().take(5).take_while(|octet| octet.is_ascii_alphabetic()).count();
+    if letter_count > 4 || (letter_count == 0 && !client.is_empty()) {
+        return Verdict::No;
+    }
+    let head = client.get(..HEAD_LEN).unwrap_or(client);
+    let (word, rest) = first_word(head);
+    let is_whole = word.len() < head.len();
     let is_one_of = |words: &[&[u8]]| words.iter().any(|known| word.eq_ignore_ascii_case(known));
     match () {
         () if is_whole && is_one_of(&OWN) => Verdict::Match,

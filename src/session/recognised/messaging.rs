@@ -21,6 +21,9 @@ pub static IRC: Protocol = Protocol::new("irc").over_streams(&[6667], Some(irc))
 /// Octets in which a line ends, or an XML declaration.
 const HEAD_LEN_MAX: usize = 256;
 
+/// Options of CoAP that are walked; messages have a handful.
+const OPTION_COUNT_MAX: usize = 32;
+
 /// The remaining length of a packet (MQTT 5.0 section 1.5.5), and what follows it.
 fn remaining(bytes: &[u8]) -> Option<(usize, &[u8])> {
     let mut len = 0;
@@ -146,7 +149,8 @@ fn has_options(mut bytes: &[u8]) -> bool {
         }
     }
     let mut number = 0;
-    while let [first, rest @ ..] = bytes {
+    for _ in 0..OPTION_COUNT_MAX {
+        let [first, rest @ ..] = bytes else { return true };
         if *first == 0xFF {
             return !rest.is_empty();
         }
@@ -156,7 +160,7 @@ fn has_options(mut bytes: &[u8]) -> bool {
         let Some(rest) = rest.get(len..).filter(|_| number <= 2100) else { return false };
         bytes = rest;
     }
-    true
+    bytes.is_empty()
 }
 
 fn xmpp(opening: &StreamOpening<'_>) -> Verdict {
@@ -177,11 +181,11 @@ fn xmpp(opening: &StreamOpening<'_>) -> Verdict {
 
 /// How a client registers. FTP and POP3 have some of the words.
 fn irc_registration(bytes: &[u8]) -> Verdict {
-    let line_len = bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n');
+    let line_len = || bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n');
     match begins_with_word(bytes, &[b"NICK ", b"CAP LS", b"CAP REQ ", b"USER ", b"PASS "]) {
         // Who it is comes next.
         Verdict::Match if matches!(bytes, [b'P' | b'p', ..]) => {
-            match line_len.and_then(|len| bytes.get(len + 1..)) {
+            match line_len().and_then(|len| bytes.get(len + 1..)) {
                 Some(next) => begins_with_word(next, &[b"NICK ", b"CAP "]),
                 None if bytes.len() < HEAD_LEN_MAX => Verdict::More,
                 None => Verdict::No,
@@ -189,6 +193,7 @@ fn irc_registration(bytes: &[u8]) -> Verdict {
         }
         // Four parameters: the others have one.
         Verdict::Match if matches!(bytes, [b'U' | b'u', ..]) => {
+            let line_len = line_len();
             let line = bytes.get(..line_len.unwrap_or(bytes.len())).unwrap_or_default();
             match line.iter().filter(|octet| **octet == b' ').count() {
                 4.. => Verdict::Match,

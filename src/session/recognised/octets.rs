@@ -24,21 +24,23 @@ pub(super) fn u32_le_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Whether octets begin with one of several texts, or may yet.
 pub(super) fn begins_with(bytes: &[u8], texts: &[&[u8]]) -> Verdict {
-    begins(bytes, texts, <[u8]>::eq)
+    begins(bytes, texts, u8::eq)
 }
 
 /// The same with small and capital letters alike.
 pub(super) fn begins_with_word(bytes: &[u8], words: &[&[u8]]) -> Verdict {
-    begins(bytes, words, <[u8]>::eq_ignore_ascii_case)
+    begins(bytes, words, u8::eq_ignore_ascii_case)
 }
 
-fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&[u8], &[u8]) -> bool) -> Verdict {
+fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&u8, &u8) -> bool) -> Verdict {
     let mut verdict = Verdict::No;
     for text in texts {
-        match (bytes.get(..text.len()), text.get(..bytes.len())) {
-            (Some(bytes), _) if is_equal(bytes, text) => return Verdict::Match,
-            (None, Some(text)) if is_equal(bytes, text) => verdict = Verdict::More,
-            _ => {}
+        // Octet by octet: most differ in the first one.
+        if bytes.iter().zip(*text).all(|(octet, other)| is_equal(octet, other)) {
+            if bytes.len() >= text.len() {
+                return Verdict::Match;
+            }
+            verdict = Verdict::More;
         }
     }
     verdict
