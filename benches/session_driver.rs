@@ -5,13 +5,15 @@
 //! connections in turn. Ids with the name of a protocol: recorded conversations said again to its parser, all of them once per iteration, with
 //! what that makes in messages and octets per second.
 
+#[path = "support/replay.rs"]
+mod replay;
 mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 use flowgauge::session::Driver;
 
-use support::replay::{Conversation, Heard, conversations};
+use replay::{Conversation, Heard, conversations};
 use support::session::{Connections, LEN};
 
 fn passthrough(criterion: &mut Criterion) {

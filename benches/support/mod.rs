@@ -2,8 +2,6 @@
 
 #![allow(dead_code, reason = "each bench uses a part")]
 
-#[cfg(feature = "protocols")]
-pub(crate) mod replay;
 pub(crate) mod session;
 
 use std::net::Ipv4Addr;

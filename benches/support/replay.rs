@@ -120,7 +120,10 @@ impl StreamSink<Vec<Turn>> for Recorder {
 
 /// The conversations of a protocol in a capture of this repository.
 pub(crate) fn conversations(capture: &str, protocol: &str) -> Vec<Conversation> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(capture);
+    // This file belongs to packages in several folders of the repository.
+    let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
+    let path = folders.find_map(|folder| Some(folder.join(capture)).filter(|path| path.is_file()));
+    let path = path.expect("a capture of this repository");
     let mut recorder = Recorder::default();
     let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
     let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration");

@@ -206,7 +206,7 @@ fn tsharks(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
     command.args(["-o", &format!("http.desegment_body:{}", reassembles_bodies)]);
     command.args([
         "-Y",
-        "(http || http2) && tcp",
+        "(http || http2) && tcp && !tls",
         "-T",
         "fields",
         "-E",

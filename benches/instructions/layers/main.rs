@@ -11,6 +11,8 @@ mod fragment;
 mod link;
 mod pipeline;
 mod reassembler;
+#[path = "../../support/replay.rs"]
+mod replay;
 mod session_driver;
 mod source;
 #[path = "../../support/mod.rs"]

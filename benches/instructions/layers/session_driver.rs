@@ -1,8 +1,10 @@
-//! Frames to a parser that keeps nothing.
+//! Frames to a parser that keeps nothing, and recorded conversations to those of the crate.
 
+use flowgauge::session::{Driver, Standard};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
+use crate::replay::{Conversation, Heard, conversations};
 use crate::support::session::Connections;
 
 const STEP_COUNT: u64 = 100;
@@ -26,4 +28,36 @@ fn passthrough(mut connections: Connections) -> Connections {
     connections
 }
 
-library_benchmark_group!(name = session_group, benchmarks = [passthrough]);
+/// A driver, and what it is about to hear.
+type Rehearsed = (Driver<Standard>, Vec<Conversation>, Heard);
+
+/// Heard once before, so that what is allocated once is.
+fn rehearsed(capture: &str, protocol: &str) -> Rehearsed {
+    let conversations = conversations(capture, protocol);
+    assert!(!conversations.is_empty());
+    let rehearsed = replay((Driver::default(), conversations, Heard::default()));
+    (rehearsed.0, rehearsed.1, Heard::default())
+}
+
+fn all_heard((driver, _, heard): Rehearsed) {
+    assert!(heard.message_count > 10 && heard.stopped_count == 0, "{heard:?}");
+    assert_eq!(driver.stats().held_bytes, 0);
+}
+
+fn replay((mut driver, conversations, mut heard): Rehearsed) -> Rehearsed {
+    conversations.iter().for_each(|conversation| drop(conversation.say(&mut driver, &mut heard)));
+    (driver, conversations, heard)
+}
+
+#[library_benchmark]
+#[bench::http(args = ("examples/data/web.pcap", "http"), setup = rehearsed, teardown = all_heard)]
+#[bench::tls(args = ("examples/data/web.pcap", "tls"), setup = rehearsed, teardown = all_heard)]
+#[bench::dns(args = ("examples/data/dns.pcap", "dns"), setup = rehearsed, teardown = all_heard)]
+#[bench::quic(args = ("tests/data/quic.pcap", "quic"), setup = rehearsed, teardown = all_heard)]
+#[bench::ssh(args = ("examples/data/ssh.pcap", "ssh"), setup = rehearsed, teardown = all_heard)]
+#[bench::smtp(args = ("examples/data/mail.pcap", "smtp"), setup = rehearsed, teardown = all_heard)]
+fn parsers(rehearsed: Rehearsed) -> Rehearsed {
+    replay(rehearsed)
+}
+
+library_benchmark_group!(name = session_group, benchmarks = [passthrough, parsers]);

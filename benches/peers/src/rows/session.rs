@@ -1,14 +1,10 @@
-//! Frames to the bytes of a session, of which a parser makes nothing: tracker and reassembly together.
+//! Frames to a parser that keeps nothing: tracker, reassembly and session driver together.
 //!
 //! One connection after its handshake, 1400 octets at a time in order; the frame is built before, and its sequence number
 //! set in place.
 
 use std::hint::black_box;
 
-use flowgauge::base::{Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
-use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::tracker::{Flow, FlowSink, Interest, Tracker};
 use flowscope::driver::{Driver, Event, SlotHandle, SlotMessage};
 use flowscope::extract::{FiveTuple, FiveTupleKey};
 use flowscope::{PacketView, SessionParser};
@@ -16,6 +12,7 @@ use flowscope::{PacketView, SessionParser};
 use super::{FLOWGAUGE, FLOWSCOPE, MakeRow};
 use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
+use crate::support::session::Connections;
 use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
 
 const LEN: u32 = 1400;
@@ -63,52 +60,9 @@ impl Data {
     }
 }
 
-/// Gives what comes in order to a parser that counts it.
-struct Bytes {
-    reassembler: Reassembler<u32>,
-    octet_count: u64,
-}
-
-impl FlowSink<[Stream; 2]> for Bytes {
-    fn interest(&self) -> Interest {
-        Interest::PACKETS
-    }
-
-    fn packet(&mut self, flow: &mut Flow<'_, [Stream; 2]>, packet: &Packet<'_>) {
-        let Some(segment) = Segment::of(packet) else { return };
-        let stream = &mut flow.state[packet.side as usize];
-        let octet_count = &mut self.octet_count;
-        self.reassembler.segment(stream, 0, &segment, |event| {
-            if let StreamEvent::Chunk(chunk) = event {
-                *octet_count += black_box(chunk.bytes).len() as u64;
-            }
-        });
-    }
-}
-
 fn ours() -> Contender {
-    type State = (Data, Extractor, Tracker<[Stream; 2]>, Bytes);
-    fn track((_, extractor, tracker, bytes): &mut State, data: &[u8]) {
-        let mut packet = Packet::EMPTY;
-        if extractor.extract_into(&Frame::ethernet(Timestamp::ZERO, data), &mut packet).is_ok() {
-            tracker.track(&packet, bytes);
-        }
-    }
-    let reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
-    let tracker = Tracker::new(Default::default()).expect("a valid configuration");
-    let mut state: State =
-        (Data::new(), Extractor::default(), tracker, Bytes { reassembler, octet_count: 0 });
-    handshake().iter().for_each(|frame| track(&mut state, frame));
-    let step = |state: &mut State| {
-        let (data, extractor, tracker, bytes) = state;
-        let mut packet = Packet::EMPTY;
-        let frame = Frame::ethernet(Timestamp::ZERO, data.next());
-        if extractor.extract_into(&frame, &mut packet).is_ok() {
-            tracker.track(&packet, bytes);
-        }
-    };
-    Contender::new(FLOWGAUGE, state, step, |(_, _, tracker, bytes), done| {
-        assert_eq!((tracker.len(), bytes.octet_count), (1, done * u64::from(LEN)));
+    Contender::new(FLOWGAUGE, Connections::new(1, None), Connections::step, |connections, done| {
+        connections.check(done);
     })
 }
 
