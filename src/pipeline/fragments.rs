@@ -174,6 +174,10 @@ impl Defragmenter {
         Ok(Self { pool: Pool::new(config)?, whole: Datagram::default(), tags: Vec::new(), lone })
     }
 
+    pub(super) const fn held_bytes(&self) -> u64 {
+        self.pool.held_bytes()
+    }
+
     pub(super) const fn stats(&self) -> &FragmentStats {
         self.pool.stats()
     }

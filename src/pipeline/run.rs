@@ -315,9 +315,16 @@ impl<S: Default> Pipeline<S> {
             }
         }
         self.tracker.track_batch(&packets[..count], sink);
-        if self.tracker.budget().is_pressed(Account::Fragments) {
+        if self.is_asked_for_fragments() {
             self.relieve(sink);
         }
+    }
+
+    /// Whether fragments wait, and the budget asks for their memory.
+    #[inline(always)]
+    fn is_asked_for_fragments(&self) -> bool {
+        let has_some = self.fragments.as_ref().is_some_and(|fragments| fragments.held_bytes() > 0);
+        has_some && self.tracker.budget().is_pressed(Account::Fragments)
     }
 
     /// Gives up fragments that wait, so that others find memory.
@@ -348,7 +355,7 @@ impl<S: Default> Pipeline<S> {
             Extracted::Apart => self.apart(frame, sink),
             Extracted::None => {}
         }
-        if self.tracker.budget().is_pressed(Account::Fragments) {
+        if self.is_asked_for_fragments() {
             self.relieve(sink);
         }
     }

@@ -17,8 +17,14 @@ impl<T: Copy> Reassembler<T> {
     ///
     /// The same holes end in the same places without this, when the stream's own next segment comes; this only makes it
     /// sooner. Call `skip` on the named stream before the next call: what is left alone is taken back.
+    #[inline]
     pub fn next_due(&mut self, now: Timestamp) -> Option<T> {
         self.now_ns = self.now_ns.max(now.as_nanos());
+        // What waits takes memory.
+        if self.memory.held_bytes() == 0 { None } else { self.next_due_of_held() }
+    }
+
+    fn next_due_of_held(&mut self) -> Option<T> {
         while let Some((handle, _)) = self.holds.oldest(Wait::Offered) {
             // Its stream is gone without `finish`.
             self.stats.orphaned_count += 1;

@@ -285,6 +285,8 @@ impl<S> Table<S> {
         self.states.at(slot).as_ref()
     }
 
+    /// Inlined, or its result goes through memory, written by octets and read by words, which stalls.
+    #[inline(always)]
     pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
         let view = FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns };
