@@ -100,6 +100,9 @@ impl<P: Protocols> Driver<P> {
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let from = session.role(side);
+        if is_done(session, side) {
+            return ControlFlow::Break(());
+        }
         match &mut session.state {
             // What follows is looked at as if it began there.
             State::New => return ControlFlow::Continue(()),
@@ -180,7 +183,7 @@ impl<P: Protocols> Driver<P> {
     ) {
         match &session.state {
             State::New => {
-                let (ports, refuted) = (whose.ports(), 0);
+                let (ports, refuted) = (whose.ports(whose.initiator), 0);
                 let found = match whose.key.protocol() {
                     IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
                     IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
@@ -195,7 +198,7 @@ impl<P: Protocols> Driver<P> {
             State::Stream(_) => self.decide_by_port(session, whose, receiver),
             State::Datagrams(_) if session.application.is_some() => {}
             State::Datagrams(probing) => {
-                let found = probing.by_port::<P>(whose.ports());
+                let found = probing.by_port::<P>(whose.ports(session.client));
                 if let Some((entry, found)) =
                     found.and_then(|found| Some((P::TABLE.get(found.entry)?, found)))
                 {
@@ -229,7 +232,7 @@ impl<P: Protocols> Driver<P> {
         (from, offset, bytes): (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let (client_port, server_port) = whose.ports();
+        let (client_port, server_port) = whose.ports(session.client);
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
@@ -278,19 +281,19 @@ impl<P: Protocols> Driver<P> {
             !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
         let is_open = probing.hear(from, offset, bytes);
         let grown = probing.allocated_len() - before;
-        let ports = whose.ports();
         if self.allowance.take(grown as u64).is_err() {
-            // As if it had not grown, so that what is given back was taken.
-            from.of_mut(&mut probing.heard).bytes = Vec::new();
-            self.close(session);
+            // What is given back is what was taken, not what it has grown to.
+            session.state = State::Off;
+            self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
-        match probing.ask::<P>(ports) {
+        let side = side_of(from, session.client);
+        match probing.ask::<P>(whose.ports(session.client)) {
             Answer::Found(found) => self.begin(session, whose, Some(found), receiver),
             Answer::Undecided if is_open => {}
             Answer::Undecided | Answer::Unknown => self.decide_by_port(session, whose, receiver),
         }
-        off(session)
+        if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
     }
 
     /// Ends the window of a stream: the port decides.
@@ -301,8 +304,10 @@ impl<P: Protocols> Driver<P> {
         receiver: &mut impl Receiver<P>,
     ) {
         let State::Stream(probing) = &session.state else { return };
-        let found = probing.by_port::<P>(whose.ports());
-        let is_picked_up = probing.is_picked_up && probing.handover_count == 0;
+        // What the port tells was true of the first protocol, and not of what that handed over to.
+        let is_first = probing.handover_count == 0;
+        let found = probing.by_port::<P>(whose.ports(session.client)).filter(|_| is_first);
+        let is_picked_up = probing.is_picked_up && is_first;
         self.begin(session, whose, found, receiver);
         if found.is_none() && is_picked_up {
             self.name_by_port(session, whose, receiver);
@@ -313,7 +318,7 @@ impl<P: Protocols> Driver<P> {
     /// made, for it could not tell where to begin either.
     #[cold]
     fn name_by_port(&mut self, session: &mut Session<P>, whose: &Whose<'_>, receiver: &mut impl Receiver<P>) {
-        let found = stream_by_port::<P>(0, whose.ports());
+        let found = stream_by_port::<P>(0, whose.ports(session.client));
         if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
             self.recognised(session, entry.protocol, Evidence::Port, receiver);
         }
@@ -342,7 +347,7 @@ impl<P: Protocols> Driver<P> {
             for role in [first, first.other()] {
                 let heard = role.of(&heard);
                 if !heard.bytes.is_empty() {
-                    let _ = self.offer(session, whose, (role, heard.offset, &heard.bytes), receiver);
+                    self.go_on(session, whose, (role, heard.offset, &heard.bytes), receiver);
                 }
             }
         }
@@ -421,8 +426,9 @@ impl<P: Protocols> Driver<P> {
                 ControlFlow::Break(())
             }
             Outcome::Handover(next) => {
+                let side = side_of(from, session.client);
                 self.hand_over(session, whose, from, next, receiver);
-                off(session)
+                if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
             }
         }
     }
@@ -480,12 +486,22 @@ impl<P: Protocols> Driver<P> {
             if lane.kept.is_empty() {
                 continue;
             }
-            let rest = (role, lane.offset, lane.kept.as_slice());
-            let _ = match session.state {
-                State::Stream(_) => self.next_chunk(session, whose, rest, receiver),
-                _ => self.offer(session, whose, rest, receiver),
-            };
+            self.go_on(session, whose, (role, lane.offset, lane.kept.as_slice()), receiver);
         }
+    }
+
+    /// Octets that were kept, for whatever is there now: a parser may hand over at those of the other direction.
+    fn go_on(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        octets: (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let _ = match session.state {
+            State::Stream(_) => self.next_chunk(session, whose, octets, receiver),
+            _ => self.offer(session, whose, octets, receiver),
+        };
     }
 
     fn probe_datagram(
@@ -521,7 +537,7 @@ impl<P: Protocols> Driver<P> {
             }
             Answer::Found(found) => Some(found),
             Answer::Unknown if session.application.is_some() => None,
-            Answer::Unknown => probing.by_port::<P>(whose.ports()),
+            Answer::Unknown => probing.by_port::<P>(whose.ports(session.client)),
             Answer::Undecided => None,
         };
         if named.is_some() || matches!(answer, Answer::Undecided) {
@@ -581,6 +597,16 @@ impl<P: Protocols> Driver<P> {
 /// Whether what was found has no parser.
 fn is_only_named<P: Protocols>(found: Found) -> bool {
     P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
+}
+
+/// Whether the parser wants no more of a side's direction.
+fn is_done<P: Protocols>(session: &Session<P>, side: Side) -> bool {
+    let State::Parsing(parsing) = &session.state else { return false };
+    session.role(side).of(&parsing.lanes).is_done
+}
+
+fn side_of(role: Role, client: Side) -> Side {
+    if role == Role::Client { client } else { client.other() }
 }
 
 fn off<P: Protocols>(session: &Session<P>) -> ControlFlow<()> {

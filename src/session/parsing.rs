@@ -253,11 +253,11 @@ impl<P: Protocols> Parsing<P> {
         let after = self.parser.gap(&missing, &mut |message| receiver.message(&about, message));
         let len = lane.kept.len();
         lane.drop_front(len, &mut Memory { allowance, charged: &mut self.charged, side_max: 0 });
-        lane.need = 0;
+        (lane.offset, lane.need) = (gap.offset.saturating_add(gap.len), 0);
         after
     }
 
-    /// A direction ended. Whether both have.
+    /// A direction ended. Whether nothing more is wanted of either.
     pub(super) fn end(
         &mut self,
         (from, kind, timestamp): (Role, EndKind, Timestamp),
@@ -272,7 +272,7 @@ impl<P: Protocols> Parsing<P> {
                 self.parser.end(&end, &mut |message| receiver.message(&about, message));
             }
         }
-        self.lanes.iter().all(|lane| lane.is_ended)
+        self.lanes.iter().all(|lane| lane.is_ended || lane.is_done)
     }
 }
 

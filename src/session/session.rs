@@ -36,9 +36,9 @@ impl<'a> Whose<'a> {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
-    /// The port of who began, and the other one.
-    pub(super) const fn ports(&self) -> (u16, u16) {
-        (self.key.port(self.initiator), self.key.port(self.initiator.other()))
+    /// The client's port and the server's. Who is the client the session knows, for the initiator may turn over.
+    pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
+        (self.key.port(client), self.key.port(client.other()))
     }
 }
 

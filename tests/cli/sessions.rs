@@ -114,6 +114,11 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
             "GET /s3cret?a=b HTTP/1.1\r\nHost: a.example\r\nAuthorization: Basic YWxpY2U6SFVOVEVS\r\nCookie: id=HUNTER\r\n\r\n",
         ),
         (false, "HTTP/1.1 200 OK\r\nSet-Cookie: id=HUNTER\r\nContent-Length: 0\r\n\r\n"),
+        (
+            true,
+            "GET http://a.example/?b=http://alice:HUNTER@c.example/ HTTP/1.1\r\nHost: alice:HUNTER@a.example\r\nReferer: //alice:HUNTER@d.example/\r\n\r\n",
+        ),
+        (false, "HTTP/1.1 302 Found\r\nLocation: //alice:HUNTER@a.example/\r\nContent-Length: 0\r\n\r\n"),
     ];
     let files: &[(bool, &str)] = &[
         (false, "220 FTP server ready\r\n"),
@@ -144,6 +149,31 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
             for secret in ["HUNTER", "SFVOVEVS", "YWxpY2U6SFVOVEVS"] {
                 assert!(!told.contains(secret), "{told}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_line_has_each_key_once() {
+    let turns: &[(bool, &str)] = &[
+        (false, "220 mail.example ESMTP\r\n"),
+        (true, "HELO a.example\r\n"),
+        (false, "250 mail.example\r\n"),
+        (true, "MAIL FROM:<alice@a.example>\r\n"),
+        (false, "250 OK\r\n"),
+        (true, "RCPT TO:<bob@b.example>\r\n"),
+        (false, "250 OK\r\n"),
+        (true, "DATA\r\n"),
+        (false, "354 Go on\r\n"),
+        (true, "Subject: hello\r\n\r\nHello.\r\n.\r\n"),
+        (false, "250 OK\r\n"),
+    ];
+    let out = run_with_input(&["sessions", "-", "-q"], &connection(25, turns)).out;
+    let mail = objects(&out).into_iter().find(|line| line["message"] == "mail").expect("a mail");
+    assert_eq!((&mail["sender"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
+    for line in out.lines() {
+        for key in ["timestamp_ns", "community_id", "protocol", "sender", "message"] {
+            assert_eq!(line.matches(&format!("\"{key}\":")).count(), 1, "{key} in {line}");
         }
     }
 }

@@ -413,3 +413,62 @@ fn the_middle_of_a_stream_refutes_no_name_by_port() {
     talk.say(Client, b"nothing that a probe knows");
     assert_eq!(talk.finish().application, Some(("lines", "port")));
 }
+
+#[test]
+fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe).with_bytes_max(1000);
+    talk.say(Server, b"hello");
+    assert!(talk.held_bytes() > 0);
+    talk.say(Server, &[b'a'; 1500]);
+    assert_eq!(talk.held_bytes(), 0);
+    assert_eq!(talk.finish().said.len(), 0);
+}
+
+#[test]
+fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
+    talk.say(Client, b"\x00\x02l");
+    talk.say(Client, b"p\x00\x01.");
+    talk.lose(Client, 3);
+    talk.say(Server, b"\x00\x01s");
+    talk.fin(Server);
+    assert_eq!(talk.held_bytes(), 0, "one direction is done, the other has ended");
+    assert_eq!(
+        talk.finish().messages(),
+        [
+            "length_prefixed client: lp",
+            "length_prefixed client: .",
+            "length_prefixed server: s",
+            "length_prefixed server: end of server at 3, rest 0"
+        ]
+    );
+}
+
+#[test]
+fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
+    let turns: [(Role, &[u8]); 2] = [(Server, b"\x00\x01?"), (Client, b"\x00\x02lp\x00\x01x")];
+    let heard = hear::<Set>(9, &turns, describe, || 100);
+    assert_eq!(
+        heard.messages().get(..3),
+        Some(
+            ["length_prefixed server: ?", "length_prefixed client: lp", "length_prefixed client: x"]
+                .as_slice()
+        )
+    );
+}
+
+#[test]
+fn the_port_does_not_name_what_was_handed_over() {
+    let heard = hear::<Set>(7000, &[(Client, b"\x00\x02lp\x00\x01?")], describe, || 100);
+    assert_eq!(
+        heard.said,
+        ["[length_prefixed by content]", "length_prefixed client: lp", "length_prefixed client: ?"]
+    );
+}
+
+#[test]
+fn a_stream_ends_behind_the_gap_that_is_last() {
+    let turns: [(Role, &[u8]); 1] = [(Client, b"\x00\x02lpgone")];
+    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    assert!(heard.messages().contains(&"length_prefixed client: end of client at 8, rest 0"), "{heard:?}");
+}

@@ -283,3 +283,17 @@ fn messages_are_written_as_objects() {
         r#"{"message":"transfer","transaction":6,"verb":"RETR","name":"pub/a b.iso","told_len":73400320,"restart_offset":1000,"data":{"port":41234,"opened_by":"client"},"code":226,"is_complete":true}"#
     );
 }
+
+#[test]
+fn what_is_no_command_may_be_a_password_and_is_not_shown() {
+    let turns: [(Role, &[u8]); 5] = [
+        (Server, b"220 FTP server ready\r\n"),
+        (Client, b"USER bob\r\n"),
+        (Server, b"331 Password required\r\n"),
+        (Client, b"PSAS HUNTER\r\nxpass HUNTER\r\n"),
+        (Server, b"500 What\r\n500 What\r\n"),
+    ];
+    let heard = hear_split(21, &turns, describe);
+    assert!(heard.said.iter().any(|said| said.contains("bob")), "{heard:?}");
+    assert!(!heard.said.iter().any(|said| said.contains("HUNTER")), "{heard:?}");
+}

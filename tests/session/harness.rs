@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    About, Driver, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
+    About, Driver, DriverConfig, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
 };
 
 /// What a message says, for comparison. Parts that follow one another under one name are joined, as pieces of a body are.
@@ -99,6 +99,14 @@ impl<P: Protocols> Talk<P> {
         let (driver, session) = (Driver::default(), Session::default());
         let (offsets, wants) = ([0; 2], [true; 2]);
         Self { driver, session, key, ear, offsets, wants, clock: 0, is_picked_up: false }
+    }
+
+    /// The same with a cap on all that sessions hold.
+    pub(crate) fn with_bytes_max(mut self, bytes_max: u64) -> Self {
+        let mut config = DriverConfig::default();
+        config.limits.session_bytes_max = bytes_max;
+        self.driver = Driver::new(&config);
+        self
     }
 
     /// The same, heard from the middle on.

@@ -382,6 +382,29 @@ fn heads_have_caps() {
 }
 
 #[test]
+fn lines_of_a_head_that_is_refused_are_no_heads() {
+    let fields = "A: GET /within HTTP/1.1\r\n".repeat(500);
+    let long = format!("GET /long HTTP/1.1\r\nA: {}\r\n{fields}\r\n", "a".repeat(48 * 1024));
+    let many = format!("GET /many HTTP/1.1\r\n{fields}\r\n");
+    let first = b"GET /first HTTP/1.1\r\n\r\n".as_slice();
+    let last = b"GET /last HTTP/1.1\r\n\r\n".as_slice();
+    let turns = [(Client, first), (Client, many.as_bytes()), (Client, last)];
+    let targets = |turns: &[(Role, &[u8])], len| {
+        let said = hear::<Set>(80, turns, describe, || len).said;
+        said.into_iter().filter(|said| said.contains("GET")).collect::<Vec<_>>()
+    };
+    let whole = targets(&turns, usize::MAX);
+    assert_eq!(whole.len(), 2, "{whole:?}");
+    assert!(whole[1].contains("/last"), "{whole:?}");
+    assert_eq!(targets(&turns, 1000), whole);
+    // Of a longer one the rest is not known for what it is, but it ends.
+    let turns = [(Client, first), (Client, long.as_bytes()), (Client, last)];
+    let whole = targets(&turns, usize::MAX);
+    assert!(whole.last().is_some_and(|said| said.contains("/last")), "{whole:?}");
+    assert_eq!(targets(&turns, 777), whole);
+}
+
+#[test]
 fn other_protocols_are_not_taken() {
     for (port, first) in [
         (554, "OPTIONS rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"),

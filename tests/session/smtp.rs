@@ -58,7 +58,7 @@ fn describe(_: &About, heard: Heard<'_>) -> Said {
             format!(
                 "mail {} from <{}> to [{}] of {}, {} of {} octets, whole {}, accepted {:?} by {}",
                 mail.mail,
-                mail.sender,
+                mail.reverse_path,
                 recipients.join(", "),
                 mail.recipient_count,
                 mail.content_len,
@@ -440,6 +440,6 @@ fn messages_are_written_as_objects() {
     assert_eq!(heard.messages()[4], r#"{"message":"reply","transaction":1,"mail":0,"code":250,"text":"OK"}"#);
     assert_eq!(
         heard.messages()[14],
-        r#"{"message":"mail","mail":0,"sender":"Smith@bar.com","recipients":[{"address":"Jones@foo.com","code":250},{"address":"Green@foo.com","code":550},{"address":"Brown@foo.com","code":250}],"recipient_count":3,"content_len":33,"is_whole":true,"code":250,"is_accepted":true}"#
+        r#"{"message":"mail","mail":0,"reverse_path":"Smith@bar.com","recipients":[{"address":"Jones@foo.com","code":250},{"address":"Green@foo.com","code":550},{"address":"Brown@foo.com","code":250}],"recipient_count":3,"content_len":33,"is_whole":true,"code":250,"is_accepted":true}"#
     );
 }

@@ -12,7 +12,8 @@
 //! that was granted (RFC 4217) the connection is handed to TLS. What a data connection carries is another flow.
 //!
 //! What stands behind PASS and ACCT, and in the security exchanges of RFC 2228, is never given out; [`Command::credentials`] says
-//! that it was there. Of SITE, which servers have passwords changed by, its first word is all that is told.
+//! that it was there. Of SITE, which servers have passwords changed by, its first word is all that is told, and of what is no
+//! command of FTP nothing but the word: it may be PASS with a slip in it.
 //!
 //! Limits: [`COMMAND_LEN_MAX`] octets of a line, 1024 of a reply's line and 4096 of its text; longer ones are cut.
 //! [`NAME_LEN_MAX`] octets of a file's name, [`PENDING_COUNT_MAX`] commands that wait for replies; beyond, replies have no number

@@ -52,6 +52,15 @@ enum Expects {
     Transfer(&'static str),
 }
 
+/// Commands whose arguments are shown: those of RFC 959 and its extensions, and what is widely spoken beside them.
+const SHOWN: [&[u8]; 51] = [
+    b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
+    b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
+    b"MFMT", b"MKD", b"MLSD", b"MLST", b"MODE", b"NLST", b"NOOP", b"OPTS", b"PASV", b"PBSZ", b"PORT",
+    b"PROT", b"PWD", b"RANG", b"REIN", b"REST", b"RETR", b"RMD", b"RNFR", b"RNTO", b"SITE", b"SIZE", b"SMNT",
+    b"STAT", b"STOR", b"STOU", b"STRU", b"TYPE", b"USER",
+];
+
 /// Commands that transfer something.
 const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
 
@@ -125,7 +134,8 @@ impl FtpParser {
         }
         let verb = upper.get(..word.len()).filter(|_| is_verb).unwrap_or_default();
         let mut expects = Expects::Any;
-        let mut is_shown = is_verb;
+        // What is no command of FTP may be a password's with a slip in it.
+        let mut is_shown = SHOWN.contains(&verb);
         let mut credentials = None;
         match verb {
             b"PASS" => (is_shown, credentials) = (false, Some("user_pass")),

@@ -32,16 +32,32 @@ pub(crate) fn foremost(first: Option<&'static str>, second: Option<&'static str>
     if rank(second) > rank(first) { second } else { first }
 }
 
-/// A URI without the user information of its authority (RFC 3986 section 3.2.1), if it has some. Allocates in that case.
+/// A URI without the user information of its authority (RFC 3986 section 3.2.1), if it has some. URIs within it, as in queries,
+/// are rid of theirs too. Allocates in that case.
 pub(crate) fn without_userinfo(uri: &[u8], is_authority: bool) -> Option<Vec<u8>> {
     if !uri.contains(&b'@') {
         return None;
     }
-    let start = if is_authority { 0 } else { uri.windows(3).position(|octets| octets == b"://")? + 3 };
-    let (before, rest) = uri.split_at_checked(start)?;
-    let len = rest.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(rest.len());
-    let at = rest.get(..len)?.iter().rposition(|octet| *octet == b'@')?;
-    Some([before, rest.get(at + 1..)?].concat())
+    let (mut bare, mut taken) = (Vec::new(), 0);
+    let mut next = if is_authority { Some(0) } else { authority(uri, 0) };
+    while let Some(place) = next {
+        let rest = uri.get(place..)?;
+        let len = rest.iter().position(|octet| matches!(octet, b'/' | b'?' | b'#')).unwrap_or(rest.len());
+        if let Some(at) = rest.get(..len)?.iter().rposition(|octet| *octet == b'@') {
+            bare.extend_from_slice(uri.get(taken..place)?);
+            taken = place + at + 1;
+        }
+        next = authority(uri, place + len);
+    }
+    bare.extend_from_slice(uri.get(taken..)?);
+    (taken > 0).then_some(bare)
+}
+
+/// Where the next authority begins: behind a scheme, or the slashes of a reference that has none.
+fn authority(uri: &[u8], from: usize) -> Option<usize> {
+    let mut slashes = uri.get(from..)?.windows(2).enumerate().filter(|(_, octets)| *octets == b"//");
+    let is_before = |place: usize| place == 0 || uri.get(place - 1) == Some(&b':');
+    slashes.find_map(|(place, _)| is_before(from + place).then_some(from + place + 2))
 }
 
 #[cfg(test)]
@@ -63,6 +79,12 @@ mod tests {
             |uri: &str| without_userinfo(uri.as_bytes(), false).map(|uri| String::from_utf8(uri).unwrap());
         assert_eq!(without("http://user:pass@example.org/a?b").as_deref(), Some("http://example.org/a?b"));
         assert_eq!(without("http://a@b@example.org").as_deref(), Some("http://example.org"));
+        assert_eq!(without("//user:pass@example.org/").as_deref(), Some("//example.org/"));
+        assert_eq!(
+            without("http://example.org/?to=http://a:b@c.example/&or=http://d:e@f.example/").as_deref(),
+            Some("http://example.org/?to=http://c.example/&or=http://f.example/")
+        );
+        assert_eq!(without("http://example.org//user@home"), None);
         assert_eq!(without("http://example.org/user@home"), None);
         assert_eq!(without("/user@home"), None);
         assert_eq!(without_userinfo(b"me@example.org:443", true), Some(b"example.org:443".to_vec()));

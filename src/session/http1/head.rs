@@ -88,6 +88,16 @@ pub(super) fn read<T>(
     }
 }
 
+/// How many octets to pass over of a head that was refused, the same however they come. At least one.
+pub(super) fn refused_len(bytes: &[u8], fault: Fault) -> usize {
+    let len = match fault {
+        TOO_LONG => HEAD_LEN_MAX.min(bytes.len()),
+        TOO_MANY => blank_line(bytes, 0).unwrap_or_default(),
+        _ => 1,
+    };
+    len.max(1)
+}
+
 /// Reads what there is of a head of which the rest will not come; none if that is not even the first line.
 pub(super) fn read_cut<T>(from: Role, bytes: &[u8], then: impl FnOnce(&Head<'_>) -> T) -> Option<T> {
     let end = bytes.iter().rposition(|octet| *octet == b'\n')?;

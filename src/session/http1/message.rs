@@ -72,7 +72,7 @@ pub struct Request<'m> {
     pub target: Text<'m>,
     /// The version.
     pub version: Version,
-    /// The first Host field.
+    /// The first Host field, without user information.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub host: Option<Text<'m>>,
     /// User-Agent.

@@ -261,11 +261,11 @@ impl HttpParser {
                 return Ok(Step::Wait);
             }
             Err(fault) if !self.has_spoken => return Err(fault),
-            Err(_) => {
+            Err(fault) => {
                 lane.searched = Searched::default();
                 lane.state = State::Astray { left: STRAY_LEN_MAX };
-                // Not to be found again.
-                return Ok(Step::Took(1));
+                // Not to be found again; nor is each of its lines to be taken for another head of that length.
+                return Ok(Step::Took(head::refused_len(bytes, fault)));
             }
         };
         let kind = follows.kind;
@@ -374,13 +374,15 @@ fn say_request(
     let transaction = pending.request(kind);
     let bare_target = credentials::without_userinfo(target, kind == Kind::Connect);
     let bare_referer = known.referer.and_then(|uri| credentials::without_userinfo(uri, false));
-    let userinfo = (bare_target.is_some() || bare_referer.is_some()).then_some("userinfo");
+    let bare_host = known.host.and_then(|host| credentials::without_userinfo(host.0, true));
+    let has_userinfo = [&bare_target, &bare_referer, &bare_host].iter().any(|bare| bare.is_some());
+    let userinfo = has_userinfo.then_some("userinfo");
     out(Message::Request(Request {
         transaction,
         method: Text(method),
         target: Text(bare_target.as_deref().unwrap_or(target)),
         version: head.version,
-        host: known.host,
+        host: bare_host.as_deref().map(Text).or(known.host),
         user_agent: known.user_agent,
         referer: bare_referer.as_deref().or(known.referer).map(Text),
         content_type: known.content_type,

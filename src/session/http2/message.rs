@@ -61,7 +61,7 @@ pub struct Request<'m> {
     pub host: Option<Text<'m>>,
     /// What is asked for in an extended CONNECT, as `websocket`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub protocol: Option<Text<'m>>,
+    pub connect_protocol: Option<Text<'m>>,
     /// User-Agent.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub user_agent: Option<Text<'m>>,

@@ -491,16 +491,20 @@ fn say_request(
     let grpc = known.grpc();
     let bare_authority = known.authority.and_then(|authority| without_userinfo(authority, true));
     let bare_referer = known.referer.and_then(|uri| without_userinfo(uri, false));
-    let userinfo = (bare_authority.is_some() || bare_referer.is_some()).then_some("userinfo");
+    let bare_host = known.host.and_then(|host| without_userinfo(host.0, true));
+    let bare_path = known.path.and_then(|path| without_userinfo(path.0, false));
+    let has_userinfo =
+        [&bare_authority, &bare_referer, &bare_host, &bare_path].iter().any(|bare| bare.is_some());
+    let userinfo = has_userinfo.then_some("userinfo");
     let method = known.method.unwrap_or_default();
     let is_sound = !method.is_empty() && (known.path.is_some() || method.0 == b"CONNECT");
     out(Message::Request(Request {
         transaction,
         method,
-        path: known.path.unwrap_or_default(),
+        path: bare_path.as_deref().map(Text).or(known.path).unwrap_or_default(),
         scheme: known.scheme,
-        host: bare_authority.as_deref().or(known.authority).map(Text).or(known.host),
-        protocol: known.protocol,
+        host: bare_authority.as_deref().or(known.authority).or(bare_host.as_deref()).map(Text).or(known.host),
+        connect_protocol: known.protocol,
         user_agent: known.user_agent,
         referer: bare_referer.as_deref().or(known.referer).map(Text),
         content_type: known.content_type,

@@ -113,7 +113,7 @@ impl Envelope {
     pub(super) fn summary(&self) -> Mail<'_> {
         Mail {
             mail: self.mail,
-            sender: Text(&self.sender),
+            reverse_path: Text(&self.sender),
             recipients: &self.recipients,
             recipient_count: self.recipient_count,
             declared_len: self.size,

@@ -89,7 +89,7 @@ pub struct Mail<'m> {
     /// Its number.
     pub mail: u64,
     /// The reverse path, empty for the null sender.
-    pub sender: Text<'m>,
+    pub reverse_path: Text<'m>,
     /// The first recipients, in the order of their commands.
     pub recipients: &'m [Recipient],
     /// How many RCPT commands there were.
