@@ -4,10 +4,8 @@ use std::ops::ControlFlow;
 
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Lane, Outcome, Parsing};
-use super::probing::{
-    Answer, DatagramProbing, Found, StreamProbing, ask_stream, datagram_by_port, stream_by_port,
-};
-use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening};
+use super::probing::{DatagramProbing, Found, StreamProbing, datagram_by_port, stream_by_port};
+use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::session::{About, Receiver, Session, SessionEvent, State, Whose};
 use super::stats::{DriverConfig, DriverStats};
@@ -24,7 +22,7 @@ pub const HANDOVER_COUNT_MAX: u8 = 4;
 /// and what is kept of incomplete messages.
 #[derive(Debug)]
 pub struct Driver<P: Protocols> {
-    allowance: Allowance,
+    pub(super) allowance: Allowance,
     side_max: usize,
     is_naming_only: bool,
     stats: DriverStats,
@@ -224,138 +222,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// The first octets of a stream: most protocols are recognised by them, so that nothing is copied.
-    fn first_chunk(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let (client_port, server_port) = whose.ports(session.client);
-        let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
-        let opening = StreamOpening::new(client, server, client_port, server_port);
-        let mut refuted = 0;
-        let found = match ask_stream::<P>(&mut refuted, &opening) {
-            Answer::Found(found) => Some(found),
-            Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
-            Answer::Undecided => {
-                let mut probing = Box::new(StreamProbing::new(from));
-                return if self.allowance.take(size_of::<StreamProbing>() as u64).is_err() {
-                    self.close(session);
-                    ControlFlow::Break(())
-                } else {
-                    probing.handover_count = 0;
-                    session.state = State::Stream(probing);
-                    self.next_chunk(session, whose, (from, offset, bytes), receiver)
-                };
-            }
-        };
-        let Some(found) = found else {
-            session.state = State::Off;
-            // What follows a gap is from the middle as well.
-            if !whose.is_from_start || offset > 0 {
-                self.name_by_port(session, whose, receiver);
-            }
-            return ControlFlow::Break(());
-        };
-        let from = if found.is_reversed { from.other() } else { from };
-        if self.start(session, whose, found, receiver) {
-            self.offer(session, whose, (from, offset, bytes), receiver)
-        } else {
-            ControlFlow::Break(())
-        }
-    }
-
-    /// More octets of a stream that is undecided.
-    fn next_chunk(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        (from, offset, bytes): (Role, u64, &[u8]),
-        receiver: &mut impl Receiver<P>,
-    ) -> ControlFlow<()> {
-        let State::Stream(probing) = &mut session.state else { return off(session) };
-        let before = probing.allocated_len();
-        probing.is_picked_up |=
-            !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
-        let is_open = probing.hear(from, offset, bytes);
-        let grown = probing.allocated_len() - before;
-        if self.allowance.take(grown as u64).is_err() {
-            // What is given back is what was taken, not what it has grown to.
-            session.state = State::Off;
-            self.allowance.give(before as u64);
-            return ControlFlow::Break(());
-        }
-        let side = side_of(from, session.client);
-        match probing.ask::<P>(whose.ports(session.client)) {
-            Answer::Found(found) => self.begin(session, whose, Some(found), receiver),
-            Answer::Undecided if is_open => {}
-            Answer::Undecided | Answer::Unknown => self.decide_by_port(session, whose, receiver),
-        }
-        if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
-    }
-
-    /// Ends the window of a stream: the port decides.
-    fn decide_by_port(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Stream(probing) = &session.state else { return };
-        // What the port tells was true of the first protocol, and not of what that handed over to.
-        let is_first = probing.handover_count == 0;
-        let found = probing.by_port::<P>(whose.ports(session.client)).filter(|_| is_first);
-        let is_picked_up = probing.is_picked_up && is_first;
-        self.begin(session, whose, found, receiver);
-        if found.is_none() && is_picked_up {
-            self.name_by_port(session, whose, receiver);
-        }
-    }
-
-    /// Names the protocol that has the port, although the octets are not how it begins: they are from the middle. No parser is
-    /// made, for it could not tell where to begin either.
-    #[cold]
-    fn name_by_port(&mut self, session: &mut Session<P>, whose: &Whose<'_>, receiver: &mut impl Receiver<P>) {
-        let found = stream_by_port::<P>(0, whose.ports(session.client));
-        if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
-            self.recognised(session, entry.protocol, Evidence::Port, receiver);
-        }
-    }
-
-    /// Ends the window of a stream, and offers what was heard to the parser that was found.
-    fn begin(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        found: Option<Found>,
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return };
-        let allocated_len = probing.allocated_len() as u64;
-        let StreamProbing { heard, first, handover_count, .. } = *probing;
-        if let Some(found) = found
-            && self.start(session, whose, found, receiver)
-        {
-            let first = if found.is_reversed { first.other() } else { first };
-            let [client, server] = heard;
-            let heard = if found.is_reversed { [server, client] } else { [client, server] };
-            if let State::Parsing(parsing) = &mut session.state {
-                parsing.handover_count = handover_count;
-            }
-            for role in [first, first.other()] {
-                let heard = role.of(&heard);
-                if !heard.bytes.is_empty() {
-                    self.go_on(session, whose, (role, heard.offset, &heard.bytes), receiver);
-                }
-            }
-        }
-        self.allowance.give(allocated_len);
-    }
-
     /// Sets the session to an entry of the table. Whether a parser wants the octets.
-    fn start(
+    pub(super) fn start(
         &mut self,
         session: &mut Session<P>,
         whose: &Whose<'_>,
@@ -388,7 +256,7 @@ impl<P: Protocols> Driver<P> {
 
     /// Octets for a parser.
     #[inline]
-    fn offer(
+    pub(super) fn offer(
         &mut self,
         session: &mut Session<P>,
         whose: &Whose<'_>,
@@ -491,7 +359,7 @@ impl<P: Protocols> Driver<P> {
     }
 
     /// Octets that were kept, for whatever is there now: a parser may hand over at those of the other direction.
-    fn go_on(
+    pub(super) fn go_on(
         &mut self,
         session: &mut Session<P>,
         whose: &Whose<'_>,
@@ -504,63 +372,7 @@ impl<P: Protocols> Driver<P> {
         };
     }
 
-    fn probe_datagram(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        side: Side,
-        (bytes, len): (&[u8], usize),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let from = session.role(side);
-        let (source_port, destination_port) = (whose.key.port(side), whose.key.port(side.other()));
-        let opening = DatagramOpening {
-            len,
-            from,
-            ip_protocol: whose.key.protocol().0,
-            ..DatagramOpening::first(bytes, source_port, destination_port)
-        };
-        let mut fresh = DatagramProbing::default();
-        let is_fresh = matches!(session.state, State::New);
-        let probing = match &mut session.state {
-            State::Datagrams(probing) => &mut **probing,
-            _ => &mut fresh,
-        };
-        let answer = probing.ask::<P>(&opening);
-        let mut named = None;
-        let found = match answer {
-            // What is only named does not shut out what may follow it and is parsed, as DTLS follows STUN.
-            Answer::Found(found) if found.is_early && !probing.is_over() && is_only_named::<P>(found) => {
-                probing.set_aside(found.entry);
-                named = Some(found);
-                None
-            }
-            Answer::Found(found) => Some(found),
-            Answer::Unknown if session.application.is_some() => None,
-            Answer::Unknown => probing.by_port::<P>(whose.ports(session.client)),
-            Answer::Undecided => None,
-        };
-        if named.is_some() || matches!(answer, Answer::Undecided) {
-            if is_fresh && self.allowance.take(size_of::<DatagramProbing>() as u64).is_ok() {
-                session.state = State::Datagrams(Box::new(fresh));
-            } else if is_fresh {
-                session.state = State::Off;
-            }
-            if let Some((entry, found)) = named.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) {
-                if found.is_reversed {
-                    session.client = session.client.other();
-                }
-                self.recognised(session, entry.protocol, found.evidence, receiver);
-            }
-            return;
-        }
-        self.close(session);
-        if let Some(found) = found {
-            self.start(session, whose, found, receiver);
-        }
-    }
-
-    fn recognised(
+    pub(super) fn recognised(
         &mut self,
         session: &mut Session<P>,
         protocol: &'static Protocol,
@@ -588,27 +400,27 @@ impl<P: Protocols> Driver<P> {
         self.stopped(about, (offset, fault), receiver);
     }
 
-    fn stopped(&mut self, about: About, (offset, fault): (u64, Fault), receiver: &mut impl Receiver<P>) {
+    pub(super) fn stopped(
+        &mut self,
+        about: About,
+        (offset, fault): (u64, Fault),
+        receiver: &mut impl Receiver<P>,
+    ) {
         self.stats.stopped_count += 1;
         receiver.event(&SessionEvent::Stopped { about, fault, offset });
     }
 }
 
-/// Whether what was found has no parser.
-fn is_only_named<P: Protocols>(found: Found) -> bool {
-    P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
-}
-
 /// Whether the parser wants no more of a side's direction.
-fn is_done<P: Protocols>(session: &Session<P>, side: Side) -> bool {
+pub(super) fn is_done<P: Protocols>(session: &Session<P>, side: Side) -> bool {
     let State::Parsing(parsing) = &session.state else { return false };
     session.role(side).of(&parsing.lanes).is_done
 }
 
-fn side_of(role: Role, client: Side) -> Side {
+pub(super) fn side_of(role: Role, client: Side) -> Side {
     if role == Role::Client { client } else { client.other() }
 }
 
-fn off<P: Protocols>(session: &Session<P>) -> ControlFlow<()> {
+pub(super) fn off<P: Protocols>(session: &Session<P>) -> ControlFlow<()> {
     if session.is_off() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
 }

@@ -44,6 +44,7 @@ mod stats;
 mod text;
 #[cfg(feature = "protocols")]
 pub mod tls;
+mod window;
 
 pub use crate::base::{Application, Evidence};
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
