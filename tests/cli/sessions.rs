@@ -170,7 +170,7 @@ fn a_line_has_each_key_once() {
     ];
     let out = run_with_input(&["sessions", "-", "-q"], &connection(25, turns)).out;
     let mail = objects(&out).into_iter().find(|line| line["message"] == "mail").expect("a mail");
-    assert_eq!((&mail["sender"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
+    assert_eq!((&mail["role"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
     for line in out.lines() {
         for key in ["timestamp_ns", "community_id", "protocol", "sender", "message"] {
             assert_eq!(line.matches(&format!("\"{key}\":")).count(), 1, "{key} in {line}");
