@@ -172,7 +172,7 @@ fn a_line_has_each_key_once() {
     let mail = objects(&out).into_iter().find(|line| line["message"] == "mail").expect("a mail");
     assert_eq!((&mail["role"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
     for line in out.lines() {
-        for key in ["timestamp_ns", "community_id", "protocol", "sender", "message"] {
+        for key in ["timestamp_ns", "community_id", "protocol", "role", "message"] {
             assert_eq!(line.matches(&format!("\"{key}\":")).count(), 1, "{key} in {line}");
         }
     }
