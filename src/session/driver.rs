@@ -25,7 +25,7 @@ pub struct Driver<P: Protocols> {
     pub(super) allowance: Allowance,
     side_max: usize,
     is_naming_only: bool,
-    stats: DriverStats,
+    pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
 
@@ -330,7 +330,7 @@ impl<P: Protocols> Driver<P> {
                 false
             }
             (None, _) => {
-                let is_granted = self.allowance.take(size_of::<StreamProbing>() as u64).is_ok();
+                let is_granted = self.take_for_window(size_of::<StreamProbing>());
                 if is_granted {
                     session.state = State::Stream(Box::new(StreamProbing::new(from.other())));
                 }

@@ -33,6 +33,8 @@ pub struct DriverStats {
     pub stopped_count: u64,
     /// Handovers from one parser to another.
     pub handover_count: u64,
+    /// Flows that were not looked at, or not any further, for want of memory before a parser had them.
+    pub refused_count: u64,
     /// Octets that sessions hold now.
     pub held_bytes: u64,
     /// The most they held.
@@ -45,6 +47,7 @@ impl DriverStats {
         self.recognised_count += other.recognised_count;
         self.stopped_count += other.stopped_count;
         self.handover_count += other.handover_count;
+        self.refused_count += other.refused_count;
         self.held_bytes += other.held_bytes;
         self.peak_bytes += other.peak_bytes;
     }

@@ -10,6 +10,13 @@ use super::session::{Receiver, Session, State, Whose};
 use crate::base::{Evidence, Side};
 
 impl<P: Protocols> Driver<P> {
+    /// Takes octets of memory for what is undecided, or counts that there are none.
+    pub(super) fn take_for_window(&mut self, len: usize) -> bool {
+        let is_granted = self.allowance.take(len as u64).is_ok();
+        self.stats.refused_count += u64::from(!is_granted);
+        is_granted
+    }
+
     /// The first octets of a stream: most protocols are recognised by them, so that nothing is copied.
     pub(super) fn first_chunk(
         &mut self,
@@ -27,7 +34,7 @@ impl<P: Protocols> Driver<P> {
             Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
             Answer::Undecided => {
                 let mut probing = Box::new(StreamProbing::new(from));
-                return if self.allowance.take(size_of::<StreamProbing>() as u64).is_err() {
+                return if !self.take_for_window(size_of::<StreamProbing>()) {
                     self.close(session);
                     ControlFlow::Break(())
                 } else {
@@ -67,7 +74,7 @@ impl<P: Protocols> Driver<P> {
             !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
         let is_open = probing.hear(from, offset, bytes);
         let grown = probing.allocated_len() - before;
-        if self.allowance.take(grown as u64).is_err() {
+        if !self.take_for_window(grown) {
             // What is given back is what was taken, not what it has grown to.
             session.state = State::Off;
             self.allowance.give(before as u64);
@@ -182,7 +189,7 @@ impl<P: Protocols> Driver<P> {
             Answer::Undecided => None,
         };
         if named.is_some() || matches!(answer, Answer::Undecided) {
-            if is_fresh && self.allowance.take(size_of::<DatagramProbing>() as u64).is_ok() {
+            if is_fresh && self.take_for_window(size_of::<DatagramProbing>()) {
                 session.state = State::Datagrams(Box::new(fresh));
             } else if is_fresh {
                 session.state = State::Off;

@@ -125,6 +125,10 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
         (true, "USER alice\r\n"),
         (false, "331 Password required\r\n"),
         (true, "PASS HUNTER\r\n"),
+        (false, "530 PASS HUNTER is wrong\r\n"),
+        (true, "PSAS HUNTER\r\n"),
+        (false, "500 PSAS HUNTER?\r\n"),
+        (true, "PASS HUNTER\r\n"),
         (false, "230 Logged in\r\n"),
     ];
     let mail: &[(bool, &str)] = &[
@@ -136,6 +140,8 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
         (true, "YWxpY2U=\r\n"),
         (false, "334 UGFzc3dvcmQ6\r\n"),
         (true, "SFVOVEVS\r\n"),
+        (false, "535 SFVOVEVS is wrong\r\n"),
+        (true, "AUTH PLAIN SFVOVEVS\r\n"),
         (false, "235 Welcome\r\n"),
     ];
     for (port, turns, protocol) in [(80, web, "http"), (21, files, "ftp"), (25, mail, "smtp")] {

@@ -62,7 +62,7 @@ pub struct Reply<'m> {
     pub transaction: Option<u64>,
     /// Three digits.
     pub code: u16,
-    /// The text, lines joined by LF.
+    /// The text, lines joined by LF; none if a password or an unknown command was refused, since it may repeat what was given.
     pub text: Text<'m>,
     /// Whether there was more text.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]

@@ -44,6 +44,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expects {
     Any,
+    /// The reply to what is not shown, such as a password.
+    Hidden,
     Tls,
     Active(Option<(IpAddr, u16)>),
     Passive,
@@ -154,6 +156,9 @@ impl FtpParser {
                 expects = known.map_or(Expects::Any, Expects::Transfer);
             }
         }
+        if !is_shown && expects == Expects::Any {
+            expects = Expects::Hidden;
+        }
         let given = if verb == b"SITE" { first_word(argument).0 } else { argument };
         let named = matches!(expects, Expects::Size | Expects::Transfer(_));
         self.wait(transaction, expects, if named { argument } else { &[] });
@@ -220,7 +225,15 @@ impl FtpParser {
             return false;
         }
         let transaction = self.pending.front().map(|front| front.transaction);
-        out(Message::Reply(Reply { transaction, code, text: Text(text), is_cut }));
+        // Some servers repeat what they refuse.
+        let is_hidden =
+            code >= 400 && self.pending.front().is_some_and(|front| front.expects == Expects::Hidden);
+        out(Message::Reply(Reply {
+            transaction,
+            code,
+            text: Text(if is_hidden { &[] } else { text }),
+            is_cut,
+        }));
         let passive = match code {
             227 => find_host_port(text).map(|(address, port)| (Some(address), port)),
             229 => find_extended_port(text).map(|port| (None, port)),

@@ -412,7 +412,14 @@ impl SmtpParser {
             return false;
         }
         let (transaction, mail) = (front.map(|front| front.transaction), front.and_then(|front| front.mail));
-        out(Message::Reply(Reply { transaction, mail, code, text: Text(text), is_cut }));
+        // Some servers repeat what they refuse, and a line that was skipped has no command.
+        let is_hidden = code >= 400
+            && match front.map(|front| front.expects) {
+                Some(expects) => matches!(expects, Expects::Any(Verb::Auth | Verb::Other)),
+                None => *Role::Client.of(&self.has_heard),
+            };
+        let shown = Text(if is_hidden { &[] } else { text });
+        out(Message::Reply(Reply { transaction, mail, code, text: shown, is_cut }));
         let Some(front) = front else {
             if code == 334 {
                 self.auth = Auth::Challenged;

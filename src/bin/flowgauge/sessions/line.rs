@@ -12,6 +12,7 @@ use serde::Serialize;
 pub(super) struct Line<'a, M> {
     timestamp_ns: u64,
     community_id: &'a str,
+    start_ns: u64,
     protocol: &'static str,
     source_address: IpAddr,
     source_port: u16,
@@ -43,6 +44,7 @@ impl<'a, M> Line<'a, M> {
         Self {
             timestamp_ns: about.timestamp.as_nanos(),
             community_id,
+            start_ns: view.start().as_nanos(),
             protocol: about.protocol.name(),
             source_address: key.address(client),
             source_port: key.port(client),

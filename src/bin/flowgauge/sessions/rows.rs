@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use crate::table::{date_and_time, line_width};
 
 /// Fields that have columns of their own.
-const ABOUT: [&str; 9] = [
+const ABOUT: [&str; 10] = [
     "timestamp_ns",
     "community_id",
+    "start_ns",
     "protocol",
     "source_address",
     "source_port",
