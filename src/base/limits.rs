@@ -36,7 +36,8 @@ pub struct Limits {
     /// Pieces of segments that one side holds. Reached: the overflow policy. Default 2048.
     pub stream_side_segment_count_max: u32,
     /// Memory of sessions in bytes as allocated: parsers, what they keep, octets of incomplete messages. Reached: the parser that
-    /// asks for more is dropped, and the flow goes on without. Default 128 MiB.
+    /// asks for more is dropped, and the flow goes on without; from seven eighths on, one that waits for more than 4 KiB. Default
+    /// 128 MiB.
     pub session_bytes_max: u64,
     /// Octets of an incomplete message that are kept for a parser, of one direction. Beyond: the parser is dropped. Default
     /// 64 KiB; the longest record of TLS is 16 KiB and 261 octets.

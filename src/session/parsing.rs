@@ -13,6 +13,9 @@ const TICK_NS: u64 = 1_000_000_000;
 /// Octets of capacity that a direction keeps for the next time it needs them.
 const SPARE_LEN: usize = 4096;
 
+/// Octets of an incomplete message that may be kept even where memory is nearly used up.
+const MODEST_LEN: usize = 4096;
+
 /// What a parser left of a direction.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
@@ -37,7 +40,7 @@ impl Lane {
         if len > capacity {
             // What is waited for is known, so that it is allocated once; twice the room otherwise, so that octets are moved seldom.
             let wanted = len.max(self.need).max(2 * capacity).max(64);
-            memory.take((wanted - capacity) as u64)?;
+            memory.take_for_message(wanted, capacity)?;
             self.kept.reserve_exact(wanted - self.kept.len());
         }
         self.kept.extend_from_slice(bytes);
@@ -71,6 +74,15 @@ impl Memory<'_> {
         self.allowance.take(bytes).map_err(|_| Fault::NO_MEMORY)?;
         *self.charged += bytes;
         Ok(())
+    }
+
+    /// For an incomplete message to grow. What is nearly used up is left to short ones, so that whoever begins thousands of long ones
+    /// and ends none keeps no other flow from being parsed.
+    fn take_for_message(&mut self, wanted: usize, capacity: usize) -> Result<(), Fault> {
+        if wanted > MODEST_LEN && self.allowance.is_pressed() {
+            return Err(Fault::NO_MEMORY);
+        }
+        self.take((wanted - capacity) as u64)
     }
 
     fn give(&mut self, bytes: u64) {

@@ -138,7 +138,7 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
             .filter(|recipient| recipient["code"] == 250)
             .map(|recipient| recipient["address"].clone())
             .collect();
-        assert_eq!(serde_json::json!([mail["sender"], accepted, mail["content_len"]]), *taken);
+        assert_eq!(serde_json::json!([mail["reverse_path"], accepted, mail["content_len"]]), *taken);
         assert_eq!((&mail["is_accepted"], &mail["is_whole"]), (&true.into(), &true.into()));
         assert!(mail["content_len"].as_u64() > Some(70_000));
     }

@@ -1,9 +1,11 @@
 //! What the driver promises, shown with parsers that are simple enough to be read at a glance.
 
-use flowgauge::base::IpProtocol;
+use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
+use flowgauge::reassembler::Chunk;
 use flowgauge::session::{
-    About, AfterGap, Datagram, DatagramOpening, End, Fault, Input, Missing, Out, PROBE_DATAGRAM_COUNT_MAX,
-    PROBE_LEN_MAX, Parser, Progress, Protocol, Role, StreamOpening, Verdict,
+    About, AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Fault, Input, Missing, Out,
+    PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX, Parser, Progress, Protocol, Receiver, Role, Session,
+    SessionEvent, StreamOpening, Verdict, Whose,
 };
 
 use crate::harness::{Said, Talk, hear, hear_in_any_split, hear_with_gap};
@@ -471,4 +473,47 @@ fn a_stream_ends_behind_the_gap_that_is_last() {
     let turns: [(Role, &[u8]); 1] = [(Client, b"\x00\x02lpgone")];
     let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert!(heard.messages().contains(&"length_prefixed client: end of client at 8, rest 0"), "{heard:?}");
+}
+
+#[derive(Default)]
+struct Stops(Vec<&'static str>);
+
+impl Receiver<Set> for Stops {
+    fn message(&mut self, _: &About, _: Message<'_>) {}
+
+    fn event(&mut self, event: &SessionEvent) {
+        if let SessionEvent::Stopped { fault, .. } = event {
+            self.0.push(fault.reason());
+        }
+    }
+}
+
+#[test]
+fn long_messages_that_never_end_leave_room_for_short_ones() {
+    let mut config = DriverConfig::default();
+    config.limits.session_bytes_max = 1 << 20;
+    let mut driver = Driver::<Set>::new(&config);
+    let mut stops = Stops::default();
+    let client = ([10, 0, 0, 1].into(), 40_000);
+    let (key, side) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), 7000));
+    let whose = Whose::new(&key, side, Timestamp::ZERO);
+    let mut say = |session: &mut Session<Set>, driver: &mut Driver<Set>, len: u16| {
+        let message = [b"\x00\x02lp".as_slice(), &len.to_be_bytes(), &vec![0; usize::from(len) / 2]].concat();
+        let _ = driver.chunk(session, &whose, side, &Chunk::new(0, &message), &mut stops);
+        driver.stats().held_bytes
+    };
+    let mut sessions: Vec<Session<Set>> = (0..200).map(|_| Session::default()).collect();
+    let (long, short) = sessions.split_at_mut(100);
+    for session in long {
+        assert!(say(session, &mut driver, 50_000) < 1 << 20);
+    }
+    let before = driver.stats();
+    assert!(before.stopped_count > 50 && before.held_bytes > 7 << 17, "{before:?}");
+    for session in short {
+        say(session, &mut driver, 100);
+    }
+    assert_eq!(driver.stats().stopped_count, before.stopped_count);
+    sessions.iter_mut().for_each(|session| driver.close(session));
+    assert_eq!(driver.stats().held_bytes, 0);
+    assert!(stops.0.iter().all(|fault| *fault == "no_memory"));
 }
