@@ -222,6 +222,7 @@ fn a_connection_that_began_before_is_named_by_its_port() {
 #[derive(Default)]
 struct Ear {
     said: BTreeMap<u16, Vec<String>>,
+    #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "only serialised messages are kept in it"))]
     json: Vec<String>,
 }
 
