@@ -1,5 +1,7 @@
 //! Conversations out of recordings of real programs, to be said again to parsers.
 
+#![allow(dead_code, reason = "each user takes a part")]
+
 use std::ops::ControlFlow;
 use std::path::Path;
 
