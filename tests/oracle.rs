@@ -14,6 +14,9 @@ mod applications;
 mod checksums;
 #[path = "oracle/community_id.rs"]
 mod community_id;
+#[cfg(feature = "protocols")]
+#[path = "oracle/contradicted.rs"]
+mod contradicted;
 #[path = "oracle/corpus.rs"]
 mod corpus;
 #[path = "oracle/decode_as.rs"]

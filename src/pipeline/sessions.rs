@@ -246,7 +246,7 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         }
         let view = flow.view;
         let mut hearing = Hearing { sink: &mut *self.sink, flow: Flow::new(user, view) };
-        let is_picked_up = !view.tcp_flags(side).contains(TcpFlags::SYN);
+        let is_picked_up = !is_from_start(&view, side);
         let whose = Whose::new(view.key(), view.initiator(), view.end()).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => self.driver.chunk(session, &whose, side, chunk, &mut hearing),
@@ -262,6 +262,13 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         }
         wants
     }
+}
+
+/// Whether a side's stream is known from its beginning: by its own SYN, or by the SYN-ACK that acknowledges it.
+#[inline]
+fn is_from_start(view: &FlowView<'_>, side: Side) -> bool {
+    let has_syn = |side| view.tcp_flags(side).contains(TcpFlags::SYN);
+    has_syn(side) || (side == view.initiator() && has_syn(side.other()))
 }
 
 /// Hands what the driver says of one flow to the caller's sink, until the flow is muted.

@@ -2,9 +2,10 @@
 
 use std::ops::ControlFlow;
 
+use super::datagrams::DatagramProbing;
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Lane, Outcome, Parsing};
-use super::probing::{DatagramProbing, Found, StreamProbing, datagram_by_port, stream_by_port};
+use super::probing::{Found, StreamProbing, datagram_by_port, stream_by_port};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::session::{About, Receiver, Session, SessionEvent, State, Whose};
@@ -84,6 +85,10 @@ impl<P: Protocols> Driver<P> {
                 let from = session.role(side);
                 self.next_chunk(session, whose, (from, offset, bytes), receiver)
             }
+            State::Resuming(_) => {
+                let from = session.role(side);
+                self.resume_chunk(session, whose, (from, offset, bytes), receiver)
+            }
             State::Datagrams(_) => ControlFlow::Break(()),
         }
     }
@@ -97,7 +102,6 @@ impl<P: Protocols> Driver<P> {
         gap: &Gap,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let from = session.role(side);
         if is_done(session, side) {
             return ControlFlow::Break(());
         }
@@ -111,13 +115,18 @@ impl<P: Protocols> Driver<P> {
                     self.decide_by_port(session, whose, receiver);
                 }
             }
-            State::Parsing(_) => {}
+            State::Parsing(_) | State::Resuming(_) => {}
         }
-        if let State::Parsing(parsing) = &mut session.state {
-            let after = parsing.gap(gap, (from, whose.timestamp), &mut self.allowance, receiver);
-            if after == AfterGap::Stop {
-                self.stop(session, whose, (from, gap.offset, Fault::GAP), receiver);
+        let from = session.role(side);
+        match &mut session.state {
+            State::Parsing(parsing) => {
+                let after = parsing.gap(gap, (from, whose.timestamp), &mut self.allowance, receiver);
+                if after == AfterGap::Stop {
+                    self.stop(session, whose, (from, gap.offset, Fault::GAP), receiver);
+                }
             }
+            State::Resuming(resuming) => resuming.gap(from),
+            _ => {}
         }
         off(session)
     }
@@ -132,14 +141,18 @@ impl<P: Protocols> Driver<P> {
         (bytes, len): (&[u8], usize),
         receiver: &mut impl Receiver<P>,
     ) {
-        if matches!(session.state, State::Off | State::Stream(_)) || bytes.is_empty() {
+        if bytes.is_empty() {
             return;
         }
-        if matches!(session.state, State::New) {
-            session.client = whose.initiator;
-        }
-        if !matches!(session.state, State::Parsing(_)) {
-            self.probe_datagram(session, whose, side, (bytes, len), receiver);
+        match &session.state {
+            State::Parsing(parsing) if parsing.rival.is_none() => {}
+            State::Parsing(_) => self.ask_rival(session, whose, side, (bytes, len), receiver),
+            State::Off | State::Stream(_) | State::Resuming(_) => return,
+            State::New => {
+                session.client = whose.initiator;
+                self.probe_datagram(session, whose, side, (bytes, len), receiver);
+            }
+            State::Datagrams(_) => self.probe_datagram(session, whose, side, (bytes, len), receiver),
         }
         let from = session.role(side);
         if let State::Parsing(parsing) = &mut session.state {
@@ -160,10 +173,10 @@ impl<P: Protocols> Driver<P> {
         side: Side,
         receiver: &mut impl Receiver<P>,
     ) {
-        let from = session.role(side);
         if matches!(session.state, State::Stream(_)) {
             self.decide_by_port(session, whose, receiver);
         }
+        let from = session.role(side);
         if let State::Parsing(parsing) = &mut session.state
             && parsing.end((from, EndKind::Fin, whose.timestamp), receiver)
         {
@@ -187,24 +200,17 @@ impl<P: Protocols> Driver<P> {
                     IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
                     _ => None,
                 };
-                if let Some((entry, found)) =
-                    found.and_then(|found| Some((P::TABLE.get(found.entry)?, found)))
-                {
-                    self.recognised(session, entry.protocol, found.evidence, receiver);
-                }
+                self.name(session, found, receiver);
             }
             State::Stream(_) => self.decide_by_port(session, whose, receiver),
             State::Datagrams(_) if session.application.is_some() => {}
             State::Datagrams(probing) => {
-                let found = probing.by_port::<P>(whose.ports(session.client));
-                if let Some((entry, found)) =
-                    found.and_then(|found| Some((P::TABLE.get(found.entry)?, found)))
-                {
-                    self.recognised(session, entry.protocol, found.evidence, receiver);
-                }
+                let found = probing.decide::<P>(whose.ports(session.client));
+                self.name(session, found, receiver);
             }
-            State::Parsing(_) | State::Off => {}
+            State::Parsing(_) | State::Resuming(_) | State::Off => {}
         }
+        self.end_resuming(session, whose, receiver);
         if let State::Parsing(parsing) = &mut session.state {
             parsing.end((Role::Client, kind, whose.timestamp), receiver);
             parsing.end((Role::Server, kind, whose.timestamp), receiver);
@@ -217,6 +223,7 @@ impl<P: Protocols> Driver<P> {
         match std::mem::replace(&mut session.state, State::Off) {
             State::Parsing(parsing) => self.allowance.give(parsing.charged),
             State::Stream(probing) => self.allowance.give(probing.allocated_len() as u64),
+            State::Resuming(resuming) => self.allowance.give(resuming.allocated_len() as u64),
             State::Datagrams(_) => self.allowance.give(size_of::<DatagramProbing>() as u64),
             State::New | State::Off => {}
         }
@@ -368,6 +375,7 @@ impl<P: Protocols> Driver<P> {
     ) {
         let _ = match session.state {
             State::Stream(_) => self.next_chunk(session, whose, octets, receiver),
+            State::Resuming(_) => self.resume_chunk(session, whose, octets, receiver),
             _ => self.offer(session, whose, octets, receiver),
         };
     }

@@ -2,6 +2,23 @@
 
 use memchr::memchr;
 
+use super::protocol::{Search, Verdict};
+
+/// Searches for a line of a protocol behind lines of something else. `judge` sees a line with its end, as far as it came.
+pub(super) fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Search {
+    let mut start = 0;
+    for line in bytes.split_inclusive(|octet| *octet == b'\n') {
+        if judge(line) == Verdict::Match {
+            return Search::Found(start);
+        }
+        if line.ends_with(b"\n") {
+            start += line.len();
+        }
+    }
+    // The last line is kept even if it is none, so that its middle is not taken for the start of one.
+    Search::From(start)
+}
+
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line<'a> {

@@ -4,12 +4,16 @@
 //! tell: every [`Protocol`] of the set is asked, by a bounded probe, and where none matches, the port decides. The set is an
 //! enum that [`protocols!`](crate::protocols) writes, of the parsers here and of one's own.
 //!
+//! On the port of a protocol with a parser, its messages are also found behind octets or datagrams of something else, within
+//! [`RESUME_LEN_MAX`], [`RESUME_CHUNK_COUNT_MAX`] and [`RESUME_DATAGRAM_COUNT_MAX`].
+//!
 //! What a flow costs: 32 octets in the caller's state. While probes are undecided, at most [`PROBE_LEN_MAX`] octets a
 //! direction, and a chunk; with a parser, its state and what it left of an incomplete message, at most
 //! `session_side_bytes_max` a direction. A flow that is not recognised, or is done, costs a test.
 //!
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
+mod datagrams;
 #[cfg(feature = "protocols")]
 pub mod dns;
 mod driver;
@@ -23,6 +27,7 @@ pub mod http2;
 mod lines;
 mod parser;
 mod parsing;
+mod preamble;
 mod probing;
 mod protocol;
 mod protocols;
@@ -32,6 +37,7 @@ pub mod quic;
 pub mod recognised;
 #[cfg(feature = "protocols")]
 mod replies;
+mod resuming;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
 #[cfg(feature = "protocols")]
@@ -47,11 +53,15 @@ pub mod tls;
 mod window;
 
 pub use crate::base::{Application, Evidence};
+pub use datagrams::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
 pub use driver::{Driver, HANDOVER_COUNT_MAX};
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
-pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
-pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
+pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_LEN_MAX};
+pub use protocol::{
+    DatagramOpening, DatagramProbe, Protocol, Role, Search, StreamOpening, StreamProbe, StreamSearch, Verdict,
+};
 pub use protocols::{Entry, Protocols, count, table};
+pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 #[cfg(feature = "protocols")]
 pub use standard::{Message, Standard};

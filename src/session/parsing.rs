@@ -105,6 +105,14 @@ pub(super) enum Outcome {
     Handover(Option<&'static Protocol>),
 }
 
+/// The entry that has the port of a flow of datagrams which another one parses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rival {
+    pub(super) entry: u8,
+    /// Datagrams that it is still asked about.
+    pub(super) left: u8,
+}
+
 /// A parser and both directions.
 #[derive(Debug)]
 pub(super) struct Parsing<P> {
@@ -117,6 +125,7 @@ pub(super) struct Parsing<P> {
     ticked: Timestamp,
     pub(super) handover_count: u8,
     pub(super) client: Side,
+    pub(super) rival: Option<Rival>,
 }
 
 impl<P: Protocols> Parsing<P> {
@@ -130,6 +139,7 @@ impl<P: Protocols> Parsing<P> {
             ticked: now,
             handover_count: 0,
             client,
+            rival: None,
         }
     }
 

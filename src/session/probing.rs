@@ -1,6 +1,7 @@
 //! Asking the probes, for as long as they are undecided and the window is open.
 
-use super::protocol::{DatagramOpening, Role, StreamOpening, Verdict};
+use super::preamble::Preamble;
+use super::protocol::{Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
 use crate::base::Evidence;
 
@@ -10,14 +11,8 @@ pub const PROBE_LEN_MAX: usize = 2048;
 /// Chunks of a stream after which the port decides.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
 
-/// Datagrams of a flow after which the port decides.
-pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
-
-/// Octets of a datagram that are remembered for the probes of those that follow.
-const PREFIX_LEN: usize = 64;
-
 /// Entries of a table, as bits.
-type Entries = u128;
+pub(super) type Entries = u128;
 
 /// The octets of one direction that no probe could tell yet.
 #[derive(Debug, Default)]
@@ -38,6 +33,10 @@ pub(super) struct StreamProbing {
     pub(super) handover_count: u8,
     /// Whether one side's octets are from the middle of its stream.
     pub(super) is_picked_up: bool,
+    /// Whether the client's octets are known to begin with a preamble, which was taken off, or not to.
+    is_past_preamble: bool,
+    /// Octets of the preamble.
+    preamble_len: u64,
 }
 
 impl StreamProbing {
@@ -49,7 +48,14 @@ impl StreamProbing {
             chunk_count: 0,
             handover_count: 0,
             is_picked_up: false,
+            is_past_preamble: false,
+            preamble_len: 0,
         }
+    }
+
+    /// Octets of the stream of a direction that are known not to belong to the application protocol.
+    pub(super) fn start(&self, from: Role) -> u64 {
+        if from == Role::Client { self.preamble_len } else { 0 }
     }
 
     /// Takes octets up to the window. Whether they are all in it.
@@ -64,7 +70,26 @@ impl StreamProbing {
     }
 
     pub(super) fn ask<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {
-        let [client, server] = &self.heard;
+        let [client, server] = &mut self.heard;
+        if !self.is_past_preamble && !client.bytes.is_empty() {
+            match Preamble::read(&client.bytes) {
+                Preamble::Partial => {
+                    // It has a greatest length, so that the chunks in which it comes need not count.
+                    self.chunk_count = 0;
+                    return Answer::Undecided;
+                }
+                Preamble::None => {}
+                Preamble::Whole(len) => {
+                    client.bytes.drain(..len);
+                    client.offset += len as u64;
+                    self.preamble_len = client.offset;
+                }
+            }
+            self.is_past_preamble = true;
+        }
+        if client.bytes.is_empty() && server.bytes.is_empty() {
+            return Answer::Undecided;
+        }
         ask_stream::<P>(
             &mut self.refuted,
             &StreamOpening::new(&client.bytes, &server.bytes, ports.0, ports.1),
@@ -77,86 +102,6 @@ impl StreamProbing {
 
     pub(super) fn allocated_len(&self) -> usize {
         size_of::<Self>() + self.heard.iter().map(|heard| heard.bytes.capacity()).sum::<usize>()
-    }
-}
-
-/// A flow of datagrams of which no probe could tell yet.
-#[derive(Debug, Default)]
-pub(super) struct DatagramProbing {
-    refuted: Entries,
-    /// Those that a datagram refuted and that have the port: they are asked about the next ones too, for one damaged datagram is
-    /// not the flow; but the port alone names them no more.
-    doubted: Entries,
-    previous: [Prefix; 2],
-    count: u8,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Prefix {
-    len: u8,
-    bytes: [u8; PREFIX_LEN],
-}
-
-impl Default for Prefix {
-    fn default() -> Self {
-        Self { len: 0, bytes: [0; PREFIX_LEN] }
-    }
-}
-
-impl Prefix {
-    fn as_slice(&self) -> &[u8] {
-        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
-    }
-
-    fn set(&mut self, bytes: &[u8]) {
-        let len = bytes.len().min(PREFIX_LEN);
-        if let (Some(to), Some(from)) = (self.bytes.get_mut(..len), bytes.get(..len)) {
-            to.copy_from_slice(from);
-            self.len = len as u8;
-        }
-    }
-}
-
-impl DatagramProbing {
-    /// Asks about one more datagram. `opening` needs no datagrams before it.
-    pub(super) fn ask<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
-        let (from, bytes) = (opening.from, opening.bytes);
-        let opening = DatagramOpening {
-            previous: from.of(&self.previous).as_slice(),
-            answered: from.other().of(&self.previous).as_slice(),
-            ..*opening
-        };
-        let before = self.refuted;
-        let mut answer = ask_datagram::<P>(&mut self.refuted, &opening);
-        if !matches!(answer, Answer::Found(_)) {
-            let again = of_datagram_port::<P>(self.refuted & !before, &opening);
-            self.doubted |= again;
-            self.refuted &= !again;
-            if self.doubted & !self.refuted != 0 {
-                answer = Answer::Undecided;
-            }
-        }
-        self.count += 1;
-        from.of_mut(&mut self.previous).set(bytes);
-        match answer {
-            Answer::Undecided if self.is_over() => Answer::Unknown,
-            answer => answer,
-        }
-    }
-
-    /// Whether so many datagrams were asked about that the port decides.
-    pub(super) const fn is_over(&self) -> bool {
-        self.count >= PROBE_DATAGRAM_COUNT_MAX
-    }
-
-    /// Asks no more about an entry.
-    pub(super) fn set_aside(&mut self, entry: usize) {
-        self.refuted |= 1 << entry;
-        self.doubted &= !(1 << entry);
-    }
-
-    pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
-        datagram_by_port::<P>(self.refuted | self.doubted, ports)
     }
 }
 
@@ -187,31 +132,12 @@ pub(super) fn ask_stream<P: Protocols>(refuted: &mut Entries, opening: &StreamOp
     })
 }
 
-fn ask_datagram<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'_>) -> Answer {
-    ask::<P>(refuted, |entry| {
-        entry.protocol.datagrams.as_ref().map(|datagrams| datagrams.probe.map(|probe| probe(opening)))
-    })
-}
-
-/// Those of some entries that have a probe and one of the ports of a datagram.
-fn of_datagram_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
-    let mut found = 0;
-    while entries != 0 {
-        let place = entries.trailing_zeros();
-        let recognition = P::TABLE.get(place as usize).and_then(|entry| entry.protocol.datagrams.as_ref());
-        if recognition.is_some_and(|datagrams| {
-            datagrams.probe.is_some() && datagrams.ports.iter().any(|port| opening.has_port(*port))
-        }) {
-            found |= 1 << place;
-        }
-        entries &= entries - 1;
-    }
-    found
-}
-
 /// Asks all entries that are not refuted. `probe` gives none for one that is not spoken so, and none inside for one without a
 /// probe.
-fn ask<P: Protocols>(refuted: &mut Entries, probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>) -> Answer {
+pub(super) fn ask<P: Protocols>(
+    refuted: &mut Entries,
+    probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>,
+) -> Answer {
     const { assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols") };
     let mut is_undecided = false;
     for (place, entry) in P::TABLE.iter().enumerate() {
@@ -247,7 +173,8 @@ pub(super) fn datagram_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)
     by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports())
 }
 
-fn by_port<P: Protocols>(
+/// The first entry that was not refuted and has the server's port among some, or else the client's.
+pub(super) fn by_port<P: Protocols>(
     refuted: Entries,
     (client, server): (u16, u16),
     ports: impl Fn(&Entry<P>) -> &'static [u16],

@@ -171,6 +171,26 @@ pub type StreamProbe = fn(&StreamOpening<'_>) -> Verdict;
 /// Looks at a datagram. Called for those that follow, as long as it says [`Verdict::More`].
 pub type DatagramProbe = fn(&DatagramOpening<'_>) -> Verdict;
 
+/// Result of a search for the beginning of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Search {
+    /// A message begins with this octet.
+    Found(usize),
+    /// No message begins before this octet. Those from there on are searched again together with what follows.
+    From(usize),
+}
+
+/// Searches the octets that one role sent for the beginning of a message, behind octets of any kind.
+pub type StreamSearch = fn(Role, &[u8]) -> Search;
+
+/// How the messages of a protocol are found behind octets that are not of the protocol.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Resumption {
+    pub(super) search: StreamSearch,
+    /// Whether streams that are captured from the middle on are searched too.
+    pub(super) is_for_middle: bool,
+}
+
 /// How a protocol is recognised over one kind of transport.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recognition<F> {
@@ -198,13 +218,14 @@ pub struct Protocol {
     name: &'static str,
     pub(super) streams: Option<Recognition<StreamProbe>>,
     pub(super) datagrams: Option<Recognition<DatagramProbe>>,
+    pub(super) resumption: Option<Resumption>,
 }
 
 impl Protocol {
     /// A protocol over nothing yet. Names are lower case, with an underscore between words.
     #[must_use]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, streams: None, datagrams: None }
+        Self { name, streams: None, datagrams: None, resumption: None }
     }
 
     /// Over TCP: its registered ports, and a probe; without one, the port alone decides.
@@ -217,6 +238,20 @@ impl Protocol {
     #[must_use]
     pub const fn over_datagrams(self, ports: &'static [u16], probe: Option<DatagramProbe>) -> Self {
         Self { datagrams: Some(Recognition { ports, probe }), ..self }
+    }
+
+    /// The same with a search for messages in streams that begin with octets of something else. It is used on the protocol's own
+    /// ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by content.
+    #[must_use]
+    pub const fn resumed_by(self, search: StreamSearch) -> Self {
+        Self { resumption: Some(Resumption { search, is_for_middle: false }), ..self }
+    }
+
+    /// The same, also for streams that are captured from the middle on. For protocols whose messages stay readable and keep
+    /// coming.
+    #[must_use]
+    pub const fn resumed_anywhere_by(self, search: StreamSearch) -> Self {
+        Self { resumption: Some(Resumption { search, is_for_middle: true }), ..self }
     }
 
     /// The name, as `http`.

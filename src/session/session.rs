@@ -1,9 +1,11 @@
 //! What a driver keeps for a flow.
 
+use super::datagrams::DatagramProbing;
 use super::parsing::Parsing;
-use super::probing::{DatagramProbing, StreamProbing};
+use super::probing::StreamProbing;
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
+use super::resuming::Resuming;
 use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
 
 /// The flow that octets belong to, and when they came.
@@ -57,6 +59,8 @@ pub(super) enum State<P: Protocols> {
     New,
     /// Octets of a stream that are undecided.
     Stream(Box<StreamProbing>),
+    /// A stream that does not begin with the protocol of its port, whose messages may follow.
+    Resuming(Box<Resuming>),
     /// Datagrams that are undecided.
     Datagrams(Box<DatagramProbing>),
     /// A parser has it.

@@ -3,11 +3,12 @@
 use std::ops::ControlFlow;
 
 use super::driver::{Driver, is_done, off, side_of};
-use super::probing::{Answer, DatagramProbing, Found, StreamProbing, ask_stream, stream_by_port};
-use super::protocol::{DatagramOpening, Role, StreamOpening};
+use super::preamble::Preamble;
+use super::probing::{Answer, Found, StreamProbing, ask_stream, stream_by_port};
+use super::protocol::{Role, StreamOpening};
 use super::protocols::Protocols;
 use super::session::{Receiver, Session, State, Whose};
-use crate::base::{Evidence, Side};
+use crate::base::Evidence;
 
 impl<P: Protocols> Driver<P> {
     /// Takes octets of memory for what is undecided, or counts that there are none.
@@ -29,7 +30,11 @@ impl<P: Protocols> Driver<P> {
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
-        let found = match ask_stream::<P>(&mut refuted, &opening) {
+        let answer = match Preamble::read(client) {
+            Preamble::None => ask_stream::<P>(&mut refuted, &opening),
+            Preamble::Partial | Preamble::Whole(_) => Answer::Undecided,
+        };
+        let found = match answer {
             Answer::Found(found) => Some(found),
             Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
             Answer::Undecided => {
@@ -47,7 +52,13 @@ impl<P: Protocols> Driver<P> {
         let Some(found) = found else {
             session.state = State::Off;
             // What follows a gap is from the middle as well.
-            if !whose.is_from_start || offset > 0 {
+            let is_picked_up = !whose.is_from_start || offset > 0;
+            let side = side_of(from, session.client);
+            if self.resume(session, whose, is_picked_up) {
+                let from = session.role(side);
+                return self.resume_chunk(session, whose, (from, offset, bytes), receiver);
+            }
+            if is_picked_up {
                 self.name_by_port(session, whose, receiver);
             }
             return ControlFlow::Break(());
@@ -70,8 +81,8 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let State::Stream(probing) = &mut session.state else { return off(session) };
         let before = probing.allocated_len();
-        probing.is_picked_up |=
-            !whose.is_from_start || (offset > 0 && from.of(&probing.heard).bytes.is_empty());
+        probing.is_picked_up |= !whose.is_from_start
+            || (offset > probing.start(from) && from.of(&probing.heard).bytes.is_empty());
         let is_open = probing.hear(from, offset, bytes);
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
@@ -101,9 +112,30 @@ impl<P: Protocols> Driver<P> {
         let is_first = probing.handover_count == 0;
         let found = probing.by_port::<P>(whose.ports(session.client)).filter(|_| is_first);
         let is_picked_up = probing.is_picked_up && is_first;
+        if found.is_none() && is_first && self.resume_heard(session, whose, receiver) {
+            return;
+        }
         self.begin(session, whose, found, receiver);
         if found.is_none() && is_picked_up {
             self.name_by_port(session, whose, receiver);
+        }
+    }
+
+    /// Searches what was heard, and what follows, for a message of the protocol that has the port. False if there is none to be
+    /// searched for.
+    fn resume_heard(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) -> bool {
+        let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return false };
+        if self.resume_behind(session, whose, &probing, receiver) {
+            self.allowance.give(probing.allocated_len() as u64);
+            true
+        } else {
+            session.state = State::Stream(probing);
+            false
         }
     }
 
@@ -151,65 +183,4 @@ impl<P: Protocols> Driver<P> {
         }
         self.allowance.give(allocated_len);
     }
-
-    pub(super) fn probe_datagram(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        side: Side,
-        (bytes, len): (&[u8], usize),
-        receiver: &mut impl Receiver<P>,
-    ) {
-        let from = session.role(side);
-        let (source_port, destination_port) = (whose.key.port(side), whose.key.port(side.other()));
-        let opening = DatagramOpening {
-            len,
-            from,
-            ip_protocol: whose.key.protocol().0,
-            ..DatagramOpening::first(bytes, source_port, destination_port)
-        };
-        let mut fresh = DatagramProbing::default();
-        let is_fresh = matches!(session.state, State::New);
-        let probing = match &mut session.state {
-            State::Datagrams(probing) => &mut **probing,
-            _ => &mut fresh,
-        };
-        let answer = probing.ask::<P>(&opening);
-        let mut named = None;
-        let found = match answer {
-            // What is only named does not shut out what may follow it and is parsed, as DTLS follows STUN.
-            Answer::Found(found) if found.is_early && !probing.is_over() && is_only_named::<P>(found) => {
-                probing.set_aside(found.entry);
-                named = Some(found);
-                None
-            }
-            Answer::Found(found) => Some(found),
-            Answer::Unknown if session.application.is_some() => None,
-            Answer::Unknown => probing.by_port::<P>(whose.ports(session.client)),
-            Answer::Undecided => None,
-        };
-        if named.is_some() || matches!(answer, Answer::Undecided) {
-            if is_fresh && self.take_for_window(size_of::<DatagramProbing>()) {
-                session.state = State::Datagrams(Box::new(fresh));
-            } else if is_fresh {
-                session.state = State::Off;
-            }
-            if let Some((entry, found)) = named.and_then(|found| Some((P::TABLE.get(found.entry)?, found))) {
-                if found.is_reversed {
-                    session.client = session.client.other();
-                }
-                self.recognised(session, entry.protocol, found.evidence, receiver);
-            }
-            return;
-        }
-        self.close(session);
-        if let Some(found) = found {
-            self.start(session, whose, found, receiver);
-        }
-    }
-}
-
-/// Whether what was found has no parser.
-fn is_only_named<P: Protocols>(found: Found) -> bool {
-    P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
 }

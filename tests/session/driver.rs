@@ -4,7 +4,7 @@ use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
 use flowgauge::reassembler::Chunk;
 use flowgauge::session::{
     About, AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Fault, Input, Missing, Out,
-    PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX, Parser, Progress, Protocol, Receiver, Role, Session,
+    PROBE_LEN_MAX, Parser, Progress, Protocol, RESUME_DATAGRAM_COUNT_MAX, Receiver, Role, Session,
     SessionEvent, StreamOpening, Verdict, Whose,
 };
 
@@ -370,7 +370,8 @@ fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not
     assert_eq!(talk.finish().said, ["[lines by content]", "lines client: #2"]);
 
     let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
-    for _ in 0..PROBE_DATAGRAM_COUNT_MAX {
+    for _ in 0..RESUME_DATAGRAM_COUNT_MAX {
+        assert!(talk.held_bytes() < 500);
         talk.send(Client, b"?");
     }
     assert_eq!(talk.held_bytes(), 0, "the window is over");

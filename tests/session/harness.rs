@@ -92,8 +92,18 @@ pub(crate) struct Talk<P: Protocols> {
 impl<P: Protocols> Talk<P> {
     /// Over TCP or UDP, to a port of the server.
     pub(crate) fn new(protocol: IpProtocol, server_port: u16, describe: Describe<P>) -> Self {
+        Self::from_port(protocol, 40_000, server_port, describe)
+    }
+
+    /// The same from a port of the client.
+    pub(crate) fn from_port(
+        protocol: IpProtocol,
+        client_port: u16,
+        server_port: u16,
+        describe: Describe<P>,
+    ) -> Self {
         let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
-        let (key, side) = FlowKey::new(protocol, end(1, 40_000), end(2, server_port));
+        let (key, side) = FlowKey::new(protocol, end(1, client_port), end(2, server_port));
         assert_eq!(side, Side::A);
         let ear = Ear { describe, said: Vec::new(), part: None };
         let (driver, session) = (Driver::default(), Session::default());

@@ -14,6 +14,10 @@ mod http2;
 #[cfg(feature = "protocols")]
 mod quic;
 #[cfg(feature = "protocols")]
+mod recognition;
+#[cfg(feature = "protocols")]
+mod resuming;
+#[cfg(feature = "protocols")]
 mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;

@@ -205,15 +205,20 @@ fn what_looks_alike_is_not_taken_for_it() {
 
 #[test]
 fn a_connection_that_began_before_is_named_by_its_port() {
+    let mut random = random(1);
+    let mut encrypted = |first: &[u8], len: usize| {
+        let octets: Vec<u8> = std::iter::repeat_with(|| random() as u8).take(len).collect();
+        [first, &octets].concat()
+    };
     let datagrams: Vec<_> =
-        (0..40).map(|place| (if place % 2 == 0 { Client } else { Server }, vec![0x41; 50])).collect();
+        (0..40).map(|place| (if place % 2 == 0 { Client } else { Server }, encrypted(b"\x41", 50))).collect();
     let heard = talk(443, &datagrams);
     assert_eq!((heard.application, heard.said), (Some(("quic", "port")), vec!["[quic by port]".to_owned()]));
     assert_eq!(talk(444, &datagrams).application, None);
     // The same in Google's older form: an id from the client only.
-    let client = [&[0x0c][..], b"8octets!", &[0x36; 30]].concat();
+    let (client, server) = (encrypted(b"\x0C8octets!", 30), encrypted(b"\0", 40));
     for count in [1, 40] {
-        let datagrams = vec![[(Client, client.clone()), (Server, vec![0; 40])]; count].concat();
+        let datagrams = vec![[(Client, client.clone()), (Server, server.clone())]; count].concat();
         assert_eq!(talk(443, &datagrams).said, ["[quic by port]"]);
     }
 }

@@ -1,8 +1,9 @@
 //! What looks like DNS.
 //!
-//! On its own port a header whose counts fit the length is enough, or a first question that can be read. Elsewhere the message
-//! must be whole and read to its last octet, with one question of a known type. The three flavours part by their ports, and
-//! port 137 is the NetBIOS name service's, which has the same header.
+//! On its own port a header whose counts fit the length is enough, or a first question that can be read; with an opcode that is
+//! not assigned, the message must be read to its last octet. Elsewhere the message must be whole and read to its last octet,
+//! with one question of a known type. The three flavours part by their ports, and port 137 is the NetBIOS name service's, which
+//! has the same header.
 
 use super::message::{DnsMessage, Flavour, HEADER_LEN, Header};
 use super::name::{Labels, Name};
@@ -142,7 +143,9 @@ fn look_on_own_port(bytes: &[u8], len: usize, flavour: Flavour) -> Look {
         Flavour::Llmnr => header.flags.0 & !LLMNR_FLAGS == 0,
         // Both sides ignore these bits (RFC 6762 section 18).
         Flavour::Mdns => header.flags.opcode() == Opcode(0),
-        Flavour::Dns => header.flags.opcode().name().is_some(),
+        Flavour::Dns if header.flags.opcode().name().is_some() => true,
+        Flavour::Dns if bytes.len() < len => return Look::More,
+        Flavour::Dns => is_read_to_its_end(&message),
     };
     if !is_known {
         return Look::No;
@@ -164,6 +167,14 @@ fn look_on_own_port(bytes: &[u8], len: usize, flavour: Flavour) -> Look {
                 || header.flags.is_response() && header.flags.rcode() != Rcode(0))
     };
     if is_sound { Look::of(header) } else { Look::No }
+}
+
+/// Whether a message holds what its header claims, and nothing else. On its port, one whose opcode nobody has assigned is DNS all the
+/// same: a server answers it with NOTIMP (RFC 1035 section 4.1.1).
+fn is_read_to_its_end(message: &DnsMessage<'_>) -> bool {
+    let mut walk = message.items();
+    let item_count = walk.by_ref().count();
+    item_count > 0 && walk.stop().is_none() && walk.section().is_none() && walk.rest_len() == 0
 }
 
 fn is_usual(question: &Question<'_>) -> bool {

@@ -41,7 +41,8 @@ pub const NAME_LEN_MAX: usize = 1024;
 pub const PENDING_COUNT_MAX: usize = 64;
 
 /// `ftp`: port 21; by content on any port.
-pub static PROTOCOL: Protocol = Protocol::new("ftp").over_streams(&PORTS, Some(probe::probe));
+pub static PROTOCOL: Protocol =
+    Protocol::new("ftp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 const PORTS: [u16; 1] = [21];
 

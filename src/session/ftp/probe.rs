@@ -1,9 +1,9 @@
 //! How FTP is recognised: by words of the greeting, or the client's first command behind a 220.
 
-use super::super::lines::first_word;
+use super::super::lines::{first_word, search_lines};
 use super::super::smtp::{Words, greeting_words};
 use super::PORTS;
-use crate::session::{StreamOpening, Verdict};
+use crate::session::{Role, Search, StreamOpening, Verdict};
 
 /// Octets in which a command and its first word lie.
 const HEAD_LEN: usize = 64;
@@ -38,6 +38,14 @@ fn straight(opening: &StreamOpening<'_>) -> Verdict {
             _ => client,
         },
     }
+}
+
+/// Searches for a command of FTP, or a greeting with its word.
+pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
+    search_lines(bytes, |line| match from {
+        Role::Client => client_verdict(line),
+        Role::Server => Verdict::of(greeting_words(line) == Words::Ftp),
+    })
 }
 
 /// Commands that a client begins with: those that SMTP has not tell, others may be of both.

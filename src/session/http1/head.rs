@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use super::message::{Anomaly, Version};
-use super::probe::{ends_with_version, is_status_line};
+use super::probe::{ends_with_version, is_simple, is_status_line};
 use super::{HEAD_LEN_MAX, HEADER_COUNT_MAX};
 use crate::session::{Fault, Role};
 
@@ -215,7 +215,10 @@ fn first_line(from: Role, line: &[u8]) -> Result<(First<'_>, Version), Fault> {
     match from {
         Role::Client => {
             let fault = Fault::new("not_a_request");
-            let minor = line.last().filter(|_| ends_with_version(line)).ok_or(fault)?;
+            let Some(minor) = line.last().filter(|_| ends_with_version(line)) else {
+                let is_simple = line.strip_prefix(b"GET ").is_some_and(|target| is_simple(b"GET", target));
+                return Err(if is_simple { Fault::new("http_0_9") } else { fault });
+            };
             let method_len = line.iter().position(is_space).ok_or(fault)?;
             // ` HTTP/1.1` is nine octets.
             let target = line.get(method_len..line.len() - 9).ok_or(fault)?.trim_ascii();

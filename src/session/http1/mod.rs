@@ -3,9 +3,9 @@
 //! | | |
 //! |---|---|
 //! | standards | RFC 9110 (semantics), RFC 9112 (messages), RFC 7617 and others by the name of their scheme only |
-//! | recognised by | a request line or status line that names `HTTP/1.`, in either direction; ports 80, 591, 3128, 8000, 8008, 8080 |
+//! | recognised by | a request line or status line that names `HTTP/1.`, in either direction; ports 80, 591, 3128, 8000, 8008, 8080, where such a line is also found behind octets of something else, and a request of HTTP/0.9 has none |
 //! | parsed | request and status lines, header fields, framing of bodies, trailers, interim responses |
-//! | not parsed | HTTP/0.9; content codings are named and not decoded |
+//! | not parsed | HTTP/0.9, whose flows are named, and stopped with `http_0_9`; content codings are named and not decoded |
 //! | hands over | CONNECT that is granted, to whatever the probes tell; `101` with `h2c`, to HTTP/2; with `websocket`, to [`WEBSOCKET`] |
 //!
 //! A request is followed by the [pieces](Message::Body) of its body and by [`Message::End`], and so is each response that is
@@ -55,7 +55,9 @@ pub const PIPELINE_COUNT_MAX: u64 = 32;
 
 /// HTTP/1.x.
 pub static PROTOCOL: Protocol =
-    Protocol::new("http").over_streams(&[80, 591, 3128, 8000, 8008, 8080], Some(probe::probe));
+    Protocol::new("http").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(resync::search);
+
+const PORTS: [u16; 6] = [80, 591, 3128, 8000, 8008, 8080];
 
 /// WebSocket (RFC 6455), which an upgrade leads to. It has no probe: it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket");

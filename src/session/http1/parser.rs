@@ -5,10 +5,11 @@ use super::head::{self, First, Head, Searched};
 use super::headers::Headers;
 use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response};
 use super::pending::{Kind, Pending};
-use super::resync::{self, Search};
+use super::resync;
 use super::{WEBSOCKET, chunked, credentials, probe};
 use crate::session::{
-    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Text, http2,
+    self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Search, Text,
+    http2,
 };
 
 /// Octets behind a request for a tunnel or another protocol that wait for the answer. Beyond, it was not captured.

@@ -1,5 +1,6 @@
 //! The first line tells.
 
+use super::PORTS;
 use crate::session::{StreamOpening, Verdict};
 
 /// Octets of a method, beyond which there is none.
@@ -14,15 +15,19 @@ const LINE_LEN_ENOUGH: usize = 12;
 enum Looks {
     Nothing,
     Request,
+    /// A request line without a version, and nothing behind it.
+    SimpleRequest,
     Response,
     Unlike,
     Undecided,
 }
 
-/// Looks for a request line or a status line in both directions.
+/// Looks for a request line or a status line in both directions. A request of HTTP/0.9 has little that others do not have, so that
+/// it counts on the ports of HTTP only.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (looks(opening.client), looks(opening.server)) {
         (Looks::Request, _) | (_, Looks::Response) => Verdict::Match,
+        (Looks::SimpleRequest, _) if PORTS.contains(&opening.server_port) => Verdict::Match,
         (Looks::Response, _) | (_, Looks::Request) => Verdict::MatchReversed,
         (Looks::Undecided, _) | (_, Looks::Undecided) => Verdict::More,
         (Looks::Nothing, Looks::Nothing) => Verdict::More,
@@ -86,10 +91,20 @@ fn request_line(bytes: &[u8]) -> Looks {
         return Looks::Unlike;
     }
     if line_len.is_some() {
-        return if ends_with_version(line) { Looks::Request } else { Looks::Unlike };
+        let is_all = line_len.is_some_and(|len| len + 1 == target.len());
+        return match () {
+            () if ends_with_version(line) => Looks::Request,
+            () if is_all && is_simple(method, line) => Looks::SimpleRequest,
+            () => Looks::Unlike,
+        };
     }
     let is_enough = method_len + 1 + line.len() >= LINE_LEN_ENOUGH && is_of_http(method, line);
     if is_enough { Looks::Request } else { Looks::Undecided }
+}
+
+/// Whether a request line is one of HTTP/0.9 (RFC 1945 section 5): `GET` and a path.
+pub(super) fn is_simple(method: &[u8], target: &[u8]) -> bool {
+    method == b"GET" && target.starts_with(b"/") && target.iter().all(u8::is_ascii_graphic)
 }
 
 /// Whether a method with such a target is found in HTTP only: RTSP and SIP have others, and name a scheme.
@@ -139,7 +154,10 @@ mod tests {
             "GNUTELLA CONNECT/0.6\r\n",
             "PRI * HTTP/2.0\r\n",
             "SOURCE /live ICE/1.0\r\n",
-            "GET /\r\n",
+            "GET /a b\r\n",
+            "GET /\r\nHost: a\r\n",
+            "POST /\r\n",
+            "get /\r\n",
             "EHLO example.org\r\n",
             "USER anonymous\r\n",
             "* OK IMAP4 ready\r\n",
@@ -150,6 +168,17 @@ mod tests {
         ] {
             assert_eq!(say(line.as_bytes(), b""), Verdict::No, "{line}");
             assert_eq!(say(b"", line.as_bytes()), Verdict::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_version_is_one_on_ports_of_http() {
+        let elsewhere = |client| probe(&StreamOpening::new(client, b"", 40_000, 70));
+        for line in [&b"GET /\r\n"[..], b"GET /bad.html\n"] {
+            assert_eq!(say(line, b""), Verdict::Match);
+            assert_eq!(say(line, b"<html></html>"), Verdict::Match);
+            assert_eq!(say(b"", line), Verdict::No);
+            assert_eq!(elsewhere(line), Verdict::No);
         }
     }
 

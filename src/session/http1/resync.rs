@@ -1,19 +1,10 @@
 //! Where the next message begins, in octets of which the beginning was lost.
 
 use super::probe::ends_with_version;
-use crate::session::Role;
+use crate::session::{Role, Search};
 
 /// Octets of a line that are looked at: the last ones.
 const LINE_LEN_MAX: usize = 8192;
-
-/// What a search says of octets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Search {
-    /// A message begins there.
-    Found(usize),
-    /// None began so far; octets from there on are to be looked at again with what follows.
-    From(usize),
-}
 
 /// Methods that are believed behind octets of any kind.
 const METHODS: [&[u8]; 24] = [

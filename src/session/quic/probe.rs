@@ -11,6 +11,9 @@ const PORT: u16 = 443;
 /// The fewest octets of a packet with a short header: an octet, a packet number, and what masks the header.
 const SHORT_LEN_MIN: usize = 21;
 
+/// Equal octets in a row that encrypted ones do not have.
+const RUN_LEN: usize = 5;
+
 const UDP: u8 = 17;
 
 /// Bits of Google's older header: how long the packet number is, and that an id of eight octets is there.
@@ -28,7 +31,7 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
     }
     if !packet::is_long(*first) {
         let is_short = if first & FIXED_BIT != 0 { opening.has_port(PORT) } else { is_google_short(opening) };
-        let may_be = is_short && opening.len >= SHORT_LEN_MIN;
+        let may_be = is_short && opening.len >= SHORT_LEN_MIN && may_be_encrypted(opening.bytes);
         return if may_be { Verdict::More } else { Verdict::No };
     }
     let Some(packet) = packet::next(&mut &*opening.bytes) else { return cut(opening) };
@@ -64,6 +67,15 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         Body::Unread if is_long_enough => by_port(opening),
         Body::Unread | Body::VersionNegotiation(_) => Verdict::No,
     }
+}
+
+/// Whether the octets behind the first one look random, as what is encrypted does: among the first 64, text alone or five equal ones
+/// in a row are not to be expected in thousands of connections, in an identifier neither.
+fn may_be_encrypted(bytes: &[u8]) -> bool {
+    let octets = bytes.get(1..64).or(bytes.get(1..)).unwrap_or_default();
+    let has_run = octets.windows(RUN_LEN).any(|run| run.iter().all(|octet| Some(octet) == run.first()));
+    let is_text = octets.iter().all(|octet| octet.is_ascii_graphic() || octet.is_ascii_whitespace());
+    !has_run && !is_text
 }
 
 /// Whether a first octet may begin a packet of a connection that began before.
@@ -155,6 +167,18 @@ mod tests {
         }
         // A server pads to 1200 octets too; then its port tells.
         assert_eq!(asked(&client, (443, 5001), Role::Client), Verdict::MatchReversed);
+    }
+
+    #[test]
+    fn a_short_header_is_followed_by_octets_that_look_random() {
+        let encrypted =
+            b"\x45\x8f\xa0\x1c\x33\x92\x00\x00\x00\x00\x5e\x77\xd1\xb8\x0a\xc4\x29\xfe\x61\x13\x88\x2f";
+        assert_eq!(asked(encrypted, (5000, 443), Role::Client), Verdict::More);
+        assert_eq!(asked(encrypted, (5000, 5001), Role::Client), Verdict::No);
+        // A query of DNS whose identifier has the fixed bit: record type 0, for `example.com`.
+        let query = b"\x41\x42\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x00\x00\x01";
+        assert_eq!(asked(query, (5000, 443), Role::Client), Verdict::No);
+        assert_eq!(asked(b"GET / of something over UDP", (5000, 443), Role::Client), Verdict::No);
     }
 
     #[test]

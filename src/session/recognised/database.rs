@@ -1,7 +1,7 @@
 //! Databases and caches.
 
-use super::octets::{begins_with, dialogue, either, is_printable, once, u16_at, u32_at, u32_le_at};
-use crate::session::{Protocol, StreamOpening, Verdict};
+use super::octets::{begins_with, dialogue, is_printable, once, u16_at, u32_at, u32_le_at};
+use crate::session::{Protocol, Role, StreamOpening, Verdict};
 
 /// Redis (RESP): an array of texts, as a client's command; simple texts and commands in a line on port 6379 only.
 pub static REDIS: Protocol = Protocol::new("redis").over_streams(&[6379], Some(redis));
@@ -15,9 +15,9 @@ pub static MYSQL: Protocol = Protocol::new("mysql").over_streams(&[3306], Some(m
 /// TDS of SQL Server: the pre-login message.
 pub static TDS: Protocol = Protocol::new("tds").over_streams(&[1433], Some(tds));
 
-/// `MongoDB`: a message header with one of its operations.
-pub static MONGODB: Protocol =
-    Protocol::new("mongodb").over_streams(&[27017], Some(|opening| either(opening, mongodb)));
+/// `MongoDB`: a message header with an operation that its sender uses, a length that the operation may have, and the beginning of
+/// its body.
+pub static MONGODB: Protocol = Protocol::new("mongodb").over_streams(&[27017], Some(mongodb));
 
 /// Cassandra's native protocol, versions 3 to 5: the first request of a client.
 pub static CASSANDRA: Protocol = Protocol::new("cassandra").over_streams(&[9042], Some(cassandra));
@@ -155,16 +155,85 @@ fn tds(opening: &StreamOpening<'_>) -> Verdict {
     dialogue(opening, pre_login, |_| Verdict::No)
 }
 
-fn mongodb(bytes: &[u8]) -> Verdict {
-    // The operation is below 256 * 8, so that its upper octets are zero: most others end here.
-    match bytes.get(..16) {
-        Some(header) => Verdict::of(
-            u32_le_at(header, 0).is_some_and(|len| (16..=48_000_000).contains(&len))
-                && matches!(u32_le_at(header, 12), Some(1 | 2001..=2007 | 2010..=2013)),
-        ),
-        None if matches!(bytes, [_, _, _, 0..=2, ..] | [_, _, _] | [_, _] | [_] | []) => Verdict::More,
-        None => Verdict::No,
+/// Octets of the longest message of `MongoDB`.
+const MONGODB_LEN_MAX: usize = 48_000_000;
+
+/// Octets of a first message on other ports. A client introduces itself with some hundreds.
+const MONGODB_FIRST_LEN_MAX: usize = 16 << 10;
+
+fn mongodb(opening: &StreamOpening<'_>) -> Verdict {
+    let len_max = if opening.has_port(27017) { MONGODB_LEN_MAX } else { MONGODB_FIRST_LEN_MAX };
+    dialogue(
+        opening,
+        |bytes| mongodb_message(bytes, Role::Client, len_max),
+        |bytes| mongodb_message(bytes, Role::Server, len_max),
+    )
+}
+
+/// A message of the wire protocol: the header has its length, its number, the number of the request that it answers, and the
+/// operation, each with the lowest octet first.
+fn mongodb_message(bytes: &[u8], from: Role, len_max: usize) -> Verdict {
+    let (Some(len), Some(answered), Some(operation)) =
+        (u32_le_at(bytes, 0), u32_le_at(bytes, 8), u32_le_at(bytes, 12))
+    else {
+        return if matches!(bytes, [_, _, _, 0..=2, ..] | [_, _, _] | [_, _] | [_] | []) {
+            Verdict::More
+        } else {
+            Verdict::No
+        };
+    };
+    let (len, body) = (len as usize, bytes.get(16..).unwrap_or_default());
+    // Requests answer nothing. Only operations of both directions need the number to tell.
+    let is_request = from == Role::Client && answered == 0;
+    let is_answer = from == Role::Server;
+    let len_min = match operation {
+        // OP_REPLY has 20 octets in front of its documents.
+        1 if is_answer => 36,
+        // OP_UPDATE, OP_INSERT, OP_QUERY, OP_GET_MORE, OP_DELETE, OP_KILL_CURSORS, OP_COMMAND.
+        2001 | 2002 | 2004..=2007 | 2010 if is_request => 22,
+        // OP_COMMANDREPLY.
+        2011 if is_answer => 21,
+        // OP_COMPRESSED, OP_MSG.
+        2012 | 2013 if is_request || (is_answer && answered != 0) => 25,
+        _ => return Verdict::No,
+    };
+    if !(len_min..=len_max).contains(&len) {
+        return Verdict::No;
     }
+    let is_document =
+        |at| u32_le_at(body, at).is_some_and(|document| (5..=len as u32 - 16).contains(&document));
+    let flags = u32_le_at(body, 0).unwrap_or_default();
+    match operation {
+        // No more than four flags; a cursor and the number of the first document; how many documents there are.
+        1 => once(body, 20, || {
+            let document_count = u32_le_at(body, 16).unwrap_or_default() as usize;
+            flags < 16 && if document_count == 0 { len == 36 } else { len >= 36 + 5 * document_count }
+        }),
+        2004 => once(body, 5, || flags & !0xFE == 0 && is_namespace(body, 4)),
+        2002 => once(body, 5, || flags <= 1 && is_namespace(body, 4)),
+        2001 | 2005 | 2006 => once(body, 5, || flags == 0 && is_namespace(body, 4)),
+        2007 => once(body, 8, || {
+            let cursor_count = u32_le_at(body, 4).unwrap_or_default() as usize;
+            flags == 0 && len == 24 + 8 * cursor_count
+        }),
+        2010 => once(body, 1, || is_namespace(body, 0)),
+        2011 => once(body, 4, || is_document(0)),
+        2012 => once(body, 9, || {
+            let is_length = u32_le_at(body, 4).is_some_and(|len| len as usize <= MONGODB_LEN_MAX);
+            matches!(flags, 1 | 2001..=2007 | 2010 | 2011 | 2013)
+                && is_length
+                && matches!(body.get(8), Some(0..=3))
+        }),
+        // The lower 16 flags are refused unless they are known: two are. Then a section: a document, or several with a name.
+        _ => once(body, 9, || flags & 0xFFFC == 0 && matches!(body.get(4), Some(0 | 1)) && is_document(5)),
+    }
+}
+
+/// Whether the text that begins at an octet is the name of a database or a collection, as far as it is there.
+fn is_namespace(body: &[u8], at: usize) -> bool {
+    let text = body.get(at..).unwrap_or_default();
+    let len = text.iter().position(|octet| *octet == 0).unwrap_or(text.len());
+    len < 256 && is_printable(text.get(..len).unwrap_or_default())
 }
 
 fn cassandra(opening: &StreamOpening<'_>) -> Verdict {
@@ -214,11 +283,28 @@ fn memcached(opening: &StreamOpening<'_>) -> Verdict {
 
 #[cfg(test)]
 pub(super) mod samples {
-    use super::super::samples::{Sample, client, server};
+    use super::super::samples::{Sample, client, server, with};
     use super::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
 
     const GREETING: &[u8] = b"\x4A\x00\x00\x00\x0A8.0.36\x00\x0B\x00\x00\x00abcdefgh\x00\xFF\xF7";
-    const QUERY: &[u8] = b"\x2A\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xDD\x07\x00\x00\x00\x00";
+    /// OP_MSG of 26 octets: number 7, which answers nothing; no flags; one section, an empty document.
+    const HELLO: &[u8; 26] = b"\x1A\0\0\0\x07\0\0\0\0\0\0\0\xDD\x07\0\0\0\0\0\0\0\x05\0\0\0\0";
+
+    /// OP_QUERY for `admin.$cmd`: `{ ismaster: 1 }`.
+    const IS_MASTER: &[u8] =
+        b"\x3A\0\0\0\x01\0\0\0\0\0\0\0\xD4\x07\0\0\0\0\0\0admin.$cmd\0\0\0\0\0\xFF\xFF\xFF\xFF\
+        \x13\0\0\0\x10ismaster\0\x01\0\0\0\0";
+
+    /// OP_REPLY of its least length: no documents.
+    const REPLY: &[u8; 36] =
+        b"\x24\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+    /// RFC 2637 section 2.1: the first 20 octets of a Start-Control-Connection-Request.
+    const PPTP_START: &[u8; 36] =
+        b"\0\x9C\0\x01\x1A\x2B\x3C\x4D\0\x01\0\0\x01\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0";
+
+    /// Skinny, whose header has a length, a version and a message: SetSpeakerMode, on.
+    const SKINNY_SPEAKER: &[u8; 16] = b"\x08\0\0\0\0\0\0\0\x88\0\0\0\x01\0\0\0";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&REDIS, 7000, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"),
@@ -230,7 +316,10 @@ pub(super) mod samples {
         server(&MYSQL, 3307, GREETING),
         server(&MYSQL, 3306, b"\x10\x00\x00\x00\xFF\x10\x04Too many conn"),
         client(&TDS, 1433, b"\x12\x01\x00\x2F\x00\x00\x00\x00\x00\x00\x1A\x00\x06"),
-        client(&MONGODB, 27_017, QUERY),
+        client(&MONGODB, 27_017, HELLO),
+        client(&MONGODB, 40_000, IS_MASTER),
+        server(&MONGODB, 27_017, REPLY),
+        server(&MONGODB, 40_000, const { &with(*HELLO, 8, 1) }),
         client(&CASSANDRA, 9042, b"\x04\x00\x00\x00\x05\x00\x00\x00\x00"),
         client(
             &CASSANDRA,
@@ -249,7 +338,21 @@ pub(super) mod samples {
         server(&MYSQL, 3306, b"\x4A\x00\x00\x01\x0A8.0.36\x00"),
         server(&MYSQL, 3307, b"\x4A\x00\x00\x00\x0Ax8.0.36\x00"),
         client(&TDS, 1433, b"\x12\x01\x00\x2F\x00\x01\x00\x00\x00\x00\x1A\x00\x06"),
-        client(&MONGODB, 27_017, b"\x2A\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xDD\x08\x00\x00\x00\x00"),
+        client(&MONGODB, 27_017, const { &with(*HELLO, 13, 8) }),
+        // Not its least length; a required flag that is not known; a section of a kind that is not; a document longer than all.
+        client(&MONGODB, 27_017, const { &with(*HELLO, 0, 24) }),
+        client(&MONGODB, 27_017, const { &with(*HELLO, 16, 4) }),
+        client(&MONGODB, 27_017, const { &with(*HELLO, 20, 2) }),
+        client(&MONGODB, 27_017, const { &with(*HELLO, 21, 26) }),
+        // A first message of 16 MB.
+        client(&MONGODB, 40_000, const { &with(*HELLO, 3, 1) }),
+        // A reply is the server's; its length agrees with its count of documents.
+        server(&MONGODB, 27_017, const { &with(*REPLY, 0, 16) }),
+        server(&MONGODB, 27_017, const { &with(*REPLY, 32, 1) }),
+        client(&MONGODB, 1723, PPTP_START),
+        server(&MONGODB, 1723, PPTP_START),
+        client(&MONGODB, 2000, SKINNY_SPEAKER),
+        server(&MONGODB, 2000, SKINNY_SPEAKER),
         client(&CASSANDRA, 9042, b"\x04\x01\x00\x50\x0A\x00\x00\x01\x00"),
         client(&MEMCACHED, 80, b"get some_key\r\n"),
     ];

@@ -12,7 +12,7 @@ pub static DHCP: Protocol = Protocol::new("dhcp").over_datagrams(&[67, 68], Some
 /// DHCPv6 (RFC 8415): its ports, and options that fill the message.
 pub static DHCPV6: Protocol = Protocol::new("dhcpv6").over_datagrams(&[546, 547], Some(dhcpv6));
 
-/// RADIUS (RFC 2865, RFC 2866, RFC 5176): a known code, and attributes that fill the message.
+/// RADIUS (RFC 2865, RFC 2866, RFC 5176): a known code, and attributes that fill the message; padding behind it on its ports.
 pub static RADIUS: Protocol =
     Protocol::new("radius").over_datagrams(&[1812, 1813, 1645, 1646, 3799], Some(radius));
 
@@ -61,20 +61,24 @@ fn dhcpv6(opening: &DatagramOpening<'_>) -> Verdict {
 fn radius(opening: &DatagramOpening<'_>) -> Verdict {
     let [1..=5 | 11..=13 | 40..=45, ..] = opening.bytes else { return Verdict::No };
     let Some(len) = u16_at(opening.bytes, 2).map(usize::from) else { return Verdict::No };
-    // An accounting answer may have no attribute; without one, only the port is sure.
-    let is_bare = len == 20 && [1812, 1813, 1645, 1646, 3799].into_iter().any(|port| opening.has_port(port));
-    if len != opening.len || (len < 22 && !is_bare) {
+    let is_on_port = [1812, 1813, 1645, 1646, 3799].into_iter().any(|port| opening.has_port(port));
+    // RFC 2865 section 3: octets behind the length are padding, which the receiver ignores. An accounting answer may have no
+    // attribute. Only the port makes either of them sure.
+    let is_len = if is_on_port { (20..=opening.len).contains(&len) } else { len == opening.len && len >= 22 };
+    if !is_len {
         return Verdict::No;
     }
+    let is_whole = opening.bytes.len() >= len;
+    let message = opening.bytes.get(..len).unwrap_or(opening.bytes);
     let mut at = 20;
-    while at < opening.bytes.len() {
-        match opening.bytes.get(at + 1) {
+    while at < message.len() {
+        match message.get(at + 1) {
             Some(0 | 1) => return Verdict::No,
             Some(len) => at += usize::from(*len),
             None => break,
         }
     }
-    Verdict::of(at == len || (opening.bytes.len() < len && at <= len))
+    Verdict::of(at == len || (!is_whole && at <= len))
 }
 
 fn ssdp(opening: &DatagramOpening<'_>) -> Verdict {
@@ -117,6 +121,9 @@ pub(super) mod samples {
         datagram(&RADIUS, 1812, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x06nemo"),
         datagram(&RADIUS, 40_000, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x06nemo"),
         datagram(&RADIUS, 1813, b"\x05\x07\x00\x14abcdefghijklmnop"),
+        // RFC 2865 section 3: padding.
+        datagram(&RADIUS, 1812, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x06nemo\0\0\0\0"),
+        datagram(&RADIUS, 1813, b"\x05\x07\x00\x14abcdefghijklmnop\0\0"),
         datagram(&SSDP, 1900, b"M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\n\r\n"),
         datagram(&SSDP, 40_000, b"HTTP/1.1 200 OK\r\nST: upnp:rootdevice\r\n\r\n"),
     ];
@@ -128,6 +135,10 @@ pub(super) mod samples {
         datagram(&DHCPV6, 547, b"\x01\x10\x08\x74\x00\x08\x00\x03\x00\x00\x00\x06\x00\x02\x00\x17"),
         datagram(&DHCPV6, 53, b"\x01\x10\x08\x74\x00\x08\x00\x02\x00\x00"),
         datagram(&RADIUS, 1812, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x07nemo"),
+        // Longer than the datagram; an attribute that reaches into the padding; padding elsewhere.
+        datagram(&RADIUS, 1812, b"\x01\x07\x00\x1Babcdefghijklmnop\x01\x06nemo"),
+        datagram(&RADIUS, 1812, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x08nemo\0\0\0\0"),
+        datagram(&RADIUS, 40_000, b"\x01\x07\x00\x1Aabcdefghijklmnop\x01\x06nemo\0\0\0\0"),
         datagram(&RADIUS, 40_000, b"\x05\x07\x00\x14abcdefghijklmnop"),
         datagram(&SSDP, 1900, b"BT-SEARCH * HTTP/1.1\r\n\r\n"),
         datagram(&SSDP, 1900, b"NOTIFY sip:joe@example SIP/2.0\r\n\r\n"),

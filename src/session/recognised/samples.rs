@@ -42,6 +42,12 @@ pub(super) const fn datagram(protocol: &'static Protocol, server_port: u16, byte
     Sample { protocol, server_port, bytes, ..PLAIN }
 }
 
+/// The same octets, but for one.
+pub(super) const fn with<const N: usize>(mut bytes: [u8; N], at: usize, octet: u8) -> [u8; N] {
+    bytes[at] = octet;
+    bytes
+}
+
 impl Sample {
     /// Behind what the other side said.
     pub(super) const fn answered(self, answered: &'static [u8]) -> Self {

@@ -4,7 +4,7 @@ use super::octets::{begins_with, either, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
 
 /// `BitTorrent`: the handshake of the peer protocol over TCP; over UDP the queries of the DHT (BEP 5), a tracker's connection (BEP
-/// 15), local discovery (BEP 14), and uTP (BEP 29), which takes two datagrams to tell.
+/// 15), local discovery (BEP 14), and uTP (BEP 29): two packets whose identifiers and numbers agree, with sound extensions.
 pub static BITTORRENT: Protocol = Protocol::new("bittorrent")
     .over_streams(&[6881, 6882, 6883, 6884, 6885, 6886, 6887, 6888, 6889], Some(stream))
     .over_datagrams(&[6881], Some(datagram));
@@ -37,39 +37,176 @@ fn is_dht(bytes: &[u8]) -> bool {
     begins_with(bytes, firsts) == Verdict::Match
 }
 
-/// The connection of a uTP header, and whether it opens one.
-fn utp_header(bytes: &[u8]) -> Option<(u16, bool)> {
-    // Type and version, then the first extension: none, selective acknowledgment, or bits.
-    let [first @ (0x01 | 0x11 | 0x21 | 0x31 | 0x41), 0..=2, ..] = bytes else { return None };
-    // A time of zero is not sent: it is microseconds.
-    let is_sound = bytes.len() >= 20 && u32_at(bytes, 4) != Some(0);
-    u16_at(bytes, 2).filter(|_| is_sound).map(|connection| (connection, *first == 0x41))
+/// Extensions of a uTP packet; there are three kinds.
+const UTP_EXTENSION_COUNT_MAX: usize = 4;
+
+/// Packets that may be under way between two of a direction: the window of a fast connection.
+const UTP_WINDOW: u16 = 2048;
+
+/// Packets by which the next captured one of a direction may be ahead.
+const UTP_STEP: u16 = 64;
+
+/// Microseconds between two packets of a direction. Idle connections send something twice a minute.
+const UTP_PAUSE: u32 = 60_000_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum UtpKind {
+    Data,
+    Fin,
+    State,
+    Reset,
+    Syn,
+}
+
+/// The header of a uTP packet (BEP 29).
+#[derive(Clone, Copy, Debug)]
+struct Utp {
+    kind: UtpKind,
+    connection: u16,
+    /// The sender's clock in microseconds.
+    time: u32,
+    sequence: u16,
+    acknowledged: u16,
+}
+
+impl Utp {
+    /// The header at the front of octets.
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let kind = match bytes.first()? {
+            0x01 => UtpKind::Data,
+            0x11 => UtpKind::Fin,
+            0x21 => UtpKind::State,
+            0x31 => UtpKind::Reset,
+            0x41 => UtpKind::Syn,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            connection: u16_at(bytes, 2)?,
+            // A time of zero is not sent.
+            time: u32_at(bytes, 4).filter(|time| *time != 0)?,
+            sequence: u16_at(bytes, 16)?,
+            acknowledged: u16_at(bytes, 18)?,
+        })
+    }
+
+    /// Whether a packet answers one that the other side sent not long before.
+    fn answers(self, other: Self) -> bool {
+        let is_same = self.connection == other.connection;
+        // Who opens uses the identifier of its SYN and one from then on, who accepts that of the SYN.
+        let is_paired = matches!(self.connection.wrapping_sub(other.connection), 1 | u16::MAX);
+        let is_acknowledged = other.sequence.wrapping_sub(self.acknowledged) <= UTP_WINDOW;
+        match (self.kind, other.kind) {
+            (UtpKind::Syn, UtpKind::Syn) | (_, UtpKind::Reset) => false,
+            (_, UtpKind::Syn) => is_same && self.acknowledged == other.sequence,
+            // The SYN comes again, because its answer is late or lost.
+            (UtpKind::Syn, _) => is_same && other.acknowledged == self.sequence,
+            // Of whoever does not know the connection.
+            (UtpKind::Reset, _) => (is_same || is_paired) && is_acknowledged,
+            _ => is_paired && is_acknowledged,
+        }
+    }
+
+    /// Whether a packet follows one of the same side: time passes, and what counts has counted on.
+    fn follows(self, before: Self) -> bool {
+        let is_later = (1..=UTP_PAUSE).contains(&self.time.wrapping_sub(before.time));
+        let sent = self.sequence.wrapping_sub(before.sequence);
+        let heard = self.acknowledged.wrapping_sub(before.acknowledged);
+        let is_step = match (before.kind, self.kind) {
+            (UtpKind::Syn, UtpKind::Data | UtpKind::State) => sent == 1,
+            (UtpKind::Data, UtpKind::Data | UtpKind::Fin) => {
+                (1..=UTP_STEP).contains(&sent) && heard <= UTP_STEP
+            }
+            // An acknowledgment has a number of its own, which the next packet with data uses.
+            (UtpKind::State, UtpKind::State) => sent == 0 && (1..=UTP_STEP).contains(&heard),
+            _ => false,
+        };
+        let opened = u16::from(before.kind == UtpKind::Syn);
+        is_later && is_step && self.connection == before.connection.wrapping_add(opened)
+    }
+
+    /// Whether a packet of the same side is the same one once more, which tells nothing.
+    fn repeats(self, before: Self) -> bool {
+        (self.kind, self.connection, self.sequence) == (before.kind, before.connection, before.sequence)
+    }
+}
+
+/// Octets of the header and its extensions, if those are known and end within `len` octets.
+fn utp_header_len(bytes: &[u8], len: usize) -> Option<usize> {
+    let (mut kind, mut at) = (*bytes.get(1)?, 20);
+    // Each extension has the type of the next one and a length in front.
+    for _ in 0..UTP_EXTENSION_COUNT_MAX {
+        let extension_len = match (kind, bytes.get(at + 1)) {
+            (0, _) => return (at <= len).then_some(at),
+            // Bits of packets that came out of order, in words of 32; two kinds of later additions.
+            (1, Some(octets)) if *octets >= 4 && octets % 4 == 0 => *octets,
+            (2, Some(8)) => 8,
+            (3, Some(4)) => 4,
+            _ => return None,
+        };
+        kind = *bytes.get(at)?;
+        at += 2 + usize::from(extension_len);
+    }
+    None
 }
 
 fn utp(opening: &DatagramOpening<'_>) -> Verdict {
-    let Some((connection, is_opening)) = utp_header(opening.bytes) else { return Verdict::No };
-    if opening.bytes.get(20..).is_some_and(|data| data.starts_with(HANDSHAKE)) {
+    let Some(packet) = Utp::read(opening.bytes) else { return Verdict::No };
+    let Some(header_len) = utp_header_len(opening.bytes, opening.len) else { return Verdict::No };
+    // Only data have a payload, and are sent for it.
+    if (packet.kind == UtpKind::Data) != (opening.len > header_len) {
+        return Verdict::No;
+    }
+    if opening.bytes.get(header_len..).is_some_and(|data| data.starts_with(HANDSHAKE)) {
         return Verdict::Match;
     }
-    // One side's connection is the other side's and one.
-    let fits = |other: Option<(u16, bool)>| {
-        other.is_some_and(|(other, _)| matches!(connection.wrapping_sub(other), 0 | 1 | u16::MAX))
-    };
-    if fits(utp_header(opening.answered)) || (!is_opening && fits(utp_header(opening.previous))) {
-        return Verdict::Match;
+    let (before, other) = (Utp::read(opening.previous), Utp::read(opening.answered));
+    match (opening.previous.is_empty(), opening.answered.is_empty()) {
+        (true, true) => Verdict::More,
+        (_, false) => Verdict::of(other.is_some_and(|other| packet.answers(other))),
+        // One side alone.
+        (false, true) => match before {
+            Some(before) if packet.follows(before) => Verdict::Match,
+            Some(before) if packet.repeats(before) => Verdict::More,
+            _ => Verdict::No,
+        },
     }
-    let is_first = opening.answered.is_empty() && (opening.previous.is_empty() || is_opening);
-    if is_first { Verdict::More } else { Verdict::No }
 }
 
 #[cfg(test)]
 pub(super) mod samples {
-    use super::super::samples::{Sample, client, datagram};
+    use super::super::samples::{Sample, client, datagram, with};
     use super::BITTORRENT;
 
-    const SYN: &[u8] = b"\x41\x00\x12\x34\x00\x00\x10\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x01\x00\x00";
-    const STATE: &[u8] = b"\x21\x00\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01";
-    const OTHER: &[u8] = b"\x21\x00\x43\x21\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01";
+    const SYN: &[u8; 20] =
+        b"\x41\x00\x12\x34\x00\x00\x10\x00\x00\x00\x00\x00\x00\x10\x00\x00\x00\x01\x00\x00";
+    const STATE: &[u8; 20] =
+        b"\x21\x00\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01";
+    const DATA: &[u8; 21] =
+        b"\x01\x00\x12\x35\x00\x00\x30\x00\x00\x00\x10\x00\x00\x10\x00\x00\x00\x02\x77\x76a";
+
+    /// A later packet of the same side: 256 microseconds, and the next number.
+    const DATA_2: &[u8; 21] = &with(with(*DATA, 6, 0x31), 17, 3);
+    const STATE_2: &[u8; 20] = &with(with(*STATE, 6, 0x31), 19, 2);
+
+    /// The extensions that may be in front of data: selective acknowledgment of 32 packets, then bits of what is supported.
+    const EXTENDED: &[u8] =
+        b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\
+        \x02\x04\x01\x00\x00\x00\x00\x08\0\0\0\0\0\0\0\0";
+
+    /// A length that is no multiple of four; a chain that does not end; an extension that is not known; one octet too few.
+    const ODD: &[u8] =
+        b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x03\x01\0\0";
+    const UNENDED: &[u8] =
+        b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x01\x04\x01\0\0\0";
+    const UNKNOWN: &[u8] =
+        b"\x21\x09\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0\0";
+    const SHORT: &[u8] =
+        b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0";
+
+    /// What a program may make up: a kind, a channel of two octets, a clock, and a payload.
+    const GAME_1: &[u8] = b"\x01\x00\x00\x07\x00\x01\x86\xA0position of a player, and so on";
+    const GAME_2: &[u8] = b"\x01\x00\x00\x07\x00\x01\x86\xB4what it sees, and so on and on";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&BITTORRENT, 51_413, b"\x13BitTorrent protocol\0\0\0\0\0\x10\0\x05"),
@@ -77,14 +214,38 @@ pub(super) mod samples {
         datagram(&BITTORRENT, 80, b"\x00\x00\x04\x17\x27\x10\x19\x80\x00\x00\x00\x00abcd"),
         datagram(&BITTORRENT, 6771, b"BT-SEARCH * HTTP/1.1\r\n"),
         datagram(&BITTORRENT, 51_413, STATE).answered(SYN),
-        datagram(&BITTORRENT, 51_413, STATE).after(STATE),
+        datagram(&BITTORRENT, 51_413, EXTENDED).answered(SYN),
+        datagram(&BITTORRENT, 51_413, DATA).answered(STATE),
+        datagram(&BITTORRENT, 51_413, SYN).answered(STATE),
+        // One side alone.
+        datagram(&BITTORRENT, 51_413, DATA).after(SYN),
+        datagram(&BITTORRENT, 51_413, DATA_2).after(DATA),
+        datagram(&BITTORRENT, 51_413, STATE_2).after(STATE),
     ];
 
     pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
         client(&BITTORRENT, 6881, b"\x13BitTorrent Protocol"),
         datagram(&BITTORRENT, 6881, b"d3:foo3:bare"),
         datagram(&BITTORRENT, 80, b"\x00\x00\x04\x17\x27\x10\x19\x80\x00\x00\x00\x02abcd"),
-        datagram(&BITTORRENT, 51_413, STATE).answered(OTHER),
+        // Another connection; the same identifier in both directions; what was not sent acknowledged.
+        datagram(&BITTORRENT, 51_413, const { &with(*STATE, 3, 0x36) }).answered(SYN),
+        datagram(&BITTORRENT, 51_413, const { &with(*STATE, 3, 0x35) }).answered(DATA),
+        datagram(&BITTORRENT, 51_413, const { &with(*DATA, 18, 0x12) }).answered(STATE),
+        datagram(&BITTORRENT, 51_413, const { &with(*STATE, 19, 2) }).answered(SYN),
+        // Data without any, and an acknowledgment with some.
+        datagram(&BITTORRENT, 51_413, const { &with(*STATE, 0, 0x01) }).answered(SYN),
+        datagram(&BITTORRENT, 51_413, const { &with(*DATA, 0, 0x21) }).answered(STATE),
+        datagram(&BITTORRENT, 51_413, ODD).answered(SYN),
+        datagram(&BITTORRENT, 51_413, UNENDED).answered(SYN),
+        datagram(&BITTORRENT, 51_413, UNKNOWN).answered(SYN),
+        datagram(&BITTORRENT, 51_413, SHORT).answered(SYN),
+        // The identifier alone: no number that counts on, or no time that passes.
+        datagram(&BITTORRENT, 51_413, const { &with(*DATA_2, 15, 1) }).after(STATE),
+        datagram(&BITTORRENT, 51_413, const { &with(*DATA_2, 17, 1) }).after(DATA),
+        datagram(&BITTORRENT, 51_413, const { &with(*DATA_2, 6, 0x30) }).after(DATA),
+        datagram(&BITTORRENT, 51_413, const { &with(*STATE_2, 19, 1) }).after(const { &with(*STATE, 16, 0) }),
+        datagram(&BITTORRENT, 27_015, GAME_2).after(GAME_1),
+        datagram(&BITTORRENT, 27_015, GAME_2).answered(GAME_1),
         datagram(&BITTORRENT, 53, b"\x01\x00\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x01a"),
     ];
 }

@@ -62,7 +62,8 @@ pub const PENDING_COUNT_MAX: usize = 512;
 pub const OTHER_COUNT_MAX: u8 = 32;
 
 /// `smtp`: ports 25, 587 and 2525; by content on any port.
-pub static PROTOCOL: Protocol = Protocol::new("smtp").over_streams(&PORTS, Some(probe::probe));
+pub static PROTOCOL: Protocol =
+    Protocol::new("smtp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 pub(super) const PORTS: [u16; 3] = [25, 587, 2525];
 

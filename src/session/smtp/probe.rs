@@ -2,10 +2,10 @@
 
 use memchr::memrchr;
 
-use super::super::lines::{first_word, starts_with_ignore_case};
+use super::super::lines::{first_word, search_lines, starts_with_ignore_case};
 use super::PORTS;
 use super::command::Verb;
-use crate::session::{StreamOpening, Verdict};
+use crate::session::{Role, Search, StreamOpening, Verdict};
 
 /// A greeting that says SMTP, or a 220 that the client answers with HELO in one of its forms. Without a server's word, HELO or
 /// MAIL FROM. On the ports of SMTP, refusals too. The other way round where a capture began in the middle.
@@ -43,6 +43,14 @@ fn straight(opening: &StreamOpening<'_>) -> Verdict {
             _ => Verdict::More,
         },
     }
+}
+
+/// Searches for a command that only SMTP has, or a greeting with its word.
+pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
+    search_lines(bytes, |line| match from {
+        Role::Client => client_verdict(line),
+        Role::Server => Verdict::of(greeting_words(line) == Words::Smtp),
+    })
 }
 
 /// What a server's first octets say.

@@ -42,4 +42,5 @@ pub const PACKET_LEN_MAX: usize = 35_000;
 pub const PACKETS_BEFORE_MAX: u8 = 8;
 
 /// `ssh`: port 22, and by its identification on any port.
-pub static PROTOCOL: Protocol = Protocol::new("ssh").over_streams(&[22], Some(probe::probe));
+pub static PROTOCOL: Protocol =
+    Protocol::new("ssh").over_streams(&[22], Some(probe::probe)).resumed_by(probe::search);

@@ -1,6 +1,7 @@
 //! How SSH is recognised: by the identification of either side.
 
-use crate::session::{StreamOpening, Verdict};
+use super::super::lines::search_lines;
+use crate::session::{Role, Search, StreamOpening, Verdict};
 
 /// `SSH-` and a digit at the start of a side that has said anything. What else a side says refutes it, but for lines that a
 /// server on port 22 puts before.
@@ -12,6 +13,11 @@ pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
         (_, Verdict::No) => Verdict::No,
         _ => Verdict::More,
     }
+}
+
+/// Searches for an identification at the start of a line.
+pub(super) fn search(_: Role, bytes: &[u8]) -> Search {
+    search_lines(bytes, identification)
 }
 
 /// An identification behind lines of text.

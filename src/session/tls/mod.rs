@@ -59,10 +59,12 @@ use super::Protocol;
 
 /// TLS. Ports that carry it from the first octet: HTTPS, SMTPS, NNTPS, LDAPS, DNS, FTPS, Telnet, IRC, IMAPS, POP3S, SIPS, AMQPS,
 /// MQTT.
-pub static PROTOCOL: Protocol = Protocol::new("tls").over_streams(
-    &[443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 8443, 8883],
-    Some(probe::probe_stream),
-);
+pub static PROTOCOL: Protocol = Protocol::new("tls")
+    .over_streams(
+        &[443, 465, 563, 636, 853, 989, 990, 992, 993, 994, 995, 5061, 5671, 8443, 8883],
+        Some(probe::probe_stream),
+    )
+    .resumed_by(probe::search);
 
 /// DTLS. Ports: DNS, CAPWAP control and data, SIP, CoAP.
 pub static DTLS: Protocol =

@@ -1,5 +1,7 @@
 //! How TLS and DTLS are recognised.
 
+use memchr::memchr;
+
 use super::datagram::Record;
 use super::fragments::Fragment;
 use super::handshake::{CLIENT_HELLO, HELLO_VERIFY_REQUEST, SERVER_HELLO, is_kind, sender};
@@ -8,7 +10,11 @@ use super::stream::{
     ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RECORD_HEADER_LEN, record_header,
 };
 use crate::base::Reader;
-use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
+use crate::session::{DatagramOpening, Role, Search, StreamOpening, Verdict};
+
+/// Octets of a hello with all that has to be in it, and octets of a record in the clear.
+const HELLO_LEN_MIN: u16 = 42;
+const PLAIN_LEN_MAX: u16 = 1 << 14;
 
 /// Octets that an encrypted record has at least: one, and 16 of its tag or hash.
 const ENCRYPTED_LEN_MIN: usize = 17;
@@ -94,6 +100,27 @@ fn looks_handshake(content: &[u8], record_len: usize) -> Looks {
         _ => true,
     };
     if is_message { Looks::Like(sender(kind)) } else { Looks::Unlike }
+}
+
+/// Searches for a hello behind octets of something else. Other records are too much like anything.
+pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
+    let hello = if from == Role::Client { CLIENT_HELLO } else { SERVER_HELLO };
+    let mut start = 0;
+    while let Some(place) = bytes.get(start..).and_then(|rest| memchr(HANDSHAKE, rest)) {
+        start += place;
+        match bytes.get(start..start + 11) {
+            // The record's type, version and length; the message's kind and length, and its version.
+            Some([_, 3, 0..=4, high, low, kind, 0, _, _, 3, 0..=4])
+                if *kind == hello
+                    && (HELLO_LEN_MIN..=PLAIN_LEN_MAX).contains(&u16::from_be_bytes([*high, *low])) =>
+            {
+                return Search::Found(start);
+            }
+            Some(_) => start += 1,
+            None => return Search::From(start),
+        }
+    }
+    Search::From(bytes.len())
 }
 
 fn looks_ssl2(bytes: &[u8]) -> Looks {

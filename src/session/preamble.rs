@@ -1,0 +1,117 @@
+//! The header of the PROXY protocol, with which a proxy introduces a connection that it passes on.
+//!
+//! It says nothing about the application protocol, so that recognition begins behind it. The format is that of the specification
+//! of HAProxy, versions 1 (a line of text) and 2 (binary).
+
+use super::probing::PROBE_LEN_MAX;
+
+/// Octets of the longest line of version 1, its end included.
+const LINE_LEN_MAX: usize = 107;
+
+/// What every header of version 2 begins with.
+const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
+
+/// Octets of a header of version 2 in front of the addresses: signature, version and command, family, length.
+const FIXED_LEN: usize = 16;
+
+/// The beginning of a client's octets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preamble {
+    /// There is no header.
+    None,
+    /// There may be one; octets of it are missing.
+    Partial,
+    /// A header of so many octets.
+    Whole(usize),
+}
+
+impl Preamble {
+    /// The header at the front of what a client sent.
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        match bytes.first() {
+            Some(b'P') => line(bytes),
+            Some(b'\r') => binary(bytes),
+            _ => Self::None,
+        }
+    }
+}
+
+fn line(bytes: &[u8]) -> Preamble {
+    const STARTS: [&[u8]; 3] = [b"PROXY TCP4 ", b"PROXY TCP6 ", b"PROXY UNKNOWN"];
+    let may_begin = |start: &[u8]| bytes.iter().zip(start).all(|(octet, expected)| octet == expected);
+    let Some(start) = STARTS.iter().find(|start| may_begin(start)) else { return Preamble::None };
+    let window = bytes.get(..LINE_LEN_MAX).unwrap_or(bytes);
+    match window.iter().position(|octet| *octet == b'\n') {
+        Some(end) if end >= start.len() && window.get(end - 1) == Some(&b'\r') => Preamble::Whole(end + 1),
+        None if bytes.len() < LINE_LEN_MAX => Preamble::Partial,
+        _ => Preamble::None,
+    }
+}
+
+fn binary(bytes: &[u8]) -> Preamble {
+    if !bytes.iter().zip(SIGNATURE).all(|(octet, expected)| octet == expected) {
+        return Preamble::None;
+    }
+    let Some([_, _, _, _, _, _, _, _, _, _, _, _, version, family, high, low]) = bytes.first_chunk() else {
+        return Preamble::Partial;
+    };
+    // Version 2, local or proxied; no address, or one of IPv4, IPv6 or Unix with streams or datagrams.
+    let is_header = matches!(version, 0x20 | 0x21) && family >> 4 <= 3 && family & 0x0F <= 2;
+    let len = FIXED_LEN + usize::from(u16::from_be_bytes([*high, *low]));
+    match is_header && len < PROBE_LEN_MAX {
+        false => Preamble::None,
+        true if bytes.len() < len => Preamble::Partial,
+        true => Preamble::Whole(len),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the specification, sections 2.1 and 2.2.
+    #[test]
+    fn headers_have_the_length_that_the_specification_gives_them() {
+        let longest: &[u8] = b"PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
+            ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+        let unknown: &[u8] = b"PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
+            ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
+        assert_eq!(unknown.len(), LINE_LEN_MAX);
+        let binary =
+            [SIGNATURE.as_slice(), b"\x21\x11\x00\x0C\x0A\0\0\x01\x0A\0\0\x02\x9C\x40\x01\xBB"].concat();
+        let local = [SIGNATURE.as_slice(), b"\x20\x00\x00\x00"].concat();
+        for header in [
+            b"PROXY TCP4 255.255.255.255 255.255.255.255 65535 65535\r\n".as_slice(),
+            longest,
+            unknown,
+            b"PROXY UNKNOWN\r\n",
+            &binary,
+            &local,
+        ] {
+            let followed = [header, b"\x16\x03\x01"].concat();
+            assert_eq!(Preamble::read(&followed), Preamble::Whole(header.len()), "{header:?}");
+            for len in 1..header.len() {
+                assert_eq!(Preamble::read(&header[..len]), Preamble::Partial, "{len} of {header:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_only_begins_alike_is_no_header() {
+        let too_long = [b"PROXY UNKNOWN ".as_slice(), &[b'x'; LINE_LEN_MAX], b"\r\n"].concat();
+        let version_3 = [SIGNATURE.as_slice(), b"\x31\x11\x00\x00"].concat();
+        let huge = [SIGNATURE.as_slice(), b"\x21\x11\xFF\xFF"].concat();
+        for bytes in [
+            b"".as_slice(),
+            b"POST / HTTP/1.1\r\n",
+            b"PROXY UDP4 1.2.3.4 1.2.3.4 1 1\r\n",
+            b"PROXY TCP4 1.2.3.4\n",
+            b"\r\n\r\nGET / HTTP/1.1\r\n",
+            &too_long,
+            &version_3,
+            &huge,
+        ] {
+            assert_eq!(Preamble::read(bytes), Preamble::None, "{bytes:?}");
+        }
+    }
+}

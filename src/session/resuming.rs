@@ -1,0 +1,199 @@
+//! The second chance of a stream: its first octets are not of the protocol that has its port, but a message may follow them.
+//!
+//! Octets in front of the first message would otherwise hide all messages behind them, and a stream that is captured from the
+//! middle of a message on would have none. The search is bounded in octets and in chunks.
+
+use std::ops::ControlFlow;
+
+use super::driver::{Driver, is_done, off, side_of};
+use super::probing::{Found, Heard, PROBE_LEN_MAX, StreamProbing, by_port};
+use super::protocol::{Role, Search, StreamSearch};
+use super::protocols::Protocols;
+use super::session::{Receiver, Session, State, Whose};
+use crate::base::Evidence;
+
+/// Octets of either direction that are searched for a message, behind octets that are not of the protocol of the port.
+pub const RESUME_LEN_MAX: usize = 256 << 10;
+
+/// Chunks of either direction that are searched likewise.
+pub const RESUME_CHUNK_COUNT_MAX: u16 = 256;
+
+/// A stream in which a message is searched for.
+#[derive(Debug)]
+pub(super) struct Resuming {
+    /// The place of the protocol in the table.
+    entry: usize,
+    search: StreamSearch,
+    is_picked_up: bool,
+    lanes: [Searched; 2],
+}
+
+/// How far the search got in one direction.
+#[derive(Debug, Default)]
+struct Searched {
+    /// The last octets, which may begin a message.
+    tail: Heard,
+    len: usize,
+    chunk_count: u16,
+}
+
+impl Resuming {
+    /// Searches the next octets of a direction. If a message begins in them, the tail begins with it.
+    fn search(&mut self, from: Role, offset: u64, bytes: &[u8]) -> bool {
+        let lane = from.of_mut(&mut self.lanes);
+        lane.len = lane.len.saturating_add(bytes.len());
+        lane.chunk_count = lane.chunk_count.saturating_add(1);
+        let tail = &mut lane.tail;
+        if tail.bytes.is_empty() {
+            tail.offset = offset;
+        }
+        tail.bytes.extend_from_slice(bytes);
+        let (dropped_len, is_found) = match (self.search)(from, &tail.bytes) {
+            Search::Found(at) => (at, true),
+            Search::From(at) => (at.max(tail.bytes.len().saturating_sub(PROBE_LEN_MAX)), false),
+        };
+        let dropped_len = dropped_len.min(tail.bytes.len());
+        tail.offset += dropped_len as u64;
+        tail.bytes.drain(..dropped_len);
+        if !is_found && tail.bytes.capacity() > 2 * PROBE_LEN_MAX {
+            tail.bytes.shrink_to(PROBE_LEN_MAX);
+        }
+        is_found
+    }
+
+    /// Whether one direction was searched as far as it may be.
+    fn is_over(&self) -> bool {
+        self.lanes.iter().any(|lane| lane.len > RESUME_LEN_MAX || lane.chunk_count >= RESUME_CHUNK_COUNT_MAX)
+    }
+
+    /// Forgets the last octets of a direction, behind which some are missing.
+    pub(super) fn gap(&mut self, from: Role) {
+        from.of_mut(&mut self.lanes).tail.bytes.clear();
+    }
+
+    pub(super) fn allocated_len(&self) -> usize {
+        size_of::<Self>() + self.lanes.iter().map(|lane| lane.tail.bytes.capacity()).sum::<usize>()
+    }
+}
+
+/// The protocol whose messages are searched for in a stream with these ports. Only of a stream that was captured from the middle
+/// on may the client turn out to be the server.
+fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
+    let found = by_port::<P>(0, ports, |entry| {
+        let is_fit = |resumption: &super::protocol::Resumption| !is_picked_up || resumption.is_for_middle;
+        let is_resumed = entry.start.is_some() && entry.protocol.resumption.as_ref().is_some_and(is_fit);
+        if is_resumed { entry.protocol.stream_ports() } else { &[] }
+    })?;
+    let resumption = P::TABLE.get(found.entry)?.protocol.resumption?;
+    (is_picked_up || !found.is_reversed).then_some((found, resumption.search))
+}
+
+impl<P: Protocols> Driver<P> {
+    /// Begins the search in a stream whose octets so far are not of the protocol of its port. False if that protocol has none, or
+    /// there is no memory.
+    pub(super) fn resume(&mut self, session: &mut Session<P>, whose: &Whose<'_>, is_picked_up: bool) -> bool {
+        let Some((found, search)) = resumable::<P>(whose.ports(session.client), is_picked_up) else {
+            return false;
+        };
+        if !self.take_for_window(size_of::<Resuming>()) {
+            return false;
+        }
+        if found.is_reversed {
+            session.client = session.client.other();
+        }
+        let lanes = Default::default();
+        session.state =
+            State::Resuming(Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes }));
+        true
+    }
+
+    /// The same behind a window in which octets were kept: those are searched first.
+    pub(super) fn resume_behind(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        probing: &StreamProbing,
+        receiver: &mut impl Receiver<P>,
+    ) -> bool {
+        let client = session.client;
+        if !self.resume(session, whose, probing.is_picked_up) {
+            return false;
+        }
+        for role in [probing.first, probing.first.other()] {
+            let heard = role.of(&probing.heard);
+            if !heard.bytes.is_empty() {
+                let from = session.role(side_of(role, client));
+                self.go_on(session, whose, (from, heard.offset, &heard.bytes), receiver);
+            }
+        }
+        true
+    }
+
+    /// More octets of a stream in which a message is searched for.
+    pub(super) fn resume_chunk(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        (from, offset, bytes): (Role, u64, &[u8]),
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let State::Resuming(resuming) = &mut session.state else { return off(session) };
+        let before = resuming.allocated_len();
+        let is_found = resuming.search(from, offset, bytes);
+        let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
+        if !self.take_for_window(after.saturating_sub(before)) {
+            // What is given back is what was taken, not what it has grown to.
+            session.state = State::Off;
+            self.allowance.give(before as u64);
+            return ControlFlow::Break(());
+        }
+        self.allowance.give(before.saturating_sub(after) as u64);
+        if is_found {
+            let side = side_of(from, session.client);
+            self.resumed(session, whose, from, receiver);
+            return if is_done(session, side) { ControlFlow::Break(()) } else { off(session) };
+        }
+        if is_over {
+            self.end_resuming(session, whose, receiver);
+        }
+        off(session)
+    }
+
+    /// Starts the parser with the message that was found, and with the last octets of the other direction behind it.
+    fn resumed(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        from: Role,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Resuming(resuming) = std::mem::replace(&mut session.state, State::Off) else { return };
+        let allocated_len = resuming.allocated_len() as u64;
+        let Resuming { entry, lanes, .. } = *resuming;
+        let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
+        if self.start(session, whose, found, receiver) {
+            for role in [from, from.other()] {
+                let Searched { tail, .. } = role.of(&lanes);
+                if !tail.bytes.is_empty() {
+                    self.go_on(session, whose, (role, tail.offset, &tail.bytes), receiver);
+                }
+            }
+        }
+        self.allowance.give(allocated_len);
+    }
+
+    /// Ends the search without a message.
+    pub(super) fn end_resuming(
+        &mut self,
+        session: &mut Session<P>,
+        whose: &Whose<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let State::Resuming(resuming) = &session.state else { return };
+        let is_picked_up = resuming.is_picked_up;
+        self.close(session);
+        if is_picked_up {
+            self.name_by_port(session, whose, receiver);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Content against ports: what octets contradict is not named by its port, and what stands in front of a protocol does not hide it.
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Application, Frame, IpProtocol, TcpFlags, Timestamp};
+use flowgauge::pipeline::{NamedRecords, Pipeline, SessionPipeline};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::{
+    About, DriverConfig, Message, PROBE_LEN_MAX, Role, Standard, dns, ftp, http1, smtp, ssh,
+};
+use flowgauge::tracker::TrackerConfig;
+
+use crate::harness::{Heard, Said, Talk, hear, hear_in_any_split, hear_in_any_split_behind};
+
+use Role::{Client, Server};
+
+/// The protocol, the kind of the message, and what tells it from others.
+pub(crate) fn describe(about: &About, message: Message<'_>) -> Said {
+    let text = match &message {
+        Message::Http1(http1::Message::Body(body)) => {
+            return Said::Part("http body".to_owned(), body.bytes.to_vec());
+        }
+        Message::Http1(http1::Message::Request(request)) => request.target.to_string(),
+        Message::Http1(http1::Message::Response(response)) => response.status.to_string(),
+        Message::Http1(http1::Message::End(_)) => "end".to_owned(),
+        Message::Dns(dns::Message::Query(query)) => format!("query {}", query.header.id),
+        Message::Dns(dns::Message::Response(response)) => format!("response {}", response.header.id),
+        Message::Smtp(smtp::Message::Command(command)) => format!("{:?}", command.verb),
+        Message::Ftp(ftp::Message::Command(_)) => "command".to_owned(),
+        Message::Ssh(ssh::Message::Identification(_)) => "identification".to_owned(),
+        other => {
+            let text = format!("{other:?}");
+            text.split(|letter: char| !letter.is_alphanumeric()).nth(1).unwrap_or_default().to_owned()
+        }
+    };
+    Said::Whole(format!("{} {}: {text}", about.protocol, about.from.name()))
+}
+
+/// A query of DNS for `example.com`.
+pub(crate) fn query(id: u16, flags: u16, record_type: u16) -> Vec<u8> {
+    let words = [id, flags, 1, 0, 0, 0].map(u16::to_be_bytes).concat();
+    let question = [b"\x07example\x03com\0".as_slice(), &record_type.to_be_bytes(), b"\0\x01"].concat();
+    [words, question].concat()
+}
+
+/// A client hello of TLS with one suite and no extensions.
+pub(crate) fn client_hello() -> Vec<u8> {
+    let body = [b"\x03\x03".as_slice(), &[0x5A; 32], b"\0\0\x02\x13\x01\x01\0\0\0"].concat();
+    let len = body.len() as u8;
+    [b"\x16\x03\x01\0".as_slice(), &[len + 4], b"\x01\0\0", &[len], &body].concat()
+}
+
+const PROXY_1: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 40000 443\r\n";
+const PROXY_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x01\xC0\0\x02\x02\x9C\x40\x01\xBB";
+
+#[test]
+fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
+    for header in [PROXY_1, PROXY_2] {
+        let tls = [header, &client_hello()].concat();
+        let heard = hear_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
+        assert_eq!(heard.application, Some(("tls", "content")));
+        assert_eq!(heard.said, ["[tls by content]", "tls client: ClientHello"]);
+
+        let http = [header, b"GET / HTTP/1.0\r\n\r\n"].concat();
+        let turns: [(Role, &[u8]); 2] = [(Client, &http), (Server, b"HTTP/1.0 204 No Content\r\n\r\n")];
+        let heard = hear_in_any_split::<Standard>(9, &turns, describe);
+        assert_eq!(heard.said[0], "[http by content]");
+        assert_eq!(
+            heard.messages(),
+            ["http client: /", "http client: end", "http server: 204", "http server: end"]
+        );
+    }
+}
+
+#[test]
+fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
+    let said = [PROXY_1, b"nothing that a probe knows"].concat();
+    assert_eq!(hear::<Standard>(443, &[(Client, &said)], describe, || 1000).application, None);
+    // A server sends no such header.
+    assert_eq!(hear::<Standard>(443, &[(Server, PROXY_1)], describe, || 1000).application, None);
+    // A header that never ends waits no longer than others.
+    let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 9, describe);
+    talk.say(Client, &PROXY_2[..14]);
+    talk.say(Client, b"\x07\0");
+    assert!(talk.held_bytes() > 0);
+    talk.say(Client, &[0; PROBE_LEN_MAX]);
+    assert_eq!(talk.held_bytes(), 0);
+}
+
+/// Two ends of TCP whose segments are made into frames.
+struct Ends {
+    pipeline: SessionPipeline<Standard, Option<Application>>,
+    records: Vec<Option<(&'static str, &'static str)>>,
+    server_port: u16,
+    clock: u64,
+}
+
+impl Ends {
+    fn new(server_port: u16) -> Self {
+        let pipeline = Pipeline::new(TrackerConfig::default()).unwrap();
+        let pipeline = pipeline.with_streams(ReassemblerConfig::default()).unwrap();
+        let pipeline = pipeline.with_sessions(&DriverConfig::default());
+        Self { pipeline, records: Vec::new(), server_port, clock: 0 }
+    }
+
+    fn segment(&mut self, from: Role, (flags, seq, ack): (TcpFlags, u32, u32), payload: &[u8]) {
+        let (client, server) = (([192, 0, 2, 1], 40_000), ([192, 0, 2, 2], self.server_port));
+        let (source, target) = if from == Client { (client, server) } else { (server, client) };
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4(source.0, target.0, 64);
+        let mut builder = builder.tcp(source.1, target.1, seq, 8192);
+        if flags.contains(TcpFlags::SYN) {
+            builder = builder.syn();
+        }
+        if flags.contains(TcpFlags::ACK) {
+            builder = builder.ack(ack);
+        }
+        let mut bytes = Vec::new();
+        builder.write(&mut bytes, payload).unwrap();
+        self.clock += 1_000_000;
+        let frame = Frame::ethernet(Timestamp::from_nanos(self.clock), &bytes);
+        self.pipeline.frame(&frame, &mut NamedRecords::new(|_| ()));
+    }
+
+    fn application(mut self) -> Option<(&'static str, &'static str)> {
+        let records = &mut self.records;
+        self.pipeline.finish(&mut NamedRecords::new(|record| {
+            records
+                .push(record.application.map(|application| (application.name, application.evidence.name())));
+        }));
+        assert_eq!(self.records.len(), 1);
+        self.records[0]
+    }
+}
+
+const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
+const BINARY: &[u8] = b"\0\0\0\x10\x91\xFE\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0A";
+
+#[test]
+fn a_syn_ack_tells_the_beginning_of_both_sides() {
+    for from in [Client, Server] {
+        let (seq, ack) = if from == Client { (1000, 5001) } else { (5001, 1000) };
+        let mut ends = Ends::new(5222);
+        ends.segment(Server, (SYN_ACK, 5000, 1000), b"");
+        ends.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
+        assert_eq!(ends.application(), None, "binary octets are no XMPP");
+        // Without it they may be from the middle, where STARTTLS is long over.
+        let mut ends = Ends::new(5222);
+        ends.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
+        assert_eq!(ends.application(), Some(("xmpp", "port")));
+    }
+}
+
+#[test]
+fn a_query_of_dns_on_the_port_of_quic_is_no_quic() {
+    let said = |bytes: &[u8]| {
+        let mut talk = Talk::<Standard>::new(IpProtocol::UDP, 443, describe);
+        talk.send(Client, bytes);
+        talk.finish().application
+    };
+    assert_eq!(said(&query(0x4142, 0x0100, 0)), None);
+    assert_eq!(said(&query(0x4142, 0x0100, 1)), Some(("dns", "content")));
+    // Octets that may be encrypted are the port's.
+    let encrypted: Vec<u8> = (0..60).map(|place: u8| 0x45 ^ place.wrapping_mul(151)).collect();
+    assert_eq!(said(&encrypted), Some(("quic", "port")));
+}
+
+#[test]
+fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() {
+    let hear = |port, turns: &[(Role, Vec<u8>)]| -> Heard {
+        let mut talk = Talk::<Standard>::new(IpProtocol::UDP, port, describe);
+        turns.iter().for_each(|(from, bytes)| talk.send(*from, bytes));
+        talk.finish()
+    };
+    let turns = [(Client, query(7, 0x3900, 1)), (Server, query(7, 0xB984, 1))];
+    let heard = hear(53, &turns);
+    assert_eq!(heard.said, ["[dns by content]", "dns client: query 7", "dns server: response 7"]);
+    assert_eq!(hear(5300, &turns).application, None);
+    // An octet behind, or a record that is not there.
+    let longer = [query(7, 0x3900, 1), vec![0]].concat();
+    assert_eq!(hear(53, &[(Client, longer)]).application, None);
+    let mut claims = query(7, 0x3900, 1);
+    claims[7] = 1;
+    assert_eq!(hear(53, &[(Client, claims)]).application, None);
+
+    let message = query(7, 0x3900, 1);
+    let stream = [&[0, message.len() as u8], message.as_slice()].concat();
+    let turns = [(Client, &stream[..20]), (Client, &stream[20..])];
+    let heard = hear_in_any_split_behind::<Standard>(53, 1, &turns, describe);
+    assert_eq!(heard.messages()[0], "dns client: query 7");
+}
+
+#[test]
+fn a_request_without_a_version_is_named_and_not_parsed() {
+    let turns: [(Role, &[u8]); 2] = [(Client, b"GET /bad.html\r\n"), (Server, b"<html></html>\n")];
+    let heard = hear_in_any_split::<Standard>(80, &turns, describe);
+    assert_eq!(heard.said, ["[http by content]", "[http stopped: http_0_9]"]);
+    assert_eq!(hear::<Standard>(70, &turns, describe, || 100).application, None);
+}
