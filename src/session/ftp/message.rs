@@ -67,6 +67,9 @@ pub struct Reply<'m> {
     /// Whether there was more text.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
+    /// Whether neither a space nor a hyphen follows the code: the text begins with what does.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_malformed: bool,
 }
 
 /// An end of a data connection, which its other side opens.

@@ -79,6 +79,9 @@ pub struct Reply<'m> {
     /// Whether there was more text.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
+    /// Whether a code is followed by neither space nor hyphen, and the text begins with what does; or a line between has no code.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_malformed: bool,
 }
 
 /// A mail's envelope, and what became of it.
