@@ -15,8 +15,8 @@ pub(super) enum Search {
     From(usize),
 }
 
-/// Methods that are believed behind octets of any kind.
-const METHODS: [&[u8]; 24] = [
+/// Methods that are believed behind octets of any kind, and without a version.
+pub(super) const METHODS: [&[u8]; 25] = [
     b"GET",
     b"POST",
     b"HEAD",
@@ -41,6 +41,7 @@ const METHODS: [&[u8]; 24] = [
     b"BPROPPATCH",
     b"POLL",
     b"MERGE",
+    b"QUERY",
 ];
 
 /// Looks for the first line of a message. A line may begin behind the octets of a body, which need not end a line.
