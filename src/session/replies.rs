@@ -34,7 +34,7 @@ pub(super) struct WholeReply<'a> {
     pub(super) is_malformed: bool,
 }
 
-/// What lines came to.
+/// The result of one or more lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Item<'a> {
     Reply(WholeReply<'a>),
@@ -62,8 +62,8 @@ pub(super) struct ReplyReader {
 }
 
 impl ReplyReader {
-    /// The next reply or invalid line of `bytes`, and how many octets were taken. A reply of one line borrows it, and nothing is
-    /// allocated.
+    /// The next reply or invalid line of `bytes`, and how many octets were taken. A reply of one line borrows it, and
+    /// nothing is allocated.
     pub(super) fn next<'a>(
         &'a mut self,
         bytes: &'a [u8],
@@ -196,7 +196,7 @@ impl ReplyReader {
         *self = Self { is_behind_gap: true, has_replied: self.has_replied, ..Self::default() };
     }
 
-    /// Whether what comes next is the first octet of a reply.
+    /// Returns whether the next octet is the first one of a reply.
     pub(super) const fn is_at_start(&self) -> bool {
         self.code.is_none() && self.lines.is_at_start() && !self.is_behind_gap
     }

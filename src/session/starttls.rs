@@ -1,9 +1,9 @@
 //! A request for TLS within a dialogue in the clear, and what follows it (RFC 3207 section 4, RFC 4217 section 4).
 
-/// Where a request for TLS stands.
+/// The state of a request for TLS.
 ///
-/// A granted request is followed by a TLS record, or by text in captures that were decrypted: the first octet that either side
-/// sends next decides.
+/// A granted request is followed by a TLS record, or by text in captures that were decrypted: the first octet that
+/// either side sends next decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum StartTls {
     #[default]
@@ -16,29 +16,29 @@ pub(super) enum StartTls {
     Granted,
 }
 
-/// What octets at the start of a line are.
+/// The kind of octets at the start of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// A line.
     Line,
     /// A TLS record.
     Tls,
-    /// More octets, or the reply of the server, will tell.
+    /// Unknown without more octets or the reply of the server.
     Undecided,
 }
 
 impl StartTls {
-    /// Whether the client waits for a reply to its request.
+    /// Returns whether the client waits for a reply to its request.
     pub(super) const fn is_asked(self) -> bool {
         matches!(self, Self::Asked | Self::AskedAndBegun)
     }
 
-    /// The server granted the request. Whether TLS has begun already.
+    /// Records that the server granted the request. Returns whether TLS has begun already.
     pub(super) fn grant(&mut self) -> bool {
         std::mem::replace(self, Self::Granted) == Self::AskedAndBegun
     }
 
-    /// What the client sends at the start of a line; `is_reply_lost` if no reply to a request will be seen.
+    /// Classifies the client's octets at the start of a line; `is_reply_lost` if no reply to a request will be seen.
     pub(super) const fn client(&mut self, octets: &[u8], is_reply_lost: bool) -> Next {
         match (*self, octets) {
             (Self::Granted, [first, ..]) if is_text(*first) => {
@@ -57,7 +57,7 @@ impl StartTls {
         }
     }
 
-    /// What the server sends where a reply has to begin.
+    /// Classifies the server's octets where a reply has to begin.
     pub(super) const fn server(self, octets: &[u8]) -> Next {
         match (self, octets) {
             (Self::Granted, [first, ..]) if !is_text(*first) => Next::Tls,
@@ -66,7 +66,7 @@ impl StartTls {
     }
 }
 
-/// Whether a line may begin with an octet: TLS records and hellos of SSL 2.0 begin with others.
+/// Returns whether a line may begin with an octet: TLS records and hellos of SSL 2.0 begin with others.
 const fn is_text(octet: u8) -> bool {
     octet.is_ascii_graphic() || octet.is_ascii_whitespace()
 }

@@ -2,10 +2,10 @@
 
 use super::protocol::Role;
 
-/// Whether the queue of commands that wait for replies can be believed.
+/// The order of commands and replies, which says whether the queue of commands that wait for replies is right.
 ///
-/// After a gap nobody knows which of the missing commands were answered. Clients mostly wait for a reply before the next
-/// command, so a command that comes after a reply is answered by the next one.
+/// After a gap it is not known which of the missing commands were answered. Most clients wait for a reply before the
+/// next command, so a command that follows a reply is answered by the next one.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     last_from: Option<Role>,
@@ -17,12 +17,12 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// Whether replies belong to no command: the queue is empty and stays so.
+    /// Returns whether replies are paired with no command: the queue is empty and stays empty.
     pub(super) const fn is_unpaired(&self) -> bool {
         self.is_unpaired
     }
 
-    /// A command was sent.
+    /// Records a command.
     pub(super) fn command(&mut self) {
         if self.last_from == Some(Role::Server) {
             self.is_unpaired = false;
@@ -31,27 +31,27 @@ impl Turns {
         (self.orphan_count, self.is_gap_answered) = (0, false);
     }
 
-    /// A reply came; `is_orphan` if it is a final one and the queue is empty.
+    /// Records a reply; `is_orphan` if it is a final one and the queue is empty.
     pub(super) const fn reply(&mut self, is_orphan: bool) {
         self.last_from = Some(Role::Server);
         self.orphan_count = self.orphan_count.saturating_add(is_orphan as u8);
     }
 
-    /// The queue is given up until the client sends a command after a reply.
+    /// Gives up the queue until the client sends a command after a reply.
     pub(super) const fn lose(&mut self) {
         self.is_unpaired = true;
     }
 
-    /// Octets of a direction are missing. The queue is given up.
+    /// Records that octets of a direction are missing, and gives up the queue.
     pub(super) const fn gap(&mut self, from: Role) {
-        // The reassembler reports a gap later than the replies that came meanwhile. One of them is the reply to the missing
-        // command; of more, the last ones may answer commands that are held behind the gap.
+        // The reassembler reports a gap later than the replies that came meanwhile. One of them is the reply to the
+        // missing command; of more, the last ones may answer commands that are held behind the gap.
         self.is_gap_answered = matches!(from, Role::Client) && !self.is_unpaired && self.orphan_count == 1;
         self.is_unpaired = true;
         self.last_from = Some(from);
     }
 
-    /// What follows the client's gap is a whole command, so the gap held whole commands.
+    /// Records that the client's gap is followed by a whole command, so the gap held whole commands.
     pub(super) fn command_after_gap(&mut self) {
         if std::mem::take(&mut self.is_gap_answered) {
             self.last_from = Some(Role::Server);

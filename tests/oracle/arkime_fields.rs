@@ -1,4 +1,4 @@
-//! What Arkime's own tests expect of HTTP, TLS, certificates and DNS in each session, against messages.
+//! Fields of HTTP, TLS, certificates and DNS that Arkime's own tests expect in each session, against messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::Sha256;
 
 use super::corpus;
-use super::messages::{self, Told};
+use super::messages::{self, Observed};
 
 /// Values that differ: the capture, the field, Arkime's value, and why.
 const DIFFERING: &[(&str, &str, &str, &str)] = &[
@@ -23,8 +23,8 @@ const DIFFERING: &[(&str, &str, &str, &str)] = &[
 ];
 const PREFACE: &str = "the preface of HTTP/2 is a request to Arkime";
 
-/// What messages say for a field.
-type Own = fn(&[&Told]) -> Vec<String>;
+/// Returns the values of a field that messages have.
+type Own = fn(&[&Observed]) -> Vec<String>;
 
 /// Fields by their path in a session.
 const FIELDS: [(&str, Own); 31] = [
@@ -69,29 +69,29 @@ const FIELDS: [(&str, Own); 31] = [
     }),
 ];
 
-fn values(flow: &[&Told], protocol: &str, kind: &str, key: &str) -> Vec<String> {
-    let messages = flow.iter().filter(|told| told.protocol == protocol && told.is(kind));
-    messages.filter_map(|told| told.text(key)).collect()
+fn values(flow: &[&Observed], protocol: &str, kind: &str, key: &str) -> Vec<String> {
+    let messages = flow.iter().filter(|observed| observed.protocol == protocol && observed.is(kind));
+    messages.filter_map(|observed| observed.text(key)).collect()
 }
 
 /// The same of hellos of TLS, over whatever they came.
-fn hellos(flow: &[&Told], kind: &str, key: &str) -> Vec<String> {
+fn hellos(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["tls", "dtls", "quic"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
 
 /// A value of all messages of a kind of both versions of HTTP.
-fn http(flow: &[&Told], kind: &str, key: &str) -> Vec<String> {
+fn http(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["http", "http2"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
 
-fn http_versions(flow: &[&Told], kind: &str) -> Vec<String> {
+fn http_versions(flow: &[&Observed], kind: &str) -> Vec<String> {
     let mut versions = values(flow, "http", kind, "version");
     versions.extend(values(flow, "http2", kind, "transaction").iter().map(|_| "2.0".to_owned()));
     versions
 }
 
 /// Hosts with and without ports, and the names of TLS, which Arkime has among them.
-fn hosts(flow: &[&Told]) -> Vec<String> {
+fn hosts(flow: &[&Observed]) -> Vec<String> {
     let mut all = http(flow, "request", "host");
     let without_port = |host: &String| host.rsplit_once(':').map(|(host, _)| host.to_owned());
     all.extend(all.clone().iter().filter_map(without_port));
@@ -99,14 +99,16 @@ fn hosts(flow: &[&Told]) -> Vec<String> {
     all
 }
 
-fn uris(flow: &[&Told]) -> Vec<String> {
-    let requests = flow.iter().filter(|told| told.protocol == "http" && told.is("request"));
-    let uri = |told: &&Told| told.text("host").unwrap_or_default() + &told.text("target").unwrap_or_default();
+fn uris(flow: &[&Observed]) -> Vec<String> {
+    let requests = flow.iter().filter(|observed| observed.protocol == "http" && observed.is("request"));
+    let uri = |observed: &&Observed| {
+        observed.text("host").unwrap_or_default() + &observed.text("target").unwrap_or_default()
+    };
     requests.map(uri).collect()
 }
 
-fn bodies(flow: &[&Told], show: fn(&[u8]) -> String) -> Vec<String> {
-    flow.iter().filter(|told| !told.body.is_empty()).map(|told| show(&told.body)).collect()
+fn bodies(flow: &[&Observed], show: fn(&[u8]) -> String) -> Vec<String> {
+    flow.iter().filter(|observed| !observed.body.is_empty()).map(|observed| show(&observed.body)).collect()
 }
 
 fn hex(octets: &[u8]) -> String {
@@ -114,7 +116,7 @@ fn hex(octets: &[u8]) -> String {
 }
 
 /// Versions under Arkime's names.
-fn versions(flow: &[&Told]) -> Vec<String> {
+fn versions(flow: &[&Observed]) -> Vec<String> {
     let name = |name: &String| match name.split_once(" (draft ") {
         Some((_, draft)) => format!("TLSv1.3-draft-{}", draft.trim_end_matches(')')),
         None if name == "SSL 3.0" => "SSLv3".to_owned(),
@@ -123,8 +125,12 @@ fn versions(flow: &[&Told]) -> Vec<String> {
     hellos(flow, "server_hello", "version").iter().map(name).collect()
 }
 
-fn certificates(flow: &[&Told], of: fn(&Value) -> Option<String>) -> Vec<String> {
-    flow.iter().filter_map(|told| told.message["certificates"].as_array()).flatten().filter_map(of).collect()
+fn certificates(flow: &[&Observed], of: fn(&Value) -> Option<String>) -> Vec<String> {
+    flow.iter()
+        .filter_map(|observed| observed.message["certificates"].as_array())
+        .flatten()
+        .filter_map(of)
+        .collect()
 }
 
 fn colons(digits: &str) -> String {
@@ -140,8 +146,8 @@ fn part(certificate: &Value, key: &str, kind: &str) -> Option<String> {
     Some(if kind == "CN" { part.to_lowercase() } else { part })
 }
 
-fn questions(flow: &[&Told], key: &str) -> Vec<String> {
-    let questions = flow.iter().filter_map(|told| told.message["questions"].as_array()).flatten();
+fn questions(flow: &[&Observed], key: &str) -> Vec<String> {
+    let questions = flow.iter().filter_map(|observed| observed.message["questions"].as_array()).flatten();
     questions.filter_map(|question| messages::text(&question[key])).collect()
 }
 
@@ -158,12 +164,12 @@ fn wanted(body: &Value, path: &str) -> Vec<String> {
 }
 
 /// The times of certificates in seconds, from and until.
-fn compare_times(body: &Value, flow: &[&Told]) -> (usize, Vec<String>) {
+fn compare_times(body: &Value, flow: &[&Observed]) -> (usize, Vec<String>) {
     let own: BTreeSet<String> = ["not_before", "not_after"]
         .into_iter()
         .flat_map(|key| {
             flow.iter()
-                .filter_map(|told| told.message["certificates"].as_array())
+                .filter_map(|observed| observed.message["certificates"].as_array())
                 .flatten()
                 .filter_map(move |certificate| messages::text(&certificate[key]))
         })
@@ -189,9 +195,9 @@ fn fields_are_those_of_arkime() {
         if tests.is_empty() {
             continue;
         }
-        let told = messages::of(&capture.path());
-        let mut flows: BTreeMap<FlowKey, Vec<&Told>> = BTreeMap::new();
-        for message in &told {
+        let observed = messages::of(&capture.path());
+        let mut flows: BTreeMap<FlowKey, Vec<&Observed>> = BTreeMap::new();
+        for message in &observed {
             flows.entry(message.key).or_default().push(message);
         }
         for path in tests {

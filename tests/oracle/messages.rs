@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// A message, and who sent it to whom.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct Observed {
     pub(crate) key: FlowKey,
     pub(crate) protocol: &'static str,
     pub(crate) from: Role,
@@ -25,7 +25,7 @@ pub(crate) struct Told {
     pub(crate) body: Vec<u8>,
 }
 
-impl Told {
+impl Observed {
     /// Address and port of the client, then of the server.
     pub(crate) fn ends(&self) -> [(IpAddr, u16); 2] {
         let client = if self.from == Role::Client { self.side } else { self.side.other() };
@@ -55,8 +55,9 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Octets of a body of HTTP/1.x without its content coding, which other programs count; as it was sent where it has none.
-pub(crate) fn decoded_len(head: Option<&Told>, end: Option<&Told>) -> Option<u64> {
+/// Octets of a body of HTTP/1.x without its content coding, which other programs count; as it was sent where it has
+/// none.
+pub(crate) fn decoded_len(head: Option<&Observed>, end: Option<&Observed>) -> Option<u64> {
     let (head, end) = (head?, end?);
     if head.text("content_encoding").as_deref() != Some("gzip") {
         return end.number("body_len");
@@ -67,7 +68,7 @@ pub(crate) fn decoded_len(head: Option<&Told>, end: Option<&Told>) -> Option<u64
 
 #[derive(Default)]
 struct Collect {
-    told: Vec<Told>,
+    observed: Vec<Observed>,
     /// Bodies by direction, and stream of HTTP/2.
     bodies: BTreeMap<(FlowKey, usize, u64), Vec<u8>>,
 }
@@ -91,7 +92,7 @@ impl SessionSink<Standard, ()> for Collect {
         let body = end.and_then(|stream| self.bodies.remove(&of_stream(stream))).unwrap_or_default();
         let message = serde_json::to_value(&message).expect("an object");
         let (protocol, from, side) = (about.protocol.name(), about.from, about.side);
-        self.told.push(Told { key, protocol, from, side, message, body });
+        self.observed.push(Observed { key, protocol, from, side, message, body });
     }
 }
 
@@ -100,7 +101,7 @@ impl SessionSink<Standard, ()> for Collect {
 /// # Panics
 ///
 /// If the file cannot be read.
-pub(crate) fn of(path: &Path) -> Vec<Told> {
+pub(crate) fn of(path: &Path) -> Vec<Observed> {
     let mut config = TrackerConfig::default();
     config.timeouts = Timeouts::all(None);
     let pipeline = Pipeline::new(config).expect("a sound configuration");
@@ -110,5 +111,5 @@ pub(crate) fn of(path: &Path) -> Vec<Told> {
     let mut source = FileSource::open(path).expect("a readable capture");
     pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", path.display());
-    sink.told
+    sink.observed
 }

@@ -1,4 +1,5 @@
-//! What nDPI's results say of each flow beside its name: hosts, URLs, status codes, versions, suites, certificates, HASSH.
+//! Fields of each flow in nDPI's results beside its name: hosts, URLs, status codes, versions, suites, certificates,
+//! HASSH.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use flowgauge::base::FlowKey;
 use serde_json::Value;
 
 use super::corpus;
-use super::messages::{self, Told};
+use super::messages::{self, Observed};
 use super::ndpi::{field, parse_flow};
 
 /// Values that differ: the capture, the field, nDPI's value, and why.
@@ -18,16 +19,16 @@ const DIFFERING: &[(&str, &str, &str, &str)] = &[
 const FIRST: &str = "nDPI takes the side that identifies itself first for the client; here it is the server";
 const DAMAGED: &str = "a fuzzed name without sound labels, which is not read here";
 
-/// Flows without messages, by nDPI's protocol: those that have no parser here, Google's versions of QUIC, TLS behind a handshake
-/// of POP3, and what was damaged.
+/// Flows without messages, by nDPI's protocol: those that have no parser here, Google's versions of QUIC, TLS behind a
+/// handshake of POP3, and what was damaged.
 const UNPARSED: [(&str, usize); 7] =
     [("DHCP", 7), ("DNS", 3), ("NetBIOS", 26), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
 
-/// A field of a result, and what messages say for it.
+/// A field of a result, and the values that messages have for it.
 struct Field {
     name: &'static str,
-    own: fn(&[&Told]) -> Vec<String>,
-    /// Whether nDPI keeps the beginning of a long value only.
+    own: fn(&[&Observed]) -> Vec<String>,
+    /// nDPI keeps the beginning of a long value only.
     is_cut: bool,
 }
 
@@ -56,31 +57,31 @@ const FIELDS: [Field; 17] = [
 ];
 
 /// A value of all messages of a protocol and kind.
-fn values(flow: &[&Told], protocol: &str, kind: &str, key: &str) -> Vec<String> {
-    let messages = flow.iter().filter(|told| told.protocol == protocol && told.is(kind));
-    messages.filter_map(|told| told.text(key)).collect()
+fn values(flow: &[&Observed], protocol: &str, kind: &str, key: &str) -> Vec<String> {
+    let messages = flow.iter().filter(|observed| observed.protocol == protocol && observed.is(kind));
+    messages.filter_map(|observed| observed.text(key)).collect()
 }
 
 /// The same of hellos of TLS, over whatever they came.
-fn hellos(flow: &[&Told], kind: &str, key: &str) -> Vec<String> {
+fn hellos(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["tls", "dtls", "quic"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
 
 /// Media types without parameters.
-fn media_types(flow: &[&Told]) -> Vec<String> {
+fn media_types(flow: &[&Observed]) -> Vec<String> {
     let types = values(flow, "http", "response", "content_type");
     types.iter().filter_map(|all| all.split(';').next()).map(|name| name.trim().to_owned()).collect()
 }
 
 /// Names without ports, as nDPI shows them: in lower case, and marks for what is unusual in names.
-fn hosts(flow: &[&Told]) -> Vec<String> {
+fn hosts(flow: &[&Observed]) -> Vec<String> {
     let mut all = values(flow, "http", "request", "host");
     all.extend(hellos(flow, "client_hello", "server_name"));
-    let questions = flow.iter().filter_map(|told| told.message["questions"].as_array()).flatten();
+    let questions = flow.iter().filter_map(|observed| observed.message["questions"].as_array()).flatten();
     all.extend(questions.filter_map(|question| messages::text(&question["name"])));
     let records = ["answers", "authorities", "additionals"]
         .into_iter()
-        .flat_map(|key| flow.iter().filter_map(move |told| told.message[key].as_array()).flatten());
+        .flat_map(|key| flow.iter().filter_map(move |observed| observed.message[key].as_array()).flatten());
     all.extend(records.filter_map(|record| messages::text(&record["name"])));
     all.extend(identifications(flow, "client"));
     all.extend(values(flow, "smtp", "greeting", "host"));
@@ -100,44 +101,45 @@ fn hosts(flow: &[&Told]) -> Vec<String> {
     all.iter().map(shown).chain(all.clone()).collect()
 }
 
-fn urls(flow: &[&Told]) -> Vec<String> {
-    let requests = flow.iter().filter(|told| told.protocol == "http" && told.is("request"));
-    let url = |told: &&Told| {
-        let (host, target) = (told.text("host").unwrap_or_default(), told.text("target").unwrap_or_default());
+fn urls(flow: &[&Observed]) -> Vec<String> {
+    let requests = flow.iter().filter(|observed| observed.protocol == "http" && observed.is("request"));
+    let url = |observed: &&Observed| {
+        let (host, target) =
+            (observed.text("host").unwrap_or_default(), observed.text("target").unwrap_or_default());
         [format!("{host}{target}"), target]
     };
     requests.flat_map(url).collect()
 }
 
-fn servers(flow: &[&Told]) -> Vec<String> {
+fn servers(flow: &[&Observed]) -> Vec<String> {
     let mut all = values(flow, "http", "response", "server");
     all.extend(identifications(flow, "server"));
     all
 }
 
-fn identifications(flow: &[&Told], from: &str) -> Vec<String> {
-    let lines = flow.iter().filter(|told| told.from.name() == from && told.is("identification"));
-    let line = |told: &&Told| {
-        let comments = told.text("comments").map(|comments| format!(" {comments}")).unwrap_or_default();
+fn identifications(flow: &[&Observed], from: &str) -> Vec<String> {
+    let lines = flow.iter().filter(|observed| observed.from.name() == from && observed.is("identification"));
+    let line = |observed: &&Observed| {
+        let comments = observed.text("comments").map(|comments| format!(" {comments}")).unwrap_or_default();
         let [version, software] =
-            ["protocol_version", "software_version"].map(|key| told.text(key).unwrap_or_default());
+            ["protocol_version", "software_version"].map(|key| observed.text(key).unwrap_or_default());
         format!("SSH-{version}-{software}{comments}")
     };
     lines.map(line).collect()
 }
 
-fn hassh(flow: &[&Told], from: &str) -> Vec<String> {
-    let offers = flow.iter().filter(|told| told.from.name() == from && told.is("kex_init"));
+fn hassh(flow: &[&Observed], from: &str) -> Vec<String> {
+    let offers = flow.iter().filter(|observed| observed.from.name() == from && observed.is("kex_init"));
     let key = if from == "client" { "hassh" } else { "hassh_server" };
-    offers.filter_map(|told| told.text(key)).map(|hassh| hassh.to_uppercase()).collect()
+    offers.filter_map(|observed| observed.text(key)).map(|hassh| hassh.to_uppercase()).collect()
 }
 
 /// The certificates of servers and clients.
-fn certificates<'a>(flow: &[&'a Told]) -> Vec<&'a Value> {
-    flow.iter().filter_map(|told| told.message["certificates"].as_array()).flatten().collect()
+fn certificates<'a>(flow: &[&'a Observed]) -> Vec<&'a Value> {
+    flow.iter().filter_map(|observed| observed.message["certificates"].as_array()).flatten().collect()
 }
 
-fn alt_names(flow: &[&Told]) -> Vec<String> {
+fn alt_names(flow: &[&Observed]) -> Vec<String> {
     let names = |certificate: &&Value| {
         let names = certificate["alt_names"].as_array()?.iter();
         let name = |name: &Value| messages::text(&name["dns"]).or_else(|| messages::text(&name["ip"]));
@@ -146,7 +148,7 @@ fn alt_names(flow: &[&Told]) -> Vec<String> {
     certificates(flow).iter().filter_map(names).collect()
 }
 
-fn fingerprints(flow: &[&Told]) -> Vec<String> {
+fn fingerprints(flow: &[&Observed]) -> Vec<String> {
     let fingerprint = |certificate: &&Value| {
         let digits = messages::text(&certificate["sha1"])?.to_uppercase();
         Some(
@@ -161,7 +163,7 @@ fn fingerprints(flow: &[&Told]) -> Vec<String> {
     certificates(flow).iter().filter_map(fingerprint).collect()
 }
 
-fn validities(flow: &[&Told]) -> Vec<String> {
+fn validities(flow: &[&Observed]) -> Vec<String> {
     let time = |value: &Value| Some(messages::text(value)?.replace('T', " ").replace('Z', ""));
     let validity = |certificate: &&Value| {
         Some(format!("{} - {}", time(&certificate["not_before"])?, time(&certificate["not_after"])?))
@@ -170,7 +172,7 @@ fn validities(flow: &[&Told]) -> Vec<String> {
 }
 
 /// Names with the parts that nDPI knows, the least specific one first, and nothing escaped.
-fn names(flow: &[&Told], key: &str) -> Vec<String> {
+fn names(flow: &[&Observed], key: &str) -> Vec<String> {
     let name = |certificate: &&Value| {
         let text = messages::text(&certificate[key])?;
         let mut parts = vec![String::new()];
@@ -202,15 +204,15 @@ fn fields_are_those_of_ndpi() {
         if results.is_empty() {
             continue;
         }
-        let told = messages::of(&capture.path());
-        let mut flows: BTreeMap<FlowKey, Vec<&Told>> = BTreeMap::new();
-        for message in &told {
+        let observed = messages::of(&capture.path());
+        let mut flows: BTreeMap<FlowKey, Vec<&Observed>> = BTreeMap::new();
+        for message in &observed {
             flows.entry(message.key).or_default().push(message);
         }
         for path in results {
             let text = std::fs::read_to_string(&path).expect("text");
             for (line, theirs) in text.lines().filter_map(|line| Some((line, parse_flow(line)?))) {
-                let is_read = |flow: &&Vec<&Told>| !flow.iter().all(|told| told.is("unread"));
+                let is_read = |flow: &&Vec<&Observed>| !flow.iter().all(|observed| observed.is("unread"));
                 let Some(flow) = flows.get(&theirs.key).filter(is_read) else {
                     let has_fields =
                         FIELDS.iter().any(|wanted| line.contains(&format!("[{}: ", wanted.name)));

@@ -7,9 +7,9 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::corpus;
-use super::messages::{self, Told};
+use super::messages::{self, Observed};
 
-/// What is expected of an event, by its keys.
+/// An expected event, by its keys.
 type Event = BTreeMap<String, String>;
 
 /// The events of a test that the latest version of Suricata has.
@@ -42,8 +42,8 @@ fn events(test: &str) -> Vec<Event> {
     events.filter(is_wanted).collect()
 }
 
-/// Whether a message is of the flow of an event, as far as the event names it.
-fn is_of(event: &Event, told: &Told) -> bool {
+/// Returns whether a message is of the flow of an event, as far as the event names it.
+fn is_of(event: &Event, observed: &Observed) -> bool {
     let end = |prefix: &str| {
         let address: Option<IpAddr> =
             event.get(&format!("{prefix}_ip")).map(|text| text.parse().expect("an address"));
@@ -57,13 +57,13 @@ fn is_of(event: &Event, told: &Told) -> bool {
             address.is_none_or(|address| address == own_address) && port.is_none_or(|port| port == own_port)
         })
     };
-    let [client, server] = told.ends();
+    let [client, server] = observed.ends();
     is_same([client, server]) || is_same([server, client])
 }
 
 /// A value of a message by the name that it has in an event of DNS; `None` where nothing corresponds to it.
-fn dns(told: &Told, name: &str) -> Option<Option<String>> {
-    let message = &told.message;
+fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
+    let message = &observed.message;
     let flags = message["flags"].as_array();
     let has = |flag: &str| flags.is_some_and(|flags| flags.contains(&flag.into()));
     let (list, rest) = match name.split_once('[') {
@@ -78,9 +78,9 @@ fn dns(told: &Told, name: &str) -> Option<Option<String>> {
         "id" => messages::text(&message["id"]),
         // The registry's names are not all in capitals.
         "rcode" => messages::text(&message["rcode"]).map(|rcode| rcode.to_uppercase()),
-        "qr" => Some(told.is("response").to_string()),
+        "qr" => Some(observed.is("response").to_string()),
         "aa" | "rd" | "ra" | "tc" => Some(has(list).to_string()),
-        "type" => Some(if told.is("response") { "response" } else { "request" }.to_owned()),
+        "type" => Some(if observed.is("response") { "response" } else { "request" }.to_owned()),
         "queries" => record(&item("questions"), rest?.1),
         "answers" => record(&item("answers"), rest?.1),
         "authorities" => record(&item("authorities"), rest?.1),
@@ -110,15 +110,15 @@ fn record(record: &Value, name: &str) -> Option<String> {
 }
 
 /// The messages of an exchange of HTTP: request and its end, response and its end.
-type Exchange<'a> = [Option<&'a Told>; 4];
+type Exchange<'a> = [Option<&'a Observed>; 4];
 
 fn http(exchange: &Exchange<'_>, event: &Event, name: &str) -> Option<Option<String>> {
     let [request, request_end, response, response_end] = *exchange;
-    let of = |told: Option<&Told>, key: &str| told.and_then(|told| told.text(key));
+    let of = |observed: Option<&Observed>, key: &str| observed.and_then(|observed| observed.text(key));
     // A file is what its source sent.
     let is_upload = event
         .get("src_port")
-        .is_none_or(|port| request.is_some_and(|told| told.ends()[0].1.to_string() == *port));
+        .is_none_or(|port| request.is_some_and(|observed| observed.ends()[0].1.to_string() == *port));
     Some(match name {
         "http.hostname" => of(request, "host"),
         "http.http_method" => of(request, "method"),
@@ -163,23 +163,23 @@ fn differences(
     (equal_count, found)
 }
 
-/// How the message that fits best differs from an event, and how many values agree.
-fn compared(event: &Event, told: &[Told]) -> (usize, String) {
-    let told: Vec<&Told> = told.iter().filter(|told| is_of(event, told)).collect();
+/// Returns the number of values that agree with the best message for an event, and the differences.
+fn compared(event: &Event, observed: &[Observed]) -> (usize, String) {
+    let observed: Vec<&Observed> = observed.iter().filter(|observed| is_of(event, observed)).collect();
     let outcomes: Vec<(usize, Vec<String>)> = if event["event_type"] == "dns" {
-        let messages = told.iter().filter(|told| told.protocol == "dns");
+        let messages = observed.iter().filter(|observed| observed.protocol == "dns");
         messages.map(|message| differences(event, "dns.", &|name| dns(message, name))).collect()
     } else {
-        let requests = told.iter().filter(|told| told.is("request"));
-        let exchange = |request: &&Told| {
+        let requests = observed.iter().filter(|observed| observed.is("request"));
+        let exchange = |request: &&Observed| {
             let find = |from: &str, kind: &str| {
-                let is_wanted = |told: &&&Told| {
-                    told.key == request.key
-                        && told.from.name() == from
-                        && told.is(kind)
-                        && told.number("transaction") == request.number("transaction")
+                let is_wanted = |observed: &&&Observed| {
+                    observed.key == request.key
+                        && observed.from.name() == from
+                        && observed.is(kind)
+                        && observed.number("transaction") == request.number("transaction")
                 };
-                told.iter().find(is_wanted).copied()
+                observed.iter().find(is_wanted).copied()
             };
             let exchange =
                 [Some(*request), find("client", "end"), find("server", "response"), find("server", "end")];
@@ -204,11 +204,11 @@ fn events_of_protocols_agree() {
         if wanted.iter().all(|(_, events)| events.is_empty()) {
             continue;
         }
-        let told = messages::of(&capture.path());
+        let observed = messages::of(&capture.path());
         for (path, events) in wanted {
             let test = path.parent().and_then(Path::file_name).unwrap_or_default().display();
             for (number, event) in (1..).zip(&events) {
-                let (equal_count, outcome) = compared(event, &told);
+                let (equal_count, outcome) = compared(event, &observed);
                 value_count += equal_count;
                 if outcome.is_empty() && equal_count > 0 {
                     agreeing += 1;

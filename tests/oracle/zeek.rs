@@ -173,7 +173,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Whether the log has a column of the name.
+    /// Returns whether the log has a column of the name.
     #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.cells.iter().any(|(column, _)| column == name)

@@ -1,10 +1,11 @@
-//! Rows of Zeek's `http.log`, `dns.log`, `ftp.log`, `smtp.log` and `files.log`, and its events of SMTP, against messages.
+//! Rows of Zeek's `http.log`, `dns.log`, `ftp.log`, `smtp.log` and `files.log`, and its events of SMTP, against
+//! messages.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::corpus;
-use super::messages::{self, Told};
+use super::messages::{self, Observed};
 use super::zeek::{Row, rows};
 
 /// Why a row says something else than the messages; `docs/compare.md` explains each.
@@ -60,19 +61,19 @@ const DIFFERING: &[Differing] = &[
     ("core.tunnels.teredo/http.log", Class::ByContent, &[(2, MISSING), (3, MISSING)]),
 ];
 
-/// What stands for the difference where there is no such message.
+/// The difference of a row without a message.
 const MISSING: &str = "no such message";
 
-/// How each row of a log differs from messages: not at all, if they agree.
-type Comparison = fn(&Path, &[Told]) -> Vec<String>;
+/// Returns the difference of each row of a log from the messages; empty if they agree.
+type Comparison = fn(&Path, &[Observed]) -> Vec<String>;
 
-/// What a log is compared by.
+/// Returns the comparison for a log, by its name.
 fn comparison(name: &str) -> Option<Comparison> {
     match name {
-        "http.log" => Some(|path, told| by_rows(path, told, http)),
-        "dns.log" | "dns.log.cut" => Some(|path, told| by_rows(path, told, dns)),
-        "ftp.log" => Some(|path, told| by_rows(path, told, ftp)),
-        "smtp.log" => Some(|path, told| by_rows(path, told, smtp)),
+        "http.log" => Some(|path, observed| by_rows(path, observed, http)),
+        "dns.log" | "dns.log.cut" => Some(|path, observed| by_rows(path, observed, dns)),
+        "ftp.log" => Some(|path, observed| by_rows(path, observed, ftp)),
+        "smtp.log" => Some(|path, observed| by_rows(path, observed, smtp)),
         "files.log" | "files.cut" => Some(files),
         "smtp-events.log" => Some(smtp_events),
         _ => None,
@@ -99,18 +100,18 @@ impl Differences {
     }
 }
 
-type OfRow = fn(&Row, &[&Told], &mut Differences);
+type OfRow = fn(&Row, &[&Observed], &mut Differences);
 
 /// Compares each row with the messages of its flow.
-fn by_rows(path: &Path, told: &[Told], compare: OfRow) -> Vec<String> {
-    let is_of = |row: &Row, message: &&Told| {
+fn by_rows(path: &Path, observed: &[Observed], compare: OfRow) -> Vec<String> {
+    let is_of = |row: &Row, message: &&Observed| {
         ["orig", "resp"].into_iter().zip(message.ends()).all(|(name, (address, port))| {
             let (wanted_address, wanted_port) = row.end(name);
             wanted_address == Some(address) && wanted_port.is_none_or(|wanted| wanted == port)
         })
     };
     let of_row = |row: &Row| {
-        let flow: Vec<&Told> = told.iter().filter(|message| is_of(row, message)).collect();
+        let flow: Vec<&Observed> = observed.iter().filter(|message| is_of(row, message)).collect();
         let mut differences = Differences::default();
         match flow.is_empty() {
             true => differences.0.push(MISSING.to_owned()),
@@ -122,14 +123,16 @@ fn by_rows(path: &Path, told: &[Told], compare: OfRow) -> Vec<String> {
 }
 
 /// The first message of a kind that a side sent in an exchange.
-fn find<'a>(flow: &[&'a Told], from: &str, kind: &str, transaction: u64) -> Option<&'a Told> {
-    let is_wanted = |told: &&&Told| {
-        told.from.name() == from && told.is(kind) && told.number("transaction") == Some(transaction)
+fn find<'a>(flow: &[&'a Observed], from: &str, kind: &str, transaction: u64) -> Option<&'a Observed> {
+    let is_wanted = |observed: &&&Observed| {
+        observed.from.name() == from
+            && observed.is(kind)
+            && observed.number("transaction") == Some(transaction)
     };
     flow.iter().find(is_wanted).copied()
 }
 
-fn http(row: &Row, flow: &[&Told], differences: &mut Differences) {
+fn http(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     let transaction = row.number("trans_depth").expect("a number") - 1;
     let of = |from, kind| find(flow, from, kind, transaction);
     let request = of("client", "request");
@@ -166,10 +169,11 @@ fn unescaped(uri: &str) -> String {
     text
 }
 
-fn dns(row: &Row, flow: &[&Told], differences: &mut Differences) {
-    let is_same = |told: &&&Told| row.number("trans_id").is_none_or(|id| told.number("id") == Some(id));
-    let query = flow.iter().filter(is_same).find(|told| told.is("query"));
-    let response = flow.iter().filter(is_same).find(|told| told.is("response"));
+fn dns(row: &Row, flow: &[&Observed], differences: &mut Differences) {
+    let is_same =
+        |observed: &&&Observed| row.number("trans_id").is_none_or(|id| observed.number("id") == Some(id));
+    let query = flow.iter().filter(is_same).find(|observed| observed.is("query"));
+    let response = flow.iter().filter(is_same).find(|observed| observed.is("response"));
     // Zeek joins both, and a log may have but one of them.
     let Some(message) = response.or(query) else { return differences.0.push(MISSING.to_owned()) };
     let question = &message.message["questions"][0];
@@ -178,7 +182,7 @@ fn dns(row: &Row, flow: &[&Told], differences: &mut Differences) {
     differences.compare(row, "qtype_name", messages::text(&question["type"]));
     differences.compare(row, "qclass_name", messages::text(&question["class"]).map(|class| name_of(&class)));
     // The registry's names are not all in capitals.
-    let rcode = response.and_then(|told| told.text("rcode")).map(|rcode| rcode.to_uppercase());
+    let rcode = response.and_then(|observed| observed.text("rcode")).map(|rcode| rcode.to_uppercase());
     differences.compare(row, "rcode_name", rcode);
     differences.compare(row, "opcode_name", message.text("opcode").map(|opcode| opcode.to_lowercase()));
     let has = |flag: &str| message.message["flags"].as_array().is_some_and(|all| all.contains(&flag.into()));
@@ -191,36 +195,42 @@ fn dns(row: &Row, flow: &[&Told], differences: &mut Differences) {
     differences.compare(row, "answers", data);
 }
 
-fn ftp(row: &Row, flow: &[&Told], differences: &mut Differences) {
-    let is_same = |told: &&&Told| told.is("command") && told.text("verb").as_deref() == row.get("command");
+fn ftp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
+    let is_same = |observed: &&&Observed| {
+        observed.is("command") && observed.text("verb").as_deref() == row.get("command")
+    };
     let Some(command) = flow.iter().find(is_same) else { return differences.0.push(MISSING.to_owned()) };
     let transaction = command.number("transaction");
-    let is_reply = |told: &&&Told| told.is("reply") && told.number("transaction") == transaction;
+    let is_reply =
+        |observed: &&&Observed| observed.is("reply") && observed.number("transaction") == transaction;
     let reply = flow.iter().rfind(is_reply);
-    let is_user = |told: &&&Told| told.is("command") && told.text("verb").as_deref() == Some("USER");
-    let user = flow.iter().rfind(|told| is_user(told) && told.number("transaction") <= transaction);
-    differences.compare(row, "user", user.and_then(|told| told.text("argument")));
+    let is_user =
+        |observed: &&&Observed| observed.is("command") && observed.text("verb").as_deref() == Some("USER");
+    let user =
+        flow.iter().rfind(|observed| is_user(observed) && observed.number("transaction") <= transaction);
+    differences.compare(row, "user", user.and_then(|observed| observed.text("argument")));
     // The test that has Zeek hide passwords shows where one was.
     let hidden = || command.text("credentials").map(|_| "<hidden>".to_owned());
     differences.compare(row, "arg", command.text("argument").or_else(hidden));
-    differences.compare(row, "reply_code", reply.and_then(|told| told.text("code")));
-    differences.compare(row, "reply_msg", reply.and_then(|told| told.text("text")));
+    differences.compare(row, "reply_code", reply.and_then(|observed| observed.text("code")));
+    differences.compare(row, "reply_msg", reply.and_then(|observed| observed.text("text")));
 }
 
-fn smtp(row: &Row, flow: &[&Told], differences: &mut Differences) {
+fn smtp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     let number = row.number("trans_depth").expect("a number") - 1;
-    let is_of_mail = |told: &&&Told| told.number("mail") == Some(number);
-    let mail = flow.iter().find(|told| is_of_mail(told) && told.is("mail"));
-    let is_hello =
-        |told: &&&Told| told.is("command") && matches!(told.text("verb").as_deref(), Some("EHLO" | "HELO"));
-    let hello = flow.iter().find(is_hello);
-    let reply = flow.iter().rfind(|told| is_of_mail(told) && told.is("reply"));
-    let last_line = |told: &&&Told| {
-        let text = told.text("text")?;
-        Some(format!("{} {}", told.number("code")?, text.lines().next_back()?))
+    let is_of_mail = |observed: &&&Observed| observed.number("mail") == Some(number);
+    let mail = flow.iter().find(|observed| is_of_mail(observed) && observed.is("mail"));
+    let is_hello = |observed: &&&Observed| {
+        observed.is("command") && matches!(observed.text("verb").as_deref(), Some("EHLO" | "HELO"))
     };
-    let recipients = mail.and_then(|told| {
-        let addresses = told.message["recipients"].as_array()?.iter();
+    let hello = flow.iter().find(is_hello);
+    let reply = flow.iter().rfind(|observed| is_of_mail(observed) && observed.is("reply"));
+    let last_line = |observed: &&&Observed| {
+        let text = observed.text("text")?;
+        Some(format!("{} {}", observed.number("code")?, text.lines().next_back()?))
+    };
+    let recipients = mail.and_then(|observed| {
+        let addresses = observed.message["recipients"].as_array()?.iter();
         let mut all: Vec<_> =
             addresses.filter_map(|recipient| messages::text(&recipient["address"])).collect();
         // A set, in whatever order; the rows have them in the same one for equal sets.
@@ -232,16 +242,16 @@ fn smtp(row: &Row, flow: &[&Told], differences: &mut Differences) {
     if recipients.clone().unwrap_or_default() != wanted {
         differences.0.push(format!("rcptto {recipients:?}, Zeek {wanted:?}"));
     }
-    differences.compare(row, "helo", hello.and_then(|told| told.text("argument")));
-    differences.compare(row, "mailfrom", mail.and_then(|told| told.text("reverse_path")));
+    differences.compare(row, "helo", hello.and_then(|observed| observed.text("argument")));
+    differences.compare(row, "mailfrom", mail.and_then(|observed| observed.text("reverse_path")));
     differences.compare(row, "last_reply", reply.as_ref().and_then(last_line));
-    let is_tls = flow.iter().any(|told| told.protocol == "tls");
+    let is_tls = flow.iter().any(|observed| observed.protocol == "tls");
     differences.compare(row, "tls", Some(if is_tls { "T" } else { "F" }.to_owned()));
 }
 
-/// Of files in mails only a mail as a whole is known here, by its length.
-fn files(path: &Path, told: &[Told]) -> Vec<String> {
-    let mut mails = told.iter().filter(|told| told.is("mail"));
+/// Compares files in mails: only a mail as a whole is known here, by its length.
+fn files(path: &Path, observed: &[Observed]) -> Vec<String> {
+    let mut mails = observed.iter().filter(|observed| observed.is("mail"));
     let of_row = |row: &Row| {
         if row.get("mime_type") != Some("message/rfc822") {
             return MISSING.to_owned();
@@ -254,20 +264,19 @@ fn files(path: &Path, told: &[Told]) -> Vec<String> {
     rows(path).iter().map(of_row).collect()
 }
 
-/// What Zeek's events of a connection say of SMTP, a line each: `> EHLO GP`, `250 EHLO Ok`.
-fn smtp_events(path: &Path, told: &[Told]) -> Vec<String> {
+/// Compares Zeek's events of SMTP, a line each: `> EHLO GP`, `250 EHLO Ok`.
+fn smtp_events(path: &Path, observed: &[Observed]) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("a log");
     let mut own: BTreeMap<u16, Vec<String>> = BTreeMap::new();
-    for (port, line) in told.iter().filter(|told| told.protocol == "smtp").flat_map(|told| {
-        let port = told.ends()[0].1;
-        events(told).into_iter().map(move |line| (port, line))
+    for (port, line) in observed.iter().filter(|observed| observed.protocol == "smtp").flat_map(|observed| {
+        let port = observed.ends()[0].1;
+        events(observed).into_iter().map(move |line| (port, line))
     }) {
         own.entry(port).or_default().push(line);
     }
-    let verbs = told
-        .iter()
-        .filter(|told| told.is("command"))
-        .filter_map(|told| Some(((told.ends()[0].1, told.number("transaction")?), told.text("verb")?)));
+    let verbs = observed.iter().filter(|observed| observed.is("command")).filter_map(|observed| {
+        Some(((observed.ends()[0].1, observed.number("transaction")?), observed.text("verb")?))
+    });
     let verbs: BTreeMap<_, _> = verbs.collect();
     let mut own: BTreeMap<u16, std::vec::IntoIter<String>> =
         own.into_iter().map(|(port, lines)| (port, lines.into_iter())).collect();
@@ -323,22 +332,22 @@ fn smtp_events(path: &Path, told: &[Told]) -> Vec<String> {
 }
 
 /// The lines of a message; of a reply `250 #`, the number of its command, and the text.
-fn events(told: &Told) -> Vec<String> {
-    let transaction = told.number("transaction").map_or(String::new(), |number| number.to_string());
-    match told.message["message"].as_str() {
+fn events(observed: &Observed) -> Vec<String> {
+    let transaction = observed.number("transaction").map_or(String::new(), |number| number.to_string());
+    match observed.message["message"].as_str() {
         Some("command") => {
-            let keyword = match told.text("verb").as_deref() {
+            let keyword = match observed.text("verb").as_deref() {
                 Some("MAIL") => "FROM:",
                 Some("RCPT") => "TO:",
                 _ => "",
             };
-            let address = told.text("address").map(|address| format!("{keyword}<{address}>"));
-            let argument = address.or_else(|| told.text("argument")).unwrap_or_default();
-            vec![format!("> {} {argument}", told.text("verb").unwrap_or_default())]
+            let address = observed.text("address").map(|address| format!("{keyword}<{address}>"));
+            let argument = address.or_else(|| observed.text("argument")).unwrap_or_default();
+            vec![format!("> {} {argument}", observed.text("verb").unwrap_or_default())]
         }
         Some("greeting" | "reply") => {
-            let text = told.text("text").unwrap_or_default();
-            let code = told.number("code").unwrap_or_default();
+            let text = observed.text("text").unwrap_or_default();
+            let code = observed.number("code").unwrap_or_default();
             text.split('\n').map(|line| format!("{code} #{transaction} {line}")).collect()
         }
         _ => Vec::new(),
@@ -365,14 +374,14 @@ fn rows_of_protocol_logs_agree_or_are_of_a_named_class() {
         if logs.is_empty() {
             continue;
         }
-        let told = messages::of(&capture.path());
+        let observed = messages::of(&capture.path());
         for path in logs {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
             let log = format!("{}/{name}", folder.display());
             let compare = comparison(&name).expect("a log that is compared");
             let (agreeing, per_class) = per_log.entry(name).or_default();
-            for (number, outcome) in (1..).zip(compare(&path, &told)) {
+            for (number, outcome) in (1..).zip(compare(&path, &observed)) {
                 let stated =
                     DIFFERING.iter().filter(|(known, ..)| *known == log).find_map(|(_, class, rows)| {
                         rows.iter()

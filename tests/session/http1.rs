@@ -27,14 +27,14 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!(" {name}={value}")).unwrap_or_default()
 }
 
-/// What begins like no message of HTTP is for the probes to tell; here it is HTTP in any case.
+/// A protocol whose probe accepts everything, for octets that the probe of HTTP refuses.
 static IN_ANY_CASE: Protocol = Protocol::new("http").over_streams(&[], Some(|_| Verdict::Match));
 
 flowgauge::protocols! {
     /// HTTP/1.x whatever the octets are.
     #[derive(Debug)]
     enum Given;
-    /// What it says.
+    /// Its messages.
     #[derive(Debug)]
     enum GivenHttp;
     parsers { Http: HttpParser = &IN_ANY_CASE }
@@ -374,7 +374,8 @@ fn odd_heads_are_read_as_far_as_they_make_sense() {
 
 #[test]
 fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
-    // What looks like a body is another request to a server that takes the length for zero: a means of request smuggling.
+    // What looks like a body is another request to a server that takes the length for zero: a means of request
+    // smuggling.
     let next = "GET /next HTTP/1.1\r\n\r\n";
     for (fields, body, anomaly, len) in [
         ("Content-Length: 5\r\nContent-Length: 6", "", " anomaly=BadLength", 0),

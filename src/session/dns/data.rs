@@ -312,7 +312,7 @@ pub struct Values<'m> {
     at: usize,
     end: usize,
     parts: &'static [Part],
-    /// What parts before say of those behind.
+    /// Lengths and kinds that parts before give for those behind.
     gateway_kind: u8,
     identity_lens: (usize, usize),
     is_sound: bool,

@@ -11,8 +11,8 @@ const QUARTER: i64 = 90 * 3_600_000;
 /// Centimeters below the reference spheroid at which altitudes begin.
 const BASE_CM: i64 = 10_000_000;
 
-/// A place (RFC 1876). Shown as `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m`: latitude, longitude, altitude,
-/// size, and how precise they are.
+/// A place (RFC 1876). Shown as `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m`: latitude, longitude,
+/// altitude, size, and how precise they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Location {

@@ -12,7 +12,7 @@ impl<'m> PortSet<'m> {
         (octets.len() <= 8192).then_some(Self(octets))
     }
 
-    /// Whether there is no port in it.
+    /// Returns whether there is no port in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ports().next().is_none()

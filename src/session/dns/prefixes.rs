@@ -17,7 +17,7 @@ pub struct AddressPrefix<'m> {
     pub family: u16,
     /// Bits of the prefix.
     pub len: u8,
-    /// Whether it is left out of those before it.
+    /// An exclusion from the prefixes before it.
     pub is_negated: bool,
     /// The address without the zeros at its end.
     pub octets: &'m [u8],
@@ -31,7 +31,7 @@ impl<'m> AddressPrefixes<'m> {
         (len == octets.len()).then_some(list)
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -56,8 +56,8 @@ enum Expects {
     Transfer(&'static str),
 }
 
-/// Commands whose arguments are shown: those of RFC 959 and its extensions, those of RFC 775 before it, and what is widely
-/// spoken beside them.
+/// Commands whose arguments are shown: those of RFC 959 and its extensions, those of RFC 775 before it, and what is
+/// widely spoken beside them.
 const SHOWN: [&[u8]; 59] = [
     b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CCC", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
     b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
@@ -119,7 +119,7 @@ impl FtpParser {
         Ok(Progress::Took(taken))
     }
 
-    /// What the client's octets are, where the last line was taken.
+    /// Classifies the client's octets behind the last line.
     fn next(&mut self, octets: &[u8]) -> Next {
         if !self.lines.is_at_start() {
             return Next::Line;
@@ -341,7 +341,8 @@ impl FtpParser {
     }
 }
 
-/// Whether octets behind a gap begin with a known command, so that they are no rest of a line. None if there are too few.
+/// Returns whether octets behind a gap begin with a known command, so that they are no rest of a line; none if they are
+/// too few.
 fn begins_with_command(octets: &[u8]) -> Option<bool> {
     let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
     let end = window.iter().position(|octet| !octet.is_ascii_alphabetic());

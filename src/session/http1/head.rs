@@ -160,7 +160,7 @@ fn may_be_request(bytes: &[u8]) -> bool {
     }
 }
 
-/// Whether octets begin as a status line does, its first word in any case; none if there are too few.
+/// Returns whether octets begin as a status line does, its first word in any case; none if they are too few.
 pub(super) fn begins_status_line(bytes: &[u8]) -> Option<bool> {
     let len = bytes.len().min(NAME.len());
     if !bytes.get(..len)?.eq_ignore_ascii_case(NAME.get(..len)?) {
@@ -182,8 +182,8 @@ pub(super) fn simple_request(bytes: &[u8]) -> Option<(usize, Head<'_>)> {
     Some((end + 1, simple_line(bytes.get(..end)?)?))
 }
 
-/// A request line without a version: of HTTP/0.9, or of a client that forgot it (RFC 1945 section 4.1, Simple-Request). No head
-/// follows it. Only methods that are known count, as anything could be such a line.
+/// A request line without a version: of HTTP/0.9, or of a client that forgot it (RFC 1945 section 4.1, Simple-Request).
+/// No head follows it. Only methods that are known count, as anything could be such a line.
 pub(super) fn simple_line(line: &[u8]) -> Option<Head<'_>> {
     let line = line.trim_ascii_end();
     let method_len = line.iter().position(|octet| *octet == b' ')?;
@@ -278,7 +278,7 @@ fn first_line(from: Role, line: &[u8]) -> Result<(First<'_>, Version), Fault> {
     }
 }
 
-/// Whether a request line ends as those of HTTP/1.x do, the version in any case.
+/// Returns whether a request line ends as those of HTTP/1.x do, the version in any case.
 fn ends_with_version(line: &[u8]) -> bool {
     let (before, minor) = line.split_at_checked(line.len().saturating_sub(1)).unwrap_or_default();
     let (before, name) = before.split_at_checked(before.len().saturating_sub(NAME.len())).unwrap_or_default();

@@ -55,15 +55,16 @@ impl fmt::Display for Version {
 pub enum Anomaly {
     /// Content-Length beside Transfer-Encoding, which counts (RFC 9112 section 6.3): a means of request smuggling.
     LengthAndCoding,
-    /// Content-Length that is no number, or several that differ. Of a response, the body ends with the connection; of a request,
-    /// where it ends is not known.
+    /// Content-Length that is no number, or several that differ. Of a response, the body ends with the connection; of a
+    /// request, where it ends is not known.
     BadLength,
-    /// Transfer-Encoding of a request that does not end with chunked: where the body ends is not known (RFC 9112 section 6.3).
+    /// Transfer-Encoding of a request that does not end with chunked: where the body ends is not known (RFC 9112
+    /// section 6.3).
     BadCoding,
     /// Content-Length more than once, with one value.
     RepeatedLength,
-    /// Lines that RFC 9112 does not allow, which were read as far as they make sense: spaces in the target or none, a version in
-    /// lower case, fields without a name, octets that no field has.
+    /// Lines that RFC 9112 does not allow, which were read as far as they make sense: spaces in the target or none, a
+    /// version in lower case, fields without a name, octets that no field has.
     Malformed,
     /// Its end was not captured: fields are missing, and what followed is not known.
     Cut,

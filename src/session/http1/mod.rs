@@ -12,24 +12,26 @@
 //! final. Interim responses (1xx) have no end, and neither has a `101`, after which something else is spoken. Pieces borrow
 //! what was captured: bodies are not collected.
 //!
-//! A request line without a version is one of HTTP/0.9, if its method is known ([`Version::Http09`]): no head follows it, and the
-//! response is a body without a head, unless it begins with a status line.
+//! A request line without a version is one of HTTP/0.9, if its method is known ([`Version::Http09`]): no head follows
+//! it, and the response is a body without a head, unless it begins with a status line.
 //!
 //! Requests are numbered from 0 in each flow, and a response has the number of the request that it answers. A response that
 //! comes while none is asked for takes a number of its own, as its request was not captured. After a gap among
 //! responses, the next one is taken for the answer to the last request, which is right wherever requests are not pipelined.
 //!
-//! Octets that are missing inside a body whose framing goes on behind them are a [`Message::Gap`]. Any other gap ends the
-//! message at hand, and the direction goes on where the next message begins. So does framing that makes no sense: a bad chunk, or
-//! a request whose length or coding does not tell where its body ends ([`Anomaly::BadLength`], [`Anomaly::BadCoding`]).
+//! Octets that are missing inside a body whose framing goes on behind them are a [`Message::Gap`]. Any other gap ends
+//! the message at hand, and the direction goes on where the next message begins. So does framing that makes no sense: a
+//! bad chunk, or a request whose length or coding does not tell where its body ends ([`Anomaly::BadLength`],
+//! [`Anomaly::BadCoding`]).
 //!
-//! A direction that does not begin with a message is searched for one, since a server answers what is no request too: 16 KiB
-//! before any message of the flow, 1 MiB after one.
+//! A direction that does not begin with a message is searched for one, since a server answers what is no request too:
+//! 16 KiB before any message of the flow, 1 MiB after one.
 //!
 //! Limits: a head or trailer section of [`HEAD_LEN_MAX`] octets and [`HEADER_COUNT_MAX`] fields, a chunk's line of
-//! [`CHUNK_LINE_LEN_MAX`], and [`PIPELINE_COUNT_MAX`] requests without an answer, beyond which it is forgotten which of them
-//! ask for a head only. A head beyond the others is left out, and the next message is looked for. Nothing is allocated, but for
-//! heads with folded lines, for those that are not well-formed, and for URIs with a password in them.
+//! [`CHUNK_LINE_LEN_MAX`], and [`PIPELINE_COUNT_MAX`] requests without an answer, beyond which it is forgotten which of
+//! them ask for a head only. A head beyond the others is left out, and the next message is looked for. Nothing is
+//! allocated, but for heads with folded lines, for those that are not well-formed, and for URIs with a password in
+//! them.
 
 mod chunked;
 pub(super) mod credentials;

@@ -161,8 +161,8 @@ fn closing_bracket(bytes: &[u8]) -> Option<usize> {
 /// Octets of the longest known command.
 const VERB_LEN_MAX: usize = 8;
 
-/// Whether octets behind a gap begin with a command as RFC 5321 writes it, so that they are no rest of a line or of content. None
-/// if there are too few.
+/// Returns whether octets behind a gap begin with a command as RFC 5321 writes it, so that they are no rest of a line
+/// or of content; none if they are too few.
 pub(super) fn begins_with_command(octets: &[u8]) -> Option<bool> {
     let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
     let Some(end) = window.iter().position(|octet| !octet.is_ascii_alphabetic()) else {

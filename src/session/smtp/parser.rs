@@ -188,7 +188,7 @@ impl SmtpParser {
         Ok(Progress::Took(taken))
     }
 
-    /// What the client's octets are, where the last line was taken.
+    /// Classifies the client's octets behind the last line.
     fn next(&mut self, octets: &[u8]) -> Next {
         if !self.lines.is_at_start() {
             return Next::Line;

@@ -168,9 +168,9 @@ impl serde::Serialize for Certificate<'_> {
 pub struct CertificateTime(pub i64);
 
 impl CertificateTime {
-    /// Reads UTCTime, whose years are 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5 wants both in UTC and with
-    /// seconds; ITU-T X.680 sections 46 and 47 have them with a difference to UTC, without seconds, and with fractions, which
-    /// are left out. A local time without a difference is none.
+    /// Reads UTCTime, whose years are 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5 wants both in UTC and
+    /// with seconds; ITU-T X.680 sections 46 and 47 have them with a difference to UTC, without seconds, and with
+    /// fractions, which are left out. A local time without a difference is none.
     fn parse(kind: u8, text: &[u8]) -> Option<Self> {
         let (digits, difference) = split_zone(text)?;
         let digits = match digits.iter().position(|octet| matches!(octet, b'.' | b',')) {
@@ -279,7 +279,8 @@ mod tests {
             (tag::UTC_TIME, "0003011200Z", 951_912_000, "2000-03-01T12:00:00Z"),
             (tag::GENERALIZED_TIME, "21000301000000Z", 4_107_542_400, "2100-03-01T00:00:00Z"),
             (tag::GENERALIZED_TIME, "99991231235959Z", 253_402_300_799, "9999-12-31T23:59:59Z"),
-            // The examples of X.680: noon in UTC is 7 o'clock in New York; 9 o'clock in the evening there is the next day.
+            // The examples of X.680: noon in UTC is 7 o'clock in New York; 9 o'clock in the evening there is the next
+            // day.
             (tag::UTC_TIME, "8201021200Z", 378_820_800, "1982-01-02T12:00:00Z"),
             (tag::UTC_TIME, "8201020700-0500", 378_820_800, "1982-01-02T12:00:00Z"),
             (tag::GENERALIZED_TIME, "19851106210627.3-0500", 500_177_187, "1985-11-07T02:06:27Z"),

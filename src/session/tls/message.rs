@@ -103,8 +103,8 @@ impl<'a> HelloVerifyRequest<'a> {
     }
 }
 
-/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). Others are not reported, nor one that comes before the
-/// server's hello, as datagrams may.
+/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). Others are not reported, nor one that comes
+/// before the server's hello, as datagrams may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -8,8 +8,8 @@ use super::der::{Value, Values, tag};
 use super::lists::Hex;
 use crate::session::Text;
 
-/// A distinguished name. Shown and serialised as RFC 4514 writes it, the most specific part first, attributes of one part joined
-/// by a plus sign: `CN=example.org+UID=7,C=CH`.
+/// A distinguished name. Shown and serialised as RFC 4514 writes it, the most specific part first, attributes of one
+/// part joined by a plus sign: `CN=example.org+UID=7,C=CH`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct DistinguishedName<'a> {
     /// The content of the sequence of sets.
@@ -71,8 +71,8 @@ impl serde::Serialize for DistinguishedName<'_> {
     }
 }
 
-/// An attribute of a name. Shown as `CN=example.org`, with what RFC 4514 wants escaped; one whose type has no short name as
-/// `1.2.3=#0c0161`, the octets of its value with tag and length.
+/// An attribute of a name. Shown as `CN=example.org`, with what RFC 4514 wants escaped; one whose type has no short
+/// name as `1.2.3=#0c0161`, the octets of its value with tag and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
     oid: &'a [u8],
