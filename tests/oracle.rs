@@ -10,6 +10,9 @@
 #[cfg(feature = "protocols")]
 #[path = "oracle/applications.rs"]
 mod applications;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/arkime_fields.rs"]
+mod arkime_fields;
 #[path = "oracle/checksums.rs"]
 mod checksums;
 #[path = "oracle/community_id.rs"]
@@ -38,9 +41,15 @@ mod follow;
 #[cfg(feature = "protocols")]
 #[path = "oracle/http.rs"]
 mod http;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/messages.rs"]
+mod messages;
 #[cfg(feature = "protocols")]
 #[path = "oracle/ndpi.rs"]
 mod ndpi;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/ndpi_fields.rs"]
+mod ndpi_fields;
 #[cfg(feature = "protocols")]
 #[path = "oracle/quic.rs"]
 mod quic;
@@ -49,6 +58,9 @@ mod quic;
 mod recognised;
 #[path = "oracle/skipped.rs"]
 mod skipped;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/suricata_events.rs"]
+mod suricata_events;
 #[path = "oracle/suricata_streams.rs"]
 mod suricata_streams;
 #[cfg(feature = "protocols")]
@@ -60,3 +72,6 @@ mod tshark;
 mod tunnels;
 #[path = "oracle/zeek.rs"]
 mod zeek;
+#[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+#[path = "oracle/zeek_logs.rs"]
+mod zeek_logs;

@@ -46,10 +46,14 @@ pub mod smtp;
 pub mod ssh;
 #[cfg(feature = "protocols")]
 mod standard;
+#[cfg(feature = "protocols")]
+mod starttls;
 mod stats;
 mod text;
 #[cfg(feature = "protocols")]
 pub mod tls;
+#[cfg(feature = "protocols")]
+mod turns;
 mod window;
 
 pub use crate::base::{Application, Evidence};

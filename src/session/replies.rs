@@ -18,6 +18,11 @@ pub(super) enum Middle {
     Free,
 }
 
+/// Invalid lines in a row, beyond which the octets are taken for another protocol's.
+pub(super) const INVALID_LINE_COUNT_MAX: u8 = 16;
+
+const NOT_A_REPLY: Fault = Fault::new("not_a_reply");
+
 /// A reply whose last line came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WholeReply<'a> {
@@ -25,6 +30,16 @@ pub(super) struct WholeReply<'a> {
     /// Its lines without codes, joined by LF.
     pub(super) text: &'a [u8],
     pub(super) is_cut: bool,
+    /// A code is followed by neither space nor hyphen, or missing in a line between.
+    pub(super) is_malformed: bool,
+}
+
+/// The result of one or more lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Item<'a> {
+    Reply(WholeReply<'a>),
+    /// A line of text without a code where a reply has to begin.
+    Invalid,
 }
 
 /// Puts the lines of one direction together to replies.
@@ -34,21 +49,26 @@ pub(super) struct ReplyReader {
     /// The code of a reply of many lines that has begun.
     code: Option<u16>,
     is_cut: bool,
+    is_malformed: bool,
     /// Its text so far.
     text: Vec<u8>,
     /// The text is that of a reply that was given out.
     is_given: bool,
     /// Octets are missing before what comes next.
     is_behind_gap: bool,
+    /// A reply came, so that a line that is none is a server's mistake.
+    has_replied: bool,
+    invalid_line_count: u8,
 }
 
 impl ReplyReader {
-    /// The next reply of `bytes`, and how many octets were taken. A reply of one line borrows it, and nothing is allocated.
+    /// The next reply or invalid line of `bytes`, and how many octets were taken. A reply of one line borrows it, and
+    /// nothing is allocated.
     pub(super) fn next<'a>(
         &'a mut self,
         bytes: &'a [u8],
         middle: Middle,
-    ) -> Result<(usize, Option<WholeReply<'a>>), Fault> {
+    ) -> Result<(usize, Option<Item<'a>>), Fault> {
         if self.is_given {
             self.is_given = false;
             self.text = Vec::new();
@@ -66,31 +86,21 @@ impl ReplyReader {
             let (len, line) = self.lines.next(bytes.get(taken..).unwrap_or_default(), REPLY_LINE_LEN_MAX);
             taken += len;
             let Some(line) = line else { return Ok((taken, None)) };
-            if let Some(reply) = self.line(&line, middle)? {
-                let text = if self.is_given { &self.text } else { reply.text };
-                return Ok((taken, Some(WholeReply { text, ..reply })));
+            match self.line(&line, middle)? {
+                None => {}
+                Some(Item::Invalid) => return Ok((taken, Some(Item::Invalid))),
+                Some(Item::Reply(reply)) => {
+                    let text = if self.is_given { &self.text } else { reply.text };
+                    return Ok((taken, Some(Item::Reply(WholeReply { text, ..reply }))));
+                }
             }
         }
     }
 
     /// Takes a line. The reply that ends with it, with the line's own text: that of several is in `self`.
-    fn line<'a>(&mut self, line: &Line<'a>, middle: Middle) -> Result<Option<WholeReply<'a>>, Fault> {
+    fn line<'a>(&mut self, line: &Line<'a>, middle: Middle) -> Result<Option<Item<'a>>, Fault> {
         let coded = coded(line.text);
-        let Some(known) = self.code else {
-            let (code, is_last, text) = match coded {
-                Some(coded) => coded,
-                // Some servers end what they say with an empty line.
-                None if line.text.is_empty() => return Ok(None),
-                None => return Err(Fault::new("not_a_reply")),
-            };
-            if is_last {
-                return Ok(Some(WholeReply { code, text, is_cut: line.is_cut }));
-            }
-            self.code = Some(code);
-            self.is_cut = line.is_cut;
-            self.add(text);
-            return Ok(None);
-        };
+        let Some(known) = self.code else { return self.first_line(line, coded) };
         self.is_cut |= line.is_cut;
         let (is_last, text) = match (coded, middle) {
             (Some((code, is_last, text)), Middle::Coded) => {
@@ -100,7 +110,11 @@ impl ReplyReader {
             }
             (Some((code, is_last, text)), Middle::Free) if code == known => (is_last, text),
             (_, Middle::Free) => (false, line.text),
-            (None, Middle::Coded) => return Err(Fault::new("not_a_reply")),
+            (None, Middle::Coded) => {
+                self.count_invalid(line.text)?;
+                self.is_malformed = true;
+                (false, line.text)
+            }
         };
         self.add(text);
         if !is_last {
@@ -108,7 +122,58 @@ impl ReplyReader {
         }
         self.is_given = true;
         let code = self.code.take().unwrap_or(known);
-        Ok(Some(WholeReply { code, text: &[], is_cut: std::mem::take(&mut self.is_cut) }))
+        let (is_cut, is_malformed) =
+            (std::mem::take(&mut self.is_cut), std::mem::take(&mut self.is_malformed));
+        Ok(Some(self.replied(WholeReply { code, text: &[], is_cut, is_malformed })))
+    }
+
+    /// Takes a line where a reply has to begin.
+    fn first_line<'a>(
+        &mut self,
+        line: &Line<'a>,
+        coded: Option<(u16, bool, &'a [u8])>,
+    ) -> Result<Option<Item<'a>>, Fault> {
+        let is_cut = line.is_cut;
+        match coded {
+            Some((code, true, text)) => {
+                Ok(Some(self.replied(WholeReply { code, text, is_cut, is_malformed: false })))
+            }
+            Some((code, false, text)) => {
+                (self.code, self.is_cut) = (Some(code), is_cut);
+                self.add(text);
+                Ok(None)
+            }
+            // Some servers end what they say with an empty line.
+            None if line.text.is_empty() => Ok(None),
+            None => {
+                let Some((code, text)) = split_code(line.text) else {
+                    self.count_invalid(line.text)?;
+                    return Ok(Some(Item::Invalid));
+                };
+                self.check_text(line.text)?;
+                Ok(Some(self.replied(WholeReply { code, text, is_cut, is_malformed: true })))
+            }
+        }
+    }
+
+    fn replied<'a>(&mut self, reply: WholeReply<'a>) -> Item<'a> {
+        (self.has_replied, self.invalid_line_count) = (true, 0);
+        Item::Reply(reply)
+    }
+
+    fn count_invalid(&mut self, text: &[u8]) -> Result<(), Fault> {
+        self.invalid_line_count = self.invalid_line_count.saturating_add(1);
+        if self.invalid_line_count > INVALID_LINE_COUNT_MAX {
+            return Err(NOT_A_REPLY);
+        }
+        self.check_text(text)
+    }
+
+    /// Refuses what is no mistake of a server that replied before, but another protocol.
+    fn check_text(&self, text: &[u8]) -> Result<(), Fault> {
+        let is_text = !text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t');
+        let has_begun = self.has_replied || self.code.is_some();
+        (is_text && has_begun).then_some(()).ok_or(NOT_A_REPLY)
     }
 
     /// Adds a line to the text, as far as there is room.
@@ -128,7 +193,12 @@ impl ReplyReader {
 
     /// Octets are missing: what was begun is dropped, and replies begin anew.
     pub(super) fn resynchronise(&mut self) {
-        *self = Self { is_behind_gap: true, ..Self::default() };
+        *self = Self { is_behind_gap: true, has_replied: self.has_replied, ..Self::default() };
+    }
+
+    /// Returns whether the next octet is the first one of a reply.
+    pub(super) const fn is_at_start(&self) -> bool {
+        self.code.is_none() && self.lines.is_at_start() && !self.is_behind_gap
     }
 
     pub(super) fn heap_len(&self) -> usize {
@@ -138,11 +208,7 @@ impl ReplyReader {
 
 /// The code of a line, whether the reply ends with it, and the text behind.
 fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
-    let (code, rest) = line.split_first_chunk::<3>()?;
-    if !code.iter().all(u8::is_ascii_digit) || !matches!(code, [b'1'..=b'6', ..]) {
-        return None;
-    }
-    let code = code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0'));
+    let (code, rest) = split_code(line)?;
     match rest.split_first() {
         None => Some((code, true, rest)),
         Some((b' ', text)) => Some((code, true, text)),
@@ -151,19 +217,33 @@ fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     }
 }
 
+/// The code of a line, and what follows it.
+fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
+    let (code, rest) = line.split_first_chunk::<3>()?;
+    let is_code = code.iter().all(u8::is_ascii_digit) && matches!(code, [b'1'..=b'6', ..]);
+    is_code.then(|| (code.iter().fold(0, |code, digit| code * 10 + u16::from(digit - b'0')), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Codes, texts, and whether they were cut; of invalid lines zero.
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
             kept.extend_from_slice(piece);
             loop {
-                let (taken, reply) = reader.next(&kept, middle)?;
-                let was_whole = reply.is_some();
-                if let Some(reply) = reply {
-                    all.push((reply.code, reply.text.escape_ascii().to_string(), reply.is_cut));
+                let (taken, item) = reader.next(&kept, middle)?;
+                let was_whole = item.is_some();
+                match item {
+                    Some(Item::Reply(reply)) => {
+                        let malformed = if reply.is_malformed { "malformed: " } else { "" };
+                        let text = format!("{malformed}{}", reply.text.escape_ascii());
+                        all.push((reply.code, text, reply.is_cut));
+                    }
+                    Some(Item::Invalid) => all.push((0, String::new(), false)),
+                    None => {}
                 }
                 kept.drain(..taken);
                 assert!(reader.heap_len() <= 2 * REPLY_LEN_MAX);
@@ -193,8 +273,38 @@ mod tests {
             b"123-First line\r\nSecond line\r\n  234 A line beginning with numbers\r\n123 The last line\r\n";
         let whole = "First line\\nSecond line\\n  234 A line beginning with numbers\\nThe last line";
         assert_eq!(replies(text, Middle::Free, 9), Ok(vec![(123, whole.to_owned(), false)]));
-        assert_eq!(replies(text, Middle::Coded, 9), Err(Fault::new("not_a_reply")));
-        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), Err(Fault::new("not_a_reply")));
+        assert_eq!(
+            replies(text, Middle::Coded, 9),
+            Ok(vec![(123, format!("malformed: {whole}"), false)]),
+            "a server of SMTP that forgets codes"
+        );
+    }
+
+    #[test]
+    fn a_mistake_does_not_end_the_dialogue() {
+        let text = b"220 hello\r\n230_no_space\r\nno code\r\n2500\r\n221 bye\r\n";
+        let expected =
+            [(220, "hello"), (230, "malformed: _no_space"), (0, ""), (250, "malformed: 0"), (221, "bye")];
+        let expected = expected.map(|(code, text)| (code, text.to_owned(), false));
+        for piece_len in 1..text.len() {
+            assert_eq!(replies(text, Middle::Coded, piece_len).as_deref(), Ok(expected.as_slice()));
+            assert_eq!(replies(text, Middle::Free, piece_len).as_deref(), Ok(expected.as_slice()));
+        }
+    }
+
+    #[test]
+    fn another_protocol_is_refused() {
+        let fault = Err(Fault::new("not_a_reply"));
+        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), fault, "it begins with no reply");
+        assert_eq!(replies(b"230_no_space\r\n", Middle::Free, 9), fault);
+        assert_eq!(replies(b"220 a\r\n\x16\x03\x01\n", Middle::Free, 9), fault, "octets that are no text");
+        let lines = |count: u8| format!("220 a\r\n{}250 b\r\n", "text\r\n".repeat(count.into()));
+        let count_max = INVALID_LINE_COUNT_MAX;
+        assert!(replies(lines(count_max).as_bytes(), Middle::Free, 9).is_ok());
+        assert_eq!(replies(lines(count_max + 1).as_bytes(), Middle::Free, 9), fault);
+        let lines = |count: u8| format!("250-a\r\n{}250 b\r\n", "text\r\n".repeat(count.into()));
+        assert!(replies(lines(count_max).as_bytes(), Middle::Coded, 9).is_ok());
+        assert_eq!(replies(lines(count_max + 1).as_bytes(), Middle::Coded, 9), fault);
     }
 
     #[test]
@@ -210,7 +320,7 @@ mod tests {
             assert_eq!(taken, 11);
             reader.resynchronise();
             let (mut rest, mut all) = (text.as_bytes(), Vec::new());
-            while let Ok((taken, Some(reply))) = reader.next(rest, Middle::Coded) {
+            while let Ok((taken, Some(Item::Reply(reply)))) = reader.next(rest, Middle::Coded) {
                 all.push((reply.code, reply.text.escape_ascii().to_string()));
                 rest = &rest[taken..];
             }

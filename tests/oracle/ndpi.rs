@@ -183,9 +183,9 @@ const MISSING: &[(&str, usize, &str)] = &[
 const BY_IP_PROTOCOL: &[&str] = &["ICMP", "ICMPV6", "SCTP", "IGMP", "GRE", "EGP", "OSPF"];
 
 /// A flow of a result.
-struct Theirs {
-    key: FlowKey,
-    master: String,
+pub(crate) struct Theirs {
+    pub(crate) key: FlowKey,
+    pub(crate) master: String,
     full: String,
     confidence: String,
 }
@@ -195,7 +195,7 @@ fn parse(text: &str) -> Vec<Theirs> {
 }
 
 /// `1 UDP a:p <-> b:p [..][proto: 91.119/TLS.Facebook]..[Confidence: DPI]`, or `->` where only one side spoke.
-fn parse_flow(line: &str) -> Option<Theirs> {
+pub(crate) fn parse_flow(line: &str) -> Option<Theirs> {
     let named = field(line, "[proto: ")?;
     let mut words = line.split_whitespace();
     words.next()?.parse::<u32>().ok()?;
@@ -221,7 +221,7 @@ fn parse_flow(line: &str) -> Option<Theirs> {
     Some(Theirs { key, master, full: full.to_owned(), confidence })
 }
 
-fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_once(name)?.1.split_once(']').map(|(value, _)| value)
 }
 

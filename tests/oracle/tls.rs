@@ -65,6 +65,7 @@ struct Lists {
     dns_names: Vec<String>,
     serials: Vec<String>,
     alerts: Vec<String>,
+    groups: Vec<String>,
 }
 
 #[derive(Default)]
@@ -99,6 +100,7 @@ impl SessionSink<Set, ()> for Collect {
                 lists.dns_names.extend(names.map(|name| name.to_string()));
                 lists.serials.extend(chain.iter().map(|certificate| certificate.serial.to_string()));
             }
+            Message::ServerKeyExchange(key) => lists.groups.push(key.group.0.to_string()),
             Message::Alert(alert) => lists.alerts.push(alert.description.0.to_string()),
             _ => {}
         }
@@ -127,7 +129,7 @@ fn ours(capture: &Capture) -> Collect {
 /// The columns that are asked of tshark, after the names of the protocols.
 const ENDS: [&str; 8] =
     ["ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport"];
-const SAID: [&str; 10] = [
+const SAID: [&str; 12] = [
     "tls.handshake.extensions_server_name",
     "dtls.handshake.extensions_server_name",
     "tls.handshake.ja3",
@@ -138,6 +140,8 @@ const SAID: [&str; 10] = [
     "x509af.serialNumber",
     "tls.alert_message.desc",
     "dtls.alert_message.desc",
+    "tls.handshake.server_named_curve",
+    "dtls.handshake.server_named_curve",
 ];
 
 /// What tshark says; `None` if it is not installed. QUIC and what is inside of EAP are left out.
@@ -176,6 +180,8 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
         lists.dns_names.extend(values(15));
         lists.serials.extend(values(16).map(|serial| serial.trim_start_matches("0x").replace(':', "")));
         lists.alerts.extend(values(17).chain(values(18)));
+        let number = |hex: String| u16::from_str_radix(hex.trim_start_matches("0x"), 16).expect("a number");
+        lists.groups.extend(values(19).chain(values(20)).map(|group| number(group).to_string()));
     }
     Some(all)
 }
@@ -183,7 +189,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
 #[test]
 fn names_and_fingerprints_are_those_of_tshark() {
     let Some(captures) = corpus::captures() else { return };
-    let (mut equal_count, mut value_counts, mut differing) = (0, [0; 6], Vec::new());
+    let (mut equal_count, mut value_counts, mut differing) = (0, [0; 7], Vec::new());
     let mut used = BTreeSet::new();
     for capture in &captures {
         let Some(tsharks) = tsharks(capture) else {
@@ -202,7 +208,8 @@ fn names_and_fingerprints_are_those_of_tshark() {
             if own == other {
                 let is_something = own != Lists::default();
                 equal_count += usize::from(is_something);
-                let lists = [own.server_names, own.ja3, own.ja3s, own.dns_names, own.serials, own.alerts];
+                let lists =
+                    [own.server_names, own.ja3, own.ja3s, own.dns_names, own.serials, own.alerts, own.groups];
                 let lens = lists.map(|list| list.len());
                 value_counts.iter_mut().zip(lens).for_each(|(count, len)| *count += len);
                 continue;
@@ -217,11 +224,11 @@ fn names_and_fingerprints_are_those_of_tshark() {
             }
         }
     }
-    let [names, ja3, ja3s, dns_names, serials, alerts] = value_counts;
+    let [names, ja3, ja3s, dns_names, serials, alerts, groups] = value_counts;
     println!(
         "{equal_count} directions equal: {names} server names, {ja3} JA3, {ja3s} JA3S, {dns_names} names of certificates,"
     );
-    println!("{serials} serial numbers, {alerts} alerts");
+    println!("{serials} serial numbers, {alerts} alerts, {groups} groups of servers' keys");
     println!("{} directions listed", used.len());
     assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
     assert_eq!(used.len(), LISTED.len(), "entries that nothing needs any more");

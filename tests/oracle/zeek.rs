@@ -168,22 +168,28 @@ impl FlowSink<()> for Records {
 }
 
 /// A row of a log, by the names of its columns.
-struct Row {
+pub(crate) struct Row {
     cells: Vec<(String, String)>,
 }
 
 impl Row {
-    fn get(&self, name: &str) -> Option<&str> {
+    /// Returns whether the log has a column of the name.
+    #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.cells.iter().any(|(column, _)| column == name)
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         let found = self.cells.iter().find(|(column, _)| column == name);
         found.map(|(_, value)| value.as_str()).filter(|value| *value != "-")
     }
 
-    fn number(&self, name: &str) -> Option<u64> {
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
         self.get(name).map(|text| text.parse().expect("a number"))
     }
 
     /// Address and port of the originator or responder, as far as the row has them.
-    fn end(&self, name: &str) -> (Option<IpAddr>, Option<u16>) {
+    pub(crate) fn end(&self, name: &str) -> (Option<IpAddr>, Option<u16>) {
         let address = self.get(&format!("id.{name}_h")).map(|text| text.parse().expect("an address"));
         (address, self.number(&format!("id.{name}_p")).map(|port| port as u16))
     }
@@ -217,7 +223,7 @@ const HEADER_OF_COMMUNITY_ID_LOG: &str =
     "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
 
 /// Rows of a log, with or without Zeek's header lines.
-fn rows(path: &Path) -> Vec<Row> {
+pub(crate) fn rows(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).expect("a log");
     let header = text.lines().find_map(|line| line.strip_prefix("#fields\t"));
     let mut lines = text.lines().filter(|line| !line.starts_with('#'));

@@ -53,9 +53,10 @@ fn describe(_: &About, heard: Heard<'_>) -> Said {
         }
         Message::Reply(reply) => {
             format!(
-                "{} {}: {}",
+                "{} {}{}: {}",
                 number(reply.transaction),
                 reply.code,
+                if reply.is_malformed { " malformed" } else { "" },
                 reply.text.to_string().replace('\n', "|")
             )
         }
@@ -241,6 +242,129 @@ fn gaps_and_one_side_alone() {
     assert_eq!((heard.said.len(), &heard.said[1][..]), (16, "0 USER anonymous"));
     let heard = hear_split(21, &alone(Server), describe);
     assert!(heard.said.contains(&"- expects 192.0.2.7 port 40000 opened by client".to_owned()));
+}
+
+/// A login in lockstep: each command waits for the reply to the one before.
+const LOGIN: [(Role, &[u8]); 9] = [
+    (Server, b"220 FTP server ready\r\n"),
+    (Client, b"USER anonymous\r\n"),
+    (Server, b"331 Password please\r\n"),
+    (Client, b"PASS guest\r\n"),
+    (Server, b"230 Welcome\r\n"),
+    (Client, b"CWD pub\r\n"),
+    (Server, b"250 Okay\r\n"),
+    (Client, b"QUIT\r\n"),
+    (Server, b"221 Goodbye\r\n"),
+];
+
+#[test]
+fn a_whole_command_after_a_gap_is_told_with_its_reply() {
+    let rest = ["0 PASS credentials user_pass", "0 230: Welcome", "1 CWD pub", "1 250: Okay"];
+    // The gap is reported at once, and when the reply to what is missing came.
+    for (lost_at, is_split) in [(1, false), (2, false), (1, true), (2, true)] {
+        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+        for (turn, (from, bytes)) in LOGIN.into_iter().enumerate() {
+            if turn != 1 {
+                let len = if is_split { 1 } else { bytes.len() };
+                bytes.chunks(len).for_each(|piece| talk.say(from, piece));
+            }
+            if turn == lost_at {
+                talk.lose(Client, LOGIN[1].1.len() as u64);
+            }
+        }
+        let heard = talk.finish();
+        assert_eq!(heard.messages()[1..6], [&["- 331: Password please"][..], &rest].concat(), "{lost_at}");
+    }
+    // Two replies came before the gap was reported: the second one may be that of PASS, so the next has no number.
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+    for turn in [0, 2, 4] {
+        talk.say(LOGIN[turn].0, LOGIN[turn].1);
+    }
+    talk.lose(Client, LOGIN[1].1.len() as u64);
+    for turn in [3, 5, 6, 7, 8] {
+        talk.say(LOGIN[turn].0, LOGIN[turn].1);
+    }
+    assert_eq!(
+        talk.finish().messages()[1..],
+        [
+            "- 331: Password please",
+            "- 230: Welcome",
+            "0 PASS credentials user_pass",
+            "1 CWD pub",
+            "- 250: Okay",
+            "2 QUIT",
+            "2 221: Goodbye"
+        ]
+    );
+}
+
+#[test]
+fn the_rest_of_a_line_after_a_gap_is_no_command() {
+    // Of `PASS list my files` the beginning is missing, of `CWD` all but a word that begins like a command.
+    for (rest, commands) in [
+        (&b"my files\r\nNOOP\r\n"[..], &["0 NOOP"][..]),
+        (b"quiteso\r\nNOOP\r\n", &["0 NOOP"]),
+        (b"RETR.txt\r\nNOOP\r\n", &["0 NOOP"]),
+        (b"noop\r\nNOOP\r\n", &["0 noop", "1 NOOP"]),
+        (b"pass guest\r\n", &["0 pass credentials user_pass"]),
+    ] {
+        for len in 1..rest.len() {
+            let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+            talk.say(Server, LOGIN[0].1);
+            talk.say(Server, LOGIN[2].1);
+            talk.lose(Client, 20);
+            rest.chunks(len).for_each(|piece| talk.say(Client, piece));
+            assert_eq!(talk.finish().messages()[2..], *commands, "{}", rest.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn an_invalid_reply_does_not_end_the_session() {
+    let mut turns = LOGIN;
+    turns[4].1 = b"230_no_space\r\n";
+    let heard = hear_split(21, &turns, describe);
+    assert_eq!(
+        heard.messages()[3..],
+        [
+            "1 PASS credentials user_pass",
+            "1 230 malformed: _no_space",
+            "2 CWD pub",
+            "2 250: Okay",
+            "3 QUIT",
+            "3 221: Goodbye"
+        ]
+    );
+    // Without a code it may stand for the reply, or not: the next command has its reply again.
+    turns[4].1 = b"Welcome\r\n";
+    let heard = hear_split(21, &turns, describe);
+    assert_eq!(
+        heard.messages()[3..],
+        ["1 PASS credentials user_pass", "2 CWD pub", "2 250: Okay", "3 QUIT", "3 221: Goodbye"]
+    );
+    turns[4].1 = b"\x00\x01\n";
+    let heard = hear_split(21, &turns, describe);
+    assert_eq!(heard.said.last().map(String::as_str), Some("[ftp stopped: not_a_reply]"));
+}
+
+#[test]
+fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
+    // As in captures that were decrypted.
+    let turns: [(Role, &[u8]); 7] = [
+        (Server, b"220 FTP server ready\r\n"),
+        (Client, b"AUTH TLS\r\n"),
+        (Server, b"234 Proceed\r\n"),
+        (Client, b"PBSZ 0\r\n"),
+        (Server, b"200 Okay\r\n"),
+        (Client, b"AUTH TLS\r\n"),
+        (Server, b"234 Again\r\n"),
+    ];
+    let heard = hear_split(9, &turns, describe);
+    let expected = ["0 AUTH TLS", "0 234: Proceed", "1 PBSZ 0", "1 200: Okay", "2 AUTH TLS", "2 234: Again"];
+    assert_eq!(heard.messages()[1..], expected);
+    let tls: [(Role, &[u8]); 2] = [(Client, b"\x16\x03\x01\x00\x05hello"), (Server, b"\x16\x03\x03")];
+    let heard = hear_split(9, &[&turns[..], &tls].concat(), describe);
+    assert_eq!(heard.said.last().map(String::as_str), Some("[tls by content]"));
 }
 
 #[test]

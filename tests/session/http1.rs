@@ -4,7 +4,7 @@ use flowgauge::base::IpProtocol;
 use flowgauge::session::http1::{
     self, HEAD_LEN_MAX, HEADER_COUNT_MAX, Headers, HttpParser, Message, PROTOCOL, WEBSOCKET,
 };
-use flowgauge::session::{About, Input, Parser, Role};
+use flowgauge::session::{About, Input, Parser, Protocol, Role, Verdict};
 
 use crate::harness::{
     Heard, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
@@ -27,8 +27,29 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!(" {name}={value}")).unwrap_or_default()
 }
 
-fn describe(about: &About, message: Http<'_>) -> Said {
-    let Http::Http(message) = message;
+/// A protocol whose probe accepts everything, for octets that the probe of HTTP refuses.
+static IN_ANY_CASE: Protocol = Protocol::new("http").over_streams(&[], Some(|_| Verdict::Match));
+
+flowgauge::protocols! {
+    /// HTTP/1.x whatever the octets are.
+    #[derive(Debug)]
+    enum Given;
+    /// Its messages.
+    #[derive(Debug)]
+    enum GivenHttp;
+    parsers { Http: HttpParser = &IN_ANY_CASE }
+    recognised {}
+}
+
+fn given(turns: &[(Role, &[u8])]) -> Heard {
+    hear_in_any_split::<Given>(80, turns, |about, GivenHttp::Http(message)| describe_message(about, message))
+}
+
+fn describe(about: &About, Http::Http(message): Http<'_>) -> Said {
+    describe_message(about, message)
+}
+
+fn describe_message(about: &About, message: Message<'_>) -> Said {
     match message {
         Message::Request(request) => Said::Whole(format!(
             "{} request {} {} {}{}{}{}",
@@ -352,33 +373,149 @@ fn odd_heads_are_read_as_far_as_they_make_sense() {
 }
 
 #[test]
-fn what_cannot_be_framed_is_said_and_stops_the_parser() {
-    let stop = |turns: &[(Role, &[u8])]| heard(turns).said.last().cloned().unwrap();
-    let request = |fields: &str| format!("POST / HTTP/1.1\r\n{fields}\r\n\r\nxyz").into_bytes();
-    for (fields, fault) in [
-        ("Content-Length: 5\r\nContent-Length: 6", "bad_content_length"),
-        ("Content-Length: 5, 6", "bad_content_length"),
-        ("Content-Length: -1", "bad_content_length"),
-        ("Transfer-Encoding: chunked, gzip", "unknown_framing"),
-        ("Transfer-Encoding: chunked", "bad_chunk"),
+fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
+    // What looks like a body is another request to a server that takes the length for zero: a means of request
+    // smuggling.
+    let next = "GET /next HTTP/1.1\r\n\r\n";
+    for (fields, body, anomaly, len) in [
+        ("Content-Length: 5\r\nContent-Length: 6", "", " anomaly=BadLength", 0),
+        ("Content-Length: 5, 6", "", " anomaly=BadLength", 0),
+        ("Content-Length: -1", "", " anomaly=BadLength", 0),
+        ("Content-Length: 18446744073709551615", "", " anomaly=BadLength", 0),
+        ("Content-Length: -1", "xyz\r\n", " anomaly=BadLength", 0),
+        ("Transfer-Encoding: chunked, gzip", "", " anomaly=BadCoding", 0),
+        ("Transfer-Encoding: chunked", "xyz\r\n", "", 0),
+        ("Transfer-Encoding: chunked", "10000000000000000\r\n", "", 0),
+        ("Transfer-Encoding: chunked", "1\r\naxyz\r\n", "", 1),
     ] {
-        let request = request(fields);
-        assert_eq!(stop(&[(Client, &request)]), format!("[http stopped: {fault}]"), "{fields}");
+        let post = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n{body}{next}").into_bytes();
+        let turns: [(Role, &[u8]); 2] =
+            [(Client, &post), (Server, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")];
+        let heard = heard(&turns);
+        let messages: Vec<_> =
+            heard.said[1..].iter().filter(|said| !said.contains("body")).map(String::as_str).collect();
+        assert_eq!(
+            messages,
+            [
+                &format!("0 request POST / 1.1{anomaly}"),
+                &format!("0 client end {len}-0 incomplete"),
+                "1 request GET /next 1.1",
+                "1 client end 0-0",
+                "0 response 400 Bad Request",
+                "0 server end 0-0"
+            ],
+            "{fields} {body}"
+        );
     }
+    let responses: [(Role, &[u8]); 4] = [
+        (Client, b"GET /a HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+        (Client, b"GET /b HTTP/1.1\r\n\r\n"),
+        (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nuntil the end"),
+    ];
+    assert_eq!(
+        heard(&responses).messages()[2..],
+        [
+            "0 response 200 OK",
+            "0 server end 0-0 incomplete",
+            "1 request GET /b 1.1",
+            "1 client end 0-0",
+            "1 response 200 OK anomaly=BadLength",
+            "1 server body: until the end",
+            "1 server end 13-0",
+        ]
+    );
+}
+
+#[test]
+fn what_is_no_request_has_a_response_nevertheless() {
+    let refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nno!".as_slice();
+    let messages = ["0 response 400 Bad Request", "0 server body: no!", "0 server end 3-0"];
+    let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
+    for request in [&b"OPTIONS\r\nHost: a\r\n\r\n"[..], b"HTTP/1.1\r\n\r\n", b"\x01\x02\x03\x04\r\n"] {
+        let heard = given(&[(Client, request), (Server, refusal), (Client, get)]);
+        let next = ["1 request GET /next 1.1", "1 client end 0-0"];
+        assert_eq!(heard.messages(), [&messages[..], &next].concat(), "{}", request.escape_ascii());
+    }
+    // A version without a target before it, and one that nothing separates from the target.
+    let heard = given(&[(Client, b"OPTIONS HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal)]);
+    assert_eq!(heard.messages()[0], "0 request OPTIONS  1.1 host=a anomaly=Malformed");
+    let heard = given(&[(Client, b"GET /HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal), (Client, get)]);
+    assert_eq!(
+        heard.messages(),
+        [
+            &["0 request GET /HTTP/1.1 0.9", "0 client end 0-0"][..],
+            &messages,
+            &["1 request GET /next 1.1", "1 client end 0-0"]
+        ]
+        .concat()
+    );
+    // Where neither direction has a message, it is not HTTP.
+    let heard = given(&[(Client, b"\x01\x02\n"), (Server, b"\x03\x04\n")]);
+    assert_eq!(heard.said[1..], ["[http stopped: not_a_response]"]);
+}
+
+#[test]
+fn a_simple_request_is_answered_by_a_body() {
+    // HTTP/0.9 (RFC 1945 sections 4.1 and 5).
+    let simple = ["0 request GET /bad.html 0.9", "0 client end 0-0"];
+    let request = (Client, b"GET /bad.html\r\n".as_slice());
+    let heard = given(&[request, (Server, b"<html></html>\n")]);
+    let body = ["0 server body: <html></html>\\n", "0 server end 14-0"];
+    assert_eq!(heard.messages(), [simple, body].concat());
+    // A server of HTTP/1 answers as such; `HTTP/1.` alone is not enough to tell.
+    let heard = given(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
+    let body = ["0 response 200 OK", "0 server body: HTTP/1.", "0 server end 7-0"];
+    assert_eq!(heard.messages(), [&simple[..], &body].concat());
+    // The line may lack its end, if it was answered.
+    let heard = given(&[(Client, b"GET /"), (Server, b"<html>hi</html>")]);
+    assert_eq!(heard.messages(), ["0 request GET / 0.9", "0 client end 0-0"]);
+    assert!(given(&[(Client, b"GET /")]).messages().is_empty(), "the target may be longer");
+    // Not every word before a path is a method.
+    for line in ["GETS /bad.html\r\n", "GET bad.html\r\n", "GET /bad html\r\n", "get /bad.html\r\n"] {
+        assert!(given(&[(Client, line.as_bytes())]).messages().is_empty(), "{line}");
+    }
+}
+
+#[test]
+fn the_name_of_the_protocol_in_lower_case_is_read() {
+    let turns: [(Role, &[u8]); 2] = [
+        (Client, b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET /b http/1.1\r\nhost: a\r\n\r\n"),
+        (Server, b"http/1.1 200 ok\r\ncontent-length: 2\r\n\r\nhiHtTp/1.0 204 none\r\n\r\n"),
+    ];
+    assert_eq!(
+        heard(&turns).messages(),
+        [
+            "0 request GET / 1.1 host=a",
+            "0 client end 0-0",
+            "1 request GET /b 1.1 host=a anomaly=Malformed",
+            "1 client end 0-0",
+            "0 response 200 ok anomaly=Malformed",
+            "0 server body: hi",
+            "0 server end 2-0",
+            "1 response 204 none anomaly=Malformed",
+            "1 server end 0-0",
+        ]
+    );
 }
 
 #[test]
 fn heads_have_caps() {
     let long = format!("GET /{} HTTP/1.1\r\nA: b\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
-    let stopped = |text: &str| {
+    let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
+    let said = |text: &str| {
         [700, 1500, usize::MAX].map(|len| {
-            hear::<Set>(80, &[(Client, text.as_bytes())], describe, || len).said.last().cloned().unwrap()
+            hear::<Set>(80, &[(Client, text.as_bytes()), (Client, get)], describe, || len).said[1..].to_vec()
         })
     };
-    assert_eq!(stopped(&long), ["[http stopped: head_too_long]"; 3]);
+    // What is beyond is left out.
+    let next = vec!["0 request GET /next 1.1".to_owned(), "0 client end 0-0".to_owned()];
+    assert_eq!(said(&long), [&next, &next, &next].map(Clone::clone));
     let many = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
-    assert_eq!(stopped(&many(HEADER_COUNT_MAX + 1)), ["[http stopped: too_many_fields]"; 3]);
-    assert_eq!(stopped(&many(HEADER_COUNT_MAX)), ["0 client end 0-0"; 3]);
+    assert_eq!(said(&many(HEADER_COUNT_MAX + 1)), [&next, &next, &next].map(Clone::clone));
+    for said in said(&many(HEADER_COUNT_MAX)) {
+        assert_eq!(said[..2], ["0 request GET / 1.1", "0 client end 0-0"]);
+    }
 }
 
 #[test]

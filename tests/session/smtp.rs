@@ -47,7 +47,13 @@ fn describe(_: &About, heard: Heard<'_>) -> Said {
         }
         Message::Reply(reply) => {
             let text = reply.text.to_string().replace('\n', "|");
-            format!("{} mail {} {}: {text}", number(reply.transaction), number(reply.mail), reply.code)
+            let malformed = if reply.is_malformed { " malformed" } else { "" };
+            format!(
+                "{} mail {} {}{malformed}: {text}",
+                number(reply.transaction),
+                number(reply.mail),
+                reply.code
+            )
         }
         Message::Mail(mail) => {
             let recipient = |recipient: &flowgauge::session::smtp::Recipient| {
@@ -337,6 +343,99 @@ fn gaps_in_commands_replies_and_content() {
         heard.messages()[15..],
         ["6 QUIT", "6 mail - 221: foo.com Service closing transmission channel"]
     );
+}
+
+#[test]
+fn a_whole_command_after_a_gap_is_told() {
+    // EHLO is lost; the reply to it came before the gap was reported, or after.
+    for lost_at in [1, 2] {
+        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 25, describe);
+        for (turn, (from, bytes)) in TYPICAL.into_iter().enumerate() {
+            if turn != 1 {
+                talk.say(from, bytes);
+            }
+            if turn == lost_at {
+                talk.lose(Client, TYPICAL[1].1.len() as u64);
+            }
+        }
+        let heard = talk.finish();
+        let expected = ["0 MAIL path Smith@bar.com", "0 mail 0 250: OK", "1 RCPT path Jones@foo.com"];
+        assert_eq!(heard.messages()[2..5], expected, "{lost_at}");
+    }
+    // DATA is lost: what follows is content, whatever it begins with.
+    let mut turns = TYPICAL;
+    turns[13].1 = b"Help me\r\nQUIT\r\n.\r\n";
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 25, describe);
+    for (turn, (from, bytes)) in turns.into_iter().enumerate() {
+        match turn {
+            11 => {}
+            13 => {
+                talk.lose(Client, turns[11].1.len() as u64);
+                talk.say(from, bytes);
+            }
+            _ => talk.say(from, bytes),
+        }
+    }
+    let heard = talk.finish();
+    assert_eq!(
+        heard.messages()[11..],
+        [
+            "- mail - 354: Start mail input; end with <CRLF>.<CRLF>",
+            "- mail - 250: OK",
+            "5 QUIT",
+            "5 mail - 221: foo.com Service closing transmission channel",
+            "mail 0 from <Smith@bar.com> to [Jones@foo.com 250, Green@foo.com 550, Brown@foo.com 250] of 3, \
+             15 of - octets, whole false, accepted None by -",
+        ]
+    );
+}
+
+#[test]
+fn an_invalid_reply_does_not_end_the_session() {
+    let mut turns = TYPICAL;
+    turns[2].1 = b"250-foo.com greets bar.com\r\nwelcome\r\n250 HELP\r\n";
+    turns[4].1 = b"250OK\r\n";
+    turns[6].1 = b"fine\r\n";
+    let heard = hear_split(25, &turns, describe);
+    assert_eq!(
+        heard.messages()[2..9],
+        [
+            "0 mail - 250 malformed: foo.com greets bar.com|welcome|HELP",
+            "1 MAIL path Smith@bar.com",
+            "1 mail 0 250 malformed: OK",
+            "2 RCPT path Jones@foo.com",
+            "3 RCPT path Green@foo.com",
+            "3 mail 0 550: No such user here",
+            "4 RCPT path Brown@foo.com",
+        ]
+    );
+    assert!(!heard.said.iter().any(|said| said.contains("stopped")), "{heard:?}");
+}
+
+#[test]
+fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
+    // As in captures that were decrypted: the client says hello again (RFC 3207 section 4.2).
+    let start: [(Role, &[u8]); 5] = [
+        (Server, b"220 mail.imc.org ESMTP\r\n"),
+        (Client, b"EHLO mail.example.com\r\n"),
+        (Server, b"250 STARTTLS\r\n"),
+        (Client, b"STARTTLS\r\n"),
+        (Server, b"220 Go ahead\r\n"),
+    ];
+    let heard = hear_split(9, &[&start[..], &TYPICAL[1..]].concat(), describe);
+    assert_eq!(
+        heard.messages()[3..8],
+        [
+            "1 STARTTLS",
+            "1 mail - 220: Go ahead",
+            "2 EHLO bar.com",
+            "2 mail - 250: foo.com greets bar.com|8BITMIME|SIZE|HELP",
+            "3 MAIL path Smith@bar.com",
+        ]
+    );
+    assert_eq!(heard.application, Some(("smtp", "content")));
+    assert!(heard.messages().iter().any(|said| said.contains("33 of - octets, whole true")), "{heard:?}");
+    assert!(!heard.said.iter().any(|said| said.starts_with("[tls")), "{heard:?}");
 }
 
 #[test]

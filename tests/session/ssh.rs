@@ -174,6 +174,19 @@ fn version_1_ends_with_its_identification() {
 }
 
 #[test]
+fn a_server_of_both_versions_speaks_what_the_client_has() {
+    // RFC 4253 section 5.1; what the server sends then is no packet of SSH 2.
+    let turns: [(Role, &[u8]); 3] = [
+        (Server, b"SSH-1.99-OpenSSH_3.9p1\n"),
+        (Client, b"SSH-1.5-PuTTY\n"),
+        (Server, b"\0\0\x01\x0bbinary"),
+    ];
+    let heard = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(heard.messages(), ["server: 1.99 OpenSSH_3.9p1, 0 before", "client: 1.5 PuTTY, 0 before"]);
+    assert!(!heard.said.iter().any(|said| said.contains("stopped")), "{heard:?}");
+}
+
+#[test]
 fn a_side_may_leave_before_its_offer() {
     let bye = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
     let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &bye)];

@@ -3,8 +3,11 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use super::location::Location;
 use super::name::Name;
 use super::numbers::RecordType;
+use super::ports::PortSet;
+use super::prefixes::AddressPrefixes;
 use super::presentation;
 use super::service::ServiceParameters;
 use super::types::TypeSet;
@@ -51,6 +54,14 @@ pub enum Value<'m> {
     Types(TypeSet<'m>),
     /// Parameters of a service, as in HTTPS.
     Parameters(ServiceParameters<'m>),
+    /// A place, as in LOC.
+    Location(Location),
+    /// Address prefixes, as in APL.
+    Prefixes(AddressPrefixes<'m>),
+    /// A set of ports, as in WKS.
+    Ports(PortSet<'m>),
+    /// An address of OSI, shown as `0x` and hexadecimal digits.
+    Nsap(&'m [u8]),
 }
 
 /// What a part is, and how long.
@@ -81,19 +92,40 @@ enum Part {
     Parameters,
     /// So many octets: an identifier of two-octet groups, an address of a link layer.
     Groups(u8, u8),
+    Location,
+    Prefixes,
+    Ports,
+    Nsap,
+    /// The kind of gateway that follows (RFC 4025 section 2.3): none, an address or a name.
+    GatewayKind,
+    /// The same in seven bits, and the bit before them.
+    RelayBit,
+    RelayKind,
+    Gateway,
+    /// The lengths of an identity tag and of a key, and the algorithm between them.
+    HostIdentity,
+    IdentityTag,
+    IdentityKey,
+    /// Names up to the end, if there are some.
+    Names,
 }
 
 use Part::{A, Aaaa, Base64, Groups, Hex, HexCounted, HexLongCounted, Text, Time, Type, U8, U16, U32, U48};
 
 /// What the data of a type is made of; `None` of types that are shown as octets.
 const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
-    use Part::{Base32Counted, Name, Parameters, TextRest, Texts, Types, Word};
+    use Part::{
+        Base32Counted, Gateway, GatewayKind, HostIdentity, IdentityKey, IdentityTag, Location, Name, Names,
+        Nsap, Parameters, Ports, Prefixes, RelayBit, RelayKind, TextRest, Texts, Types, Word,
+    };
     Some(match record_type.0 {
         1 => &[A],
         // NS, MD, MF, CNAME, MB, MG, MR, PTR, NSAP-PTR, DNAME
         2..=5 | 7..=9 | 12 | 23 | 39 => &[Name],
         // SOA
         6 => &[Name, Name, U32, U32, U32, U32, U32],
+        // WKS
+        11 => &[A, U8, Ports],
         // HINFO
         13 => &[Text, Text],
         // MINFO, RP, TALINK
@@ -104,6 +136,7 @@ const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
         16 | 20 | 56 | 99 | 258 | 261..=263 => &[Texts],
         // X25
         19 => &[Text],
+        22 => &[Nsap],
         // SIG, RRSIG
         24 | 46 => &[Type, U8, U8, U32, Time, Time, U16, Name, Base64],
         // KEY, DNSKEY, RKEY, CDNSKEY
@@ -113,16 +146,22 @@ const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
         // GPOS
         27 => &[Text, Text, Text],
         28 => &[Aaaa],
+        // LOC
+        29 => &[Location],
         // SRV
         33 => &[U16, U16, U16, Name],
         // NAPTR
         35 => &[U16, U16, Text, Text, Text, Name],
         // CERT
         37 => &[U16, U16, U8, Base64],
+        // APL
+        42 => &[Prefixes],
         // DS, CDS, TA, DLV
         43 | 59 | 32768 | 32769 => &[U16, U8, U8, Hex],
         // SSHFP
         44 => &[U8, U8, Hex],
+        // IPSECKEY
+        45 => &[U8, GatewayKind, U8, Gateway, Base64],
         // NSEC
         47 => &[Name, Types],
         // DHCID, OPENPGPKEY
@@ -133,6 +172,8 @@ const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
         51 => &[U8, U8, U16, HexCounted],
         // TLSA, SMIMEA
         52 | 53 => &[U8, U8, U8, Hex],
+        // HIP
+        55 => &[HostIdentity, IdentityTag, IdentityKey, Names],
         // CSYNC
         62 => &[U32, U16, Types],
         // ZONEMD
@@ -155,6 +196,8 @@ const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
         256 => &[U16, U16, TextRest],
         // CAA
         257 => &[U8, Word, TextRest],
+        // AMTRELAY
+        260 => &[U8, RelayBit, RelayKind, Gateway],
         _ => return None,
     })
 }
@@ -185,7 +228,15 @@ impl<'m> RecordData<'m> {
     #[must_use]
     pub fn values(&self) -> Option<Values<'m>> {
         let parts = parts(self.record_type)?;
-        let values = Values { message: self.message, at: self.start, end: self.end, parts, is_sound: true };
+        let values = Values {
+            message: self.message,
+            at: self.start,
+            end: self.end,
+            parts,
+            gateway_kind: 0,
+            identity_lens: (0, 0),
+            is_sound: true,
+        };
         let mut trial = values.clone();
         trial.by_ref().for_each(drop);
         (trial.is_sound && trial.at == trial.end).then_some(values)
@@ -228,6 +279,8 @@ impl fmt::Display for RecordData<'_> {
             let is_empty = match &value {
                 Value::Types(set) => set.is_empty(),
                 Value::Parameters(list) => list.is_empty(),
+                Value::Prefixes(list) => list.is_empty(),
+                Value::Ports(set) => set.is_empty(),
                 _ => false,
             };
             if place > 0 && !is_empty {
@@ -259,6 +312,9 @@ pub struct Values<'m> {
     at: usize,
     end: usize,
     parts: &'static [Part],
+    /// Lengths and kinds that parts before give for those behind.
+    gateway_kind: u8,
+    identity_lens: (usize, usize),
     is_sound: bool,
 }
 
@@ -290,11 +346,7 @@ impl<'m> Values<'m> {
 
     fn read(&mut self, part: Part) -> Option<Value<'m>> {
         Some(match part {
-            Part::Name => {
-                let (name, at) = Name::read(self.message, self.at).ok()?;
-                self.at = at;
-                Value::Name(name)
-            }
+            Part::Name | Part::Names => self.name()?,
             U8 => Value::Number(self.number(1)?),
             U16 => Value::Number(self.number(2)?),
             U32 => Value::Number(self.number(4)?),
@@ -314,7 +366,38 @@ impl<'m> Values<'m> {
             Part::Types => Value::Types(TypeSet::read(self.rest()?)?),
             Part::Parameters => Value::Parameters(ServiceParameters::read(self.rest()?)?),
             Groups(len, group_len) => Value::Groups(self.octets(usize::from(len))?, usize::from(group_len)),
+            Part::Location => Value::Location(Location::read(self.array()?)?),
+            Part::Prefixes => Value::Prefixes(AddressPrefixes::read(self.rest()?)?),
+            Part::Ports => Value::Ports(PortSet::read(self.rest()?)?),
+            Part::Nsap => Value::Nsap(self.rest()?),
+            Part::RelayBit => Value::Number(u64::from(self.message.get(self.at..self.end)?.first()? >> 7)),
+            Part::GatewayKind | Part::RelayKind => {
+                let mask = if matches!(part, Part::RelayKind) { 0x7f } else { 0xff };
+                let [kind] = self.array()?;
+                self.gateway_kind = kind & mask;
+                Value::Number(self.gateway_kind.into())
+            }
+            Part::Gateway => match self.gateway_kind {
+                0 => Value::Word(b"."),
+                1 => Value::Address(Ipv4Addr::from(self.array::<4>()?).into()),
+                2 => Value::Address(Ipv6Addr::from(self.array::<16>()?).into()),
+                3 => self.name()?,
+                _ => return None,
+            },
+            Part::HostIdentity => {
+                let [tag_len, algorithm, key_len @ ..] = self.array::<4>()?;
+                self.identity_lens = (tag_len.into(), u16::from_be_bytes(key_len).into());
+                Value::Number(algorithm.into())
+            }
+            Part::IdentityTag => Value::Hex(self.octets(self.identity_lens.0)?),
+            Part::IdentityKey => Value::Base64(self.octets(self.identity_lens.1)?),
         })
+    }
+
+    fn name(&mut self) -> Option<Value<'m>> {
+        let (name, at) = Name::read(self.message, self.at).ok()?;
+        self.at = at;
+        Some(Value::Name(name))
     }
 }
 
@@ -323,9 +406,13 @@ impl<'m> Iterator for Values<'m> {
 
     fn next(&mut self) -> Option<Value<'m>> {
         let (part, after) = self.parts.split_first()?;
+        if matches!(part, Part::Names) && self.at >= self.end {
+            self.parts = &[];
+            return None;
+        }
         let value = self.read(*part);
-        // Strings repeat to the end.
-        if !matches!(part, Part::Texts) || self.at >= self.end {
+        // Strings and names repeat to the end.
+        if !matches!(part, Part::Texts | Part::Names) || self.at >= self.end {
             self.parts = after;
         }
         if value.is_none() {

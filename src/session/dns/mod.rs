@@ -7,11 +7,12 @@
 //! - LLMNR (RFC 4795) on port 5355: `llmnr`.
 //!
 //! A [`DnsMessage`] is a header and the octets; questions and records are read from them while one looks at them, which
-//! allocates nothing. [`RecordType`], [`Class`], [`Opcode`], [`Rcode`] and [`OptionCode`] have their names of the IANA registry.
-//! [`RecordData`] gives the parts of the types in use as [`Value`]s and shows them in presentation format: addresses, names, SOA,
-//! MX, TXT, SRV, NAPTR, CAA, SVCB and HTTPS (RFC 9460), DNSSEC (RFC 4034, RFC 5155), TLSA, SSHFP, TSIG and others; the rest is
-//! shown as RFC 3597 has it. [`Edns`] is the OPT record (RFC 6891). Updates (RFC 2136), notifications and zone transfers over
-//! many messages (RFC 5936) have the same shape and pass as they are.
+//! allocates nothing. [`RecordType`], [`Class`], [`Opcode`], [`Rcode`] and [`OptionCode`] have their names of the IANA
+//! registry. [`RecordData`] gives the parts of the types in use as [`Value`]s and shows them in presentation format:
+//! addresses, names, SOA, MX, TXT, SRV, NAPTR, CAA, SVCB and HTTPS (RFC 9460), DNSSEC (RFC 4034, RFC 5155), TLSA,
+//! SSHFP, TSIG, LOC, APL, IPSECKEY, HIP and others; the rest is shown as RFC 3597 has it. [`Edns`] is the OPT record
+//! (RFC 6891). Updates (RFC 2136), notifications and zone transfers over many messages (RFC 5936) have the same shape
+//! and pass as they are.
 //!
 //! # Queries and their responses
 //!
@@ -41,10 +42,13 @@ mod edns;
 mod exchange;
 #[cfg(feature = "serde")]
 mod json;
+mod location;
 mod message;
 mod name;
 mod numbers;
 mod parser;
+mod ports;
+mod prefixes;
 mod presentation;
 mod probe;
 mod record;
@@ -56,10 +60,13 @@ mod types;
 pub use data::{RecordData, Value, Values};
 pub use edns::{Edns, EdnsOption};
 pub use exchange::{EXCHANGE_COUNT_MAX, UNANSWERED_NS, Unanswered, UnansweredReason};
+pub use location::Location;
 pub use message::{DnsMessage, Flags, Flavour, HEADER_LEN, Header, Stop};
 pub use name::{JUMP_COUNT_MAX, Labels, NAME_LEN_MAX, Name};
 pub use numbers::{Class, Opcode, OptionCode, Rcode, RecordType};
 pub use parser::{DnsParser, LlmnrParser, MdnsParser, Message, Unreadable};
+pub use ports::PortSet;
+pub use prefixes::{AddressPrefix, AddressPrefixes};
 pub use record::{Item, Question, Record, Section, Walk};
 pub use service::ServiceParameters;
 pub use types::TypeSet;

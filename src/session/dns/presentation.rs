@@ -38,6 +38,13 @@ impl fmt::Display for Value<'_> {
             Self::Base32(octets) => write_base32(f, octets),
             Self::Types(set) => set.fmt(f),
             Self::Parameters(list) => list.fmt(f),
+            Self::Location(location) => location.fmt(f),
+            Self::Prefixes(list) => list.fmt(f),
+            Self::Ports(set) => set.fmt(f),
+            Self::Nsap(octets) => {
+                f.write_str("0x")?;
+                write_hex(f, octets)
+            }
         }
     }
 }

@@ -77,6 +77,50 @@ fn other_types_are_as_their_rfcs_have_them() {
 }
 
 #[test]
+fn places_prefixes_and_gateways_are_as_their_rfcs_have_them() {
+    // RFC 1876 section 4: Cambridge, the size given, and the default precisions of section 3; a place south and east.
+    let cambridge = "42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m";
+    assert_eq!(shown(29, "00 33 16 13 89172dd0 70be15f0 00988d20"), cambridge);
+    assert_eq!(
+        shown(29, "00 12 16 13 7fffffff 80000001 00989680"),
+        "0 00 00.001 S 0 00 00.001 E 0.00m 1.00m 10000.00m 10.00m"
+    );
+    // RFC 3123 section 5.
+    assert_eq!(shown(42, "0001 15 03 c0a820 0001 1c 83 c0a826"), "1:192.168.32.0/21 !1:192.168.38.0/28");
+    assert_eq!(
+        shown(42, "0001 20 04 7f000001 0002 08 01 ff 0007 08 01 ab"),
+        "1:127.0.0.1/32 2:ff00::/8 7:ab/8"
+    );
+    // RFC 4025 section 3.2; the key is that of the examples.
+    let key = "01035153 7986ed35 533b6064 478eeeb2 7b5bd74d ae149b6e 81ba3a05 21af82ab 7801";
+    let base64 = "AQNRU3mG7TVTO2BkR47usntb102uFJtugbo6BSGvgqt4AQ==";
+    let cases = [
+        ("01 02 c0000226".to_owned(), "1 2 192.0.2.38"),
+        ("00 02".to_owned(), "0 2 ."),
+        (format!("03 02 {FOO_EXAMPLE_COM}"), "3 2 foo.example.com"),
+        ("02 02 20010db8 00008002 00000000 20000001".to_owned(), "2 2 2001:db8:0:8002::2000:1"),
+    ];
+    for (digits, gateway) in cases {
+        assert_eq!(shown(45, &format!("0a {digits} {key}")), format!("10 {gateway} {base64}"));
+    }
+    // RFC 8005 section 6, with the key cut to three octets.
+    let identity = "10 02 0003 200100107B1A74DF365639CC39F1D578 030100";
+    assert_eq!(shown(55, identity), "2 200100107b1a74df365639cc39f1d578 AwEA");
+    let server = format!("{identity} {FOO_EXAMPLE_COM} {FOO_EXAMPLE_COM}");
+    assert_eq!(shown(55, &server), "2 200100107b1a74df365639cc39f1d578 AwEA foo.example.com foo.example.com");
+    // RFC 8777 section 4.3.1.
+    assert_eq!(shown(260, "0a 81 cb00710f"), "10 1 1 203.0.113.15");
+    assert_eq!(shown(260, "80 00"), "128 0 0 .");
+    // RFC 1035 section 3.4.2: SMTP over TCP. RFC 1706 section 6.
+    assert_eq!(shown(11, "0a000001 06 00000040"), "10.0.0.1 6 25");
+    assert_eq!(shown(11, "0a000001 11"), "10.0.0.1 17");
+    assert_eq!(
+        shown(22, "47000580005a0000000001e133ffffff00016100"),
+        "0x47000580005a0000000001e133ffffff00016100"
+    );
+}
+
+#[test]
 fn data_that_breaks_its_type_is_shown_as_octets() {
     assert_eq!(shown(1, "0a0000"), "\\# 3 0a0000");
     assert_eq!(shown(1, "0a00000100"), "\\# 5 0a00000100");
@@ -85,4 +129,15 @@ fn data_that_breaks_its_type_is_shown_as_octets() {
     assert_eq!(shown(47, "00 0000"), "\\# 3 000000");
     assert_eq!(shown(65, "0001 00 0001 0009 02"), "\\# 8 000100000100".to_owned() + "0902");
     assert_eq!(shown(6, "00"), "\\# 1 00");
+    for (record_type, digits) in [
+        (29, "01 33 16 13 89172dd0 70be15f0 00988d20"),
+        (29, "00 a3 16 13 89172dd0 70be15f0 00988d20"),
+        (29, "00 33 16 13 ffffffff 70be15f0 00988d20"),
+        (42, "0001 15 04 c0a820"),
+        (45, "0a 04 02 c0000226"),
+        (55, "10 02 0003 2001"),
+        (260, "0a 01 cb0071"),
+    ] {
+        assert!(shown(record_type, digits).starts_with("\\# "), "{record_type} {digits}");
+    }
 }

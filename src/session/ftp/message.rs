@@ -67,6 +67,9 @@ pub struct Reply<'m> {
     /// Whether there was more text.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
+    /// A code that neither a space nor a hyphen follows: the text begins with the octet that does.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_malformed: bool,
 }
 
 /// An end of a data connection, which its other side opens.

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::super::lines::{Line, LineSplitter, decimal, first_word};
-use super::super::replies::{Middle, ReplyReader, WholeReply};
+use super::super::replies::{Item, Middle, ReplyReader, WholeReply};
+use super::super::starttls::{Next, StartTls};
+use super::super::turns::Turns;
 use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
 use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
 use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
@@ -24,12 +26,12 @@ pub struct FtpParser {
     /// What SIZE told last, and of which name.
     size: Option<(Box<[u8]>, u64)>,
     restart_offset: Option<u64>,
-    last_from: Option<Role>,
+    turns: Turns,
     has_heard: [bool; 2],
     has_greeted: bool,
-    /// Commands or replies are missing: until the client speaks after the server, replies belong to nothing.
-    is_unpaired: bool,
-    is_asked_tls: bool,
+    /// Octets of the client are missing before what comes next.
+    is_behind_gap: bool,
+    tls: StartTls,
 }
 
 /// A command that waits for its last reply.
@@ -54,14 +56,22 @@ enum Expects {
     Transfer(&'static str),
 }
 
-/// Commands whose arguments are shown: those of RFC 959 and its extensions, and what is widely spoken beside them.
-const SHOWN: [&[u8]; 51] = [
-    b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
+/// Commands whose arguments are shown: those of RFC 959 and its extensions, those of RFC 775 before it, and what is
+/// widely spoken beside them.
+const SHOWN: [&[u8]; 59] = [
+    b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CCC", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
     b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
     b"MFMT", b"MKD", b"MLSD", b"MLST", b"MODE", b"NLST", b"NOOP", b"OPTS", b"PASV", b"PBSZ", b"PORT",
-    b"PROT", b"PWD", b"RANG", b"REIN", b"REST", b"RETR", b"RMD", b"RNFR", b"RNTO", b"SITE", b"SIZE", b"SMNT",
-    b"STAT", b"STOR", b"STOU", b"STRU", b"TYPE", b"USER",
+    b"PROT", b"PWD", b"QUIT", b"RANG", b"REIN", b"REST", b"RETR", b"RMD", b"RNFR", b"RNTO", b"SITE", b"SIZE",
+    b"SMNT", b"STAT", b"STOR", b"STOU", b"STRU", b"SYST", b"TYPE", b"USER", b"XCUP", b"XCWD", b"XMKD",
+    b"XPWD", b"XRMD",
 ];
+
+/// Commands whose arguments are not shown.
+const HIDDEN: [&[u8]; 6] = [b"ACCT", b"ADAT", b"CONF", b"ENC", b"MIC", b"PASS"];
+
+/// Octets of the longest known command.
+const VERB_LEN_MAX: usize = 4;
 
 /// Commands that transfer something.
 const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
@@ -79,11 +89,11 @@ impl Parser for FtpParser {
 
     fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
         match missing.from {
-            Role::Client => self.lines.resynchronise(),
+            Role::Client => (self.lines, self.is_behind_gap) = (LineSplitter::default(), true),
             Role::Server => self.replies.resynchronise(),
         }
-        self.last_from = Some(missing.from);
-        self.lose_pairing();
+        self.turns.gap(missing.from);
+        self.forget_pending();
         AfterGap::Resume
     }
 
@@ -96,14 +106,10 @@ impl FtpParser {
     fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            if (self.is_asked_tls || self.is_unpaired) && self.lines.is_at_start() {
-                // A TLS record waits for the reply to AUTH, unless that will not come.
-                let is_lost = self.is_unpaired || !*Role::Server.of(&self.has_heard);
-                match rest {
-                    [0x16, 3, ..] if is_lost => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
-                    [0x16] | [0x16, 3, ..] => return Ok(Progress::Took(taken)),
-                    _ => {}
-                }
+            match self.next(rest) {
+                Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
+                Next::Undecided => return Ok(Progress::Took(taken)),
+                Next::Line => {}
             }
             let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
             taken += len;
@@ -111,6 +117,32 @@ impl FtpParser {
             self.command(&line, out)?;
         }
         Ok(Progress::Took(taken))
+    }
+
+    /// Classifies the client's octets behind the last line.
+    fn next(&mut self, octets: &[u8]) -> Next {
+        if !self.lines.is_at_start() {
+            return Next::Line;
+        }
+        let is_command = if self.is_behind_gap { begins_with_command(octets) } else { Some(true) };
+        // A TLS record waits for the reply to AUTH, unless that will not come.
+        let next = match (self.tls, is_command) {
+            (_, None) => Next::Undecided,
+            (StartTls::Granted, Some(false)) => Next::Tls,
+            (tls, _) => {
+                let has_server = *Role::Server.of(&self.has_heard);
+                let is_reply_lost = self.turns.is_unpaired() || (tls.is_asked() && !has_server);
+                self.tls.client(octets, is_reply_lost)
+            }
+        };
+        if next == Next::Line && std::mem::take(&mut self.is_behind_gap) {
+            if is_command == Some(true) {
+                self.turns.command_after_gap();
+            } else {
+                self.lines.resynchronise();
+            }
+        }
+        next
     }
 
     fn command(&mut self, line: &Line<'_>, out: Out<'_, Self>) -> Result<(), Fault> {
@@ -121,10 +153,7 @@ impl FtpParser {
         if text.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) {
             return Err(Fault::new("not_a_command"));
         }
-        if self.is_unpaired && self.last_from == Some(Role::Server) {
-            self.is_unpaired = false;
-        }
-        self.last_from = Some(Role::Client);
+        self.turns.command();
         let (word, argument) = first_word(text);
         let transaction = self.transaction;
         self.transaction += 1;
@@ -145,7 +174,7 @@ impl FtpParser {
             b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
             // Commands in an envelope (RFC 2228 section 3).
             b"MIC" | b"CONF" | b"ENC" => is_shown = false,
-            b"AUTH" if is_tls(argument) => (expects, self.is_asked_tls) = (Expects::Tls, true),
+            b"AUTH" if is_tls(argument) => (expects, self.tls) = (Expects::Tls, StartTls::Asked),
             b"PORT" => expects = Expects::Active(host_port(argument)),
             b"EPRT" => expects = Expects::Active(extended(argument)),
             b"PASV" | b"EPSV" => expects = Expects::Passive,
@@ -173,7 +202,7 @@ impl FtpParser {
     }
 
     fn wait(&mut self, transaction: u64, expects: Expects, name: &[u8]) {
-        if self.is_unpaired {
+        if self.turns.is_unpaired() {
             return;
         }
         if self.pending.len() >= PENDING_COUNT_MAX {
@@ -186,7 +215,11 @@ impl FtpParser {
 
     /// Which reply belongs to which command is not known any more.
     fn lose_pairing(&mut self) {
-        self.is_unpaired = true;
+        self.turns.lose();
+        self.forget_pending();
+    }
+
+    fn forget_pending(&mut self) {
         (self.pending, self.size, self.names_len) = (VecDeque::new(), None, 0);
     }
 
@@ -196,12 +229,24 @@ impl FtpParser {
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
-            match replies.next(bytes.get(taken..).unwrap_or_default(), Middle::Free) {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
+                is_tls = true;
+                break Ok(taken);
+            }
+            match replies.next(rest, Middle::Free) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
-                Ok((len, Some(reply))) => {
+                Ok((len, Some(item))) => {
                     taken += len;
-                    is_tls = self.reply(&reply, out);
+                    match item {
+                        Item::Reply(reply) => is_tls = self.reply(&reply, out),
+                        // It may stand for a reply.
+                        Item::Invalid => {
+                            self.turns.gap(Role::Server);
+                            self.forget_pending();
+                        }
+                    }
                     if is_tls {
                         break Ok(taken);
                     }
@@ -213,17 +258,18 @@ impl FtpParser {
         Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
     }
 
-    /// Takes a reply. Whether TLS begins behind it.
+    /// Takes a reply. Whether TLS has begun behind it.
     fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
-        let WholeReply { code, text, is_cut } = *whole;
-        self.last_from = Some(Role::Server);
+        let WholeReply { code, text, is_cut, is_malformed } = *whole;
         let is_first = !std::mem::replace(&mut self.has_greeted, true);
         if is_first && (code == 220 || (self.pending.is_empty() && (code == 120 || code >= 400))) {
             // 120 says that the greeting comes later (section 5.4).
             self.has_greeted = code != 120;
+            self.turns.reply(false);
             out(Message::Greeting(Greeting { code, text: Text(text) }));
             return false;
         }
+        self.turns.reply(self.pending.is_empty() && code >= 200);
         let transaction = self.pending.front().map(|front| front.transaction);
         // Some servers repeat what they refuse.
         let is_hidden =
@@ -233,6 +279,7 @@ impl FtpParser {
             code,
             text: Text(if is_hidden { &[] } else { text }),
             is_cut,
+            is_malformed,
         }));
         let passive = match code {
             227 => find_host_port(text).map(|(address, port)| (Some(address), port)),
@@ -249,16 +296,14 @@ impl FtpParser {
             return false;
         }
         let Some(front) = self.pending.pop_front() else {
-            // Of a server alone, nothing but TLS follows.
-            return code == 234 && (self.is_asked_tls || !*Role::Client.of(&self.has_heard));
+            let is_of_auth = self.tls.is_asked() || !*Role::Client.of(&self.has_heard);
+            return code == 234 && is_of_auth && self.tls.grant();
         };
         self.names_len -= front.name.len();
         let is_success = (200..300).contains(&code);
         match front.expects {
-            Expects::Tls => {
-                self.is_asked_tls = false;
-                return code == 234;
-            }
+            Expects::Tls if code == 234 => return self.tls.grant(),
+            Expects::Tls => self.tls = StartTls::No,
             Expects::Active(Some((address, port))) if is_success => {
                 let end = DataEnd { address: Some(address), port, opened_by: Role::Server };
                 self.expect(end, transaction, out);
@@ -294,6 +339,18 @@ impl FtpParser {
         self.data = Some(end);
         out(Message::DataConnection(DataConnection { transaction, end }));
     }
+}
+
+/// Returns whether octets behind a gap begin with a known command, so that they are no rest of a line; none if they are
+/// too few.
+fn begins_with_command(octets: &[u8]) -> Option<bool> {
+    let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
+    let end = window.iter().position(|octet| !octet.is_ascii_alphabetic());
+    let Some((verb, end)) = end.and_then(|end| Some((window.get(..end)?, window.get(end)?))) else {
+        return (window.len() > VERB_LEN_MAX).then_some(false);
+    };
+    let mut known = SHOWN.iter().chain(&HIDDEN);
+    Some(matches!(end, b' ' | b'\r' | b'\n') && known.any(|known| verb.eq_ignore_ascii_case(known)))
 }
 
 /// Whether AUTH asks for TLS, under any of its names (RFC 4217 section 4, and drafts before it).

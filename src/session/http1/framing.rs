@@ -3,7 +3,7 @@
 use super::credentials::{self, foremost};
 use super::message::Anomaly;
 use super::pending::Kind;
-use crate::session::{Fault, Text};
+use crate::session::{Role, Text};
 
 /// Where a body ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,12 @@ pub(super) enum Framing {
     Chunked,
     /// With the connection.
     UntilClose,
+    /// It cannot be told.
+    Unknown,
 }
+
+/// Octets beyond which a length is none: no body has more, and few programs can count them.
+const LEN_MAX: u64 = i64::MAX as u64;
 
 /// What all Content-Length fields together say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,44 +103,47 @@ impl<'m> Known<'m> {
     }
 
     /// What is odd about the fields that frame the body.
-    pub(super) fn anomaly(&self) -> Option<Anomaly> {
+    pub(super) fn anomaly(&self, from: Role) -> Option<Anomaly> {
         match (self.coding, self.length) {
             (Coding::Chunked | Coding::Other, Length::Known { .. } | Length::Bad) => {
                 Some(Anomaly::LengthAndCoding)
             }
+            (_, Length::Bad) => Some(Anomaly::BadLength),
+            (Coding::Other, _) if from == Role::Client => Some(Anomaly::BadCoding),
             (_, Length::Known { is_repeated: true, .. }) => Some(Anomaly::RepeatedLength),
             _ => None,
         }
     }
 
     /// The framing of a request's body.
-    pub(super) fn of_request(&self) -> Result<Framing, Fault> {
+    pub(super) fn of_request(&self) -> Framing {
         match self.coding {
-            Coding::Chunked => Ok(Framing::Chunked),
-            // RFC 9112 section 6.3, item 4: the length cannot be told.
-            Coding::Other => Err(Fault::new("unknown_framing")),
-            Coding::Unnamed | Coding::Identity => self.by_length(Framing::Empty),
+            Coding::Chunked => Framing::Chunked,
+            // RFC 9112 section 6.3, items 4 and 5: a server refuses it.
+            Coding::Other => Framing::Unknown,
+            Coding::Unnamed | Coding::Identity => self.by_length(Framing::Empty, Framing::Unknown),
         }
     }
 
     /// The framing of a response's body.
-    pub(super) fn of_response(&self, kind: Kind, status: u16) -> Result<Framing, Fault> {
+    pub(super) fn of_response(&self, kind: Kind, status: u16) -> Framing {
         if kind == Kind::Head || status < 200 || matches!(status, 204 | 304) {
-            return Ok(Framing::Empty);
+            return Framing::Empty;
         }
         match self.coding {
-            Coding::Chunked => Ok(Framing::Chunked),
-            Coding::Other => Ok(Framing::UntilClose),
-            Coding::Unnamed | Coding::Identity => self.by_length(Framing::UntilClose),
+            Coding::Chunked => Framing::Chunked,
+            Coding::Other => Framing::UntilClose,
+            // What cannot be a length is none to browsers.
+            Coding::Unnamed | Coding::Identity => self.by_length(Framing::UntilClose, Framing::UntilClose),
         }
     }
 
-    fn by_length(&self, otherwise: Framing) -> Result<Framing, Fault> {
+    fn by_length(&self, without: Framing, bad: Framing) -> Framing {
         match self.length {
-            Length::Known { len: 0, .. } => Ok(Framing::Empty),
-            Length::Known { len, .. } => Ok(Framing::Fixed(len)),
-            Length::Unknown => Ok(otherwise),
-            Length::Bad => Err(Fault::new("bad_content_length")),
+            Length::Known { len: 0, .. } => Framing::Empty,
+            Length::Known { len, .. } => Framing::Fixed(len),
+            Length::Unknown => without,
+            Length::Bad => bad,
         }
     }
 }
@@ -161,7 +169,7 @@ fn number(digits: &[u8]) -> Option<u64> {
     }
     digits.iter().try_fold(0_u64, |sum, digit| {
         let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        sum.checked_mul(10)?.checked_add(digit)
+        sum.checked_mul(10)?.checked_add(digit).filter(|sum| *sum <= LEN_MAX)
     })
 }
 
@@ -188,40 +196,54 @@ mod tests {
         Known::read(&fields)
     }
 
-    const BAD: Result<Framing, Fault> = Err(Fault::new("bad_content_length"));
-
     #[test]
     fn lengths_that_agree_count_once_and_others_not_at_all() {
         let of = |values: &[&'static str]| {
             let fields: Vec<_> = values.iter().map(|value| ("Content-Length", *value)).collect();
             known(&fields)
         };
-        assert_eq!(of(&["42"]).of_request(), Ok(Framing::Fixed(42)));
-        assert_eq!(of(&["42"]).anomaly(), None);
-        assert_eq!(of(&["42, 42"]).of_response(Kind::Plain, 200), Ok(Framing::Fixed(42)));
-        assert_eq!(of(&["42", "42"]).anomaly(), Some(Anomaly::RepeatedLength));
-        assert_eq!(of(&["0"]).of_response(Kind::Plain, 200), Ok(Framing::Empty));
-        for values in
-            [&["42", "43"][..], &["42,43"], &["-1"], &["+1"], &[""], &["0x1"], &["18446744073709551616"]]
-        {
-            assert_eq!(of(values).of_request(), BAD, "{values:?}");
-            assert_eq!(of(values).of_response(Kind::Plain, 200), BAD, "{values:?}");
+        assert_eq!(of(&["42"]).of_request(), Framing::Fixed(42));
+        assert_eq!(of(&["42"]).anomaly(Role::Client), None);
+        assert_eq!(of(&["42, 42"]).of_response(Kind::Plain, 200), Framing::Fixed(42));
+        assert_eq!(of(&["42", "42"]).anomaly(Role::Client), Some(Anomaly::RepeatedLength));
+        assert_eq!(of(&["0"]).of_response(Kind::Plain, 200), Framing::Empty);
+        for values in [
+            &["42", "43"][..],
+            &["42,43"],
+            &["-1"],
+            &["+1"],
+            &[""],
+            &["0x1"],
+            &["9223372036854775808"],
+            &["18446744073709551615"],
+            &["18446744073709551616"],
+        ] {
+            assert_eq!(of(values).of_request(), Framing::Unknown, "{values:?}");
+            assert_eq!(of(values).of_response(Kind::Plain, 200), Framing::UntilClose, "{values:?}");
+            assert_eq!(of(values).anomaly(Role::Client), Some(Anomaly::BadLength), "{values:?}");
         }
-        assert_eq!(of(&["18446744073709551615"]).of_request(), Ok(Framing::Fixed(u64::MAX)));
+        assert_eq!(of(&["9223372036854775807"]).of_request(), Framing::Fixed(LEN_MAX));
+        assert_eq!(of(&["0000000000000000000000042"]).of_request(), Framing::Fixed(42));
     }
 
     #[test]
     fn transfer_codings_come_before_lengths() {
         let both = known(&[("content-length", "5"), ("transfer-encoding", "gzip, Chunked")]);
         assert_eq!(
-            (both.of_request(), both.anomaly()),
-            (Ok(Framing::Chunked), Some(Anomaly::LengthAndCoding))
+            (both.of_request(), both.anomaly(Role::Client)),
+            (Framing::Chunked, Some(Anomaly::LengthAndCoding))
         );
         let other = known(&[("Transfer-Encoding", "chunked, gzip")]);
-        assert_eq!(other.of_request(), Err(Fault::new("unknown_framing")));
-        assert_eq!(other.of_response(Kind::Plain, 200), Ok(Framing::UntilClose));
+        assert_eq!(
+            (other.of_request(), other.anomaly(Role::Client)),
+            (Framing::Unknown, Some(Anomaly::BadCoding))
+        );
+        assert_eq!(
+            (other.of_response(Kind::Plain, 200), other.anomaly(Role::Server)),
+            (Framing::UntilClose, None)
+        );
         let identity = known(&[("Transfer-Encoding", "identity"), ("Content-Length", "5")]);
-        assert_eq!(identity.of_response(Kind::Plain, 200), Ok(Framing::Fixed(5)));
+        assert_eq!(identity.of_response(Kind::Plain, 200), Framing::Fixed(5));
     }
 
     #[test]
@@ -229,9 +251,9 @@ mod tests {
         let known = known(&[("Content-Length", "5")]);
         for (kind, status) in [(Kind::Head, 200), (Kind::Plain, 100), (Kind::Plain, 204), (Kind::Plain, 304)]
         {
-            assert_eq!(known.of_response(kind, status), Ok(Framing::Empty));
+            assert_eq!(known.of_response(kind, status), Framing::Empty);
         }
-        assert_eq!(Known::default().of_response(Kind::Plain, 200), Ok(Framing::UntilClose));
-        assert_eq!(Known::default().of_request(), Ok(Framing::Empty));
+        assert_eq!(Known::default().of_response(Kind::Plain, 200), Framing::UntilClose);
+        assert_eq!(Known::default().of_request(), Framing::Empty);
     }
 }

@@ -3,12 +3,15 @@
 use std::mem::MaybeUninit;
 
 use super::message::{Anomaly, Version};
-use super::probe::{ends_with_version, is_simple, is_status_line};
+use super::resync::METHODS;
 use super::{HEAD_LEN_MAX, HEADER_COUNT_MAX};
 use crate::session::{Fault, Role};
 
 /// Octets of a method in a request line that is not well-formed.
 const METHOD_LEN_MAX: usize = 32;
+
+/// The name of the protocol and its major version, as first lines have it. In lower case it is malformed.
+const NAME: &[u8] = b"HTTP/1.";
 
 const TOO_LONG: Fault = Fault::new("head_too_long");
 const TOO_MANY: Fault = Fault::new("too_many_fields");
@@ -129,7 +132,7 @@ pub(super) fn read_trailers<T>(
 fn goes_on(from: Role, bytes: &[u8], searched: &mut Searched) -> Result<bool, Fault> {
     let fault = match from {
         Role::Client if !may_be_request(bytes) => Some(Fault::new("not_a_request")),
-        Role::Server if is_status_line(bytes) == Some(false) => Some(Fault::new("not_a_response")),
+        Role::Server if begins_status_line(bytes) == Some(false) => Some(Fault::new("not_a_response")),
         _ => None,
     };
     let start = searched.len as usize;
@@ -155,6 +158,40 @@ fn may_be_request(bytes: &[u8]) -> bool {
         Some(end) => end > 0 && matches!(bytes.get(end), Some(b' ' | b'\t')),
         None => bytes.len() <= METHOD_LEN_MAX,
     }
+}
+
+/// Returns whether octets begin as a status line does, its first word in any case; none if they are too few.
+pub(super) fn begins_status_line(bytes: &[u8]) -> Option<bool> {
+    let len = bytes.len().min(NAME.len());
+    if !bytes.get(..len)?.eq_ignore_ascii_case(NAME.get(..len)?) {
+        return Some(false);
+    }
+    match bytes.get(NAME.len()..)? {
+        [] => None,
+        [minor, ..] if !minor.is_ascii_digit() => Some(false),
+        [_] => None,
+        [_, space, ..] if *space != b' ' => Some(false),
+        [_, _] => None,
+        [_, _, digit, ..] => Some(digit.is_ascii_digit() || *digit == b' '),
+    }
+}
+
+/// A request line without a version at the front of `bytes`, and its length with its end.
+pub(super) fn simple_request(bytes: &[u8]) -> Option<(usize, Head<'_>)> {
+    let end = bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n')?;
+    Some((end + 1, simple_line(bytes.get(..end)?)?))
+}
+
+/// A request line without a version: of HTTP/0.9, or of a client that forgot it (RFC 1945 section 4.1, Simple-Request).
+/// No head follows it. Only methods that are known count, as anything could be such a line.
+pub(super) fn simple_line(line: &[u8]) -> Option<Head<'_>> {
+    let line = line.trim_ascii_end();
+    let method_len = line.iter().position(|octet| *octet == b' ')?;
+    let (method, target) = (line.get(..method_len)?, line.get(method_len + 1..)?);
+    let is_target = matches!(target, [b'/', ..] | b"*") || target.starts_with(b"http://");
+    let is_simple = METHODS.contains(&method) && is_target && target.iter().all(u8::is_ascii_graphic);
+    let first = First::Request { method, target };
+    is_simple.then_some(Head { first, version: Version::Http09, fields: &[], anomaly: None })
 }
 
 /// Octets up to the end of the first empty line, that line included. The search begins at `start`.
@@ -215,10 +252,7 @@ fn first_line(from: Role, line: &[u8]) -> Result<(First<'_>, Version), Fault> {
     match from {
         Role::Client => {
             let fault = Fault::new("not_a_request");
-            let Some(minor) = line.last().filter(|_| ends_with_version(line)) else {
-                let is_simple = line.strip_prefix(b"GET ").is_some_and(|target| is_simple(b"GET", target));
-                return Err(if is_simple { Fault::new("http_0_9") } else { fault });
-            };
+            let minor = line.last().filter(|_| ends_with_version(line)).ok_or(fault)?;
             let method_len = line.iter().position(is_space).ok_or(fault)?;
             // ` HTTP/1.1` is nine octets.
             let target = line.get(method_len..line.len() - 9).ok_or(fault)?.trim_ascii();
@@ -227,7 +261,10 @@ fn first_line(from: Role, line: &[u8]) -> Result<(First<'_>, Version), Fault> {
         }
         Role::Server => {
             let fault = Fault::new("not_a_response");
-            let rest = line.strip_prefix(b"HTTP/1.").ok_or(fault)?;
+            let (name, rest) = line.split_at_checked(NAME.len()).ok_or(fault)?;
+            if !name.eq_ignore_ascii_case(NAME) {
+                return Err(fault);
+            }
             let (minor, rest) =
                 rest.split_first().filter(|(minor, _)| minor.is_ascii_digit()).ok_or(fault)?;
             let rest = rest.trim_ascii_start();
@@ -239,6 +276,15 @@ fn first_line(from: Role, line: &[u8]) -> Result<(First<'_>, Version), Fault> {
             Ok((First::Status { code, reason: reason.trim_ascii() }, version(*minor)))
         }
     }
+}
+
+/// Returns whether a request line ends as those of HTTP/1.x do, the version in any case.
+fn ends_with_version(line: &[u8]) -> bool {
+    let (before, minor) = line.split_at_checked(line.len().saturating_sub(1)).unwrap_or_default();
+    let (before, name) = before.split_at_checked(before.len().saturating_sub(NAME.len())).unwrap_or_default();
+    matches!(before, [_, .., b' ' | b'\t'])
+        && name.eq_ignore_ascii_case(NAME)
+        && minor.iter().all(u8::is_ascii_digit)
 }
 
 fn version(minor: u8) -> Version {

@@ -27,6 +27,9 @@ pub enum Message<'m> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Version {
+    /// HTTP/0.9: a request line that names none (RFC 1945 section 4.1, Simple-Request).
+    #[cfg_attr(feature = "serde", serde(rename = "0.9"))]
+    Http09,
     /// HTTP/1.0.
     #[cfg_attr(feature = "serde", serde(rename = "1.0"))]
     Http10,
@@ -37,7 +40,11 @@ pub enum Version {
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if *self == Self::Http10 { "1.0" } else { "1.1" })
+        f.write_str(match self {
+            Self::Http09 => "0.9",
+            Self::Http10 => "1.0",
+            Self::Http11 => "1.1",
+        })
     }
 }
 
@@ -48,10 +55,16 @@ impl fmt::Display for Version {
 pub enum Anomaly {
     /// Content-Length beside Transfer-Encoding, which counts (RFC 9112 section 6.3): a means of request smuggling.
     LengthAndCoding,
+    /// Content-Length that is no number, or several that differ. Of a response, the body ends with the connection; of a
+    /// request, where it ends is not known.
+    BadLength,
+    /// Transfer-Encoding of a request that does not end with chunked: where the body ends is not known (RFC 9112
+    /// section 6.3).
+    BadCoding,
     /// Content-Length more than once, with one value.
     RepeatedLength,
-    /// Lines that RFC 9112 does not allow, which were read as far as they make sense: spaces in the target, fields without a
-    /// name, octets that no field has.
+    /// Lines that RFC 9112 does not allow, which were read as far as they make sense: spaces in the target or none, a
+    /// version in lower case, fields without a name, octets that no field has.
     Malformed,
     /// Its end was not captured: fields are missing, and what followed is not known.
     Cut,

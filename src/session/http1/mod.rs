@@ -4,25 +4,34 @@
 //! |---|---|
 //! | standards | RFC 9110 (semantics), RFC 9112 (messages), RFC 7617 and others by the name of their scheme only |
 //! | recognised by | a request line or status line that names `HTTP/1.`, in either direction; ports 80, 591, 3128, 8000, 8008, 8080, where such a line is also found behind octets of something else, and a request of HTTP/0.9 has none |
-//! | parsed | request and status lines, header fields, framing of bodies, trailers, interim responses |
-//! | not parsed | HTTP/0.9, whose flows are named, and stopped with `http_0_9`; content codings are named and not decoded |
+//! | parsed | request and status lines, header fields, framing of bodies, trailers, interim responses; HTTP/0.9 |
+//! | not parsed | content codings are named and not decoded |
 //! | hands over | CONNECT that is granted, to whatever the probes tell; `101` with `h2c`, to HTTP/2; with `websocket`, to [`WEBSOCKET`] |
 //!
 //! A request is followed by the [pieces](Message::Body) of its body and by [`Message::End`], and so is each response that is
 //! final. Interim responses (1xx) have no end, and neither has a `101`, after which something else is spoken. Pieces borrow
 //! what was captured: bodies are not collected.
 //!
+//! A request line without a version is one of HTTP/0.9, if its method is known ([`Version::Http09`]): no head follows
+//! it, and the response is a body without a head, unless it begins with a status line.
+//!
 //! Requests are numbered from 0 in each flow, and a response has the number of the request that it answers. A response that
 //! comes while none is asked for takes a number of its own, as its request was not captured. After a gap among
 //! responses, the next one is taken for the answer to the last request, which is right wherever requests are not pipelined.
 //!
-//! Octets that are missing inside a body whose framing goes on behind them are a [`Message::Gap`]. Any other gap ends the
-//! message at hand, and the direction goes on where the next message begins.
+//! Octets that are missing inside a body whose framing goes on behind them are a [`Message::Gap`]. Any other gap ends
+//! the message at hand, and the direction goes on where the next message begins. So does framing that makes no sense: a
+//! bad chunk, or a request whose length or coding does not tell where its body ends ([`Anomaly::BadLength`],
+//! [`Anomaly::BadCoding`]).
+//!
+//! A direction that does not begin with a message is searched for one, since a server answers what is no request too:
+//! 16 KiB before any message of the flow, 1 MiB after one.
 //!
 //! Limits: a head or trailer section of [`HEAD_LEN_MAX`] octets and [`HEADER_COUNT_MAX`] fields, a chunk's line of
-//! [`CHUNK_LINE_LEN_MAX`], and [`PIPELINE_COUNT_MAX`] requests without an answer, beyond which it is forgotten which of them
-//! ask for a head only. Beyond the others the parser faults. Nothing is allocated, but for heads with folded lines, for those
-//! that are not well-formed, and for URIs with a password in them.
+//! [`CHUNK_LINE_LEN_MAX`], and [`PIPELINE_COUNT_MAX`] requests without an answer, beyond which it is forgotten which of
+//! them ask for a head only. A head beyond the others is left out, and the next message is looked for. Nothing is
+//! allocated, but for heads with folded lines, for those that are not well-formed, and for URIs with a password in
+//! them.
 
 mod chunked;
 pub(super) mod credentials;

@@ -3,7 +3,7 @@
 use super::framing::{Framing, Known};
 use super::head::{self, First, Head, Searched};
 use super::headers::Headers;
-use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response};
+use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response, Version};
 use super::pending::{Kind, Pending};
 use super::resync;
 use super::{WEBSOCKET, chunked, credentials, probe};
@@ -18,6 +18,9 @@ const WAIT_LEN_MAX: usize = 2048;
 /// Octets among which a message is looked for where they do not begin with one, though something of the flow was HTTP: behind
 /// a body that is longer than it says, or where the capture begins in the middle of one.
 const STRAY_LEN_MAX: u64 = 1 << 20;
+
+/// The same before any message. The other direction may have one: servers answer what is no request too.
+const FIRST_STRAY_LEN_MAX: u64 = 16 << 10;
 
 /// A parser of HTTP/1.x connections. See [the page](super) for what it takes and what it says.
 #[derive(Debug, Default)]
@@ -61,6 +64,8 @@ enum State {
     Waiting,
     /// Looking for a message, within so many octets.
     Astray { left: u64 },
+    /// Behind the last octet.
+    Ended,
 }
 
 /// How a step went.
@@ -68,6 +73,8 @@ enum Step {
     Took(usize),
     /// More octets are needed.
     Wait,
+    /// Nothing of the direction will be understood.
+    Done,
     Handover(usize, Option<&'static Protocol>),
 }
 
@@ -75,7 +82,7 @@ enum Step {
 struct Follows {
     transaction: u64,
     kind: Kind,
-    framing: Result<Framing, Fault>,
+    framing: Framing,
     then: Then,
 }
 
@@ -95,6 +102,7 @@ impl Parser for HttpParser {
             match self.step(input.from, rest, out)? {
                 Step::Took(len) => taken += len,
                 Step::Wait => break,
+                Step::Done => return Ok(Progress::Done),
                 Step::Handover(len, next) => return Ok(Progress::Handover { taken: taken + len, next }),
             }
         }
@@ -138,7 +146,7 @@ impl Parser for HttpParser {
                 return AfterGap::Resume;
             }
             State::ChunkLine | State::ChunkEnd | State::Trailers => lane.break_off(out),
-            State::Waiting => return AfterGap::Resume,
+            State::Waiting | State::Ended => return AfterGap::Resume,
             State::Head | State::Astray { .. } => {}
         }
         lane.searched = Searched::default();
@@ -151,15 +159,22 @@ impl Parser for HttpParser {
 
     fn end(&mut self, end: &session::End<'_>, out: Out<'_, Self>) {
         if self.lane(end.from).state == State::Head {
-            self.cut_head(end.from, end.rest, out);
+            // A line without an end that was answered, though not by a response, was a request to the server.
+            let is_answered = matches!(self.lane(end.from.other()).state, State::Astray { .. });
+            let line = head::simple_line(end.rest).filter(|_| end.from == Role::Client && is_answered);
+            match line {
+                Some(head) => self.simple_request(&head, out),
+                None => self.cut_head(end.from, end.rest, out),
+            }
         }
         let lane = end.from.of_mut(&mut self.lanes);
         match lane.state {
-            State::Head | State::Waiting | State::Astray { .. } => {}
+            State::Astray { .. } => return,
+            State::Head | State::Waiting => {}
             State::UntilClose if end.kind == EndKind::Fin => lane.end(Headers::default(), out),
             _ => lane.break_off(out),
         }
-        lane.state = State::Astray { left: 0 };
+        lane.state = State::Ended;
     }
 }
 
@@ -186,7 +201,8 @@ impl HttpParser {
                 Ok(Step::Took(len))
             }
             State::ChunkLine => {
-                let Some((len, size)) = chunked::size_line(bytes)? else { return Ok(Step::Wait) };
+                let Ok(line) = chunked::size_line(bytes) else { return Ok(self.break_off(from, out)) };
+                let Some((len, size)) = line else { return Ok(Step::Wait) };
                 lane.state = if size == 0 { State::Trailers } else { State::Chunk { left: size } };
                 Ok(Step::Took(len))
             }
@@ -197,14 +213,17 @@ impl HttpParser {
                 Ok(Step::Took(len))
             }
             State::ChunkEnd => {
-                let Some(len) = chunked::line_end(bytes)? else { return Ok(Step::Wait) };
+                let Ok(line_end) = chunked::line_end(bytes) else { return Ok(self.break_off(from, out)) };
+                let Some(len) = line_end else { return Ok(Step::Wait) };
                 lane.state = State::ChunkLine;
                 Ok(Step::Took(len))
             }
             State::Trailers => {
                 let mut searched = lane.searched;
-                let read =
-                    head::read_trailers(bytes, &mut searched, |fields| lane.end(Headers::new(fields), out))?;
+                let end = |fields: &[httparse::Header<'_>]| lane.end(Headers::new(fields), out);
+                let Ok(read) = head::read_trailers(bytes, &mut searched, end) else {
+                    return Ok(self.break_off(from, out));
+                };
                 let Some((len, ())) = read else {
                     lane.searched = searched;
                     return Ok(Step::Wait);
@@ -215,15 +234,21 @@ impl HttpParser {
             }
             State::UntilClose => Ok(Step::Took(lane.piece(bytes, u64::MAX, out))),
             State::Waiting => Ok(self.wait(from, bytes)),
+            State::Ended => Ok(Step::Done),
             State::Astray { left } => match resync::search(from, bytes) {
+                Search::Found(place) | Search::From(place) if place as u64 > left => {
+                    if self.has_spoken {
+                        Ok(Step::Done)
+                    } else {
+                        Err(not_spoken(from))
+                    }
+                }
                 Search::Found(place) => {
-                    left.checked_sub(place as u64).ok_or(not_spoken(from))?;
                     lane.state = State::Head;
                     Ok(Step::Took(place))
                 }
                 Search::From(place) => {
-                    let left = left.checked_sub(place as u64).ok_or(not_spoken(from))?;
-                    lane.state = State::Astray { left };
+                    lane.state = State::Astray { left: left - place as u64 };
                     Ok(if place == 0 { Step::Wait } else { Step::Took(place) })
                 }
             },
@@ -246,6 +271,18 @@ impl HttpParser {
     }
 
     fn head(&mut self, from: Role, bytes: &[u8], out: Out<'_, Self>) -> Result<Step, Fault> {
+        if from == Role::Server && self.pending.next_kind() == Kind::Simple {
+            match head::begins_status_line(bytes) {
+                None => return Ok(Step::Wait),
+                Some(true) => {}
+                Some(false) => {
+                    let (transaction, kind) = self.pending.response(false);
+                    let lane = from.of_mut(&mut self.lanes);
+                    *lane = Lane { state: State::UntilClose, transaction, kind, ..Lane::default() };
+                    return Ok(Step::Took(0));
+                }
+            }
+        }
         // RFC 9112 section 2.2: empty lines before a request are ignored; some servers send them too.
         let is_line_end = |octet: &u8| matches!(octet, b'\r' | b'\n');
         if bytes.first().is_some_and(is_line_end) {
@@ -261,18 +298,12 @@ impl HttpParser {
                 lane.searched = searched;
                 return Ok(Step::Wait);
             }
-            Err(fault) if !self.has_spoken => return Err(fault),
-            Err(fault) => {
-                lane.searched = Searched::default();
-                lane.state = State::Astray { left: STRAY_LEN_MAX };
-                // Not to be found again; nor is each of its lines to be taken for another head of that length.
-                return Ok(Step::Took(head::refused_len(bytes, fault)));
-            }
+            Err(fault) => return self.without_head(from, bytes, fault, out),
         };
         let kind = follows.kind;
         self.has_spoken = true;
         *lane = Lane { transaction: follows.transaction, kind, ..Lane::default() };
-        match (follows.then, follows.framing?) {
+        match (follows.then, follows.framing) {
             (Then::Handover(next), _) => return Ok(Step::Handover(len, next)),
             (Then::Response, _) => {}
             (Then::Body, Framing::Empty) => {
@@ -282,8 +313,61 @@ impl HttpParser {
             (Then::Body, Framing::Fixed(left)) => lane.state = State::Fixed { left },
             (Then::Body, Framing::Chunked) => lane.state = State::ChunkLine,
             (Then::Body, Framing::UntilClose) => lane.state = State::UntilClose,
+            (Then::Body, Framing::Unknown) => {
+                self.break_off(from, out);
+            }
         }
         Ok(Step::Took(len))
+    }
+
+    /// A request of HTTP/0.9.
+    #[cold]
+    fn simple_request(&mut self, head: &Head<'_>, out: Out<'_, Self>) {
+        self.has_spoken = true;
+        let Follows { transaction, kind, .. } = say(&mut self.pending, head, out);
+        let lane = Role::Client.of_mut(&mut self.lanes);
+        // Nothing has to follow; what does may be fields.
+        *lane = Lane { state: State::Astray { left: STRAY_LEN_MAX }, transaction, kind, ..Lane::default() };
+        lane.end(Headers::default(), out);
+    }
+
+    /// Octets where a head has to begin, which are none.
+    #[cold]
+    fn without_head(
+        &mut self,
+        from: Role,
+        bytes: &[u8],
+        fault: Fault,
+        out: Out<'_, Self>,
+    ) -> Result<Step, Fault> {
+        let lane = from.of_mut(&mut self.lanes);
+        if from == Role::Client
+            && let Some((len, head)) = head::simple_request(bytes)
+        {
+            self.simple_request(&head, out);
+            return Ok(Step::Took(len));
+        }
+        lane.searched = Searched::default();
+        let left = if self.has_spoken { STRAY_LEN_MAX } else { FIRST_STRAY_LEN_MAX };
+        lane.state = State::Astray { left };
+        if !self.has_spoken && matches!(self.lane(from.other()).state, State::Astray { .. }) {
+            return Err(fault);
+        }
+        // Not to be found again; nor is each of its lines to be taken for another head of that length.
+        Ok(Step::Took(head::refused_len(bytes, fault)))
+    }
+
+    /// Gives up the message at hand, whose framing makes no sense, and looks for the next one.
+    #[cold]
+    fn break_off(&mut self, from: Role, out: Out<'_, Self>) -> Step {
+        let lane = from.of_mut(&mut self.lanes);
+        lane.break_off(out);
+        lane.searched = Searched::default();
+        lane.state = State::Astray { left: STRAY_LEN_MAX };
+        if from == Role::Server {
+            self.pending.lost_responses();
+        }
+        Step::Took(0)
     }
 
     /// Says what there is of a head of which the rest will not come.
@@ -348,8 +432,12 @@ fn not_spoken(from: Role) -> Fault {
 /// Says a head, and tells what follows it.
 fn say(pending: &mut Pending, head: &Head<'_>, out: Out<'_, HttpParser>) -> Follows {
     let known = Known::read(head.fields);
+    let from = match head.first {
+        First::Request { .. } => Role::Client,
+        First::Status { .. } => Role::Server,
+    };
     let anomaly =
-        if head.anomaly == Some(Anomaly::Cut) { head.anomaly } else { known.anomaly().or(head.anomaly) };
+        if head.anomaly == Some(Anomaly::Cut) { head.anomaly } else { known.anomaly(from).or(head.anomaly) };
     match head.first {
         First::Request { method, target } => {
             say_request(pending, head, (method, target), known, anomaly, out)
@@ -367,6 +455,7 @@ fn say_request(
     out: Out<'_, HttpParser>,
 ) -> Follows {
     let kind = match method {
+        _ if head.version == Version::Http09 => Kind::Simple,
         b"HEAD" => Kind::Head,
         b"CONNECT" => Kind::Connect,
         _ if known.upgrade.is_some() => Kind::Upgrade,
@@ -429,11 +518,11 @@ fn say_response(
     let framing = known.of_response(kind, status);
     if status == 101 {
         let then = Then::Handover(known.upgrade.and_then(upgrade));
-        return Follows { transaction, kind, framing: Ok(Framing::Empty), then };
+        return Follows { transaction, kind, framing: Framing::Empty, then };
     }
     // RFC 9112 section 6.3: of a granted CONNECT, lengths mean nothing.
     if kind == Kind::Connect && (200..300).contains(&status) {
-        return Follows { transaction, kind, framing: Ok(Framing::Empty), then: Then::Handover(None) };
+        return Follows { transaction, kind, framing: Framing::Empty, then: Then::Handover(None) };
     }
     let then = if is_interim { Then::Response } else { Then::Body };
     Follows { transaction, kind, framing, then }

@@ -14,6 +14,8 @@ pub(super) enum Kind {
     Connect,
     /// Asks for another protocol, which `101` grants.
     Upgrade,
+    /// A request of HTTP/0.9: the response is a body without a head.
+    Simple,
 }
 
 /// Numbers of requests and responses.
@@ -51,6 +53,11 @@ impl Pending {
             self.next_response += 1;
         }
         (number, kind)
+    }
+
+    /// The kind of the request that the next response answers.
+    pub(super) fn next_kind(&self) -> Kind {
+        self.kind(self.next_response)
     }
 
     /// Responses may be missing.

@@ -103,7 +103,7 @@ fn request_line(bytes: &[u8]) -> Looks {
 }
 
 /// Whether a request line is one of HTTP/0.9 (RFC 1945 section 5): `GET` and a path.
-pub(super) fn is_simple(method: &[u8], target: &[u8]) -> bool {
+fn is_simple(method: &[u8], target: &[u8]) -> bool {
     method == b"GET" && target.starts_with(b"/") && target.iter().all(u8::is_ascii_graphic)
 }
 

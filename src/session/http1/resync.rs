@@ -6,8 +6,8 @@ use crate::session::{Role, Search};
 /// Octets of a line that are looked at: the last ones.
 const LINE_LEN_MAX: usize = 8192;
 
-/// Methods that are believed behind octets of any kind.
-const METHODS: [&[u8]; 24] = [
+/// Methods that are believed behind octets of any kind, and without a version.
+pub(super) const METHODS: [&[u8]; 25] = [
     b"GET",
     b"POST",
     b"HEAD",
@@ -32,6 +32,7 @@ const METHODS: [&[u8]; 24] = [
     b"BPROPPATCH",
     b"POLL",
     b"MERGE",
+    b"QUERY",
 ];
 
 /// Looks for the first line of a message. A line may begin behind the octets of a body, which need not end a line.

@@ -158,6 +158,34 @@ fn closing_bracket(bytes: &[u8]) -> Option<usize> {
     })
 }
 
+/// Octets of the longest known command.
+const VERB_LEN_MAX: usize = 8;
+
+/// Returns whether octets behind a gap begin with a command as RFC 5321 writes it, so that they are no rest of a line
+/// or of content; none if they are too few.
+pub(super) fn begins_with_command(octets: &[u8]) -> Option<bool> {
+    let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
+    let Some(end) = window.iter().position(|octet| !octet.is_ascii_alphabetic()) else {
+        return (window.len() > VERB_LEN_MAX).then_some(false);
+    };
+    let (word, rest) = octets.split_at_checked(end)?;
+    let keyword: &[u8] = match Verb::of(word) {
+        Verb::Other => return Some(false),
+        Verb::Mail => b" FROM:",
+        Verb::Rcpt => b" TO:",
+        // Commands without an argument, and those that may be without: a sentence may begin with the word too.
+        Verb::Data | Verb::Rset | Verb::Quit | Verb::StartTls | Verb::Turn | Verb::Help | Verb::Noop => {
+            return Some(matches!(rest, [b'\r' | b'\n', ..]));
+        }
+        _ => b" ",
+    };
+    let start = rest.get(..keyword.len().min(rest.len()))?;
+    match keyword.get(..start.len())?.eq_ignore_ascii_case(start) {
+        true if start.len() < keyword.len() => None,
+        is_command => Some(is_command),
+    }
+}
+
 /// The chunk that BDAT announces, and whether it is the last one.
 pub(super) fn chunk(argument: &[u8]) -> Option<(u64, bool)> {
     let (len, rest) = first_word(argument);
@@ -214,6 +242,28 @@ mod tests {
         assert_eq!(path("FROM:<@one,@two:joe@three"), is("@one,@two:joe@three", "", None));
         assert_eq!(path("FROM:<a@b> SIZES=3 XSIZE=4 SIZE=x"), is("a@b", "SIZES=3 XSIZE=4 SIZE=x", None));
         assert_eq!(Path::parse(b"TO:<a@b>", b"FROM:"), None);
+    }
+
+    #[test]
+    fn commands_behind_a_gap() {
+        for (text, is_command) in [
+            ("MAIL FROM:<a@b>\r\n", Some(true)),
+            ("rcpt to:<a@b>\r\n", Some(true)),
+            ("EHLO a.example\r\n", Some(true)),
+            ("DATA\r\n", Some(true)),
+            ("QUIT\n", Some(true)),
+            ("STARTTLS\r\n", Some(true)),
+            ("MAIL FR", None),
+            ("DAT", None),
+            ("XFORWARD", None),
+            ("Mail from a friend\r\n", Some(false)),
+            ("Data is what we want\r\n", Some(false)),
+            ("Received: from a\r\n", Some(false)),
+            (".example\r\n", Some(false)),
+            ("YWJjZGVmZ2hpamts", Some(false)),
+        ] {
+            assert_eq!(begins_with_command(text.as_bytes()), is_command, "{text}");
+        }
     }
 
     #[test]

@@ -79,6 +79,10 @@ pub struct Reply<'m> {
     /// Whether there was more text.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cut: bool,
+    /// A code that neither a space nor a hyphen follows, so that the text begins with the octet that does; or a line
+    /// between without a code.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_malformed: bool,
 }
 
 /// A mail's envelope, and what became of it.

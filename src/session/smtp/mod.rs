@@ -1,7 +1,8 @@
 //! SMTP (RFC 5321): greeting, commands with their replies, and the envelope of each mail; LMTP (RFC 2033) likewise.
 //!
-//! The content of mails is never kept and no message has it: it is walked for its end, and its octets are counted. After a
-//! STARTTLS that was granted (RFC 3207) the connection is handed to TLS.
+//! The content of mails is never kept and no message has it: it is walked for its end, and its octets are counted.
+//! After a STARTTLS that was granted (RFC 3207) the connection is handed to TLS when a TLS record follows. Where text
+//! follows, as in captures that were decrypted, the dialogue goes on, and its commands are counted on.
 //!
 //! | message | when |
 //! |---|---|
@@ -21,8 +22,14 @@
 //! [`PENDING_COUNT_MAX`] commands; beyond, replies have no number until the next turn. [`OTHER_COUNT_MAX`] unknown commands in a
 //! row are a fault.
 //!
-//! After a gap it goes on at the next line. A gap in a mail's content is counted as content; if its end was in it, the server's
-//! reply ends it. Of one direction alone, what it has is told.
+//! After a gap it goes on where a command or a reply begins: behind the gap at once if a command or a code stands
+//! there, and at the next line otherwise. The command behind a gap has its reply if exactly one reply came for what is
+//! missing; other replies have no number until the next turn. A gap in a mail's content is counted as content; if its
+//! end was in it, the server's reply ends it. Of one direction alone, what it has is told.
+//!
+//! A reply whose code is followed by neither space nor hyphen is malformed ([`Reply::is_malformed`]), and so is one
+//! with lines that have no code. Other lines of text that are no reply are left out, and replies have no number until
+//! the next turn; more than 16 of them in a row are a fault.
 //!
 //! The end of content is CR LF, dot, CR LF (section 4.1.1.4); a client whose DATA command ends with a bare LF may end it that
 //! way.

@@ -3,8 +3,10 @@
 use std::collections::VecDeque;
 
 use super::super::lines::{Line, LineSplitter, first_word};
-use super::super::replies::{Middle, ReplyReader, WholeReply};
-use super::command::{Path, Verb, chunk, mechanism};
+use super::super::replies::{Item, Middle, ReplyReader, WholeReply};
+use super::super::starttls::{Next, StartTls};
+use super::super::turns::Turns;
+use super::command::{Path, Verb, begins_with_command, chunk, mechanism};
 use super::content::ContentScanner;
 use super::envelope::Envelope;
 use super::message::{Command, Greeting, Message, Reply};
@@ -27,15 +29,16 @@ pub struct SmtpParser {
     /// Mails whose content has no reply yet, the current one last.
     mails: VecDeque<Envelope>,
     other_count: u8,
-    last_from: Option<Role>,
+    turns: Turns,
     has_heard: [bool; 2],
     has_greeted: bool,
     has_ended: bool,
     is_lmtp: bool,
-    /// STARTTLS waits for its reply.
-    is_asked_tls: bool,
-    /// Commands or replies are missing: until the client speaks after the server, replies belong to nothing.
-    is_unpaired: bool,
+    tls: StartTls,
+    /// Octets of the client are missing before what comes next.
+    is_behind_gap: bool,
+    /// The server waits for content, though no DATA command was seen.
+    is_content_awaited: bool,
     heap_len: usize,
 }
 
@@ -102,17 +105,15 @@ impl Parser for SmtpParser {
             (Role::Client, Client::Chunk(left)) if *left > missing.len => *left -= missing.len,
             (Role::Client, client) => {
                 *client = Client::Commands;
-                self.lines.resynchronise();
+                (self.lines, self.is_behind_gap) = (LineSplitter::default(), true);
                 if self.auth == Auth::Challenged {
                     self.auth = Auth::Asked;
                 }
-                self.lose_pairing();
-                self.last_from = Some(Role::Client);
+                self.lose_replies(Role::Client);
             }
             (Role::Server, _) => {
                 self.replies.resynchronise();
-                self.lose_pairing();
-                self.last_from = Some(Role::Server);
+                self.lose_replies(Role::Server);
             }
         }
         if missing.from == Role::Client
@@ -169,11 +170,13 @@ impl SmtpParser {
                     }
                 }
                 Client::Commands => {
-                    if (self.is_asked_tls || self.is_unpaired)
-                        && self.lines.is_at_start()
-                        && let Some(progress) = self.client_tls(rest, taken)
-                    {
-                        return Ok(progress);
+                    match self.next(rest) {
+                        Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
+                        Next::Undecided => return Ok(Progress::Took(taken)),
+                        Next::Line => {}
+                    }
+                    if matches!(self.client, Client::Content(..)) {
+                        continue;
                     }
                     let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
                     taken += len;
@@ -185,16 +188,36 @@ impl SmtpParser {
         Ok(Progress::Took(taken))
     }
 
-    /// What a client says behind STARTTLS, if it looks like a TLS record: it waits for the reply, unless that will not come.
-    fn client_tls(&mut self, rest: &[u8], taken: usize) -> Option<Progress> {
-        match rest {
-            [0x16] => Some(Progress::Took(taken)),
-            [0x16, 3, ..] if self.is_unpaired || !*Role::Server.of(&self.has_heard) => {
-                Some(Progress::Handover { taken, next: Some(&TLS) })
-            }
-            [0x16, 3, ..] => Some(Progress::Took(taken)),
-            _ => None,
+    /// Classifies the client's octets behind the last line.
+    fn next(&mut self, octets: &[u8]) -> Next {
+        if !self.lines.is_at_start() {
+            return Next::Line;
         }
+        let is_command = if self.is_behind_gap { begins_with_command(octets) } else { Some(true) };
+        // A TLS record waits for the reply to STARTTLS, unless that will not come.
+        let next = match (self.tls, is_command) {
+            (_, None) => Next::Undecided,
+            (StartTls::Granted, Some(false)) => Next::Tls,
+            (tls, _) => {
+                let has_server = *Role::Server.of(&self.has_heard);
+                let is_reply_lost = self.turns.is_unpaired() || (tls.is_asked() && !has_server);
+                self.tls.client(octets, is_reply_lost)
+            }
+        };
+        if next == Next::Line && std::mem::take(&mut self.is_behind_gap) {
+            let is_content = std::mem::take(&mut self.is_content_awaited);
+            match is_command {
+                Some(true) => self.turns.command_after_gap(),
+                // The DATA command was in the gap, and maybe content.
+                _ if is_content => {
+                    let mut scanner = ContentScanner::new(false);
+                    scanner.skip(0);
+                    self.client = Client::Content(scanner, true);
+                }
+                _ => self.lines.resynchronise(),
+            }
+        }
+        next
     }
 
     /// A line of the client that is neither content nor a chunk.
@@ -220,10 +243,8 @@ impl SmtpParser {
             self.other_count = 0;
         }
         self.auth = if verb == Verb::Auth { Auth::Asked } else { Auth::None };
-        if self.is_unpaired && self.last_from == Some(Role::Server) {
-            self.is_unpaired = false;
-        }
-        self.last_from = Some(Role::Client);
+        self.turns.command();
+        self.is_content_awaited = false;
         self.command(verb, argument, line, out);
         self.count_heap();
         Ok(())
@@ -296,7 +317,7 @@ impl SmtpParser {
                 let (name, kind) = mechanism(argument);
                 (command.argument, command.credentials) = (name, Some(kind));
             }
-            Verb::StartTls => self.is_asked_tls = true,
+            Verb::StartTls => self.tls = StartTls::Asked,
             Verb::Other => command.argument = None,
             _ => {}
         }
@@ -310,18 +331,23 @@ impl SmtpParser {
     }
 
     fn wait(&mut self, pending: Pending) {
-        if self.is_unpaired {
+        if self.turns.is_unpaired() {
             return;
         }
         if self.pending.len() >= PENDING_COUNT_MAX {
-            return self.lose_pairing();
+            self.turns.lose();
+            return self.forget_pending();
         }
         self.pending.push_back(pending);
     }
 
-    /// Which reply belongs to which command is not known any more.
-    fn lose_pairing(&mut self) {
-        self.is_unpaired = true;
+    /// Octets of a direction are missing: which reply belongs to which command is not known any more.
+    fn lose_replies(&mut self, from: Role) {
+        self.turns.gap(from);
+        self.forget_pending();
+    }
+
+    fn forget_pending(&mut self) {
         self.pending = VecDeque::new();
         self.count_heap();
     }
@@ -377,12 +403,21 @@ impl SmtpParser {
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
-            match replies.next(bytes.get(taken..).unwrap_or_default(), Middle::Coded) {
+            let rest = bytes.get(taken..).unwrap_or_default();
+            if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
+                is_tls = true;
+                break Ok(taken);
+            }
+            match replies.next(rest, Middle::Coded) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
-                Ok((len, Some(reply))) => {
+                Ok((len, Some(item))) => {
                     taken += len;
-                    is_tls = self.reply(&reply, out);
+                    match item {
+                        Item::Reply(reply) => is_tls = self.reply(&reply, out),
+                        // It may stand for a reply.
+                        Item::Invalid => self.lose_replies(Role::Server),
+                    }
                     if is_tls {
                         break Ok(taken);
                     }
@@ -394,19 +429,23 @@ impl SmtpParser {
         Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
     }
 
-    /// Takes a reply. Whether TLS begins behind it.
+    /// Takes a reply. Whether TLS has begun behind it.
     fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
-        let WholeReply { code, text, is_cut } = *whole;
-        self.last_from = Some(Role::Server);
+        let WholeReply { code, text, is_cut, is_malformed } = *whole;
         if code == 354 {
             // DATA alone has this reply: those of the commands before it were not seen.
             let data = self.pending.iter().position(|pending| pending.expects == Expects::Data);
             self.pending.drain(..data.unwrap_or(0));
+            self.is_content_awaited = data.is_none() && matches!(self.client, Client::Commands);
+        } else {
+            self.is_content_awaited = false;
         }
         let front = self.pending.front().copied();
         let is_first = !std::mem::replace(&mut self.has_greeted, true);
         let asked_tls = front.is_some_and(|front| front.expects == Expects::Any(Verb::StartTls));
-        if is_first && ((code == 220 && !asked_tls) || (code >= 400 && front.is_none())) {
+        let is_greeting = is_first && ((code == 220 && !asked_tls) || (code >= 400 && front.is_none()));
+        self.turns.reply(!is_greeting && front.is_none());
+        if is_greeting {
             let (host, _) = first_word(text);
             out(Message::Greeting(Greeting { code, host: Text(host), text: Text(text) }));
             return false;
@@ -419,13 +458,14 @@ impl SmtpParser {
                 None => *Role::Client.of(&self.has_heard),
             };
         let shown = Text(if is_hidden { &[] } else { text });
-        out(Message::Reply(Reply { transaction, mail, code, text: shown, is_cut }));
+        out(Message::Reply(Reply { transaction, mail, code, text: shown, is_cut, is_malformed }));
         let Some(front) = front else {
             if code == 334 {
                 self.auth = Auth::Challenged;
             }
             // Of a server alone, a second 220 can be nothing else.
-            return code == 220 && (self.is_asked_tls || !*Role::Client.of(&self.has_heard));
+            let is_of_starttls = self.tls.is_asked() || !*Role::Client.of(&self.has_heard);
+            return code == 220 && is_of_starttls && self.tls.grant();
         };
         let is_open = match front.expects {
             Expects::Any(Verb::Auth) if code == 334 => {
@@ -435,7 +475,7 @@ impl SmtpParser {
             Expects::Any(verb) => {
                 match verb {
                     Verb::Auth => self.auth = Auth::None,
-                    Verb::StartTls => self.is_asked_tls = false,
+                    Verb::StartTls if code != 220 => self.tls = StartTls::No,
                     _ => {}
                 }
                 false
@@ -453,7 +493,7 @@ impl SmtpParser {
         if !is_open {
             self.pending.pop_front();
         }
-        asked_tls && code == 220
+        asked_tls && code == 220 && self.tls.grant()
     }
 
     /// The reply to DATA. Whether another one follows.

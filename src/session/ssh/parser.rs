@@ -17,6 +17,8 @@ pub struct SshParser {
     sides: [Stage; 2],
     /// The payload of the first KEXINIT, until the other one comes.
     offer: Option<(Role, Box<[u8]>)>,
+    /// A side has SSH 1 alone, so that it is spoken, even if the other one has both (section 5.1).
+    is_version_1: bool,
 }
 
 /// How far a side is.
@@ -49,6 +51,7 @@ impl Parser for SshParser {
         loop {
             let rest = input.bytes.get(taken..).unwrap_or_default();
             let step = match *input.from.of(&self.sides) {
+                Stage::Packets(_) if self.is_version_1 => Step::Done,
                 Stage::Lines(count) => self.line(rest, input.from, count, out)?,
                 Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
             };
@@ -91,6 +94,7 @@ impl SshParser {
         *stage = Stage::Packets(0);
         let is_version_2 = identification.is_version_2();
         out(Message::Identification(identification));
+        self.is_version_1 |= !is_version_2;
         Ok(if is_version_2 { Step::Took(end + 1) } else { Step::Done })
     }
 

@@ -168,17 +168,22 @@ impl serde::Serialize for Certificate<'_> {
 pub struct CertificateTime(pub i64);
 
 impl CertificateTime {
-    /// Reads UTCTime, whose years are 1950 to 2049, or GeneralizedTime, both in UTC (RFC 5280 section 4.1.2.5). Seconds may be
-    /// left out.
+    /// Reads UTCTime, whose years are 1950 to 2049, or GeneralizedTime. RFC 5280 section 4.1.2.5 wants both in UTC and
+    /// with seconds; ITU-T X.680 sections 46 and 47 have them with a difference to UTC, without seconds, and with
+    /// fractions, which are left out. A local time without a difference is none.
     fn parse(kind: u8, text: &[u8]) -> Option<Self> {
-        let digits = text.strip_suffix(b"Z")?;
-        if !digits.iter().all(u8::is_ascii_digit) {
-            return None;
-        }
-        let mut pairs = digits.chunks_exact(2).filter_map(|pair| {
-            let [tens, ones] = pair.try_into().ok()?;
-            Some(i64::from(u8::saturating_sub(tens, b'0')) * 10 + i64::from(u8::saturating_sub(ones, b'0')))
-        });
+        let (digits, difference) = split_zone(text)?;
+        let digits = match digits.iter().position(|octet| matches!(octet, b'.' | b',')) {
+            Some(point) if kind == tag::GENERALIZED_TIME => {
+                let (digits, fraction) = digits.split_at_checked(point)?;
+                // Fractions of hours and minutes are too rare to be read.
+                let is_of_second = digits.len() == 14 && fraction.len() > 1;
+                let fraction = fraction.get(1..).filter(|_| is_of_second)?;
+                digits.iter().chain(fraction).all(u8::is_ascii_digit).then_some(digits)?
+            }
+            _ => digits,
+        };
+        let mut pairs = pairs(digits)?;
         let year = match kind {
             tag::UTC_TIME => {
                 let year = pairs.next()?;
@@ -194,8 +199,33 @@ impl CertificateTime {
             && (0..24).contains(&hour)
             && (0..60).contains(&minute)
             && (0..=60).contains(&second);
-        is_time.then(|| Self(days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second))
+        let local = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second;
+        is_time.then_some(Self(local - difference))
     }
+}
+
+/// The digits of a time, and the seconds that it is ahead of UTC: of `Z`, `+hhmm` or `-hhmm` behind them.
+fn split_zone(text: &[u8]) -> Option<(&[u8], i64)> {
+    if let Some(digits) = text.strip_suffix(b"Z") {
+        return Some((digits, 0));
+    }
+    let (digits, zone) = text.split_at_checked(text.len().checked_sub(5)?)?;
+    let (sign, zone) = zone.split_first()?;
+    let mut pairs = pairs(zone)?;
+    let (hours, minutes) = (pairs.next()?, pairs.next()?);
+    let difference = hours * 3600 + minutes * 60;
+    match sign {
+        _ if hours > 23 || minutes > 59 => None,
+        b'+' => Some((digits, difference)),
+        b'-' => Some((digits, -difference)),
+        _ => None,
+    }
+}
+
+/// Numbers of two digits each; none if there is anything else among them.
+fn pairs(digits: &[u8]) -> Option<impl Iterator<Item = i64>> {
+    let number = |pair: &[u8]| pair.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0'));
+    digits.iter().all(u8::is_ascii_digit).then(|| digits.chunks_exact(2).map(number))
 }
 
 /// Days since 1970 in the Gregorian calendar, with years that begin in March, so that the leap day is the last one.
@@ -249,13 +279,39 @@ mod tests {
             (tag::UTC_TIME, "0003011200Z", 951_912_000, "2000-03-01T12:00:00Z"),
             (tag::GENERALIZED_TIME, "21000301000000Z", 4_107_542_400, "2100-03-01T00:00:00Z"),
             (tag::GENERALIZED_TIME, "99991231235959Z", 253_402_300_799, "9999-12-31T23:59:59Z"),
+            // The examples of X.680: noon in UTC is 7 o'clock in New York; 9 o'clock in the evening there is the next
+            // day.
+            (tag::UTC_TIME, "8201021200Z", 378_820_800, "1982-01-02T12:00:00Z"),
+            (tag::UTC_TIME, "8201020700-0500", 378_820_800, "1982-01-02T12:00:00Z"),
+            (tag::GENERALIZED_TIME, "19851106210627.3-0500", 500_177_187, "1985-11-07T02:06:27Z"),
+            (tag::GENERALIZED_TIME, "19851106210627.3Z", 500_159_187, "1985-11-06T21:06:27Z"),
+            (tag::UTC_TIME, "1404160000+0530", 1_397_586_600, "2014-04-15T18:30:00Z"),
+            (tag::UTC_TIME, "140416000000+0530", 1_397_586_600, "2014-04-15T18:30:00Z"),
         ] {
             let time = CertificateTime::parse(kind, text.as_bytes());
             assert_eq!(time, Some(CertificateTime(seconds)), "{text}");
             assert_eq!(CertificateTime(seconds).to_string(), shown);
         }
-        for text in ["", "Z", "2402Z", "241301000000Z", "240132000000Z", "24010100000", "24o101000000Z"] {
+        for text in [
+            "",
+            "Z",
+            "2402Z",
+            "241301000000Z",
+            "240132000000Z",
+            "24010100000",
+            "24o101000000Z",
+            "240101000000",
+            "240101000000+053",
+            "240101000000+0560",
+            "240101000000+2400",
+            "240101000000*0530",
+            "240101000000.5Z",
+            "+0530",
+        ] {
             assert_eq!(CertificateTime::parse(tag::UTC_TIME, text.as_bytes()), None, "{text}");
+        }
+        for text in ["19851106210627.3", "19851106210627.Z", "198511062106.5Z", "19851106210627.xZ"] {
+            assert_eq!(CertificateTime::parse(tag::GENERALIZED_TIME, text.as_bytes()), None, "{text}");
         }
     }
 

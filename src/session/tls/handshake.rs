@@ -2,8 +2,8 @@
 
 use super::certificate::CertificateChain;
 use super::client_hello::{ClientHello, Transport};
-use super::message::{HelloVerifyRequest, Message, NewSessionTicket};
-use super::numbers::Version;
+use super::message::{HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange};
+use super::numbers::{CipherSuite, Version};
 use super::server_hello::ServerHello;
 use crate::session::{Fault, Role};
 
@@ -49,6 +49,7 @@ pub(super) struct Handshake {
     session_id: [u8; 32],
     /// The version that the server chose.
     pub(super) chosen: Option<Version>,
+    suite: Option<CipherSuite>,
     /// Whether the client's hello offers a version that hides the handshake.
     pub(super) offers_hiding: bool,
     /// Whether the client sends encrypted data before it knows what the server chose.
@@ -62,6 +63,7 @@ impl Handshake {
             session_id_len: None,
             session_id: [0; 32],
             chosen: None,
+            suite: None,
             offers_hiding: false,
             has_early_data: false,
         }
@@ -90,7 +92,7 @@ impl Handshake {
                 if hello.is_hello_retry_request() {
                     self.offers_hiding = true;
                 } else {
-                    self.chosen = Some(hello.version());
+                    (self.chosen, self.suite) = (Some(hello.version()), Some(hello.cipher_suite));
                 }
                 out(Message::ServerHello(hello));
             }
@@ -102,6 +104,11 @@ impl Handshake {
             NEW_SESSION_TICKET => {
                 if let Some(ticket) = NewSessionTicket::parse(body) {
                     out(Message::NewSessionTicket(ticket));
+                }
+            }
+            SERVER_KEY_EXCHANGE => {
+                if let Some(key) = self.suite.and_then(|suite| ServerKeyExchange::parse(body, suite)) {
+                    out(Message::ServerKeyExchange(key));
                 }
             }
             CERTIFICATE => out(Message::CertificateChain(CertificateChain::parse(body))),

@@ -36,7 +36,7 @@ impl Ja4 {
             Transport::Datagram => b"d",
             Transport::Quic => b"q",
         });
-        put(version(hello.version()));
+        put(version(highest(hello)));
         put(if kinds.contains(&0) { b"d" } else { b"i" });
         put(&two_digits(suites.len()));
         put(&two_digits(kinds.len()));
@@ -90,6 +90,14 @@ fn sorted(numbers: impl Iterator<Item = u16>) -> Vec<u16> {
     let mut numbers: Vec<u16> = numbers.filter(|number| !is_grease(*number)).collect();
     numbers.sort_unstable();
     numbers
+}
+
+/// The highest number that is offered, as the description has it: that of a draft is higher than TLS 1.3's.
+fn highest(hello: &ClientHello<'_>) -> Version {
+    let offered = hello.supported_versions();
+    // Those of DTLS count down.
+    let number = |version: &Version| if version.is_datagram() { !version.0 } else { version.0 };
+    offered.iter().filter(|version| !is_grease(version.0)).max_by_key(number).unwrap_or(hello.legacy_version)
 }
 
 const fn version(version: Version) -> &'static [u8; 2] {

@@ -3,7 +3,7 @@
 use super::certificate::CertificateChain;
 use super::client_hello::ClientHello;
 use super::lists::Hex;
-use super::numbers::{AlertDescription, AlertLevel, Version};
+use super::numbers::{AlertDescription, AlertLevel, CipherSuite, NamedGroup, Version};
 use super::server_hello::ServerHello;
 use crate::base::Reader;
 
@@ -22,6 +22,8 @@ pub enum Message<'m> {
     HelloVerifyRequest(HelloVerifyRequest<'m>),
     /// Who a side is, up to TLS 1.2.
     CertificateChain(CertificateChain<'m>),
+    /// The group of the server's key, up to TLS 1.2; since TLS 1.3 its hello has it.
+    ServerKeyExchange(ServerKeyExchange),
     /// Something to resume with later, up to TLS 1.2.
     NewSessionTicket(NewSessionTicket),
     /// What this side says from here on is encrypted, up to TLS 1.2. TLS 1.3 sends it for the looks.
@@ -98,6 +100,31 @@ impl<'a> HelloVerifyRequest<'a> {
         let version = Version(reader.u16()?);
         let len = usize::from(reader.u8()?);
         Some(Self { version, cookie: Hex(reader.bytes(len)?) })
+    }
+}
+
+/// A ServerKeyExchange with a key of a named group (RFC 8422 section 5.4). Others are not reported, nor one that comes
+/// before the server's hello, as datagrams may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ServerKeyExchange {
+    /// The group.
+    pub group: NamedGroup,
+}
+
+impl ServerKeyExchange {
+    /// Reads the body of a handshake message of type 12; `None` if the suite has no key of a named group in its place.
+    pub(super) fn parse(body: &[u8], suite: CipherSuite) -> Option<Self> {
+        // Suites with a pre-shared key have a hint before it.
+        let name = suite.name().filter(|name| !name.contains("PSK"))?;
+        let has_group = name.contains("_ECDHE_") || name.contains("_ECDH_anon_");
+        match *body {
+            [3, high, low, ..] if has_group => {
+                Some(Self { group: NamedGroup(u16::from_be_bytes([high, low])) })
+            }
+            _ => None,
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! TLS over streams and DTLS over datagrams: what is said before all is encrypted.
 //!
 //! Parsed are the hello messages of SSL 3.0 and TLS 1.0 to 1.3 (RFC 6101, 2246, 4346, 5246, 8446), of DTLS 1.0 to 1.3
-//! (RFC 4347, 6347, 9147), and the client's of SSL 2.0; certificates and session tickets up to TLS 1.2 and DTLS 1.2; alerts in
-//! the clear. From a hello come the server's name, application protocols, versions, cipher suites, whether a session is resumed,
-//! whether there is Encrypted Client Hello, and the fingerprints JA3, JA3S and JA4. [`ClientHello`] serves QUIC too.
+//! (RFC 4347, 6347, 9147), and the client's of SSL 2.0; certificates, the group of the server's key and session tickets
+//! up to TLS 1.2 and DTLS 1.2; alerts in the clear. From a hello come the server's name, application protocols,
+//! versions, cipher suites, whether a session is resumed, whether there is Encrypted Client Hello, and the fingerprints
+//! JA3, JA3S and JA4. [`ClientHello`] serves QUIC too.
 //!
 //! A flow has one handshake, so that messages need no number to be paired by; another one on the same ports of DTLS begins with a
 //! ClientHello again.
@@ -47,7 +48,7 @@ pub use handshake::HANDSHAKE_LEN_MAX;
 pub use ja3::Ja3;
 pub use ja4::Ja4;
 pub use lists::{AlpnNames, Extension, Extensions, Hex, Numbers};
-pub use message::{Alert, HelloVerifyRequest, Message, NewSessionTicket, Ssl2ClientHello};
+pub use message::{Alert, HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange, Ssl2ClientHello};
 pub use name::{AltName, AltNames, Attribute, DistinguishedName};
 pub use numbers::{
     AlertDescription, AlertLevel, CipherSuite, ExtensionType, NamedGroup, SignatureScheme, Version, is_grease,

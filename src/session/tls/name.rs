@@ -8,7 +8,8 @@ use super::der::{Value, Values, tag};
 use super::lists::Hex;
 use crate::session::Text;
 
-/// A distinguished name. Shown and serialised as RFC 4514 writes it, the most specific part first: `CN=example.org,C=CH`.
+/// A distinguished name. Shown and serialised as RFC 4514 writes it, the most specific part first, attributes of one
+/// part joined by a plus sign: `CN=example.org+UID=7,C=CH`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct DistinguishedName<'a> {
     /// The content of the sequence of sets.
@@ -28,13 +29,8 @@ impl<'a> DistinguishedName<'a> {
 
     /// Its attributes in the order in which they are written there, the least specific one first, mostly.
     pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
-        Values(self.der).filter(|set| set.tag == tag::SET).flat_map(|set| Values(set.content)).filter_map(
-            |pair| {
-                let mut parts = Values(pair.content);
-                let oid = parts.next_of(tag::OBJECT_IDENTIFIER)?;
-                Some(Attribute { oid, value: parts.next()? })
-            },
-        )
+        let sets = Values(self.der).filter(|set| set.tag == tag::SET);
+        sets.flat_map(|set| Attribute::all_of(set.content))
     }
 
     /// The last one of its common names.
@@ -47,12 +43,16 @@ impl<'a> DistinguishedName<'a> {
 
 impl fmt::Display for DistinguishedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let attributes: Vec<_> = self.attributes().collect();
-        for (place, attribute) in attributes.iter().rev().enumerate() {
-            if place > 0 {
-                f.write_char(',')?;
+        let sets: Vec<_> = Values(self.der).filter(|set| set.tag == tag::SET).collect();
+        for (place, set) in sets.iter().rev().enumerate() {
+            for (place_in_set, attribute) in Attribute::all_of(set.content).enumerate() {
+                match (place, place_in_set) {
+                    (0, 0) => {}
+                    (_, 0) => f.write_char(',')?,
+                    _ => f.write_char('+')?,
+                }
+                attribute.fmt(f)?;
             }
-            attribute.fmt(f)?;
         }
         Ok(())
     }
@@ -71,7 +71,8 @@ impl serde::Serialize for DistinguishedName<'_> {
     }
 }
 
-/// An attribute of a name. Shown as `CN=example.org`, with what RFC 4514 wants escaped.
+/// An attribute of a name. Shown as `CN=example.org`, with what RFC 4514 wants escaped; one whose type has no short
+/// name as `1.2.3=#0c0161`, the octets of its value with tag and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attribute<'a> {
     oid: &'a [u8],
@@ -79,6 +80,15 @@ pub struct Attribute<'a> {
 }
 
 impl<'a> Attribute<'a> {
+    /// The attributes in the content of a set.
+    fn all_of(set: &'a [u8]) -> impl Iterator<Item = Self> + use<'a> {
+        Values(set).filter_map(|pair| {
+            let mut parts = Values(pair.content);
+            let oid = parts.next_of(tag::OBJECT_IDENTIFIER)?;
+            Some(Self { oid, value: parts.next()? })
+        })
+    }
+
     /// Its short name, where it has one that is in use.
     #[must_use]
     pub const fn name(&self) -> Option<&'static str> {
@@ -93,14 +103,31 @@ impl<'a> Attribute<'a> {
             [0x55, 0x04, 0x0a] => "O",
             [0x55, 0x04, 0x0b] => "OU",
             [0x55, 0x04, 0x0c] => "title",
+            [0x55, 0x04, 0x0d] => "description",
             [0x55, 0x04, 0x0f] => "businessCategory",
+            [0x55, 0x04, 0x10] => "postalAddress",
             [0x55, 0x04, 0x11] => "postalCode",
+            [0x55, 0x04, 0x14] => "telephoneNumber",
+            [0x55, 0x04, 0x29] => "name",
             [0x55, 0x04, 0x2a] => "GN",
+            [0x55, 0x04, 0x2b] => "initials",
+            [0x55, 0x04, 0x2c] => "generationQualifier",
+            [0x55, 0x04, 0x2d] => "x500UniqueIdentifier",
             [0x55, 0x04, 0x2e] => "dnQualifier",
+            [0x55, 0x04, 0x41] => "pseudonym",
             [0x55, 0x04, 0x61] => "organizationIdentifier",
             [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01] => "UID",
             [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19] => "DC",
             [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x01] => "emailAddress",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x02] => "unstructuredName",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x08] => "unstructuredAddress",
+            // Of certificates with extended validation.
+            [0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x3c, 0x02, 0x01, place] => match *place {
+                1 => "jurisdictionL",
+                2 => "jurisdictionST",
+                3 => "jurisdictionC",
+                _ => return None,
+            },
             _ => return None,
         })
     }
@@ -136,12 +163,17 @@ impl fmt::Display for Attribute<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
             Some(name) => f.write_str(name)?,
-            None => write_oid(self.oid, f)?,
+            None => {
+                write_oid(self.oid, f)?;
+                return write_encoded(&self.value, f);
+            }
         }
         f.write_char('=')?;
         let text = self.text();
-        let needs_escape =
-            |octet: u8| matches!(octet, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b' ' | b'#' | 0);
+        let needs_escape = |octet: u8| {
+            matches!(octet, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b' ' | b'#')
+                || octet.is_ascii_control()
+        };
         if !text.bytes().any(needs_escape) {
             return f.write_str(&text);
         }
@@ -151,13 +183,25 @@ impl fmt::Display for Attribute<'_> {
                 || (letter == ' ' && (place == 0 || place == last))
                 || (letter == '#' && place == 0);
             match letter {
-                '\0' => f.write_str("\\00")?,
+                _ if letter.is_ascii_control() => write!(f, "\\{:02x}", letter as u32)?,
                 _ if is_special => write!(f, "\\{letter}")?,
                 _ => f.write_char(letter)?,
             }
         }
         Ok(())
     }
+}
+
+/// `=#`, and tag, length and content in hexadecimal digits (RFC 4514 section 2.4).
+fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [high, middle, low] = [16, 8, 0].map(|shift| (value.content.len() >> shift) as u8);
+    let len: &[u8] = match value.content.len() {
+        ..0x80 => &[low],
+        0x80..=0xff => &[0x81, low],
+        0x100..=0xffff => &[0x82, middle, low],
+        _ => &[0x83, high, middle, low],
+    };
+    write!(f, "=#{}{}{}", Hex(&[value.tag]), Hex(len), Hex(value.content))
 }
 
 /// In dotted decimals.
@@ -248,5 +292,54 @@ impl fmt::Debug for AltNames<'_> {
 impl serde::Serialize for AltNames<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value with its tag and length.
+    fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+        let len = u8::try_from(content.len()).expect("a short value");
+        assert!(len < 0x80);
+        [&[tag, len][..], content].concat()
+    }
+
+    fn attribute(oid: &[u8], tag: u8, value: &[u8]) -> Vec<u8> {
+        der(tag::SEQUENCE, &[der(tag::OBJECT_IDENTIFIER, oid), der(tag, value)].concat())
+    }
+
+    const UTF8_STRING: u8 = 0x0c;
+    const IA5_STRING: u8 = 0x16;
+    const CN: &[u8] = &[0x55, 0x04, 0x03];
+
+    #[test]
+    fn names_are_written_as_rfc_4514_has_them() {
+        let domain = [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19];
+        let user = [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01];
+        let domain = |name: &str| der(tag::SET, &attribute(&domain, IA5_STRING, name.as_bytes()));
+        let common = |name: &str| attribute(CN, UTF8_STRING, name.as_bytes());
+        let unit = attribute(&[0x55, 0x04, 0x0b], UTF8_STRING, b"Sales");
+        // The examples of section 4.
+        for (parts, shown) in [
+            (attribute(&user, UTF8_STRING, b"jsmith"), "UID=jsmith"),
+            ([unit, common("J.  Smith")].concat(), "OU=Sales+CN=J.  Smith"),
+            (common("James \"Jim\" Smith, III"), "CN=James \\\"Jim\\\" Smith\\, III"),
+            (common("Before\rAfter"), "CN=Before\\0dAfter"),
+            (common("Lučić"), "CN=Lučić"),
+            (common(" #a "), "CN=\\ #a\\ "),
+            (
+                attribute(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x8b, 0x3a, 0x00], tag::OCTET_STRING, b"Hi"),
+                "1.3.6.1.4.1.1466.0=#04024869",
+            ),
+            (attribute(&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1, 3], 0x13, b"US"), "jurisdictionC=US"),
+        ] {
+            let all = [domain("net"), domain("example"), der(tag::SET, &parts)].concat();
+            assert_eq!(DistinguishedName::new(&all).to_string(), format!("{shown},DC=example,DC=net"));
+        }
+        let long = Value { tag: tag::OCTET_STRING, content: &[7; 300] };
+        let shown = Attribute { oid: &[0x2a, 0x03], value: long }.to_string();
+        assert!(shown.starts_with("1.2.3=#0482012c0707") && shown.len() == 7 + 2 * 304, "{shown}");
     }
 }

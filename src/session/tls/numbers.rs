@@ -124,9 +124,14 @@ impl Version {
         matches!(self.0, 0x0304 | 0xfefc) || is_draft(self.0)
     }
 
-    /// A number that grows with the version, for those of DTLS too.
-    pub(super) const fn rank(self) -> u16 {
-        if self.0 >> 8 == 0xfe { 0xfe00 | (0xff - (self.0 & 0xff)) } else { self.0 }
+    /// A number that grows with the version, for those of DTLS too. A draft of TLS 1.3 comes before TLS 1.3.
+    pub(super) const fn rank(self) -> u32 {
+        let (major, minor) = (self.0 as u32 >> 8, self.0 as u32 & 0xff);
+        match major {
+            0xfe => 0xfe_0000 | (0xff - minor) << 8,
+            _ if is_draft(self.0) => (Self::TLS_1_2.0 as u32) << 8 | minor,
+            _ => (self.0 as u32) << 8,
+        }
     }
 }
 
@@ -136,10 +141,18 @@ pub const fn is_grease(number: u16) -> bool {
     number & 0x0f0f == 0x0a0a && number >> 8 == number & 0xff
 }
 
-/// TLS 1.3 before it was done, as IETF drafts and Facebook numbered it.
+/// TLS 1.3 before it was done, as IETF drafts, Facebook and Google numbered it.
 const fn is_draft(number: u16) -> bool {
-    matches!(number >> 8, 0x7f | 0xfb)
+    matches!(number >> 8, 0x7e | 0x7f | 0xfb)
 }
+
+macro_rules! draft_names {
+    ($($draft:literal)*) => { [$(concat!("TLS 1.3 (draft ", $draft, ")")),*] };
+}
+
+/// TLS 1.3 by the numbers of its drafts, 0x7f00 and so on, of which 28 is the last.
+const DRAFT_NAMES: [&str; 29] =
+    draft_names!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28);
 
 fn version_name(number: u16) -> Option<&'static str> {
     Some(match number {
@@ -153,7 +166,12 @@ fn version_name(number: u16) -> Option<&'static str> {
         0xfeff => "DTLS 1.0",
         0xfefd => "DTLS 1.2",
         0xfefc => "DTLS 1.3",
-        _ if is_draft(number) => "TLS 1.3 (draft)",
+        0x7e01 => "TLS 1.3 (Google experiment 1)",
+        0x7e02 => "TLS 1.3 (Google experiment 2)",
+        0x7e03 => "TLS 1.3 (Google experiment 3)",
+        0x7f00..=0x7f1c => return DRAFT_NAMES.get(usize::from(number & 0xff)).copied(),
+        0xfb17 => "TLS 1.3 (Facebook draft 23)",
+        0xfb1a => "TLS 1.3 (Facebook draft 26)",
         _ if is_grease(number) => "GREASE",
         _ => return None,
     })
@@ -187,10 +205,21 @@ fn extension_name(number: u16) -> Option<&'static str> {
         23 => "extended_master_secret",
         24 => "token_binding",
         25 => "cached_info",
+        26 => "tls_lts",
         27 => "compress_certificate",
         28 => "record_size_limit",
+        29 => "pwd_protect",
+        30 => "pwd_clear",
+        31 => "password_salt",
+        32 => "ticket_pinning",
+        33 => "tls_cert_with_extern_psk",
         34 => "delegated_credential",
         35 => "session_ticket",
+        36 => "tlmsp",
+        37 => "tlmsp_proxying",
+        38 => "tlmsp_delegate",
+        39 => "supported_ekt_ciphers",
+        40 => "key_share (draft)",
         41 => "pre_shared_key",
         42 => "early_data",
         43 => "supported_versions",
@@ -202,12 +231,16 @@ fn extension_name(number: u16) -> Option<&'static str> {
         50 => "signature_algorithms_cert",
         51 => "key_share",
         52 => "transparency_info",
+        53 => "connection_id (draft)",
         54 => "connection_id",
         55 => "external_id_hash",
         56 => "external_session_id",
         57 => "quic_transport_parameters",
         58 => "ticket_request",
         59 => "dnssec_chain",
+        60 => "sequence_number_encryption_algorithms",
+        61 => "rrc",
+        62 => "tls_flags",
         0x3374 => "next_protocol_negotiation",
         0x4469 | 0x44cd => "application_settings",
         0x754f | 0x7550 => "channel_id",
@@ -256,6 +289,13 @@ fn group_name(number: u16) -> Option<&'static str> {
         31 => "brainpoolP256r1tls13",
         32 => "brainpoolP384r1tls13",
         33 => "brainpoolP512r1tls13",
+        34 => "GC256A",
+        35 => "GC256B",
+        36 => "GC256C",
+        37 => "GC256D",
+        38 => "GC512A",
+        39 => "GC512B",
+        40 => "GC512C",
         41 => "curveSM2",
         256 => "ffdhe2048",
         257 => "ffdhe3072",
@@ -268,6 +308,8 @@ fn group_name(number: u16) -> Option<&'static str> {
         0x11eb => "SecP256r1MLKEM768",
         0x11ec => "X25519MLKEM768",
         0x11ed => "SecP384r1MLKEM1024",
+        0x11ee => "curveSM2MLKEM768",
+        0x4138 => "CECPQ2",
         0x6399 => "X25519Kyber768Draft00",
         0x639a => "SecP256r1Kyber768Draft00",
         0xff01 => "arbitrary_explicit_prime_curves",
@@ -376,7 +418,25 @@ mod tests {
 
     #[test]
     fn later_versions_rank_higher() {
-        let ascending = [0x0002, 0x0300, 0x0301, 0x0302, 0x0303, 0x0304, 0xfeff, 0xfefd, 0xfefc];
+        let ascending =
+            [0x0002, 0x0300, 0x0301, 0x0302, 0x0303, 0x7f12, 0x7f1c, 0x0304, 0xfeff, 0xfefd, 0xfefc];
         assert!(ascending.map(|number| Version(number).rank()).is_sorted());
+    }
+
+    #[test]
+    fn drafts_have_their_number() {
+        // The names are those of tshark.
+        for (number, name) in [
+            (0x7f00, "TLS 1.3 (draft 0)"),
+            (0x7f12, "TLS 1.3 (draft 18)"),
+            (0x7f1c, "TLS 1.3 (draft 28)"),
+            (0xfb17, "TLS 1.3 (Facebook draft 23)"),
+            (0xfb1a, "TLS 1.3 (Facebook draft 26)"),
+            (0x7f1d, "0x7f1d"),
+            (0xfb18, "0xfb18"),
+        ] {
+            assert_eq!(Version(number).to_string(), name);
+            assert!(Version(number).hides_handshake());
+        }
     }
 }

@@ -98,7 +98,11 @@ impl<'a> ServerHello<'a> {
     /// The group for key exchange that was chosen, since TLS 1.3.
     #[must_use]
     pub fn key_share_group(&self) -> Option<NamedGroup> {
-        let share = self.extensions.find(51)?;
+        // Drafts up to 22 had another number for it.
+        let share = self
+            .extensions
+            .find(51)
+            .or_else(|| self.extensions.find(40).filter(|_| self.version().hides_handshake()))?;
         share.first_chunk().map(|group| NamedGroup(u16::from_be_bytes(*group)))
     }
 

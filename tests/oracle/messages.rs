@@ -1,0 +1,115 @@
+//! Messages of all protocols of a capture as objects, as `flowgauge sessions` writes them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::Path;
+
+use flowgauge::base::{FlowKey, Side};
+use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
+use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::session::{About, DriverConfig, Message, Role, Standard, http1, http2};
+use flowgauge::source::FileSource;
+use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use serde_json::Value;
+
+/// A message, and who sent it to whom.
+#[derive(Clone, Debug)]
+pub(crate) struct Observed {
+    pub(crate) key: FlowKey,
+    pub(crate) protocol: &'static str,
+    pub(crate) from: Role,
+    /// The side that sent it.
+    pub(crate) side: Side,
+    pub(crate) message: Value,
+    /// With the end of a request or response of HTTP, its body.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Observed {
+    /// Address and port of the client, then of the server.
+    pub(crate) fn ends(&self) -> [(IpAddr, u16); 2] {
+        let client = if self.from == Role::Client { self.side } else { self.side.other() };
+        [client, client.other()].map(|side| (self.key.address(side), self.key.port(side)))
+    }
+
+    pub(crate) fn is(&self, kind: &str) -> bool {
+        self.message["message"] == kind
+    }
+
+    /// A value of the message as text; none if it has no such key.
+    pub(crate) fn text(&self, name: &str) -> Option<String> {
+        text(&self.message[name])
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<u64> {
+        self.message[name].as_u64()
+    }
+}
+
+/// A scalar without quotes.
+pub(crate) fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// Octets of a body of HTTP/1.x without its content coding, which other programs count; as it was sent where it has
+/// none.
+pub(crate) fn decoded_len(head: Option<&Observed>, end: Option<&Observed>) -> Option<u64> {
+    let (head, end) = (head?, end?);
+    if head.text("content_encoding").as_deref() != Some("gzip") {
+        return end.number("body_len");
+    }
+    let mut decoder = flate2::read::GzDecoder::new(end.body.as_slice());
+    std::io::copy(&mut decoder, &mut std::io::sink()).ok()
+}
+
+#[derive(Default)]
+struct Collect {
+    observed: Vec<Observed>,
+    /// Bodies by direction, and stream of HTTP/2.
+    bodies: BTreeMap<(FlowKey, usize, u64), Vec<u8>>,
+}
+
+impl FlowSink<()> for Collect {}
+
+impl SessionSink<Standard, ()> for Collect {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Message<'_>) {
+        let key = *flow.view.key();
+        let of_stream = |stream: u64| (key, about.side.index(), stream);
+        let (piece, end) = match &message {
+            Message::Http1(http1::Message::Body(body)) => (Some((0, body.bytes)), None),
+            Message::Http1(http1::Message::End(_)) => (None, Some(0)),
+            Message::Http2(http2::Message::Body(body)) => (Some((body.transaction, body.bytes)), None),
+            Message::Http2(http2::Message::End(end)) => (None, Some(end.transaction)),
+            _ => (None, None),
+        };
+        if let Some((stream, bytes)) = piece {
+            return self.bodies.entry(of_stream(stream)).or_default().extend(bytes);
+        }
+        let body = end.and_then(|stream| self.bodies.remove(&of_stream(stream))).unwrap_or_default();
+        let message = serde_json::to_value(&message).expect("an object");
+        let (protocol, from, side) = (about.protocol.name(), about.from, about.side);
+        self.observed.push(Observed { key, protocol, from, side, message, body });
+    }
+}
+
+/// The messages of a capture in their order, without timeouts.
+///
+/// # Panics
+///
+/// If the file cannot be read.
+pub(crate) fn of(path: &Path) -> Vec<Observed> {
+    let mut config = TrackerConfig::default();
+    config.timeouts = Timeouts::all(None);
+    let pipeline = Pipeline::new(config).expect("a sound configuration");
+    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
+    let mut pipeline: SessionPipeline<Standard, ()> = pipeline.with_sessions(&DriverConfig::default());
+    let mut sink = Collect::default();
+    let mut source = FileSource::open(path).expect("a readable capture");
+    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", path.display());
+    sink.observed
+}
