@@ -381,6 +381,14 @@ impl<S: Default> Pipeline<S> {
         self.tracker.finish(sink);
     }
 
+    /// Panics unless each layer agrees with its own account. For tests and fuzzers; takes time linear in what is held.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.tracker.check_invariants();
+        self.dedup.as_deref().inspect(|window| window.check_invariants());
+        self.fragments.as_deref().inspect(|fragments| fragments.check_invariants());
+    }
+
     /// Counts a packet that is a fragment, or that something encloses.
     #[cold]
     #[inline(never)]

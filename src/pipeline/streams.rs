@@ -126,6 +126,17 @@ impl<U: Default> StreamPipeline<U> {
         self.pipeline.finish(&mut Adapter::new(&mut self.reassembler, sink));
     }
 
+    /// Panics unless each layer agrees with its own account, and all that waits behind holes belongs to a stream of an open flow.
+    /// For tests and fuzzers; takes time linear in what is held.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.pipeline.check_invariants();
+        self.reassembler.check_invariants();
+        let streams = self.tracker().iter().flat_map(|(_, slot)| &slot.streams);
+        let held_count = streams.filter(|stream| stream.is_held()).count();
+        assert_eq!(held_count, self.reassembler.held_stream_count(), "what is held belongs to open flows");
+    }
+
     /// Ends a flow and its streams at once. Whether it was open.
     pub fn remove<K: StreamSink<U> + ?Sized>(&mut self, id: FlowId, sink: &mut K) -> bool {
         self.pipeline.tracker_mut().remove(id, &mut Adapter::new(&mut self.reassembler, sink))

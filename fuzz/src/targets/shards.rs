@@ -1,0 +1,108 @@
+//! The frames of a script one by one, in batches of a drawn length, and through two shards: the same records, messages and
+//! counts, whatever the cut.
+
+use flowgauge::base::FrameBatch;
+use flowgauge::pipeline::PipelineStats;
+use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
+
+use super::frames::Captured;
+use super::input::structured;
+use super::observer::{Log, Observer};
+use super::rig::{Rig, Setup};
+use super::script::{Script, frames};
+
+/// Frames in memory as a source, in batches of a length.
+struct Frames<'a> {
+    rest: &'a [Captured],
+    batch_len: usize,
+}
+
+impl Source for Frames<'_> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let (now, rest) = self.rest.split_at(self.batch_len.min(self.rest.len()));
+        now.iter().for_each(|captured| batch.push(&captured.frame()));
+        self.rest = rest;
+        Ok(!batch.is_empty())
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+/// All that a run reports, in an order of its own.
+#[derive(Debug, PartialEq)]
+struct Report {
+    flows: Vec<(String, Vec<String>)>,
+    stats: String,
+}
+
+fn report(stats: PipelineStats, sinks: Vec<Observer>) -> Report {
+    let mut stats = stats;
+    // What depends on the cut: hits of a cache, and peaks.
+    stats.tracker.hot_hit_count = 0;
+    stats.tracker.open_count_max = 0;
+    stats.streams.held_bytes_max = 0;
+    stats.sessions.peak_bytes = 0;
+    stats.queues = Default::default();
+    let ended = sinks.into_iter().flat_map(|sink| sink.ended);
+    let mut flows: Vec<_> = ended.map(|(record, lines)| (format!("{record:?}"), lines)).collect();
+    flows.sort();
+    Report { flows, stats: format!("{stats:?}") }
+}
+
+fn in_one(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
+    let budget = setup.budget();
+    let mut pipeline = setup.session_pipeline::<Log>(&budget).expect("a budget with room");
+    let mut sink = Observer::keeping();
+    match batch_len {
+        None => frames.iter().for_each(|captured| Rig::frame(&mut pipeline, &captured.frame(), &mut sink)),
+        Some(batch_len) => {
+            let mut source = Frames { rest: frames, batch_len };
+            pipeline.run(&mut source, &mut sink).expect("a source in memory has no errors");
+        }
+    }
+    Rig::finish(&mut pipeline, &mut sink);
+    let stats = Rig::<Observer>::stats(&pipeline);
+    drop(pipeline);
+    assert_eq!(budget.held(), 0);
+    report(stats, vec![sink])
+}
+
+fn in_shards(setup: &Setup, frames: &[Captured], batch_len: usize) -> Report {
+    let budget = setup.budget();
+    let mut sinks = vec![Observer::keeping(), Observer::keeping()];
+    let stats = setup.run_shards(&budget, &mut Frames { rest: frames, batch_len }, &mut sinks);
+    assert_eq!(budget.held(), 0);
+    report(stats, sinks)
+}
+
+fn assert_same(one: &Report, other: &Report, what: &str) {
+    for (one, other) in one.flows.iter().zip(&other.flows) {
+        assert_eq!(one, other, "{what}");
+    }
+    assert_eq!(one, other, "{what}");
+}
+
+pub fn run(data: &[u8]) {
+    let Some(script) = structured::<Script<'_>>(data) else { return };
+    let setup = script.setup.roomy().shardable();
+    let frames = frames(&script.steps);
+    let batch_len = usize::from(setup.spare >> 1) + 1;
+    let one = in_one(&setup, &frames, None);
+    assert_same(&one, &in_one(&setup, &frames, Some(batch_len)), "in batches");
+    assert_same(&one, &in_shards(&setup, &frames, batch_len), "in two shards");
+}
