@@ -11,6 +11,7 @@ use flowgauge::session::{
     About, Driver, DriverConfig, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
 };
 
+use super::compare::assert_same;
 use super::input::{Octets, items, structured};
 
 /// Steps of a dialogue that are used.
@@ -245,10 +246,7 @@ pub fn play_all<P: Protocols>(data: &[u8], terms: impl Fn() -> Terms<P>) -> Vec<
     let whole = play(&terms_now, &input.steps, usize::MAX);
     let piece_len = usize::from(input.piece_len % 64) + 1;
     let pieces = play(&terms_now, &input.steps, piece_len);
-    for (one, other) in whole.iter().zip(&pieces) {
-        assert_eq!(one, other, "in pieces of {piece_len} octets");
-    }
-    assert_eq!(whole, pieces, "in pieces of {piece_len} octets");
+    assert_same(&whole, &pieces, &format!("lines of whole steps and of pieces of {piece_len} octets"));
     play(&terms().with_caps(input.choice), &input.steps, usize::MAX);
     whole
 }

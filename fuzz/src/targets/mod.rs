@@ -3,6 +3,7 @@
 //! Each is a function of the input's octets, and panics if a promise is broken. The fuzz package makes a target of each, and
 //! `tests/fuzz_regressions.rs` replays the inputs that ever failed through the same functions.
 
+mod compare;
 pub mod dialogue;
 mod dedup;
 mod extractor;
@@ -12,7 +13,7 @@ pub mod frames;
 mod headers;
 pub mod input;
 mod neighbour;
-mod observer;
+pub mod observer;
 mod phrases;
 mod pipelines;
 mod reassembler;

@@ -92,6 +92,8 @@ pub fn run(data: &[u8]) {
                 assert_eq!(whole, slow);
             }
         }
+        // Damage at the start of compressed data may hide more or less of the file header.
+        (Err(_), Err(_)) if is_compressed(octets) => {}
         // The description of an unknown format depends on how much of it was read.
         (Err(whole), Err(slow)) => assert_eq!(discriminant(&whole), discriminant(&slow)),
         // Damage at the start of compressed data may hide the file header or not.

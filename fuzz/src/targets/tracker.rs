@@ -10,6 +10,7 @@ use flowgauge::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, Tracker, TrackerConfig};
 
+use super::compare::assert_same;
 use super::input::{items, structured};
 use model::{Model, Record};
 
@@ -50,8 +51,7 @@ impl<'a> Arbitrary<'a> for Input {
     }
 }
 
-const OFFSETS: [u32; 16] =
-    [0, 0, 1, 1, 1, 2, 2, 101, 102, 202, 5000, 70_000, 2_000_000, 1 << 31, u32::MAX, u32::MAX - 100];
+const OFFSETS: [u32; 16] = [0, 0, 0, 1, 1, 1, 1, 2, 2, 101, 101, 102, 202, 5000, 70_000, 2_000_000];
 const LENS: [u32; 4] = [0, 1, 100, 1400];
 const WINDOWS: [u16; 4] = [0, 100, 1000, 65_535];
 const NO_OPTIONS: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 2, 0, 0, 0, 0, 0, 0];
@@ -81,7 +81,8 @@ impl Clock {
     }
 }
 
-fn packet(step: &Step, setup: u8, clock: &mut Clock) -> Packet<'static> {
+/// `is_modeled` leaves out combinations of flags that no host sends, of which the model knows nothing.
+fn packet(step: &Step, setup: u8, is_modeled: bool, clock: &mut Clock) -> Packet<'static> {
     let timestamp = clock.go(step);
     let conversation = step.what & 15;
     let (protocol, ports) = match conversation {
@@ -103,7 +104,12 @@ fn packet(step: &Step, setup: u8, clock: &mut Clock) -> Packet<'static> {
     match protocol {
         IpProtocol::TCP => {
             let bases = if setup & 4 == 0 { [1000, 77_000] } else { [u32::MAX - 50, 0] };
-            let flags = TcpFlags(u16::from(step.flags & 0x3f));
+            let mut flags = TcpFlags(u16::from(step.flags & 0x3f));
+            if is_modeled && flags.contains(TcpFlags::RST) {
+                flags = TcpFlags(flags.0 & (TcpFlags::RST.0 | TcpFlags::ACK.0));
+            } else if is_modeled && flags.contains(TcpFlags::SYN) {
+                flags = TcpFlags(flags.0 & (TcpFlags::SYN.0 | TcpFlags::ACK.0));
+            }
             packet.transport = Transport::Tcp;
             packet.tcp.flags = flags;
             packet.tcp.seq = SeqNum(bases[source].wrapping_add(OFFSETS[usize::from(step.numbers & 15)]));
@@ -256,7 +262,7 @@ fn compared(input: &Input, packets: &[Packet<'_>]) {
     }
     let records = sorted(finished(single, sink).records);
     let found: Vec<_> = records.iter().map(summary).collect();
-    assert_eq!(found, expected, "{packets:?}");
+    assert_same(&found, &expected, "the tracker and the model");
 
     for has_ticks in [false, true] {
         let (mut batched, mut sink) = (tracker(input), Sink::default());
@@ -275,7 +281,8 @@ fn compared(input: &Input, packets: &[Packet<'_>]) {
             }
             batched.check_invariants();
         }
-        assert_eq!(sorted(finished(batched, sink).records), records, "in batches of {batch_len}");
+        let in_batches = sorted(finished(batched, sink).records);
+        assert_same(&in_batches, &records, "in batches, and one by one");
     }
 }
 
@@ -296,7 +303,7 @@ fn bounded(input: &Input) {
             0xe0.. => tracker.advance(clock.go(step), &mut sink),
             _ => {
                 packet_count += 1;
-                tracker.track(&packet(step, input.setup, &mut clock), &mut sink);
+                tracker.track(&packet(step, input.setup, false, &mut clock), &mut sink);
             }
         }
         tracker.check_invariants();
@@ -313,7 +320,7 @@ pub fn run(data: &[u8]) {
     if input.caps == 0 {
         let mut clock = Clock(1_000_000 * NANOS_PER_SECOND);
         let packets: Vec<_> =
-            input.steps.iter().map(|step| packet(step, input.setup, &mut clock)).collect();
+            input.steps.iter().map(|step| packet(step, input.setup, true, &mut clock)).collect();
         compared(&input, &packets);
     }
 }
