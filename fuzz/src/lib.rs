@@ -1,11 +1,12 @@
 //! The bodies of the fuzz targets, and what writes their seeds. See `docs/fuzzing.md`.
 
+pub mod differential;
 pub mod seeds;
 pub mod targets;
 
 /// All targets.
 pub fn all() -> impl Iterator<Item = &'static targets::Target> {
-    targets::ALL.iter()
+    targets::ALL.iter().chain(differential::ALL)
 }
 
 /// Runs a target by its name.

@@ -29,6 +29,11 @@ impl Seeds {
         }
     }
 
+    /// The seeds of a target.
+    pub fn of(&self, target: &str) -> impl Iterator<Item = &[u8]> {
+        self.0.get(target).into_iter().flatten().map(Vec::as_slice)
+    }
+
     /// Targets and how many seeds each has.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         self.0.iter().map(|(target, seeds)| (*target, seeds.len()))

@@ -131,6 +131,11 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
             if let Some(target) = target(name) {
                 seeds.add(target, dialogue([7, 0], turns));
             }
+            match name {
+                "http" => add_heads(seeds, turns),
+                "tls" => add_handshakes(seeds, turns),
+                _ => {}
+            }
             let port = port_choice(key.port(initiator.other()));
             seeds.add("session_standard", dialogue([7, port], turns));
         }
@@ -141,8 +146,14 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
             continue;
         }
         match name {
-            "quic" => seeds.add("session_quic", quic(&turns)),
-            "dns" => seeds.add("session_dns", dialogue([0, 0x20], &turns)),
+            "quic" => {
+                let seed = quic(seeds, &turns);
+                seeds.add("session_quic", seed);
+            }
+            "dns" => {
+                seeds.add("session_dns", dialogue([0, 0x20], &turns));
+                turns.iter().for_each(|(_, message)| seeds.add("dns_message", message.clone()));
+            }
             "mdns" => seeds.add("session_dns", dialogue([0, 0x60], &turns)),
             "llmnr" => seeds.add("session_dns", dialogue([0, 0xa0], &turns)),
             "dtls" => seeds.add("session_tls", dialogue([0, 0x80], &turns)),
@@ -153,13 +164,58 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
     }
 }
 
+/// Adds the heads of HTTP/1 in a dialogue, each with what follows it.
+fn add_heads(seeds: &mut Seeds, turns: &Turns) {
+    for (from, octets) in turns.iter().take(6) {
+        let octets = &octets[..octets.len().min(4000)];
+        seeds.add("http1_head", [&[from.index() as u8][..], octets].concat());
+    }
+}
+
+/// Adds the hello messages and certificates of a dialogue of TLS, as far as they are not encrypted.
+fn add_handshakes(seeds: &mut Seeds, turns: &Turns) {
+    for (_, octets) in turns {
+        // The content of the handshake records of a turn.
+        let (mut handshake, mut rest) = (Vec::new(), octets.as_slice());
+        while let [22, _, _, high, low, behind @ ..] = rest {
+            let (content, behind) = behind.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(behind.len()));
+            handshake.extend_from_slice(content);
+            rest = behind;
+        }
+        let mut rest = handshake.as_slice();
+        while let [kind, high, middle, low, behind @ ..] = rest {
+            let len = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+            let (body, behind) = behind.split_at(len.min(behind.len()));
+            match kind {
+                1 => seeds.add("client_hello", [&[0][..], body].concat()),
+                2 => seeds.add("client_hello", [&[1][..], body].concat()),
+                11 => add_certificates(seeds, body),
+                _ => {}
+            }
+            rest = behind;
+        }
+    }
+}
+
+/// Adds the certificates of a message of TLS 1.2: three octets of length, then each behind three octets of its own.
+fn add_certificates(seeds: &mut Seeds, body: &[u8]) {
+    let mut rest = body.get(3..).unwrap_or_default();
+    while let [high, middle, low, behind @ ..] = rest {
+        let len = u32::from_be_bytes([0, *high, *middle, *low]) as usize;
+        let (certificate, behind) = behind.split_at(len.min(behind.len()));
+        seeds.add("certificate", certificate.to_vec());
+        rest = behind;
+    }
+}
+
 fn port_choice(port: u16) -> u8 {
     PORTS.iter().position(|known| *known == port).unwrap_or(PORTS.len() - 1) as u8
 }
 
-fn quic(turns: &Turns) -> Vec<u8> {
+fn quic(seeds: &mut Seeds, turns: &Turns) -> Vec<u8> {
     let mut seed = vec![0];
     for (from, octets) in turns {
+        seeds.add("quic_header", [&[2 * from.index() as u8][..], octets].concat());
         if seed.len() + octets.len() < DIALOGUE_LEN_MAX {
             seed.push(DATAGRAM[from.index()]);
             put_octets(&mut seed, octets);
@@ -199,6 +255,9 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         let turns: Turns = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
         let is_datagrams = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("dtls"));
         seeds.add("session_tls", dialogue([7, if is_datagrams { 0x80 } else { 0 }], &turns));
+        if !is_datagrams {
+            add_handshakes(seeds, &turns);
+        }
         let transport = if is_datagrams { DATAGRAMS } else { 0 };
         seeds.add("session_standard", dialogue([7, port_choice(443) | transport], &turns));
         // The first handshake message behind the header of its record, as QUIC carries it.

@@ -45,6 +45,7 @@ pub(super) fn add(seeds: &mut Seeds) {
     add_scripts(seeds);
     add_dialogues(seeds);
     add_calls(seeds);
+    add_examples(seeds);
 }
 
 /// The steps of a conversation, phrase by phrase, with the choices of its packets.
@@ -156,6 +157,50 @@ fn add_dialogues(seeds: &mut Seeds) {
             seeds.add("session_quic", seed);
         }
     }
+}
+
+/// Header blocks: the examples of RFC 7541, Appendix C, and an Initial packet of QUIC with ids and a token.
+fn add_examples(seeds: &mut Seeds) {
+    use crate::targets::input::put_octets;
+    // C.2.1 to C.2.4; C.3; C.4; C.6, whose blocks follow one another on a connection.
+    let connections: [&[&[u8]]; 4] = [
+        &[
+            b"\x40\x0acustom-key\x0dcustom-header",
+            b"\x04\x0c/sample/path",
+            b"\x10\x08password\x06secret",
+            b"\x82",
+        ],
+        &[
+            b"\x82\x86\x84\x41\x0fwww.example.com",
+            b"\x82\x86\x84\xbe\x58\x08no-cache",
+            b"\x82\x87\x85\xbf\x40\x0acustom-key\x0ccustom-value",
+        ],
+        &[
+            b"\x82\x86\x84\x41\x8c\xf1\xe3\xc2\xe5\xf2\x3a\x6b\xa0\xab\x90\xf4\xff",
+            b"\x82\x86\x84\xbe\x58\x86\xa8\xeb\x10\x64\x9c\xbf",
+            b"\x82\x87\x85\xbf\x40\x88\x25\xa8\x49\xe9\x5b\xa9\x7d\x7f\x89\x25\xa8\x49\xe9\x5b\xb8\xe8\xb4\xbf",
+        ],
+        &[
+            b"\x3f\xe1\x01\x48\x82\x64\x02\x58\x85\xae\xc3\x77\x1a\x4b",
+            b"\x48\x83\x64\x0e\xff\xc1\xc0\xbf",
+            b"\x20\x88\x3f\xe1\x1f",
+        ],
+    ];
+    for blocks in connections {
+        let mut seed = Vec::new();
+        blocks.iter().for_each(|block| put_octets(&mut seed, block));
+        seeds.add("hpack", seed);
+    }
+    for kind in [1, 3] {
+        let mut seed = vec![kind, 0];
+        put_octets(&mut seed, b"8octets!");
+        put_octets(&mut seed, b"abc");
+        put_octets(&mut seed, b"token");
+        seeds.add("quic_header", seed);
+    }
+    seeds.add("quic_header", b"\x02\x80\0\0\0\0\x04abcd\x08efghijkl\0\0\0\x01\x6b\x33\x43\xcf".to_vec());
+    let retry = [&b"\x02\xf0\0\0\0\x01\x04abcd\x08efghijkl"[..], b"token", &[7; 16]].concat();
+    seeds.add("quic_header", retry);
 }
 
 /// Random calls for the targets whose steps are small numbers.

@@ -78,15 +78,35 @@ fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &str) -> [u8; N] {
     okm
 }
 
+/// What an Initial packet has beside its frames. The keys follow from `key_cid`, the id that the client chose first.
+pub struct Sealing<'a> {
+    pub is_server: bool,
+    pub is_v2: bool,
+    pub number: u8,
+    pub key_cid: &'a [u8],
+    pub dcid: &'a [u8],
+    pub scid: &'a [u8],
+    pub token: &'a [u8],
+}
+
+impl Sealing<'_> {
+    /// A packet of a connection whose client has no id and whose server keeps the one that the client chose.
+    fn plain(is_server: bool, is_v2: bool, number: u8) -> Self {
+        let dcid: &[u8] = if is_server { &[] } else { &DCID };
+        Self { is_server, is_v2, number, key_cid: &DCID, dcid, scid: &[], token: &[] }
+    }
+}
+
 /// An Initial packet of version 1 or 2 with a packet number of one octet, in 1200 octets or more.
-fn seal(is_server: bool, is_v2: bool, number: u8, frames: &[u8]) -> Vec<u8> {
+pub fn seal(sealing: &Sealing<'_>, frames: &[u8]) -> Vec<u8> {
+    let Sealing { is_server, is_v2, number, key_cid, dcid, scid, token } = *sealing;
     let (salt, version, first, label) = if is_v2 {
         (0x0ded_e3de_f700_a6db_8193_81be_6e26_9dcb_u128, 0x6b33_43cf_u32, 0xd0, "quicv2")
     } else {
         (0x3876_2cf7_f559_34b3_4d17_9ae6_a4c8_0cad_u128, 1, 0xc0, "quic")
     };
     let end: [u8; 4] = if is_v2 { [0xf9, 0xbd, 0x2e, 0xd9] } else { [0xcc, 0xbb, 0x7f, 0x0a] };
-    let initial = Hkdf::<Sha256>::new(Some(&[&salt.to_be_bytes()[..], &end].concat()), &DCID);
+    let initial = Hkdf::<Sha256>::new(Some(&[&salt.to_be_bytes()[..], &end].concat()), key_cid);
     let secret: [u8; 32] = expand(&initial, if is_server { "server in" } else { "client in" });
     let secret = Hkdf::<Sha256>::from_prk(&secret).expect("32 octets");
     let key: [u8; 16] = expand(&secret, &format!("{label} key"));
@@ -96,10 +116,21 @@ fn seal(is_server: bool, is_v2: bool, number: u8, frames: &[u8]) -> Vec<u8> {
 
     let mut payload = frames.to_vec();
     payload.resize(frames.len().max(1170), 0);
-    let dcid: &[u8] = if is_server { &[] } else { &DCID };
+    let token_len = (0x4000 | token.len() as u16).to_be_bytes();
     let len = (0x8000_0000 | (payload.len() as u32 + 17)).to_be_bytes();
-    let mut packet =
-        [&[first][..], &version.to_be_bytes(), &[dcid.len() as u8], dcid, &[0, 0], &len, &[number]].concat();
+    let mut packet = [
+        &[first][..],
+        &version.to_be_bytes(),
+        &[dcid.len() as u8],
+        dcid,
+        &[scid.len() as u8],
+        scid,
+        &token_len,
+        token,
+        &len,
+        &[number],
+    ]
+    .concat();
     let cipher = Aes128Gcm::new(&key.into());
     let sealed = cipher.encrypt_inout_detached(&Nonce::from(nonce), &packet, payload.as_mut_slice().into());
     let mut mask = <[u8; 16]>::try_from(&payload[3..19]).expect("16 octets").into();
@@ -124,13 +155,13 @@ fn datagrams(steps: &[Step<'_>]) -> Vec<(Role, Vec<u8>)> {
         let (from, octets) = match *step {
             Step::Datagram { from, octets } => (from, octets.to_vec()),
             Step::Frames { from, is_v2, number, frames } => {
-                (from, seal(from == Role::Server, is_v2, number, frames))
+                (from, seal(&Sealing::plain(from == Role::Server, is_v2, number), frames))
             }
             Step::Crypto { from, offset, octets } => {
                 let offset = (0x8000_0000 | u32::from(offset)).to_be_bytes();
                 let len = (0x8000_0000 | octets.len() as u32).to_be_bytes();
                 let frame = [&[6][..], &offset, &len, octets].concat();
-                (from, seal(from == Role::Server, false, count, &frame))
+                (from, seal(&Sealing::plain(from == Role::Server, false, count), &frame))
             }
             Step::Joined { from, octets } => match datagrams.last_mut() {
                 Some((_, last)) => {
