@@ -15,18 +15,22 @@ pub fn run(data: &[u8]) {
     assert_eq!((ours.not_before, ours.not_after), (time(validity.not_before), time(validity.not_after)));
     compare_names(&ours.issuer, theirs.issuer());
     compare_names(&ours.subject, theirs.subject());
-    if let Ok(Some(alternative)) = theirs.subject_alternative_name() {
+    if let Ok(Some(alternative)) = theirs.subject_alternative_name()
+        // By design: names are kept as they are, whether or not they are ASCII.
+        && !alternative.value.general_names.iter().any(|name| matches!(name, GeneralName::Invalid(..)))
+    {
         let expected: Vec<_> = alternative.value.general_names.iter().filter_map(their_alternative).collect();
         let found: Vec<_> = ours.alt_names.iter().filter_map(alternative_name).collect();
         assert_eq!(found, expected);
     }
 }
 
-/// The attributes whose value is text of UTF-8 or ASCII.
+/// Attributes whose value is text of UTF-8 or ASCII. By design, attributes behind one that is damaged are read; x509-parser
+/// ends there.
 fn compare_names(ours: &DistinguishedName<'_>, theirs: &X509Name<'_>) {
     let ours: Vec<_> = ours.attributes().collect();
     let theirs: Vec<_> = theirs.iter_attributes().collect();
-    assert_eq!(ours.len(), theirs.len());
+    assert!(ours.len() >= theirs.len());
     for (ours, theirs) in ours.iter().zip(theirs) {
         if let Ok(text) = theirs.as_str() {
             assert_eq!(ours.text(), text);

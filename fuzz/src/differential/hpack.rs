@@ -1,5 +1,8 @@
 //! Header blocks of one connection, read by the parser of HTTP/2 and by `fluke-hpack`: the same fields, or an error in both.
 
+use std::borrow::Cow;
+use std::panic::{self, AssertUnwindSafe};
+
 use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::Timestamp;
 use flowgauge::session::http2::{Anomaly, Http2Parser, Message, TABLE_LEN_MAX};
@@ -52,8 +55,13 @@ pub fn run(data: &[u8]) {
     decoder.set_max_allowed_table_size(TABLE_LEN_MAX);
     for (stream, Octets(block)) in (1_u32..).step_by(2).zip(&blocks) {
         let mut expected: Vec<Field> = Vec::new();
-        let theirs =
-            decoder.decode_with_cb(block, |name, value| expected.push((name.into_owned(), value.into_owned())));
+        let mut take = |name: Cow<'_, [u8]>, value: Cow<'_, [u8]>| expected.push((name.into_owned(), value.into_owned()));
+        let theirs = quietly(|| decoder.decode_with_cb(block, &mut take));
+        // A mistake of fluke-hpack: it panics where a block ends within the number of a change of the table's size.
+        let Some(theirs) = theirs else {
+            assert!(feed(&mut parser, &headers(stream, block)).is_err());
+            return;
+        };
         match (feed(&mut parser, &headers(stream, block)), theirs) {
             (Ok(ours), Ok(())) => compare(ours, &expected),
             // By design: a change of the table's size that no field follows does no harm.
@@ -67,6 +75,15 @@ pub fn run(data: &[u8]) {
             (ours, theirs) => panic!("{ours:?}, fluke-hpack {theirs:?} with {expected:?} of {block:02x?}"),
         }
     }
+}
+
+/// What a call returns, or `None` if it panics.
+fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
+    let hook = panic::take_hook();
+    panic::set_hook(Box::new(|_| {}));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(call));
+    panic::set_hook(hook);
+    outcome.ok()
 }
 
 fn compare(ours: Option<(Vec<Field>, bool)>, expected: &[Field]) {

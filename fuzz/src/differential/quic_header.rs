@@ -29,7 +29,9 @@ impl<'a> Arbitrary<'a> for Input<'a> {
             let Octets(octets) = Octets::arbitrary(u)?;
             Ok(&octets[..octets.len().min(20)])
         };
+        // The id that a client makes up has eight octets at least (RFC 9000 section 7.2), and others are not opened.
         let (dcid, scid) = (id()?, id()?);
+        let dcid = if dcid.len() < 8 { b"8octets!" } else { dcid };
         let Octets(token) = Octets::arbitrary(u)?;
         Ok(Self::Initial { is_v2: kind & 2 != 0, number, dcid, scid, token: &token[..token.len().min(300)] })
     }
@@ -87,7 +89,6 @@ fn ours(from: Role, octets: &[u8]) -> Vec<Facts> {
 /// The first packet, if its header is sound. Packets of version 2 have other types, which `quinn-proto` does not know.
 fn theirs(octets: &[u8]) -> Option<(Facts, usize)> {
     let ids = FixedLengthConnectionIdParser::new(8);
-    // The second argument leaves the packet's own octets in it.
     let mut cursor = std::io::Cursor::new(BytesMut::from(octets));
     let header = ProtectedHeader::decode(&mut cursor, &ids, &[1], true).ok()?;
     let (packet, _) = PartialDecode::new(BytesMut::from(octets), &ids, &[1], true).ok()?;
@@ -117,24 +118,22 @@ pub fn run(data: &[u8]) {
             let sealing = Sealing { is_server: false, is_v2, number, key_cid: dcid, dcid, scid, token };
             let datagram = seal(&sealing, &crypto);
             let version = if is_v2 { 0x6b33_43cf } else { 1 };
-            let expected = Facts::Initial {
-                version,
-                dcid: dcid.to_vec(),
-                scid: scid.to_vec(),
-                token_len: token.len(),
-            };
+            let (dcid, scid) = (dcid.to_vec(), scid.to_vec());
+            let expected = Facts::Initial { version, dcid, scid, token_len: token.len() };
+            assert_eq!(ours(Role::Client, &datagram).first(), Some(&expected));
             if !is_v2 {
-                let (facts, len) = theirs(&datagram).expect("a sealed packet");
-                assert_eq!((facts, len), (expected, datagram.len()));
+                assert_eq!(theirs(&datagram), Some((expected, datagram.len())));
             }
-            let expected = Facts::Initial { version, dcid: dcid.to_vec(), scid: scid.to_vec(), token_len: token.len() };
-            assert_eq!(ours(Role::Client, &datagram), [expected]);
         }
         None => {}
     }
 }
 
 fn any(from: Role, octets: &[u8]) {
+    // By design: versions other than 1 are read or skipped, and quinn-proto ends at the first of them.
+    if !matches!(octets.get(1..5), Some([0, 0, 0, 0 | 1])) {
+        return;
+    }
     let ours = ours(from, octets);
     match theirs(octets) {
         // Nothing can be said of what no key opens.
@@ -143,7 +142,7 @@ fn any(from: Role, octets: &[u8]) {
         Some((Facts::Retry { .. }, _)) if ours.is_empty() => {}
         Some((facts, _)) => assert_eq!(ours.first(), Some(&facts), "{octets:02x?}"),
         None => {
-            // By design: the ids of Version Negotiation have any length (RFC 8999 section 5.1), and version 2 is read too.
+            // By design: the ids of Version Negotiation have any length (RFC 8999 section 5.1).
             let is_read = |facts: &Facts| match facts {
                 Facts::Negotiation { dcid, scid } => dcid.len() <= 20 && scid.len() <= 20,
                 Facts::Retry { version, .. } | Facts::Initial { version, .. } => *version == 1,

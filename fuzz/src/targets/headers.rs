@@ -128,11 +128,22 @@ fn is_common(data: &[u8]) -> bool {
 
 /// Differences that are meant to be, each with its reason.
 fn is_by_design(ours: Option<&(Facts<'_>, PacketMarks)>, data: &[u8]) -> bool {
-    // A packet of IPv6 with a length of zero has no hop-by-hop header, where a jumbogram's length would be.
-    let is_ipv6 = |at: usize| data.get(at..at + 2) == Some(&[0x86, 0xdd]);
-    let ip_offset = (12..=24).step_by(4).find(|at| is_ipv6(*at)).map(|at| at + 2);
-    let lengths = ip_offset.and_then(|at| data.get(at + 4..at + 7));
-    ours.is_none() && lengths == Some(&[0, 0, 0])
+    let is_ip = |at: &usize| matches!(data.get(*at..at + 2), Some([8, 0] | [0x86, 0xdd]));
+    let ip = (12..=24).step_by(4).find(is_ip).and_then(|at| data.get(at + 2..)).unwrap_or_default();
+    // The fixed part of a header of IPv4 whose options were truncated.
+    if ours.is_some_and(|(_, marks)| marks.contains(PacketMarks::CUT)) {
+        return ip.first().is_some_and(|first| usize::from(first & 15) * 4 > ip.len());
+    }
+    ours.is_none()
+        && match *ip {
+            // IPv4 with a length, but less than that of its header.
+            [first, _, high, low, ..] if first >> 4 == 4 => {
+                (1..u16::from(first & 15) * 4).contains(&u16::from_be_bytes([high, low]))
+            }
+            // IPv6 with a length of zero, and a hop-by-hop header in which a jumbogram's length would be.
+            [first, _, _, _, 0, 0, 0, ..] => first >> 4 == 6,
+            _ => false,
+        }
 }
 
 fn compare(data: &[u8]) {
