@@ -1,7 +1,7 @@
 //! Inputs of the fuzz targets that failed once, replayed through the bodies of the targets; no fuzzer is needed.
 //!
-//! `fuzz/regressions` has a folder per target. Targets that compare with crates of the fuzz package are replayed by its own
-//! test, and by a test beside the parser that was corrected.
+//! `fuzz/regressions` has a folder per target. Targets that compare with crates of the fuzz package are replayed by its
+//! own test, and by a test beside the parser that was corrected.
 
 #![cfg(all(feature = "compression", feature = "protocols", feature = "serde"))]
 
@@ -9,7 +9,12 @@ use std::fs;
 use std::path::Path;
 
 #[path = "../fuzz/src/targets/mod.rs"]
-#[allow(dead_code, unreachable_pub, missing_debug_implementations, reason = "it is public in the fuzz package")]
+#[allow(
+    dead_code,
+    unreachable_pub,
+    missing_debug_implementations,
+    reason = "it is public in the fuzz package"
+)]
 mod targets;
 
 #[test]

@@ -345,8 +345,7 @@ fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
     use etherparse::PacketBuilder;
     use flowgauge::base::{Frame, Timestamp};
     let segment = |from_client: bool, seq: u32| {
-        let (source, destination, ports) =
-            if from_client { (1, 2, (1, 80)) } else { (2, 1, (80, 1)) };
+        let (source, destination, ports) = if from_client { (1, 2, (1, 80)) } else { (2, 1, (80, 1)) };
         let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
             .ipv4([10, 0, 0, source], [10, 0, 0, destination], 64)
             .tcp(ports.0, ports.1, seq, 1000);

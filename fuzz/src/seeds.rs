@@ -59,7 +59,16 @@ impl Seeds {
 /// The captures of the repository.
 pub fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let names = ["any.pcap", "dns.pcap", "lossy.pcap", "mail.pcap", "raw-tun.pcap", "ssh.pcap", "vlan.pcapng", "web.pcap"];
+    let names = [
+        "any.pcap",
+        "dns.pcap",
+        "lossy.pcap",
+        "mail.pcap",
+        "raw-tun.pcap",
+        "ssh.pcap",
+        "vlan.pcapng",
+        "web.pcap",
+    ];
     let mut captures: Vec<_> = names.iter().map(|name| root.join("examples/data").join(name)).collect();
     captures.push(root.join("tests/data/quic.pcap"));
     captures

@@ -25,8 +25,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Attributes whose value is text of UTF-8 or ASCII. By design, attributes behind one that is damaged are read; x509-parser
-/// ends there.
+/// Attributes whose value is text of UTF-8 or ASCII. By design, attributes behind one that is damaged are read;
+/// x509-parser ends there.
 fn compare_names(ours: &DistinguishedName<'_>, theirs: &X509Name<'_>) {
     let ours: Vec<_> = ours.attributes().collect();
     let theirs: Vec<_> = theirs.iter_attributes().collect();

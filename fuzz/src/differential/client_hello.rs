@@ -1,5 +1,5 @@
-//! ClientHello and ServerHello read by the parser and by `tls-parser`: what tls-parser accepts has the same fields, extensions,
-//! names and numbers.
+//! ClientHello and ServerHello read by the parser and by `tls-parser`: what tls-parser accepts has the same fields,
+//! extensions, names and numbers.
 
 use flowgauge::session::tls::{ClientHello, ServerHello, Transport};
 use tls_parser::{

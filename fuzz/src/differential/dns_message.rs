@@ -1,6 +1,9 @@
-//! DNS messages read by the parser and by `hickory-proto`: what hickory accepts has the same header, questions and records.
+//! DNS messages read by the parser and by `hickory-proto`: what hickory accepts has the same header, questions and
+//! records.
 
-use flowgauge::session::dns::{DnsMessage, Flavour, Item, Name, RecordData, RecordType, Section, Stop, Value};
+use flowgauge::session::dns::{
+    DnsMessage, Flavour, Item, Name, RecordData, RecordType, Section, Stop, Value,
+};
 use hickory_proto::op::{Message, MessageType};
 use hickory_proto::rr::{Name as TheirName, RData, Record};
 

@@ -1,4 +1,5 @@
-//! Header blocks of one connection, read by the parser of HTTP/2 and by `fluke-hpack`: the same fields, or an error in both.
+//! Header blocks of one connection, read by the parser of HTTP/2 and by `fluke-hpack`: the same fields, or an error in
+//! both.
 
 use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
@@ -55,7 +56,9 @@ pub fn run(data: &[u8]) {
     decoder.set_max_allowed_table_size(TABLE_LEN_MAX);
     for (stream, Octets(block)) in (1_u32..).step_by(2).zip(&blocks) {
         let mut expected: Vec<Field> = Vec::new();
-        let mut take = |name: Cow<'_, [u8]>, value: Cow<'_, [u8]>| expected.push((name.into_owned(), value.into_owned()));
+        let mut take = |name: Cow<'_, [u8]>, value: Cow<'_, [u8]>| {
+            expected.push((name.into_owned(), value.into_owned()))
+        };
         let theirs = quietly(|| decoder.decode_with_cb(block, &mut take));
         // A mistake of fluke-hpack: it panics where a block ends within the number of a change of the table's size.
         let Some(theirs) = theirs else {
@@ -68,7 +71,9 @@ pub fn run(data: &[u8]) {
             (Ok(ours), Err(DecoderError::SizeUpdateAtEnd)) => compare(ours, &expected),
             // By design: a change of the table's size stands at the beginning of a block (RFC 7541 section 4.2), which
             // fluke-hpack does not ask for.
-            (Err(fault), Ok(()) | Err(DecoderError::SizeUpdateAtEnd)) if fault.reason() == "hpack_late_resize" => {
+            (Err(fault), Ok(()) | Err(DecoderError::SizeUpdateAtEnd))
+                if fault.reason() == "hpack_late_resize" =>
+            {
                 return;
             }
             (Err(_), Err(_)) => return,

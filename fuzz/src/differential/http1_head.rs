@@ -1,8 +1,8 @@
-//! Heads of HTTP/1.x read by the parser and by `httparse` alone: what httparse accepts is reported with the same first line and
-//! fields.
+//! Heads of HTTP/1.x read by the parser and by `httparse` alone: what httparse accepts is reported with the same first
+//! line and fields.
 //!
-//! The parser uses httparse for heads that are well-formed, so that this holds its own part to it: where heads begin and end,
-//! what is searched and kept between pieces, and the way by lines that takes over where httparse refuses.
+//! The parser uses httparse for heads that are well-formed, so that this holds its own part to it: where heads begin
+//! and end, what is searched and kept between pieces, and the way by lines that takes over where httparse refuses.
 
 use flowgauge::base::Timestamp;
 use flowgauge::session::http1::{HEAD_LEN_MAX, HEADER_COUNT_MAX, HttpParser, Message, Version};

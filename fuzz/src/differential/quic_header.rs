@@ -1,5 +1,5 @@
-//! The first packet of a datagram, read by the parser of QUIC and by `quinn-proto`: Version Negotiation, Retry, and Initial
-//! packets around a ClientHello, with any connection ids and token.
+//! The first packet of a datagram, read by the parser of QUIC and by `quinn-proto`: Version Negotiation, Retry, and
+//! Initial packets around a ClientHello, with any connection ids and token.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::BytesMut;

@@ -1,4 +1,5 @@
-//! Dialogues for the targets of parsers: from the streams and datagrams of captures, and from those that tests recorded.
+//! Dialogues for the targets of parsers: from the streams and datagrams of captures, and from those that tests
+//! recorded.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -178,7 +179,8 @@ fn add_handshakes(seeds: &mut Seeds, turns: &Turns) {
         // The content of the handshake records of a turn.
         let (mut handshake, mut rest) = (Vec::new(), octets.as_slice());
         while let [22, _, _, high, low, behind @ ..] = rest {
-            let (content, behind) = behind.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(behind.len()));
+            let (content, behind) =
+                behind.split_at(usize::from(u16::from_be_bytes([*high, *low])).min(behind.len()));
             handshake.extend_from_slice(content);
             rest = behind;
         }

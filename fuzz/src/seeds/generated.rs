@@ -68,7 +68,8 @@ fn add_scripts(seeds: &mut Seeds) {
         (0x18, 37, 3, false),
     ];
     for (number, (conversation, first, count, is_server_first)) in conversations.into_iter().enumerate() {
-        for tunnels in [0, 1 << 4, 2 << 4, 3 << 4 | 1, 4 << 4, 5 << 4, 7 << 4, 8 << 4, 0x0f, 0x1f, 0x2f, 0x3f] {
+        for tunnels in [0, 1 << 4, 2 << 4, 3 << 4 | 1, 4 << 4, 5 << 4, 7 << 4, 8 << 4, 0x0f, 0x1f, 0x2f, 0x3f]
+        {
             for (is_ipv6, fragment) in [(false, 0), (true, 0), (false, 3), (true, 130)] {
                 let conversation = conversation | if is_ipv6 { 4 } else { 0 };
                 let mut script = vec![0; SETUP_LEN];
@@ -124,8 +125,14 @@ fn add_scripts(seeds: &mut Seeds) {
 /// Random words of each parser.
 fn add_dialogues(seeds: &mut Seeds) {
     let targets = [
-        "session_http1", "session_http2", "session_tls", "session_dns", "session_ssh", "session_smtp",
-        "session_ftp", "session_standard",
+        "session_http1",
+        "session_http2",
+        "session_tls",
+        "session_dns",
+        "session_ssh",
+        "session_smtp",
+        "session_ftp",
+        "session_standard",
     ];
     for target in targets {
         for round in 1..=ROUND_COUNT {
@@ -144,12 +151,8 @@ fn add_dialogues(seeds: &mut Seeds) {
         }
     }
     // QUIC: PING and PADDING, ACK, CRYPTO, CONNECTION_CLOSE in sealed packets.
-    let frames: [&[u8]; 4] = [
-        &[1, 0, 0],
-        &[2, 0, 0, 0, 0],
-        &[6, 0, 4, 1, 0, 0, 0],
-        &[0x1c, 0, 0, 4, b'o', b'o', b'p', b's'],
-    ];
+    let frames: [&[u8]; 4] =
+        [&[1, 0, 0], &[2, 0, 0, 0, 0], &[6, 0, 4, 1, 0, 0, 0], &[0x1c, 0, 0, 4, b'o', b'o', b'p', b's']];
     for (number, frame) in frames.into_iter().enumerate() {
         for kind in [2, 3, 2 | 16, 3 | 16] {
             let mut seed = vec![0, kind, number as u8];
@@ -213,7 +216,14 @@ fn add_calls(seeds: &mut Seeds) {
             let flags = [2, 2, 0x12, 0x10, 0x10, 0x18, 0x11, 0x14, 4][random.below(9)];
             let what = random.below(if round % 3 == 0 { 256 } else { 32 }) as u8;
             let numbers = random.below(8) as u8 | (random.below(8) as u8) << 4;
-            tracker.extend([what, flags, numbers, random.next() as u8, random.next() as u8, random.next() as u8]);
+            tracker.extend([
+                what,
+                flags,
+                numbers,
+                random.next() as u8,
+                random.next() as u8,
+                random.next() as u8,
+            ]);
         }
         seeds.add("tracker", tracker);
 
@@ -223,11 +233,21 @@ fn add_calls(seeds: &mut Seeds) {
             reassembler[1..].fill(0);
         }
         for _ in 0..50 {
-            fragment.extend([random.next() as u8, random.below(128) as u8, random.next() as u8, random.below(64) as u8]);
+            fragment.extend([
+                random.next() as u8,
+                random.below(128) as u8,
+                random.next() as u8,
+                random.below(64) as u8,
+            ]);
             let flags = 5 + random.below(26) as u8 | (random.below(4) as u8) << 6;
             let what = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
             reassembler.extend([
-                what, random.next() as u8, 0, random.below(64) as u8, flags, random.below(200) as u8,
+                what,
+                random.next() as u8,
+                0,
+                random.below(64) as u8,
+                flags,
+                random.below(200) as u8,
             ]);
         }
         seeds.add("fragment", fragment);

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use flowgauge::base::{Frame, FrameBatch, FlowKey};
+use flowgauge::base::{FlowKey, Frame, FrameBatch};
 use flowgauge::extractor::Extractor;
 
 use super::Seeds;

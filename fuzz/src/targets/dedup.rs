@@ -1,13 +1,13 @@
-//! Frames through a window of duplicates, compared with a naive model: in exact mode each verdict and each count is that of
-//! the model. In the other mode, a frame that differs only in what a mirror port changes is a duplicate.
+//! Frames through a window of duplicates, compared with a naive model: in exact mode each verdict and each count is
+//! that of the model. In the other mode, a frame that differs only in what a mirror port changes is a duplicate.
 #[path = "../../../tests/dedup/naive.rs"]
 mod naive;
 
 use std::time::Duration;
 
+use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::{Budget, Frame, LinkType, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
-use arbitrary::{Arbitrary, Result, Unstructured};
 use naive::Model;
 
 use super::input::{Octets, items, structured};

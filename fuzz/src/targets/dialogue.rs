@@ -1,5 +1,5 @@
-//! Dialogues for the targets of parsers: octets, words of the protocol, gaps, FINs and waits, read from the front of the
-//! input, and played to a driver of sessions in pieces of any length.
+//! Dialogues for the targets of parsers: octets, words of the protocol, gaps, FINs and waits, read from the front of
+//! the input, and played to a driver of sessions in pieces of any length.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -20,13 +20,27 @@ const STEP_COUNT_MAX: usize = 300;
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
     /// Octets as they are.
-    Octets { from: Role, octets: &'a [u8] },
+    Octets {
+        from: Role,
+        octets: &'a [u8],
+    },
     /// A word of the protocol, repeated.
-    Word { from: Role, number: u8, count: usize },
+    Word {
+        from: Role,
+        number: u8,
+        count: usize,
+    },
     /// Octets that were lost.
-    Gap { from: Role, len: u16 },
-    Fin { from: Role },
-    Wait { seconds: u8 },
+    Gap {
+        from: Role,
+        len: u16,
+    },
+    Fin {
+        from: Role,
+    },
+    Wait {
+        seconds: u8,
+    },
 }
 
 /// The octets with which the steps of octets begin, for seeds.
@@ -78,8 +92,8 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// What a target makes of a message, for comparison. Parts that follow one another under one name are joined, as pieces of a
-/// body are.
+/// What a target makes of a message, for comparison. Parts that follow one another under one name are joined, as pieces
+/// of a body are.
 pub enum Line {
     Whole(String),
     Part(String, Vec<u8>),
@@ -166,8 +180,8 @@ impl<P: Protocols> Receiver<P> for Collector<P> {
     }
 }
 
-/// Plays a dialogue, its octets in pieces of at most `piece_len`; the lines of what was reported. Memory stays below the
-/// bound at any time, and is released at the end.
+/// Plays a dialogue, its octets in pieces of at most `piece_len`; the lines of what was reported. Memory stays below
+/// the bound at any time, and is released at the end.
 pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize) -> Vec<String> {
     let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
     let (key, client) = FlowKey::new(terms.protocol, end(1, 40_000), end(2, terms.server_port));

@@ -1,4 +1,5 @@
-//! Fragments through a pool, compared with a naive model: every tag is returned once, and each outcome is that of the model.
+//! Fragments through a pool, compared with a naive model: every tag is returned once, and each outcome is that of the
+//! model.
 #[path = "../../../tests/fragment/naive.rs"]
 mod naive;
 

@@ -38,8 +38,8 @@ const PORTS: [u16; 16] =
 pub struct Packet<'a> {
     /// Host pair in bits 0 and 1, IPv6 in bit 2, UDP in bit 3, the port of the server in bits 4 to 7.
     pub conversation: u8,
-    /// From the server in bit 0, without a handshake before it in bit 1, another transport in bits 2 and 3, control flags
-    /// in bits 4 to 6, without an acknowledgment in bit 7.
+    /// From the server in bit 0, without a handshake before it in bit 1, another transport in bits 2 and 3, control
+    /// flags in bits 4 to 6, without an acknowledgment in bit 7.
     pub how: u8,
     /// Shift of the sequence number against the expected one, in octets; 127 and -128 are far jumps.
     pub shift: i8,
@@ -362,7 +362,8 @@ fn ipv4(ends: [[u8; 4]; 2], protocol: u8, (identification, place): (u16, u16), p
 
 /// The checksum of RFC 1071 over an even number of octets.
 fn checksum(octets: &[u8]) -> u16 {
-    let mut sum: u32 = octets.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
+    let mut sum: u32 =
+        octets.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
     while sum > 0xffff {
         sum = (sum >> 16) + (sum & 0xffff);
     }
@@ -404,9 +405,8 @@ fn tunnel(kind: u8, packet: Vec<u8>, identification: u16) -> Vec<u8> {
     let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let ether_type = if is_ipv6 { [0x86, 0xdd] } else { [8, 0] };
     let around = |protocol, payload: Vec<u8>| ipv4(TUNNEL_ENDS, protocol, (identification, 0), &payload);
-    let in_udp = |port, header: &[u8], inner: Vec<u8>| {
-        around(17, udp([50_000, port], &[header, &inner].concat()))
-    };
+    let in_udp =
+        |port, header: &[u8], inner: Vec<u8>| around(17, udp([50_000, port], &[header, &inner].concat()));
     let in_ethernet = |packet: Vec<u8>| [&[2; 12][..], &ether_type, &packet].concat();
     match kind {
         1 => around(if is_ipv6 { 41 } else { 4 }, packet),
@@ -428,7 +428,8 @@ fn tunnel(kind: u8, packet: Vec<u8>, identification: u16) -> Vec<u8> {
             // A tunnel in IPv6, behind a header of destination options.
             let [high, low] = (8 + packet.len() as u16).to_be_bytes();
             let next = if is_ipv6 { 41 } else { 4 };
-            [&[0x60, 0, 0, 0, high, low, 60, 64][..], &[0xfd; 32], &[next, 0, 1, 4, 0, 0, 0, 0], &packet].concat()
+            [&[0x60, 0, 0, 0, high, low, 60, 64][..], &[0xfd; 32], &[next, 0, 1, 4, 0, 0, 0, 0], &packet]
+                .concat()
         }
         11 => {
             // ERSPAN type II.

@@ -1,8 +1,8 @@
-//! Ethernet frames read by the extractor and by the lax slices of `etherparse`: the same addresses, protocol, ports, TCP
-//! fields and payload.
+//! Ethernet frames read by the extractor and by the lax slices of `etherparse`: the same addresses, protocol, ports,
+//! TCP fields and payload.
 //!
-//! Only frames that both claim to read are compared: Ethernet II with up to three VLAN tags before IPv4 or IPv6, and without
-//! decapsulation. Differences by design are in [`is_by_design`].
+//! Only frames that both claim to read are compared: Ethernet II with up to three VLAN tags before IPv4 or IPv6, and
+//! without decapsulation. Differences by design are in [`is_by_design`].
 
 use std::net::IpAddr;
 
@@ -159,9 +159,7 @@ fn compare(data: &[u8]) {
             ours.transport = None;
         }
     }
-    if ours.as_ref().map(|(facts, _)| facts) != theirs.as_ref()
-        && !is_by_design(ours.as_ref(), data)
-    {
+    if ours.as_ref().map(|(facts, _)| facts) != theirs.as_ref() && !is_by_design(ours.as_ref(), data) {
         panic!("{ours:#?}\netherparse: {theirs:#?}\n{data:02x?}");
     }
 }

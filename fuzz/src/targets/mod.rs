@@ -1,11 +1,11 @@
 //! The bodies of the fuzz targets that need no crates beyond those of the tests.
 //!
-//! Each is a function of the input's octets, and panics if a promise is broken. The fuzz package makes a target of each, and
-//! `tests/fuzz_regressions.rs` replays the inputs that ever failed through the same functions.
+//! Each is a function of the input's octets, and panics if a promise is broken. The fuzz package makes a target of
+//! each, and `tests/fuzz_regressions.rs` replays the inputs that ever failed through the same functions.
 
 mod compare;
-pub mod dialogue;
 mod dedup;
+pub mod dialogue;
 mod extractor;
 mod filter;
 mod fragment;

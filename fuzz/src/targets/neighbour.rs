@@ -1,5 +1,5 @@
-//! Operations on a neighbor table, compared with a naive model; and any octets as a frame, which change nothing while no
-//! request is outstanding.
+//! Operations on a neighbor table, compared with a naive model; and any octets as a frame, which change nothing while
+//! no request is outstanding.
 use flowgauge::base::Timestamp;
 use flowgauge::link::{NeighbourConfig, NeighbourTable};
 

@@ -1,5 +1,5 @@
-//! A sink that checks the calls of a pipeline: each flow starts once and ends once, nothing is reported of a flow that was
-//! muted or of a direction that was stopped, and the octets of a direction are contiguous.
+//! A sink that checks the calls of a pipeline: each flow starts once and ends once, nothing is reported of a flow that
+//! was muted or of a direction that was stopped, and the octets of a direction are contiguous.
 
 use std::ops::ControlFlow;
 

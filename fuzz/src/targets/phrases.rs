@@ -26,7 +26,8 @@ pub const PHRASES: &[&[u8]] = &[
     b"\x17\x03\x03\x00\x10dddddddddddddddd",
     // DNS: a query, its response, the query in a stream.
     b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
-    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
+    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
+      \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
     b"\0\x1b\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
     b"SSH-2.0-OpenSSH_9.2\r\n",
     b"\0\0\0\x0c\x0a\x15\0\0\0\0\0\0\0\0\0\0",

@@ -1,5 +1,5 @@
-//! Scripts through whole pipelines, with checks after each step: the layers agree with their own accounts, every frame is
-//! counted once, every flow starts and ends once, and all memory is released.
+//! Scripts through whole pipelines, with checks after each step: the layers agree with their own accounts, every frame
+//! is counted once, every flow starts and ends once, and all memory is released.
 
 use flowgauge::base::{Account, Budget};
 use flowgauge::pipeline::PipelineStats;

@@ -1,5 +1,5 @@
-//! Segments, acknowledgments and other calls of a few streams, with overlaps of different bytes: each stream is delivered once
-//! and in order, each octet is one that was sent at its offset, and memory stays below its caps.
+//! Segments, acknowledgments and other calls of a few streams, with overlaps of different bytes: each stream is
+//! delivered once and in order, each octet is one that was sent at its offset, and memory stays below its caps.
 use std::collections::HashMap;
 use std::time::Duration;
 

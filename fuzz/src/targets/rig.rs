@@ -227,14 +227,19 @@ impl Setup {
     }
 
     /// Runs a source through shards with sessions, one sink each; the sum of their statistics.
-    pub fn run_shards<U, K>(&self, budget: &Budget, source: &mut impl Source, sinks: &mut [K]) -> PipelineStats
+    pub fn run_shards<U, K>(
+        &self,
+        budget: &Budget,
+        source: &mut impl Source,
+        sinks: &mut [K],
+    ) -> PipelineStats
     where
         U: Default + Send,
         K: SessionSink<Standard, U> + Send,
     {
         let count = NonZeroUsize::new(sinks.len()).expect("at least one shard");
-        let mut shards: Shards<_> =
-            SessionPipeline::shards(count, || self.try_session_pipeline(budget)).expect("a valid configuration");
+        let mut shards: Shards<_> = SessionPipeline::shards(count, || self.try_session_pipeline(budget))
+            .expect("a valid configuration");
         shards.run(source, sinks).expect("a source in memory has no errors");
         shards.stats()
     }

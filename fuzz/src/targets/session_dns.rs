@@ -1,5 +1,5 @@
-//! DNS, mDNS and LLMNR over streams and datagrams: dialogues report the same in any pieces, and all that can be read of a
-//! message can be printed within a bound.
+//! DNS, mDNS and LLMNR over streams and datagrams: dialogues report the same in any pieces, and all that can be read of
+//! a message can be printed within a bound.
 
 use flowgauge::session::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
 use flowgauge::session::{About, Protocol};
@@ -46,10 +46,12 @@ fn describe(about: &About, report: Report<'_>) -> Line {
 const WORDS: &[&[u8]] = &[
     // In streams: a query and its response.
     b"\0\x1b\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
-    b"\0\x2b\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
+    b"\0\x2b\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
+      \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
     // In datagrams: the same.
     b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
-    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
+    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
+      \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
     // Heads of messages, and names.
     b"\x12\x34\x81\x80\0\0\0\x01\0\0\0\0",
     b"\0\x1b",

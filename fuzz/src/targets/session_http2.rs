@@ -59,7 +59,8 @@ const WORDS: &[&[u8]] = &[
     b"\0\x20\0\x01\x04\0\0\0\x0f",
 ];
 
-/// Octets of both directions: a frame and a block that are kept with space to grow, and a table; a list of fields; streams.
+/// Octets of both directions: a frame and a block that are kept with space to grow, and a table; a list of fields;
+/// streams.
 const HELD_MAX: u64 = 2 * (128 + 96 + 256) * 1024 + 192 * 1024 + 32 * 1024;
 
 /// The preface, and the SETTINGS of both sides, as steps of words.

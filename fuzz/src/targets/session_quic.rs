@@ -1,5 +1,5 @@
-//! QUIC: any datagrams, and Initial packets that are sealed with the right keys around frames of the input. Memory stays below
-//! its caps, and packets that come twice report their messages once.
+//! QUIC: any datagrams, and Initial packets that are sealed with the right keys around frames of the input. Memory
+//! stays below its caps, and packets that come twice report their messages once.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aes::Aes128;

@@ -1,7 +1,7 @@
 //! SMTP: commands and replies report the same in any pieces.
 
-use flowgauge::session::{About, Role};
 use flowgauge::session::smtp::SmtpParser;
+use flowgauge::session::{About, Role};
 
 use super::dialogue::{Input, Line, Step, Terms, play_all};
 use super::input::structured;
@@ -63,8 +63,8 @@ pub fn run(data: &[u8]) {
     check_secrets(data, &lines);
 }
 
-/// No answer of an AUTH exchange is reported. Octets of the input could spell a command around the answer, and a message
-/// has it as its text: only dialogues of whole commands without DATA count.
+/// No answer of an AUTH exchange is reported. Octets of the input could spell a command around the answer, and a
+/// message has it as its text: only dialogues of whole commands without DATA count.
 fn check_secrets(data: &[u8], lines: &[String]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let is_plain = input.steps.iter().all(|step| match *step {

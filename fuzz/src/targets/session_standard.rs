@@ -18,8 +18,8 @@ const HELD_MAX: u64 = 2 << 20;
 
 /// Ports of servers by the choice of an input: those of protocols, and one that no protocol has.
 pub const PORTS: [u16; 32] = [
-    80, 443, 53, 25, 22, 21, 5353, 5355, 8080, 587, 853, 4433, 123, 161, 389, 445, 1194, 1883, 3306, 3389, 3478,
-    5060, 5432, 5672, 6379, 6881, 1812, 2049, 179, 137, 51_820, 40_001,
+    80, 443, 53, 25, 22, 21, 5353, 5355, 8080, 587, 853, 4433, 123, 161, 389, 445, 1194, 1883, 3306, 3389,
+    3478, 5060, 5432, 5672, 6379, 6881, 1812, 2049, 179, 137, 51_820, 40_001,
 ];
 
 /// Set in the choice of an input: its octets are datagrams.
@@ -28,7 +28,8 @@ pub const DATAGRAMS: u8 = 0x20;
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let terms = || {
-        let terms = Terms::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
+        let terms =
+            Terms::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
         if input.choice & DATAGRAMS == 0 { terms } else { terms.udp() }
     };
     play(&terms(), &input.steps, usize::MAX);

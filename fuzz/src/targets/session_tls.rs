@@ -29,8 +29,8 @@ fn describe(about: &About, message: Report<'_>) -> Line {
 }
 
 const WORDS: &[&[u8]] = &[
-    // Records: a ClientHello, a ServerHello of TLS 1.2, the same of 1.3, ServerHelloDone, ChangeCipherSpec, an alert, application
-    // data, an empty one of a handshake.
+    // Records: a ClientHello, a ServerHello of TLS 1.2, the same of 1.3, ServerHelloDone, ChangeCipherSpec, an alert,
+    // application data, an empty one of a handshake.
     b"\x16\x03\x01\x00\x45\x01\x00\x00\x41\x03\x03aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x00\x00\x04\x13\x01\xc0\x2f\
       \x01\x00\x00\x14\x00\x00\x00\x10\x00\x0e\x00\x00\x0ba.example.b",
     b"\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\x00\xc0\x2f\x00",

@@ -1,13 +1,13 @@
-//! The frames of a script one by one, in batches of a drawn length, and through two shards: the same records, messages and
-//! counts, whatever the cut.
+//! The frames of a script one by one, in batches of a drawn length, and through two shards: the same records, messages
+//! and counts, whatever the cut.
 
 use flowgauge::base::FrameBatch;
 use flowgauge::pipeline::PipelineStats;
 use flowgauge::reassembler::GapReason;
 use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
 
-use super::frames::Captured;
 use super::compare::assert_same;
+use super::frames::Captured;
 use super::input::structured;
 use super::observer::{Log, Observer};
 use super::rig::{Rig, Setup};
@@ -67,7 +67,11 @@ fn report(stats: PipelineStats, sinks: Vec<Observer>) -> Report {
 }
 
 /// Frames one by one, or in batches of a length.
-fn in_one(mut pipeline: impl Rig<Observer>, frames: &[Captured], batch_len: Option<usize>) -> (PipelineStats, Vec<Observer>) {
+fn in_one(
+    mut pipeline: impl Rig<Observer>,
+    frames: &[Captured],
+    batch_len: Option<usize>,
+) -> (PipelineStats, Vec<Observer>) {
     let mut sink = Observer::keeping();
     match batch_len {
         None => frames.iter().for_each(|captured| pipeline.frame(&captured.frame(), &mut sink)),
@@ -99,8 +103,8 @@ fn with_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -
     report(without_streams(stats), sinks)
 }
 
-/// Leaves out what the reassembler counted. Sessions stop directions, and whether a segment is counted at which its direction
-/// stops depends on who noticed first that a hole before it was due.
+/// Leaves out what the reassembler counted. Sessions stop directions, and whether a segment is counted at which its
+/// direction stops depends on who noticed first that a hole before it was due.
 fn without_streams(stats: PipelineStats) -> PipelineStats {
     let mut stats = stats;
     stats.streams = Default::default();
@@ -120,8 +124,8 @@ fn check_same(one: &Report, other: &Report, what: &str) {
     assert_same(&one.lines, &other.lines, &format!("counts one by one, and {what},"));
 }
 
-/// Whether the order of two directions whose holes are due at different times is the same whoever notices it first: a sweep, the
-/// flow's own next packet, or its end.
+/// Whether the order of two directions whose holes are due at different times is the same whoever notices it first: a
+/// sweep, the flow's own next packet, or its end.
 const IS_ORDERED: bool = false;
 
 /// Whether a hole ended by time.
@@ -141,7 +145,8 @@ pub fn run(data: &[u8]) {
         check_same(&one, &with_streams(&setup, &frames, Some(batch_len)), "in batches with streams");
     }
     let one = with_sessions(&setup, &frames, None);
-    let (batches, shards) = (with_sessions(&setup, &frames, Some(batch_len)), in_shards(&setup, &frames, batch_len));
+    let (batches, shards) =
+        (with_sessions(&setup, &frames, Some(batch_len)), in_shards(&setup, &frames, batch_len));
     if is_compared {
         check_same(&one, &batches, "in batches with sessions");
         check_same(&one, &shards, "in two shards");

@@ -1,5 +1,5 @@
-//! Any octets as a capture file: frames within bounds, the same frames however few octets each read returns, and the same
-//! again from what the pcapng writer makes of them.
+//! Any octets as a capture file: frames within bounds, the same frames however few octets each read returns, and the
+//! same again from what the pcapng writer makes of them.
 use std::io::{self, Cursor, Read};
 use std::mem::discriminant;
 

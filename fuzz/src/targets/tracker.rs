@@ -1,6 +1,6 @@
-//! Packets and calls through a tracker. Without caps the records are those of a naive model, however the packets are cut into
-//! batches and wherever the clock is moved forward. With caps, removals and mutes every state is returned once, and the
-//! counts of all records add up.
+//! Packets and calls through a tracker. Without caps the records are those of a naive model, however the packets are
+//! cut into batches and wherever the clock is moved forward. With caps, removals and mutes every state is returned
+//! once, and the counts of all records add up.
 
 use std::time::Duration;
 
@@ -71,7 +71,8 @@ struct Clock(u64);
 impl Clock {
     fn go(&mut self, step: &Step) -> Timestamp {
         let fine = u64::from(step.odd);
-        self.0 += JUMPS_MS[usize::from(step.time & 15)] * 1_000_000 + if step.time & 16 == 0 { 0 } else { fine };
+        self.0 +=
+            JUMPS_MS[usize::from(step.time & 15)] * 1_000_000 + if step.time & 16 == 0 { 0 } else { fine };
         let back = match step.time >> 5 {
             7 => NANOS_PER_SECOND * fine,
             6 => fine,
