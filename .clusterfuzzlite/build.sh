@@ -1,7 +1,7 @@
 #!/bin/bash -eu
 # Builds all targets, and packs the seeds, regressions and dictionary of each beside it.
 cd "$SRC/flowgauge"
-cargo fuzz build --release
+cargo fuzz build -O
 cargo run --release --manifest-path fuzz/Cargo.toml --example seeds
 for target in $(cargo fuzz list); do
     cp "fuzz/target/x86_64-unknown-linux-gnu/release/$target" "$OUT/"

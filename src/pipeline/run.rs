@@ -378,6 +378,8 @@ impl<S: Default> Pipeline<S> {
                 fragments.finish(way);
             }
         });
+        // Fragments that were given up may be packets of other shards, and later than all others.
+        self.tracker.note_time(self.foreign_ns);
         self.tracker.finish(sink);
     }
 

@@ -113,13 +113,15 @@ fn theirs<'a>(sliced: &LaxSlicedPacket<'a>) -> Option<Facts<'a>> {
     Some(Facts { ends, hop_limit, traffic_class, is_fragment: payload.fragmented, transport })
 }
 
-/// Whether the frame has up to three VLAN tags, and then IPv4 or IPv6.
+/// Whether the frame has up to three VLAN tags, and then IPv4 or IPv6. Etherparse takes the version of the packet for
+/// the type, so that both must agree.
 fn is_common(data: &[u8]) -> bool {
     let mut offset = 12;
     for _ in 0..4 {
         match data.get(offset..offset + 2) {
             Some([0x81, 0] | [0x88, 0xa8] | [0x91, 0]) => offset += 4,
-            Some([8, 0] | [0x86, 0xdd]) => return true,
+            Some([8, 0]) => return data.get(offset + 2).is_some_and(|first| first >> 4 == 4),
+            Some([0x86, 0xdd]) => return data.get(offset + 2).is_some_and(|first| first >> 4 == 6),
             _ => return false,
         }
     }
