@@ -100,7 +100,7 @@ pub fn run(data: &[u8]) {
         (
             metadata.id,
             metadata.message_type == MessageType::Response,
-            u8::from(metadata.op_code).into(),
+            u8::from(metadata.op_code),
             metadata.authoritative,
         )
     );

@@ -239,7 +239,7 @@ fn add_calls(seeds: &mut Seeds) {
                 random.next() as u8,
                 random.below(64) as u8,
             ]);
-            let flags = 5 + random.below(26) as u8 | (random.below(4) as u8) << 6;
+            let flags = (5 + random.below(26) as u8) | (random.below(4) as u8) << 6;
             let what = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
             reassembler.extend([
                 what,

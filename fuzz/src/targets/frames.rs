@@ -104,11 +104,13 @@ pub struct Clock(u64);
 
 const SECOND: u64 = 1_000_000_000;
 
-impl Clock {
-    pub const fn new() -> Self {
+impl Default for Clock {
+    fn default() -> Self {
         Self(1_000_000 * SECOND)
     }
+}
 
+impl Clock {
     /// Up to 127: tenths of milliseconds. Up to 223: seconds from 128 on. Up to 247: minutes from 224 on. Beyond: back.
     pub fn wait(&mut self, wait: u8) -> Timestamp {
         let wait_ns = u64::from(wait);
@@ -152,6 +154,7 @@ struct Connection {
 }
 
 /// Makes the frames of packets, and keeps where their conversations are.
+#[derive(Default)]
 pub struct Maker {
     clock: Clock,
     connections: HashMap<u8, Connection>,
@@ -185,10 +188,6 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 
 impl Maker {
-    pub fn new() -> Self {
-        Self { clock: Clock::new(), connections: HashMap::new(), identification: 0 }
-    }
-
     pub fn wait(&mut self, wait: u8) -> Timestamp {
         self.clock.wait(wait)
     }

@@ -170,7 +170,7 @@ pub fn run(data: &[u8]) {
     match structured::<Input<'_>>(data) {
         Some(Input::Octets(octets)) => compare(octets),
         Some(Input::Packet(packet)) => {
-            Maker::new().packet(&packet).iter().for_each(|frame| compare(&frame.octets));
+            Maker::default().packet(&packet).iter().for_each(|frame| compare(&frame.octets));
         }
         None => {}
     }

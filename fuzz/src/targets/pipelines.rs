@@ -37,7 +37,7 @@ pub fn sessions(data: &[u8]) {
 }
 
 fn play(mut pipeline: impl Rig<Observer>, script: &Script<'_>, budget: &Budget) {
-    let mut player = Player::new();
+    let mut player = Player::default();
     let mut sink = Observer::default();
     let (mut frame_count, mut octet_count) = (0, 0);
     for step in &script.steps {

@@ -63,6 +63,7 @@ impl<'a> Arbitrary<'a> for Script<'a> {
 }
 
 /// Makes the frames of steps.
+#[derive(Default)]
 pub struct Player {
     maker: Maker,
     /// Frames so far.
@@ -70,10 +71,6 @@ pub struct Player {
 }
 
 impl Player {
-    pub fn new() -> Self {
-        Self { maker: Maker::new(), played: Vec::new() }
-    }
-
     pub fn wait(&mut self, wait: u8) -> flowgauge::base::Timestamp {
         self.maker.wait(wait)
     }
@@ -98,7 +95,7 @@ impl Player {
 
 /// All frames of a script, without its other steps.
 pub fn frames(steps: &[Step<'_>]) -> Vec<Captured> {
-    let mut player = Player::new();
+    let mut player = Player::default();
     for step in steps {
         player.frames(step);
     }

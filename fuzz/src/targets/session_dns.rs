@@ -32,7 +32,8 @@ fn describe(about: &About, report: Report<'_>) -> Line {
             assert!(record.name.wire_len() <= NAME_LEN_MAX);
             let printed = record.data.to_string();
             assert!(printed.len() <= 64 * record.data.octets().len() + 8 * NAME_LEN_MAX);
-            assert_eq!(record.data, record.data);
+            let copy = record.data;
+            assert_eq!(copy, record.data);
         }
         text.push_str(&format!("{item:?}"));
     }
