@@ -338,3 +338,33 @@ fn holes_end_by_the_time_of_other_packets() {
     assert_eq!((&text.bytes[..], &text.gaps[..]), (&b"texttext"[..], &[(4, 96)][..]));
     assert_eq!(pipeline.stats().streams.gap_octet_count, 96);
 }
+
+/// The rest of one direction comes out when its flow ends. A sink that mutes the flow there gets nothing of the other one.
+#[test]
+fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
+    use etherparse::PacketBuilder;
+    use flowgauge::base::{Frame, Timestamp};
+    let segment = |from_client: bool, seq: u32| {
+        let (source, destination, ports) = if from_client { (1, 2, (1, 80)) } else { (2, 1, (80, 1)) };
+        let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
+            .ipv4([10, 0, 0, source], [10, 0, 0, destination], 64)
+            .tcp(ports.0, ports.1, seq, 1000);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, b"text").unwrap();
+        frame
+    };
+    for (mute_at, expected) in [(None, [8, 8]), (Some(8), [8, 4])] {
+        let mut pipeline = pipeline();
+        let mut sink = Collect { mute_at, ..Collect::default() };
+        // Both directions wait behind a hole.
+        for (from_client, seq) in [(true, 100), (false, 500), (true, 200), (false, 600)] {
+            let data = segment(from_client, seq);
+            pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(1), &data), &mut sink);
+        }
+        assert_eq!(pipeline.reassembler().held_stream_count(), 2);
+        pipeline.finish(&mut sink);
+        let (_, texts, packet_count) = &sink.ended[0];
+        assert_eq!((texts.each_ref().map(|text| text.bytes.len()), *packet_count), (expected, 4));
+        assert_eq!((sink.call_after_mute_count, pipeline.reassembler().held_stream_count()), (0, 0));
+    }
+}

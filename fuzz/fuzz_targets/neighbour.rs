@@ -1,27 +1,3 @@
-//! Sequences of operations on a neighbour table against a naive model; and any octets as a frame, which change nothing
-//! as long as nobody asked.
 #![no_main]
 
-use flowgauge::base::Timestamp;
-use flowgauge::link::{NeighbourConfig, NeighbourTable};
-use libfuzzer_sys::fuzz_target;
-
-#[path = "../../tests/neighbour/frames.rs"]
-mod frames;
-#[path = "../../tests/neighbour/naive.rs"]
-mod naive;
-
-fuzz_target!(|octets: &[u8]| {
-    let Some((setup, rest)) = octets.split_first() else { return };
-    let operations: Vec<[u8; 8]> =
-        rest.chunks_exact(8).filter_map(|chunk| chunk.first_chunk().copied()).collect();
-    naive::run(*setup, &operations);
-
-    let mut table = NeighbourTable::new(NeighbourConfig::new(naive::OWN)).expect("a station");
-    for own in naive::local() {
-        table.add_local(own).expect("a host");
-    }
-    table.hear(rest, Timestamp::ZERO);
-    table.check_invariants();
-    assert!(table.is_empty());
-});
+libfuzzer_sys::fuzz_target!(|data: &[u8]| flowgauge_fuzz::run("neighbour", data));

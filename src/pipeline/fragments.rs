@@ -178,6 +178,10 @@ impl Defragmenter {
         self.pool.held_bytes()
     }
 
+    pub(super) fn check_invariants(&self) {
+        self.pool.check_invariants();
+    }
+
     pub(super) const fn stats(&self) -> &FragmentStats {
         self.pool.stats()
     }

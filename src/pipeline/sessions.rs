@@ -129,6 +129,15 @@ impl<P: Protocols, U: Default> SessionPipeline<P, U> {
         self.streams.finish(&mut Adapter::new(&mut self.driver, sink));
     }
 
+    /// Panics unless each layer agrees with its own account, and all that sessions hold belongs to open flows. For tests and
+    /// fuzzers; takes time linear in what is held.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.streams.check_invariants();
+        let held_bytes: u64 = self.tracker().iter().map(|(_, slot)| slot.user.session.held_bytes()).sum();
+        assert_eq!(held_bytes, self.driver.stats().held_bytes, "what sessions hold belongs to open flows");
+    }
+
     /// Ends a flow, its streams and its session at once. Whether it was open.
     pub fn remove<K: SessionSink<P, U> + ?Sized>(&mut self, id: FlowId, sink: &mut K) -> bool {
         self.streams.remove(id, &mut Adapter::new(&mut self.driver, sink))

@@ -89,6 +89,19 @@ impl<P: Protocols> Session<P> {
         matches!(self.state, State::Off)
     }
 
+    /// Octets that its driver has charged for it. For tests and fuzzers.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held_bytes(&self) -> u64 {
+        match &self.state {
+            State::Parsing(parsing) => parsing.charged,
+            State::Stream(probing) => probing.allocated_len() as u64,
+            State::Resuming(resuming) => resuming.allocated_len() as u64,
+            State::Datagrams(_) => size_of::<DatagramProbing>() as u64,
+            State::New | State::Off => 0,
+        }
+    }
+
     #[inline]
     pub(super) fn role(&self, side: Side) -> Role {
         if side == self.client { Role::Client } else { Role::Server }

@@ -7,7 +7,7 @@ use flowgauge::session::http1::{
 use flowgauge::session::{About, Input, Parser, Protocol, Role, Verdict};
 
 use crate::harness::{
-    Heard, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Heard, Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
 };
 
 use Role::{Client, Server};
@@ -584,4 +584,42 @@ fn fields_are_listed_and_credentials_are_not_shown() {
 #[test]
 fn the_state_is_small() {
     assert!(size_of::<http1::HttpParser>() <= 256, "{}", size_of::<http1::HttpParser>());
+}
+
+/// HTTP/1.x on its port, whatever the octets look like: what a probe sees depends on how they are cut.
+static BY_PORT: Protocol = Protocol::new("http").over_streams(&[80], None);
+
+flowgauge::protocols! {
+    /// HTTP/1.x without a probe.
+    #[derive(Debug)]
+    enum Unprobed;
+    /// Its messages.
+    #[derive(Debug)]
+    enum Report;
+    parsers { Http: HttpParser = &BY_PORT }
+    recognised {}
+}
+
+/// Heads that httparse refuses are read line by line. What is no head is refused there as it is when it comes octet by octet.
+#[test]
+fn what_is_no_head_is_refused_whole_as_in_pieces() {
+    let long_method = format!("{} / HTTP/1.1\r\n\r\n", "M".repeat(33));
+    let long_line = format!("GET {} x y\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
+    for request in [
+        // Octets that are in no method, before what ends as a request line does.
+        "\u{3}\u{8} x\0GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+        // A first line that folds.
+        "GET /\r\n HTTP/1.1\r\n\r\n",
+        "GET /\0\r\nHost: a\r\n\r\n",
+        &long_method,
+        &long_line,
+    ] {
+        let turns: [Turn<'_>; 1] = [(Client, request.as_bytes())];
+        let say = |about: &About, Report::Http(message): Report<'_>| describe(about, Http::Http(message));
+        let whole = hear::<Unprobed>(80, &turns, say, || usize::MAX);
+        for len in [1, 2, 7, 31, 1000] {
+            assert_eq!(hear::<Unprobed>(80, &turns, say, || len), whole, "{request:.40?} by {len}");
+        }
+        assert!(whole.messages().is_empty(), "{request:.40?}: {:?}", whole.said);
+    }
 }

@@ -299,3 +299,31 @@ fn merged_records_are_all_of_them() {
         assert_eq!(wanted_count, one.iter().filter(|record| record.octet_count() > 1000).count());
     }
 }
+
+/// What waits in the pool of fragments until the end may be later than all packets. Every shard ends its flows at that time.
+#[test]
+fn fragments_that_wait_until_the_end_set_the_clock_of_all_shards() {
+    use etherparse::PacketBuilder;
+    let udp = |port: u16| {
+        let builder =
+            PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(port, 53);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &[7; 32]).unwrap();
+        frame
+    };
+    let mut frames = FrameBatch::new();
+    for port in 1000..1016 {
+        frames.push(&Frame::ethernet(Timestamp::ZERO, &udp(port)));
+    }
+    // The first fragment of a datagram whose others never come, two minutes later.
+    let mut fragment = udp(2000);
+    fragment[14 + 6] |= 0x20;
+    frames.push(&Frame::ethernet(Timestamp::from_nanos(120_000_000_000), &fragment));
+    let mut source = Rebatched { frames, at: 0, size: 5 };
+    let one = run(&mut source, 1);
+    assert_eq!(one.records.iter().filter(|record| record.contains("IdleTimeout")).count(), 16);
+    for count in [2, 4] {
+        source.at = 0;
+        assert_eq!(run(&mut source, count), one, "{count} shards");
+    }
+}

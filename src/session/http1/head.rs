@@ -74,6 +74,11 @@ pub(super) fn read<T>(
         }
     };
     match parsed {
+        Ok((httparse::Status::Complete(_), First::Request { method, .. }, ..))
+            if method.len() > METHOD_LEN_MAX =>
+        {
+            Err(Fault::new("not_a_request"))
+        }
         Ok((httparse::Status::Complete(len), ..)) if len > HEAD_LEN_MAX => Err(TOO_LONG),
         Ok((httparse::Status::Complete(len), first, minor, fields)) => {
             let version = if minor == Some(0) { Version::Http10 } else { Version::Http11 };
@@ -82,8 +87,12 @@ pub(super) fn read<T>(
         Ok((httparse::Status::Partial, ..)) => goes_on(from, bytes, searched).map(|_| None),
         // Including too many fields, of which can be said so once they are all there, however the octets come.
         Err(_) => match blank_line(bytes, 0) {
-            Some(len) if len > HEAD_LEN_MAX => Err(TOO_LONG),
             Some(len) => {
+                // What is refused when it arrives octet by octet is refused when it arrives whole.
+                check_beginning(from, bytes, line_end(bytes, 0))?;
+                if len > HEAD_LEN_MAX {
+                    return Err(TOO_LONG);
+                }
                 read_lines(from, bytes.get(..len).unwrap_or_default(), None, then).map(|it| Some((len, it)))
             }
             None => goes_on(from, bytes, searched).map(|_| None),
@@ -130,24 +139,31 @@ pub(super) fn read_trailers<T>(
 
 /// Whether the empty line came, if what there is can be a head at all.
 fn goes_on(from: Role, bytes: &[u8], searched: &mut Searched) -> Result<bool, Fault> {
-    let fault = match from {
-        Role::Client if !may_be_request(bytes) => Some(Fault::new("not_a_request")),
-        Role::Server if begins_status_line(bytes) == Some(false) => Some(Fault::new("not_a_response")),
-        _ => None,
-    };
     let start = searched.len as usize;
-    if !searched.has_line
-        && let Some(end) = bytes.iter().skip(start).position(|octet| *octet == b'\n')
-    {
-        searched.has_line = true;
-        first_line(from, bytes.get(..start + end).unwrap_or_default())?;
-    }
+    let line_end = if searched.has_line { None } else { line_end(bytes, start) };
+    searched.has_line |= line_end.is_some();
+    check_beginning(from, bytes, line_end)?;
     let is_whole = blank_line(bytes, start.saturating_sub(3)).is_some();
     searched.len = bytes.len() as u32;
-    match fault {
-        Some(fault) => Err(fault),
-        None if !is_whole && bytes.len() > HEAD_LEN_MAX => Err(TOO_LONG),
-        None => Ok(is_whole),
+    if !is_whole && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_whole) }
+}
+
+/// The offset of the line feed that ends a line. The search begins at `start`.
+fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
+    bytes.iter().skip(start).position(|octet| *octet == b'\n').map(|end| start + end)
+}
+
+/// Refuses octets that cannot begin a head, by the first of them, and by the first line if its end is known.
+fn check_beginning(from: Role, bytes: &[u8], line_end: Option<usize>) -> Result<(), Fault> {
+    match from {
+        Role::Client if !may_be_request(bytes) => return Err(Fault::new("not_a_request")),
+        Role::Server if begins_status_line(bytes) == Some(false) => return Err(Fault::new("not_a_response")),
+        _ => {}
+    }
+    match line_end {
+        Some(end) if end > HEAD_LEN_MAX => Err(TOO_LONG),
+        Some(end) => first_line(from, bytes.get(..end).unwrap_or_default()).map(|_| ()),
+        None => Ok(()),
     }
 }
 

@@ -1,0 +1,22 @@
+//! Targets that compare a parser with a second implementation, which is a dependency of this package only.
+//!
+//! Where the second implementation is stricter, it decides what is compared: what it accepts must be read alike.
+//! Differences by design are listed in each target, with the reason.
+
+mod certificate;
+mod client_hello;
+mod dns_message;
+mod hpack;
+mod http1_head;
+mod quic_header;
+
+use crate::targets::Target;
+
+pub const ALL: &[Target] = &[
+    ("hpack", hpack::run),
+    ("quic_header", quic_header::run),
+    ("dns_message", dns_message::run),
+    ("certificate", certificate::run),
+    ("client_hello", client_hello::run),
+    ("http1_head", http1_head::run),
+];

@@ -1,0 +1,63 @@
+//! The bodies of the fuzz targets that need no crates beyond those of the tests.
+//!
+//! Each is a function of the input's octets, and panics if a promise is broken. The fuzz package makes a target of
+//! each, and `tests/fuzz_regressions.rs` replays the inputs that ever failed through the same functions.
+
+mod compare;
+mod dedup;
+pub mod dialogue;
+mod extractor;
+mod filter;
+mod fragment;
+pub mod frames;
+mod headers;
+pub mod input;
+mod neighbour;
+pub mod observer;
+mod phrases;
+mod pipelines;
+mod reassembler;
+pub mod rig;
+pub mod script;
+mod session_dns;
+mod session_ftp;
+mod session_http1;
+mod session_http2;
+pub mod session_quic;
+mod session_smtp;
+mod session_ssh;
+pub mod session_standard;
+mod session_tls;
+mod shards;
+mod source;
+mod tracker;
+mod translate;
+
+/// A target: its name, and its body.
+pub type Target = (&'static str, fn(&[u8]));
+
+pub const ALL: &[Target] = &[
+    ("sessions", pipelines::sessions),
+    ("streams", pipelines::streams),
+    ("flows", pipelines::flows),
+    ("shards", shards::run),
+    ("session_standard", session_standard::run),
+    ("session_http2", session_http2::run),
+    ("session_quic", session_quic::run),
+    ("session_tls", session_tls::run),
+    ("session_dns", session_dns::run),
+    ("session_http1", session_http1::run),
+    ("session_smtp", session_smtp::run),
+    ("session_ssh", session_ssh::run),
+    ("session_ftp", session_ftp::run),
+    ("source", source::run),
+    ("fragment", fragment::run),
+    ("reassembler", reassembler::run),
+    ("tracker", tracker::run),
+    ("extractor", extractor::run),
+    ("headers", headers::run),
+    ("dedup", dedup::run),
+    ("neighbour", neighbour::run),
+    ("translate", translate::run),
+    ("filter", filter::run),
+];

@@ -1,0 +1,24 @@
+//! Operations on a neighbor table, compared with a naive model; and any octets as a frame, which change nothing while
+//! no request is outstanding.
+use flowgauge::base::Timestamp;
+use flowgauge::link::{NeighbourConfig, NeighbourTable};
+
+#[path = "../../../tests/neighbour/frames.rs"]
+mod frames;
+#[path = "../../../tests/neighbour/naive.rs"]
+mod naive;
+
+pub fn run(data: &[u8]) {
+    let Some((setup, rest)) = data.split_first() else { return };
+    let operations: Vec<[u8; 8]> =
+        rest.chunks_exact(8).filter_map(|chunk| chunk.first_chunk().copied()).collect();
+    naive::run(*setup, &operations);
+
+    let mut table = NeighbourTable::new(NeighbourConfig::new(naive::OWN)).expect("a station");
+    for own in naive::local() {
+        table.add_local(own).expect("a host");
+    }
+    table.hear(rest, Timestamp::ZERO);
+    table.check_invariants();
+    assert!(table.is_empty());
+}

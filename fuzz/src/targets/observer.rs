@@ -1,0 +1,181 @@
+//! A sink that checks the calls of a pipeline: each flow starts once and ends once, nothing is reported of a flow that
+//! was muted or of a direction that was stopped, and the octets of a direction are contiguous.
+
+use std::ops::ControlFlow;
+
+use flowgauge::base::{EndReason, Side};
+use flowgauge::extractor::Packet;
+use flowgauge::pipeline::{SessionSink, StreamSink};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::record::FlowRecord;
+use flowgauge::session::{About, Message, SessionEvent, Standard};
+use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
+
+/// Bounds of the text that a message may have per octet that the parsers may have kept, so that no output explodes.
+const TEXT_LEN_MAX: usize = 64 << 20;
+
+/// State of a flow.
+#[derive(Debug, Default)]
+pub struct Log {
+    has_started: bool,
+    is_muted: bool,
+    /// Of each side: octets delivered, and whether it has ended or was stopped.
+    offsets: [u64; 2],
+    is_over: [bool; 2],
+    is_stopped: [bool; 2],
+    /// Messages and events of the session, if they are kept.
+    pub lines: Vec<String>,
+}
+
+/// What an observer counts of records.
+#[derive(Debug, Default)]
+pub struct Totals {
+    pub started_count: u64,
+    pub ended_count: u64,
+    pub packet_count: u64,
+    pub octet_count: u64,
+    /// Packets and octets that flows carried for others.
+    pub carried_packet_count: u64,
+    pub carried_octet_count: u64,
+    pub message_count: u64,
+}
+
+#[derive(Debug, Default)]
+pub struct Observer {
+    pub totals: Totals,
+    /// Mutes the flow of the next callback.
+    pub mutes_next: bool,
+    /// Stops the direction of the next stream event.
+    pub stops_next: bool,
+    /// Keeps lines and records.
+    pub keeps: bool,
+    pub ended: Vec<(FlowRecord, Vec<String>)>,
+}
+
+impl Observer {
+    /// One that keeps all that is reported, for comparison.
+    pub fn keeping() -> Self {
+        Self { keeps: true, ..Self::default() }
+    }
+
+    fn called(&mut self, flow: &mut Flow<'_, Log>) {
+        assert!(flow.state.has_started, "a flow starts first");
+        assert!(!flow.state.is_muted, "nothing is reported of a muted flow");
+        if std::mem::take(&mut self.mutes_next) {
+            flow.state.is_muted = true;
+            flow.mute();
+        }
+    }
+
+    fn record(&mut self, record: FlowRecord, lines: Vec<String>) {
+        self.totals.packet_count += record.packet_count();
+        self.totals.octet_count += record.octet_count();
+        if let Some(enclosure) = &record.enclosure {
+            self.totals.carried_packet_count += enclosure.carried.packet_count;
+            self.totals.carried_octet_count += enclosure.carried.octet_count;
+        }
+        if self.keeps {
+            self.ended.push((record, lines));
+        }
+    }
+}
+
+impl FlowSink<Log> for Observer {
+    fn interest(&self) -> Interest {
+        Interest::ALL
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, Log>) {
+        assert!(!std::mem::replace(&mut flow.state.has_started, true), "a flow starts once");
+        self.totals.started_count += 1;
+        self.called(flow);
+    }
+
+    fn packet(&mut self, flow: &mut Flow<'_, Log>, packet: &Packet<'_>) {
+        assert_eq!(*flow.view.key(), packet.key);
+        self.called(flow);
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, Log>, event: &FlowEvent) {
+        if *event == FlowEvent::ActiveTimeout {
+            // Reported of muted flows too: it ends a record.
+            self.record(flow.view.record(EndReason::ActiveTimeout), Vec::new());
+            return;
+        }
+        self.called(flow);
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, log: Log) {
+        assert!(log.has_started, "what ends has started");
+        self.totals.ended_count += 1;
+        let record = view.record(reason);
+        assert!(record.end >= record.start || record.packet_count() == 0);
+        self.record(record, log.lines);
+    }
+}
+
+impl StreamSink<Log> for Observer {
+    fn stream(&mut self, flow: &mut Flow<'_, Log>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        let log = &mut *flow.state;
+        let number = side.index();
+        assert!(!log.is_stopped[number], "nothing is reported of a stopped direction");
+        assert!(!log.is_over[number] || !matches!(event, StreamEvent::Chunk(_)), "no octets behind the end");
+        let offset = &mut log.offsets[number];
+        match event {
+            StreamEvent::Chunk(chunk) => {
+                assert_eq!(chunk.offset, *offset);
+                assert!(!chunk.bytes.is_empty());
+                *offset += chunk.bytes.len() as u64;
+            }
+            StreamEvent::Gap(gap) => {
+                assert_eq!(gap.offset, *offset);
+                assert!(gap.len > 0);
+                *offset += gap.len;
+                if gap.reason.name() == "resynchronised" {
+                    log.is_over[number] = false;
+                }
+            }
+            StreamEvent::Fin { offset: end } => {
+                assert_eq!(end, offset);
+                log.is_over[number] = true;
+            }
+            StreamEvent::Poisoned { .. } => log.is_over[number] = true,
+            _ => {}
+        }
+        if self.keeps {
+            log.lines.push(format!("{side:?} {event:?}"));
+        }
+        self.called(flow);
+        if std::mem::take(&mut self.stops_next) {
+            flow.state.is_stopped[number] = true;
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+impl SessionSink<Standard, Log> for Observer {
+    fn message(&mut self, flow: &mut Flow<'_, Log>, about: &About, message: Message<'_>) {
+        self.totals.message_count += 1;
+        let json = serde_json::to_string(&message).expect("every message can be serialized");
+        assert!(json.len() < TEXT_LEN_MAX);
+        if self.keeps {
+            // The time of octets that waited behind a hole depends on who noticed that the hole was due.
+            flow.state.lines.push(format!("{} {} {message:.0?}", about.protocol, about.from.name()));
+        }
+        self.called(flow);
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, Log>, event: &SessionEvent) {
+        if self.keeps {
+            flow.state.lines.push(match event {
+                SessionEvent::Recognised { protocol, evidence } => {
+                    format!("{protocol} by {}", evidence.name())
+                }
+                SessionEvent::Stopped { about, fault, .. } => format!("{} stopped: {fault}", about.protocol),
+                _ => String::from("another event"),
+            });
+        }
+        self.called(flow);
+    }
+}

@@ -1,0 +1,109 @@
+//! Scripts through whole pipelines, with checks after each step: the layers agree with their own accounts, every frame
+//! is counted once, every flow starts and ends once, and all memory is released.
+
+use flowgauge::base::{Account, Budget};
+use flowgauge::pipeline::PipelineStats;
+
+use super::input::structured;
+use super::observer::{Log, Observer};
+use super::rig::{Rig, Setup};
+use super::script::{Player, Script, Step};
+
+/// Flows and records alone, with the sums of records.
+pub fn flows(data: &[u8]) {
+    let Some(script) = structured::<Script<'_>>(data) else { return };
+    let budget = script.setup.budget();
+    if let Some(pipeline) = script.setup.flows::<Log>(&budget) {
+        play(pipeline, &script, &budget);
+    }
+}
+
+/// Flows with TCP streams.
+pub fn streams(data: &[u8]) {
+    let Some(script) = structured::<Script<'_>>(data) else { return };
+    let budget = script.setup.budget();
+    if let Some(pipeline) = script.setup.stream_pipeline::<Log>(&budget) {
+        play(pipeline, &script, &budget);
+    }
+}
+
+/// Flows with streams and sessions.
+pub fn sessions(data: &[u8]) {
+    let Some(script) = structured::<Script<'_>>(data) else { return };
+    let budget = script.setup.budget();
+    if let Some(pipeline) = script.setup.session_pipeline::<Log>(&budget) {
+        play(pipeline, &script, &budget);
+    }
+}
+
+fn play(mut pipeline: impl Rig<Observer>, script: &Script<'_>, budget: &Budget) {
+    let mut player = Player::default();
+    let mut sink = Observer::default();
+    let (mut frame_count, mut octet_count) = (0, 0);
+    for step in &script.steps {
+        match step {
+            Step::Raw { .. } | Step::Packet(_) | Step::Again { .. } => {
+                for captured in player.frames(step) {
+                    frame_count += 1;
+                    octet_count += u64::from(captured.wire_len);
+                    pipeline.frame(&captured.frame(), &mut sink);
+                }
+            }
+            Step::Advance { wait } => pipeline.advance(player.wait(*wait), &mut sink),
+            Step::Remove { number } => {
+                if let Some(id) = pipeline.flow(usize::from(*number)) {
+                    let count = pipeline.flow_count();
+                    assert!(pipeline.remove(id, &mut sink));
+                    assert!(!pipeline.remove(id, &mut sink), "a flow is removed once");
+                    assert_eq!(pipeline.flow_count(), count - 1);
+                }
+            }
+            Step::Mute => sink.mutes_next = true,
+            Step::Stop => sink.stops_next = true,
+        }
+        pipeline.check_invariants();
+        assert!(budget.held() <= budget.limit());
+        check_counts(&pipeline.stats(), pipeline.flow_count(), frame_count, octet_count);
+        assert_eq!(sink.totals.started_count - sink.totals.ended_count, pipeline.flow_count() as u64);
+    }
+    pipeline.finish(&mut sink);
+    pipeline.check_invariants();
+    let stats = pipeline.stats();
+    check_counts(&stats, 0, frame_count, octet_count);
+    check_sums(&stats, &script.setup, &sink);
+    assert_eq!((pipeline.flow_count(), stats.sessions.held_bytes), (0, 0));
+    assert_eq!(budget.held_by(Account::Sessions), 0);
+    drop(pipeline);
+    assert_eq!(budget.held(), 0, "a pipeline releases all of its budget");
+}
+
+/// Counts that hold at any time.
+fn check_counts(stats: &PipelineStats, open_count: usize, frame_count: u64, octet_count: u64) {
+    assert_eq!((stats.frame_count, stats.octet_count), (frame_count, octet_count));
+    let tracker = &stats.tracker;
+    assert_eq!(tracker.started_count - tracker.ended_count(), open_count as u64);
+    assert_eq!(stats.dedup.mismatch_count, 0, "no two frames have the same hash by chance");
+}
+
+/// Sums that hold once all flows have ended.
+fn check_sums(stats: &PipelineStats, setup: &Setup, sink: &Observer) {
+    let totals = &sink.totals;
+    assert_eq!(totals.started_count, totals.ended_count);
+    assert_eq!(totals.started_count, stats.tracker.started_count);
+    let dropped = stats.skipped.total()
+        + stats.dedup.duplicate_count
+        + stats.checksums.dropped_count
+        + stats.filtered_count
+        + stats.fragment_alone_count;
+    assert_eq!(stats.frame_count + stats.enclosing_count, stats.tracker.packet_count + dropped);
+    assert_eq!(totals.packet_count, stats.tracker.packet_count);
+    if !setup.is_linked() {
+        assert_eq!((stats.enclosing_count, totals.carried_packet_count), (0, 0));
+    }
+    if setup.is_roomy() && setup.is_linked() && stats.filtered_count == 0 {
+        assert_eq!(totals.carried_packet_count, stats.enclosing_count);
+    }
+    if setup.is_roomy() && dropped == 0 {
+        assert_eq!(totals.octet_count - totals.carried_octet_count, stats.octet_count);
+    }
+}

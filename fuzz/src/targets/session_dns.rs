@@ -1,0 +1,79 @@
+//! DNS, mDNS and LLMNR over streams and datagrams: dialogues report the same in any pieces, and all that can be read of
+//! a message can be printed within a bound.
+
+use flowgauge::session::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
+use flowgauge::session::{About, Protocol};
+
+use super::dialogue::{Input, Line, Terms, play, play_all};
+use super::input::structured;
+
+static DNS: Protocol = Protocol::new("dns").over_streams(&[53], None).over_datagrams(&[53], None);
+static MDNS: Protocol = Protocol::new("mdns").over_datagrams(&[5353], None);
+static LLMNR: Protocol = Protocol::new("llmnr").over_streams(&[5355], None).over_datagrams(&[5355], None);
+
+flowgauge::protocols! {
+    /// The three.
+    #[derive(Debug)]
+    enum Set;
+    /// Their messages.
+    #[derive(Debug)]
+    enum Report;
+    parsers { Dns: DnsParser = &DNS, Mdns: MdnsParser = &MDNS, Llmnr: LlmnrParser = &LLMNR }
+    recognised {}
+}
+
+fn describe(about: &About, report: Report<'_>) -> Line {
+    let (Report::Dns(report) | Report::Mdns(report) | Report::Llmnr(report)) = report;
+    let json = serde_json::to_string(&report).expect("every message can be serialized");
+    let mut text = format!("{} {json}", about.from.name());
+    let (Message::Query(message) | Message::Response(message)) = report else { return Line::Whole(text) };
+    for item in message.items() {
+        if let Item::Record(_, record) = &item {
+            assert!(record.name.wire_len() <= NAME_LEN_MAX);
+            let printed = record.data.to_string();
+            assert!(printed.len() <= 64 * record.data.octets().len() + 8 * NAME_LEN_MAX);
+            let copy = record.data;
+            assert_eq!(copy, record.data);
+        }
+        text.push_str(&format!("{item:?}"));
+    }
+    if let Some(edns) = message.edns() {
+        text.extend(edns.options().map(|option| option.to_string()));
+    }
+    text.push_str(&format!("{:?} {}", message.stop(), message.rcode()));
+    Line::Whole(text)
+}
+
+const WORDS: &[&[u8]] = &[
+    // In streams: a query and its response.
+    b"\0\x1b\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
+    b"\0\x2b\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
+      \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
+    // In datagrams: the same.
+    b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
+    b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
+      \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
+    // Heads of messages, and names.
+    b"\x12\x34\x81\x80\0\0\0\x01\0\0\0\0",
+    b"\0\x1b",
+    b"\xc0\x0c",
+    b"\x01a\0",
+    b"\0\0\x29\x10\0\0\0\x80\0\0\0",
+    b"\0",
+    b"\xff",
+];
+
+/// Octets of questions that wait for their answers, and of messages that are kept with space to grow.
+const HELD_MAX: u64 = 1 << 20;
+
+pub fn run(data: &[u8]) {
+    let Some(input) = structured::<Input<'_>>(data) else { return };
+    let port = [53, 5353, 5355, 53][usize::from(input.choice >> 6)];
+    let terms = || Terms::<Set>::tcp(port, WORDS, describe, HELD_MAX);
+    if input.choice & 0x20 == 0 {
+        play_all(data, terms);
+    } else {
+        play(&terms().udp(), &input.steps, usize::MAX);
+        play(&terms().udp().with_caps(input.choice), &input.steps, usize::MAX);
+    }
+}

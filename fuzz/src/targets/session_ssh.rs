@@ -1,0 +1,43 @@
+//! SSH: identifications and packets report the same in any pieces.
+
+use flowgauge::session::About;
+use flowgauge::session::ssh::SshParser;
+
+use super::dialogue::{Line, Terms, play_all};
+
+crate::one_parser!(SshParser, "ssh", 22);
+
+fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
+    let json = serde_json::to_string(&message).expect("every message can be serialized");
+    Line::Whole(format!("{} {json} {message:?}", about.from.name()))
+}
+
+const WORDS: &[&[u8]] = &[
+    b"SSH-2.0-a\r\n",
+    b"SSH-1.99-b c\n",
+    b"SSH-1.5-d\r\n",
+    b"a banner\r\n",
+    // Packets: DEBUG, an empty one, NEWKEYS, KEXDH_INIT.
+    b"\0\0\0\x0c\x06\x04abcde\0\0\0\0\0",
+    b"\0\0\0\x01\0",
+    b"\0\0\0\x0c\x0a\x15\0\0\0\0\0\0\0\0\0\0",
+    b"\0\0\0\x1c\x0a\x1e\0\0\0\x0caaaaaaaaaaaa\0\0\0\0\0\0\0\0\0\0",
+    // KEXINIT: up to its lists, a list, an empty list, its end.
+    b"\0\0\0\x5c\x04\x14aaaaaaaaaaaaaaaa",
+    b"\0\0\0\x03a,b",
+    b"\0\0\0\x1acurve25519-sha256,ext-info-c",
+    b"\0\0\0\0",
+    b"\0\0\0\0\0\0\0\0\0",
+    // One with empty lists.
+    b"\0\0\0\x44\x05\x14aaaaaaaaaaaaaaaa\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\
+      \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0",
+    b"\0",
+    b"a",
+];
+
+/// Octets of packets that are kept in both directions with space to grow, and of both lists.
+const HELD_MAX: u64 = 4 * 35_000 + 4096;
+
+pub fn run(data: &[u8]) {
+    play_all::<Set>(data, || Terms::<Set>::tcp(22, WORDS, describe, HELD_MAX));
+}

@@ -1,0 +1,154 @@
+//! The frames of a script one by one, in batches of a drawn length, and through two shards: the same records, messages
+//! and counts, whatever the cut.
+
+use flowgauge::base::FrameBatch;
+use flowgauge::pipeline::PipelineStats;
+use flowgauge::reassembler::GapReason;
+use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
+
+use super::compare::assert_same;
+use super::frames::Captured;
+use super::input::structured;
+use super::observer::{Log, Observer};
+use super::rig::{Rig, Setup};
+use super::script::{Script, frames};
+
+/// Frames in memory as a source, in batches of a length.
+struct Frames<'a> {
+    rest: &'a [Captured],
+    batch_len: usize,
+}
+
+impl Source for Frames<'_> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let (now, rest) = self.rest.split_at(self.batch_len.min(self.rest.len()));
+        now.iter().for_each(|captured| batch.push(&captured.frame()));
+        self.rest = rest;
+        Ok(!batch.is_empty())
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+/// All that a run reports, in an order of its own.
+struct Report {
+    flows: Vec<(String, Vec<String>)>,
+    lines: Vec<String>,
+    stats: PipelineStats,
+}
+
+fn report(stats: PipelineStats, sinks: Vec<Observer>) -> Report {
+    let mut stats = stats;
+    // What depends on the cut: hits of a cache, and peaks.
+    stats.tracker.hot_hit_count = 0;
+    stats.tracker.open_count_max = 0;
+    stats.streams.held_bytes_max = 0;
+    stats.sessions.peak_bytes = 0;
+    stats.queues = Default::default();
+    let ended = sinks.into_iter().flat_map(|sink| sink.ended);
+    let mut flows: Vec<_> = ended.map(|(record, lines)| (format!("{record:?}"), lines)).collect();
+    flows.sort();
+    Report { flows, lines: format!("{stats:#?}").lines().map(str::to_owned).collect(), stats }
+}
+
+/// Frames one by one, or in batches of a length.
+fn in_one(
+    mut pipeline: impl Rig<Observer>,
+    frames: &[Captured],
+    batch_len: Option<usize>,
+) -> (PipelineStats, Vec<Observer>) {
+    let mut sink = Observer::keeping();
+    match batch_len {
+        None => frames.iter().for_each(|captured| pipeline.frame(&captured.frame(), &mut sink)),
+        Some(batch_len) => {
+            let mut source = Frames { rest: frames, batch_len };
+            let mut batch = FrameBatch::new();
+            while source.next_batch(&mut batch).expect("a source in memory has no errors") {
+                pipeline.batch(&batch, &mut sink);
+            }
+        }
+    }
+    pipeline.finish(&mut sink);
+    (pipeline.stats(), vec![sink])
+}
+
+fn with_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
+    let budget = setup.budget();
+    let pipeline = setup.stream_pipeline::<Log>(&budget).expect("a budget with room");
+    let (stats, sinks) = in_one(pipeline, frames, batch_len);
+    assert_eq!(budget.held(), 0);
+    report(stats, sinks)
+}
+
+fn with_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
+    let budget = setup.budget();
+    let pipeline = setup.session_pipeline::<Log>(&budget).expect("a budget with room");
+    let (stats, sinks) = in_one(pipeline, frames, batch_len);
+    assert_eq!(budget.held(), 0);
+    report(without_streams(stats), sinks)
+}
+
+/// Leaves out what the reassembler counted. Sessions stop directions, and whether a segment is counted at which its
+/// direction stops depends on who noticed first that a hole before it was due.
+fn without_streams(stats: PipelineStats) -> PipelineStats {
+    let mut stats = stats;
+    stats.streams = Default::default();
+    stats
+}
+
+fn in_shards(setup: &Setup, frames: &[Captured], batch_len: usize) -> Report {
+    let budget = setup.budget();
+    let mut sinks = vec![Observer::keeping(), Observer::keeping()];
+    let stats = setup.run_shards(&budget, &mut Frames { rest: frames, batch_len }, &mut sinks);
+    assert_eq!(budget.held(), 0);
+    report(without_streams(stats), sinks)
+}
+
+fn check_same(one: &Report, other: &Report, what: &str) {
+    assert_same(&one.flows, &other.flows, &format!("flows one by one, and {what},"));
+    assert_same(&one.lines, &other.lines, &format!("counts one by one, and {what},"));
+}
+
+/// Whether the order of two directions whose holes are due at different times is the same whoever notices it first: a
+/// sweep, the flow's own next packet, or its end.
+const IS_ORDERED: bool = false;
+
+/// Whether a hole ended by time.
+fn has_due_holes(stats: &PipelineStats) -> bool {
+    let count = |reason| stats.streams.gap_count(reason);
+    count(GapReason::Acknowledged) + count(GapReason::Deadline) > 0
+}
+
+pub fn run(data: &[u8]) {
+    let Some(script) = structured::<Script<'_>>(data) else { return };
+    let setup = script.setup.roomy().shardable();
+    let frames = frames(&script.steps);
+    let batch_len = usize::from(setup.spare >> 1) + 1;
+    let one = with_streams(&setup, &frames, None);
+    let is_compared = IS_ORDERED || !has_due_holes(&one.stats);
+    if is_compared {
+        check_same(&one, &with_streams(&setup, &frames, Some(batch_len)), "in batches with streams");
+    }
+    let one = with_sessions(&setup, &frames, None);
+    let (batches, shards) =
+        (with_sessions(&setup, &frames, Some(batch_len)), in_shards(&setup, &frames, batch_len));
+    if is_compared {
+        check_same(&one, &batches, "in batches with sessions");
+        check_same(&one, &shards, "in two shards");
+    }
+}
