@@ -189,8 +189,10 @@ impl<S: Default> Tracker<S> {
             return false;
         }
         let view = self.table.view(slot);
+        // By the packet's own time: a late one belongs to what was open then.
+        let silent_ns = packet.timestamp.as_nanos().saturating_sub(view.hot.last_ns);
         if packet.transport == Transport::Tcp
-            && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp)
+            && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp, silent_ns)
         {
             self.end(slot, EndReason::EndOfFlow, sink);
             return false;

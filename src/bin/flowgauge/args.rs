@@ -239,7 +239,7 @@ pub(crate) struct DedupArgs {
 pub(crate) struct TrackingArgs {
     /// End flows that were silent for TIME, such as 30s or 5m; `none` for never
     ///
-    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 5 s, UDP 60 s, all else 30 s.
+    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 15 s, UDP 60 s, all else 30 s.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) idle_timeout: Option<Timeout>,
 

@@ -153,6 +153,8 @@ impl Update<'_> {
             if let Some(extra) = self.extras.of(self.hot) {
                 extra.pending_syn = Some((side, seq));
             }
+        } else {
+            self.contest_start();
         }
     }
 
