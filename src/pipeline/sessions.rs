@@ -7,7 +7,7 @@ use super::shards::Deal;
 use super::streams::{StreamPipeline, StreamSink};
 use crate::base::{EndReason, Frame, FrameBatch, IpProtocol, Side, TcpFlags, Timestamp};
 use crate::extractor::{Packet, Transport};
-use crate::reassembler::StreamEvent;
+use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{
     About, Driver, DriverConfig, DriverStats, EndKind, Evidence, Protocol, Protocols, Receiver, Session,
     SessionEvent, Whose,
@@ -247,7 +247,7 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         let view = flow.view;
         let mut hearing = Hearing { sink: &mut *self.sink, flow: Flow::new(user, view) };
         let is_picked_up = !view.tcp_flags(side).contains(TcpFlags::SYN);
-        let whose = Whose::new(view.key(), view.initiator(), view.end()).picked_up(is_picked_up);
+        let whose = Whose::new(view.key(), view.initiator(), captured(event, &view)).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => self.driver.chunk(session, &whose, side, chunk, &mut hearing),
             StreamEvent::Gap(gap) => self.driver.gap(session, &whose, side, gap, &mut hearing),
@@ -261,6 +261,16 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
             self.mute(flow);
         }
         wants
+    }
+}
+
+/// When what an event tells was captured, or became due. What is missing at the end of a flow is known with its last packet.
+fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
+    match event {
+        StreamEvent::Chunk(chunk) => chunk.timestamp,
+        StreamEvent::Gap(gap) if gap.reason != GapReason::End => gap.timestamp,
+        StreamEvent::Fin { timestamp, .. } => *timestamp,
+        _ => view.end(),
     }
 }
 

@@ -166,7 +166,9 @@ impl Flow {
     /// The acknowledgment of its peer tells which of its SYNs counts: the nearest before it that lies no more than an unscaled
     /// window away; if there is none, one that is not known any more.
     fn confirm(&mut self, side: Side, ack: u32) {
-        let (Some(other), Some(first)) = (self.other_syn(side), self.ends[side.index()].first) else { return };
+        let (Some(other), Some(first)) = (self.other_syn(side), self.ends[side.index()].first) else {
+            return;
+        };
         let ahead = |seq: u32| ack.wrapping_sub(seq.wrapping_add(1));
         let near = [first, other].into_iter().filter(|seq| ahead(*seq) < 1 << 16);
         let seq = near.min_by_key(|seq| ahead(*seq)).unwrap_or(ack.wrapping_sub(1));

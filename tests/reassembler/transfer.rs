@@ -148,7 +148,7 @@ fn streams(path: &Path, config: ReassemblerConfig, mut is_kept: impl FnMut(usize
                 _ => told.gaps.push((gap.offset, gap.offset + gap.len)),
             }
         }
-        StreamEvent::Fin { offset } => {
+        StreamEvent::Fin { offset, .. } => {
             assert_eq!(offset, told.bytes.len() as u64);
             told.has_fin = true;
         }

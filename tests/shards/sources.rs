@@ -32,6 +32,21 @@ impl Rebatched {
     }
 }
 
+impl Rebatched {
+    /// The same without every so many-th frame that is long enough to have octets of a stream.
+    pub(crate) fn without(self, every: usize) -> Self {
+        const HEADERS_LEN: usize = 100;
+        let (mut frames, mut long_count) = (FrameBatch::new(), 0);
+        for frame in self.frames.iter() {
+            long_count += usize::from(frame.data.len() > HEADERS_LEN);
+            if frame.data.len() <= HEADERS_LEN || long_count % every != 0 {
+                frames.push(&frame);
+            }
+        }
+        Self { frames, ..self }
+    }
+}
+
 impl Source for Rebatched {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
         batch.clear();

@@ -248,6 +248,16 @@ pub(crate) struct TrackingArgs {
     pub(crate) max_flows: Option<NonZeroU32>,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct GraceArgs {
+    /// How long octets that the receiver acknowledged may still come, such as 50ms or 2s
+    ///
+    /// By the times of the packets. In captures with packets out of order, or with times that were made up, acknowledgments
+    /// may stand long before what they acknowledge: with a longer time it is put in order instead of given up.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
+    pub(crate) ack_grace: Duration,
+}
+
 /// Print a script that completes commands and options in a shell.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
