@@ -264,7 +264,8 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
     }
 }
 
-/// When what an event tells was captured, or became due. What is missing at the end of a flow is known with its last packet.
+/// Returns the capture time of an event, or the time at which it was due. A gap at the end of a flow has the time of the
+/// flow's last packet.
 fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
     match event {
         StreamEvent::Chunk(chunk) => chunk.timestamp,

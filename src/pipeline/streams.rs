@@ -131,8 +131,8 @@ impl<U: Default> StreamPipeline<U> {
         self.pipeline.tracker_mut().remove(id, &mut Adapter::new(&mut self.reassembler, sink))
     }
 
-    /// Gives up holes while memory is short, and takes back what is spare. Those that are due by their time are the tracker's
-    /// to call for, between packets, so that batches of any size end them in the same order.
+    /// Gives up holes while memory is short, and returns spare memory. Holes that are due end between packets, when the tracker
+    /// calls for them, so that batches of any size end them in the same order.
     #[inline]
     fn relieve<K: StreamSink<U> + ?Sized>(&mut self, sink: &mut K) {
         while let Some((id, side)) = self.reassembler.next_pressed() {
@@ -192,7 +192,8 @@ impl<'a, K: ?Sized> Adapter<'a, K> {
         flow.state.streams.iter_mut().for_each(|stream| self.reassembler.stop(stream));
     }
 
-    /// Ends the holes of both directions that are due at a time, in the order in which they were. Whether the flow was muted.
+    /// Ends the holes of both directions that are due at a time, in the order in which they were due. Returns whether the flow was
+    /// muted.
     #[cold]
     #[inline(never)]
     fn end_due_holes<U>(&mut self, view: &FlowView<'_>, slot: &mut Slot<U>, now: Timestamp) -> bool
@@ -201,11 +202,15 @@ impl<'a, K: ?Sized> Adapter<'a, K> {
     {
         let Slot { streams, user } = slot;
         let mut is_muted = false;
-        while let Some((due, side)) = first_due(self.reassembler, streams).filter(|(due, _)| *due <= now) {
+        // When nothing is due any more, a stream that was named by the reassembler is put back to where it waits.
+        let mut rest = [Side::A, Side::B].into_iter().map(|side| (now, side));
+        loop {
+            let due = first_due(self.reassembler, streams).filter(|(due, _)| *due <= now);
+            let Some((until, side)) = due.or_else(|| rest.next()) else { return is_muted };
             let [a, b] = &mut *streams;
             let stream = if side == Side::A { a } else { b };
             let mut out = Delivery::new(self.sink, user, view, side);
-            self.reassembler.pass(stream, (view.id(), side), due, |event| out.take(&event));
+            self.reassembler.pass(stream, (view.id(), side), until, |event| out.take(&event));
             is_muted |= out.is_muted;
             if out.is_stopped {
                 self.reassembler.stop(stream);
@@ -214,11 +219,10 @@ impl<'a, K: ?Sized> Adapter<'a, K> {
                 streams.iter_mut().for_each(|stream| self.reassembler.stop(stream));
             }
         }
-        is_muted
     }
 }
 
-/// Of two directions, the one whose first hole ends earlier by itself, and when.
+/// Returns the direction whose first hole ends by itself earlier than that of the other, and that time.
 fn first_due(reassembler: &Reassembler<Name>, streams: &Pair) -> Option<(Timestamp, Side)> {
     let [a, b] = streams.each_ref().map(|stream| reassembler.due(stream));
     let [a, b] = [a.map(|due| (due, Side::A)), b.map(|due| (due, Side::B))];
@@ -236,12 +240,13 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
 
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, Slot<U>>, packet: &Packet<'_>) {
-        if flow.state.streams.iter().any(Stream::is_held)
+        let is_segment = packet.transport == Transport::Tcp;
+        if is_segment
+            && flow.state.streams.iter().any(Stream::is_held)
             && self.end_due_holes(&flow.view, &mut *flow.state, flow.view.clock())
         {
             return flow.mute();
         }
-        let is_segment = packet.transport == Transport::Tcp;
         let is_wanted = if is_segment { self.has_packets } else { self.has_datagrams };
         if is_wanted {
             self.lend(flow, |sink, flow| sink.packet(flow, packet));

@@ -10,8 +10,8 @@ pub struct Chunk<'a> {
     pub offset: u64,
     /// The bytes, never none: the packet's own if it came in order, otherwise the store's.
     pub bytes: &'a [u8],
-    /// When the last packet was captured that it took to make them next: their own, or a later one that filled the hole in
-    /// front of them. A [`Gap`] in front of them is no packet.
+    /// Capture time of the last packet that was needed to make them next: their own packet, or a later one that filled the
+    /// hole in front of them. A [`Gap`] in front of them does not change it.
     pub timestamp: Timestamp,
 }
 
@@ -87,8 +87,8 @@ pub struct Gap {
     pub len: u64,
     /// Why.
     pub reason: GapReason,
-    /// When it became due, whenever that was noticed: the acknowledgment and the grace, the deadline, the time of the segment
-    /// that was cut, that found no room or that lies far away, the end of the stream.
+    /// Time at which it was due, which does not depend on when that was noticed: the end of the grace or the deadline. For
+    /// the other reasons, the time of the segment that was truncated, exceeded a cap or lies far away, or of the stream's end.
     pub timestamp: Timestamp,
 }
 
@@ -106,7 +106,7 @@ impl Gap {
     }
 }
 
-/// Why, and when, octets are given up.
+/// The reason for a gap, and the time at which it was due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cause {
     pub(super) reason: GapReason,
@@ -171,7 +171,7 @@ pub enum StreamEvent<'a> {
     Fin {
         /// Octets of the stream.
         offset: u64,
-        /// When the last packet was captured that it took: the FIN's own, or one that filled a hole in front of it.
+        /// Capture time of the last packet that was needed: the FIN's own, or one that filled a hole in front of it.
         timestamp: Timestamp,
     },
     /// [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison): this is the last event of the stream.

@@ -43,7 +43,7 @@ pub(super) struct Hold<T> {
     /// The acknowledgment whose grace passes next, and the highest one.
     pub(super) acked: Acked,
     pub(super) acked_latest: Acked,
-    /// When the FIN was captured, if it lies behind a hole.
+    /// Capture time of the FIN, if it lies behind a hole.
     pub(super) fin_at: Timestamp,
     /// When it came into its list.
     pub(super) armed_ns: u64,

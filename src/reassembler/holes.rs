@@ -22,8 +22,7 @@ impl<T: Copy> Reassembler<T> {
         self.next_overdue(now).or_else(|| self.next_pressed())
     }
 
-    /// A stream with a hole that is due at `now`; of several, the one that was due first, as far as the order of their
-    /// lists tells.
+    /// Returns a stream with a hole that is due at `now`: the one that was due first among the oldest of each list.
     pub(crate) fn next_overdue(&mut self, now: Timestamp) -> Option<T> {
         self.now_ns = self.now_ns.max(now.as_nanos());
         // What waits takes memory.
@@ -35,7 +34,7 @@ impl<T: Copy> Reassembler<T> {
         if due_ns <= self.now_ns { self.offer(handle) } else { None }
     }
 
-    /// The time at which [`next_overdue`](Self::next_overdue) has a stream; `u64::MAX` for none.
+    /// Returns the time from which on [`next_overdue`](Self::next_overdue) returns a stream; `u64::MAX` for none.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> u64 {
         if self.memory.held_bytes() == 0 {
@@ -45,7 +44,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Of the streams whose holes end with time, the first of each list; the earlier one, and when it is due.
+    /// Returns the hold that is due first among the oldest of each list whose holes end with time, and that time.
     fn first_due(&self) -> Option<(Handle, u64)> {
         let graced = self.holds.oldest(Wait::Grace);
         let graced =
@@ -119,7 +118,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// The same up to a time: for who ends the holes of both directions in the order in which they were due.
+    /// Does the same up to a time, for a caller that ends the holes of both directions in the order in which they were due.
     pub(crate) fn pass(
         &mut self,
         stream: &mut Stream,
@@ -132,7 +131,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// When the first hole of a stream ends by itself, if it does.
+    /// Returns the time at which the first hole of a stream ends by itself, if it does.
     pub(crate) fn due(&self, stream: &Stream) -> Option<Timestamp> {
         if !stream.has(Stream::HELD) || stream.has(Stream::STOPPED) {
             return None;
@@ -420,7 +419,7 @@ impl<T: Copy> Reassembler<T> {
     }
 }
 
-/// Where the first hole of a stream ends: at the first piece or the FIN, or behind what was dropped.
+/// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of what was dropped.
 fn first_known<T>(stream: &Stream, hold: &Hold<T>) -> Option<u64> {
     let first = hold.pieces.first_start();
     match stream.fin_offset() {

@@ -37,7 +37,7 @@ pub struct Reassembler<T> {
     pub(super) holds: Holds<T>,
     /// The highest timestamp seen.
     pub(super) now_ns: u64,
-    /// When the packet was captured that brought what was delivered last, in the call that is under way.
+    /// Capture time of the packet that brought the latest octets that the current call delivered.
     pub(super) delivered_at: Timestamp,
     pub(super) stats: ReassemblerStats,
 }
@@ -85,10 +85,9 @@ impl<T: Copy> Reassembler<T> {
     /// Takes a segment of the direction that `stream` is about, and calls `out` with what it brings. `name` is what
     /// [`next_due`](Self::next_due) calls the stream by.
     ///
-    /// The first segment tells where the stream begins, SYN or not, but for one that may be a keep-alive. A SYN that comes
-    /// again changes nothing; with another number it is the beginning if the receiver acknowledges it, or octets follow it,
-    /// before any were delivered. A RST is left to whoever judges it. Urgent octets stay where they are in the stream (RFC
-    /// 6093).
+    /// The stream begins at the first segment, SYN or not, unless that may be a keep-alive. A repeated SYN changes nothing. A
+    /// SYN with another number is the beginning if the receiver acknowledges it, or octets follow it, before any octets were
+    /// delivered. A RST is left to the caller. Urgent octets stay where they are in the stream (RFC 6093).
     #[inline]
     pub fn segment(
         &mut self,

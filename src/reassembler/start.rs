@@ -1,8 +1,8 @@
-//! Where a stream begins: at its SYN, at its first segment, or at another SYN that the receiver confirms.
+//! The beginning of a stream: its SYN, its first segment, or another SYN that the receiver confirms.
 //!
 //! A second SYN-ACK with another number comes from another host behind an anycast address, from a middlebox, or from a
-//! server that forgot the first one; stale ones are repeated. While nothing was delivered or given up, two numbers are
-//! kept at which the stream may begin. The receiver's acknowledgment tells which SYN it took, or the octets that follow.
+//! server that lost its state; stale ones are repeated. While nothing was delivered or given up, two numbers are kept at
+//! which the stream may begin. The receiver's acknowledgment, or the octets that follow, decide between them.
 
 use super::pieces::Out;
 use super::reassembler::{Reassembler, WINDOW_MAX};
@@ -10,11 +10,11 @@ use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags};
 
-/// How far a first acknowledgment may lie beyond the SYN that it confirms: a window without scaling.
+/// Greatest distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl<T: Copy> Reassembler<T> {
-    /// Learns where the stream begins, if that is open. Whether there is more to the segment.
+    /// Sets the beginning of the stream, if that is open. Returns whether there is more to the segment.
     pub(super) fn anchor(
         &mut self,
         stream: &mut Stream,
@@ -49,8 +49,8 @@ impl<T: Copy> Reassembler<T> {
         !is_empty && !is_probe
     }
 
-    /// Takes a segment that does not begin where a stream without octets does: another SYN, or what follows one. Whether there
-    /// may be more to the segment; octets in a SYN are the stream's only if it begins there.
+    /// Takes a segment that does not begin where a stream without octets does: another SYN, or what follows one. Returns
+    /// whether there may be more to the segment: octets in a SYN belong to the stream only if it begins there.
     fn choose_start(
         &mut self,
         stream: &mut Stream,

@@ -14,8 +14,8 @@ pub struct Stream {
     pub(super) next: SeqNum,
     /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); behind what was dropped, if [`DROPPED`](Self::DROPPED).
     pub(super) fin: SeqNum,
-    /// Where the next of a row of stray segments would begin; of a stream that is [`CONTESTED`](Self::CONTESTED), where
-    /// else it may begin.
+    /// Sequence number of the next segment in a row of stray ones; of a stream that is [`CONTESTED`](Self::CONTESTED), the
+    /// other number at which it may begin.
     pub(super) stray_next: SeqNum,
     pub(super) stray_count: u8,
     pub(super) flags: u8,
@@ -72,7 +72,7 @@ impl Stream {
     pub(super) const DROPPED: u8 = 1 << 1;
     /// Of the marks: more than one number claims to be the stream's first. Means nothing once there is an offset.
     pub(super) const CONTESTED: u8 = 1 << 2;
-    /// Of the marks: an acknowledgment told the other number, and no SYN.
+    /// Of the marks: the other number is known from an acknowledgment, and not from a SYN.
     pub(super) const HINTED: u8 = 1 << 3;
 
     #[inline(always)]
@@ -80,13 +80,13 @@ impl Stream {
         self.marks & Self::ACKED != 0
     }
 
-    /// Whether an acknowledgment tells nothing new unless it lies beyond the next octet.
+    /// Returns whether an acknowledgment is news only if it lies beyond the next octet.
     #[inline(always)]
     pub(super) const fn has_plain_acks(&self) -> bool {
         self.marks & (Self::ACKED | Self::CONTESTED) == Self::ACKED
     }
 
-    /// The other number at which the stream may begin, while nothing was delivered or given up.
+    /// Returns the other number at which the stream may begin, while nothing was delivered or given up.
     pub(super) const fn other_start(&self) -> Option<SeqNum> {
         let is_open = self.offset == 0 && !self.has(Self::ENDED);
         if is_open && self.marks & Self::CONTESTED != 0 { Some(self.stray_next) } else { None }

@@ -24,7 +24,7 @@ pub(super) struct Lane {
     pub(super) offset: u64,
     /// Octets below which the parser need not be called.
     pub(super) need: usize,
-    /// When the latest of its octets were captured.
+    /// Capture time of the latest of its octets.
     pub(super) captured: Timestamp,
     pub(super) is_done: bool,
     pub(super) is_ended: bool,

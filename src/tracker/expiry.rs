@@ -95,7 +95,7 @@ impl<S> Tracker<S> {
     fn refreshed_ns(&self, slot: u32) -> u64 {
         let hot = self.table.hot(slot);
         let is_waiting = is_handshake(hot.list) && hot.state <= TcpState::SynReceived;
-        if is_waiting { self.table.cold().at(slot).handshake_ns.min(self.now_ns) } else { hot.last_ns }
+        if is_waiting { self.table.cold().at(slot).timing.syn_ns().min(self.now_ns) } else { hot.last_ns }
     }
 
     /// Why a flow ends that nothing came for.

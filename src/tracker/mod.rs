@@ -47,6 +47,7 @@ mod sink;
 mod slab;
 mod stats;
 mod table;
+mod timing;
 mod update;
 mod view;
 

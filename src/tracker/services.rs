@@ -19,8 +19,8 @@ const REGISTERED: [u16; 93] = [
 /// System ports at which clients sit: DHCP (RFC 2131 section 4.1) and DHCPv6 (RFC 8415 section 7.2).
 const CLIENTS: [u16; 2] = [68, 546];
 
-/// How surely a server listens at a port of TCP, UDP or SCTP: at the registered ones more than at others, and at system
-/// ports most, since systems choose the ports of clients among all that lie behind these.
+/// Likelihood that a server listens at a port of TCP, UDP or SCTP: registered ports are more likely than others, and system
+/// ports are most likely, since operating systems choose the ports of clients among all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Other,
@@ -28,7 +28,7 @@ pub(super) enum Rank {
     System,
 }
 
-/// The rank of a port.
+/// Returns the rank of a port.
 pub(super) fn rank(protocol: IpProtocol, port: u16) -> Rank {
     match port {
         0 => Rank::Other,

@@ -151,15 +151,15 @@ pub trait FlowSink<S> {
         true
     }
 
-    /// Until when nothing of the sink's own is due, in nanoseconds; asked after each call of [`packet`](Self::packet). For
-    /// what this crate puts between a tracker and a sink.
+    /// Returns the time in nanoseconds at which something of the sink's own is due, which the tracker reads after each call
+    /// of [`packet`](Self::packet). For the adapters of this crate between a tracker and a sink.
     #[doc(hidden)]
     fn next_due_ns(&self) -> u64 {
         u64::MAX
     }
 
-    /// A flow of which something is due at a time that the tracker has reached, before the packet that has it is looked at.
-    /// [`due`](Self::due) follows if the flow is open. Asked until there is none.
+    /// Returns a flow of which something is due at a time that the tracker has reached. [`due`](Self::due) follows if the flow
+    /// is open; called until there is none, before the packet with that time is counted.
     #[doc(hidden)]
     fn next_due(&mut self, _now: Timestamp) -> Option<FlowId> {
         None

@@ -253,6 +253,7 @@ impl<S: Default> Tracker<S> {
     ) {
         let now_ns = self.now_ns;
         let hot = self.table.hot_mut(slot);
+        let silent_ns = now_ns - hot.last_ns;
         hot.last_ns = now_ns;
         let before = hot.state;
         let own = &mut hot.sides[packet.side.index()];
@@ -265,7 +266,12 @@ impl<S: Default> Tracker<S> {
         let turned = self.turn_over(slot, packet);
         let (hot, cold, extras) = self.table.parts(slot);
         let changes = match packet.transport {
-            Transport::Tcp => lifecycle::segment(hot, cold, extras, packet, now_ns),
+            Transport::Tcp => {
+                if lifecycle::is_over(hot) {
+                    cold.timing.pass_after_close(silent_ns);
+                }
+                lifecycle::segment(hot, cold, extras, packet, now_ns)
+            }
             _ => {
                 if packet.key.protocol() == IpProtocol::UDP {
                     lifecycle::note_datagram(hot, cold, packet.side);

@@ -505,3 +505,26 @@ fn idle_connections_end() {
         ("> PA 1002 a5001 l1 @300000", "end:idle_timeout:ShAD start to:established"),
     ]);
 }
+
+/// What both ends closed is over; what comes behind is in the record, and not in the time for which it was open.
+#[test]
+fn a_connection_is_open_until_both_ends_have_closed_it() {
+    let open_millis = |steps: &[(&str, &str)]| {
+        let records = after_handshake(steps);
+        assert_eq!(records.len(), 1);
+        (records[0].open_duration().as_millis(), records[0].duration().as_millis())
+    };
+    // The handshake takes 20 ms.
+    let fins = [("> FA 1001 a5001 @100", "to:fin_wait_1"), ("< FA 5001 a1002 @50", "to:last_ack")];
+    let late = [("> A 1002 a5002 @7", "to:time_wait"), ("< FA 5001 a1002 @6000", "")];
+    assert_eq!(open_millis(&fins), (170, 170));
+    assert_eq!(open_millis(&[&fins[..], &late].concat()), (170, 6177));
+    // One end only.
+    assert_eq!(open_millis(&[fins[0], ("< A 5001 a1002 @300", "to:fin_wait_2")]), (420, 420));
+    let resets = [("> RA 1001 a5001 @100", "to:closed"), ("< A 5001 a1001 @5", ""), ("< R 5001 @5", "")];
+    assert_eq!(open_millis(&resets), (130, 130));
+    assert_eq!(open_millis(&[&resets[..], &[("> A 1001 a5001 @1000", "")]].concat()), (130, 1130));
+    // A reset of an end that was not seen before closes it too.
+    let records = run(&[("> R 77", "start to:closed"), ("< R 5 @10", ""), ("> A 78 a5 @10", "")]);
+    assert_eq!((records[0].open_duration().as_millis(), records[0].duration().as_millis()), (10, 20));
+}

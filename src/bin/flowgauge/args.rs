@@ -250,10 +250,11 @@ pub(crate) struct TrackingArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct GraceArgs {
-    /// How long octets that the receiver acknowledged may still come, such as 50ms or 2s
+    /// Wait TIME for octets that the receiver has acknowledged already, such as 50ms or 2s
     ///
-    /// By the times of the packets. In captures with packets out of order, or with times that were made up, acknowledgments
-    /// may stand long before what they acknowledge: with a longer time it is put in order instead of given up.
+    /// The times are those of the packets. In a capture whose packets are out of order, or whose times were made up, an
+    /// acknowledgment may come long before the octets that it covers. With a longer time, these are put in order instead of
+    /// reported as a gap.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
     pub(crate) ack_grace: Duration,
 }

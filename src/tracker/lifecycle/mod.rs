@@ -23,9 +23,15 @@ pub(super) use segment::{Changes, segment};
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
-/// How long after the last packet of a connection its own SYN may come at the latest: two interfaces, or queues of one,
-/// are read in turns.
+/// Longest time after the last packet of a connection in which its own SYN may still arrive: two interfaces, or two queues of
+/// one interface, are read in turn.
 const OVERTAKEN_NS: u64 = 100_000_000;
+
+/// Returns whether both ends of a connection have closed it, by FIN or RST: what follows is no part of it any more.
+pub(super) fn is_over(hot: &Hot) -> bool {
+    let has_closed = |side: &SideState| matches!(side.endpoint, Endpoint::Closed | Endpoint::Reset);
+    hot.state >= TcpState::Established && hot.sides.iter().all(has_closed)
+}
 
 /// Notes that a side sent something, for protocols without control bits.
 pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {

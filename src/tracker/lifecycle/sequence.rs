@@ -151,8 +151,8 @@ impl Update<'_> {
         }
     }
 
-    /// Whether octets lie before the first number of a side whose SYN was not seen, and its peer has not acknowledged
-    /// them: nobody saw them yet, so that they are late. From then on they are known.
+    /// Returns whether octets lie below the first number of a side whose SYN was not seen, and were not acknowledged: these
+    /// were not seen before, so they are late. The side begins with them from then on.
     fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
         let peer = self.peer();
         let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);

@@ -1,15 +1,15 @@
-//! Where the numbers of a side begin, if more than one of its SYNs claims to tell.
+//! The start of a side of which more than one SYN was seen.
 //!
 //! A second SYN-ACK with another initial sequence number comes from another host behind an anycast address, from a
-//! middlebox, or from a server that forgot the first one; stale ones are repeated. The peer's acknowledgment tells
-//! which of them it took, or the octets that follow.
+//! middlebox, or from a server that lost its state; stale ones are repeated. The peer's acknowledgment, or the octets that
+//! follow, decide which of them counts.
 
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::history::letter;
 use super::segment::Update;
 use crate::base::{SeqNum, Side};
 
-/// How far a first acknowledgment may lie beyond the SYN that it confirms: a window without scaling.
+/// Greatest distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl Update<'_> {
@@ -87,7 +87,7 @@ impl Update<'_> {
     }
 }
 
-/// Whether a side sent its SYN, and neither octets nor its FIN.
+/// Returns whether a side sent its SYN, and neither octets nor its FIN.
 const fn has_only_syn(state: &SideState) -> bool {
     state.bits.has(SideBits::SYN) && !state.bits.has(SideBits::FIN) && state.letters & letter::DATA == 0
 }
