@@ -89,7 +89,7 @@ impl StreamSink<State> for Collect {
                 assert_eq!(gap.offset, offset);
                 text.gaps.push((gap.offset, gap.len));
             }
-            StreamEvent::Fin { offset: end } => {
+            StreamEvent::Fin { offset: end, .. } => {
                 assert_eq!(*end, offset);
                 text.has_fin = true;
             }

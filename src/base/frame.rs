@@ -113,6 +113,12 @@ impl FrameBatch {
         self.descriptors.clear();
     }
 
+    /// The latest of the times of its frames; zero if it is empty.
+    #[inline]
+    pub(crate) fn latest(&self) -> Timestamp {
+        self.descriptors.iter().fold(Timestamp::ZERO, |latest, descriptor| latest.max(descriptor.timestamp))
+    }
+
     /// Bytes that its allocations take.
     pub(crate) const fn held_bytes(&self) -> u64 {
         (self.bytes.capacity() + self.descriptors.capacity() * size_of::<Descriptor>()) as u64

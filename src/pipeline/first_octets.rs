@@ -108,10 +108,10 @@ impl<U, K: StreamSink<U>> StreamSink<U> for FirstOctets<K> {
     #[inline]
     fn stream(&mut self, flow: &mut Flow<'_, U>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let (event, is_last) = match *event {
-            StreamEvent::Chunk(Chunk { offset, bytes }) => {
+            StreamEvent::Chunk(Chunk { offset, bytes, timestamp }) => {
                 let (len, is_last) = self.cut(offset, bytes.len() as u64);
                 let bytes = bytes.get(..len as usize).unwrap_or_default();
-                (StreamEvent::Chunk(Chunk { offset, bytes }), is_last)
+                (StreamEvent::Chunk(Chunk { offset, bytes, timestamp }), is_last)
             }
             StreamEvent::Gap(gap) => {
                 let (len, is_last) = self.cut(gap.offset, gap.len);

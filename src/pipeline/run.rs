@@ -3,6 +3,7 @@
 use super::ConfigError;
 use super::checksums::{ChecksumHandling, ChecksumStats, Verifier};
 use super::fragments::{Defragmenter, FragmentHandling, Way};
+use super::jumps::Jumps;
 use super::shards::{Deal, Dealer, Dealt, QueueStats, What};
 use super::tunnels::{Counted, Tunnels};
 use crate::base::{Account, Frame, FrameBatch, Timestamp};
@@ -28,6 +29,9 @@ pub struct PipelineStats {
     pub frame_count: u64,
     /// Octets of the frames on the wire.
     pub octet_count: u64,
+    /// Frames with a time far ahead of all before, which the next one did not confirm: they count at the latest time before.
+    /// See [`TIME_JUMP_MAX`](super::TIME_JUMP_MAX).
+    pub doubted_time_count: u64,
     /// Duplicates, which are dropped before anything else; all zero if that was not asked for.
     pub dedup: DedupStats,
     /// Frames that are no packet of any flow, by reason.
@@ -58,6 +62,7 @@ pub struct PipelineStats {
 /// Extractor and tracker, wired: takes frames, batches, or a whole source. `S` is the caller's state per flow.
 #[derive(Debug)]
 pub struct Pipeline<S> {
+    jumps: Jumps,
     dedup: Option<Box<Window>>,
     extractor: Extractor,
     tracker: Tracker<S>,
@@ -121,6 +126,7 @@ impl<S: Default> Pipeline<S> {
         let mut tunnels = Tunnels::default();
         tunnels.is_linked = policy.decapsulation == Decapsulation::Both;
         let pipeline = Self {
+            jumps: Jumps::default(),
             dedup: None,
             extractor,
             tracker,
@@ -195,6 +201,14 @@ impl<S: Default> Pipeline<S> {
         self
     }
 
+    /// Chooses whether a frame with a time far ahead of all before it waits for the next frame to confirm it, as it does by
+    /// default. Without the check every time is believed, and a frame is tracked in the call that brings it.
+    #[must_use]
+    pub const fn with_time_check(mut self, is_checked: bool) -> Self {
+        self.jumps.is_off = !is_checked;
+        self
+    }
+
     fn choose_apart(&mut self) {
         self.apart_marks = PacketMarks::default()
             .with(PacketMarks::FRAGMENT, self.fragments.is_some())
@@ -221,6 +235,7 @@ impl<S: Default> Pipeline<S> {
         PipelineStats {
             frame_count: self.frame_count,
             octet_count: self.octet_count,
+            doubted_time_count: self.jumps.doubted_count,
             dedup: self.dedup.as_deref().map(|window| *window.stats()).unwrap_or_default(),
             skipped: self.skipped.clone(),
             filtered_count: self.filtered_count,
@@ -257,9 +272,11 @@ impl<S: Default> Pipeline<S> {
         outcome
     }
 
-    /// Takes the frames of a batch.
+    /// Takes the frames of a batch. The last one waits for the next batch if its time lies far ahead of all before it
+    /// ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)).
     pub fn batch<K: FlowSink<S> + ?Sized>(&mut self, batch: &FrameBatch, sink: &mut K) {
-        self.frames(batch.iter().map(Given::Frame), sink);
+        let reviewed = self.jumps.review(batch);
+        self.frames(reviewed.as_ref().unwrap_or(batch).iter().map(Given::Frame), sink);
     }
 
     /// Takes the frames of a batch that are dealt to this shard.
@@ -338,8 +355,15 @@ impl<S: Default> Pipeline<S> {
         });
     }
 
-    /// Takes one frame.
+    /// Takes one frame, as a batch of one.
     pub fn frame<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
+        match self.jumps.review_frame(frame) {
+            None => self.take_frame(frame, sink),
+            Some(reviewed) => reviewed.iter().for_each(|frame| self.take_frame(&frame, sink)),
+        }
+    }
+
+    fn take_frame<K: FlowSink<S> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
         let mut packet = Packet::EMPTY;
         self.count_frame(frame);
         match self.extract(frame, &mut packet) {
@@ -360,8 +384,11 @@ impl<S: Default> Pipeline<S> {
         }
     }
 
-    /// Ends datagrams and flows that are due at a time, for live capture when no packets come.
+    /// Ends datagrams and flows that are due at a time, for live capture when no packets come. A frame that waits is taken.
     pub fn advance<K: FlowSink<S> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
+        if let Some(held) = self.jumps.release_at(now) {
+            self.frames(held.iter().map(Given::Frame), sink);
+        }
         self.with_way(sink, |fragments, way| {
             if let Some(fragments) = fragments {
                 fragments.advance(now, way);
@@ -372,6 +399,9 @@ impl<S: Default> Pipeline<S> {
 
     /// Ends all datagrams and flows; see [`Tracker::finish`].
     pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+        if let Some(held) = self.jumps.release() {
+            self.frames(held.iter().map(Given::Frame), sink);
+        }
         self.tracker.note_time(self.foreign_ns);
         self.with_way(sink, |fragments, way| {
             if let Some(fragments) = fragments {
@@ -501,6 +531,7 @@ impl<S: Default> Pipeline<S> {
             apart_marks: self.apart_marks,
             is_all_for_all: self.dedup.is_some() || self.verifier.handling != ChecksumHandling::Ignore,
             share,
+            jumps: Jumps::new(self.jumps.is_off),
             clock_ns: 0,
         }
     }

@@ -7,7 +7,7 @@ use super::shards::Deal;
 use super::streams::{StreamPipeline, StreamSink};
 use crate::base::{EndReason, Frame, FrameBatch, IpProtocol, Side, TcpFlags, Timestamp};
 use crate::extractor::{Packet, Transport};
-use crate::reassembler::StreamEvent;
+use crate::reassembler::{GapReason, StreamEvent};
 use crate::session::{
     About, Driver, DriverConfig, DriverStats, EndKind, Evidence, Protocol, Protocols, Receiver, Session,
     SessionEvent, Whose,
@@ -256,7 +256,7 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
         let view = flow.view;
         let mut hearing = Hearing { sink: &mut *self.sink, flow: Flow::new(user, view) };
         let is_picked_up = !is_from_start(&view, side);
-        let whose = Whose::new(view.key(), view.initiator(), view.end()).picked_up(is_picked_up);
+        let whose = Whose::new(view.key(), view.initiator(), captured(event, &view)).picked_up(is_picked_up);
         let wants = match event {
             StreamEvent::Chunk(chunk) => self.driver.chunk(session, &whose, side, chunk, &mut hearing),
             StreamEvent::Gap(gap) => self.driver.gap(session, &whose, side, gap, &mut hearing),
@@ -278,6 +278,17 @@ impl<P: Protocols, U, K: SessionSink<P, U> + ?Sized> StreamSink<SessionSlot<P, U
 fn is_from_start(view: &FlowView<'_>, side: Side) -> bool {
     let has_syn = |side| view.tcp_flags(side).contains(TcpFlags::SYN);
     has_syn(side) || (side == view.initiator() && has_syn(side.other()))
+}
+
+/// Returns the capture time of an event, or the time at which it was due. A gap at the end of a flow has the time of the
+/// flow's last packet.
+fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
+    match event {
+        StreamEvent::Chunk(chunk) => chunk.timestamp,
+        StreamEvent::Gap(gap) if gap.reason != GapReason::End => gap.timestamp,
+        StreamEvent::Fin { timestamp, .. } => *timestamp,
+        _ => view.end(),
+    }
 }
 
 /// Hands what the driver says of one flow to the caller's sink, until the flow is muted.

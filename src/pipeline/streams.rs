@@ -94,7 +94,7 @@ impl<U: Default> StreamPipeline<U> {
     /// Takes the frames of a batch.
     pub fn batch<K: StreamSink<U> + ?Sized>(&mut self, batch: &FrameBatch, sink: &mut K) {
         self.pipeline.batch(batch, &mut Adapter::new(&mut self.reassembler, sink));
-        self.end_due_holes(sink);
+        self.relieve(sink);
     }
 
     /// Takes the frames of a batch that are dealt to this shard.
@@ -106,19 +106,19 @@ impl<U: Default> StreamPipeline<U> {
         sink: &mut K,
     ) {
         self.pipeline.dealt(batch, deal, shard, &mut Adapter::new(&mut self.reassembler, sink));
-        self.end_due_holes(sink);
+        self.relieve(sink);
     }
 
     /// Takes one frame.
     pub fn frame<K: StreamSink<U> + ?Sized>(&mut self, frame: &Frame<'_>, sink: &mut K) {
         self.pipeline.frame(frame, &mut Adapter::new(&mut self.reassembler, sink));
-        self.end_due_holes(sink);
+        self.relieve(sink);
     }
 
     /// Ends datagrams, flows and holes that are due at a time, for live capture when no packets come.
     pub fn advance<K: StreamSink<U> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
         self.pipeline.advance(now, &mut Adapter::new(&mut self.reassembler, sink));
-        self.end_due_holes(sink);
+        self.relieve(sink);
     }
 
     /// Ends all datagrams, streams and flows; see [`Tracker::finish`].
@@ -143,11 +143,11 @@ impl<U: Default> StreamPipeline<U> {
         self.pipeline.tracker_mut().remove(id, &mut Adapter::new(&mut self.reassembler, sink))
     }
 
-    /// Gives up holes of streams of which no packet came since.
+    /// Gives up holes while memory is short, and returns spare memory. Holes that are due end between packets, when the tracker
+    /// calls for them, so that batches of any size end them in the same order.
     #[inline]
-    fn end_due_holes<K: StreamSink<U> + ?Sized>(&mut self, sink: &mut K) {
-        let now = self.pipeline.tracker().now();
-        while let Some((id, side)) = self.reassembler.next_due(now) {
+    fn relieve<K: StreamSink<U> + ?Sized>(&mut self, sink: &mut K) {
+        while let Some((id, side)) = self.reassembler.next_pressed() {
             let tracker = self.pipeline.tracker_mut();
             // A flow that ends finishes its streams, so that none is due without its flow.
             let Some((view, slot)) = tracker.get_mut(id) else { continue };
@@ -175,6 +175,9 @@ struct Adapter<'a, K: ?Sized> {
     has_datagrams: bool,
 }
 
+/// The streams of both sides, A first.
+type Pair = [Stream; 2];
+
 impl<'a, K: ?Sized> Adapter<'a, K> {
     fn new<U>(reassembler: &'a mut Reassembler<Name>, sink: &'a mut K) -> Self
     where
@@ -200,6 +203,42 @@ impl<'a, K: ?Sized> Adapter<'a, K> {
         flow.mute();
         flow.state.streams.iter_mut().for_each(|stream| self.reassembler.stop(stream));
     }
+
+    /// Ends the holes of both directions that are due at a time, in the order in which they were due. Returns whether the flow was
+    /// muted.
+    #[cold]
+    #[inline(never)]
+    fn end_due_holes<U>(&mut self, view: &FlowView<'_>, slot: &mut Slot<U>, now: Timestamp) -> bool
+    where
+        K: StreamSink<U>,
+    {
+        let Slot { streams, user } = slot;
+        let mut is_muted = false;
+        // When nothing is due any more, a stream that was named by the reassembler is put back to where it waits.
+        let mut rest = [Side::A, Side::B].into_iter().map(|side| (now, side));
+        loop {
+            let due = first_due(self.reassembler, streams).filter(|(due, _)| *due <= now);
+            let Some((until, side)) = due.or_else(|| rest.next()) else { return is_muted };
+            let [a, b] = &mut *streams;
+            let stream = if side == Side::A { a } else { b };
+            let mut out = Delivery::new(self.sink, user, view, side);
+            self.reassembler.pass(stream, (view.id(), side), until, |event| out.take(&event));
+            is_muted |= out.is_muted;
+            if out.is_stopped {
+                self.reassembler.stop(stream);
+            }
+            if is_muted {
+                streams.iter_mut().for_each(|stream| self.reassembler.stop(stream));
+            }
+        }
+    }
+}
+
+/// Returns the direction whose first hole ends by itself earlier than that of the other, and that time.
+fn first_due(reassembler: &Reassembler<Name>, streams: &Pair) -> Option<(Timestamp, Side)> {
+    let [a, b] = streams.each_ref().map(|stream| reassembler.due(stream));
+    let [a, b] = [a.map(|due| (due, Side::A)), b.map(|due| (due, Side::B))];
+    a.into_iter().chain(b).min_by_key(|(due, _)| *due)
 }
 
 impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
@@ -214,6 +253,12 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
     #[inline]
     fn packet(&mut self, flow: &mut Flow<'_, Slot<U>>, packet: &Packet<'_>) {
         let is_segment = packet.transport == Transport::Tcp;
+        if is_segment
+            && flow.state.streams.iter().any(Stream::is_held)
+            && self.end_due_holes(&flow.view, &mut *flow.state, flow.view.clock())
+        {
+            return flow.mute();
+        }
         let is_wanted = if is_segment { self.has_packets } else { self.has_datagrams };
         if is_wanted {
             self.lend(flow, |sink, flow| sink.packet(flow, packet));
@@ -253,6 +298,7 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, mut slot: Slot<U>) {
         if view.key().protocol() == IpProtocol::TCP {
+            self.end_due_holes(view, &mut slot, view.clock());
             let [a, b] = &mut slot.streams;
             let mut is_muted = false;
             for (side, stream) in [(Side::A, a), (Side::B, b)] {
@@ -268,6 +314,21 @@ impl<U, K: StreamSink<U> + ?Sized> FlowSink<Slot<U>> for Adapter<'_, K> {
 
     fn wants_more(&self) -> bool {
         self.sink.wants_more()
+    }
+
+    #[inline]
+    fn next_due_ns(&self) -> u64 {
+        self.reassembler.next_due_ns()
+    }
+
+    fn next_due(&mut self, now: Timestamp) -> Option<FlowId> {
+        self.reassembler.next_overdue(now).map(|(id, _)| id)
+    }
+
+    fn due(&mut self, flow: &mut Flow<'_, Slot<U>>, now: Timestamp) {
+        if self.end_due_holes(&flow.view, &mut *flow.state, now) {
+            flow.mute();
+        }
     }
 }
 

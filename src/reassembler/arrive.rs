@@ -1,7 +1,7 @@
 //! A segment that is more than the next octets: the first, one that repeats, overlaps, comes early, or ends the stream.
 
 use super::config::ReassemblerConfig;
-use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
+use super::event::{Cause, Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
 use super::pieces::{New, Origin, Out, Room};
 use super::policy::OverflowPolicy;
 use super::reassembler::{Reassembler, WINDOW_MAX};
@@ -43,10 +43,17 @@ impl<T: Copy> Reassembler<T> {
         if segment.flags.contains(TcpFlags::RST) {
             return;
         }
-        self.end_due(stream, out);
+        self.end_due(stream, self.now_ns, out);
+        self.delivered_at = segment.timestamp;
         let is_syn = segment.flags.contains(TcpFlags::SYN);
         let seq = segment.seq.add(u32::from(is_syn));
-        if !self.anchor(stream, seq, is_syn, segment) {
+        let start = stream.next;
+        let has_more = self.anchor(stream, seq, segment, out);
+        if !has_more {
+            // What waited may be next by now, or nothing is waited for.
+            if stream.has(Stream::HELD) && stream.next != start {
+                self.settle(stream, name, 0, out);
+            }
             return;
         }
         let ahead = seq.distance_from(stream.next);
@@ -68,10 +75,10 @@ impl<T: Copy> Reassembler<T> {
             payload: segment.payload,
             timestamp: segment.timestamp,
         };
-        if segment.flags.contains(TcpFlags::FIN)
+        let is_first_fin = segment.flags.contains(TcpFlags::FIN)
             && !stream.has(Stream::FIN_KNOWN)
-            && end >= stream.offset as i64
-        {
+            && end >= stream.offset as i64;
+        if is_first_fin {
             stream.fin = seq.add(segment.len);
             stream.flags |= Stream::FIN_KNOWN;
         }
@@ -80,24 +87,9 @@ impl<T: Copy> Reassembler<T> {
         self.repeat(stream, &arrival, out);
         self.take(stream, name, &arrival, out);
         self.settle(stream, name, before, out);
-    }
-
-    /// Learns where the stream begins, if that is open. Whether there is more to the segment.
-    fn anchor(&mut self, stream: &mut Stream, seq: SeqNum, is_syn: bool, segment: &Segment<'_>) -> bool {
-        let is_empty = segment.len == 0 && !segment.flags.contains(TcpFlags::FIN);
-        let kept = if self.compared_len > 0 { Stream::COMPARED } else { 0 };
-        if !stream.has(Stream::ANCHORED) {
-            let is_guess = is_empty && !is_syn;
-            stream.anchor(seq, kept | if is_guess { Stream::SOFT } else { 0 });
-        } else if stream.has(Stream::SOFT) {
-            // What came was perhaps a keep-alive, which has the number before the next octet's.
-            if is_syn || seq.distance_from(stream.next) <= 1 {
-                stream.anchor(seq, kept | if is_empty && !is_syn { Stream::SOFT } else { 0 });
-            } else if !is_empty {
-                stream.flags &= !Stream::SOFT;
-            }
+        if is_first_fin && let Some(hold) = self.hold_of(stream) {
+            hold.fin_at = segment.timestamp;
         }
-        !is_empty
     }
 
     /// A segment that is farther away than any window. Whether the stream now goes on there.
@@ -109,6 +101,7 @@ impl<T: Copy> Reassembler<T> {
         out: &mut Out<'_>,
     ) -> bool {
         self.stats.stray_count += 1;
+        stream.marks &= !(Stream::CONTESTED | Stream::HINTED);
         if segment.len == 0 || segment.len >= WINDOW_MAX {
             return false;
         }
@@ -118,12 +111,13 @@ impl<T: Copy> Reassembler<T> {
         if stream.stray_count < STRAYS_TO_FOLLOW {
             return false;
         }
-        self.deliver_rest(stream, GapReason::Resynchronised, out);
+        let cause = Cause { reason: GapReason::Resynchronised, timestamp: segment.timestamp };
+        self.deliver_rest(stream, cause, out);
         self.release(stream);
         stream.stray_count = 0;
         stream.flags &= !(Stream::FIN_KNOWN | Stream::ENDED);
         let len = u64::from(seq.0.wrapping_sub(stream.next.0));
-        self.gap(stream, stream.offset + len, GapReason::Resynchronised, out);
+        self.gap(stream, stream.offset + len, cause, out);
         true
     }
 
@@ -199,30 +193,26 @@ impl<T: Copy> Reassembler<T> {
         if stream.has(Stream::COMPARED) {
             let _ = self.hold_or_new(stream, name);
         }
-        let Self { store, holds, memory, stats, config, compared_len, .. } = self;
+        let Self { store, holds, memory, stats, config, compared_len, delivered_at, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
+        let timestamp = new.origin.timestamp;
         let Some(hold) = hold else {
             match new.bytes {
-                Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: new.start, bytes })),
+                Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: new.start, bytes, timestamp })),
                 None => {
-                    stats.count_gap(GapReason::Cut, new.end - new.start);
-                    out(&StreamEvent::Gap(Gap {
-                        offset: new.start,
-                        len: new.end - new.start,
-                        reason: GapReason::Cut,
-                    }));
+                    let len = new.end - new.start;
+                    stats.count_gap(GapReason::Cut, len);
+                    out(&StreamEvent::Gap(Gap::new(new.start, len, GapReason::Cut).at(timestamp)));
                 }
             }
             stream.advance_to(new.end);
             return;
         };
         let recent = &mut hold.recent;
-        let timestamp = new.origin.timestamp;
         let mut out = |event: &StreamEvent<'_>| {
             match event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
-                    stats.uncompared_octet_count +=
-                        recent.push(memory, chunk.offset, chunk.bytes, *compared_len, timestamp);
+                    stats.uncompared_octet_count += recent.push(memory, chunk, *compared_len);
                 }
                 StreamEvent::Gap(gap) => stats.count_gap(gap.reason, gap.len),
                 StreamEvent::Conflict(conflict) => {
@@ -234,7 +224,8 @@ impl<T: Copy> Reassembler<T> {
             out(event);
         };
         hold.pieces.deliver(store, new, config.overlap, &mut out);
-        let end = hold.pieces.drain(store, new.end, stream.drain_limit(), &mut out);
+        *delivered_at = timestamp;
+        let end = hold.pieces.drain(store, (new.end, stream.drain_limit()), delivered_at, &mut out);
         stream.advance_to(end);
         store.trim(memory);
     }
@@ -259,7 +250,8 @@ impl<T: Copy> Reassembler<T> {
                 OverflowPolicy::Slide => {
                     let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
                     let to = first.map_or(arrival.begin as u64, |first| first.min(arrival.begin as u64));
-                    self.skip_hole(stream, to, GapReason::Overflow, out);
+                    let cause = Cause { reason: GapReason::Overflow, timestamp: arrival.timestamp };
+                    self.skip_hole(stream, to, cause, out);
                     if arrival.begin <= stream.offset as i64 {
                         return true;
                     }
@@ -308,6 +300,7 @@ impl<T: Copy> Reassembler<T> {
         stats.held_octet_count += held_len;
         true
     }
+
     fn reserve(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>) -> Room {
         if self.hold_or_new(stream, name).is_none() {
             return Room::NoMemory;

@@ -154,7 +154,7 @@ mod tests {
                 for len in lens {
                     let offset = all.len();
                     all.extend((offset..offset + len).map(|at| at as u8));
-                    let chunk = Chunk { offset: offset as u64, bytes: &all[offset..] };
+                    let chunk = Chunk::new(offset as u64, &all[offset..]);
                     buffered.push(&StreamEvent::Chunk(chunk));
                     let kept = &all[all.len().saturating_sub(len_max)..];
                     assert_eq!(buffered.bytes(), kept, "{lens:?} into {len_max}");

@@ -10,14 +10,24 @@ pub struct Chunk<'a> {
     pub offset: u64,
     /// The bytes, never none: the packet's own if it came in order, otherwise the store's.
     pub bytes: &'a [u8],
+    /// Capture time of the last packet that was needed to make them next: their own packet, or a later one that filled the
+    /// hole in front of them. A [`Gap`] in front of them does not change it.
+    pub timestamp: Timestamp,
 }
 
 impl<'a> Chunk<'a> {
-    /// Bytes at an offset, for what takes chunks and is used alone.
+    /// Bytes at an offset and time zero, for what takes chunks and is used alone.
     #[must_use]
     #[inline]
     pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
-        Self { offset, bytes }
+        Self { offset, bytes, timestamp: Timestamp::ZERO }
+    }
+
+    /// The same, captured at a time.
+    #[must_use]
+    #[inline]
+    pub const fn at(self, timestamp: Timestamp) -> Self {
+        Self { timestamp, ..self }
     }
 
     /// The offset behind them.
@@ -77,14 +87,30 @@ pub struct Gap {
     pub len: u64,
     /// Why.
     pub reason: GapReason,
+    /// Time at which it was due, which does not depend on when that was noticed: the end of the grace or the deadline. For
+    /// the other reasons, the time of the segment that was truncated, exceeded a cap or lies far away, or of the stream's end.
+    pub timestamp: Timestamp,
 }
 
 impl Gap {
-    /// A gap, for what takes gaps and is used alone.
+    /// A gap at time zero, for what takes gaps and is used alone.
     #[must_use]
     pub const fn new(offset: u64, len: u64, reason: GapReason) -> Self {
-        Self { offset, len, reason }
+        Self { offset, len, reason, timestamp: Timestamp::ZERO }
     }
+
+    /// The same, due at a time.
+    #[must_use]
+    pub const fn at(self, timestamp: Timestamp) -> Self {
+        Self { timestamp, ..self }
+    }
+}
+
+/// The reason for a gap, and the time at which it was due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cause {
+    pub(super) reason: GapReason,
+    pub(super) timestamp: Timestamp,
 }
 
 /// Where bytes of a [`Conflict`] came from.
@@ -145,6 +171,8 @@ pub enum StreamEvent<'a> {
     Fin {
         /// Octets of the stream.
         offset: u64,
+        /// Capture time of the last packet that was needed: the FIN's own, or one that filled a hole in front of it.
+        timestamp: Timestamp,
     },
     /// [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison): this is the last event of the stream.
     Poisoned {

@@ -4,7 +4,7 @@ use super::pieces::Pieces;
 use super::recent::Recent;
 use super::store::Store;
 use super::stream::Handle;
-use crate::base::Allowance;
+use crate::base::{Allowance, Timestamp};
 
 const NONE: u32 = u32::MAX;
 
@@ -43,6 +43,8 @@ pub(super) struct Hold<T> {
     /// The acknowledgment whose grace passes next, and the highest one.
     pub(super) acked: Acked,
     pub(super) acked_latest: Acked,
+    /// Capture time of the FIN, if it lies behind a hole.
+    pub(super) fin_at: Timestamp,
     /// When it came into its list.
     pub(super) armed_ns: u64,
     generation: u32,
@@ -66,6 +68,14 @@ impl<T> Hold<T> {
             (self.acked, self.acked_latest) = Default::default();
         }
         is_reached && self.acked.end > 0
+    }
+
+    /// Follows the beginning of a stream, of which nothing was delivered, by a number of octets.
+    pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
+        self.pieces.shift(store, by);
+        for acked in [&mut self.acked, &mut self.acked_latest].into_iter().filter(|acked| acked.end > 0) {
+            acked.end = acked.end.saturating_add_signed(-by);
+        }
     }
 }
 
@@ -128,6 +138,7 @@ impl<T: Copy> Holds<T> {
                     recent: Recent::default(),
                     acked: Acked::default(),
                     acked_latest: Acked::default(),
+                    fin_at: Timestamp::ZERO,
                     armed_ns: 0,
                     generation: self.generation,
                     wait: Wait::Vacant,
@@ -139,7 +150,7 @@ impl<T: Copy> Holds<T> {
         };
         let hold = self.holds.get_mut(slot as usize)?;
         hold.name = name;
-        (hold.acked, hold.acked_latest) = Default::default();
+        (hold.acked, hold.acked_latest, hold.fin_at) = Default::default();
         self.live_count += 1;
         Some(Handle { slot, generation: hold.generation })
     }

@@ -1,11 +1,11 @@
 //! How holes end other than by being filled: acknowledged, overdue, in the way, or with the stream.
 
-use super::event::{Gap, GapReason, StreamEvent};
+use super::event::{Cause, Gap, GapReason, StreamEvent};
 use super::holds::{Acked, Hold, Wait};
 use super::pieces::Out;
-use super::reassembler::Reassembler;
+use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
-use super::stream::Stream;
+use super::stream::{Handle, Stream};
 use crate::base::{TcpFlags, Timestamp};
 
 /// How far beyond all that is known of a stream an acknowledgment is believed.
@@ -19,17 +19,64 @@ impl<T: Copy> Reassembler<T> {
     /// sooner. Call `skip` on the named stream before the next call: what is left alone is taken back.
     #[inline]
     pub fn next_due(&mut self, now: Timestamp) -> Option<T> {
-        self.now_ns = self.now_ns.max(now.as_nanos());
-        // What waits takes memory.
-        if self.memory.held_bytes() == 0 { None } else { self.next_due_of_held() }
+        self.next_overdue(now).or_else(|| self.next_pressed())
     }
 
-    fn next_due_of_held(&mut self) -> Option<T> {
+    /// Returns a stream with a hole that is due at `now`: the one that was due first among the oldest of each list.
+    pub(crate) fn next_overdue(&mut self, now: Timestamp) -> Option<T> {
+        self.now_ns = self.now_ns.max(now.as_nanos());
+        // What waits takes memory.
+        if self.memory.held_bytes() == 0 {
+            return None;
+        }
+        self.take_back_offered();
+        let (handle, due_ns) = self.first_due()?;
+        if due_ns <= self.now_ns { self.offer(handle) } else { None }
+    }
+
+    /// Returns the time from which on [`next_overdue`](Self::next_overdue) returns a stream; `u64::MAX` for none.
+    #[inline]
+    pub(crate) fn next_due_ns(&self) -> u64 {
+        if self.memory.held_bytes() == 0 {
+            u64::MAX
+        } else {
+            self.first_due().map_or(u64::MAX, |(_, due_ns)| due_ns)
+        }
+    }
+
+    /// Returns the hold that is due first among the oldest of each list whose holes end with time, and that time.
+    fn first_due(&self) -> Option<(Handle, u64)> {
+        let graced = self.holds.oldest(Wait::Grace);
+        let graced =
+            graced.map(|(handle, hold)| (handle, hold.acked.since_ns.saturating_add(self.ack_grace_ns)));
+        let overdue = self.holds.oldest(Wait::Deadline);
+        let overdue =
+            overdue.map(|(handle, hold)| (handle, hold.armed_ns.saturating_add(self.hole_timeout_ns)));
+        graced.into_iter().chain(overdue).min_by_key(|(_, due_ns)| *due_ns)
+    }
+
+    /// Names a stream, which leaves its list until it was looked at.
+    fn offer(&mut self, handle: Handle) -> Option<T> {
+        let hold = self.holds.get(handle)?;
+        let (name, armed_ns) = (hold.name, hold.armed_ns);
+        self.holds.arm(handle, Wait::Offered, armed_ns);
+        Some(name)
+    }
+
+    /// Takes back what was offered and left alone: its stream is gone without `finish`.
+    fn take_back_offered(&mut self) {
         while let Some((handle, _)) = self.holds.oldest(Wait::Offered) {
-            // Its stream is gone without `finish`.
             self.stats.orphaned_count += 1;
             self.holds.remove(&mut self.store, &mut self.memory, handle);
         }
+    }
+
+    /// The stream that waits longest, if memory is short.
+    pub(crate) fn next_pressed(&mut self) -> Option<T> {
+        if self.memory.held_bytes() == 0 {
+            return None;
+        }
+        self.take_back_offered();
         while self.memory.is_pressed()
             && let Some((handle, _)) = self.holds.oldest(Wait::Kept)
         {
@@ -39,27 +86,20 @@ impl<T: Copy> Reassembler<T> {
         if self.memory.is_asked_back() {
             self.holds.give_back(&mut self.memory);
         }
-        let graced = self.holds.oldest(Wait::Grace);
-        let graced = graced.filter(|(_, hold)| self.is_over(hold.acked.since_ns, self.ack_grace_ns));
-        let overdue = self.holds.oldest(Wait::Deadline);
-        let overdue = || overdue.filter(|(_, hold)| self.is_over(hold.armed_ns, self.hole_timeout_ns));
-        let pressed = || {
-            let waits = [Wait::Open, Wait::Deadline, Wait::Grace].into_iter();
-            let oldest =
-                waits.filter_map(|wait| self.holds.oldest(wait)).min_by_key(|(_, hold)| hold.armed_ns);
-            oldest.filter(|_| self.memory.is_pressed())
-        };
-        let (handle, hold) = graced.or_else(overdue).or_else(pressed)?;
-        let (name, armed_ns) = (hold.name, hold.armed_ns);
-        self.holds.arm(handle, Wait::Offered, armed_ns);
-        Some(name)
+        if !self.memory.is_pressed() {
+            return None;
+        }
+        let waits = [Wait::Open, Wait::Deadline, Wait::Grace].into_iter();
+        let oldest = waits.filter_map(|wait| self.holds.oldest(wait)).min_by_key(|(_, hold)| hold.armed_ns);
+        let (handle, _) = oldest?;
+        self.offer(handle)
     }
 
     /// Ends the holes of a stream that are due; if there are none and memory is short, its first hole.
     pub fn skip(&mut self, stream: &mut Stream, name: T, mut out: impl FnMut(StreamEvent<'_>)) {
         let mut out = |event: &StreamEvent<'_>| out(*event);
         let offered = stream.offset;
-        self.end_due(stream, &mut out);
+        self.end_due(stream, self.now_ns, &mut out);
         let before = stream.offset;
         if before == offered && self.memory.is_pressed() {
             self.give_way(stream, &mut out);
@@ -70,24 +110,54 @@ impl<T: Copy> Reassembler<T> {
     /// Ends the holes of a stream that are due when the other direction goes on, so that the order of both is that of their own
     /// segments, whenever somebody sweeps.
     #[inline(never)]
-    pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, out: &mut Out<'_>) {
+    pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, now_ns: u64, out: &mut Out<'_>) {
         let offered = stream.offset;
-        self.end_due(stream, out);
-        if stream.offset != offered {
+        self.end_due(stream, now_ns, out);
+        if stream.offset != offered || self.holds.wait(stream.hold) == Wait::Offered {
             self.settle(stream, name, stream.offset, out);
         }
     }
 
+    /// Does the same up to a time, for a caller that ends the holes of both directions in the order in which they were due.
+    pub(crate) fn pass(
+        &mut self,
+        stream: &mut Stream,
+        name: T,
+        now: Timestamp,
+        mut out: impl FnMut(StreamEvent<'_>),
+    ) {
+        if stream.has(Stream::HELD) && !stream.has(Stream::STOPPED) {
+            self.pass_time(stream, name, now.as_nanos(), &mut |event| out(*event));
+        }
+    }
+
+    /// Returns the time at which the first hole of a stream ends by itself, if it does.
+    pub(crate) fn due(&self, stream: &Stream) -> Option<Timestamp> {
+        if !stream.has(Stream::HELD) || stream.has(Stream::STOPPED) {
+            return None;
+        }
+        let hold = self.holds.get(stream.hold)?;
+        let due_ns = if hold.acked.end > stream.offset && !is_fin_likely(stream, hold) {
+            hold.acked.since_ns.saturating_add(self.ack_grace_ns)
+        } else if !stream.is_acked() && first_known(stream, hold).is_some() {
+            hold.armed_ns.saturating_add(self.hole_timeout_ns)
+        } else {
+            return None;
+        };
+        Some(Timestamp::from_nanos(due_ns))
+    }
+
     /// Gives up what a stream waits for first, so that others find memory.
     fn give_way(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
+        let cause = Cause { reason: GapReason::Overflow, timestamp: Timestamp::from_nanos(self.now_ns) };
         if let Some(to) = self.first_known(stream) {
-            return self.skip_hole(stream, to, GapReason::Overflow, out);
+            return self.skip_hole(stream, to, cause, out);
         }
         // It holds nothing, and only knows what was acknowledged.
         let Some(hold) = self.hold_of(stream) else { return };
         let end = hold.acked_latest.end;
         if !is_fin_likely(stream, hold) {
-            self.gap(stream, end, GapReason::Overflow, out);
+            self.gap(stream, end, cause, out);
         }
         if let Some(hold) = self.hold_of(stream) {
             (hold.acked, hold.acked_latest) = Default::default();
@@ -98,18 +168,23 @@ impl<T: Copy> Reassembler<T> {
     /// it. The stream is as new afterwards.
     pub fn finish_at(&mut self, now: Timestamp, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
+            let mut out = |event: &StreamEvent<'_>| out(*event);
             // Others may have got further, or not as far.
-            let latest_ns = std::mem::replace(&mut self.now_ns, now.as_nanos());
-            self.end_due(stream, &mut |event| out(*event));
-            self.now_ns = latest_ns;
+            self.end_due(stream, now.as_nanos(), &mut out);
+            self.delivered_at = Timestamp::ZERO;
+            self.deliver_rest(stream, Cause { reason: GapReason::End, timestamp: now }, &mut out);
         }
-        self.finish(stream, out);
+        self.release(stream);
+        *stream = Stream::default();
     }
 
-    /// Ends a stream: delivers what it holds with the gaps between, and frees it. The stream is as new afterwards.
+    /// Ends a stream at the highest timestamp seen, without looking whether holes are due: delivers what it holds with the
+    /// gaps between, and frees it. The stream is as new afterwards.
     pub fn finish(&mut self, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
-            self.deliver_rest(stream, GapReason::End, &mut |event| out(*event));
+            let cause = Cause { reason: GapReason::End, timestamp: Timestamp::from_nanos(self.now_ns) };
+            self.delivered_at = Timestamp::ZERO;
+            self.deliver_rest(stream, cause, &mut |event| out(*event));
         }
         self.release(stream);
         *stream = Stream::default();
@@ -136,10 +211,17 @@ impl<T: Copy> Reassembler<T> {
             }
             return;
         }
-        self.end_due(stream, out);
+        self.end_due(stream, self.now_ns, out);
+        self.delivered_at = segment.timestamp;
         let before = stream.offset;
         stream.marks |= Stream::ACKED;
+        if stream.marks & Stream::CONTESTED != 0 {
+            self.confirm_start(stream, segment.ack, out);
+        }
         let ahead = segment.ack.distance_from(stream.next);
+        if ahead.unsigned_abs() >= WINDOW_MAX {
+            self.hint_start(stream, segment.ack);
+        }
         if ahead > 0 && !stream.has(Stream::SOFT) {
             let end = stream.offset + ahead as u64;
             self.note_acked(stream, name, stream.fin_offset().map_or(end, |fin| fin.min(end)), out);
@@ -170,75 +252,75 @@ impl<T: Copy> Reassembler<T> {
             }
             // There is no memory to wait with. One octet may be the FIN.
             None if end == offset + 1 => {}
-            None => self.skip_to(stream, end, GapReason::Acknowledged, out),
+            None => {
+                let timestamp = Timestamp::from_nanos(now_ns);
+                self.skip_to(stream, end, Cause { reason: GapReason::Acknowledged, timestamp }, out);
+            }
         }
     }
 
     /// Where the first hole of a stream ends: at the first piece or the FIN, or behind what was dropped.
-    fn first_known(&mut self, stream: &Stream) -> Option<u64> {
-        let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
-        match stream.fin_offset() {
-            // What is held behind the FIN is never reached.
-            Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
-            None => first.or_else(|| stream.dropped_end()),
+    fn first_known(&self, stream: &Stream) -> Option<u64> {
+        let hold = if stream.has(Stream::HELD) { self.holds.get(stream.hold) } else { None };
+        match hold {
+            Some(hold) => first_known(stream, hold),
+            None => stream.fin_offset().filter(|fin| *fin > stream.offset).or_else(|| stream.dropped_end()),
         }
     }
 
-    const fn is_over(&self, since_ns: u64, time_ns: u64) -> bool {
-        self.now_ns.saturating_sub(since_ns) >= time_ns
-    }
-
     /// Ends the holes whose time is over, as was decided when they opened or were acknowledged: whenever this is called, the
-    /// deadline of a hole is counted from that of the one before.
-    pub(super) fn end_due(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
-        let now_ns = self.now_ns;
-        while let Some(hold) = self.hold_of(stream) {
-            let (acked, armed_ns) = (hold.acked, hold.armed_ns);
-            let is_acked_hole = acked.end > stream.offset && !is_fin_likely(stream, hold);
-            if is_acked_hole && self.is_over(acked.since_ns, self.ack_grace_ns) {
-                self.skip_to(stream, acked.end, GapReason::Acknowledged, out);
-                let offset = stream.offset;
-                let Some(hold) = self.hold_of(stream) else { return };
-                let _ = hold.pass_acked(offset, stream.fin_offset());
-                // It waits anew, behind those that came in the meantime.
-                self.holds.arm(stream.hold, Wait::Open, now_ns);
-                continue;
+    /// deadline of a hole is counted from that of the one before, and a gap has the time at which it was due.
+    pub(super) fn end_due(&mut self, stream: &mut Stream, now_ns: u64, out: &mut Out<'_>) {
+        while let Some(due) = self.due(stream).filter(|due| due.as_nanos() <= now_ns) {
+            self.delivered_at = Timestamp::ZERO;
+            let Some(hold) = self.hold_of(stream) else { return };
+            if hold.acked.end > stream.offset && !is_fin_likely(stream, hold) {
+                let end = hold.acked.end;
+                let cause = Cause { reason: GapReason::Acknowledged, timestamp: due };
+                self.skip_to(stream, end, cause, out);
+                let (offset, fin) = (stream.offset, stream.fin_offset());
+                if let Some(hold) = self.hold_of(stream) {
+                    let _ = hold.pass_acked(offset, fin);
+                    // It waits anew, behind those that came in the meantime.
+                    self.holds.arm(stream.hold, Wait::Open, now_ns);
+                }
+            } else {
+                let Some(to) = self.first_known(stream) else { return };
+                self.skip_hole(stream, to, Cause { reason: GapReason::Deadline, timestamp: due }, out);
+                let has_more = self.first_known(stream).is_some();
+                let (wait, since_ns) =
+                    if has_more { (Wait::Deadline, due.as_nanos()) } else { (Wait::Open, now_ns) };
+                self.holds.arm(stream.hold, wait, since_ns);
             }
-            if stream.is_acked() || !self.is_over(armed_ns, self.hole_timeout_ns) {
-                return;
-            }
-            let Some(to) = self.first_known(stream) else { return };
-            self.skip_hole(stream, to, GapReason::Deadline, out);
-            if self.first_known(stream).is_none() {
-                return self.holds.arm(stream.hold, Wait::Open, now_ns);
-            }
-            self.holds.arm(stream.hold, Wait::Deadline, armed_ns.saturating_add(self.hole_timeout_ns));
+            self.reach_fin(stream, out);
         }
     }
 
     /// Gives up all that is missing up to an offset, but for what may be the FIN.
-    fn skip_to(&mut self, stream: &mut Stream, end: u64, reason: GapReason, out: &mut Out<'_>) {
+    fn skip_to(&mut self, stream: &mut Stream, end: u64, cause: Cause, out: &mut Out<'_>) {
         while stream.offset < end {
             if self.hold_of(stream).is_some_and(|hold| is_fin_likely(stream, hold)) {
                 return;
             }
             let first = self.hold_of(stream).and_then(|hold| hold.pieces.first_start());
-            self.skip_hole(stream, first.map_or(end, |first| first.min(end)), reason, out);
+            self.skip_hole(stream, first.map_or(end, |first| first.min(end)), cause, out);
         }
     }
 
     /// Gives up what is missing up to an offset that is not beyond the first piece, and delivers what follows.
-    pub(super) fn skip_hole(&mut self, stream: &mut Stream, to: u64, reason: GapReason, out: &mut Out<'_>) {
-        self.gap(stream, to, reason, out);
-        let Self { store, holds, memory, stats, compared_len, now_ns, .. } = self;
+    pub(super) fn skip_hole(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
+        self.gap(stream, to, cause, out);
+        // What is held was captured when it was, whenever the hole in front of it is given up.
+        self.delivered_at = Timestamp::ZERO;
+        let Self { store, holds, memory, stats, compared_len, delivered_at, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
         let Some(hold) = hold else { return };
-        let (recent, timestamp) = (&mut hold.recent, Timestamp::from_nanos(*now_ns));
-        let end = hold.pieces.drain(store, stream.offset, stream.drain_limit(), &mut |event| {
+        let recent = &mut hold.recent;
+        let range = (stream.offset, stream.drain_limit());
+        let end = hold.pieces.drain(store, range, delivered_at, &mut |event| {
             match event {
                 StreamEvent::Chunk(chunk) if *compared_len > 0 => {
-                    stats.uncompared_octet_count +=
-                        recent.push(memory, chunk.offset, chunk.bytes, *compared_len, timestamp);
+                    stats.uncompared_octet_count += recent.push(memory, chunk, *compared_len);
                 }
                 StreamEvent::Gap(gap) => stats.count_gap(gap.reason, gap.len),
                 _ => {}
@@ -250,23 +332,23 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Tells a gap from where the stream stands to an offset.
-    pub(super) fn gap(&mut self, stream: &mut Stream, to: u64, reason: GapReason, out: &mut Out<'_>) {
+    pub(super) fn gap(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
         let (offset, len) = (stream.offset, to.saturating_sub(stream.offset));
         if len > 0 {
             stream.advance_to(to);
-            self.stats.count_gap(reason, len);
-            out(&StreamEvent::Gap(Gap { offset, len, reason }));
+            self.stats.count_gap(cause.reason, len);
+            out(&StreamEvent::Gap(Gap::new(offset, len, cause.reason).at(cause.timestamp)));
         }
     }
 
     /// Delivers all that is held, and tells all that is known to be missing.
-    pub(super) fn deliver_rest(&mut self, stream: &mut Stream, reason: GapReason, out: &mut Out<'_>) {
+    pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
         while let Some(to) = self.first_known(stream) {
-            self.skip_hole(stream, to, reason, out);
+            self.skip_hole(stream, to, cause, out);
         }
         let acked_end = self.hold_of(stream).map_or(0, |hold| hold.acked_latest.end);
         if !stream.has(Stream::FIN_KNOWN) {
-            self.skip_to(stream, acked_end, reason, out);
+            self.skip_to(stream, acked_end, cause, out);
         }
         self.reach_fin(stream, out);
     }
@@ -274,7 +356,8 @@ impl<T: Copy> Reassembler<T> {
     fn reach_fin(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         if stream.has(Stream::FIN_KNOWN) && !stream.has(Stream::ENDED) && stream.next == stream.fin {
             stream.flags |= Stream::ENDED;
-            out(&StreamEvent::Fin { offset: stream.offset });
+            let fin_at = self.hold_of(stream).map_or(Timestamp::ZERO, |hold| hold.fin_at);
+            out(&StreamEvent::Fin { offset: stream.offset, timestamp: self.delivered_at.max(fin_at) });
             let Self { store, holds, memory, stats, .. } = self;
             let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
             let Some(pieces) = hold.map(|hold| &mut hold.pieces) else { return };
@@ -333,6 +416,16 @@ impl<T: Copy> Reassembler<T> {
         let Some((handle, _)) = self.holds.oldest(Wait::Kept) else { return false };
         self.holds.remove(&mut self.store, &mut self.memory, handle);
         true
+    }
+}
+
+/// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of what was dropped.
+fn first_known<T>(stream: &Stream, hold: &Hold<T>) -> Option<u64> {
+    let first = hold.pieces.first_start();
+    match stream.fin_offset() {
+        // What is held behind the FIN is never reached.
+        Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
+        None => first.or_else(|| stream.dropped_end()),
     }
 }
 

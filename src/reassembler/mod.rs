@@ -36,6 +36,7 @@ mod policy;
 mod reassembler;
 mod recent;
 mod segment;
+mod start;
 mod stats;
 mod store;
 mod stream;

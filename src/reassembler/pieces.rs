@@ -343,36 +343,65 @@ impl Pieces {
                     let is_new_kept = self.new_wins(store, 0, new, policy, &mut row);
                     self.tell_overlap(store, 0, (at, to), new, is_new_kept, out);
                     if is_new_kept {
-                        tell(at, to, new.part(at, to), out);
+                        tell((at, to), new.part(at, to), new.origin.timestamp, out);
                         self.trim(store, to);
                     } else {
-                        self.deliver_first(store, to, out);
+                        self.deliver_first(store, to, new.origin.timestamp, out);
                     }
                     at = to;
                 }
                 next => {
                     let to = next.map_or(new.end, |piece| piece.start.min(new.end));
-                    tell(at, to, new.part(at, to), out);
+                    tell((at, to), new.part(at, to), new.origin.timestamp, out);
                     at = to;
                 }
             }
         }
     }
 
-    /// Delivers what is held from `offset` on without a hole, up to `limit`. Where the next hole begins.
-    pub(super) fn drain(&mut self, store: &mut Store, mut offset: u64, limit: u64, out: &mut Out<'_>) -> u64 {
+    /// Delivers what is held from an offset on without a hole, up to a limit. Where the next hole begins. `latest` is the
+    /// capture time of what was delivered before them, and becomes that of the last piece.
+    pub(super) fn drain(
+        &mut self,
+        store: &mut Store,
+        (mut offset, limit): (u64, u64),
+        latest: &mut Timestamp,
+        out: &mut Out<'_>,
+    ) -> u64 {
         while let Some(&piece) = self.pieces.front().filter(|piece| piece.start == offset && offset < limit) {
             offset = piece.end().min(limit);
-            self.deliver_first(store, offset, out);
+            *latest = self.deliver_first(store, offset, *latest, out);
         }
         offset
     }
 
-    /// Delivers the first piece up to an offset.
-    fn deliver_first(&mut self, store: &mut Store, to: u64, out: &mut Out<'_>) {
-        if let Some(piece) = self.pieces.front() {
-            tell(piece.start, to, piece.bytes(store, piece.start, to), out);
+    /// Delivers the first piece up to an offset, at a time at the earliest. The time.
+    fn deliver_first(
+        &mut self,
+        store: &mut Store,
+        to: u64,
+        earliest: Timestamp,
+        out: &mut Out<'_>,
+    ) -> Timestamp {
+        let Some(piece) = self.pieces.front() else { return earliest };
+        let timestamp = piece.origin.timestamp.max(earliest);
+        tell((piece.start, to), piece.bytes(store, piece.start, to), timestamp, out);
+        self.trim(store, to);
+        timestamp
+    }
+
+    /// Takes away the octets before an offset, and lets the others begin so many octets earlier; later, if it is negative.
+    pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
+        let begin = u64::try_from(by).unwrap_or(0);
+        while let Some(piece) = self.pieces.front().filter(|piece| piece.start < begin) {
+            let to = piece.end().min(begin);
             self.trim(store, to);
+        }
+        for piece in &mut self.pieces {
+            let origin = &mut piece.origin;
+            for offset in [&mut piece.start, &mut origin.begin, &mut origin.end] {
+                *offset = offset.saturating_add_signed(-by);
+            }
         }
     }
 
@@ -439,10 +468,10 @@ impl Pieces {
     }
 }
 
-fn tell(from: u64, to: u64, bytes: Option<&[u8]>, out: &mut Out<'_>) {
+fn tell((from, to): (u64, u64), bytes: Option<&[u8]>, timestamp: Timestamp, out: &mut Out<'_>) {
     match bytes {
-        Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: from, bytes })),
-        None => out(&StreamEvent::Gap(Gap { offset: from, len: to - from, reason: GapReason::Cut })),
+        Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: from, bytes, timestamp })),
+        None => out(&StreamEvent::Gap(Gap::new(from, to - from, GapReason::Cut).at(timestamp))),
     }
 }
 

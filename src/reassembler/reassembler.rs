@@ -37,6 +37,8 @@ pub struct Reassembler<T> {
     pub(super) holds: Holds<T>,
     /// The highest timestamp seen.
     pub(super) now_ns: u64,
+    /// Capture time of the packet that brought the latest octets that the current call delivered.
+    pub(super) delivered_at: Timestamp,
     pub(super) stats: ReassemblerStats,
 }
 
@@ -74,6 +76,7 @@ impl<T: Copy> Reassembler<T> {
             store: Store::default(),
             holds: Holds::new(),
             now_ns: 0,
+            delivered_at: Timestamp::ZERO,
             stats: ReassemblerStats::default(),
             config,
         }
@@ -82,8 +85,9 @@ impl<T: Copy> Reassembler<T> {
     /// Takes a segment of the direction that `stream` is about, and calls `out` with what it brings. `name` is what
     /// [`next_due`](Self::next_due) calls the stream by.
     ///
-    /// The first segment tells where the stream begins, SYN or not; a SYN that comes again changes nothing, and a RST is left
-    /// to whoever judges it. Urgent octets stay where they are in the stream (RFC 6093).
+    /// The stream begins at the first segment, SYN or not, unless that may be a keep-alive. A repeated SYN changes nothing. A
+    /// SYN with another number is the beginning if the receiver acknowledges it, or octets follow it, before any octets were
+    /// delivered. A RST is left to the caller. Urgent octets stay where they are in the stream (RFC 6093).
     #[inline]
     pub fn segment(
         &mut self,
@@ -103,7 +107,7 @@ impl<T: Copy> Reassembler<T> {
                 let offset = stream.offset;
                 stream.offset += u64::from(segment.len);
                 stream.next = stream.next.add(segment.len);
-                out(StreamEvent::Chunk(Chunk { offset, bytes }));
+                out(StreamEvent::Chunk(Chunk { offset, bytes, timestamp: segment.timestamp }));
             }
         } else if self.is_dropped(stream, segment) {
             stream.note_dropped(segment.seq.add(segment.len));
@@ -125,9 +129,9 @@ impl<T: Copy> Reassembler<T> {
     ) {
         self.advance_clock(segment.timestamp);
         if stream.has(Stream::HELD) {
-            self.pass_time(stream, name, &mut |event| out(*event));
+            self.pass_time(stream, name, self.now_ns, &mut |event| out(*event));
         }
-        if !stream.is_acked() || segment.ack.is_after(stream.next) {
+        if !stream.has_plain_acks() || segment.ack.is_after(stream.next) {
             self.acknowledge(stream, name, segment, &mut |event| out(*event));
         }
     }
@@ -138,7 +142,7 @@ impl<T: Copy> Reassembler<T> {
         let ahead = segment.seq.distance_from(stream.next);
         self.is_in_order_only
             && stream.flags == Stream::ANCHORED
-            && stream.is_acked()
+            && stream.has_plain_acks()
             && segment.flags.0 & CONTROL == 0
             && segment.len < WINDOW_MAX
             && (1..WINDOW_MAX as i32).contains(&ahead)

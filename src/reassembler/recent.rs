@@ -1,5 +1,6 @@
 //! The bytes that a side delivered last, to compare with what comes again.
 
+use super::event::Chunk;
 use super::pieces::difference;
 use crate::base::{Allowance, Timestamp};
 
@@ -18,19 +19,13 @@ pub(super) struct Recent {
 
 impl Recent {
     /// Takes what was delivered. How many octets could not be kept for want of memory.
-    pub(super) fn push(
-        &mut self,
-        memory: &mut Allowance,
-        offset: u64,
-        bytes: &[u8],
-        len_max: usize,
-        at: Timestamp,
-    ) -> u64 {
+    pub(super) fn push(&mut self, memory: &mut Allowance, chunk: &Chunk<'_>, len_max: usize) -> u64 {
+        let (offset, bytes) = (chunk.offset, chunk.bytes);
         if self.end != offset {
             // A gap lies between.
             (self.start, self.end) = (offset, offset);
         }
-        self.timestamp = at;
+        self.timestamp = chunk.timestamp;
         let wanted = (self.end - self.start) as usize + bytes.len();
         if wanted > self.ring.len() && self.ring.len() < len_max {
             self.grow(memory, wanted.next_power_of_two().clamp(LEN_MIN.min(len_max), len_max));

@@ -14,7 +14,8 @@ pub struct Stream {
     pub(super) next: SeqNum,
     /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); behind what was dropped, if [`DROPPED`](Self::DROPPED).
     pub(super) fin: SeqNum,
-    /// Where the next of a row of stray segments would begin.
+    /// Sequence number of the next segment in a row of stray ones; of a stream that is [`CONTESTED`](Self::CONTESTED), the
+    /// other number at which it may begin.
     pub(super) stray_next: SeqNum,
     pub(super) stray_count: u8,
     pub(super) flags: u8,
@@ -69,10 +70,33 @@ impl Stream {
     pub(super) const ACKED: u8 = 1;
     /// Of the marks: a segment ahead was dropped, and `fin` is not known but stands behind its last octet.
     pub(super) const DROPPED: u8 = 1 << 1;
+    /// Of the marks: more than one number claims to be the stream's first. Means nothing once there is an offset.
+    pub(super) const CONTESTED: u8 = 1 << 2;
+    /// Of the marks: the other number is known from an acknowledgment, and not from a SYN.
+    pub(super) const HINTED: u8 = 1 << 3;
 
     #[inline(always)]
     pub(super) const fn is_acked(&self) -> bool {
         self.marks & Self::ACKED != 0
+    }
+
+    /// Returns whether an acknowledgment is news only if it lies beyond the next octet.
+    #[inline(always)]
+    pub(super) const fn has_plain_acks(&self) -> bool {
+        self.marks & (Self::ACKED | Self::CONTESTED) == Self::ACKED
+    }
+
+    /// Returns the other number at which the stream may begin, while nothing was delivered or given up.
+    pub(super) const fn other_start(&self) -> Option<SeqNum> {
+        let is_open = self.offset == 0 && !self.has(Self::ENDED);
+        if is_open && self.marks & Self::CONTESTED != 0 { Some(self.stray_next) } else { None }
+    }
+
+    /// Notes another number at which the stream may begin.
+    pub(super) const fn contest(&mut self, seq: SeqNum, is_hint: bool) {
+        self.stray_next = seq;
+        self.stray_count = 0;
+        self.marks = self.marks & !Self::HINTED | Self::CONTESTED | if is_hint { Self::HINTED } else { 0 };
     }
 
     /// Notes that octets up to a sequence number were dropped, unless the FIN tells as much.

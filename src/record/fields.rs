@@ -74,7 +74,7 @@ impl serde::Serialize for Field {
     }
 }
 
-const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14 + 2 * ENCLOSURE_FIELD_COUNT + 5;
+const FIELD_COUNT: usize = 8 + 2 * SIDE_FIELD_COUNT + 14 + 2 * ENCLOSURE_FIELD_COUNT + 6;
 const SIDE_FIELD_COUNT: usize = 13;
 const ENCLOSURE_FIELD_COUNT: usize = 4;
 
@@ -143,6 +143,7 @@ impl FlowRecord {
         "carried_octet_count",
         "application",
         "application_evidence",
+        "open_duration_ns",
     ];
 
     /// The values of the record, each under its name in [`FIELD_NAMES`](Self::FIELD_NAMES). Computes the Community ID, and
@@ -218,6 +219,7 @@ impl FlowRecord {
             Field::of(carried.map(|carried| carried.octet_count)),
             self.application.map_or(Field::Absent, |application| Name(application.name)),
             self.application.map_or(Field::Absent, |application| Name(application.evidence.name())),
+            Unsigned(duration_nanos(self.open_duration())),
         ]
     }
 }

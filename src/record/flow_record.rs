@@ -42,6 +42,8 @@ pub struct FlowRecord {
     pub start: Timestamp,
     /// Last packet (flowEndNanoseconds, IPFIX 157).
     pub end: Timestamp,
+    /// Time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST; otherwise of the last packet.
+    pub open_end: Timestamp,
     /// What the initiator sent.
     pub forward: SideRecord,
     /// What the responder sent.
@@ -111,10 +113,17 @@ impl FlowRecord {
         self.key.protocol()
     }
 
-    /// From the first packet to the last.
+    /// From the first packet to the last (flowDurationMilliseconds, IPFIX 161).
     #[must_use]
     pub const fn duration(&self) -> Duration {
         self.end.saturating_since(self.start)
+    }
+
+    /// From the first packet to the one by which both ends of a TCP connection had closed it; without that, to the last. It is
+    /// what Zeek calls duration.
+    #[must_use]
+    pub const fn open_duration(&self) -> Duration {
+        self.open_end.saturating_since(self.start)
     }
 
     /// The Community ID of the flow, version 1, seed 0.

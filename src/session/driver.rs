@@ -339,7 +339,7 @@ impl<P: Protocols> Driver<P> {
             (None, _) => {
                 let is_granted = self.take_for_window(size_of::<StreamProbing>());
                 if is_granted {
-                    session.state = State::Stream(Box::new(StreamProbing::new(from.other())));
+                    session.state = State::Stream(Box::new(StreamProbing::new()));
                 }
                 is_granted
             }
@@ -361,7 +361,8 @@ impl<P: Protocols> Driver<P> {
             if lane.kept.is_empty() {
                 continue;
             }
-            self.go_on(session, whose, (role, lane.offset, lane.kept.as_slice()), receiver);
+            let octets = (role, lane.offset, lane.kept.as_slice());
+            self.go_on(session, &whose.at(lane.captured), octets, receiver);
         }
     }
 

@@ -24,6 +24,8 @@ pub(super) struct Lane {
     pub(super) offset: u64,
     /// Octets below which the parser need not be called.
     pub(super) need: usize,
+    /// Capture time of the latest of its octets.
+    pub(super) captured: Timestamp,
     pub(super) is_done: bool,
     pub(super) is_ended: bool,
 }
@@ -164,6 +166,7 @@ impl<P: Protocols> Parsing<P> {
         if lane.is_done {
             return Outcome::Done;
         }
+        lane.captured = timestamp;
         let is_direct = lane.kept.is_empty();
         if is_direct {
             lane.offset = offset;

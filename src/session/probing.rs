@@ -3,7 +3,7 @@
 use super::preamble::Preamble;
 use super::protocol::{Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
-use crate::base::Evidence;
+use crate::base::{Evidence, Timestamp};
 
 /// Octets of either direction of a stream that probes may look at.
 pub const PROBE_LEN_MAX: usize = 2048;
@@ -22,13 +22,21 @@ pub(super) struct Heard {
     pub(super) bytes: Vec<u8>,
 }
 
+/// A chunk whose octets are kept.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    from: Role,
+    len: u32,
+    timestamp: Timestamp,
+}
+
 /// A stream whose first octets are undecided.
 #[derive(Debug)]
 pub(super) struct StreamProbing {
     refuted: Entries,
     pub(super) heard: [Heard; 2],
-    /// Who spoke first.
-    pub(super) first: Role,
+    /// The chunks as they came, so that they reach the parser as if nobody had waited.
+    kept: [Kept; PROBE_CHUNK_COUNT_MAX as usize],
     chunk_count: u8,
     pub(super) handover_count: u8,
     /// Whether one side's octets are from the middle of its stream.
@@ -40,11 +48,12 @@ pub(super) struct StreamProbing {
 }
 
 impl StreamProbing {
-    pub(super) fn new(first: Role) -> Self {
+    pub(super) fn new() -> Self {
+        let kept = Kept { from: Role::Client, len: 0, timestamp: Timestamp::ZERO };
         Self {
             refuted: 0,
             heard: Default::default(),
-            first,
+            kept: [kept; PROBE_CHUNK_COUNT_MAX as usize],
             chunk_count: 0,
             handover_count: 0,
             is_picked_up: false,
@@ -59,7 +68,10 @@ impl StreamProbing {
     }
 
     /// Takes octets up to the window. Whether they are all in it.
-    pub(super) fn hear(&mut self, from: Role, offset: u64, bytes: &[u8]) -> bool {
+    pub(super) fn hear(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
+        if let Some(kept) = self.kept.get_mut(usize::from(self.chunk_count)) {
+            *kept = Kept { from, len: bytes.len() as u32, timestamp };
+        }
         self.chunk_count = self.chunk_count.saturating_add(1);
         let heard = from.of_mut(&mut self.heard);
         if heard.bytes.is_empty() {
@@ -94,6 +106,20 @@ impl StreamProbing {
             &mut self.refuted,
             &StreamOpening::new(&client.bytes, &server.bytes, ports.0, ports.1),
         )
+    }
+
+    /// The chunks that were kept, in the order in which they came: who sent them, where they begin, their octets, and when
+    /// they were captured.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = (Role, u64, &[u8], Timestamp)> {
+        let mut passed = [0; 2];
+        self.kept.iter().take(self.chunk_count.into()).filter_map(move |kept| {
+            let heard = kept.from.of(&self.heard);
+            let start = kept.from.of_mut(&mut passed);
+            let bytes = heard.bytes.get(*start..*start + kept.len as usize)?;
+            let offset = heard.offset + *start as u64;
+            *start += bytes.len();
+            Some((kept.from, offset, bytes, kept.timestamp))
+        })
     }
 
     pub(super) fn by_port<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {

@@ -10,7 +10,7 @@ use super::probing::{Found, Heard, PROBE_LEN_MAX, StreamProbing, by_port};
 use super::protocol::{Role, Search, StreamSearch};
 use super::protocols::Protocols;
 use super::session::{Receiver, Session, State, Whose};
-use crate::base::Evidence;
+use crate::base::{Evidence, Timestamp};
 
 /// Octets of either direction that are searched for a message, behind octets that are not of the protocol of the port.
 pub const RESUME_LEN_MAX: usize = 256 << 10;
@@ -33,14 +33,17 @@ pub(super) struct Resuming {
 struct Searched {
     /// The last octets, which may begin a message.
     tail: Heard,
+    /// Capture time of the latest of them.
+    captured: Timestamp,
     len: usize,
     chunk_count: u16,
 }
 
 impl Resuming {
     /// Searches the next octets of a direction. If a message begins in them, the tail begins with it.
-    fn search(&mut self, from: Role, offset: u64, bytes: &[u8]) -> bool {
+    fn search(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         let lane = from.of_mut(&mut self.lanes);
+        lane.captured = timestamp;
         lane.len = lane.len.saturating_add(bytes.len());
         lane.chunk_count = lane.chunk_count.saturating_add(1);
         let tail = &mut lane.tail;
@@ -119,12 +122,9 @@ impl<P: Protocols> Driver<P> {
         if !self.resume(session, whose, probing.is_picked_up) {
             return false;
         }
-        for role in [probing.first, probing.first.other()] {
-            let heard = role.of(&probing.heard);
-            if !heard.bytes.is_empty() {
-                let from = session.role(side_of(role, client));
-                self.go_on(session, whose, (from, heard.offset, &heard.bytes), receiver);
-            }
+        for (role, offset, bytes, timestamp) in probing.chunks() {
+            let from = session.role(side_of(role, client));
+            self.go_on(session, &whose.at(timestamp), (from, offset, bytes), receiver);
         }
         true
     }
@@ -139,7 +139,7 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let State::Resuming(resuming) = &mut session.state else { return off(session) };
         let before = resuming.allocated_len();
-        let is_found = resuming.search(from, offset, bytes);
+        let is_found = resuming.search((from, offset, bytes), whose.timestamp);
         let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
         if !self.take_for_window(after.saturating_sub(before)) {
             // What is given back is what was taken, not what it has grown to.
@@ -173,9 +173,9 @@ impl<P: Protocols> Driver<P> {
         let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
         if self.start(session, whose, found, receiver) {
             for role in [from, from.other()] {
-                let Searched { tail, .. } = role.of(&lanes);
+                let Searched { tail, captured, .. } = role.of(&lanes);
                 if !tail.bytes.is_empty() {
-                    self.go_on(session, whose, (role, tail.offset, &tail.bytes), receiver);
+                    self.go_on(session, &whose.at(*captured), (role, tail.offset, &tail.bytes), receiver);
                 }
             }
         }

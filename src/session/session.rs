@@ -38,6 +38,11 @@ impl<'a> Whose<'a> {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
+    /// The same at another time.
+    pub(super) const fn at(self, timestamp: Timestamp) -> Self {
+        Self { timestamp, ..self }
+    }
+
     /// The client's port and the server's. Who is the client the session knows, for the initiator may turn over.
     pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
         (self.key.port(client), self.key.port(client.other()))

@@ -38,7 +38,7 @@ impl<P: Protocols> Driver<P> {
             Answer::Found(found) => Some(found),
             Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
             Answer::Undecided => {
-                let mut probing = Box::new(StreamProbing::new(from));
+                let mut probing = Box::new(StreamProbing::new());
                 return if !self.take_for_window(size_of::<StreamProbing>()) {
                     self.close(session);
                     ControlFlow::Break(())
@@ -83,7 +83,7 @@ impl<P: Protocols> Driver<P> {
         let before = probing.allocated_len();
         probing.is_picked_up |= !whose.is_from_start
             || (offset > probing.start(from) && from.of(&probing.heard).bytes.is_empty());
-        let is_open = probing.hear(from, offset, bytes);
+        let is_open = probing.hear((from, offset, bytes), whose.timestamp);
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
             // What is given back is what was taken, not what it has grown to.
@@ -164,21 +164,15 @@ impl<P: Protocols> Driver<P> {
     ) {
         let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return };
         let allocated_len = probing.allocated_len() as u64;
-        let StreamProbing { heard, first, handover_count, .. } = *probing;
         if let Some(found) = found
             && self.start(session, whose, found, receiver)
         {
-            let first = if found.is_reversed { first.other() } else { first };
-            let [client, server] = heard;
-            let heard = if found.is_reversed { [server, client] } else { [client, server] };
             if let State::Parsing(parsing) = &mut session.state {
-                parsing.handover_count = handover_count;
+                parsing.handover_count = probing.handover_count;
             }
-            for role in [first, first.other()] {
-                let heard = role.of(&heard);
-                if !heard.bytes.is_empty() {
-                    self.go_on(session, whose, (role, heard.offset, &heard.bytes), receiver);
-                }
+            for (role, offset, bytes, timestamp) in probing.chunks() {
+                let role = if found.is_reversed { role.other() } else { role };
+                self.go_on(session, &whose.at(timestamp), (role, offset, bytes), receiver);
             }
         }
         self.allowance.give(allocated_len);

@@ -101,7 +101,8 @@ pub struct Timeouts {
     pub half_open: Option<Duration>,
     /// TCP connections. Default 300 s.
     pub established: Option<Duration>,
-    /// Closed TCP connections, for late segments. Default 5 s.
+    /// Closed TCP connections, for late segments, from the last packet on. Default 15 s: a FIN of which the
+    /// acknowledgment got lost comes again after 1 s, 2 s more, 4 s and 8 s more (RFC 6298), and belongs to the connection.
     pub linger: Option<Duration>,
     /// UDP. Default 60 s.
     pub udp: Option<Duration>,
@@ -116,7 +117,7 @@ impl Timeouts {
     pub const DEFAULT: Self = Self {
         half_open: Some(Duration::from_secs(65)),
         established: Some(Duration::from_secs(300)),
-        linger: Some(Duration::from_secs(5)),
+        linger: Some(Duration::from_secs(15)),
         udp: Some(Duration::from_secs(60)),
         icmp: Some(Duration::from_secs(30)),
         other: Some(Duration::from_secs(30)),

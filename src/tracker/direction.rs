@@ -1,9 +1,10 @@
 //! Who began: the evidence of a packet, and when it turns the direction over.
 
+use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use super::services;
-use crate::base::{DirectionEvidence, FlowKey, Side, TcpFlags};
+use crate::base::{DirectionEvidence, Side, TcpFlags};
 use crate::extractor::{Packet, Transport};
 
 /// What the first packet of a flow says about its direction.
@@ -18,10 +19,11 @@ pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     if is_group(packet.key.address(sender)) {
         return (receiver, DirectionEvidence::Multicast);
     }
-    match (is_service(&packet.key, sender), is_service(&packet.key, receiver)) {
-        (true, false) => (receiver, DirectionEvidence::ServicePort),
-        (false, true) => (sender, DirectionEvidence::ServicePort),
-        _ => (sender, DirectionEvidence::FirstSeen),
+    let rank = |side| services::rank(packet.key.protocol(), packet.key.port(side));
+    match rank(sender).cmp(&rank(receiver)) {
+        Ordering::Greater => (receiver, DirectionEvidence::ServicePort),
+        Ordering::Less => (sender, DirectionEvidence::ServicePort),
+        Ordering::Equal => (sender, DirectionEvidence::FirstSeen),
     }
 }
 
@@ -38,10 +40,6 @@ pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEviden
     }
 }
 
-fn is_service(key: &FlowKey, side: Side) -> bool {
-    services::is_registered(key.protocol(), key.port(side))
-}
-
 /// Whether an address can only receive: multicast, or the limited broadcast.
 fn is_group(address: IpAddr) -> bool {
     address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
@@ -50,7 +48,7 @@ fn is_group(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{IpProtocol, Timestamp};
+    use crate::base::{FlowKey, IpProtocol, Timestamp};
 
     fn first(
         protocol: IpProtocol,
@@ -75,5 +73,12 @@ mod tests {
         assert_eq!(first(udp, "10.0.0.1", 53, "10.0.0.2", 53), (true, FirstSeen));
         assert_eq!(first(udp, "10.0.0.1", 67, "255.255.255.255", 40_000), (true, Multicast));
         assert_eq!(first(udp, "fe80::1", 5353, "ff02::fb", 5353), (true, Multicast));
+        // A server that answers comes first: DHCP and DHCPv6 by both ports, a system port before a registered one.
+        assert_eq!(first(udp, "10.0.0.1", 67, "10.0.0.2", 68), (false, ServicePort));
+        assert_eq!(first(udp, "10.0.0.2", 68, "10.0.0.1", 67), (true, ServicePort));
+        assert_eq!(first(udp, "fe80::1", 547, "fe80::2", 546), (false, ServicePort));
+        assert_eq!(first(udp, "10.0.0.1", 67, "10.0.0.2", 67), (true, FirstSeen));
+        assert_eq!(first(udp, "10.0.0.1", 53, "10.0.0.2", 3000), (false, ServicePort));
+        assert_eq!(first(udp, "10.0.0.1", 3000, "10.0.0.2", 3001), (false, ServicePort));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::Tracker;
 use super::class::{CLASSES, Class, UserClass, is_handshake};
-use super::flow::NOT_STARTED;
+use super::flow::{FlowBits, NOT_STARTED};
 use super::recency::{Linked, Links, List};
 use super::sink::{FlowEvent, FlowSink};
 use super::slab::{Slab, Vacant};
@@ -95,7 +95,7 @@ impl<S> Tracker<S> {
     fn refreshed_ns(&self, slot: u32) -> u64 {
         let hot = self.table.hot(slot);
         let is_waiting = is_handshake(hot.list) && hot.state <= TcpState::SynReceived;
-        if is_waiting { self.table.cold().at(slot).handshake_ns.min(self.now_ns) } else { hot.last_ns }
+        if is_waiting { self.table.cold().at(slot).timing.syn_ns().min(self.now_ns) } else { hot.last_ns }
     }
 
     /// Why a flow ends that nothing came for.
@@ -117,7 +117,13 @@ impl<S> Tracker<S> {
         let hot = self.table.hot_mut(slot);
         hot.list = list_number;
         hot.epoch = epoch;
+        self.sweep_by(due_ns);
+    }
+
+    /// Sees to it that a sweep comes by a time.
+    pub(super) fn sweep_by(&mut self, due_ns: u64) {
         self.next_sweep_ns = self.next_sweep_ns.min(due_ns);
+        self.wake_ns = self.wake_ns.min(due_ns);
     }
 
     pub(super) fn delist(&mut self, slot: u32) {
@@ -152,9 +158,29 @@ impl<S: Default> Tracker<S> {
     /// come. Costs time linear in the number of flows that end.
     pub fn advance<K: FlowSink<S> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
         self.now_ns = self.now_ns.max(now.as_nanos());
+        if self.now_ns >= self.wake_ns {
+            self.wake(sink);
+        }
+    }
+
+    /// Ends what is due: the sink's own, then flows.
+    #[inline(never)]
+    pub(super) fn wake<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+        let now = self.now();
+        while let Some(id) = sink.next_due(now) {
+            if let Some(slot) = self.table.resolve(id)
+                && let Some(mut flow) = self.table.flow(slot)
+            {
+                sink.due(&mut flow, now);
+                if flow.is_muted() {
+                    self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+                }
+            }
+        }
         if self.now_ns >= self.next_sweep_ns {
             self.sweep(sink);
         }
+        self.wake_ns = self.next_sweep_ns.min(sink.next_due_ns());
     }
 
     /// Ends the flows that are due, each list from its oldest, and notes when to look again.
@@ -253,7 +279,7 @@ impl<S: Default> Tracker<S> {
     /// Ends all flows: those that are due by their timeout, then the others, in the order in which they began (then of
     /// their keys), closed ones as such. The tracker can be used again.
     pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
-        self.sweep(sink);
+        self.wake(sink);
         let mut slots: Vec<u32> = self.table.slots().collect();
         // The order of slots is nearly this one already, which sorting notices; it is another where packets came late,
         // and where slots were used again.

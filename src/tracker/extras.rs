@@ -12,7 +12,8 @@ pub(super) struct Extra {
     pub(super) sides: [ExtraSide; 2],
     /// How far the last packet's own time lies behind the tracker's clock; while the entry is free, the next one that is.
     pub(super) lag_ns: u64,
-    /// A SYN of this side, on an open flow, that waits for its SYN-ACK.
+    /// A SYN of this side with another number than its connection's, which waits to be acknowledged: on an open flow for a
+    /// SYN-ACK, behind a SYN-ACK for what confirms one of the two.
     pub(super) pending_syn: Option<(Side, SeqNum)>,
     /// ICMP errors that quoted a packet of the flow.
     pub(super) icmp_error_count: u32,

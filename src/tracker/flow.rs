@@ -6,6 +6,7 @@
 
 use super::recency::{Linked, Links};
 use super::slab::Vacant;
+use super::timing::Timing;
 use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
 use crate::extractor::Packet;
 
@@ -261,11 +262,7 @@ pub(super) const NOT_STARTED: u64 = u64::MAX;
 pub(super) struct Cold {
     /// When the first packet of the record came, as captured; [`NOT_STARTED`] after an active timeout.
     pub(super) start_ns: u64,
-    /// When the last SYN came, on the tracker's clock; once the handshake is over, how long it took, or
-    /// [`UNKNOWN_RTT`].
-    pub(super) handshake_ns: u64,
-    /// How far that SYN's own time lay behind the clock; the most that fits stands for more.
-    pub(super) handshake_lag_ns: u32,
+    pub(super) timing: Timing,
     pub(super) history: [u64; 2],
     pub(super) links: Links,
     pub(super) interface: u32,
@@ -274,40 +271,16 @@ pub(super) struct Cold {
     pub(super) generation: u32,
 }
 
-/// A handshake of which not all was seen.
-pub(super) const UNKNOWN_RTT: u64 = u64::MAX;
-
-/// How far a packet's own time lies behind the clock, as far as it fits.
-const fn lag_ns(own_ns: u64, now_ns: u64) -> u32 {
-    let lag_ns = now_ns.saturating_sub(own_ns);
-    if lag_ns < u32::MAX as u64 { lag_ns as u32 } else { u32::MAX }
-}
-
 impl Cold {
     pub(super) const fn new(start_ns: u64, now_ns: u64, interface: u32) -> Self {
         Self {
             start_ns: started(start_ns),
-            handshake_ns: now_ns,
-            handshake_lag_ns: lag_ns(start_ns, now_ns),
+            timing: Timing::of_syn(start_ns, now_ns),
             history: [0; 2],
             links: Links::NONE,
             interface,
             sequence_number: 0,
             generation: 0,
-        }
-    }
-
-    /// Notes a SYN from which the handshake is timed.
-    pub(super) const fn note_syn(&mut self, own_ns: u64, now_ns: u64) {
-        self.handshake_ns = now_ns;
-        self.handshake_lag_ns = lag_ns(own_ns, now_ns);
-    }
-
-    /// From the last SYN to a packet, both by their own times: the clock stands still while packets come late.
-    pub(super) const fn since_syn_ns(&self, own_ns: u64) -> Option<u64> {
-        match self.handshake_lag_ns {
-            u32::MAX => None,
-            lag_ns => own_ns.checked_sub(self.handshake_ns.saturating_sub(lag_ns as u64)),
         }
     }
 

@@ -47,6 +47,7 @@ mod sink;
 mod slab;
 mod stats;
 mod table;
+mod timing;
 mod update;
 mod view;
 
@@ -83,6 +84,8 @@ pub struct Tracker<S> {
     now_ns: u64,
     /// Before this time no flow can be due.
     next_sweep_ns: u64,
+    /// Before this time nothing can be due, neither a flow nor anything of the sink's.
+    wake_ns: u64,
     /// Whether the latest batch was scattered over the table: then so is the next one, probably.
     is_scattered: bool,
     /// Active timeout; `u64::MAX` for none.
@@ -168,6 +171,7 @@ impl<S> Tracker<S> {
             lists: Lists(lists),
             now_ns: 0,
             next_sweep_ns: u64::MAX,
+            wake_ns: u64::MAX,
             is_scattered: false,
             active_ns: config.active_timeout.map_or(u64::MAX, duration_nanos),
             active: expiry::ActiveList::default(),

@@ -16,9 +16,28 @@ const REGISTERED: [u16; 93] = [
     11211, 20000, 27017, 47808,
 ];
 
-/// Whether a port belongs to a registered service of TCP, UDP or SCTP.
-pub(super) fn is_registered(protocol: IpProtocol, port: u16) -> bool {
-    protocol.has_ports() && port != 0 && (port < SYSTEM_PORTS_END || REGISTERED.binary_search(&port).is_ok())
+/// System ports at which clients sit: DHCP (RFC 2131 section 4.1) and DHCPv6 (RFC 8415 section 7.2).
+const CLIENTS: [u16; 2] = [68, 546];
+
+/// Likelihood that a server listens at a port of TCP, UDP or SCTP: registered ports are more likely than others, and system
+/// ports are most likely, since operating systems choose the ports of clients among all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Rank {
+    Other,
+    Registered,
+    System,
+}
+
+/// Returns the rank of a port.
+pub(super) fn rank(protocol: IpProtocol, port: u16) -> Rank {
+    match port {
+        0 => Rank::Other,
+        _ if !protocol.has_ports() => Rank::Other,
+        port if protocol == IpProtocol::UDP && CLIENTS.contains(&port) => Rank::Other,
+        port if port < SYSTEM_PORTS_END => Rank::System,
+        port if REGISTERED.binary_search(&port).is_ok() => Rank::Registered,
+        _ => Rank::Other,
+    }
 }
 
 #[cfg(test)]
@@ -33,8 +52,10 @@ mod tests {
 
     #[test]
     fn only_protocols_with_ports_have_services() {
-        assert!(is_registered(IpProtocol::TCP, 443) && is_registered(IpProtocol::UDP, 5353));
-        assert!(!is_registered(IpProtocol::TCP, 50_000) && !is_registered(IpProtocol::TCP, 0));
-        assert!(!is_registered(IpProtocol::ICMP, 8));
+        let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
+        assert_eq!((rank(tcp, 443), rank(udp, 5353)), (Rank::System, Rank::Registered));
+        assert_eq!((rank(tcp, 50_000), rank(tcp, 0)), (Rank::Other, Rank::Other));
+        assert_eq!((rank(udp, 67), rank(udp, 68), rank(tcp, 68)), (Rank::System, Rank::Other, Rank::System));
+        assert_eq!(rank(IpProtocol::ICMP, 8), Rank::Other);
     }
 }

@@ -3,8 +3,9 @@
 use std::ops::BitOr;
 use std::time::Duration;
 
+use super::flow::FlowId;
 use super::view::FlowView;
-use crate::base::{DirectionEvidence, EndReason, Side, TcpState};
+use crate::base::{DirectionEvidence, EndReason, Side, TcpState, Timestamp};
 use crate::extractor::Packet;
 
 /// A flow in a callback: the caller's state, to be changed, and a view of what the tracker knows.
@@ -149,6 +150,24 @@ pub trait FlowSink<S> {
     fn wants_more(&self) -> bool {
         true
     }
+
+    /// Returns the time in nanoseconds at which something of the sink's own is due, which the tracker reads after each call
+    /// of [`packet`](Self::packet). For the adapters of this crate between a tracker and a sink.
+    #[doc(hidden)]
+    fn next_due_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Returns a flow of which something is due at a time that the tracker has reached. [`due`](Self::due) follows if the flow
+    /// is open; called until there is none, before the packet with that time is counted.
+    #[doc(hidden)]
+    fn next_due(&mut self, _now: Timestamp) -> Option<FlowId> {
+        None
+    }
+
+    /// Takes the flow that was named last.
+    #[doc(hidden)]
+    fn due(&mut self, _flow: &mut Flow<'_, S>, _now: Timestamp) {}
 }
 
 /// Wants nothing.

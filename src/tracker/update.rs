@@ -83,8 +83,8 @@ impl<S: Default> Tracker<S> {
         } else {
             self.now_ns = own_ns;
         }
-        if self.now_ns >= self.next_sweep_ns {
-            self.sweep(sink);
+        if self.now_ns >= self.wake_ns {
+            self.wake(sink);
         }
         self.stats.packet_count += 1;
         self.stats.octet_count += u64::from(packet.wire_len);
@@ -177,6 +177,7 @@ impl<S: Default> Tracker<S> {
             if flow.is_muted() {
                 self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
             }
+            self.wake_ns = self.wake_ns.min(sink.next_due_ns());
         }
     }
 
@@ -189,8 +190,10 @@ impl<S: Default> Tracker<S> {
             return false;
         }
         let view = self.table.view(slot);
+        // By the packet's own time: a late one belongs to what was open then.
+        let silent_ns = packet.timestamp.as_nanos().saturating_sub(view.hot.last_ns);
         if packet.transport == Transport::Tcp
-            && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp)
+            && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp, silent_ns)
         {
             self.end(slot, EndReason::EndOfFlow, sink);
             return false;
@@ -228,7 +231,7 @@ impl<S: Default> Tracker<S> {
         self.enlist(slot, class.list(false));
         if self.active_ns != u64::MAX {
             self.active.add(slot, self.now_ns);
-            self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
+            self.sweep_by(self.now_ns.saturating_add(self.active_ns));
         }
         if interest.contains(Interest::STARTS)
             && let Some(mut flow) = self.table.flow(slot)
@@ -250,6 +253,7 @@ impl<S: Default> Tracker<S> {
     ) {
         let now_ns = self.now_ns;
         let hot = self.table.hot_mut(slot);
+        let silent_ns = now_ns - hot.last_ns;
         hot.last_ns = now_ns;
         let before = hot.state;
         let own = &mut hot.sides[packet.side.index()];
@@ -262,7 +266,12 @@ impl<S: Default> Tracker<S> {
         let turned = self.turn_over(slot, packet);
         let (hot, cold, extras) = self.table.parts(slot);
         let changes = match packet.transport {
-            Transport::Tcp => lifecycle::segment(hot, cold, extras, packet, now_ns),
+            Transport::Tcp => {
+                if lifecycle::is_over(hot) {
+                    cold.timing.pass_after_close(silent_ns);
+                }
+                lifecycle::segment(hot, cold, extras, packet, now_ns)
+            }
             _ => {
                 if packet.key.protocol() == IpProtocol::UDP {
                     lifecycle::note_datagram(hot, cold, packet.side);
@@ -291,18 +300,18 @@ impl<S: Default> Tracker<S> {
         let own_ns = packet.timestamp.as_nanos();
         let lag_ns = self.now_ns - own_ns;
         let (hot, cold, extras) = self.table.parts(slot);
-        if cold.start_ns == NOT_STARTED {
-            cold.start_ns = started(own_ns);
-            hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
-            self.active.add(slot, self.now_ns);
-            self.next_sweep_ns = self.next_sweep_ns.min(self.now_ns.saturating_add(self.active_ns));
-        }
         hot.bits.set(FlowBits::LAG, false);
         if lag_ns != 0
             && let Some(extra) = extras.of(hot)
         {
             extra.lag_ns = lag_ns;
             hot.bits.set(FlowBits::LAG, true);
+        }
+        if cold.start_ns == NOT_STARTED {
+            cold.start_ns = started(own_ns);
+            hot.sides.iter_mut().for_each(|side| side.bits.clear(SideBits::FRESH));
+            self.active.add(slot, self.now_ns);
+            self.sweep_by(self.now_ns.saturating_add(self.active_ns));
         }
     }
 

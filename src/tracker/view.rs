@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::endpoint;
 use super::extras::Extra;
-use super::flow::{
-    Cold, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, UNKNOWN_RTT, WINDOW_SCALE_UNKNOWN,
-};
+use super::flow::{Cold, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
+use super::lifecycle;
 use crate::base::{
     ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
@@ -168,6 +167,17 @@ impl FlowView<'_> {
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
     }
 
+    /// Time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST; otherwise [`end`](Self::end).
+    #[must_use]
+    pub fn open_end(&self) -> Timestamp {
+        let end = self.end();
+        if self.hot.protocol() != IpProtocol::TCP || !lifecycle::is_over(self.hot) {
+            return end;
+        }
+        let closed_ns = self.hot.last_ns.saturating_sub(self.cold.timing.since_close_ns());
+        Timestamp::from_nanos(closed_ns).clamp(self.start(), end)
+    }
+
     /// The time that the tracker had reached at its last packet, or when its end was due.
     #[inline(always)]
     pub(crate) const fn clock(&self) -> Timestamp {
@@ -177,8 +187,8 @@ impl FlowView<'_> {
     /// From the last SYN to the ACK that completed the handshake, if both were seen.
     #[must_use]
     pub const fn handshake_rtt(&self) -> Option<Duration> {
-        match self.cold.handshake_ns {
-            rtt_ns if self.hot.state as u8 >= TcpState::Established as u8 && rtt_ns != UNKNOWN_RTT => {
+        match self.cold.timing.rtt_ns() {
+            Some(rtt_ns) if self.hot.state as u8 >= TcpState::Established as u8 => {
                 Some(Duration::from_nanos(rtt_ns))
             }
             _ => None,
@@ -274,6 +284,7 @@ impl FlowView<'_> {
             initiator: source,
             start: self.start(),
             end: self.end(),
+            open_end: self.open_end(),
             forward: self.side_record(source),
             reverse: self.side_record(source.other()),
             tcp_state: self.tcp_state(),

@@ -764,3 +764,36 @@ fn help_completions_and_man_pages() {
     }
     assert!(pages.is_empty(), "{pages:?}");
 }
+
+#[test]
+fn a_time_far_ahead_of_all_others_is_told_and_ends_no_flow() {
+    let mut odd = data("ssh.pcap");
+    // The hundredth frame is of the year 2100.
+    let mut at = 24;
+    for _ in 0..100 {
+        at += 16 + u32::from_le_bytes(odd[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    odd[at..at + 4].copy_from_slice(&4_102_444_800_u32.to_le_bytes());
+    let folder = Folder::new();
+    let file = folder.file("odd.pcap", &odd);
+    let told = run(&["flows", &file, "--format", "ndjson"]);
+    assert!(told.err.contains("1 packet with a time far ahead of all others"), "{}", told.err);
+    let (found, wanted) = (objects(&told.out), records(&["ssh.pcap"]));
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for field in
+            ["community_id", "packet_count", "octet_count", "conn_state", "history", "start_ns", "end_ns"]
+        {
+            assert_eq!(found[field], wanted[field]);
+        }
+    }
+    // A slice keeps the times as they were captured.
+    let out = folder.path("slice.pcapng");
+    let sliced = run(&["slice", &file, "--filter", "tcp", "-w", &out]);
+    assert_eq!(sliced.status, 0, "{}", sliced.err);
+    let last = records(&[&out]).iter().map(|record| number(record, "end_ns")).max().unwrap();
+    assert_eq!(
+        last / 1_000_000_000,
+        records(&["ssh.pcap"]).iter().map(|record| number(record, "end_ns")).max().unwrap() / 1_000_000_000
+    );
+}

@@ -1,10 +1,12 @@
 //! `flowgauge sessions`, and the names that `flows` gives.
 
 use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
 
 use serde_json::Value;
 
-use super::{data, number, objects, records, run, run_with_input};
+use super::{Folder, Run, command, data, number, objects, records, run, run_with_input};
 
 /// Messages of a capture by their protocol and kind.
 fn kinds(args: &[&str]) -> BTreeMap<String, usize> {
@@ -266,6 +268,59 @@ fn no_key_is_written_twice() {
             // Of two values of one key only the last is kept.
             let read: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(read.to_string().len(), line.len(), "{line}");
+        }
+    }
+}
+
+/// A capture that lacks every fifth of the frames with octets.
+fn without_each_fifth(name: &str) -> Vec<u8> {
+    let whole = data(name);
+    let (header, mut rest) = whole.split_at(24);
+    let (mut lossy, mut long_count) = (header.to_vec(), 0);
+    while !rest.is_empty() {
+        let len = 16 + u32::from_le_bytes(rest[8..12].try_into().unwrap()) as usize;
+        let (record, others) = rest.split_at(len);
+        rest = others;
+        long_count += usize::from(len > 120);
+        if len <= 120 || long_count % 5 != 0 {
+            lossy.extend_from_slice(record);
+        }
+    }
+    lossy
+}
+
+#[test]
+fn messages_behind_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces() {
+    for name in ["web.pcap", "mail.pcap"] {
+        let lossy = without_each_fifth(name);
+        let folder = Folder::new();
+        let whole = run(&["sessions", &folder.file("lossy.pcap", &lossy), "-q"]);
+        assert_eq!(whole.status, 0, "{}", whole.err);
+        assert!(whole.out.lines().count() > 20, "{name}");
+        for piece_count in [3, 150] {
+            let mut child = command()
+                .args(["sessions", "-", "-q"])
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut stdin = child.stdin.take().unwrap();
+            let lossy = lossy.clone();
+            let writer = std::thread::spawn(move || {
+                for piece in lossy.chunks(lossy.len() / piece_count) {
+                    stdin.write_all(piece).unwrap();
+                    // The reader shall find no more than that.
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                }
+            });
+            let pieces: Run = child.wait_with_output().unwrap().into();
+            writer.join().unwrap();
+            assert_eq!((pieces.status, pieces.err.as_str()), (0, ""));
+            for (piece, whole) in pieces.out.lines().zip(whole.out.lines()) {
+                assert_eq!(piece, whole, "{name} in {piece_count} pieces");
+            }
+            assert_eq!(pieces.out.lines().count(), whole.out.lines().count());
         }
     }
 }

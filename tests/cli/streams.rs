@@ -344,3 +344,74 @@ fn a_filter_chooses_the_flows_that_it_chooses_elsewhere() {
     assert!(once.err.contains("can be read only once"), "{}", once.err);
     assert!(!fs::exists(&out).unwrap(), "nothing is made for nothing");
 }
+
+/// A capture in which every seventh frame with octets comes 50 ms late, behind what acknowledges it.
+fn with_late_frames(name: &str) -> Vec<u8> {
+    let whole = data(name);
+    let (header, mut rest) = whole.split_at(24);
+    let (mut frames, mut long_count) = (Vec::new(), 0);
+    while !rest.is_empty() {
+        let word = |at: usize| u32::from_le_bytes(rest[at..at + 4].try_into().unwrap());
+        // Times are in nanoseconds.
+        let (mut nanos, len) =
+            (u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)), 16 + word(8) as usize);
+        long_count += usize::from(len > 120);
+        if len > 120 && long_count % 7 == 0 {
+            nanos += 50_000_000;
+        }
+        let mut record = rest[..len].to_vec();
+        record[..4].copy_from_slice(&((nanos / 1_000_000_000) as u32).to_le_bytes());
+        record[4..8].copy_from_slice(&((nanos % 1_000_000_000) as u32).to_le_bytes());
+        frames.push((nanos, record));
+        rest = &rest[len..];
+    }
+    frames.sort_by_key(|(nanos, _)| *nanos);
+    header.iter().copied().chain(frames.into_iter().flat_map(|(_, record)| record)).collect()
+}
+
+#[test]
+fn octets_that_come_long_after_their_acknowledgment_are_put_in_order_on_request() {
+    let folder = Folder::new();
+    let late = folder.file("late.pcap", &with_late_frames("web.pcap"));
+    let streams = |file: &str, out: &str, more: &[&str]| {
+        let out = folder.path(out);
+        let run = run(&[&["streams", file, "--out", &out, "-q"][..], more].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        read(&out)
+    };
+    let octets = |streams: &[(Value, Vec<u8>)]| {
+        let mut octets: Vec<_> = streams
+            .iter()
+            .map(|(line, octets)| {
+                (line["community_id"].to_string(), line["is_initiator"].to_string(), octets.clone())
+            })
+            .collect();
+        octets.sort();
+        octets
+    };
+    let whole = streams("web.pcap", "whole", &[]);
+    let hasty = streams(&late, "hasty", &[]);
+    let gap_count: u64 = hasty.iter().map(|(line, _)| number(line, "gap_count")).sum();
+    assert!(gap_count > 10 && octets(&hasty) != octets(&whole), "{gap_count}");
+    // Each says when it was given up, within the capture.
+    let gaps: Vec<_> = hasty.iter().flat_map(|(line, _)| line["gaps"].as_array().unwrap()).collect();
+    let times = whole.iter().map(|(line, _)| number(line, "start_ns")..=number(line, "end_ns") + 100_000_000);
+    let times: Vec<_> = times.collect();
+    assert!(gaps.iter().all(|gap| times.iter().any(|time| time.contains(&number(gap, "timestamp")))));
+    assert_eq!(octets(&streams(&late, "patient", &["--ack-grace", "1s"])), octets(&whole));
+    // Messages likewise; their times and order are those of the late frames.
+    let messages = |args: &[&str]| {
+        let run = run(&[&["sessions", "-q", "-p", "http"], args].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        let mut lines: Vec<_> = objects(&run.out)
+            .into_iter()
+            .map(|line| format!("{} {} {}", line["community_id"], line["message"], line["target"]))
+            .collect();
+        lines.sort();
+        lines
+    };
+    assert_ne!(messages(&[&late]), messages(&["web.pcap"]));
+    assert_eq!(messages(&[&late, "--ack-grace", "1s"]), messages(&["web.pcap"]));
+    let refused = run(&["streams", "web.pcap", "--out", &folder.path("none"), "--ack-grace", "soon"]);
+    assert_eq!(refused.status, 2);
+}

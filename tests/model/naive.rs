@@ -42,6 +42,8 @@ struct End {
     /// `None` while unknown.
     scale: Option<u8>,
     has_fin: bool,
+    /// It sent octets, in a segment without SYN, FIN and RST.
+    has_data: bool,
     /// It sent a RST that was valid.
     has_refused: bool,
 }
@@ -51,7 +53,7 @@ struct Flow {
     /// `None` for other protocols than TCP.
     phase: Option<Phase>,
     is_suspect: bool,
-    /// A SYN with a new number on an open flow.
+    /// A SYN with another number than its side's: on an open flow, or a SYN-ACK besides another one.
     pending: Option<(Side, u32)>,
     initiator: Side,
     /// Rank of the evidence for it.
@@ -85,12 +87,12 @@ fn is_after(left: u32, right: u32) -> bool {
 impl Flow {
     fn timeout(&self, protocol: IpProtocol) -> u64 {
         if self.is_suspect {
-            return seconds(5);
+            return seconds(15);
         }
         match (protocol, self.phase) {
             (_, Some(Phase::SynSent | Phase::SynReceived)) => seconds(65),
             (_, Some(Phase::Open)) => seconds(300),
-            (_, Some(Phase::Closed)) => seconds(5),
+            (_, Some(Phase::Closed)) => seconds(15),
             (IpProtocol::UDP, None) => seconds(60),
             _ => seconds(30),
         }
@@ -119,8 +121,12 @@ impl Flow {
                 side != packet.side && (1..1 << 16).contains(&packet.tcp.ack.0.wrapping_sub(isn))
             });
             answers || (self.is_closed() && (own.first.is_some() || own.has_refused) && !is_again)
+        } else if is_again {
+            // It was accepted, and is tried again once that is over.
+            let silent = packet.timestamp.as_nanos().saturating_sub(self.last);
+            self.is_closed() && self.ends.iter().all(|end| end.isn.is_some()) && silent >= seconds(1) / 10
         } else {
-            !is_again && (self.is_closed() || (self.phase == Some(Phase::SynSent) && own.isn.is_some()))
+            self.is_closed() || (self.phase == Some(Phase::SynSent) && own.isn.is_some())
         }
     }
 
@@ -143,6 +149,35 @@ impl Flow {
         !is_after(first, seq) && !is_after(seq, next.wrapping_add(window))
     }
 
+    /// The other SYN of a side that sent nothing else, if there is one.
+    fn other_syn(&self, side: Side) -> Option<u32> {
+        let end = &self.ends[side.index()];
+        let is_open = end.isn.is_some() && !end.has_fin && !end.has_data;
+        self.pending.filter(|(of, _)| *of == side && is_open).map(|(_, seq)| seq)
+    }
+
+    /// A side begins at another SYN.
+    fn begin_at(&mut self, side: Side, seq: u32) {
+        let end = &mut self.ends[side.index()];
+        self.pending = Some((side, end.first.unwrap_or(seq)));
+        (end.isn, end.first, end.next, end.scale) = (Some(seq), Some(seq), Some(seq.wrapping_add(1)), None);
+    }
+
+    /// The acknowledgment of its peer tells which of its SYNs counts: the nearest before it that lies no more than an unscaled
+    /// window away; if there is none, one that is not known any more.
+    fn confirm(&mut self, side: Side, ack: u32) {
+        let (Some(other), Some(first)) = (self.other_syn(side), self.ends[side.index()].first) else {
+            return;
+        };
+        let ahead = |seq: u32| ack.wrapping_sub(seq.wrapping_add(1));
+        let near = [first, other].into_iter().filter(|seq| ahead(*seq) < 1 << 16);
+        let seq = near.min_by_key(|seq| ahead(*seq)).unwrap_or(ack.wrapping_sub(1));
+        if seq != first {
+            self.begin_at(side, seq);
+            self.ends[side.other().index()].ack = Some(ack);
+        }
+    }
+
     fn tcp(&mut self, packet: &Packet<'_>, clock: u64) {
         let has = |flag| packet.tcp.flags.contains(flag);
         let (seq, ack, len) = (packet.tcp.seq.0, packet.tcp.ack.0, packet.payload_len);
@@ -159,7 +194,9 @@ impl Flow {
         if len > 0 {
             self.is_suspect = false;
         }
+        let peers_ack = self.ends[other.index()].ack;
         let own = &mut self.ends[side.index()];
+        own.has_data |= len > 0 && !has(TcpFlags::SYN) && !has(TcpFlags::FIN);
         let is_opening = self.phase.is_none_or(|phase| phase <= Phase::SynReceived);
         let mut is_foreign = false;
         if has(TcpFlags::SYN) {
@@ -182,6 +219,18 @@ impl Flow {
                 own.scale = scale_of(packet.frame);
             }
         }
+        if is_foreign && has(TcpFlags::ACK) && own.isn.is_some() && !own.has_fin && !own.has_data {
+            if peers_ack == Some(seq.wrapping_add(1)) {
+                self.begin_at(side, seq);
+                self.ends[side.index()].next = Some(seq);
+            } else if self.pending.is_none_or(|(of, _)| of == side) {
+                self.pending = Some((side, seq));
+            }
+        }
+        if has(TcpFlags::ACK) {
+            self.confirm(other, ack);
+        }
+        let own = &mut self.ends[side.index()];
         let is_advance = has(TcpFlags::ACK) && own.ack.is_none_or(|highest| is_after(ack, highest));
         if is_advance {
             own.ack = Some(ack);
@@ -194,13 +243,29 @@ impl Flow {
                 Some(_) => {}
             }
         }
+        let end = seq.wrapping_add(len + u32::from(has(TcpFlags::SYN)) + u32::from(has(TcpFlags::FIN)));
         let own = &mut self.ends[side.index()];
-        own.first.get_or_insert(if has(TcpFlags::SYN) { seq } else { seq.wrapping_sub(1) });
+        let first = *own.first.get_or_insert(if has(TcpFlags::SYN) { seq } else { seq.wrapping_sub(1) });
         let next = *own.next.get_or_insert(seq);
+        let has_only_syn = own.isn.is_some() && next == first.wrapping_add(1);
+        // Octets behind the other SYN of their side.
+        if let Some((of, other_seq)) = self.pending
+            && (of == side && has_only_syn && end != seq && !has(TcpFlags::SYN))
+            && (seq != next && seq == other_seq.wrapping_add(1))
+        {
+            self.begin_at(side, other_seq);
+        }
+        let own = &mut self.ends[side.index()];
+        let (first, next) = (own.first.unwrap_or(seq), own.next.unwrap_or(seq));
         if !has(TcpFlags::SYN) || own.isn == Some(seq) {
-            let end = seq.wrapping_add(len + u32::from(has(TcpFlags::SYN)) + u32::from(has(TcpFlags::FIN)));
             if end != seq && is_after(end, next) {
                 own.next = Some(end);
+            }
+            // What lies before all that was seen, and was not acknowledged, moves the beginning.
+            let is_early = own.isn.is_none() && !is_after(seq, first);
+            let is_new = peers_ack.is_none_or(|acked| is_after(end, acked));
+            if end != seq && !is_after(end, next) && !is_after(seq, next) && is_early && is_new {
+                own.first = Some(seq.wrapping_sub(1));
             }
             own.has_fin |= has(TcpFlags::FIN);
         }

@@ -251,11 +251,17 @@ enum Class {
     UntoldGap,
     /// tshark's octets are ours up to a gap. It keeps to itself what came behind octets that nobody acknowledged.
     Unwritten,
+    /// All that a side of a connection picked up midstream sent is the octet of its keep-alives, which tshark tells from the
+    /// second one on.
+    KeepAlive,
 }
 
 impl Class {
     fn of(own: &Text, other: &Text) -> Option<Self> {
         let written = other.bytes(other.0.len());
+        if own.0.is_empty() && written.len() == 1 && other.0.len() == 1 {
+            return Some(Self::KeepAlive);
+        }
         if own.bytes(own.0.len()) == written {
             return Some(Self::UntoldGap);
         }

@@ -91,7 +91,9 @@ impl Network {
         if is_captured {
             sender.captured[start..end].fill(true);
             sender.is_fin_captured |= has_fin;
-            let flags = if has_fin { TcpFlags::FIN | TcpFlags::ACK } else { TcpFlags::ACK };
+            // Without PSH, a first octet alone would be taken for a keep-alive.
+            let pushed = TcpFlags::ACK | TcpFlags::PSH;
+            let flags = if has_fin { TcpFlags::FIN | pushed } else { pushed };
             let event = Event::Segment { stream, flags, start, end, captured_end };
             if fate >> 20 & 7 == 0 {
                 self.note(fate.rotate_left(5), event.clone());

@@ -31,7 +31,7 @@ fn note(event: StreamEvent<'_>) -> String {
         ),
         StreamEvent::Repeated { offset, len } => format!("{offset}:again {len}"),
         StreamEvent::AfterFin { offset, len } => format!("{offset}:after fin {len}"),
-        StreamEvent::Fin { offset } => format!("{offset}:fin"),
+        StreamEvent::Fin { offset, .. } => format!("{offset}:fin"),
         StreamEvent::Poisoned { offset } => format!("{offset}:poisoned"),
         other => format!("{other:?}"),
     }
@@ -43,13 +43,13 @@ impl Rig {
         Self { reassembler, stream: Stream::default(), now: Timestamp::ZERO, log: vec![] }
     }
 
-    fn with(change: impl FnOnce(&mut ReassemblerConfig)) -> Self {
+    pub(crate) fn with(change: impl FnOnce(&mut ReassemblerConfig)) -> Self {
         let mut config = ReassemblerConfig::default();
         change(&mut config);
         Self::new(config)
     }
 
-    fn send(&mut self, seq: u32, flags: TcpFlags, text: &str, wire_len: usize) -> &mut Self {
+    pub(crate) fn send(&mut self, seq: u32, flags: TcpFlags, text: &str, wire_len: usize) -> &mut Self {
         let segment =
             Segment::new(SeqNum(seq), flags, text.as_bytes(), self.now).with_wire_len(wire_len as u32);
         let log = &mut self.log;
@@ -62,15 +62,15 @@ impl Rig {
         self.send(seq, TcpFlags::ACK, text, 0)
     }
 
-    fn syn(&mut self, seq: u32, text: &str) -> &mut Self {
+    pub(crate) fn syn(&mut self, seq: u32, text: &str) -> &mut Self {
         self.send(seq, TcpFlags::SYN, text, 0)
     }
 
-    fn fin(&mut self, seq: u32, text: &str) -> &mut Self {
+    pub(crate) fn fin(&mut self, seq: u32, text: &str) -> &mut Self {
         self.send(seq, TcpFlags::FIN | TcpFlags::ACK, text, 0)
     }
 
-    fn acked_by(&mut self, flags: TcpFlags, ack: u32) -> &mut Self {
+    pub(crate) fn acked_by(&mut self, flags: TcpFlags, ack: u32) -> &mut Self {
         let segment = Segment::new(SeqNum(0), flags, &[], self.now).with_ack(SeqNum(ack));
         let log = &mut self.log;
         self.reassembler.acknowledgment(&mut self.stream, 7, &segment, |event| log.push(note(event)));
@@ -78,16 +78,16 @@ impl Rig {
         self
     }
 
-    fn acked(&mut self, ack: u32) -> &mut Self {
+    pub(crate) fn acked(&mut self, ack: u32) -> &mut Self {
         self.acked_by(TcpFlags::ACK, ack)
     }
 
-    fn after_ms(&mut self, ms: u64) -> &mut Self {
+    pub(crate) fn after_ms(&mut self, ms: u64) -> &mut Self {
         self.now = Timestamp::from_nanos(self.now.as_nanos() + ms * 1_000_000);
         self
     }
 
-    fn sweep(&mut self) -> &mut Self {
+    pub(crate) fn sweep(&mut self) -> &mut Self {
         while let Some(name) = self.reassembler.next_due(self.now) {
             assert_eq!(name, 7);
             let log = &mut self.log;
@@ -97,7 +97,7 @@ impl Rig {
         self
     }
 
-    fn finish(&mut self) -> &mut Self {
+    pub(crate) fn finish(&mut self) -> &mut Self {
         let log = &mut self.log;
         self.reassembler.finish(&mut self.stream, |event| log.push(note(event)));
         self.reassembler.check_invariants();
@@ -106,14 +106,14 @@ impl Rig {
     }
 
     #[track_caller]
-    fn gives(&mut self, expected: &[&str]) -> &mut Self {
+    pub(crate) fn gives(&mut self, expected: &[&str]) -> &mut Self {
         assert_eq!(self.log, expected);
         self.log.clear();
         self
     }
 }
 
-fn rig() -> Rig {
+pub(crate) fn rig() -> Rig {
     Rig::with(|_| {})
 }
 

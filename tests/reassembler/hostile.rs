@@ -205,7 +205,7 @@ fn fin_and_rst_everywhere() {
                 assert!(gap.offset == end && fin_end.is_none());
                 end += gap.len;
             }
-            StreamEvent::Fin { offset } => {
+            StreamEvent::Fin { offset, .. } => {
                 assert_eq!((offset, fin_end.replace(offset)), (end, None), "one FIN");
                 fin_count += 1;
             }

@@ -7,4 +7,6 @@ mod kernel;
 mod naive;
 mod overlap;
 mod property;
+mod start;
+mod times;
 mod transfer;

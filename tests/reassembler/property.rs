@@ -97,7 +97,7 @@ fn take(told: &mut Told, sent: &Sent, number: usize, now_ms: u64, has_room: bool
                 assert!(is_given_up || sent.on_wire[base + offset], "octet {offset} is new");
             }
         }
-        StreamEvent::Fin { offset } => {
+        StreamEvent::Fin { offset, .. } => {
             assert_eq!((offset, sent.fin), (at as u64, Some(base + at)), "the FIN stands at the end");
             assert!(!std::mem::replace(&mut told.has_fin, true), "once");
         }

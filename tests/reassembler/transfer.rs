@@ -142,13 +142,14 @@ fn streams(path: &Path, config: ReassemblerConfig, mut is_kept: impl FnMut(usize
         }
         StreamEvent::Gap(gap) => {
             assert_eq!(gap.offset, told.bytes.len() as u64);
+            println!("{gap:?}");
             told.bytes.resize(told.bytes.len() + gap.len as usize, 0);
             match told.gaps.last_mut() {
                 Some((_, end)) if *end == gap.offset => *end += gap.len,
                 _ => told.gaps.push((gap.offset, gap.offset + gap.len)),
             }
         }
-        StreamEvent::Fin { offset } => {
+        StreamEvent::Fin { offset, .. } => {
             assert_eq!(offset, told.bytes.len() as u64);
             told.has_fin = true;
         }
@@ -252,8 +253,11 @@ fn what_a_kernel_sent_is_what_comes_out() {
     let file = file();
     let Some((_folder, captures)) = transferred(&file) else { return };
     let sent: [&[u8]; 2] = [&file, &file[FILE_LEN - 200_000..]];
+    // On a busy machine, more segments wait behind a hole than the caps allow by default.
+    let mut roomy = ReassemblerConfig::default();
+    (roomy.limits.stream_side_bytes_max, roomy.limits.stream_side_segment_count_max) = (64 << 20, 1 << 16);
     for capture in &captures {
-        let told = streams(capture, ReassemblerConfig::default(), |_| true);
+        let told = streams(capture, roomy.clone(), |_| true);
         for (told, sent) in told.iter().zip(sent) {
             assert_eq!(told.gaps, []);
             assert!(told.bytes == sent && told.has_fin, "{} octets", told.bytes.len());
@@ -269,9 +273,8 @@ fn what_a_kernel_sent_is_what_comes_out() {
             number <= 4 || !(random >> 33).is_multiple_of(40)
         })
     };
-    let mut config = ReassemblerConfig::default();
+    let mut config = roomy;
     (config.ack_grace, config.hole_timeout) = (Duration::MAX, Duration::MAX);
-    (config.limits.stream_side_bytes_max, config.limits.stream_side_segment_count_max) = (64 << 20, 1 << 16);
     for (number, (told, sent)) in streams(&captures[1], config, &mut is_kept).iter().zip(sent).enumerate() {
         check_gaps(told, sent);
         // An acknowledgment of a FIN that was lost counts one octet more, and what lies behind all that is known is not missing.

@@ -189,6 +189,40 @@ fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
     );
 }
 
+fn describe_with_time(about: &About, message: Message<'_>) -> Said {
+    let Said::Whole(text) = describe(about, message) else { panic!("messages are told whole") };
+    Said::Whole(format!("{text} @{}", about.timestamp.as_nanos() / 1_000_000))
+}
+
+/// Each turn is a millisecond later than the one before; the first one is at 1.
+#[test]
+fn what_was_kept_is_told_in_its_order_with_its_times() {
+    let told = |port: u16, turns: &[(Role, &[u8])]| {
+        let mut talk = Talk::<Set>::new(IpProtocol::TCP, port, describe_with_time);
+        turns.iter().for_each(|(from, bytes)| talk.say(*from, bytes));
+        talk.finish().said
+    };
+    // By the probes, until both have greeted.
+    assert_eq!(
+        told(9, &[(Client, b"he"), (Server, b"hello a\nb"), (Server, b"c\n"), (Client, b"llo d\n")]),
+        ["[lines by content]", "lines server: hello a @2", "lines server: bc @3", "lines client: hello d @4"]
+    );
+    // By a parser that hands over at the octets of the other direction.
+    let turns: [(Role, &[u8]); 4] =
+        [(Client, b"\x00\x02lp"), (Server, b"early\nand "), (Client, b"\x00\x01T"), (Server, b"late\n")];
+    assert_eq!(
+        told(7000, &turns),
+        [
+            "[length_prefixed by content]",
+            "length_prefixed client: lp @1",
+            "length_prefixed client: T @3",
+            "[lines by content]",
+            "lines server: early @2",
+            "lines server: and late @4",
+        ]
+    );
+}
+
 #[test]
 fn what_is_recognised_only_has_a_name_and_takes_no_memory() {
     let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);

@@ -114,8 +114,11 @@ fn run(source: &mut impl Source, count: usize) -> Said {
 fn any_number_of_shards_says_the_same() {
     let mut record_count = 0;
     for path in captures() {
-        for jitter in [0, 50_000_000] {
+        for (jitter, has_spikes) in [(0, false), (50_000_000, false), (0, true)] {
             let Some(mut whole) = Rebatched::new(&path, usize::MAX >> 1, jitter) else { continue };
+            if has_spikes {
+                whole = whole.with_spikes(50);
+            }
             let one = run(&mut whole, 1);
             record_count += one.records.len();
             for (count, size) in [(1, 1), (2, 1000), (3, 7), (8, 64)] {

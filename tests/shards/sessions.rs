@@ -12,12 +12,16 @@ use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
 
 use super::sources::{Rebatched, captures};
 
-/// All that is said in a flow, in order.
+/// All that is said in a flow, in order, with times.
 #[derive(Default)]
 struct Heard(Vec<String>);
 
+/// The same of each flow that ended, and of all flows in the order in which it was told.
 #[derive(Default)]
-struct Keep(Vec<(String, Vec<String>)>);
+struct Keep {
+    flows: Vec<(String, Vec<String>)>,
+    all: Vec<String>,
+}
 
 impl FlowSink<Heard> for Keep {
     fn interest(&self) -> Interest {
@@ -25,15 +29,16 @@ impl FlowSink<Heard> for Keep {
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: flowgauge::base::EndReason, heard: Heard) {
-        self.0.push((format!("{} {}", view.key(), view.start()), heard.0));
+        self.flows.push((format!("{} {}", view.key(), view.start()), heard.0));
     }
 }
 
 impl SessionSink<Standard, Heard> for Keep {
     fn message(&mut self, flow: &mut Flow<'_, Heard>, about: &About, message: Message<'_>) {
-        // When octets came that waited behind a hole depends on who noticed that its time is over.
-        let what = format!("{} {}", about.protocol, about.from.name());
-        flow.state.0.push(format!("{what}: {message:.0?}"));
+        let what = format!("{} {} {}", about.timestamp, about.protocol, about.from.name());
+        let message = format!("{what}: {message:?}");
+        self.all.push(format!("{} {message}", flow.view.key()));
+        flow.state.0.push(message);
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Heard>, event: &SessionEvent) {
@@ -49,42 +54,61 @@ fn shard<U: Default>() -> Result<SessionPipeline<Standard, U>, ConfigError> {
     Ok(streams.with_sessions(&DriverConfig::default()))
 }
 
-fn run(source: &mut impl Source, count: usize) -> Vec<(String, Vec<String>)> {
+/// What each flow says, by flow, and the order in which the first shard told it.
+fn run(source: &mut impl Source, count: usize) -> (Vec<(String, Vec<String>)>, Vec<String>) {
     let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
     let count = NonZeroUsize::new(count).expect("a shard");
     let mut shards = SessionPipeline::shards(count, shard).expect("a sound configuration");
     // What was read before an error counts.
     let _ = shards.run(source, &mut sinks);
     assert_eq!(shards.stats().sessions.held_bytes, 0, "all memory is given back");
-    let mut all: Vec<_> = sinks.into_iter().flat_map(|sink| sink.0).collect();
-    all.sort();
-    all
+    let first = std::mem::take(&mut sinks[0].all);
+    let mut flows: Vec<_> = sinks.into_iter().flat_map(|sink| sink.flows).collect();
+    flows.sort();
+    (flows, first)
+}
+
+/// Compares what is said in a capture in one batch by one shard with the same in other batches and by more shards. How many
+/// messages and events there are.
+fn compare(mut whole: Rebatched, name: &str) -> usize {
+    let (one, order) = run(&mut whole, 1);
+    for (count, size) in [(1, 1), (1, 7), (1, 100), (2, 1000), (3, 7)] {
+        if whole.frames.len() > 10_000 && (count, size) != (1, 100) && count != 2 {
+            continue;
+        }
+        (whole.at, whole.size) = (0, size);
+        let (many, many_order) = run(&mut whole, count);
+        assert_eq!(many.len(), one.len());
+        for ((flow, many), (_, one)) in many.iter().zip(&one) {
+            let what = format!("{name} with {count} shards by {size}: {flow}");
+            for (many, one) in many.iter().zip(one) {
+                assert_eq!(many, one, "{what}");
+            }
+            assert_eq!(many.len(), one.len(), "{what}");
+        }
+        // One shard tells it all, and in one order.
+        let differing = many_order.iter().zip(&order).position(|(many, one)| many != one);
+        assert_eq!(differing.filter(|_| count == 1), None, "{name} by {size}: another order");
+    }
+    one.iter().map(|(_, heard)| heard.len()).sum()
 }
 
 #[test]
-fn any_number_of_shards_hears_the_same() {
-    let mut message_count = 0;
+fn any_number_of_shards_and_batches_of_any_size_hear_the_same() {
+    let mut counts = [0; 3];
     for path in captures() {
-        let Some(mut whole) = Rebatched::new(&path, usize::MAX >> 1, 0) else { continue };
-        let one = run(&mut whole, 1);
-        message_count += one.iter().map(|(_, heard)| heard.len()).sum::<usize>();
-        for (count, size) in [(1, 1), (2, 1000), (3, 7)] {
-            if whole.frames.len() > 10_000 && count != 2 {
+        let name = path.display().to_string();
+        // As it is, with octets that the capture lacks, and with times that step back besides.
+        for (count, (every, jitter)) in counts.iter_mut().zip([(0, 0), (5, 0), (7, 30_000_000)]) {
+            let Some(whole) = Rebatched::new(&path, usize::MAX >> 1, jitter) else { continue };
+            if jitter > 0 && whole.frames.len() > 10_000 {
                 continue;
             }
-            (whole.at, whole.size) = (0, size);
-            let many = run(&mut whole, count);
-            assert_eq!(many.len(), one.len());
-            for ((flow, many), (_, one)) in many.iter().zip(&one) {
-                let what = format!("{} with {count} shards by {size}: {flow}", path.display());
-                for (many, one) in many.iter().zip(one) {
-                    assert_eq!(many, one, "{what}");
-                }
-                assert_eq!(many.len(), one.len(), "{what}");
-            }
+            let whole = if every == 0 { whole } else { whole.without(every) };
+            *count += compare(whole, &format!("{name} without each {every}th, jitter {jitter}"));
         }
     }
-    assert!(message_count > 500, "{message_count}");
+    assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Captures, their frames in batches of any size.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
 use flowgauge::source::{Error, FileSource, Interface, Source, SourceStats, Warning};
@@ -29,6 +30,35 @@ impl Rebatched {
             }
         }
         Some(Self { frames, at: 0, size })
+    }
+}
+
+impl Rebatched {
+    /// The same with every so many-th frame ten years later.
+    pub(crate) fn with_spikes(self, every: usize) -> Self {
+        const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
+        let mut frames = FrameBatch::new();
+        for (place, frame) in self.frames.iter().enumerate() {
+            let is_spike = place % every == every - 1;
+            let timestamp =
+                if is_spike { frame.timestamp.saturating_add(TEN_YEARS) } else { frame.timestamp };
+            frames.push(&Frame { timestamp, ..frame });
+        }
+        Self { frames, ..self }
+    }
+
+    /// The same without every so many-th frame that is long enough to have octets of a stream.
+    #[cfg(feature = "protocols")]
+    pub(crate) fn without(self, every: usize) -> Self {
+        const HEADERS_LEN: usize = 100;
+        let (mut frames, mut long_count) = (FrameBatch::new(), 0);
+        for frame in self.frames.iter() {
+            long_count += usize::from(frame.data.len() > HEADERS_LEN);
+            if frame.data.len() <= HEADERS_LEN || long_count % every != 0 {
+                frames.push(&frame);
+            }
+        }
+        Self { frames, ..self }
     }
 }
 

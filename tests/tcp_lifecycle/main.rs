@@ -7,6 +7,7 @@
 //! `to:STATE`, `est:MILLISECONDS`, `dir:WHO:EVIDENCE`, `!ANOMALY`, and `end:REASON:HISTORY`.
 
 mod dialogue;
+mod numbers;
 
 use std::time::Duration;
 
@@ -168,14 +169,14 @@ fn reset_out_of_window_does_not() {
         let letter = if reset.starts_with('>') { 'R' } else { 'r' };
         after_handshake(&[
             (reset, "!reset"),
-            // Five seconds, and it is gone.
-            ("> A 1001 a5001 @5000", &format!("end:idle_timeout:ShA{letter} start to:established")),
+            // Fifteen seconds, and it is gone.
+            ("> A 1001 a5001 @15000", &format!("end:idle_timeout:ShA{letter} start to:established")),
         ]);
         after_handshake(&[
             (reset, "!reset"),
             // An acknowledgment revives nothing, data does.
             ("> A 1001 a5001 @3000", ""),
-            ("> PA 1001 a5001 l10 @4999", ""),
+            ("> PA 1001 a5001 l10 @14999", ""),
             ("< A 5001 a1011 @299999", ""),
             ("end", &format!("end:forced_end:ShA{letter}Da")),
         ]);
@@ -188,7 +189,7 @@ fn a_bad_reset_after_the_close_undoes_nothing() {
     after_handshake(&[
         ("> RA 1001 a5001", "to:closed"),
         ("< R 99", "!reset"),
-        ("< A 5001 a1001 @5000", "end:end_of_flow_detected:ShARr start to:established"),
+        ("< A 5001 a1001 @15000", "end:end_of_flow_detected:ShARr start to:established"),
     ]);
 }
 
@@ -292,13 +293,58 @@ fn a_syn_that_is_acknowledged_does() {
 fn late_segments_make_no_ghost() {
     let close = [("> FA 1001 a5001", "to:fin_wait_1"), ("< FA 5001 a1002", "to:last_ack")];
     let late = [
-        ("> A 1002 a5002 @4999", "to:time_wait"),
-        ("< A 5002 a1002 @4999", ""),
-        ("> A 1002 a5002 @5000", "end:end_of_flow_detected:ShAFfa start to:established"),
+        ("> A 1002 a5002 @14999", "to:time_wait"),
+        ("< A 5002 a1002 @14999", ""),
+        ("> A 1002 a5002 @15000", "end:end_of_flow_detected:ShAFfa start to:established"),
     ];
     let records = after_handshake(&[&close[..], &late].concat());
     // The end of the record is its last packet's, not the end of the linger.
-    assert_eq!(records[0].end, Timestamp::from_parts(1000, 20_000_000 + 9_998_000_000));
+    assert_eq!(records[0].end, Timestamp::from_parts(1000, 20_000_000 + 29_998_000_000));
+}
+
+#[test]
+fn a_fin_that_is_repeated_belongs_to_the_connection_that_it_closed() {
+    let records = after_handshake(&[
+        ("> FA 1001 a5001", "to:fin_wait_1"),
+        ("< FA 5001 a1002", "to:last_ack"),
+        ("> A 1002 a5002", "to:time_wait"),
+        // After 7, 8 and 13 seconds without a packet.
+        ("< FA 5001 a1002 @7000", ""),
+        ("< FA 5001 a1002 @8000", ""),
+        ("> A 1002 a5002", ""),
+        ("< FA 5001 a1002 @13000", ""),
+        ("end", "end:end_of_flow_detected:ShAFf"),
+    ]);
+    assert_eq!((records.len(), tcp_counts(&records[0])), (1, [[0; 3], [3, 0, 0]]));
+}
+
+/// What is tried again with the same number, once it had been accepted, is another connection, whose octets have the numbers of
+/// the first one's.
+#[test]
+fn a_connection_that_is_tried_again_with_its_own_number_is_another_one() {
+    let reset = [("> PA 1001 a5001 l10", ""), ("< RA 5001 a1011", "to:closed")];
+    let again = |millis: u32, wanted: &'static str| [(format!("> S 1000 @{millis}"), wanted)];
+    let retried = |millis, wanted| {
+        let syn = again(millis, wanted);
+        after_handshake(&[&reset[..], &[(syn[0].0.as_str(), syn[0].1)]].concat())
+    };
+    assert_eq!(retried(100, "end:end_of_flow_detected:ShADr start to:syn_sent").len(), 2);
+    // Sooner it is one that was overtaken.
+    assert_eq!(retried(99, "").len(), 1);
+    let closed = [("> FA 1001 a5001", "to:fin_wait_1"), ("< FA 5001 a1002", "to:last_ack")];
+    let anew = [("> S 1000 @2000", "end:end_of_flow_detected:ShAFf start to:syn_sent")];
+    assert_eq!(after_handshake(&[&closed[..], &anew].concat()).len(), 2);
+    // What was refused is one attempt, however often it is repeated.
+    let records = run(&[
+        ("> S 1000", "start to:syn_sent"),
+        ("< RA 0 a1001", "to:closed"),
+        ("> S 1000 @500", ""),
+        ("< RA 0 a1001", ""),
+        ("> S 1000 @500", ""),
+        ("< RA 0 a1001", ""),
+        ("end", "end:end_of_flow_detected:Sr"),
+    ]);
+    assert_eq!((records.len(), records[0].conn_state.name()), (1, "REJ"));
 }
 
 #[test]
@@ -458,4 +504,27 @@ fn idle_connections_end() {
         ("> PA 1001 a5001 l1 @299999", ""),
         ("> PA 1002 a5001 l1 @300000", "end:idle_timeout:ShAD start to:established"),
     ]);
+}
+
+/// What both ends closed is over; what comes behind is in the record, and not in the time for which it was open.
+#[test]
+fn a_connection_is_open_until_both_ends_have_closed_it() {
+    let open_millis = |steps: &[(&str, &str)]| {
+        let records = after_handshake(steps);
+        assert_eq!(records.len(), 1);
+        (records[0].open_duration().as_millis(), records[0].duration().as_millis())
+    };
+    // The handshake takes 20 ms.
+    let fins = [("> FA 1001 a5001 @100", "to:fin_wait_1"), ("< FA 5001 a1002 @50", "to:last_ack")];
+    let late = [("> A 1002 a5002 @7", "to:time_wait"), ("< FA 5001 a1002 @6000", "")];
+    assert_eq!(open_millis(&fins), (170, 170));
+    assert_eq!(open_millis(&[&fins[..], &late].concat()), (170, 6177));
+    // One end only.
+    assert_eq!(open_millis(&[fins[0], ("< A 5001 a1002 @300", "to:fin_wait_2")]), (420, 420));
+    let resets = [("> RA 1001 a5001 @100", "to:closed"), ("< A 5001 a1001 @5", ""), ("< R 5001 @5", "")];
+    assert_eq!(open_millis(&resets), (130, 130));
+    assert_eq!(open_millis(&[&resets[..], &[("> A 1001 a5001 @1000", "")]].concat()), (130, 1130));
+    // A reset of an end that was not seen before closes it too.
+    let records = run(&[("> R 77", "start to:closed"), ("< R 5 @10", ""), ("> A 78 a5 @10", "")]);
+    assert_eq!((records[0].open_duration().as_millis(), records[0].duration().as_millis()), (10, 20));
 }

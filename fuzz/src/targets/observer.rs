@@ -135,7 +135,7 @@ impl StreamSink<Log> for Observer {
                     log.is_over[number] = false;
                 }
             }
-            StreamEvent::Fin { offset: end } => {
+            StreamEvent::Fin { offset: end, .. } => {
                 assert_eq!(end, offset);
                 log.is_over[number] = true;
             }

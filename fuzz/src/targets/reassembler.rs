@@ -39,7 +39,7 @@ fn note(seen: &mut Vec<Seen>, event: StreamEvent<'_>) {
             seen.push(Seen::Resynchronised(gap.offset, gap.len));
         }
         StreamEvent::Gap(gap) => seen.push(Seen::Gap(gap.offset, gap.len)),
-        StreamEvent::Fin { offset } => seen.push(Seen::Fin(offset)),
+        StreamEvent::Fin { offset, .. } => seen.push(Seen::Fin(offset)),
         StreamEvent::Poisoned { offset } => seen.push(Seen::Poisoned(offset)),
         StreamEvent::Conflict(conflict) => {
             assert!(conflict.len > 0);

@@ -239,13 +239,24 @@ pub(crate) struct DedupArgs {
 pub(crate) struct TrackingArgs {
     /// End flows that were silent for TIME, such as 30s or 5m; `none` for never
     ///
-    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 5 s, UDP 60 s, all else 30 s.
+    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 15 s, UDP 60 s, all else 30 s.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) idle_timeout: Option<Timeout>,
 
     /// Open flows at once, at most; beyond that, the oldest unanswered ones make room [default: 1048576]
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) max_flows: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct GraceArgs {
+    /// Wait TIME for octets that the receiver has acknowledged already, such as 50ms or 2s
+    ///
+    /// The times are those of the packets. In a capture whose packets are out of order, or whose times were made up, an
+    /// acknowledgment may come long before the octets that it covers. With a longer time, these are put in order instead of
+    /// reported as a gap.
+    #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
+    pub(crate) ack_grace: Duration,
 }
 
 /// Print a script that completes commands and options in a shell.

@@ -56,13 +56,14 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
 }
 
 fn pipeline<S: Default>(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<S>, Failure> {
-    // A frame is written, or not, when it is read: it cannot wait for its datagram.
+    // A frame is written, or not, when it is read: it cannot wait for its datagram, nor for another one that confirms its time.
     let config = args.tracking.config();
     let budget = config.budget.clone();
     let pipeline = Pipeline::new(config)
         .and_then(|pipeline| pipeline.with_fragments(FragmentHandling::AsTheyCome, PoolConfig::default()))
         .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
-        .map_err(|error| Failure::Usage(error.to_string()))?;
+        .map_err(|error| Failure::Usage(error.to_string()))?
+        .with_time_check(false);
     Ok(match filter {
         Some(filter) => pipeline.with_filter(filter.clone()),
         None => pipeline,

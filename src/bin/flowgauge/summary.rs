@@ -57,6 +57,11 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(tracker.too_deep_count, "packet", "nested too deep, counted for the innermost flow within the cap");
     note(tracker.bad_ip_len_count, "packet", "with an IP length that the frame does not have");
     note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
+    note(
+        stats.doubted_time_count,
+        "packet",
+        "with a time far ahead of all others, counted at the time before",
+    );
     note(source.untimed_frame_count, "packet", "without a time");
     note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
     note(tracker.extra_refused_count, "segment", "not told apart for want of memory");

@@ -4,6 +4,7 @@
 //! of its headers again: they would come from another core's cache. What is not that simple goes to all shards as it was
 //! captured: fragments, errors that quote a packet of another flow, frames of no flow.
 
+use super::super::jumps::Jumps;
 use crate::base::{Frame, FrameBatch, Span, Timestamp};
 use crate::extractor::{Extractor, Packet, PacketMarks, Transport};
 use crate::filter::Filter;
@@ -105,8 +106,9 @@ impl Deal {
 }
 
 /// Looks at frames for all shards.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(in crate::pipeline) struct Dealer {
+    pub(in crate::pipeline) jumps: Jumps,
     pub(in crate::pipeline) extractor: Extractor,
     pub(in crate::pipeline) filter: Option<Filter>,
     /// Packets with one of these are for all shards.
@@ -118,6 +120,17 @@ pub(in crate::pipeline) struct Dealer {
 }
 
 impl Dealer {
+    /// Puts into a batch what is to be taken in its place, as far as times are to be believed; with the frame that waits, if
+    /// it is the last one.
+    pub(in crate::pipeline) fn review(&mut self, batch: &mut FrameBatch, is_last: bool) {
+        if let Some(reviewed) = self.jumps.review(batch) {
+            *batch = reviewed;
+        }
+        if is_last && let Some(held) = self.jumps.release() {
+            held.iter().for_each(|frame| batch.push(&frame));
+        }
+    }
+
     pub(in crate::pipeline) fn deal(&mut self, batch: &FrameBatch, deal: &mut Deal) {
         deal.hands.resize_with(self.share.count(), Hand::default);
         deal.hands.iter_mut().for_each(Hand::clear);

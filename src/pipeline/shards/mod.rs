@@ -230,6 +230,9 @@ impl<P: sealed::Count> Shards<P> {
             stats.sessions.add(&other.sessions);
         }
         stats.queues = self.queues;
+        if let Some(dealer) = &self.dealer {
+            stats.doubted_time_count = dealer.jumps.doubted_count;
+        }
         stats
     }
 
@@ -308,7 +311,13 @@ fn read(
     loop {
         let mut block = blocks.next();
         let read = source.next_batch(&mut block.batch);
-        if !matches!(read, Ok(false)) {
+        if matches!(read, Ok(false)) {
+            block.batch.clear();
+        }
+        if let Some(dealer) = dealer.as_deref_mut() {
+            dealer.review(&mut block.batch, !matches!(read, Ok(true)));
+        }
+        if !matches!(read, Ok(false)) || !block.batch.is_empty() {
             if let Some(dealer) = dealer.as_deref_mut() {
                 dealer.deal(&block.batch, &mut block.deal);
             }
@@ -321,7 +330,12 @@ fn read(
         }
         match read {
             Ok(true) if !is_stopped() => {}
-            Ok(_) => return Ok(()),
+            Ok(true) => {
+                // What waits is of no use to a later run.
+                let _ = dealer.map(|dealer| dealer.jumps.release());
+                return Ok(());
+            }
+            Ok(false) => return Ok(()),
             Err(error) => return Err(error),
         }
     }

@@ -8,6 +8,7 @@ mod history;
 mod reset;
 mod segment;
 mod sequence;
+mod start;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,16 @@ use history::letter;
 pub(super) use segment::{Changes, segment};
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
+
+/// Longest time after the last packet of a connection in which its own SYN may still arrive: two interfaces, or two queues of
+/// one interface, are read in turn.
+const OVERTAKEN_NS: u64 = 100_000_000;
+
+/// Returns whether both ends of a connection have closed it, by FIN or RST: what follows is no part of it any more.
+pub(super) fn is_over(hot: &Hot) -> bool {
+    let has_closed = |side: &SideState| matches!(side.endpoint, Endpoint::Closed | Endpoint::Reset);
+    hot.state >= TcpState::Established && hot.sides.iter().all(has_closed)
+}
 
 /// Notes that a side sent something, for protocols without control bits.
 pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
@@ -40,10 +51,17 @@ pub(super) fn has_sent(side: &SideState) -> bool {
 
 /// Whether a segment begins a new connection on the ports of a known flow.
 ///
-/// A SYN with the flow's own initial sequence number is a retransmission. With another one it begins anew on a
-/// closed flow, and on one in SYN-SENT. On an open flow (RFC 5961 section 4) only the SYN-ACK that acknowledges it
-/// proves that the other end took it.
-pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment: &TcpSegment) -> bool {
+/// A SYN with the flow's own initial sequence number is a retransmission, unless that connection was accepted and has
+/// closed: then it was tried once more with the same number. With another number it begins anew on a closed flow, and
+/// on one in SYN-SENT. On an open flow (RFC 5961 section 4) only the SYN-ACK that acknowledges it proves that the other
+/// end took it. `silent_ns` is the time from the flow's last packet to the segment.
+pub(super) fn starts_anew(
+    hot: &Hot,
+    extra: Option<&Extra>,
+    side: Side,
+    segment: &TcpSegment,
+    silent_ns: u64,
+) -> bool {
     let own = &hot.sides[side.index()];
     if !segment.flags.contains(TcpFlags::SYN) || segment.flags.intersects(TcpFlags::RST) {
         return false;
@@ -62,7 +80,8 @@ pub(super) fn starts_anew(hot: &Hot, extra: Option<&Extra>, side: Side, segment:
         return answers_pending || (hot.state.is_closed() && !is_retransmission && has_history);
     }
     if is_retransmission {
-        return false;
+        let is_accepted = hot.sides.iter().all(|side| side.bits.has(SideBits::SYN));
+        return is_accepted && hot.state.is_closed() && silent_ns >= OVERTAKEN_NS;
     }
     match hot.state {
         // Of a connection that closed, the side may have been unseen.
@@ -119,7 +138,9 @@ fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     let end = start.add(packet.payload_len);
     let extra = &mut extra.sides[packet.side.index()];
     let is_due = extra.stale_count + 1 >= extra.stale_letter_count;
-    if !start.is_before(own.next_seq) || end.is_after(own.next_seq) || packet.payload_len == 0 || is_due {
+    // What lies before the side's first number was not seen before.
+    let is_known = start.is_after(own.initial_seq) && start.is_before(own.next_seq);
+    if !is_known || end.is_after(own.next_seq) || packet.payload_len == 0 || is_due {
         return false;
     }
     extra.stale_count += 1;

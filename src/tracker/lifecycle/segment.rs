@@ -4,6 +4,7 @@ use super::super::endpoint;
 use super::super::extras::{ExtraSide, Extras};
 use super::super::flow::{Cold, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::super::sink::Anomaly;
+use super::super::timing::Timing;
 use super::history::is_power_of_ten;
 use crate::base::{Side, TcpFlags, TcpState};
 use crate::extractor::Packet;
@@ -134,7 +135,7 @@ impl Update<'_> {
         if own.bits.has(SideBits::SEQ) && own.initial_seq == seq && (is_seen || !is_opening) {
             // A retransmission, or overtaken by all that followed. In the handshake its clock restarts.
             if is_opening && is_bare {
-                self.cold.note_syn(own_ns, now_ns);
+                self.cold.timing = Timing::of_syn(own_ns, now_ns);
             }
             return;
         }
@@ -144,7 +145,7 @@ impl Update<'_> {
             own.bits.set(SideBits::SYN);
             own.bits.set(SideBits::SEQ);
             if is_bare {
-                self.cold.note_syn(own_ns, now_ns);
+                self.cold.timing = Timing::of_syn(own_ns, now_ns);
             }
             return;
         }
@@ -153,6 +154,8 @@ impl Update<'_> {
             if let Some(extra) = self.extras.of(self.hot) {
                 extra.pending_syn = Some((side, seq));
             }
+        } else {
+            self.contest_start();
         }
     }
 

@@ -11,8 +11,10 @@ impl Update<'_> {
     pub(super) fn acknowledgment(&mut self) {
         let ack = self.segment.ack;
         let other = self.side.other();
+        self.confirm_start(other, ack);
         let own = self.own();
-        let is_advance = !own.bits.has(SideBits::ACK) || ack.is_after(own.ack);
+        let before = own.bits.has(SideBits::ACK).then_some(own.ack);
+        let is_advance = before.is_none_or(|before| ack.is_after(before));
         if is_advance {
             own.ack = ack;
             own.bits.set(SideBits::ACK);
@@ -46,6 +48,10 @@ impl Update<'_> {
             self.set_hole(other, Some((hole.map_or(next, |(start, _)| start), ack)));
         } else {
             self.set_hole(other, None);
+            // An earlier acknowledgment covered the hole, which was kept for late octets and is counted already.
+            if hole.zip(before).is_some_and(|((_, end), before)| !end.is_after(before)) {
+                return;
+            }
         }
         let count = self.extra(other).map(|extra| {
             extra.gap_count += 1;
@@ -93,6 +99,10 @@ impl Update<'_> {
         if covered_len == 0 {
             return;
         }
+        if !has_syn {
+            self.follow_start();
+        }
+        let own = self.own();
         let next = own.next_seq;
         let is_first_fin = has_fin && !own.bits.has(SideBits::FIN);
         if end.is_after(next) {
@@ -124,8 +134,9 @@ impl Update<'_> {
             };
             self.set_hole(side, rest);
         }
+        let is_late = hole.is_some() || self.precedes_capture(start, end);
         let Some(extra) = self.extra(side) else { return };
-        if hole.is_some() {
+        if is_late {
             extra.out_of_order_count += 1;
         } else if !is_probe {
             extra.retransmitted_count += 1;
@@ -138,5 +149,21 @@ impl Update<'_> {
             extra.stale_letter_count = extra.stale_count.saturating_mul(10);
             self.push(b'T', true);
         }
+    }
+
+    /// Returns whether octets lie below the first number of a side whose SYN was not seen, and were not acknowledged: these
+    /// were not seen before, so they are late. The side begins with them from then on.
+    fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
+        let peer = self.peer();
+        let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);
+        let own = self.own();
+        // Farther on, numbers that are near the first one may be those of octets a whole number space behind it.
+        let is_near_start = own.payload_octet_count < 1 << 30;
+        let is_late =
+            !is_acked && is_near_start && !own.bits.has(SideBits::SYN) && !start.is_after(own.initial_seq);
+        if is_late {
+            own.initial_seq = start.add(u32::MAX);
+        }
+        is_late
     }
 }

@@ -1,6 +1,6 @@
 //! The state of the connection, under RFC 9293's names.
 
-use super::super::flow::{FlowBits, SideBits, SideState, UNKNOWN_RTT};
+use super::super::flow::{FlowBits, SideBits, SideState};
 use super::super::sink::Anomaly;
 use super::segment::Update;
 use crate::base::{TcpFlags, TcpState};
@@ -15,7 +15,7 @@ impl Update<'_> {
         if is_valid_reset {
             self.hot.state = TcpState::Closed;
             if before < TcpState::Established {
-                self.cold.handshake_ns = UNKNOWN_RTT;
+                self.cold.timing.end_handshake(None);
             }
         }
         if self.has(TcpFlags::RST) || before == TcpState::Closed {
@@ -29,7 +29,9 @@ impl Update<'_> {
             TcpState::SynSent | TcpState::SynReceived if self.hot.state >= TcpState::Established => {
                 self.established()
             }
-            TcpState::None if self.hot.state >= TcpState::Established => self.cold.handshake_ns = UNKNOWN_RTT,
+            TcpState::None if self.hot.state >= TcpState::Established => {
+                self.cold.timing.end_handshake(None);
+            }
             _ => {}
         }
     }
@@ -79,7 +81,7 @@ impl Update<'_> {
         let initiator = &self.hot.sides[self.hot.bits.initiator().index()];
         let saw_handshake =
             self.is_initiator() && initiator.bits.has(SideBits::SYN) && self.has(TcpFlags::ACK);
-        let elapsed_ns = self.cold.since_syn_ns(self.own_ns).filter(|_| saw_handshake);
-        self.cold.handshake_ns = elapsed_ns.unwrap_or(UNKNOWN_RTT);
+        let elapsed_ns = self.cold.timing.since_syn_ns(self.own_ns).filter(|_| saw_handshake);
+        self.cold.timing.end_handshake(elapsed_ns);
     }
 }

@@ -8,7 +8,7 @@ use flowgauge::reassembler::ReassemblerConfig;
 use flowgauge::session::{DriverConfig, Protocols as _, Standard};
 use flowgauge::tracker::TrackerConfig;
 
-use crate::args::{Checksums, DedupArgs, TrackingArgs, parse_community_id};
+use crate::args::{Checksums, DedupArgs, GraceArgs, TrackingArgs, parse_community_id};
 
 /// Print what is said in flows: one line per message of the protocols that are parsed.
 ///
@@ -53,6 +53,9 @@ pub(crate) struct SessionsArgs {
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
+
+    #[command(flatten)]
+    pub(crate) grace: GraceArgs,
 
     #[command(flatten)]
     pub(crate) dedup: DedupArgs,

@@ -45,7 +45,8 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
     }
-    let (streams, sessions) = layers(&config);
+    let (mut streams, sessions) = layers(&config);
+    streams.ack_grace = args.grace.ack_grace;
     let mut pipeline = pipeline.with_streams(streams).map_err(usage)?.with_sessions(&sessions);
     let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
     // Rows that are written meanwhile to the same terminal would get in the way of a bar.

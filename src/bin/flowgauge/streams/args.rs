@@ -9,7 +9,7 @@ use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
 use flowgauge::tracker::TrackerConfig;
 
 use super::name::Pattern;
-use crate::args::{Checksums, DedupArgs, TrackingArgs, parse_community_id};
+use crate::args::{Checksums, DedupArgs, GraceArgs, TrackingArgs, parse_community_id};
 
 /// Octets that were written last, of each direction, with which those are compared that come again.
 const COMPARED_LEN: u32 = 64 << 10;
@@ -80,6 +80,9 @@ pub(crate) struct StreamsArgs {
     #[arg(long, value_name = "BYTES", default_value_t = ReassemblerConfig::default().limits.stream_side_bytes_max)]
     pub(crate) max_held: u64,
 
+    #[command(flatten)]
+    pub(crate) grace: GraceArgs,
+
     /// Verify the checksums of IPv4, TCP and UDP
     #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
@@ -149,6 +152,7 @@ impl StreamsArgs {
         (config.overlap, config.overflow) = (self.overlap, self.overflow.into());
         config.limits.stream_side_bytes_max = self.max_held;
         config.compared_len = COMPARED_LEN;
+        config.ack_grace = self.grace.ack_grace;
         config.budget = tracker.budget.clone();
         config
     }

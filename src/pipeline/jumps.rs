@@ -1,0 +1,267 @@
+//! Times far ahead of all others, which are believed once the next frame confirms them.
+//!
+//! Flows, holes and fragments end by the time of packets. A single timestamp in the far future, from a damaged file or a clock
+//! that failed, would end them all. So a frame whose time lies far ahead of all before it waits for the next one: if that steps
+//! back as far, the frame counts at the latest time that was believed. In a capture in the order of its times no frame is ever
+//! doubted, however long it pauses. What is decided depends on nothing but the frames and their order.
+
+use std::time::Duration;
+
+use crate::base::{Frame, FrameBatch, Timestamp};
+
+/// Greatest distance of a frame's time from all times before it that is believed at once. By default, no established connection
+/// times out within it.
+pub const TIME_JUMP_MAX: Duration = Duration::from_secs(300);
+
+/// The time on which frames agree.
+#[derive(Debug, Default)]
+pub(super) struct Jumps {
+    /// The latest time that was believed; zero before the first one.
+    latest_ns: u64,
+    /// The latest time that was not; zero for none.
+    doubted_ns: u64,
+    /// A frame that waits for the next one.
+    held: FrameBatch,
+    /// Every time is believed.
+    pub(super) is_off: bool,
+    /// Frames whose time was not believed.
+    pub(super) doubted_count: u64,
+}
+
+/// The changes to some frames.
+#[derive(Default)]
+struct Verdicts {
+    /// By place: the time that a frame gets.
+    corrected: Vec<(usize, u64)>,
+    /// Whether the last one is to wait.
+    is_last_held: bool,
+}
+
+impl Jumps {
+    /// Before the first frame.
+    pub(super) fn new(is_off: bool) -> Self {
+        Self { is_off, ..Self::default() }
+    }
+
+    /// Checks the times of a batch. Returns `None` if its frames are to be taken as they are, and otherwise the frames that
+    /// replace them.
+    #[inline]
+    pub(super) fn review(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
+        // What lies within a jump of the beginning does so at each place.
+        let latest_ns = batch.latest().as_nanos();
+        if self.is_plain(latest_ns) {
+            self.latest_ns = self.latest_ns.max(latest_ns);
+            return None;
+        }
+        self.review_each(batch)
+    }
+
+    /// Does the same for a single frame.
+    #[inline]
+    pub(super) fn review_frame(&mut self, frame: &Frame<'_>) -> Option<FrameBatch> {
+        let time_ns = frame.timestamp.as_nanos();
+        // There is nothing that the first time could be ahead of.
+        let is_first = self.latest_ns == 0 && self.held.is_empty();
+        if is_first || self.is_plain(time_ns) {
+            self.latest_ns = self.latest_ns.max(time_ns);
+            return None;
+        }
+        let mut batch = FrameBatch::new();
+        batch.push(frame);
+        self.review_each(&batch)
+    }
+
+    #[inline]
+    fn is_plain(&self, time_ns: u64) -> bool {
+        self.is_off || (self.held.is_empty() && self.latest_ns > 0 && !is_ahead(time_ns, self.latest_ns))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn review_each(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
+        let held = std::mem::take(&mut self.held);
+        let frames = || held.iter().chain(batch.iter());
+        let verdicts = self.judge(frames().map(|frame| frame.timestamp.as_nanos()));
+        if held.is_empty() && verdicts.corrected.is_empty() && !verdicts.is_last_held {
+            return None;
+        }
+        let count = held.len() + batch.len() - usize::from(verdicts.is_last_held);
+        let mut reviewed = FrameBatch::new();
+        let mut corrected = verdicts.corrected.iter().peekable();
+        for (place, frame) in frames().enumerate() {
+            if place == count {
+                self.held.push(&frame);
+                break;
+            }
+            let time = corrected.next_if(|(corrected, _)| *corrected == place);
+            let timestamp = time.map_or(frame.timestamp, |(_, ns)| Timestamp::from_nanos(*ns));
+            reviewed.push(&Frame { timestamp, ..frame });
+        }
+        Some(reviewed)
+    }
+
+    fn judge(&mut self, times_ns: impl Iterator<Item = u64>) -> Verdicts {
+        let mut verdicts = Verdicts::default();
+        let mut times_ns = times_ns.enumerate().peekable();
+        while let Some((place, time_ns)) = times_ns.next() {
+            let is_doubtful = self.latest_ns > 0
+                && is_ahead(time_ns, self.latest_ns)
+                && time_ns.abs_diff(self.doubted_ns) > nanos(TIME_JUMP_MAX);
+            match times_ns.peek() {
+                None if is_doubtful => verdicts.is_last_held = true,
+                Some((_, next_ns)) if is_doubtful && is_ahead(time_ns, *next_ns) => {
+                    self.doubt(time_ns);
+                    verdicts.corrected.push((place, self.latest_ns));
+                }
+                _ => self.latest_ns = self.latest_ns.max(time_ns),
+            }
+        }
+        verdicts
+    }
+
+    const fn doubt(&mut self, time_ns: u64) {
+        self.doubted_ns = time_ns;
+        self.doubted_count += 1;
+    }
+
+    /// Returns the frame that waits, with its own time, because no other one follows.
+    pub(super) fn release(&mut self) -> Option<FrameBatch> {
+        if self.held.is_empty() {
+            return None;
+        }
+        self.latest_ns = self.latest_ns.max(self.held.latest().as_nanos());
+        Some(std::mem::take(&mut self.held))
+    }
+
+    /// Does the same at a time of the caller's clock, which confirms the frame's time or does not.
+    pub(super) fn release_at(&mut self, now: Timestamp) -> Option<FrameBatch> {
+        self.latest_ns = self.latest_ns.max(now.as_nanos());
+        let time_ns = self.held.latest().as_nanos();
+        if self.held.is_empty() || !is_ahead(time_ns, self.latest_ns) {
+            return self.release();
+        }
+        self.doubt(time_ns);
+        let held = std::mem::take(&mut self.held);
+        let mut corrected = FrameBatch::new();
+        let timestamp = Timestamp::from_nanos(self.latest_ns);
+        held.iter().for_each(|frame| corrected.push(&Frame { timestamp, ..frame }));
+        Some(corrected)
+    }
+}
+
+const fn nanos(duration: Duration) -> u64 {
+    duration.as_nanos() as u64
+}
+
+/// Returns whether a time lies farther ahead of another one than is believed at once.
+#[inline]
+const fn is_ahead(time_ns: u64, of_ns: u64) -> bool {
+    time_ns > of_ns.saturating_add(nanos(TIME_JUMP_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = 60;
+    const FAR: u64 = 1 << 33;
+
+    /// The times that frames get, in seconds, if they come in batches of a size, and how many were doubted.
+    fn believed_by(size: usize, seconds: &[u64]) -> (Vec<u64>, u64) {
+        let mut jumps = Jumps::default();
+        let mut times = Vec::new();
+        let mut take = |batch: &FrameBatch| {
+            times.extend(batch.iter().map(|frame| frame.timestamp.as_nanos() / 1_000_000_000));
+        };
+        for part in seconds.chunks(size) {
+            let mut batch = FrameBatch::new();
+            for second in part {
+                batch.push(&Frame::ethernet(Timestamp::from_parts(*second, 0), &[1, 2, 3]));
+            }
+            take(jumps.review(&batch).as_ref().unwrap_or(&batch));
+        }
+        jumps.release().iter().for_each(&mut take);
+        (times, jumps.doubted_count)
+    }
+
+    #[track_caller]
+    fn gives(seconds: &[u64], believed: &[u64], doubted_count: u64) {
+        for size in [1, 2, 3, 1000] {
+            assert_eq!(
+                believed_by(size, seconds),
+                (believed.to_vec(), doubted_count),
+                "in batches of {size}"
+            );
+        }
+        // One by one, as frames.
+        let mut jumps = Jumps::default();
+        let mut times = Vec::new();
+        for second in seconds {
+            let octets = [1, 2, 3];
+            let frame = Frame::ethernet(Timestamp::from_parts(*second, 0), &octets);
+            match jumps.review_frame(&frame) {
+                None => times.push(*second),
+                Some(batch) => {
+                    times.extend(batch.iter().map(|frame| frame.timestamp.as_nanos() / 1_000_000_000))
+                }
+            }
+        }
+        times.extend(jumps.release().iter().flat_map(|batch| {
+            batch.iter().map(|frame| frame.timestamp.as_nanos() / 1_000_000_000).collect::<Vec<_>>()
+        }));
+        assert_eq!((times, jumps.doubted_count), (believed.to_vec(), doubted_count));
+    }
+
+    #[test]
+    fn times_in_order_are_believed_however_long_they_pause() {
+        let sparse: Vec<u64> = (1..20).map(|day| day * 86_400).collect();
+        gives(&sparse, &sparse, 0);
+        gives(&[10, 11, 12, FAR, FAR + 1, FAR + 1], &[10, 11, 12, FAR, FAR + 1, FAR + 1], 0);
+        gives(&[10, FAR], &[10, FAR], 0);
+        gives(&[FAR], &[FAR], 0);
+        gives(&[], &[], 0);
+    }
+
+    #[test]
+    fn a_single_time_ahead_of_all_others_is_not() {
+        gives(&[10, 11, FAR, 12, 13], &[10, 11, 11, 12, 13], 1);
+        gives(&[10, FAR, 11, FAR / 2, 12, 13], &[10, 10, 11, 11, 12, 13], 2);
+        // A pause behind it confirms nothing; nor does it doubt what follows.
+        gives(
+            &[10, FAR, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
+            &[10, 10, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
+            1,
+        );
+        // What is near all others needs no second one.
+        gives(&[10, 10 + 5 * MINUTE, 11], &[10, 10 + 5 * MINUTE, 11], 0);
+        gives(&[10, 11 + 5 * MINUTE, 11], &[10, 11 + 5 * MINUTE, 11], 0);
+        gives(&[10, 12 + 5 * MINUTE, 11], &[10, 10, 11], 1);
+    }
+
+    #[test]
+    fn two_clocks_agree_on_the_second_frame() {
+        // Each other frame is of an interface whose clock is an hour ahead.
+        let hour = 60 * MINUTE;
+        gives(&[10, hour + 10, 11, hour + 11, 12, hour + 12], &[10, 10, 11, hour + 11, 12, hour + 12], 1);
+    }
+
+    #[test]
+    fn frames_without_a_time_doubt_nothing() {
+        gives(&[0, 0, FAR, 0, FAR + 1], &[0, 0, FAR, 0, FAR + 1], 0);
+    }
+
+    #[test]
+    fn a_clock_of_the_caller_s_confirms_or_not() {
+        let at = Timestamp::from_parts;
+        for (now, believed) in [(FAR, FAR), (FAR - 5 * MINUTE, FAR), (20, 20)] {
+            let mut jumps = Jumps::default();
+            let mut batch = FrameBatch::new();
+            batch.push(&Frame::ethernet(at(10, 0), &[1]));
+            batch.push(&Frame::ethernet(at(FAR, 0), &[2]));
+            assert_eq!(jumps.review(&batch).map(|reviewed| reviewed.len()), Some(1));
+            let released = jumps.release_at(at(now, 0)).expect("a frame that waits");
+            assert_eq!(released.latest(), at(believed, 0));
+            assert!(jumps.release_at(at(now, 0)).is_none());
+        }
+    }
+}

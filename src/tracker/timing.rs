@@ -1,0 +1,96 @@
+//! The times at which a connection was opened and closed, in twelve octets that every flow has.
+
+/// During the handshake, the time of its last SYN. After it, the round trip of the handshake, and the time from the close by both
+/// ends to the last packet, in 48 bits each: up to 78 hours.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing([u32; 3]);
+
+/// Greatest number of 48 bits; as a round trip, that of a handshake that was not seen completely.
+const MOST: u64 = (1 << 48) - 1;
+
+impl Timing {
+    /// A SYN that was captured at a time, while the tracker's clock stood at another.
+    pub(super) const fn of_syn(own_ns: u64, now_ns: u64) -> Self {
+        let lag_ns = now_ns.saturating_sub(own_ns);
+        // The most that fits stands for more.
+        let lag_ns = if lag_ns < u32::MAX as u64 { lag_ns as u32 } else { u32::MAX };
+        Self([now_ns as u32, (now_ns >> 32) as u32, lag_ns])
+    }
+
+    /// The tracker's clock at the last SYN, while the handshake is under way.
+    pub(super) const fn syn_ns(self) -> u64 {
+        self.0[0] as u64 | (self.0[1] as u64) << 32
+    }
+
+    /// From the last SYN to a packet, both by their own times: the clock stands still while packets come late.
+    pub(super) const fn since_syn_ns(self, own_ns: u64) -> Option<u64> {
+        match self.0[2] {
+            u32::MAX => None,
+            lag_ns => own_ns.checked_sub(self.syn_ns().saturating_sub(lag_ns as u64)),
+        }
+    }
+
+    /// Ends the handshake; with its round trip, if all of it was seen.
+    pub(super) const fn end_handshake(&mut self, rtt_ns: Option<u64>) {
+        let rtt_ns = match rtt_ns {
+            Some(rtt_ns) if rtt_ns < MOST => rtt_ns,
+            _ => MOST,
+        };
+        self.0 = [rtt_ns as u32, (rtt_ns >> 32) as u32, 0];
+    }
+
+    /// The round trip of a handshake that has ended.
+    pub(super) const fn rtt_ns(self) -> Option<u64> {
+        match self.syn_ns() & MOST {
+            MOST => None,
+            rtt_ns => Some(rtt_ns),
+        }
+    }
+
+    /// From the packet by which both ends had closed to the last packet, if the handshake has ended and both ends have closed.
+    pub(super) const fn since_close_ns(self) -> u64 {
+        (self.0[1] >> 16) as u64 | (self.0[2] as u64) << 16
+    }
+
+    /// A packet came so long after the one before, and both ends had closed already.
+    pub(super) const fn pass_after_close(&mut self, passed_ns: u64) {
+        let sum_ns = self.since_close_ns().saturating_add(passed_ns);
+        let since_ns = if sum_ns < MOST { sum_ns } else { MOST };
+        self.0[1] = self.0[1] & 0xffff | (since_ns as u32) << 16;
+        self.0[2] = (since_ns >> 16) as u32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_syn_has_its_own_time_up_to_four_seconds_before_the_clock() {
+        let timing = Timing::of_syn(1_000_000_000_007, 1_000_000_000_010);
+        assert_eq!((timing.syn_ns(), timing.since_syn_ns(1_000_000_000_009)), (1_000_000_000_010, Some(2)));
+        assert_eq!(timing.since_syn_ns(1_000_000_000_006), None);
+        assert_eq!(Timing::of_syn(0, 5_000_000_000).since_syn_ns(5_000_000_000), None);
+        assert_eq!(Timing::of_syn(u64::MAX, u64::MAX).since_syn_ns(u64::MAX), Some(0));
+    }
+
+    #[test]
+    fn both_numbers_are_kept_apart() {
+        for rtt_ns in [Some(0), Some(1), Some(0x1234_5678_9abc), Some(MOST - 1), None] {
+            let mut timing = Timing::of_syn(u64::MAX, u64::MAX);
+            timing.end_handshake(rtt_ns);
+            assert_eq!((timing.rtt_ns(), timing.since_close_ns()), (rtt_ns, 0));
+            let mut since_ns = 0;
+            for passed_ns in [1, 0xffff, 0x10_0000, 0x1234_5678_9abc] {
+                timing.pass_after_close(passed_ns);
+                since_ns += passed_ns;
+                assert_eq!((timing.rtt_ns(), timing.since_close_ns()), (rtt_ns, since_ns));
+            }
+            timing.pass_after_close(u64::MAX);
+            assert_eq!((timing.rtt_ns(), timing.since_close_ns()), (rtt_ns, MOST));
+        }
+        let mut timing = Timing::of_syn(0, 0);
+        timing.end_handshake(Some(u64::MAX));
+        assert_eq!(timing.rtt_ns(), None);
+    }
+}

@@ -1,0 +1,210 @@
+//! A single time far ahead of all others ends no flow, no stream and no datagram: what comes of a capture with one is what comes of
+//! the same capture in which that frame has the time of the one before.
+
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{EndReason, Frame, FrameBatch, Side, Timestamp};
+use flowgauge::pipeline::{ConfigError, Pipeline, StreamPipeline, StreamSink, TIME_JUMP_MAX};
+use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
+use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+
+const FLOW_COUNT: u8 = 100;
+
+fn udp(flow: u8, is_reply: bool) -> Vec<u8> {
+    let (client, server) = ([10, 0, 0, flow], [192, 0, 2, 1]);
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]);
+    let builder = match is_reply {
+        false => builder.ipv4(client, server, 64).udp(40_000, 53),
+        true => builder.ipv4(server, client, 64).udp(53, 40_000),
+    };
+    written(|frame| builder.write(frame, b"said").unwrap())
+}
+
+fn tcp(is_reply: bool, seq: u32, ack: u32, text: &str) -> Vec<u8> {
+    let (client, server) = ([10, 0, 1, 1], [192, 0, 2, 1]);
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]);
+    let builder = match is_reply {
+        false => builder.ipv4(client, server, 64).tcp(40_000, 7, seq, 1000),
+        true => builder.ipv4(server, client, 64).tcp(7, 40_000, seq, 1000),
+    };
+    let builder = builder.ack(ack).psh();
+    written(|frame| builder.write(frame, text.as_bytes()).unwrap())
+}
+
+fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut frame = Vec::new();
+    write(&mut frame);
+    frame
+}
+
+/// One half of a UDP datagram in two fragments.
+fn fragment(is_last: bool) -> Vec<u8> {
+    let mut frame = udp(200, false);
+    // 20 octets of IP header, 8 of UDP, 4 of payload: the fragments are cut behind the UDP header.
+    let (offset_and_flags, payload) = if is_last { (1_u16, 42..46) } else { (0x2000, 34..42) };
+    let payload = frame[payload].to_vec();
+    frame.truncate(34);
+    frame.extend(&payload);
+    frame[16..18].copy_from_slice(&(20 + payload.len() as u16).to_be_bytes());
+    frame[18..20].copy_from_slice(&[0, 77]);
+    frame[20..22].copy_from_slice(&offset_and_flags.to_be_bytes());
+    frame
+}
+
+/// Two seconds of a capture; the frame at `odd` is of a flow of its own, or the 30th one's, and has a time of its own.
+fn capture(odd: Option<(u8, u64)>) -> FrameBatch {
+    let mut frames: Vec<Vec<u8>> = Vec::new();
+    frames.extend((0..FLOW_COUNT).map(|flow| udp(flow, false)));
+    frames.extend([tcp(false, 1000, 5000, "ab"), tcp(false, 1004, 5000, "ef"), fragment(false)]);
+    let place = frames.len();
+    let flow = odd.map_or(0, |(flow, _)| flow);
+    frames.push(udp(flow, false));
+    frames.extend([fragment(true), tcp(false, 1002, 5000, "cd"), tcp(true, 5000, 1006, "ok")]);
+    frames.extend((0..FLOW_COUNT).map(|flow| udp(flow, true)));
+    let mut batch = FrameBatch::new();
+    let mut millis = 1_000_000;
+    for (at, frame) in frames.iter().enumerate() {
+        let odd_millis = odd.map(|(_, millis)| millis).filter(|_| at == place);
+        millis += if at == place { 0 } else { 10 };
+        let nanos = odd_millis.unwrap_or(millis) * 1_000_000;
+        batch.push(&Frame::ethernet(Timestamp::from_nanos(nanos), frame));
+    }
+    batch
+}
+
+/// A batch in parts.
+struct Parts {
+    frames: FrameBatch,
+    at: usize,
+    len: usize,
+}
+
+impl Source for Parts {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+        batch.clear();
+        let end = (self.at + self.len).min(self.frames.len());
+        (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
+        self.at = end;
+        Ok(!batch.is_empty())
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        &[]
+    }
+
+    fn stats(&self) -> SourceStats {
+        SourceStats::default()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        &[]
+    }
+
+    fn progress(&self) -> u64 {
+        0
+    }
+}
+
+/// Records and octets, as text.
+#[derive(Default)]
+struct Keep(Vec<String>);
+
+impl FlowSink<String> for Keep {
+    fn interest(&self) -> Interest {
+        Interest::ENDS
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, text: String) {
+        self.0.push(format!("{:?} {text}", view.record(reason)));
+    }
+}
+
+impl StreamSink<String> for Keep {
+    fn stream(&mut self, flow: &mut Flow<'_, String>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        match event {
+            StreamEvent::Chunk(chunk) => *flow.state += &String::from_utf8_lossy(chunk.bytes),
+            StreamEvent::Gap(gap) => *flow.state += &format!("[{}]", gap.len),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn pipeline(is_checked: bool) -> Result<StreamPipeline<String>, ConfigError> {
+    Pipeline::new(TrackerConfig::default())?
+        .with_time_check(is_checked)
+        .with_streams(ReassemblerConfig::default())
+}
+
+/// What comes of frames, in order, and how many times were not believed.
+fn told(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
+    let count = NonZeroUsize::new(shard_count).unwrap();
+    let mut shards = StreamPipeline::shards(count, || pipeline(is_checked)).unwrap();
+    let mut sinks: Vec<Keep> = (0..shard_count).map(|_| Keep::default()).collect();
+    shards.run(&mut Parts { frames, at: 0, len }, &mut sinks).unwrap();
+    let mut all: Vec<_> = sinks.into_iter().flat_map(|sink| sink.0).collect();
+    all.sort();
+    let stats = shards.stats();
+    assert_eq!(stats.fragments.completed_count, 1, "the datagram is whole");
+    (all, stats.doubted_time_count)
+}
+
+#[test]
+fn a_single_time_far_ahead_ends_nothing() {
+    let ten_years = 10 * 365 * 86_400_000;
+    // Of a flow of its own, and of one that goes on.
+    for flow in [150, 30] {
+        let latest = capture(None).get(102).unwrap().timestamp.as_nanos() / 1_000_000;
+        let (wanted, doubted_count) = told(capture(Some((flow, latest))), 1000, 1, true);
+        assert_eq!(doubted_count, 0);
+        assert!(wanted.iter().any(|text| text.ends_with(" abcdefok")), "{wanted:?}");
+        for (len, shard_count) in [(1000, 1), (1, 1), (7, 1), (104, 1), (1, 2), (64, 2), (7, 3), (103, 3)] {
+            let odd = capture(Some((flow, latest + ten_years)));
+            assert_eq!(told(odd, len, shard_count, true), (wanted.clone(), 1), "{len} by {shard_count}");
+        }
+        // As frames, each in a call of its own.
+        let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
+        let odd = capture(Some((flow, latest + ten_years)));
+        odd.iter().for_each(|frame| pipeline.frame(&frame, &mut keep));
+        pipeline.finish(&mut keep);
+        keep.0.sort();
+        assert_eq!(keep.0, wanted);
+        // Believed, it ends all of them.
+        let (all, _) = told(capture(Some((flow, latest + ten_years))), 1000, 1, false);
+        assert!(all.len() > wanted.len() + usize::from(FLOW_COUNT) / 2);
+    }
+}
+
+#[test]
+fn a_pause_is_believed_with_the_frame_behind_it() {
+    // Two packets of one flow, an hour apart, and nothing else; then two of which the last is later than the timeout.
+    for (seconds, flow_count) in
+        [(&[0, 3600][..], 2), (&[0, 3600, 3601], 2), (&[0, 3600, 7200, 10_800], 4), (&[0, 59], 1)]
+    {
+        for len in [1, 2, 100] {
+            let mut frames = FrameBatch::new();
+            for second in seconds {
+                frames.push(&Frame::ethernet(Timestamp::from_parts(1_000_000 + second, 0), &udp(1, false)));
+            }
+            let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
+            pipeline.run(&mut Parts { frames, at: 0, len }, &mut keep).unwrap();
+            assert_eq!((keep.0.len(), pipeline.stats().doubted_time_count), (flow_count, 0), "{seconds:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_that_waits_is_taken_when_the_caller_s_clock_goes_on() {
+    let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
+    let start = Timestamp::from_parts(1_000_000, 0);
+    let later = start.saturating_add(TIME_JUMP_MAX + Duration::from_secs(1));
+    pipeline.frame(&Frame::ethernet(start, &udp(1, false)), &mut keep);
+    pipeline.frame(&Frame::ethernet(later, &udp(2, false)), &mut keep);
+    assert_eq!(pipeline.stats().frame_count, 1);
+    pipeline.advance(later, &mut keep);
+    assert_eq!((pipeline.stats().frame_count, pipeline.tracker().len(), keep.0.len()), (2, 1, 1));
+}
