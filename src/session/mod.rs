@@ -10,6 +10,7 @@
 //!
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
+mod credit;
 #[cfg(feature = "protocols")]
 pub mod dns;
 mod driver;
@@ -28,6 +29,7 @@ mod protocol;
 mod protocols;
 #[cfg(feature = "protocols")]
 pub mod quic;
+mod quota;
 #[cfg(feature = "protocols")]
 pub mod recognised;
 #[cfg(feature = "protocols")]
@@ -52,6 +54,7 @@ pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, P
 pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, PROBE_LEN_MAX};
 pub use protocol::{DatagramOpening, DatagramProbe, Protocol, Role, StreamOpening, StreamProbe, Verdict};
 pub use protocols::{Entry, Protocols, count, table};
+pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 #[cfg(feature = "protocols")]
 pub use standard::{Message, Standard};

@@ -185,10 +185,19 @@ impl<'m> RecordData<'m> {
     #[must_use]
     pub fn values(&self) -> Option<Values<'m>> {
         let parts = parts(self.record_type)?;
-        let values = Values { message: self.message, at: self.start, end: self.end, parts, is_sound: true };
+        let values = Values {
+            message: self.message,
+            at: self.start,
+            end: self.end,
+            parts,
+            names: Default::default(),
+            name_count: 0,
+            is_sound: true,
+        };
         let mut trial = values.clone();
         trial.by_ref().for_each(drop);
-        (trial.is_sound && trial.at == trial.end).then_some(values)
+        // Its names were found sound, which takes time if they have many pointers.
+        (trial.is_sound && trial.at == trial.end).then_some(Values { names: trial.names, ..values })
     }
 
     /// The address of an A or AAAA record.
@@ -259,6 +268,10 @@ pub struct Values<'m> {
     at: usize,
     end: usize,
     parts: &'static [Part],
+    /// Names that were read, in their order, and what is behind each.
+    names: [Option<(Name<'m>, usize)>; 2],
+    /// Names so far.
+    name_count: usize,
     is_sound: bool,
 }
 
@@ -288,13 +301,25 @@ impl<'m> Values<'m> {
         self.octets(self.end.checked_sub(self.at)?)
     }
 
+    /// The next name. No type has more than two.
+    fn name(&mut self) -> Option<Name<'m>> {
+        let known = self.names.get_mut(self.name_count);
+        let (name, at) = match &known {
+            Some(Some(known)) => *known,
+            _ => Name::read(self.message, self.at).ok()?,
+        };
+        if let Some(known) = known {
+            *known = Some((name, at));
+        }
+        self.name_count += 1;
+        // A name may end behind the data, which is not sound then.
+        self.at = at;
+        Some(name)
+    }
+
     fn read(&mut self, part: Part) -> Option<Value<'m>> {
         Some(match part {
-            Part::Name => {
-                let (name, at) = Name::read(self.message, self.at).ok()?;
-                self.at = at;
-                Value::Name(name)
-            }
+            Part::Name => Value::Name(self.name()?),
             U8 => Value::Number(self.number(1)?),
             U16 => Value::Number(self.number(2)?),
             U32 => Value::Number(self.number(4)?),

@@ -72,8 +72,8 @@ impl Parser for FtpParser {
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         *input.from.of_mut(&mut self.has_heard) = true;
         match input.from {
-            Role::Client => self.client_bytes(input.bytes, out),
-            Role::Server => self.server_bytes(input.bytes, out),
+            Role::Client => self.client_bytes(input, out),
+            Role::Server => self.server_bytes(input, out),
         }
     }
 
@@ -93,9 +93,9 @@ impl Parser for FtpParser {
 }
 
 impl FtpParser {
-    fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn client_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
-        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             if (self.is_asked_tls || self.is_unpaired) && self.lines.is_at_start() {
                 // A TLS record waits for the reply to AUTH, unless that will not come.
                 let is_lost = self.is_unpaired || !*Role::Server.of(&self.has_heard);
@@ -105,7 +105,10 @@ impl FtpParser {
                     _ => {}
                 }
             }
-            let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
+            // What may have been a TLS record was not searched for the end of a line.
+            let is_searched = rest.first() != Some(&0x16);
+            let seen_len = if is_searched { input.seen_len.saturating_sub(taken) } else { 0 };
+            let (len, line) = self.lines.next(rest, seen_len, COMMAND_LEN_MAX);
             taken += len;
             let Some(line) = line else { break };
             self.command(&line, out)?;
@@ -190,13 +193,14 @@ impl FtpParser {
         (self.pending, self.size, self.names_len) = (VecDeque::new(), None, 0);
     }
 
-    fn server_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn server_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
         // Apart from the rest while a reply borrows it.
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
-            match replies.next(bytes.get(taken..).unwrap_or_default(), Middle::Free) {
+            let (rest, seen_len) = (input.bytes.get(taken..), input.seen_len.saturating_sub(taken));
+            match replies.next(rest.unwrap_or_default(), seen_len, Middle::Free) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
                 Ok((len, Some(reply))) => {
