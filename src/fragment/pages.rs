@@ -52,6 +52,11 @@ impl SparePages {
         self.0.clear();
     }
 
+    /// Gives one back to the allocator. Whether there was one.
+    pub(super) fn drop_one(&mut self) -> bool {
+        self.0.pop().is_some()
+    }
+
     pub(super) fn add_new(&mut self) {
         self.0.push(Page::new());
     }

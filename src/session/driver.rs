@@ -121,6 +121,7 @@ impl<P: Protocols> Driver<P> {
         match &mut session.state {
             State::Parsing(parsing) => {
                 let after = parsing.gap(gap, (from, whose.timestamp), &mut self.allowance, receiver);
+                self.stats.count_suppressed(parsing);
                 if after == AfterGap::Stop {
                     self.stop(session, whose, (from, gap.offset, Fault::GAP), receiver);
                 }
@@ -157,7 +158,9 @@ impl<P: Protocols> Driver<P> {
         let from = session.role(side);
         if let State::Parsing(parsing) = &mut session.state {
             let datagram = Datagram { bytes, len, from, timestamp: whose.timestamp };
-            match parsing.datagram(&datagram, &mut self.allowance, receiver) {
+            let outcome = parsing.datagram(&datagram, &mut self.allowance, receiver);
+            self.stats.count_suppressed(parsing);
+            match outcome {
                 Outcome::More | Outcome::Handover(_) => {}
                 Outcome::Done => self.close(session),
                 Outcome::Fault(fault) => self.stop(session, whose, (from, 0, fault), receiver),
@@ -221,7 +224,10 @@ impl<P: Protocols> Driver<P> {
     /// Frees what a session holds; nothing more is wanted of its flow.
     pub fn close(&mut self, session: &mut Session<P>) {
         match std::mem::replace(&mut session.state, State::Off) {
-            State::Parsing(parsing) => self.allowance.give(parsing.charged),
+            State::Parsing(mut parsing) => {
+                self.stats.count_suppressed(&mut parsing);
+                self.allowance.give(parsing.charged);
+            }
             State::Stream(probing) => self.allowance.give(probing.allocated_len() as u64),
             State::Resuming(resuming) => self.allowance.give(resuming.allocated_len() as u64),
             State::Datagrams(_) => self.allowance.give(size_of::<DatagramProbing>() as u64),
@@ -272,7 +278,9 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let State::Parsing(parsing) = &mut session.state else { return off(session) };
         let memory = (&mut self.allowance, self.side_max);
-        match parsing.offer((from, offset, whose.timestamp), bytes, memory, receiver) {
+        let outcome = parsing.offer((from, offset, whose.timestamp), bytes, memory, receiver);
+        self.stats.count_suppressed(parsing);
+        match outcome {
             Outcome::More => ControlFlow::Continue(()),
             outcome => self.after_offer(session, whose, (from, offset), outcome, receiver),
         }
@@ -351,17 +359,17 @@ impl<P: Protocols> Driver<P> {
             State::Parsing(parsing) => {
                 parsing.handover_count = handover_count;
                 for (new, old) in parsing.lanes.iter_mut().zip(&lanes) {
-                    *new = Lane { is_ended: old.is_ended, ..Lane::at(old.offset) };
+                    *new = Lane::at(old.offset, old.is_ended);
                 }
             }
             State::Stream(probing) => probing.handover_count = handover_count,
             _ => {}
         }
         for (role, lane) in [Role::Client, Role::Server].into_iter().zip(&lanes) {
-            if lane.kept.is_empty() {
+            if lane.rest().is_empty() {
                 continue;
             }
-            let octets = (role, lane.offset, lane.kept.as_slice());
+            let octets = (role, lane.offset, lane.rest());
             self.go_on(session, &whose.at(lane.captured), octets, receiver);
         }
     }

@@ -49,8 +49,14 @@ impl LineSplitter {
     }
 
     /// The next line at the start of `bytes`, of which `len_max` octets are given, and how many octets were taken. None: there is
-    /// no whole line. The same lines come out however the octets are split.
-    pub(super) fn next<'a>(&mut self, bytes: &'a [u8], len_max: usize) -> (usize, Option<Line<'a>>) {
+    /// no whole line. The same lines come out however the octets are split. The first `seen_len` octets are what a call before
+    /// left: they end no line.
+    pub(super) fn next<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        seen_len: usize,
+        len_max: usize,
+    ) -> (usize, Option<Line<'a>>) {
         let mut start = 0;
         if self.is_dropping {
             let Some(end) = memchr(b'\n', bytes) else { return (bytes.len(), None) };
@@ -60,8 +66,10 @@ impl LineSplitter {
         let rest = bytes.get(start..).unwrap_or_default();
         // Room for a line of the greatest length with its end.
         let window = rest.get(..len_max + 2).unwrap_or(rest);
-        match memchr(b'\n', window) {
+        let seen_len = seen_len.saturating_sub(start);
+        match memchr(b'\n', window.get(seen_len..).unwrap_or_default()) {
             Some(end) => {
+                let end = seen_len + end;
                 let text = rest.get(..end).unwrap_or_default();
                 let (text, has_cr) = text.strip_suffix(b"\r").map_or((text, false), |text| (text, true));
                 (start + end + 1, Some(cut(text, len_max, has_cr)))
@@ -114,10 +122,11 @@ mod tests {
     fn lines(bytes: &[u8], len_max: usize, piece_len: usize) -> Vec<(String, bool, bool)> {
         let (mut splitter, mut kept, mut all) = (LineSplitter::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
+            let seen_len = kept.len();
             kept.extend_from_slice(piece);
             let mut at = 0;
             loop {
-                let (taken, line) = splitter.next(&kept[at..], len_max);
+                let (taken, line) = splitter.next(&kept[at..], seen_len.saturating_sub(at), len_max);
                 at += taken;
                 let Some(line) = line else { break };
                 let text = line.text.escape_ascii().to_string();
@@ -153,8 +162,8 @@ mod tests {
     fn after_a_hole_lines_begin_behind_the_next_end() {
         let mut splitter = LineSplitter::default();
         splitter.resynchronise();
-        assert_eq!(splitter.next(b"rest of a li", 80), (12, None));
-        let (taken, line) = splitter.next(b"ne\r\nwhole\r\n", 80);
+        assert_eq!(splitter.next(b"rest of a li", 0, 80), (12, None));
+        let (taken, line) = splitter.next(b"ne\r\nwhole\r\n", 0, 80);
         assert_eq!((taken, line.map(|line| line.text)), (11, Some(b"whole".as_slice())));
     }
 

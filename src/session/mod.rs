@@ -13,6 +13,7 @@
 //!
 //! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
 
+mod credit;
 mod datagrams;
 #[cfg(feature = "protocols")]
 pub mod dns;
@@ -33,6 +34,7 @@ mod protocol;
 mod protocols;
 #[cfg(feature = "protocols")]
 pub mod quic;
+mod quota;
 #[cfg(feature = "protocols")]
 pub mod recognised;
 #[cfg(feature = "protocols")]
@@ -66,6 +68,7 @@ pub use protocol::{
 };
 pub use protocols::{Entry, Protocols, count, table};
 pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
+pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 #[cfg(feature = "protocols")]
 pub use standard::{Message, Standard};

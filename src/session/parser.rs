@@ -18,13 +18,34 @@ pub struct Input<'a> {
     pub from: Role,
     /// When the last of them was captured, or came in order.
     pub timestamp: Timestamp,
+    /// Number of octets at the front of `bytes` that were in the input before and that the parser left. Whatever it searched them
+    /// for in vain is not there, so that the search goes on behind them: octets that come one by one are then looked at once and
+    /// not each time that one more comes. Zero of octets that are all new.
+    ///
+    /// ```
+    /// use flowgauge::session::Input;
+    ///
+    /// /// Octets up to the end of the first line; all that were seen before are in it.
+    /// fn line_len(input: &Input<'_>) -> Option<usize> {
+    ///     let new = input.bytes.get(input.seen_len..)?;
+    ///     let end = new.iter().position(|octet| *octet == b'\n')?;
+    ///     Some(input.seen_len + end + 1)
+    /// }
+    /// ```
+    pub seen_len: usize,
 }
 
 impl<'a> Input<'a> {
     /// Octets for a parser that is used without the driver.
     #[must_use]
     pub const fn new(bytes: &'a [u8], offset: u64, from: Role, timestamp: Timestamp) -> Self {
-        Self { bytes, offset, from, timestamp }
+        Self { bytes, offset, from, timestamp, seen_len: 0 }
+    }
+
+    /// The same, of which the parser has seen the first octets before.
+    #[must_use]
+    pub const fn with_seen_len(self, seen_len: usize) -> Self {
+        Self { seen_len, ..self }
     }
 }
 
@@ -187,7 +208,8 @@ pub trait Parser: Sized + 'static {
     /// What it says. It may borrow the octets.
     type Message<'m>;
 
-    /// Takes octets of a stream. Called with what was left and at least one octet more.
+    /// Takes octets of a stream. Called with what was left and at least one octet more; [`Input::seen_len`] says how much of it
+    /// was there before.
     ///
     /// # Errors
     ///
@@ -221,6 +243,15 @@ pub trait Parser: Sized + 'static {
     /// A second or more of the flow's time is over since it was last called; comes before the octets of that time.
     fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
         let _ = (now, out);
+    }
+
+    /// Whether a message is a piece of what is carried, such as a body, and no longer than the octets that it was made of. All
+    /// others are counted, and left out where a flow reports more of them than its packets account for
+    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    #[must_use]
+    fn is_content(message: &Self::Message<'_>) -> bool {
+        let _ = message;
+        false
     }
 
     /// Octets that it has allocated beside itself, which are charged to the budget.

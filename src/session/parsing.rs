@@ -3,6 +3,7 @@
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
+use super::quota::Quota;
 use super::session::{About, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
@@ -19,7 +20,12 @@ const MODEST_LEN: usize = 4096;
 /// What a parser left of a direction.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    pub(super) kept: Vec<u8>,
+    /// What was kept, behind octets that were taken since and lie there until it pays to move the rest.
+    kept: Vec<u8>,
+    /// Octets of `kept` that were taken.
+    taken: usize,
+    /// Octets behind these that the parser has seen and left.
+    seen: usize,
     /// The stream's octets before what is kept, or before what comes next.
     pub(super) offset: u64,
     /// Octets below which the parser need not be called.
@@ -31,30 +37,56 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn at(offset: u64) -> Self {
-        Self { offset, ..Self::default() }
+    pub(super) fn at(offset: u64, is_ended: bool) -> Self {
+        Self { offset, is_ended, ..Self::default() }
+    }
+
+    /// What the parser left.
+    pub(super) fn rest(&self) -> &[u8] {
+        self.kept.get(self.taken..).unwrap_or_default()
     }
 
     /// Adds octets, if there is memory.
     fn keep(&mut self, bytes: &[u8], memory: &mut Memory<'_>) -> Result<(), Fault> {
-        let len = self.kept.len() + bytes.len();
-        let capacity = self.kept.capacity();
-        if len > capacity {
-            // What is waited for is known, so that it is allocated once; twice the room otherwise, so that octets are moved seldom.
-            let wanted = len.max(self.need).max(2 * capacity).max(64);
-            memory.take_for_message(wanted, capacity)?;
-            self.kept.reserve_exact(wanted - self.kept.len());
+        if self.kept.len() + bytes.len() > self.kept.capacity() {
+            self.make_room(bytes.len(), memory)?;
         }
         self.kept.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Forgets the first octets.
+    /// Makes room for octets to be added. What is kept is moved at most once while a quarter of it is taken or added.
+    fn make_room(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
+        let (len, capacity) = (self.rest().len() + len, self.kept.capacity());
+        if len > capacity - capacity / 4 {
+            // What is waited for is known, so that it is allocated once; twice the room otherwise, so that octets are moved seldom.
+            let wanted = len.max(self.need).max(2 * capacity).max(64);
+            memory.take_for_message(wanted, capacity)?;
+            self.drop_taken();
+            self.kept.reserve_exact(wanted - self.kept.len());
+        } else {
+            self.drop_taken();
+        }
+        Ok(())
+    }
+
+    fn drop_taken(&mut self) {
+        self.kept.drain(..self.taken);
+        self.taken = 0;
+    }
+
+    /// Forgets the first octets of what is kept.
     fn drop_front(&mut self, len: usize, memory: &mut Memory<'_>) {
         let capacity = self.kept.capacity();
-        if len < self.kept.len() {
-            self.kept.drain(..len);
-        } else if capacity > SPARE_LEN {
+        self.taken += len;
+        if self.taken < self.kept.len() {
+            if self.taken >= self.kept.len() / 4 {
+                self.drop_taken();
+            }
+            return;
+        }
+        self.taken = 0;
+        if capacity > SPARE_LEN {
             memory.give(capacity as u64);
             self.kept = Vec::new();
         } else {
@@ -125,6 +157,7 @@ pub(super) struct Parsing<P> {
     pub(super) charged: u64,
     heap_len: usize,
     ticked: Timestamp,
+    pub(super) quota: Quota,
     pub(super) handover_count: u8,
     pub(super) client: Side,
     pub(super) rival: Option<Rival>,
@@ -139,6 +172,7 @@ impl<P: Protocols> Parsing<P> {
             charged: 0,
             heap_len: 0,
             ticked: now,
+            quota: Quota::new(),
             handover_count: 0,
             client,
             rival: None,
@@ -161,6 +195,7 @@ impl<P: Protocols> Parsing<P> {
     ) -> Outcome {
         self.tick(from, timestamp, receiver);
         let about = self.about(from, timestamp);
+        self.quota.earn(bytes.len());
         let mut memory = Memory { allowance, charged: &mut self.charged, side_max };
         let lane = from.of_mut(&mut self.lanes);
         if lane.is_done {
@@ -173,12 +208,14 @@ impl<P: Protocols> Parsing<P> {
         } else if let Err(fault) = lane.keep(bytes, &mut memory) {
             return Outcome::Fault(fault);
         }
-        let available = if is_direct { bytes } else { &lane.kept };
-        if available.len() < lane.need {
+        let (available, seen_len) = if is_direct { (bytes, 0) } else { (lane.rest(), lane.seen) };
+        let available_len = available.len();
+        if available_len < lane.need {
             return if is_direct { kept_or_fault(lane.keep(bytes, &mut memory)) } else { Outcome::More };
         }
-        let input = Input::new(available, lane.offset, from, timestamp);
-        let progress = self.parser.bytes(&input, &mut |message| receiver.message(&about, message));
+        let input = Input::new(available, lane.offset, from, timestamp).with_seen_len(seen_len);
+        let quota = &mut self.quota;
+        let progress = self.parser.bytes(&input, &mut |message| quota.pass(&about, message, receiver));
         let progress = match progress {
             Ok(progress) => progress,
             Err(fault) => return Outcome::Fault(fault),
@@ -189,14 +226,15 @@ impl<P: Protocols> Parsing<P> {
             Progress::Handover { taken, next } => (taken, 0, Outcome::Handover(next)),
             Progress::Done => {
                 lane.is_done = true;
-                (available.len(), 0, Outcome::Done)
+                (available_len, 0, Outcome::Done)
             }
         };
-        debug_assert!(taken <= available.len(), "a parser takes what it was offered");
-        let taken = taken.min(available.len());
-        let left = available.len() - taken;
+        debug_assert!(taken <= available_len, "a parser takes what it was offered");
+        let taken = taken.min(available_len);
+        let left = available_len - taken;
         lane.offset += taken as u64;
         lane.need = need.max(left + 1);
+        lane.seen = left;
         if left.max(need) > memory.side_max {
             return Outcome::Fault(Fault::TOO_LONG);
         }
@@ -222,7 +260,9 @@ impl<P: Protocols> Parsing<P> {
     ) -> Outcome {
         self.tick(datagram.from, datagram.timestamp, receiver);
         let about = self.about(datagram.from, datagram.timestamp);
-        match self.parser.datagram(datagram, &mut |message| receiver.message(&about, message)) {
+        self.quota.earn(datagram.bytes.len());
+        let quota = &mut self.quota;
+        match self.parser.datagram(datagram, &mut |message| quota.pass(&about, message, receiver)) {
             Ok(Progress::Done) => Outcome::Done,
             Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
             Err(fault) => Outcome::Fault(fault),
@@ -234,7 +274,8 @@ impl<P: Protocols> Parsing<P> {
         if now.as_nanos().saturating_sub(self.ticked.as_nanos()) >= TICK_NS {
             self.ticked = now;
             let about = self.about(from, now);
-            self.parser.tick(now, &mut |message| receiver.message(&about, message));
+            let quota = &mut self.quota;
+            self.parser.tick(now, &mut |message| quota.pass(&about, message, receiver));
         }
     }
 
@@ -268,15 +309,16 @@ impl<P: Protocols> Parsing<P> {
         let about = self.about(from, timestamp);
         let lane = from.of_mut(&mut self.lanes);
         let missing = Missing {
-            rest: &lane.kept,
+            rest: lane.rest(),
             offset: gap.offset,
             len: gap.len,
             from,
             reason: gap.reason,
             timestamp,
         };
-        let after = self.parser.gap(&missing, &mut |message| receiver.message(&about, message));
-        let len = lane.kept.len();
+        let quota = &mut self.quota;
+        let after = self.parser.gap(&missing, &mut |message| quota.pass(&about, message, receiver));
+        let len = lane.rest().len();
         lane.drop_front(len, &mut Memory { allowance, charged: &mut self.charged, side_max: 0 });
         (lane.offset, lane.need) = (gap.offset.saturating_add(gap.len), 0);
         after
@@ -293,8 +335,9 @@ impl<P: Protocols> Parsing<P> {
         if !lane.is_ended {
             lane.is_ended = true;
             if !lane.is_done {
-                let end = End { rest: &lane.kept, offset: lane.offset, from, kind, timestamp };
-                self.parser.end(&end, &mut |message| receiver.message(&about, message));
+                let end = End { rest: lane.rest(), offset: lane.offset, from, kind, timestamp };
+                let quota = &mut self.quota;
+                self.parser.end(&end, &mut |message| quota.pass(&about, message, receiver));
             }
         }
         self.lanes.iter().all(|lane| lane.is_ended || lane.is_done)

@@ -192,6 +192,13 @@ macro_rules! protocols {
             }
 
             #[inline]
+            fn is_content(message: &$Message<'_>) -> bool {
+                match message {
+                    $( $Message::$Variant(message) => <$Parser as $crate::session::Parser>::is_content(message), )+
+                }
+            }
+
+            #[inline]
             fn heap_len(&self) -> usize {
                 match self {
                     $( Self::$Variant(parser) => $crate::session::Parser::heap_len(parser), )+

@@ -63,10 +63,11 @@ pub(super) struct ReplyReader {
 
 impl ReplyReader {
     /// The next reply or invalid line of `bytes`, and how many octets were taken. A reply of one line borrows it, and
-    /// nothing is allocated.
+    /// nothing is allocated. The first `seen_len` octets are what a call before left.
     pub(super) fn next<'a>(
         &'a mut self,
         bytes: &'a [u8],
+        mut seen_len: usize,
         middle: Middle,
     ) -> Result<(usize, Option<Item<'a>>), Fault> {
         if self.is_given {
@@ -77,13 +78,16 @@ impl ReplyReader {
             // A reply that begins right here is whole; anything else is the rest of a line.
             let Some(start) = bytes.get(..4) else { return Ok((0, None)) };
             self.is_behind_gap = false;
+            // These few were not searched for the end of a line.
+            seen_len = 0;
             if coded(start).is_none() {
                 self.lines.resynchronise();
             }
         }
         let mut taken = 0;
         loop {
-            let (len, line) = self.lines.next(bytes.get(taken..).unwrap_or_default(), REPLY_LINE_LEN_MAX);
+            let rest = bytes.get(taken..).unwrap_or_default();
+            let (len, line) = self.lines.next(rest, seen_len.saturating_sub(taken), REPLY_LINE_LEN_MAX);
             taken += len;
             let Some(line) = line else { return Ok((taken, None)) };
             match self.line(&line, middle)? {
@@ -184,8 +188,12 @@ impl ReplyReader {
         let kept = line.get(..room).unwrap_or(line);
         self.is_cut |= kept.len() < line.len() || (room == 0 && self.text.len() >= REPLY_LEN_MAX);
         if room > 0 {
-            self.text
-                .reserve_exact((self.text.len() + separator.len() + kept.len()).max(256) - self.text.len());
+            let len = self.text.len() + separator.len() + kept.len();
+            if len > self.text.capacity() {
+                // Twice the room, so that a reply of many short lines is not moved with each.
+                let wanted = len.max(2 * self.text.capacity()).clamp(256, REPLY_LEN_MAX);
+                self.text.reserve_exact(wanted - self.text.len());
+            }
             self.text.extend_from_slice(separator);
             self.text.extend_from_slice(kept);
         }
@@ -232,10 +240,12 @@ mod tests {
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
+            let mut seen_len = kept.len();
             kept.extend_from_slice(piece);
             loop {
-                let (taken, item) = reader.next(&kept, middle)?;
+                let (taken, item) = reader.next(&kept, seen_len, middle)?;
                 let was_whole = item.is_some();
+                seen_len = seen_len.saturating_sub(taken);
                 match item {
                     Some(Item::Reply(reply)) => {
                         let malformed = if reply.is_malformed { "malformed: " } else { "" };
@@ -316,11 +326,11 @@ mod tests {
             ("\r\n221 bye\r\n", vec![(221, "bye")]),
         ] {
             let mut reader = ReplyReader::default();
-            let (taken, _) = reader.next(b"250-begun\r\n25", Middle::Coded).expect("nothing");
+            let (taken, _) = reader.next(b"250-begun\r\n25", 0, Middle::Coded).expect("nothing");
             assert_eq!(taken, 11);
             reader.resynchronise();
             let (mut rest, mut all) = (text.as_bytes(), Vec::new());
-            while let Ok((taken, Some(Item::Reply(reply)))) = reader.next(rest, Middle::Coded) {
+            while let Ok((taken, Some(Item::Reply(reply)))) = reader.next(rest, 0, Middle::Coded) {
                 all.push((reply.code, reply.text.escape_ascii().to_string()));
                 rest = &rest[taken..];
             }

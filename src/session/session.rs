@@ -147,6 +147,12 @@ pub enum SessionEvent {
         /// The stream's octets before; of a datagram zero.
         offset: u64,
     },
+    /// Messages of the flow are left out from here on, as far as it reports more than its packets account for
+    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Comes once; [`DriverStats`](super::DriverStats) counts them.
+    Suppressed {
+        /// What the first of them was about.
+        about: About,
+    },
 }
 
 impl SessionEvent {
@@ -157,7 +163,7 @@ impl SessionEvent {
             Self::Recognised { protocol, evidence } => {
                 Some(Application { name: protocol.name(), evidence: *evidence })
             }
-            Self::Stopped { .. } => None,
+            Self::Stopped { .. } | Self::Suppressed { .. } => None,
         }
     }
 }

@@ -37,8 +37,8 @@ impl Message<'_> {
     #[must_use]
     pub const fn is_content(&self) -> bool {
         match self {
-            Self::Http1(message) => matches!(message, http1::Message::Body(_) | http1::Message::Gap(_)),
-            Self::Http2(message) => matches!(message, http2::Message::Body(_) | http2::Message::Gap(_)),
+            Self::Http1(message) => message.is_content(),
+            Self::Http2(message) => message.is_content(),
             Self::Dns(_)
             | Self::Mdns(_)
             | Self::Llmnr(_)

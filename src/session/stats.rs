@@ -1,5 +1,6 @@
 //! What the caller decides about a driver, and what it counts.
 
+use super::parsing::Parsing;
 use crate::base::{Budget, Limits};
 
 /// Limits of a [`Driver`](super::Driver).
@@ -35,6 +36,9 @@ pub struct DriverStats {
     pub handover_count: u64,
     /// Flows that were not looked at, or not any further, for want of memory before a parser had them.
     pub refused_count: u64,
+    /// Messages that were left out, since their flows reported more than their packets account for
+    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    pub suppressed_message_count: u64,
     /// Octets that sessions hold now.
     pub held_bytes: u64,
     /// The most they held.
@@ -48,7 +52,15 @@ impl DriverStats {
         self.stopped_count += other.stopped_count;
         self.handover_count += other.handover_count;
         self.refused_count += other.refused_count;
+        self.suppressed_message_count += other.suppressed_message_count;
         self.held_bytes += other.held_bytes;
         self.peak_bytes += other.peak_bytes;
+    }
+    /// Counts messages that a parser's flow left out.
+    #[inline]
+    pub(super) fn count_suppressed<P>(&mut self, parsing: &mut Parsing<P>) {
+        if parsing.quota.suppressed_count > 0 {
+            self.suppressed_message_count += std::mem::take(&mut parsing.quota.suppressed_count);
+        }
     }
 }

@@ -324,3 +324,23 @@ fn messages_behind_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces
         }
     }
 }
+
+#[test]
+fn output_is_in_proportion_to_input() {
+    let commands = "NOOP\r\n".repeat(240);
+    let mut turns = vec![(false, "220 mail.example ESMTP\r\n"), (true, "HELO a.example\r\n")];
+    turns.extend(vec![(true, commands.as_str()); 200]);
+    turns.extend([(true, "MAIL FROM:<alice@a.example>\r\n"), (true, "QUIT\r\n")]);
+    let pcap = connection(25, &turns);
+    let run = run_with_input(&["sessions", "-"], &pcap);
+    // A line is some 280 octets, and a NOOP six.
+    assert!(run.out.len() < 22 * pcap.len() + 1024 * 300, "{} of {}", run.out.len(), pcap.len());
+    let lines = objects(&run.out);
+    assert_eq!(lines.iter().filter(|line| line["message"] == "suppressed").count(), 1);
+    // What comes behind the flood is there.
+    let verbs: Vec<_> = lines.iter().rev().take(2).map(|line| line["verb"].as_str().unwrap()).collect();
+    assert_eq!(verbs, ["QUIT", "MAIL"]);
+    let reported = lines.iter().filter(|line| line["verb"] == "NOOP").count();
+    let note = format!("{} messages left out of flows", 200 * 240 - reported);
+    assert!(run.err.contains(&note), "{} in {}", note, run.err);
+}

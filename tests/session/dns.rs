@@ -426,6 +426,48 @@ fn streams_are_told_by_whole_messages_elsewhere() {
 
 #[cfg(feature = "serde")]
 #[test]
+fn a_message_is_not_written_at_many_times_its_length() {
+    // A record with a long name, and others that point to it, with data that point to it twice.
+    let labels = [[b'n'; 63], [1; 63], [b'n'; 63]].map(|label| [&[63][..], &label].concat());
+    let long = [&labels.concat()[..], &[0]].concat();
+    let question = question("a.example", 1, 1);
+    let place = (0xC000 | (12 + question.len()) as u16).to_be_bytes();
+    let first = record(&long, 1, 1, 300, &[192, 0, 2, 1]);
+    let answer = |count: usize| {
+        let answers = record(&place, 14, 1, 300, &[place, place].concat()).repeat(count);
+        let counts = [1, 1 + count as u16, 0, 0];
+        [header(7, 0x8180, counts), question.clone(), first.clone(), answers].concat()
+    };
+    let written = |bytes: &[u8]| -> serde_json::Value {
+        let message =
+            DnsMessage::read(bytes, bytes.len(), flowgauge::session::dns::Flavour::Dns).expect("a header");
+        let text = serde_json::to_string(&message).expect("an object");
+        // Texts are eight times as long as the message and one kibioctet at most, backslashes are doubled, and each record has
+        // its keys.
+        assert!(text.len() < 10 * (1024 + 8 * bytes.len()) / 8 + 70 * (bytes.len() / 16), "{}", text.len());
+        serde_json::from_str(&text).expect("an object")
+    };
+    let whole = written(&answer(1));
+    assert_eq!(whole["answers"].as_array().map(Vec::len), Some(2));
+    assert!(whole.get("truncated").is_none() && whole.get("left_out_count").is_none());
+    let bytes = answer(90);
+    let cut = written(&bytes);
+    let listed = cut["answers"].as_array().map_or(0, Vec::len);
+    assert_eq!((&cut["truncated"], &cut["left_out_count"]), (&true.into(), &(91 - listed).into()));
+    assert!((8..30).contains(&listed), "{listed}");
+    // All is there for who looks at it.
+    let message =
+        DnsMessage::read(&bytes, bytes.len(), flowgauge::session::dns::Flavour::Dns).expect("a header");
+    assert_eq!((message.records().count(), message.stop()), (91, None));
+    // A single record of many types is cut within.
+    let windows: Vec<u8> = (0..200).flat_map(|window| [&[window, 32][..], &[0xFF; 32]].concat()).collect();
+    let types = record(&place, 47, 1, 300, &[&[0][..], &windows].concat());
+    let cut = written(&[header(7, 0x8180, [1, 1, 0, 0]), question.clone(), types].concat());
+    assert_eq!((&cut["truncated"], &cut["left_out_count"]), (&true.into(), &0.into()));
+}
+
+#[cfg(feature = "serde")]
+#[test]
 fn a_message_is_one_object() {
     let options =
         [&b"\0\x0A\0\x08"[..], &[0xAB; 8], b"\0\x08\0\x07\0\x01\x18\0\xC0\0\x02", b"\0\x0F\0\x04\0\x12no"];

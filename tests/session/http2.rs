@@ -3,8 +3,8 @@
 use flowgauge::base::IpProtocol;
 use flowgauge::session::http1::{self, HttpParser};
 use flowgauge::session::http2::{
-    BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, Fields, Http2Parser, LIST_LEN_MAX, Message, PROTOCOL,
-    STREAM_COUNT_MAX,
+    BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, EXPANSION_CREDIT, EXPANSION_FACTOR, Fields, Http2Parser,
+    LIST_LEN_MAX, Message, PROTOCOL, STREAM_COUNT_MAX, TEXT_CREDIT, TEXT_FACTOR,
 };
 use flowgauge::session::{About, Role};
 
@@ -424,7 +424,7 @@ fn what_cannot_be_stops_the_parser() {
 }
 
 #[test]
-fn blocks_that_unfold_to_more_than_the_cap_are_cut_and_hold_little() {
+fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
     // One field of 4000 octets enters the table, and is then named over and over, an octet each time.
     let value = "x".repeat(4000);
     let mut bomb = block(&[(":method", "GET"), (":path", "/"), ("bomb", &value)]);
@@ -439,7 +439,138 @@ fn blocks_that_unfold_to_more_than_the_cap_are_cut_and_hold_little() {
         assert!(talk.held_bytes() < 4 * LIST_LEN_MAX as u64, "{}", talk.held_bytes());
     }
     let heard = talk.finish();
-    assert_eq!(heard.messages()[1], "1 request GET / anomaly=ListTooLong");
+    assert_eq!(
+        heard.said[1..],
+        [
+            "client settings streams=100",
+            "1 request GET / anomaly=ListTooLong",
+            "[http2 stopped: header_list_too_long]"
+        ]
+    );
+}
+
+/// A client whose first request has a field that enters the table, where a block of one octet names it. The block's other
+/// fields are in the static table.
+fn with_a_field(name: &str, value: &str) -> Talk<Set> {
+    let mut first = vec![0x82, 0x86, 0x84];
+    let mut literal = block(&[(name, value)]);
+    literal[0] = 0x40;
+    first.extend(literal);
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+    talk.say(Client, PREFACE);
+    talk.say(Client, &settings());
+    talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &first));
+    talk
+}
+
+#[test]
+fn requests_that_repeat_a_long_cookie_go_on() {
+    // Forty octets each with the header of the frame, and a cookie that fills the table.
+    let mut talk = with_a_field("cookie", &"c".repeat(4096 - 32 - 6));
+    let block = [&[0x82, 0x86, 0x84, 0xBE][..], &block(&[("x", "01234567890123456789012")])].concat();
+    assert_eq!(9 + block.len(), 40);
+    const COUNT: u32 = 5000;
+    for number in 1..=COUNT {
+        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+    }
+    let heard = talk.finish();
+    let last = format!("{} request GET / credentials=cookie", 2 * COUNT + 1);
+    assert_eq!(heard.messages()[heard.messages().len() - 2], last);
+    assert!(!heard.said.iter().any(|said| said.contains("stopped") || said.contains("anomaly")));
+}
+
+#[test]
+fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
+    let value = "x".repeat(4000);
+    let mut talk = with_a_field("bomb", &value);
+    let block = [0xBE; 16];
+    let list_len = 16 * (4 + value.len());
+    assert!(list_len <= LIST_LEN_MAX);
+    for number in 1..100 {
+        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+    }
+    let heard = talk.finish();
+    assert_eq!(heard.said.last().map(String::as_str), Some("[http2 stopped: header_expansion]"));
+    let requests = heard.messages().iter().filter(|said| said.contains("request")).count() - 1;
+    // What the first request earned and used is far below what one of the others does.
+    let earned_each = EXPANSION_FACTOR as usize * (9 + block.len());
+    let first_earned = EXPANSION_FACTOR as usize * (9 + 3 + 5 + 4 + value.len()) - value.len();
+    let whole_count =
+        (1..).find(|count| count * list_len > EXPANSION_CREDIT as usize + first_earned + count * earned_each);
+    let whole_count = whole_count.expect("a number") - 1;
+    assert!((whole_count..=whole_count + 2).contains(&requests), "{requests} of {whole_count}");
+}
+
+#[test]
+fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octets() {
+    let path = format!("/{}", "p".repeat(3999));
+    let mut talk = with_a_field(":path", &path);
+    let block = [0x82, 0xBE, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
+    const COUNT: u32 = 300;
+    for number in 1..=COUNT {
+        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+    }
+    let heard = talk.finish();
+    let said = heard.messages();
+    let (whole, truncated): (Vec<_>, Vec<_>) =
+        said.iter().filter(|said| said.contains("request")).partition(|said| !said.contains("Truncated"));
+    assert_eq!((whole.len() + truncated.len(), heard.said.len()), (COUNT as usize + 1, said.len() + 1));
+    let text_len = whole.len() * path.len();
+    let wire_len = 4000 + 20 + COUNT as usize * (9 + block.len());
+    assert!(text_len <= (TEXT_CREDIT + TEXT_FACTOR * wire_len as u64) as usize, "{text_len}");
+    assert!(whole.len() > 60 && truncated.len() > 100, "{} {}", whole.len(), truncated.len());
+    assert!(truncated[0].ends_with(" request GET  anomaly=Truncated"), "{}", truncated[0]);
+}
+
+#[test]
+fn a_table_is_as_large_as_the_other_side_let_it_be() {
+    // 8192 is 31 and 8161.
+    let larger = [&[0x3F, 0xE1, 0x3F, 0x82, 0x86, 0x84][..]].concat();
+    let sized = |size: u32| frame(4, 0, 0, &[&[0, 1][..], &size.to_be_bytes()].concat());
+    let plain = frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);
+    for (server, is_refused) in [
+        // Not captured, or lost: the client is believed.
+        (vec![], false),
+        (sized(4096), true),
+        (plain.clone(), true),
+        (sized(8192), false),
+        // It may not have learned of the smaller one yet.
+        ([sized(8192), sized(0)].concat(), false),
+        ([plain, sized(8192)].concat(), false),
+    ] {
+        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+        talk.say(Client, &[PREFACE, &settings()].concat());
+        talk.say(Server, &server);
+        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
+        let heard = talk.finish();
+        let refused = heard.said.iter().any(|said| said == "[http2 stopped: hpack_table_too_long]");
+        assert_eq!(refused, is_refused, "{server:?}: {:?}", heard.said);
+    }
+    // SETTINGS of which a part was lost may have had any size.
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+    talk.say(Client, &[PREFACE, &settings()].concat());
+    talk.say(Server, &sized(4096));
+    talk.say(Server, &sized(8192)[..12]);
+    talk.lose(Server, 3);
+    talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
+    assert!(talk.finish().messages().contains(&"1 request GET /"));
+}
+
+#[test]
+fn streams_may_come_in_any_order() {
+    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
+    talk.say(Client, &[PREFACE, &settings()].concat());
+    let numbers = [9, 3, 7, 1, 5, 2, 11];
+    for number in numbers {
+        talk.say(Client, &frame(DATA, 0, number, b"a"));
+    }
+    for number in numbers {
+        talk.say(Client, &frame(DATA, END_STREAM, number, b"bc"));
+        talk.say(Server, &frame(3, 0, number, &[0; 4]));
+    }
+    let heard = talk.finish();
+    let ends: Vec<_> = heard.messages().into_iter().filter(|said| said.contains("end")).collect();
+    assert_eq!(ends, numbers.map(|number| format!("{number} client end 3-0")));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Sessions: the driver with parsers made for it, and each parser with dialogues in any pieces, with holes, cut off, changed.
 
+mod bounds;
 #[cfg(feature = "protocols")]
 mod dns;
 mod driver;

@@ -452,3 +452,42 @@ fn datagrams_of_others_are_left_alone() {
         assert_eq!(hear_datagrams(&[(Client, bytes)]).application, None);
     }
 }
+
+#[cfg(feature = "serde")]
+#[test]
+fn lists_are_written_up_to_a_limit() {
+    use flowgauge::session::tls::{Certificate, ClientHello, LISTED_COUNT_MAX, Transport};
+    let hello = |suite_count: usize, extension_count: usize| {
+        let mut body = [&[3, 3][..], &[7; 32], &[0]].concat();
+        body.extend((2 * suite_count as u16).to_be_bytes());
+        body.extend([0xC0, 0x2F].repeat(suite_count));
+        body.extend([1, 0]);
+        body.extend((4 * extension_count as u16).to_be_bytes());
+        body.extend([0, 23, 0, 0].repeat(extension_count));
+        body
+    };
+    for (suite_count, extension_count, is_truncated) in [
+        (LISTED_COUNT_MAX, LISTED_COUNT_MAX, false),
+        (LISTED_COUNT_MAX + 1, 1, true),
+        (1, LISTED_COUNT_MAX + 1, true),
+        (30_000, 1000, true),
+    ] {
+        let body = hello(suite_count, extension_count);
+        let hello = ClientHello::parse(&body, Transport::Stream).expect("a hello");
+        let written = serde_json::to_value(hello).expect("an object");
+        let count = |key: &str| written[key].as_array().map_or(0, Vec::len);
+        assert_eq!(count("cipher_suites"), suite_count.min(LISTED_COUNT_MAX));
+        assert_eq!(count("extensions"), extension_count.min(LISTED_COUNT_MAX));
+        assert_eq!(written.get("truncated"), is_truncated.then_some(&serde_json::Value::Bool(true)));
+        assert_eq!(
+            (hello.cipher_suites.count(), hello.extensions.iter().count()),
+            (suite_count, extension_count)
+        );
+    }
+    // What is shorter than its fingerprint is no certificate.
+    for (len, has_fingerprint) in [(63, false), (64, true)] {
+        let written = serde_json::to_value(Certificate::parse(&vec![0x30; len])).expect("an object");
+        assert_eq!(written.get("sha256").is_some(), has_fingerprint);
+        assert_eq!(written["len"], len);
+    }
+}

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use flowgauge_instructions::{Change, Comparison, Environment, Figures, PERCENT_MAX, Run};
+use flowgauge_instructions::{
+    Change, Comparison, EXEMPTIONS, Environment, FACTOR_MAX, Fault, Figures, PERCENT_MAX, Run, work_rows,
+};
 
 type Reason = Box<dyn std::error::Error>;
 
@@ -13,7 +15,8 @@ const USAGE: &str = "\
 usage: instructions [--update] [--strict] [--reference FILE]
 
 Runs the benches under Callgrind and DHAT and compares with FILE (default: reference.json of this package).
-Fails if a bench has more than 2 % more instructions, one allocation more, or is missing in either.
+Fails if a bench has more than 2 % more instructions, one allocation more, or is missing in either, and if an
+input made to be expensive (`work/...`) takes more than 8 times the instructions of the benign one beside it.
 
   --update          write FILE instead, after a look at what changes
   --strict          fail also if compiler, C library, valgrind or processor differ from those of FILE;
@@ -81,7 +84,7 @@ fn measure() -> Result<Run, Reason> {
     }
     let cargo = env::var("CARGO").unwrap_or("cargo".to_owned());
     let bench = Command::new(cargo)
-        .args(["bench", "--locked", "--bench", "layers", "--manifest-path"])
+        .args(["bench", "--locked", "--bench", "layers", "--bench", "work", "--manifest-path"])
         .arg(package.join("Cargo.toml"))
         .env("GUNGRAUN_HOME", &home)
         .env("GUNGRAUN_SAVE_SUMMARY", "json")
@@ -138,6 +141,26 @@ fn print(comparison: &Comparison, is_update: bool) {
     }
 }
 
+/// Prints how the rows about work per octet compare with their benign ones. How many take more than they may.
+fn print_work(run: &Run) -> usize {
+    println!("\n{:50} {:>12} {:>8}", "work per octet", "times benign", "at most");
+    let mut failure_count = 0;
+    for row in work_rows(run, EXEMPTIONS) {
+        let factor = row.factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"));
+        let verdict = match row.fault {
+            None => row.reason.map(|reason| format!("exempted: {reason}")).unwrap_or_default(),
+            Some(Fault::TooExpensive) => "FAILED: too expensive for its octets".to_owned(),
+            Some(Fault::NoBenign) => "FAILED: no benign row".to_owned(),
+            Some(Fault::NoOther) => "FAILED: no other row".to_owned(),
+            Some(Fault::NeedlessExemption) => format!("FAILED: exempted, and below {FACTOR_MAX} times"),
+            Some(Fault::Gone) => "FAILED: exempted, and not run".to_owned(),
+        };
+        failure_count += usize::from(row.fault.is_some());
+        println!("{:50} {factor:>12} {:>8}  {verdict}", row.id, row.factor_max);
+    }
+    failure_count
+}
+
 fn run() -> Result<ExitCode, Reason> {
     let Some(options) = options()? else {
         print!("{USAGE}");
@@ -152,10 +175,14 @@ fn run() -> Result<ExitCode, Reason> {
     let measured = measure()?;
     let comparison = Comparison::new(&reference, &measured);
     print(&comparison, options.is_update);
+    let work_failure_count = print_work(&measured);
+    if work_failure_count > 0 {
+        println!("\n{work_failure_count} failed: work per octet, which no reference excuses (src/work.rs)");
+    }
     if options.is_update {
         fs::write(&options.reference, measured.to_json())?;
         println!("\nwritten: {path}");
-        return Ok(ExitCode::SUCCESS);
+        return Ok(if work_failure_count > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     for (name, before, after) in &comparison.environment_changes {
         println!("\nwarning: {name} is `{after}`, and the reference was made with `{before}`");
@@ -169,7 +196,11 @@ fn run() -> Result<ExitCode, Reason> {
         println!("if that is meant: the same command with --update, and commit {path}");
     }
     let is_strict_failure = options.is_strict && !comparison.environment_changes.is_empty();
-    Ok(if failure_count > 0 || is_strict_failure { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if failure_count + work_failure_count > 0 || is_strict_failure {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn main() -> ExitCode {

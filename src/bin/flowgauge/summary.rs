@@ -66,6 +66,11 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
     note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
     note(tracker.enclosure_refused_count, "packet", "of unknown encapsulation for want of memory");
+    note(
+        stats.sessions.suppressed_message_count,
+        "message",
+        "left out of flows that have more than their packets account for",
+    );
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
     note(source.interface_drop_count, "packet", "dropped by the interface");
     note(source.unknown_block_count, "block", "of unknown type in pcapng files, skipped");

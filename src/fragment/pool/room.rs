@@ -106,8 +106,7 @@ impl<T: Copy> Pool<T> {
                 Refusal::Cap => Cap::Bytes,
                 Refusal::Budget => Cap::Budget,
             };
-            if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
-                self.drop_spares();
+            if self.drop_spare() {
                 continue;
             }
             let oldest = self.slots.oldest_live(except).ok_or(cap)?;
@@ -128,6 +127,18 @@ impl<T: Copy> Pool<T> {
         let slot_count = self.slots.clear();
         self.memory.give(slot_count as u64 * Self::SLOT_COST);
         slot_count > 0
+    }
+
+    /// Gives back one page or body. The others are of use to the fragments that follow, for which there is no more memory either.
+    fn drop_spare(&mut self) -> bool {
+        if self.spare_pages.drop_one() {
+            self.memory.give(PAGE_COST);
+        } else if let Some(body) = self.spare_bodies.pop() {
+            self.memory.give(Self::body_bytes(&body));
+        } else {
+            return false;
+        }
+        true
     }
 
     fn drop_spares(&mut self) {

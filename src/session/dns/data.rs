@@ -235,11 +235,14 @@ impl<'m> RecordData<'m> {
             parts,
             gateway_kind: 0,
             identity_lens: (0, 0),
+            names: Default::default(),
+            name_count: 0,
             is_sound: true,
         };
         let mut trial = values.clone();
         trial.by_ref().for_each(drop);
-        (trial.is_sound && trial.at == trial.end).then_some(values)
+        // Its names were found sound, which takes time if they have many pointers.
+        (trial.is_sound && trial.at == trial.end).then_some(Values { names: trial.names, ..values })
     }
 
     /// The address of an A or AAAA record.
@@ -315,6 +318,10 @@ pub struct Values<'m> {
     /// Lengths and kinds that parts before give for those behind.
     gateway_kind: u8,
     identity_lens: (usize, usize),
+    /// Names that were read, in their order, and what is behind each.
+    names: [Option<(Name<'m>, usize)>; 2],
+    /// Names so far.
+    name_count: usize,
     is_sound: bool,
 }
 
@@ -344,9 +351,25 @@ impl<'m> Values<'m> {
         self.octets(self.end.checked_sub(self.at)?)
     }
 
+    /// The next name. Two are kept; HIP alone may have more, which are read again.
+    fn name(&mut self) -> Option<Name<'m>> {
+        let known = self.names.get_mut(self.name_count);
+        let (name, at) = match &known {
+            Some(Some(known)) => *known,
+            _ => Name::read(self.message, self.at).ok()?,
+        };
+        if let Some(known) = known {
+            *known = Some((name, at));
+        }
+        self.name_count += 1;
+        // A name may end behind the data, which is not sound then.
+        self.at = at;
+        Some(name)
+    }
+
     fn read(&mut self, part: Part) -> Option<Value<'m>> {
         Some(match part {
-            Part::Name | Part::Names => self.name()?,
+            Part::Name | Part::Names => Value::Name(self.name()?),
             U8 => Value::Number(self.number(1)?),
             U16 => Value::Number(self.number(2)?),
             U32 => Value::Number(self.number(4)?),
@@ -381,7 +404,7 @@ impl<'m> Values<'m> {
                 0 => Value::Word(b"."),
                 1 => Value::Address(Ipv4Addr::from(self.array::<4>()?).into()),
                 2 => Value::Address(Ipv6Addr::from(self.array::<16>()?).into()),
-                3 => self.name()?,
+                3 => Value::Name(self.name()?),
                 _ => return None,
             },
             Part::HostIdentity => {
@@ -392,12 +415,6 @@ impl<'m> Values<'m> {
             Part::IdentityTag => Value::Hex(self.octets(self.identity_lens.0)?),
             Part::IdentityKey => Value::Base64(self.octets(self.identity_lens.1)?),
         })
-    }
-
-    fn name(&mut self) -> Option<Value<'m>> {
-        let (name, at) = Name::read(self.message, self.at).ok()?;
-        self.at = at;
-        Some(Value::Name(name))
     }
 }
 

@@ -134,13 +134,22 @@ impl Exchanges {
         mut lost: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
-        let is_same = |known: &&mut Exchange| {
-            !known.is_answered() && known.question == question && known.is_of(subject)
-        };
-        if let Some(known) = self.all_mut().find(is_same) {
-            known.latest = now;
-            known.retransmission_count = known.retransmission_count.saturating_add(1);
-            return (known.transaction, known.retransmission_count);
+        // Places of one that is over, and of the one that was silent for longest, answered ones first.
+        let (mut over, mut silent) = (None, None);
+        for (place, known) in self.all_mut().enumerate() {
+            let is_answered = known.is_answered();
+            if !is_answered && known.question == question && known.is_of(subject) {
+                known.latest = now;
+                known.retransmission_count = known.retransmission_count.saturating_add(1);
+                return (known.transaction, known.retransmission_count);
+            }
+            if is_answered && !known.is_transfer {
+                over.get_or_insert(place);
+            }
+            let rank = (!is_answered, known.latest);
+            if silent.is_none_or(|(least, _)| rank < least) {
+                silent = Some((rank, place));
+            }
         }
         let transaction = self.next;
         self.next += 1;
@@ -157,11 +166,11 @@ impl Exchanges {
         };
         if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
             *place = Some(exchange);
-        } else if let Some(over) = self.all_mut().find(|known| known.is_answered() && !known.is_transfer) {
+        } else if let Some(over) = over.and_then(|place| self.all_mut().nth(place)) {
             *over = exchange;
         } else if self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
             self.more.push(exchange);
-        } else if let Some(silent) = self.all_mut().min_by_key(|known| (!known.is_answered(), known.latest)) {
+        } else if let Some(silent) = silent.and_then(|(_, place)| self.all_mut().nth(place)) {
             if !silent.is_answered() {
                 lost(silent.unanswered(now, UnansweredReason::Displaced));
             }

@@ -1,16 +1,21 @@
 //! Messages as objects.
 
+use std::cell::Cell;
+use std::fmt::{self, Write as _};
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::edns::{Edns, EdnsOption};
 use super::message::{DnsMessage, Stop};
 use super::numbers::{Rcode, RecordType};
-use super::record::{Item, Section, Walk};
+use super::record::{Item, Question, Record, Section, Walk};
 
 /// What one pass through a message tells of its sections.
 struct Outline<'m> {
     /// Where the first item of each section is read.
     starts: [Option<Walk<'m>>; 4],
+    /// Questions and records, OPT records left out.
+    item_count: usize,
     edns: Option<Edns<'m>>,
     stop: Option<Stop>,
     rest_len: usize,
@@ -19,7 +24,7 @@ struct Outline<'m> {
 impl<'m> Outline<'m> {
     fn of(message: &DnsMessage<'m>) -> Self {
         let mut starts = [const { None }; 4];
-        let mut edns = None;
+        let (mut item_count, mut edns) = (0, None);
         let mut walk = message.items();
         loop {
             let before = walk.clone();
@@ -30,12 +35,13 @@ impl<'m> Outline<'m> {
                 }
                 continue;
             }
+            item_count += 1;
             if let Some(start) = starts.get_mut(section_of(&item) as usize) {
                 start.get_or_insert(before);
             }
         }
         let stop = walk.stop();
-        Self { starts, edns, stop, rest_len: if stop.is_some() { 0 } else { walk.rest_len() } }
+        Self { starts, item_count, edns, stop, rest_len: if stop.is_some() { 0 } else { walk.rest_len() } }
     }
 }
 
@@ -51,27 +57,131 @@ fn is_opt(item: &Item<'_>) -> bool {
     matches!(item, Item::Record(Section::Additional, record) if record.record_type == RecordType::OPT)
 }
 
-/// The items of one section, from the first on.
-struct Items<'a, 'm>(Section, &'a Walk<'m>);
+/// Octets of text that the questions and records of a message may have, besides [`TEXT_FACTOR`] for each octet of it.
+const TEXT_CREDIT: usize = 1024;
+
+/// Octets of text for each octet of a message. Names that are pointers make three of one in what servers send, and octets that
+/// have to be escaped four.
+const TEXT_FACTOR: usize = 8;
+
+/// What of the text of a message may still be written, and what was.
+#[derive(Debug)]
+struct Written {
+    text_left: Cell<usize>,
+    item_count: Cell<usize>,
+}
+
+impl Written {
+    fn new(message: &DnsMessage<'_>) -> Self {
+        let text_left = TEXT_CREDIT + TEXT_FACTOR * message.bytes.len();
+        Self { text_left: Cell::new(text_left), item_count: Cell::new(0) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.text_left.get() == 0
+    }
+}
+
+/// Something as text, as far as there may be more.
+struct Limited<'a, T>(&'a T, &'a Written);
+
+impl<T: fmt::Display> fmt::Display for Limited<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(text, written) = self;
+        let mut writer = LimitedWriter { f, left: written.text_left.get(), is_full: false };
+        let outcome = write!(writer, "{text}");
+        let is_full = writer.is_full;
+        written.text_left.set(if is_full { 0 } else { writer.left });
+        if is_full { Ok(()) } else { outcome }
+    }
+}
+
+impl<T: fmt::Display> Serialize for Limited<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Ends what is written where there is enough: whoever writes need not go on.
+struct LimitedWriter<'a, 'f> {
+    f: &'a mut fmt::Formatter<'f>,
+    left: usize,
+    is_full: bool,
+}
+
+impl fmt::Write for LimitedWriter<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        if text.len() >= self.left {
+            self.is_full = true;
+            return Err(fmt::Error);
+        }
+        self.left -= text.len();
+        self.f.write_str(text)
+    }
+}
+
+/// The items of one section, from the first on, as far as there may be more text.
+struct Items<'a, 'm>(Section, &'a Walk<'m>, &'a Written);
 
 impl Serialize for Items<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(section, walk) = self;
+        let Self(section, walk, written) = self;
         let mut list = serializer.serialize_seq(None)?;
-        for item in (*walk).clone().take_while(|item| section_of(item) == *section) {
+        let of_section = (*walk).clone().take_while(|item| section_of(item) == *section);
+        for item in of_section.filter(|item| !is_opt(item)) {
+            if written.is_full() {
+                break;
+            }
+            written.item_count.set(written.item_count.get() + 1);
             match &item {
-                Item::Question(question) => list.serialize_element(question)?,
-                Item::Record(_, record) if !is_opt(&item) => list.serialize_element(record)?,
-                Item::Record(..) => {}
+                Item::Question(question) => list.serialize_element(&LimitedQuestion(question, written))?,
+                Item::Record(_, record) => list.serialize_element(&LimitedRecord(record, written))?,
             }
         }
         list.end()
     }
 }
 
+struct LimitedQuestion<'a, 'm>(&'a Question<'m>, &'a Written);
+
+impl Serialize for LimitedQuestion<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(Question { name, record_type, class, wants_unicast }, written) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &Limited(name, written))?;
+        map.serialize_entry("type", record_type)?;
+        map.serialize_entry("class", class)?;
+        if *wants_unicast {
+            map.serialize_entry("wants_unicast", wants_unicast)?;
+        }
+        map.end()
+    }
+}
+
+struct LimitedRecord<'a, 'm>(&'a Record<'m>, &'a Written);
+
+impl Serialize for LimitedRecord<'_, '_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(Record { name, record_type, class, is_cache_flush, ttl, data }, written) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &Limited(name, written))?;
+        map.serialize_entry("type", record_type)?;
+        map.serialize_entry("class", class)?;
+        if *is_cache_flush {
+            map.serialize_entry("is_cache_flush", is_cache_flush)?;
+        }
+        map.serialize_entry("ttl", ttl)?;
+        if !data.is_empty() {
+            map.serialize_entry("data", &Limited(data, written))?;
+        }
+        map.end()
+    }
+}
+
 impl Serialize for DnsMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Outline { starts, edns, stop, rest_len } = Outline::of(self);
+        let Outline { starts, item_count, edns, stop, rest_len } = Outline::of(self);
+        let written = Written::new(self);
         let flags = self.header.flags;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("id", &self.header.id)?;
@@ -90,10 +200,14 @@ impl Serialize for DnsMessage<'_> {
         ];
         for ((section, key), start) in keys.into_iter().zip(&starts) {
             match start {
-                Some(walk) => map.serialize_entry(key, &Items(section, walk))?,
+                Some(walk) => map.serialize_entry(key, &Items(section, walk, &written))?,
                 None if section == Section::Question => map.serialize_entry(key, &[(); 0])?,
                 None => {}
             }
+        }
+        if written.is_full() {
+            map.serialize_entry("truncated", &true)?;
+            map.serialize_entry("left_out_count", &(item_count - written.item_count.get()))?;
         }
         if let Some(edns) = &edns {
             map.serialize_entry("edns", edns)?;

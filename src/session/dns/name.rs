@@ -10,6 +10,12 @@ pub const NAME_LEN_MAX: usize = 255;
 /// Pointers that one name may follow: as many as it may have labels.
 pub const JUMP_COUNT_MAX: usize = 127;
 
+/// Octets of a label.
+const LABEL_LEN_MAX: u8 = 63;
+
+/// The first octet of a pointer, at least.
+const POINTER_MIN: u8 = 0xC0;
+
 /// A name in a message, found sound: reading it ends after at most [`NAME_LEN_MAX`] octets and [`JUMP_COUNT_MAX`] pointers.
 ///
 /// Shown in presentation format: labels joined by dots, without one at the end but for the root, which is `.`; dots and
@@ -18,6 +24,7 @@ pub const JUMP_COUNT_MAX: usize = 127;
 #[derive(Clone, Copy)]
 pub struct Name<'m> {
     message: &'m [u8],
+    /// Where its first label stands: behind the pointers that it begins with.
     at: usize,
     len: u8,
 }
@@ -28,35 +35,39 @@ impl<'m> Name<'m> {
     /// A pointer must go to before the labels that it ends, and behind the header: so each one goes further back, and there is
     /// no way round in circles.
     pub(super) fn read(message: &'m [u8], at: usize) -> Result<(Self, usize), Stop> {
-        let (mut place, mut run_start, mut next) = (at, at, None);
-        let (mut len, mut jump_count) = (0, 0);
+        // Where the labels at hand begin, and what is behind the name, once a pointer tells.
+        let (mut run_start, mut next) = (at, None);
+        let (mut place, mut jump_count) = (at, 0);
+        let mut first_label_at = None;
+        let mut len = 0;
         loop {
             let octet = *message.get(place).ok_or(Stop::Short)?;
-            match octet >> 6 {
-                0 => {
-                    len += 1 + usize::from(octet);
-                    if len > NAME_LEN_MAX {
-                        return Err(Stop::LongName);
-                    }
-                    place += 1 + usize::from(octet);
-                    if octet == 0 {
-                        return Ok((Self { message, at, len: len as u8 }, next.unwrap_or(place)));
-                    }
+            if octet < POINTER_MIN {
+                if octet > LABEL_LEN_MAX {
+                    return Err(Stop::BadLabel);
                 }
-                3 => {
-                    let low = *message.get(place + 1).ok_or(Stop::Short)?;
-                    let target = usize::from(u16::from_be_bytes([octet & 0x3F, low]));
-                    if target >= run_start || target < HEADER_LEN {
-                        return Err(Stop::BadPointer);
-                    }
-                    jump_count += 1;
-                    if jump_count > JUMP_COUNT_MAX {
-                        return Err(Stop::TooManyPointers);
-                    }
-                    next.get_or_insert(place + 2);
-                    (place, run_start) = (target, target);
+                first_label_at.get_or_insert(place);
+                len += 1 + usize::from(octet);
+                if len > NAME_LEN_MAX {
+                    return Err(Stop::LongName);
                 }
-                _ => return Err(Stop::BadLabel),
+                place += 1 + usize::from(octet);
+                if octet == 0 {
+                    let at = first_label_at.unwrap_or(at);
+                    return Ok((Self { message, at, len: len as u8 }, next.unwrap_or(place)));
+                }
+                continue;
+            }
+            let low = *message.get(place + 1).ok_or(Stop::Short)?;
+            next.get_or_insert(place + 2);
+            place = usize::from(u16::from_be_bytes([octet & 0x3F, low]));
+            if place >= run_start || place < HEADER_LEN {
+                return Err(Stop::BadPointer);
+            }
+            run_start = place;
+            jump_count += 1;
+            if jump_count > JUMP_COUNT_MAX {
+                return Err(Stop::TooManyPointers);
             }
         }
     }
@@ -96,13 +107,14 @@ impl fmt::Display for Name<'_> {
         if self.is_root() {
             return f.write_char('.');
         }
+        let mut text = Ascii::new(f);
         for (place, label) in self.labels().enumerate() {
             if place > 0 {
-                f.write_char('.')?;
+                text.push(b'.')?;
             }
-            write_escaped(f, label, b'.', b'!')?;
+            text.push_escaped(label, b'.', b'!')?;
         }
-        Ok(())
+        text.flush()
     }
 }
 
@@ -152,19 +164,56 @@ pub(super) fn write_escaped(
     special: u8,
     first_plain: u8,
 ) -> fmt::Result {
-    let is_plain = |octet: &u8| (first_plain..=b'~').contains(octet) && *octet != special && *octet != b'\\';
-    let mut rest = octets;
-    loop {
-        let plain_len = rest.iter().position(|octet| !is_plain(octet)).unwrap_or(rest.len());
-        let Some((plain, after)) = rest.split_at_checked(plain_len) else { return Ok(()) };
-        f.write_str(std::str::from_utf8(plain).unwrap_or_default())?;
-        let Some((octet, after)) = after.split_first() else { return Ok(()) };
-        if *octet == special || *octet == b'\\' {
-            write!(f, "\\{}", char::from(*octet))?;
-        } else {
-            write!(f, "\\{octet:03}")?;
+    let mut text = Ascii::new(f);
+    text.push_escaped(octets, special, first_plain)?;
+    text.flush()
+}
+
+/// Puts text together that is made of many small parts, so that it is written in a few: each time it is written takes longer than
+/// a label is.
+struct Ascii<'a, 'f> {
+    f: &'a mut fmt::Formatter<'f>,
+    octets: [u8; 128],
+    len: usize,
+}
+
+impl<'a, 'f> Ascii<'a, 'f> {
+    const fn new(f: &'a mut fmt::Formatter<'f>) -> Self {
+        Self { f, octets: [0; 128], len: 0 }
+    }
+
+    fn push(&mut self, octet: u8) -> fmt::Result {
+        if self.len == self.octets.len() {
+            self.flush()?;
         }
-        rest = after;
+        if let Some(place) = self.octets.get_mut(self.len) {
+            *place = octet;
+            self.len += 1;
+        }
+        Ok(())
+    }
+
+    fn push_escaped(&mut self, octets: &[u8], special: u8, first_plain: u8) -> fmt::Result {
+        for octet in octets {
+            if *octet == special || *octet == b'\\' {
+                self.push(b'\\')?;
+            } else if !(first_plain..=b'~').contains(octet) {
+                self.push(b'\\')?;
+                self.push(b'0' + octet / 100)?;
+                self.push(b'0' + octet / 10 % 10)?;
+                self.push(b'0' + octet % 10)?;
+                continue;
+            }
+            self.push(*octet)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is there.
+    fn flush(&mut self) -> fmt::Result {
+        let text = self.octets.get(..self.len).unwrap_or_default();
+        self.len = 0;
+        self.f.write_str(std::str::from_utf8(text).unwrap_or_default())
     }
 }
 

@@ -82,8 +82,8 @@ impl Parser for FtpParser {
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         *input.from.of_mut(&mut self.has_heard) = true;
         match input.from {
-            Role::Client => self.client_bytes(input.bytes, out),
-            Role::Server => self.server_bytes(input.bytes, out),
+            Role::Client => self.client_bytes(input, out),
+            Role::Server => self.server_bytes(input, out),
         }
     }
 
@@ -103,15 +103,18 @@ impl Parser for FtpParser {
 }
 
 impl FtpParser {
-    fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn client_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
-        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match self.next(rest) {
                 Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
                 Next::Undecided => return Ok(Progress::Took(taken)),
                 Next::Line => {}
             }
-            let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
+            // What may have been a TLS record was not searched for the end of a line.
+            let is_searched = rest.first() != Some(&0x16);
+            let seen_len = if is_searched { input.seen_len.saturating_sub(taken) } else { 0 };
+            let (len, line) = self.lines.next(rest, seen_len, COMMAND_LEN_MAX);
             taken += len;
             let Some(line) = line else { break };
             self.command(&line, out)?;
@@ -223,18 +226,18 @@ impl FtpParser {
         (self.pending, self.size, self.names_len) = (VecDeque::new(), None, 0);
     }
 
-    fn server_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn server_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
         // Apart from the rest while a reply borrows it.
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
-            let rest = bytes.get(taken..).unwrap_or_default();
+            let rest = input.bytes.get(taken..).unwrap_or_default();
             if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
                 is_tls = true;
                 break Ok(taken);
             }
-            match replies.next(rest, Middle::Free) {
+            match replies.next(rest, input.seen_len.saturating_sub(taken), Middle::Free) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
                 Ok((len, Some(item))) => {

@@ -1,25 +1,34 @@
 //! The lines of a chunked body (RFC 9112 section 7.1).
 
+use memchr::memchr;
+
 use super::CHUNK_LINE_LEN_MAX;
 use crate::session::Fault;
 
 const BAD_CHUNK: Fault = Fault::new("bad_chunk");
 
-/// The line before a chunk: its own length with its end, and the chunk's length. None if it is not all there.
-pub(super) fn size_line(bytes: &[u8]) -> Result<Option<(usize, u64)>, Fault> {
+/// The most digits of a chunk's length.
+const DIGIT_COUNT_MAX: usize = 16;
+
+/// The line before a chunk: its own length with its end, and the chunk's length. None if it is not all there. It does not end
+/// in the first `seen_len` octets.
+pub(super) fn size_line(bytes: &[u8], seen_len: usize) -> Result<Option<(usize, u64)>, Fault> {
     let window = bytes.get(..CHUNK_LINE_LEN_MAX).unwrap_or(bytes);
     // What is no number is refused before its line ends.
-    let digit_count = window.iter().position(|octet| !octet.is_ascii_hexdigit()).unwrap_or(window.len());
+    let digits = window.iter().take(DIGIT_COUNT_MAX + 1).take_while(|octet| octet.is_ascii_hexdigit());
+    let digit_count = digits.count();
     let (digits, rest) = window.split_at_checked(digit_count).unwrap_or((window, &[]));
     let is_sound = match rest {
-        [] => digits.len() <= 16,
+        [] => digits.len() <= DIGIT_COUNT_MAX,
         // Some servers pad the number with spaces.
-        [next, ..] => matches!(digits.len(), 1..=16) && matches!(next, b';' | b' ' | b'\t' | b'\r' | b'\n'),
+        [next, ..] => {
+            matches!(digits.len(), 1..=DIGIT_COUNT_MAX) && matches!(next, b';' | b' ' | b'\t' | b'\r' | b'\n')
+        }
     };
     if !is_sound {
         return Err(BAD_CHUNK);
     }
-    let Some(end) = window.iter().position(|octet| *octet == b'\n') else {
+    let Some(end) = memchr(b'\n', window.get(seen_len..).unwrap_or_default()) else {
         return if window.len() < CHUNK_LINE_LEN_MAX {
             Ok(None)
         } else {
@@ -27,7 +36,7 @@ pub(super) fn size_line(bytes: &[u8]) -> Result<Option<(usize, u64)>, Fault> {
         };
     };
     let len = digits.iter().fold(0, |sum, digit| sum << 4 | hex(*digit));
-    Ok(Some((end + 1, len)))
+    Ok(Some((seen_len + end + 1, len)))
 }
 
 /// The line end behind a chunk: its length. None if it is not all there.
@@ -53,18 +62,21 @@ mod tests {
 
     #[test]
     fn lengths_and_extensions() {
-        assert_eq!(size_line(b"1aF\r\nrest"), Ok(Some((5, 0x1AF))));
-        assert_eq!(size_line(b"0\n"), Ok(Some((2, 0))));
-        assert_eq!(size_line(b"5;name=\"value\"\r\n"), Ok(Some((16, 5))));
-        assert_eq!(size_line(b"5   \r\n"), Ok(Some((6, 5))));
-        assert_eq!(size_line(b"FFFFFFFFFFFFFFFF\r\n"), Ok(Some((18, u64::MAX))));
+        assert_eq!(size_line(b"1aF\r\nrest", 0), Ok(Some((5, 0x1AF))));
+        assert_eq!(size_line(b"0\n", 0), Ok(Some((2, 0))));
+        assert_eq!(size_line(b"5;name=\"value\"\r\n", 0), Ok(Some((16, 5))));
+        assert_eq!(size_line(b"5   \r\n", 0), Ok(Some((6, 5))));
+        assert_eq!(size_line(b"FFFFFFFFFFFFFFFF\r\n", 0), Ok(Some((18, u64::MAX))));
         for part in ["", "5", "5;a", "5\r"] {
-            assert_eq!(size_line(part.as_bytes()), Ok(None), "{part}");
+            assert_eq!(size_line(part.as_bytes(), 0), Ok(None), "{part}");
         }
         for bad in ["\r\n", "g", "-5", "10000000000000000", "5x"] {
-            assert_eq!(size_line(bad.as_bytes()), Err(BAD_CHUNK), "{bad}");
+            assert_eq!(size_line(bad.as_bytes(), 0), Err(BAD_CHUNK), "{bad}");
+        }
+        for seen_len in 0..5 {
+            assert_eq!(size_line(b"5;abc\r\nrest", seen_len), Ok(Some((7, 5))), "{seen_len}");
         }
         let long = format!("5;{}", "a".repeat(CHUNK_LINE_LEN_MAX));
-        assert!(size_line(long.as_bytes()).is_err());
+        assert!(size_line(long.as_bytes(), 0).is_err());
     }
 }

@@ -1,13 +1,13 @@
 //! Where credentials stand in the clear, so that they are named and kept out of what is written.
 
 /// The kind of credentials that a field carries, if it is one for them.
-pub(crate) fn of_field(name: &str, value: &[u8]) -> Option<&'static str> {
+pub(crate) fn of_field(name: &[u8], value: &[u8]) -> Option<&'static str> {
     // By length first: most fields are none of these.
     match name.len() {
-        6 if name.eq_ignore_ascii_case("cookie") => Some("cookie"),
-        10 if name.eq_ignore_ascii_case("set-cookie") => Some("set_cookie"),
-        13 if name.eq_ignore_ascii_case("authorization") => Some(scheme(value)),
-        19 if name.eq_ignore_ascii_case("proxy-authorization") => Some(scheme(value)),
+        6 if name.eq_ignore_ascii_case(b"cookie") => Some("cookie"),
+        10 if name.eq_ignore_ascii_case(b"set-cookie") => Some("set_cookie"),
+        13 if name.eq_ignore_ascii_case(b"authorization") => Some(scheme(value)),
+        19 if name.eq_ignore_ascii_case(b"proxy-authorization") => Some(scheme(value)),
         _ => None,
     }
 }
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn schemes_are_named_and_nothing_of_the_value() {
-        assert_eq!(of_field("Authorization", b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), Some("basic"));
-        assert_eq!(of_field("proxy-authorization", b"NTLM TlRM"), Some("ntlm"));
-        assert_eq!(of_field("AUTHORIZATION", b"secret"), Some("authorization"));
-        assert_eq!(of_field("Cookie", b"a=b"), Some("cookie"));
-        assert_eq!(of_field("Cookies", b"a=b"), None);
+        assert_eq!(of_field(b"Authorization", b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), Some("basic"));
+        assert_eq!(of_field(b"proxy-authorization", b"NTLM TlRM"), Some("ntlm"));
+        assert_eq!(of_field(b"AUTHORIZATION", b"secret"), Some("authorization"));
+        assert_eq!(of_field(b"Cookie", b"a=b"), Some("cookie"));
+        assert_eq!(of_field(b"Cookies", b"a=b"), None);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl<'m> Known<'m> {
                 self.transfer_encoding = text;
                 self.coding = Coding::last_of(value);
             }
-            _ => self.credentials = foremost(self.credentials, credentials::of_field(name, value)),
+            _ => self.credentials = foremost(self.credentials, credentials::of_field(name.as_bytes(), value)),
         }
     }
 

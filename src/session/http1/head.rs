@@ -2,6 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use memchr::memchr;
+
 use super::message::{Anomaly, Version};
 use super::resync::METHODS;
 use super::{HEAD_LEN_MAX, HEADER_COUNT_MAX};
@@ -32,23 +34,20 @@ pub(super) struct Head<'m> {
     pub(super) anomaly: Option<Anomaly>,
 }
 
-/// How far the search for the end of a head got, for octets that come bit by bit.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Searched {
-    len: u32,
-    /// The first line ended within.
-    has_line: bool,
-}
+/// Octets of a head that are looked at again with those that follow: the empty line may have begun with them.
+const BLANK_LINE_LEN: usize = 3;
 
 /// Reads a head at the front of `bytes`, which do not begin with an empty line, and gives it to `then`. The head's length, and
-/// what `then` says; none if the head is not all there.
+/// what `then` says; none if the head is not all there. Its end is searched for behind the first `seen_len` octets;
+/// `has_line` is for the caller to keep meanwhile.
 pub(super) fn read<T>(
     from: Role,
     bytes: &[u8],
-    searched: &mut Searched,
+    seen_len: usize,
+    has_line: &mut bool,
     then: impl FnOnce(&Head<'_>) -> T,
 ) -> Result<Option<(usize, T)>, Fault> {
-    if searched.len > 0 && !goes_on(from, bytes, searched)? {
+    if seen_len > 0 && !goes_on(from, bytes, seen_len, has_line)? {
         return Ok(None);
     }
     let mut slots = [const { MaybeUninit::uninit() }; HEADER_COUNT_MAX];
@@ -84,7 +83,7 @@ pub(super) fn read<T>(
             let version = if minor == Some(0) { Version::Http10 } else { Version::Http11 };
             Ok(Some((len, then(&Head { first, version, fields, anomaly: None }))))
         }
-        Ok((httparse::Status::Partial, ..)) => goes_on(from, bytes, searched).map(|_| None),
+        Ok((httparse::Status::Partial, ..)) => goes_on(from, bytes, seen_len, has_line).map(|_| None),
         // Including too many fields, of which can be said so once they are all there, however the octets come.
         Err(_) => match blank_line(bytes, 0) {
             Some(len) => {
@@ -95,7 +94,7 @@ pub(super) fn read<T>(
                 }
                 read_lines(from, bytes.get(..len).unwrap_or_default(), None, then).map(|it| Some((len, it)))
             }
-            None => goes_on(from, bytes, searched).map(|_| None),
+            None => goes_on(from, bytes, seen_len, has_line).map(|_| None),
         },
     }
 }
@@ -116,19 +115,18 @@ pub(super) fn read_cut<T>(from: Role, bytes: &[u8], then: impl FnOnce(&Head<'_>)
     read_lines(from, bytes.get(..=end)?, Some(Anomaly::Cut), then).ok()
 }
 
-/// Reads trailer fields, and the empty line behind them.
+/// Reads trailer fields, and the empty line behind them, which does not end in the first `seen_len` octets.
 pub(super) fn read_trailers<T>(
     bytes: &[u8],
-    searched: &mut Searched,
+    seen_len: usize,
     then: impl FnOnce(&[httparse::Header<'_>]) -> T,
 ) -> Result<Option<(usize, T)>, Fault> {
     let len = match bytes {
         [b'\r', b'\n', ..] => return Ok(Some((2, then(&[])))),
         [b'\n', ..] => return Ok(Some((1, then(&[])))),
-        _ => blank_line(bytes, (searched.len as usize).saturating_sub(3)),
+        _ => blank_line(bytes, seen_len.saturating_sub(BLANK_LINE_LEN)),
     };
     let Some(len) = len else {
-        searched.len = bytes.len() as u32;
         return if bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(None) };
     };
     let mut anomaly = None;
@@ -137,20 +135,18 @@ pub(super) fn read_trailers<T>(
     Ok(Some((len, then(&fields))))
 }
 
-/// Whether the empty line came, if what there is can be a head at all.
-fn goes_on(from: Role, bytes: &[u8], searched: &mut Searched) -> Result<bool, Fault> {
-    let start = searched.len as usize;
-    let line_end = if searched.has_line { None } else { line_end(bytes, start) };
-    searched.has_line |= line_end.is_some();
+/// Whether the empty line came, if what there is can be a head at all. `has_line` says whether the first line was looked at.
+fn goes_on(from: Role, bytes: &[u8], seen_len: usize, has_line: &mut bool) -> Result<bool, Fault> {
+    let line_end = if *has_line { None } else { line_end(bytes, seen_len) };
+    *has_line |= line_end.is_some();
     check_beginning(from, bytes, line_end)?;
-    let is_whole = blank_line(bytes, start.saturating_sub(3)).is_some();
-    searched.len = bytes.len() as u32;
+    let is_whole = blank_line(bytes, seen_len.saturating_sub(BLANK_LINE_LEN)).is_some();
     if !is_whole && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_whole) }
 }
 
 /// The offset of the line feed that ends a line. The search begins at `start`.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
-    bytes.iter().skip(start).position(|octet| *octet == b'\n').map(|end| start + end)
+    memchr(b'\n', bytes.get(start..)?).map(|end| start + end)
 }
 
 /// Refuses octets that cannot begin a head, by the first of them, and by the first line if its end is known.
@@ -215,7 +211,7 @@ fn blank_line(bytes: &[u8], start: usize) -> Option<usize> {
     let mut place = start;
     loop {
         let rest = bytes.get(place..)?;
-        place += rest.iter().position(|octet| *octet == b'\n')? + 1;
+        place += memchr(b'\n', rest)? + 1;
         match bytes.get(place..)? {
             [b'\n', ..] => return Some(place + 1),
             [b'\r', b'\n', ..] => return Some(place + 2),

@@ -35,7 +35,7 @@ impl<'m> Headers<'m> {
         self.fields.iter().map(|field| Header {
             name: field.name,
             value: Text(field.value),
-            credentials: credentials::of_field(field.name, field.value),
+            credentials: credentials::of_field(field.name.as_bytes(), field.value),
         })
     }
 

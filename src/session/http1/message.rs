@@ -23,6 +23,14 @@ pub enum Message<'m> {
     End(End<'m>),
 }
 
+impl Message<'_> {
+    /// Whether it is a piece of a body.
+    #[must_use]
+    pub const fn is_content(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Gap(_))
+    }
+}
+
 /// The version on the first line. A minor version above 1 counts as 1.1 (RFC 9110 section 6.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

@@ -64,7 +64,7 @@ pub const PIPELINE_COUNT_MAX: u64 = 32;
 
 /// HTTP/1.x.
 pub static PROTOCOL: Protocol =
-    Protocol::new("http").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(resync::search);
+    Protocol::new("http").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(resync::resume);
 
 const PORTS: [u16; 6] = [80, 591, 3128, 8000, 8008, 8080];
 

@@ -1,7 +1,9 @@
 //! The parser: heads and bodies in turn, of each direction on its own but for the kind of request that is answered.
 
+use memchr::memchr;
+
 use super::framing::{Framing, Known};
-use super::head::{self, First, Head, Searched};
+use super::head::{self, First, Head};
 use super::headers::Headers;
 use super::message::{Anomaly, Body, BodyGap, End, Message, Request, Response, Version};
 use super::pending::{Kind, Pending};
@@ -40,7 +42,8 @@ struct Lane {
     body_len: u64,
     missing_len: u64,
     kind: Kind,
-    searched: Searched,
+    /// Whether the first line of the head at hand was looked at.
+    has_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +74,8 @@ enum State {
 /// How a step went.
 enum Step {
     Took(usize),
-    /// More octets are needed.
-    Wait,
+    /// It took so many, searched the others to their end, and needs more.
+    Wait(usize),
     /// Nothing of the direction will be understood.
     Done,
     Handover(usize, Option<&'static Protocol>),
@@ -97,14 +100,16 @@ impl Parser for HttpParser {
     type Message<'m> = Message<'m>;
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        let mut taken = 0;
+        // What the last step of the call before searched in vain. Any other step finds octets that it has not seen.
+        let (mut taken, mut seen_len) = (0, input.seen_len);
         while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
-            match self.step(input.from, rest, out)? {
+            match self.step(input.from, (rest, seen_len), out)? {
                 Step::Took(len) => taken += len,
-                Step::Wait => break,
+                Step::Wait(len) => return Ok(Progress::Took(taken + len)),
                 Step::Done => return Ok(Progress::Done),
                 Step::Handover(len, next) => return Ok(Progress::Handover { taken: taken + len, next }),
             }
+            seen_len = 0;
         }
         Ok(Progress::Took(taken))
     }
@@ -149,7 +154,7 @@ impl Parser for HttpParser {
             State::Waiting | State::Ended => return AfterGap::Resume,
             State::Head | State::Astray { .. } => {}
         }
-        lane.searched = Searched::default();
+        lane.has_line = false;
         lane.state = State::Astray { left: u64::MAX };
         if from == Role::Server {
             self.pending.lost_responses();
@@ -176,6 +181,11 @@ impl Parser for HttpParser {
         }
         lane.state = State::Ended;
     }
+
+    #[inline]
+    fn is_content(message: &Message<'_>) -> bool {
+        message.is_content()
+    }
 }
 
 impl HttpParser {
@@ -183,12 +193,17 @@ impl HttpParser {
         from.of(&self.lanes)
     }
 
-    /// Takes what is next of a direction, of at least one octet.
+    /// Takes what is next of a direction, of at least one octet. The first `seen_len` were searched in the same state before.
     #[inline]
-    fn step(&mut self, from: Role, bytes: &[u8], out: Out<'_, Self>) -> Result<Step, Fault> {
+    fn step(
+        &mut self,
+        from: Role,
+        (bytes, seen_len): (&[u8], usize),
+        out: Out<'_, Self>,
+    ) -> Result<Step, Fault> {
         let lane = from.of_mut(&mut self.lanes);
         match lane.state {
-            State::Head => self.head(from, bytes, out),
+            State::Head => self.head(from, (bytes, seen_len), out),
             State::Fixed { left } => {
                 let len = lane.piece(bytes, left, out);
                 match left - len as u64 {
@@ -201,8 +216,10 @@ impl HttpParser {
                 Ok(Step::Took(len))
             }
             State::ChunkLine => {
-                let Ok(line) = chunked::size_line(bytes) else { return Ok(self.break_off(from, out)) };
-                let Some((len, size)) = line else { return Ok(Step::Wait) };
+                let Ok(line) = chunked::size_line(bytes, seen_len) else {
+                    return Ok(self.break_off(from, out));
+                };
+                let Some((len, size)) = line else { return Ok(Step::Wait(0)) };
                 lane.state = if size == 0 { State::Trailers } else { State::Chunk { left: size } };
                 Ok(Step::Took(len))
             }
@@ -214,28 +231,23 @@ impl HttpParser {
             }
             State::ChunkEnd => {
                 let Ok(line_end) = chunked::line_end(bytes) else { return Ok(self.break_off(from, out)) };
-                let Some(len) = line_end else { return Ok(Step::Wait) };
+                let Some(len) = line_end else { return Ok(Step::Wait(0)) };
                 lane.state = State::ChunkLine;
                 Ok(Step::Took(len))
             }
             State::Trailers => {
-                let mut searched = lane.searched;
                 let end = |fields: &[httparse::Header<'_>]| lane.end(Headers::new(fields), out);
-                let Ok(read) = head::read_trailers(bytes, &mut searched, end) else {
+                let Ok(read) = head::read_trailers(bytes, seen_len, end) else {
                     return Ok(self.break_off(from, out));
                 };
-                let Some((len, ())) = read else {
-                    lane.searched = searched;
-                    return Ok(Step::Wait);
-                };
-                lane.searched = Searched::default();
+                let Some((len, ())) = read else { return Ok(Step::Wait(0)) };
                 lane.go_on(from);
                 Ok(Step::Took(len))
             }
             State::UntilClose => Ok(Step::Took(lane.piece(bytes, u64::MAX, out))),
-            State::Waiting => Ok(self.wait(from, bytes)),
+            State::Waiting => Ok(self.wait(from, (bytes, seen_len))),
             State::Ended => Ok(Step::Done),
-            State::Astray { left } => match resync::search(from, bytes) {
+            State::Astray { left } => match resync::search(from, bytes, seen_len) {
                 Search::Found(place) | Search::From(place) if place as u64 > left => {
                     if self.has_spoken {
                         Ok(Step::Done)
@@ -249,31 +261,40 @@ impl HttpParser {
                 }
                 Search::From(place) => {
                     lane.state = State::Astray { left: left - place as u64 };
-                    Ok(if place == 0 { Step::Wait } else { Step::Took(place) })
+                    Ok(Step::Wait(place))
                 }
             },
         }
     }
 
     /// Octets behind a request for something else than HTTP.
-    fn wait(&mut self, from: Role, bytes: &[u8]) -> Step {
+    fn wait(&mut self, from: Role, (bytes, seen_len): (&[u8], usize)) -> Step {
         let lane = from.of_mut(&mut self.lanes);
+        let (seen, new) = bytes.split_at_checked(seen_len).unwrap_or((&[], bytes));
+        // Whether it is a request its first octets tell, or else the end of its line.
+        let may_tell = seen.len() < probe::BEGINNING_LEN
+            || memchr(b'\n', new).is_some() && memchr(b'\n', seen).is_none();
         // Many clients offer an upgrade that they do not wait for.
-        let goes_on = lane.kind == Kind::Upgrade && probe::is_request(bytes);
+        let goes_on = may_tell && lane.kind == Kind::Upgrade && probe::is_request(bytes);
         if goes_on || !self.pending.is_waiting(lane.transaction) {
             lane.state = State::Head;
             Step::Took(0)
         } else if bytes.len() > WAIT_LEN_MAX {
             Step::Handover(0, None)
         } else {
-            Step::Wait
+            Step::Wait(0)
         }
     }
 
-    fn head(&mut self, from: Role, bytes: &[u8], out: Out<'_, Self>) -> Result<Step, Fault> {
+    fn head(
+        &mut self,
+        from: Role,
+        (bytes, seen_len): (&[u8], usize),
+        out: Out<'_, Self>,
+    ) -> Result<Step, Fault> {
         if from == Role::Server && self.pending.next_kind() == Kind::Simple {
             match head::begins_status_line(bytes) {
-                None => return Ok(Step::Wait),
+                None => return Ok(Step::Wait(0)),
                 Some(true) => {}
                 Some(false) => {
                     let (transaction, kind) = self.pending.response(false);
@@ -289,15 +310,11 @@ impl HttpParser {
             return Ok(Step::Took(bytes.iter().take_while(|octet| is_line_end(octet)).count()));
         }
         let lane = from.of_mut(&mut self.lanes);
-        let mut searched = lane.searched;
         let pending = &mut self.pending;
-        let read = head::read(from, bytes, &mut searched, |head| say(pending, head, out));
+        let read = head::read(from, bytes, seen_len, &mut lane.has_line, |head| say(pending, head, out));
         let (len, follows) = match read {
             Ok(Some(read)) => read,
-            Ok(None) => {
-                lane.searched = searched;
-                return Ok(Step::Wait);
-            }
+            Ok(None) => return Ok(Step::Wait(0)),
             Err(fault) => return self.without_head(from, bytes, fault, out),
         };
         let kind = follows.kind;
@@ -347,7 +364,7 @@ impl HttpParser {
             self.simple_request(&head, out);
             return Ok(Step::Took(len));
         }
-        lane.searched = Searched::default();
+        lane.has_line = false;
         let left = if self.has_spoken { STRAY_LEN_MAX } else { FIRST_STRAY_LEN_MAX };
         lane.state = State::Astray { left };
         if !self.has_spoken && matches!(self.lane(from.other()).state, State::Astray { .. }) {
@@ -362,7 +379,7 @@ impl HttpParser {
     fn break_off(&mut self, from: Role, out: Out<'_, Self>) -> Step {
         let lane = from.of_mut(&mut self.lanes);
         lane.break_off(out);
-        lane.searched = Searched::default();
+        lane.has_line = false;
         lane.state = State::Astray { left: STRAY_LEN_MAX };
         if from == Role::Server {
             self.pending.lost_responses();

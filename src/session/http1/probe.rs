@@ -10,6 +10,9 @@ const METHOD_LEN_MAX: usize = 20;
 /// comes octet by octet is looked at a few times only.
 const LINE_LEN_ENOUGH: usize = 12;
 
+/// Octets behind which nothing but the end of its line makes a request of what was none.
+pub(super) const BEGINNING_LEN: usize = 64;
+
 /// What the octets of one direction look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {

@@ -1,5 +1,7 @@
 //! Where the next message begins, in octets of which the beginning was lost.
 
+use memchr::memchr;
+
 use super::probe::ends_with_version;
 use crate::session::{Role, Search};
 
@@ -35,11 +37,17 @@ pub(super) const METHODS: [&[u8]; 25] = [
     b"QUERY",
 ];
 
-/// Looks for the first line of a message. A line may begin behind the octets of a body, which need not end a line.
-pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
-    let mut start = 0;
-    while let Some(len) = bytes.get(start..).and_then(|rest| rest.iter().position(|octet| *octet == b'\n')) {
-        let end = start + len;
+/// Looks for the first line of a message in a stream that began with something else.
+pub(super) fn resume(from: Role, bytes: &[u8]) -> Search {
+    search(from, bytes, 0)
+}
+
+/// Looks for the first line of a message, which does not end in the first `seen_len` octets. A line may begin behind the octets of
+/// a body, which need not end a line.
+pub(super) fn search(from: Role, bytes: &[u8], seen_len: usize) -> Search {
+    let (mut start, mut searched_len) = (0, seen_len);
+    while let Some(len) = bytes.get(searched_len..).and_then(|rest| memchr(b'\n', rest)) {
+        let end = searched_len + len;
         let window = end.saturating_sub(LINE_LEN_MAX).max(start);
         let line = bytes.get(window..end).unwrap_or_default();
         let place = match from {
@@ -50,6 +58,7 @@ pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
             return Search::Found(window + place);
         }
         start = end + 1;
+        searched_len = start;
     }
     Search::From(bytes.len().saturating_sub(LINE_LEN_MAX).max(start))
 }
@@ -90,7 +99,7 @@ mod tests {
 
     #[test]
     fn messages_are_found_behind_octets_of_any_kind() {
-        let find = |from, text: &str| match search(from, text.as_bytes()) {
+        let find = |from, text: &str| match search(from, text.as_bytes(), 0) {
             Search::Found(place) => text.get(place..).map(str::to_owned),
             Search::From(_) => None,
         };
@@ -110,7 +119,10 @@ mod tests {
         }
         assert_eq!(find(Role::Client, "about GET and HTTP/1.1\r\n"), None);
         assert_eq!(find(Role::Server, "about HTTP/1.1 and 200\r\n"), None);
-        assert_eq!(search(Role::Client, b"line\nGET /a"), Search::From(5));
-        assert_eq!(search(Role::Client, &[b'a'; 10_000]), Search::From(10_000 - LINE_LEN_MAX));
+        assert_eq!(search(Role::Client, b"line\nGET /a", 0), Search::From(5));
+        assert_eq!(search(Role::Client, &[b'a'; 10_000], 0), Search::From(10_000 - LINE_LEN_MAX));
+        for seen_len in 0..12 {
+            assert_eq!(search(Role::Client, b"xGET / HTTP/1.1\n", seen_len), Search::Found(1), "{seen_len}");
+        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use super::{FIELD_COUNT_MAX, LIST_LEN_MAX};
+use super::FIELD_COUNT_MAX;
 use crate::session::Text;
 use crate::session::http1::credentials;
 
-/// Octets of capacity that are kept for the next block.
-const SPARE_LEN: usize = 4096;
+/// Octets of capacity that are kept for the next block: as many as a table of the usual size unfolds to.
+const SPARE_LEN: usize = 8192;
 
 /// Decoded fields, kept until the next block comes.
 #[derive(Debug, Default)]
@@ -26,6 +26,11 @@ struct Span {
 }
 
 impl Block {
+    /// Octets of names and values so far.
+    pub(super) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(super) fn clear(&mut self) {
         if self.text.capacity() > SPARE_LEN {
             self.text = Vec::new();
@@ -36,16 +41,44 @@ impl Block {
         self.is_cut = false;
     }
 
-    /// Adds a field, unless there are too many.
-    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
-        if self.spans.len() == FIELD_COUNT_MAX || self.text.len() + name.len() + value.len() > LIST_LEN_MAX {
-            self.is_cut = true;
+    /// Adds a field that lies elsewhere. Whether all fields together have no more than `len_max` octets; if not, it is not added.
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8], len_max: usize) -> bool {
+        let start = self.text.len();
+        if start + name.len() + value.len() > len_max {
+            return self.cut(start);
         }
-        if !self.is_cut {
-            self.text.extend_from_slice(name);
-            self.text.extend_from_slice(value);
-            self.spans.push(Span { name_len: name.len() as u32, value_len: value.len() as u32 });
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(value);
+        self.end_field(start, name.len(), len_max).is_some()
+    }
+
+    /// Where the name and the value of a field are decoded to, one behind the other.
+    pub(super) const fn text_mut(&mut self) -> &mut Vec<u8> {
+        &mut self.text
+    }
+
+    /// Takes what lies behind the first `start` octets as a field, `name_len` octets of it as its name, and returns both. None if
+    /// there are too many fields, or more than `len_max` octets of them; the field is dropped then.
+    pub(super) fn end_field(
+        &mut self,
+        start: usize,
+        name_len: usize,
+        len_max: usize,
+    ) -> Option<(&[u8], &[u8])> {
+        if self.spans.len() == FIELD_COUNT_MAX || self.text.len() > len_max {
+            self.cut(start);
+            return None;
         }
+        let value_len = self.text.len().checked_sub(start + name_len)?;
+        self.spans.push(Span { name_len: name_len as u32, value_len: value_len as u32 });
+        self.text.get(start..)?.split_at_checked(name_len)
+    }
+
+    /// Drops what lies behind the first `start` octets: there was more than may be.
+    fn cut(&mut self, start: usize) -> bool {
+        self.text.truncate(start);
+        self.is_cut = true;
+        false
     }
 
     pub(super) fn fields(&self) -> Fields<'_> {
@@ -84,8 +117,7 @@ impl<'m> Fields<'m> {
             let (name, rest) = text.split_at_checked(span.name_len as usize)?;
             let (value, rest) = rest.split_at_checked(span.value_len as usize)?;
             text = rest;
-            let credentials =
-                std::str::from_utf8(name).ok().and_then(|name| credentials::of_field(name, value));
+            let credentials = credentials::of_field(name, value);
             Some(Field { name: Text(name), value: Text(value), credentials })
         })
     }

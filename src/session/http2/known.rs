@@ -56,6 +56,39 @@ impl<'m> Known<'m> {
         known
     }
 
+    /// Octets of text that a message with all of it has.
+    pub(super) fn text_len(&self) -> usize {
+        let texts = [
+            self.method,
+            self.scheme,
+            self.path,
+            self.protocol,
+            self.host,
+            self.user_agent,
+            self.server,
+            self.content_type,
+            self.content_encoding,
+            self.grpc_message,
+            self.authority.map(Text),
+            self.referer.map(Text),
+            self.location.map(Text),
+        ];
+        texts.iter().flatten().map(|text| text.0.len()).sum()
+    }
+
+    /// The same without texts, but for a method of usual length.
+    pub(super) fn without_texts(self) -> Self {
+        const METHOD_LEN_MAX: usize = 16;
+        Self {
+            method: self.method.map(|method| Text(method.0.get(..METHOD_LEN_MAX).unwrap_or(method.0))),
+            status: self.status,
+            content_length: self.content_length,
+            grpc_status: self.grpc_status,
+            credentials: self.credentials,
+            ..Self::default()
+        }
+    }
+
     /// Service and method of a gRPC call, which its path is made of.
     pub(super) fn grpc(&self) -> Option<(Text<'m>, Text<'m>)> {
         let content_type = self.content_type.filter(|name| name.0.starts_with(b"application/grpc"))?;

@@ -30,14 +30,26 @@ pub enum Message<'m> {
     Lost(Lost),
 }
 
+impl Message<'_> {
+    /// Whether it is a piece of a body.
+    #[must_use]
+    pub const fn is_content(&self) -> bool {
+        matches!(self, Self::Body(_) | Self::Gap(_))
+    }
+}
+
 /// What is odd about a header block. Of several, the first in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Anomaly {
-    /// It unfolds to more than [`LIST_LEN_MAX`](super::LIST_LEN_MAX) octets or [`FIELD_COUNT_MAX`](super::FIELD_COUNT_MAX) fields;
-    /// those behind are left out.
+    /// It unfolds to more than [`LIST_LEN_MAX`](super::LIST_LEN_MAX) octets or [`FIELD_COUNT_MAX`](super::FIELD_COUNT_MAX) fields, or
+    /// all blocks of the connection do to more than they may ([`EXPANSION_FACTOR`](super::EXPANSION_FACTOR)). Those behind are left
+    /// out, and the parser stops.
     ListTooLong,
+    /// Texts are left out, since those of all messages are far longer than the octets that they came in
+    /// ([`TEXT_FACTOR`](super::TEXT_FACTOR)). The fields are there.
+    Truncated,
     /// A request without a method, or without a path where there must be one (RFC 9113 section 8.3.1).
     Malformed,
 }

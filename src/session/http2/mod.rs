@@ -18,10 +18,15 @@
 //! [`Message::Lost`] says so, and no header of that direction is decoded any more; bodies are still told. Where it is not
 //! known any more where frames begin, the direction is over.
 //!
-//! Limits: a header block of [`BLOCK_LEN_MAX`] octets in [`CONTINUATION_COUNT_MAX`] frames and a dynamic table of
-//! [`TABLE_LEN_MAX`], beyond which the parser faults; [`FIELD_COUNT_MAX`] fields of [`LIST_LEN_MAX`] octets together, beyond which
-//! the fields that follow are left out and [`Anomaly::ListTooLong`] says so; [`STREAM_COUNT_MAX`] streams at a time, beyond which
-//! the one that was opened first is dropped. What is allocated is kept for the next block.
+//! Limits, beyond which the parser faults: a header block of [`BLOCK_LEN_MAX`] octets in [`CONTINUATION_COUNT_MAX`] frames; a
+//! dynamic table of the largest size that the other side's SETTINGS announced, 4096 octets without (RFC 9113 section 6.5.2), or of
+//! [`TABLE_LEN_MAX`] where its first SETTINGS were not captured; [`FIELD_COUNT_MAX`] fields of [`LIST_LEN_MAX`] octets together, of
+//! which those before are reported with [`Anomaly::ListTooLong`]; and all lists of a connection together, which may have
+//! [`EXPANSION_CREDIT`] octets and [`EXPANSION_FACTOR`] for each octet of the frames that they came in.
+//!
+//! Texts of messages have a bound of their own, since they are written: [`TEXT_CREDIT`] octets and [`TEXT_FACTOR`] for each octet
+//! of the frames. Messages beyond it are [`Anomaly::Truncated`]. Of [`STREAM_COUNT_MAX`] streams at a time the one with the lowest
+//! number is dropped for another one. What is allocated is kept for the next block.
 
 mod fields;
 mod frame;
@@ -30,6 +35,7 @@ mod known;
 mod message;
 mod parser;
 mod probe;
+mod settings;
 mod streams;
 
 pub use fields::{Field, Fields};
@@ -50,11 +56,27 @@ pub const CONTINUATION_COUNT_MAX: u8 = 32;
 /// Octets of a dynamic table, counted as RFC 7541 section 4.1 says.
 pub const TABLE_LEN_MAX: usize = hpack::TABLE_LEN_MAX;
 
-/// Fields of a header block that are told.
-pub const FIELD_COUNT_MAX: usize = 256;
+/// Fields of a header block. Browsers send a cookie as many of them.
+pub const FIELD_COUNT_MAX: usize = 1024;
 
-/// Octets of names and values of a header block that are told.
+/// Octets of names and values of a header block.
 pub const LIST_LEN_MAX: usize = 64 << 10;
+
+/// Octets that the names and values of all header blocks of a connection may have, besides [`EXPANSION_FACTOR`] for each octet
+/// of the frames.
+pub const EXPANSION_CREDIT: u64 = 256 << 10;
+
+/// Octets of names and values for each octet of the frames that header blocks come in.
+///
+/// A request whose fields are all in the table has some ten octets behind the nine of its frame, and a table of 4096 octets, of which
+/// a cookie or a token may take nearly all: a factor of 215 at most.
+pub const EXPANSION_FACTOR: u64 = 256;
+
+/// Octets of text that the messages of a connection may have, besides [`TEXT_FACTOR`] for each octet of the frames.
+pub const TEXT_CREDIT: u64 = 256 << 10;
+
+/// Octets of text for each octet of the frames that header blocks come in. Cookies and tokens are no text.
+pub const TEXT_FACTOR: u64 = 32;
 
 /// Streams that are followed at a time.
 pub const STREAM_COUNT_MAX: usize = 256;

@@ -2,14 +2,18 @@
 
 use super::fields::{Block, Fields};
 use super::frame::{self, Frame, HEADER_LEN};
-use super::hpack::{Decoder, HpackError};
+use super::hpack::{Decoder, HpackError, Limits};
 use super::known::Known;
 use super::message::{
     Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Lost, LostPart, Message, Request, Reset, Response,
-    Settings,
 };
+use super::settings::{self, TableLimit};
 use super::streams::{Half, Phase, Streams};
-use super::{BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, probe};
+use super::{
+    BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, EXPANSION_CREDIT, EXPANSION_FACTOR, LIST_LEN_MAX, TEXT_CREDIT,
+    TEXT_FACTOR, probe,
+};
+use crate::session::credit::Credit;
 use crate::session::http1::credentials::{foremost, without_userinfo};
 use crate::session::{self, AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
@@ -22,6 +26,8 @@ const SPARE_LEN: usize = 4096;
 const BAD_FRAME: Fault = Fault::new("bad_frame");
 const BAD_PADDING: Fault = Fault::new("bad_padding");
 const TOO_LONG: Fault = Fault::new("header_block_too_long");
+const LIST_TOO_LONG: Fault = Fault::new("header_list_too_long");
+const EXPANSION: Fault = Fault::new("header_expansion");
 
 /// A parser of HTTP/2 connections. See [the page](super) for what it takes and what it says.
 #[derive(Debug, Default)]
@@ -30,11 +36,27 @@ pub struct Http2Parser {
     connection: Box<Connection>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Connection {
     lanes: [Lane; 2],
     streams: Streams,
     fields: Block,
+    /// Octets that header blocks may still unfold to.
+    expansion: Credit,
+    /// Octets of text that messages may still have.
+    text: Credit,
+}
+
+impl Default for Connection {
+    fn default() -> Self {
+        Self {
+            lanes: Default::default(),
+            streams: Streams::default(),
+            fields: Block::default(),
+            expansion: Credit::new(EXPANSION_CREDIT),
+            text: Credit::new(TEXT_CREDIT),
+        }
+    }
 }
 
 /// One direction.
@@ -47,6 +69,8 @@ struct Lane {
     /// Whose it is.
     continued: Option<Continued>,
     headers_lost: bool,
+    /// What this side lets the other one use.
+    table_limit: TableLimit,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +136,11 @@ impl Parser for Http2Parser {
 
     fn end(&mut self, end: &session::End<'_>, out: Out<'_, Self>) {
         break_off(&mut self.connection.streams, end.from, out);
+    }
+
+    #[inline]
+    fn is_content(message: &Message<'_>) -> bool {
+        message.is_content()
     }
 
     fn heap_len(&self) -> usize {
@@ -204,7 +233,10 @@ impl Connection {
         };
         match frame.kind {
             _ if is_headers => self.headers(from, frame, payload, out)?,
-            frame::SETTINGS if !frame.has(frame::ACK) => out(Message::Settings(read_settings(payload))),
+            frame::SETTINGS if !frame.has(frame::ACK) => {
+                lane.table_limit.announce(payload);
+                out(Message::Settings(settings::read(payload)));
+            }
             frame::RST_STREAM => {
                 let error = ErrorCode(frame::number(payload).unwrap_or_default());
                 self.streams.close(frame.stream);
@@ -311,13 +343,18 @@ impl Connection {
         block: &[u8],
         out: Out<'_, Http2Parser>,
     ) -> Result<(), Fault> {
-        let Self { lanes, streams, fields, .. } = self;
-        fields.clear();
-        let decoded = from.of_mut(lanes).decoder.decode(block, |name, value| fields.add(name, value));
-        decoded.map_err(fault)?;
+        let wire_len = (block.len() + HEADER_LEN * (1 + usize::from(about.count))) as u64;
+        let stop = self.decode(from, wire_len, block)?;
+        let Self { streams, fields, text, .. } = self;
         let all = fields.fields();
         let known = Known::read(all);
-        let too_long = fields.is_cut.then_some(Anomaly::ListTooLong);
+        text.earn(TEXT_FACTOR * wire_len);
+        let is_told = text.spend(known.text_len() as u64);
+        let known = if is_told { known } else { known.without_texts() };
+        let anomaly = match fields.is_cut {
+            true => Some(Anomaly::ListTooLong),
+            false => (!is_told).then_some(Anomaly::Truncated),
+        };
         let is_promised = about.on != about.stream;
         let half = from.of_mut(&mut streams.of(about.stream).halves);
         let transaction = u64::from(about.stream);
@@ -328,11 +365,11 @@ impl Connection {
             if status >= 200 {
                 half.phase = Phase::Open;
             }
-            say_response(transaction, (status, known), too_long, all, out);
+            say_response(transaction, (status, known), anomaly, all, out);
         } else if is_request || is_promised {
             // The request of a pushed stream has no body, and its number is that of the response to come.
             half.phase = if is_promised { Phase::Idle } else { Phase::Open };
-            say_request(transaction, known, (too_long, is_promised), all, out);
+            say_request(transaction, known, (anomaly, is_promised), all, out);
         } else {
             trailers = all;
             half.phase = Phase::Open;
@@ -340,7 +377,27 @@ impl Connection {
         if about.ends {
             end(streams, (from, about.stream), (grpc_status, grpc_message, trailers), out);
         }
-        Ok(())
+        stop.map_or(Ok(()), Err)
+    }
+
+    /// Decodes a header block, which came in frames of `wire_len` octets. Why it is the last one of the connection, if it is: of
+    /// such a block the fields are there that came before.
+    fn decode(&mut self, from: Role, wire_len: u64, block: &[u8]) -> Result<Option<Fault>, Fault> {
+        let Self { lanes, fields, expansion, .. } = self;
+        fields.clear();
+        expansion.earn(EXPANSION_FACTOR * wire_len);
+        let list_len_max = usize::try_from(expansion.left()).unwrap_or(usize::MAX).min(LIST_LEN_MAX);
+        let limits = Limits { list_len_max, table_len_max: from.other().of(lanes).table_limit.len_max() };
+        let decoded = from.of_mut(lanes).decoder.decode(block, fields, limits);
+        // A field at which the block cannot be read on may be longer, and ends the connection as well.
+        let is_spent = expansion.spend(fields.len().min(list_len_max) as u64);
+        debug_assert!(is_spent, "a list is no longer than it may be");
+        match decoded {
+            Ok(()) => Ok(None),
+            Err(HpackError::ListTooLong) if list_len_max < LIST_LEN_MAX => Ok(Some(EXPANSION)),
+            Err(HpackError::ListTooLong) => Ok(Some(LIST_TOO_LONG)),
+            Err(error) => Err(fault(error)),
+        }
     }
 
     fn gap(&mut self, from: Role, rest: &[u8], len: usize, out: Out<'_, Http2Parser>) {
@@ -369,8 +426,10 @@ impl Connection {
                 {
                     let left = HEADER_LEN + frame.len - rest.len() - len;
                     lane.state = if left == 0 { State::Frame } else { State::Skip { left } };
-                    if matches!(frame.kind, frame::HEADERS | frame::PUSH_PROMISE | frame::CONTINUATION) {
-                        lane.lose_headers(out);
+                    match frame.kind {
+                        frame::HEADERS | frame::PUSH_PROMISE | frame::CONTINUATION => lane.lose_headers(out),
+                        frame::SETTINGS => lane.table_limit = TableLimit::Unknown,
+                        _ => {}
                     }
                 }
                 _ => self.lose_frames(from, out),
@@ -383,7 +442,9 @@ impl Connection {
 
 impl Connection {
     fn lose_frames(&mut self, from: Role, out: Out<'_, Http2Parser>) {
-        *from.of_mut(&mut self.lanes) = Lane { state: State::Lost, headers_lost: true, ..Lane::default() };
+        let table_limit = TableLimit::Unknown;
+        *from.of_mut(&mut self.lanes) =
+            Lane { state: State::Lost, headers_lost: true, table_limit, ..Lane::default() };
         out(Message::Lost(Lost { part: LostPart::Frames }));
         break_off(&mut self.streams, from, out);
     }
@@ -409,6 +470,7 @@ impl Lane {
         }
         if frame.kind != frame::SETTINGS || frame.has(frame::ACK) {
             self.lose_headers(out);
+            self.table_limit = TableLimit::Unknown;
         }
         self.state = State::Frame;
         Ok(Step::Took(0))
@@ -418,8 +480,8 @@ impl Lane {
         if !self.headers_lost {
             out(Message::Lost(Lost { part: LostPart::Headers }));
         }
-        let state = self.state;
-        *self = Self { state, headers_lost: true, ..Self::default() };
+        let (state, table_limit) = (self.state, self.table_limit);
+        *self = Self { state, headers_lost: true, table_limit, ..Self::default() };
     }
 }
 
@@ -478,6 +540,7 @@ fn fault(error: HpackError) -> Fault {
         HpackError::Index => "hpack_index",
         HpackError::LateResize => "hpack_late_resize",
         HpackError::TableTooLong => "hpack_table_too_long",
+        HpackError::ListTooLong => LIST_TOO_LONG.reason(),
     })
 }
 
@@ -540,22 +603,4 @@ fn say_response(
         credentials: foremost(known.credentials, userinfo),
         fields,
     }));
-}
-
-fn read_settings(payload: &[u8]) -> Settings {
-    let mut settings = Settings::default();
-    for (id, value) in frame::settings(payload) {
-        let place = match id {
-            1 => &mut settings.header_table_size,
-            2 => &mut settings.enable_push,
-            3 => &mut settings.max_concurrent_streams,
-            4 => &mut settings.initial_window_size,
-            5 => &mut settings.max_frame_size,
-            6 => &mut settings.max_header_list_size,
-            8 => &mut settings.enable_connect_protocol,
-            _ => continue,
-        };
-        *place = Some(value);
-    }
-    settings
 }

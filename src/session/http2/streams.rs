@@ -1,5 +1,7 @@
 //! The streams that are open.
 
+use std::collections::VecDeque;
+
 use super::STREAM_COUNT_MAX;
 
 /// How far a direction of a stream is.
@@ -29,33 +31,40 @@ pub(super) struct Stream {
     pub(super) halves: [Half; 2],
 }
 
-/// Streams in the order in which they were heard of.
+/// Streams by their numbers, the lowest first, which most often is the oldest.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
-    open: Vec<Stream>,
+    open: VecDeque<Stream>,
 }
 
 impl Streams {
     /// A stream by its number, which is opened if it is not there.
     pub(super) fn of(&mut self, id: u32) -> &mut Stream {
-        // The newest are asked for most.
-        let place = match self.open.iter().rposition(|stream| stream.id == id) {
-            Some(place) => place,
-            None => {
-                if self.open.len() == STREAM_COUNT_MAX {
-                    self.open.remove(0);
-                }
-                self.open.push(Stream { id, halves: Default::default() });
-                self.open.len() - 1
+        let place = self.find(id).unwrap_or_else(|mut place| {
+            if self.open.len() == STREAM_COUNT_MAX {
+                self.open.pop_front();
+                place = place.saturating_sub(1);
             }
-        };
-        #[allow(clippy::indexing_slicing, reason = "found, or pushed")]
+            self.open.insert(place, Stream { id, halves: Default::default() });
+            place
+        });
+        #[allow(clippy::indexing_slicing, reason = "found, or inserted")]
         &mut self.open[place]
     }
 
     pub(super) fn close(&mut self, id: u32) {
-        if let Some(place) = self.open.iter().rposition(|stream| stream.id == id) {
+        if let Ok(place) = self.find(id) {
             self.open.remove(place);
+        }
+    }
+
+    /// Where a stream is, or would be.
+    fn find(&self, id: u32) -> Result<usize, usize> {
+        // The newest are asked for most.
+        match self.open.back() {
+            Some(newest) if newest.id == id => Ok(self.open.len() - 1),
+            Some(newest) if newest.id > id => self.open.binary_search_by_key(&id, |stream| stream.id),
+            _ => Err(self.open.len()),
         }
     }
 

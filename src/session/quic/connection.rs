@@ -26,10 +26,16 @@ impl KeptId {
     }
 }
 
+/// Retry packets that a connection follows. A client follows one (RFC 9000 section 17.2.5.2), which need not be the first that was
+/// captured.
+const RETRY_COUNT_MAX: u8 = 2;
+
 /// One end's Initial packets.
 #[derive(Debug, Default)]
 pub(super) struct Half {
     keys: Option<Keys>,
+    /// Those of another version, if it was asked for.
+    other_keys: Option<(Version, Keys)>,
     /// The highest packet number so far.
     largest: Option<u64>,
     pub(super) stream: CryptoStream,
@@ -49,6 +55,9 @@ pub(super) struct Connection {
     halves: [Half; 2],
     /// Whether the server asked for another version.
     pub(super) is_refused: bool,
+    /// Whether an end changed to another version, which happens once.
+    has_changed: bool,
+    retry_count: u8,
 }
 
 impl Connection {
@@ -66,6 +75,8 @@ impl Connection {
             client: from,
             halves: [client, Half::default()],
             is_refused: false,
+            has_changed: false,
+            retry_count: 0,
         };
         Some((connection, opened))
     }
@@ -85,7 +96,9 @@ impl Connection {
     }
 
     /// The packet opened, if it is of this connection. Either end may change to a version that the other one speaks too
-    /// (RFC 9368): the id that the keys are derived from stays.
+    /// (RFC 9368), once: the id that the keys are derived from stays.
+    ///
+    /// Keys are derived once for an id and a version, whether they open the packet or not.
     pub(super) fn open(
         &mut self,
         header: &LongHeader<'_>,
@@ -94,20 +107,26 @@ impl Connection {
     ) -> Option<Opened> {
         let end = self.end(from);
         let is_changed = header.version != self.version;
+        if is_changed && self.has_changed {
+            return None;
+        }
+        let derive = || Keys::derive(header.version.rules()?, self.dcid.as_slice(), end);
         let half = end.of_mut(&mut self.halves);
-        let opened = match &half.keys {
-            Some(keys) if !is_changed => keys.open(packet, half.largest)?,
-            _ => {
-                let keys = Keys::derive(header.version.rules()?, self.dcid.as_slice(), end)?;
-                let opened = keys.open(packet, half.largest)?;
-                half.keys = Some(keys);
-                if is_changed {
-                    self.version = header.version;
-                    end.other().of_mut(&mut self.halves).keys = None;
-                }
-                opened
-            }
+        let known = match &half.other_keys {
+            Some((version, keys)) if is_changed && *version == header.version => Some(keys),
+            _ => half.keys.as_ref().filter(|_| !is_changed),
         };
+        let keys = known.cloned().map_or_else(derive, Some)?;
+        let opened = keys.open(packet, half.largest);
+        match (is_changed, opened.is_some()) {
+            (false, _) => half.keys = Some(keys),
+            (true, false) => half.other_keys = Some((header.version, keys)),
+            (true, true) => {
+                (half.keys, self.version, self.has_changed) = (Some(keys), header.version, true);
+                end.other().of_mut(&mut self.halves).keys = None;
+            }
+        }
+        let opened = opened?;
         let half = end.of_mut(&mut self.halves);
         half.largest = half.largest.max(Some(opened.number));
         Some(opened)
@@ -120,9 +139,13 @@ impl Connection {
 
     /// The client begins again with another id, and says the same.
     pub(super) fn retry(&mut self, dcid: KeptId) {
+        if self.retry_count >= RETRY_COUNT_MAX {
+            return;
+        }
+        self.retry_count += 1;
         self.dcid = dcid;
         for half in &mut self.halves {
-            half.keys = None;
+            (half.keys, half.other_keys) = (None, None);
         }
     }
 

@@ -10,13 +10,17 @@ pub const CRYPTO_PIECE_COUNT_MAX: usize = 128;
 const MESSAGE_HEADER_LEN: usize = 4;
 
 /// The handshake that one end sends in Initial packets, in whatever order it comes. What was there first stays.
+///
+/// Nothing is moved when messages are taken off the front: all of a handshake has [`CRYPTO_LEN_MAX`] octets.
 #[derive(Debug, Default)]
 pub(super) struct CryptoStream {
-    /// Octets that were taken off the front.
+    /// Octets of the stream that were taken.
     taken: usize,
+    /// Octets of the stream before `bytes`, no more than were taken.
+    base: usize,
     /// What follows them; zero where nothing came yet.
     bytes: Vec<u8>,
-    /// What came of `bytes`: sorted, with holes between.
+    /// What came: offsets in the stream, sorted, with holes between. The first one may begin before what was taken.
     pieces: Vec<(u16, u16)>,
 }
 
@@ -27,23 +31,24 @@ impl CryptoStream {
         let Some(end) = offset.checked_add(bytes.len()).filter(|end| *end <= CRYPTO_LEN_MAX) else { return };
         let known_len = self.taken.saturating_sub(offset);
         let Some(bytes) = bytes.get(known_len..).filter(|bytes| !bytes.is_empty()) else { return };
-        let (start, end) = (offset + known_len - self.taken, end - self.taken);
+        let start = offset + known_len;
         // The first piece that ends behind the beginning, or at it.
         let first = self.pieces.partition_point(|piece| usize::from(piece.1) < start);
         let beyond = self.pieces.partition_point(|piece| usize::from(piece.0) <= end);
         if first == beyond && self.pieces.len() >= CRYPTO_PIECE_COUNT_MAX {
             return;
         }
-        if self.bytes.len() < end {
-            self.bytes.resize(end, 0);
+        let base = self.base;
+        if self.bytes.len() < end - base {
+            self.bytes.resize(end - base, 0);
         }
         let joined = self.pieces.get(first..beyond).unwrap_or_default();
         let mut at = start;
         for (piece_start, piece_end) in joined.iter().map(|piece| (piece.0.into(), usize::from(piece.1))) {
-            copy(&mut self.bytes, (at, piece_start), bytes, start);
+            copy(&mut self.bytes, (at, piece_start), (bytes, start), base);
             at = at.max(piece_end);
         }
-        copy(&mut self.bytes, (at, end), bytes, start);
+        copy(&mut self.bytes, (at, end), (bytes, start), base);
         let whole = joined
             .iter()
             .fold((start as u16, end as u16), |whole, piece| (whole.0.min(piece.0), whole.1.max(piece.1)));
@@ -52,8 +57,11 @@ impl CryptoStream {
 
     /// The next message with its type and length, once it is whole.
     pub(super) fn message(&self) -> Option<&[u8]> {
-        let (0, end) = *self.pieces.first()? else { return None };
-        let whole = self.bytes.get(..end.into())?;
+        let (start, end) = self.pieces.first().map(|piece| (usize::from(piece.0), usize::from(piece.1)))?;
+        if start > self.taken {
+            return None;
+        }
+        let whole = self.bytes.get(self.taken - self.base..end.checked_sub(self.base)?)?;
         let [_, len @ ..] = *whole.first_chunk::<MESSAGE_HEADER_LEN>()?;
         let len = len.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
         whole.get(..MESSAGE_HEADER_LEN + len)
@@ -62,16 +70,11 @@ impl CryptoStream {
     /// Takes octets off the front, of which a message was made.
     pub(super) fn take(&mut self, len: usize) {
         self.taken += len;
-        if len >= self.bytes.len() {
-            (self.bytes, self.pieces) = (Vec::new(), Vec::new());
-            return;
+        if self.taken >= self.base + self.bytes.len() {
+            (self.base, self.bytes, self.pieces) = (self.taken, Vec::new(), Vec::new());
+        } else if self.pieces.first().is_some_and(|piece| usize::from(piece.1) <= self.taken) {
+            self.pieces.remove(0);
         }
-        self.bytes.drain(..len);
-        self.pieces.retain_mut(|(start, end)| {
-            *start = start.saturating_sub(len as u16);
-            *end = end.saturating_sub(len as u16);
-            start < end
-        });
     }
 
     /// Octets allocated.
@@ -80,10 +83,10 @@ impl CryptoStream {
     }
 }
 
-/// Copies what belongs to `from..to` of a buffer out of a piece that belongs at `start`.
-fn copy(buffer: &mut [u8], (from, to): (usize, usize), piece: &[u8], start: usize) {
+/// Copies what belongs to `from..to` of a stream out of a piece that belongs at `start`, to a buffer that begins at `base`.
+fn copy(buffer: &mut [u8], (from, to): (usize, usize), (piece, start): (&[u8], usize), base: usize) {
     if from < to
-        && let Some(target) = buffer.get_mut(from..to)
+        && let Some(target) = buffer.get_mut(from - base..to - base)
         && let Some(source) = piece.get(from - start..to - start)
     {
         target.copy_from_slice(source);
@@ -144,6 +147,28 @@ mod tests {
             assert_eq!(heard, messages, "seed {seed}");
             assert_eq!(stream.heap_len(), 0);
         }
+    }
+
+    #[test]
+    fn messages_without_a_body_are_taken_one_by_one() {
+        let mut stream = CryptoStream::default();
+        let message = [8, 0, 0, 0];
+        let all = message.repeat(CRYPTO_LEN_MAX / 4);
+        // All but the first octet, then that.
+        stream.insert(1, &all[1..]);
+        assert_eq!(stream.message(), None);
+        stream.insert(0, &all[..1]);
+        let mut count = 0;
+        while let Some(found) = stream.message() {
+            assert_eq!(found, message);
+            stream.take(4);
+            count += 1;
+        }
+        assert_eq!((count, stream.heap_len()), (CRYPTO_LEN_MAX / 4, 0));
+        // What came before is known, and nothing fits behind.
+        stream.insert(0, &all);
+        stream.insert(CRYPTO_LEN_MAX as u64, &message);
+        assert_eq!((stream.message(), stream.heap_len()), (None, 0));
     }
 
     #[test]

@@ -58,11 +58,23 @@ impl Parser for QuicParser {
         let mut rest = datagram.bytes;
         let mut is_silent = true;
         let mut count = 0;
+        let (mut first_dcid, mut has_failed) = (None, false);
         while count < PACKET_COUNT_MAX
             && let Some(packet) = packet::next(&mut rest)
         {
             count += 1;
-            is_silent &= !self.packet(&packet.header, &packet.body, datagram, out)?;
+            // RFC 9000 section 12.2: packets for another id than the first one's are ignored.
+            if *first_dcid.get_or_insert(packet.header.dcid) != packet.header.dcid {
+                break;
+            }
+            let is_initial = matches!(packet.body, Body::Initial(_));
+            // The keys that did not open one do not open the next one either.
+            if is_initial && has_failed {
+                continue;
+            }
+            let is_news = self.packet(&packet.header, &packet.body, datagram, out)?;
+            has_failed |= is_initial && !is_news;
+            is_silent &= !is_news;
         }
         if count == 0 && self.connection.is_none() && !may_be_quic(datagram) {
             return Err(Fault::new("not_quic"));
@@ -96,7 +108,7 @@ impl QuicParser {
         out: Out<'_, Self>,
     ) -> Result<bool, Fault> {
         match body {
-            Body::Initial(initial) => Ok(self.initial(header, initial, datagram.from, out)),
+            Body::Initial(initial) => Ok(self.initial(header, initial, datagram, out)),
             Body::Retry { token, tagged, tag } => Ok(self.retry(header, token, (tagged, *tag), out)),
             Body::VersionNegotiation(versions) => Ok(self.version_negotiation(header, versions, out)),
             Body::ZeroRtt => Ok(true),
@@ -123,10 +135,11 @@ impl QuicParser {
         &mut self,
         header: &LongHeader<'_>,
         initial: &Initial<'_>,
-        from: Role,
+        datagram: &Datagram<'_>,
         out: Out<'_, Self>,
     ) -> bool {
-        let Some(opened) = self.open(header, initial, from) else {
+        let from = datagram.from;
+        let Some(opened) = self.open(header, initial, datagram) else {
             self.failed_count = self.failed_count.saturating_add(1);
             return false;
         };
@@ -146,7 +159,13 @@ impl QuicParser {
     }
 
     /// A packet of the connection at hand, or of one that it begins.
-    fn open(&mut self, header: &LongHeader<'_>, initial: &Initial<'_>, from: Role) -> Option<Opened> {
+    fn open(
+        &mut self,
+        header: &LongHeader<'_>,
+        initial: &Initial<'_>,
+        datagram: &Datagram<'_>,
+    ) -> Option<Opened> {
+        let from = datagram.from;
         if let Some(connection) = self.connection.as_deref_mut() {
             let is_other = connection.is_refused && header.version != connection.version;
             if !is_other && let Some(opened) = connection.open(header, initial, from) {
@@ -156,6 +175,10 @@ impl QuicParser {
             if is_same && connection.client == from {
                 return None;
             }
+        }
+        // RFC 9000 section 14.1: a server discards what is shorter, which would cost far more than its octets.
+        if datagram.len < FIRST_DATAGRAM_LEN_MIN {
+            return None;
         }
         let (connection, opened) = Connection::begin(header, initial, from)?;
         self.connection = Some(Box::new(connection));

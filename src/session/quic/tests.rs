@@ -50,7 +50,7 @@ impl Default for Sealed<'_> {
 impl Sealed<'_> {
     fn packet(&self, frames: &[u8]) -> Vec<u8> {
         let rules = self.version.rules().expect("a version that is read");
-        let frames = [frames, &vec![0; 1100_usize.saturating_sub(frames.len())]].concat();
+        let frames = [frames, &vec![0; 1160_usize.saturating_sub(frames.len())]].concat();
         let len = (0x4000 | (2 + frames.len() + 16) as u16).to_be_bytes();
         let first = 0xc1 | rules.initial_bits << 4;
         let scid = if self.sender == Client { &b"asked"[..] } else { SERVER_ID };
@@ -285,9 +285,45 @@ fn it_gives_up_on_what_it_cannot_read() {
     assert_eq!(count(&early, 1000), None);
     assert_eq!(count(&established, 1000), Some(SILENT_COUNT_MAX.into()));
     assert_eq!(count(&foreign, 1000), Some(FAILED_COUNT_MAX.into()));
-    // A datagram full of packets costs no more than a few.
+    // Of a datagram full of packets that no key opens one is tried.
     let small = [&[0xc0, 0, 0, 0, 1, 8][..], b"somebody", &[0, 0, 20], &[7; 20]].concat();
-    assert_eq!(count(&small.repeat(1000), 1000), Some(2));
+    assert_eq!(count(&small.repeat(1000), 1000), Some(FAILED_COUNT_MAX.into()));
+}
+
+#[test]
+fn of_a_datagram_only_what_is_for_its_first_id_is_read() {
+    // RFC 9000 section 12.2.
+    let [hello, _] = hellos();
+    let own = Sealed::default().packet(&crypto(0, &hello[..100]));
+    let rest = Sealed { number: 1, ..Sealed::default() }.packet(&crypto(100, &hello[100..]));
+    let foreign =
+        Sealed { dcid: b"somebody", number: 1, ..Sealed::default() }.packet(&crypto(100, &hello[100..]));
+    for (second, count) in [(&rest, 1), (&foreign, 0)] {
+        let mut ear = Ear::default();
+        ear.hear(Client, &[&own[..], second].concat());
+        assert_eq!(ear.heard.len(), count);
+    }
+    // One that no key opens ends what is tried of a datagram, and nothing else.
+    let mut bad = rest.clone();
+    *bad.last_mut().expect("a tag") ^= 1;
+    let mut ear = Ear::default();
+    ear.hear(Client, &[&own[..], &bad, &rest].concat());
+    assert_eq!(ear.heard.len(), 0);
+    ear.hear(Client, &rest);
+    assert_eq!(ear.heard.len(), 1);
+}
+
+#[test]
+fn a_datagram_that_is_too_short_begins_no_connection() {
+    // RFC 9000 section 14.1.
+    let [hello, _] = hellos();
+    let packet = Sealed::default().packet(&crypto(0, &hello));
+    assert!(packet.len() >= 1200, "{}", packet.len());
+    let mut ear = Ear::default();
+    let short = Datagram { len: 1199, ..Datagram::new(&packet, Client, Timestamp::from_nanos(0)) };
+    assert!(ear.parser.datagram(&short, &mut |message| panic!("{}", describe(&message))).is_ok());
+    ear.hear(Client, &packet);
+    assert_eq!(ear.heard.len(), 1);
 }
 
 #[test]

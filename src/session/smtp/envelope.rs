@@ -42,6 +42,8 @@ pub(super) struct Envelope {
     sender: Vec<u8>,
     size: Option<u64>,
     recipients: Vec<Recipient>,
+    /// Octets that the addresses of these take.
+    addresses_len: usize,
     recipient_count: u32,
     pub(super) content_len: u64,
     pub(super) is_whole: bool,
@@ -69,6 +71,7 @@ impl Envelope {
             sender: kept(sender),
             size,
             recipients: Vec::new(),
+            addresses_len: 0,
             recipient_count: 0,
             content_len: 0,
             is_whole: true,
@@ -85,7 +88,9 @@ impl Envelope {
         if place >= RECIPIENT_COUNT_MAX {
             return None;
         }
-        self.recipients.push(Recipient { address: kept(address), code: None });
+        let address = kept(address);
+        self.addresses_len += address.capacity();
+        self.recipients.push(Recipient { address, code: None });
         u16::try_from(place).ok()
     }
 
@@ -98,10 +103,9 @@ impl Envelope {
 
     /// One of the replies to the content that LMTP has for each recipient that was accepted. Whether it is the last one.
     pub(super) fn answer_next(&mut self, code: u16) -> bool {
-        let is_next = |(place, recipient): &(usize, &mut Recipient)| {
-            *place >= self.answered_count && recipient.is_accepted()
-        };
-        if let Some((place, recipient)) = self.recipients.iter_mut().enumerate().find(is_next) {
+        let is_next = |(_, recipient): &(usize, &mut Recipient)| recipient.is_accepted();
+        let mut unanswered = self.recipients.iter_mut().enumerate().skip(self.answered_count);
+        if let Some((place, recipient)) = unanswered.find(is_next) {
             recipient.code = Some(code);
             self.answered_count = place + 1;
         }
@@ -125,7 +129,6 @@ impl Envelope {
     }
 
     pub(super) fn heap_len(&self) -> usize {
-        let addresses: usize = self.recipients.iter().map(|recipient| recipient.address.capacity()).sum();
-        self.sender.capacity() + self.recipients.capacity() * size_of::<Recipient>() + addresses
+        self.sender.capacity() + self.recipients.capacity() * size_of::<Recipient>() + self.addresses_len
     }
 }

@@ -26,6 +26,8 @@ pub struct SmtpParser {
     /// The mail that commands are about now.
     current: Option<u64>,
     pending: VecDeque<Pending>,
+    /// Commands among them that wait for 354.
+    data_count: usize,
     /// Mails whose content has no reply yet, the current one last.
     mails: VecDeque<Envelope>,
     other_count: u8,
@@ -91,8 +93,8 @@ impl Parser for SmtpParser {
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         *input.from.of_mut(&mut self.has_heard) = true;
         match input.from {
-            Role::Client => self.client_bytes(input.bytes, out),
-            Role::Server => self.server_bytes(input.bytes, out),
+            Role::Client => self.client_bytes(input, out),
+            Role::Server => self.server_bytes(input, out),
         }
     }
 
@@ -148,9 +150,9 @@ impl Parser for SmtpParser {
 }
 
 impl SmtpParser {
-    fn client_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn client_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
-        while let Some(rest) = bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
             match &mut self.client {
                 Client::Content(scanner, _) => {
                     let (len, is_end) = scanner.scan(rest);
@@ -178,7 +180,10 @@ impl SmtpParser {
                     if matches!(self.client, Client::Content(..)) {
                         continue;
                     }
-                    let (len, line) = self.lines.next(rest, COMMAND_LEN_MAX);
+                    // What may have been a TLS record was not searched for the end of a line.
+                    let is_searched = rest.first() != Some(&0x16);
+                    let seen_len = if is_searched { input.seen_len.saturating_sub(taken) } else { 0 };
+                    let (len, line) = self.lines.next(rest, seen_len, COMMAND_LEN_MAX);
                     taken += len;
                     let Some(line) = line else { break };
                     self.line(&line, out)?;
@@ -338,6 +343,7 @@ impl SmtpParser {
             self.turns.lose();
             return self.forget_pending();
         }
+        self.data_count += usize::from(pending.expects == Expects::Data);
         self.pending.push_back(pending);
     }
 
@@ -348,7 +354,7 @@ impl SmtpParser {
     }
 
     fn forget_pending(&mut self) {
-        self.pending = VecDeque::new();
+        (self.pending, self.data_count) = (VecDeque::new(), 0);
         self.count_heap();
     }
 
@@ -397,18 +403,18 @@ impl SmtpParser {
         self.count_heap();
     }
 
-    fn server_bytes(&mut self, bytes: &[u8], out: Out<'_, Self>) -> Result<Progress, Fault> {
+    fn server_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let mut taken = 0;
         // Apart from the rest while a reply borrows it.
         let mut replies = std::mem::take(&mut self.replies);
         let mut is_tls = false;
         let outcome = loop {
-            let rest = bytes.get(taken..).unwrap_or_default();
+            let rest = input.bytes.get(taken..).unwrap_or_default();
             if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
                 is_tls = true;
                 break Ok(taken);
             }
-            match replies.next(rest, Middle::Coded) {
+            match replies.next(rest, input.seen_len.saturating_sub(taken), Middle::Coded) {
                 Err(fault) => break Err(fault),
                 Ok((len, None)) => break Ok(taken + len),
                 Ok((len, Some(item))) => {
@@ -432,7 +438,7 @@ impl SmtpParser {
     /// Takes a reply. Whether TLS has begun behind it.
     fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
         let WholeReply { code, text, is_cut, is_malformed } = *whole;
-        if code == 354 {
+        if code == 354 && self.data_count > 0 {
             // DATA alone has this reply: those of the commands before it were not seen.
             let data = self.pending.iter().position(|pending| pending.expects == Expects::Data);
             self.pending.drain(..data.unwrap_or(0));
@@ -490,8 +496,8 @@ impl SmtpParser {
             Expects::Content => self.content_reply(mail, code, out),
             Expects::Chunk(is_last) => (is_last || code >= 400) && self.content_reply(mail, code, out),
         };
-        if !is_open {
-            self.pending.pop_front();
+        if !is_open && let Some(front) = self.pending.pop_front() {
+            self.data_count = self.data_count.saturating_sub(usize::from(front.expects == Expects::Data));
         }
         asked_tls && code == 220 && self.tls.grant()
     }
@@ -501,6 +507,7 @@ impl SmtpParser {
         if code == 354 {
             if let Some(front) = self.pending.front_mut() {
                 front.expects = Expects::Content;
+                self.data_count = self.data_count.saturating_sub(1);
             }
             return true;
         }

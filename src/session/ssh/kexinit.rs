@@ -1,10 +1,15 @@
 //! SSH_MSG_KEXINIT: the lists of a side, its HASSH, and what two of them agree on.
 
+use std::collections::HashSet;
 use std::fmt;
 
+use ahash::RandomState;
 use md5::{Digest, Md5};
 
 use crate::session::{Role, Text};
+
+/// Names of a list that is walked rather than made a set of. Programs offer some twenty.
+const SHORT_LIST_COUNT: usize = 32;
 
 /// A list of names in order of preference, joined by commas as on the wire (RFC 4251 section 5).
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -16,10 +21,14 @@ impl<'a> NameList<'a> {
         self.0.split(|octet| *octet == b',').filter(|name| !name.is_empty()).map(Text)
     }
 
-    /// The first name that another list has too. Walks that list for each name.
+    /// The first name that another list has too. Walks a short list for each name; of a long one a set is made, which allocates.
     #[must_use]
     pub fn first_in(self, other: NameList<'_>) -> Option<Text<'a>> {
-        self.iter().find(|name| other.iter().any(|offered| offered.0 == name.0))
+        if other.iter().nth(SHORT_LIST_COUNT).is_none() {
+            return self.iter().find(|name| other.iter().any(|offered| offered.0 == name.0));
+        }
+        let offered: HashSet<Text<'_>, RandomState> = other.iter().collect();
+        self.iter().find(|name| offered.contains(name))
     }
 }
 
@@ -279,6 +288,20 @@ mod tests {
             offer(Role::Server, ["k", "h", "c", "C", "m", "M", "z", "Z"]).hassh_algorithms(),
             "k;C;M;Z"
         );
+    }
+
+    #[test]
+    fn the_first_common_name_is_the_same_in_lists_of_any_length() {
+        for count in [1, 5, 31, 32, 33, 34, 500] {
+            let theirs: Vec<String> = (0..count).map(|number| format!("their-{number}")).collect();
+            for common in [0, count / 2, count - 1, count] {
+                let ours = format!("our-1,,their-{common},our-2,their-0");
+                let expected = if common < count { format!("their-{common}") } else { "their-0".to_owned() };
+                let found = NameList::from(ours.as_str()).first_in(NameList::from(theirs.join(",").as_str()));
+                assert_eq!(found, Some(expected.as_str().into()), "{count} {common}");
+            }
+            assert_eq!(NameList(b"our-1").first_in(NameList::from(theirs.join(",").as_str())), None);
+        }
     }
 
     #[test]

@@ -50,9 +50,10 @@ impl Parser for SshParser {
         let mut taken = 0;
         loop {
             let rest = input.bytes.get(taken..).unwrap_or_default();
+            let seen_len = input.seen_len.saturating_sub(taken);
             let step = match *input.from.of(&self.sides) {
                 Stage::Packets(_) if self.is_version_1 => Step::Done,
-                Stage::Lines(count) => self.line(rest, input.from, count, out)?,
+                Stage::Lines(count) => self.line((rest, seen_len), input.from, count, out)?,
                 Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
             };
             match step {
@@ -69,16 +70,23 @@ impl Parser for SshParser {
 }
 
 impl SshParser {
-    /// A line up to the identification.
-    fn line(&mut self, bytes: &[u8], from: Role, count: u8, out: Out<'_, Self>) -> Result<Step, Fault> {
+    /// A line up to the identification. The first `seen_len` octets do not end it.
+    fn line(
+        &mut self,
+        (bytes, seen_len): (&[u8], usize),
+        from: Role,
+        count: u8,
+        out: Out<'_, Self>,
+    ) -> Result<Step, Fault> {
         let window = bytes.get(..IDENTIFICATION_LEN_MAX).unwrap_or(bytes);
-        let Some(end) = memchr(b'\n', window) else {
+        let Some(end) = memchr(b'\n', window.get(seen_len..).unwrap_or_default()) else {
             return if window.len() == IDENTIFICATION_LEN_MAX {
                 Err(Fault::new("line_too_long"))
             } else {
                 Ok(Step::Needs(bytes.len() + 1))
             };
         };
+        let end = seen_len + end;
         let line = bytes.get(..end).unwrap_or_default();
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let stage = from.of_mut(&mut self.sides);

@@ -13,6 +13,10 @@ use crate::base::Reader;
 /// Certificates of a chain that are looked at.
 pub const CERTIFICATE_COUNT_MAX: usize = 32;
 
+/// Octets below which nothing is a certificate, and no fingerprint of it is serialized: it would be longer than what it is of.
+#[cfg(feature = "serde")]
+const FINGERPRINT_LEN_MIN: usize = 64;
+
 /// The certificates that a side shows, its own one first (RFC 5246 section 7.4.2). None if it has none.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct CertificateChain<'a> {
@@ -156,8 +160,13 @@ impl serde::Serialize for Certificate<'_> {
         if !self.alt_names.is_empty() {
             map.serialize_entry("alt_names", &self.alt_names)?;
         }
-        map.serialize_entry("sha256", &Hex(&self.sha256()))?;
-        map.serialize_entry("sha1", &Hex(&self.sha1()))?;
+        if self.alt_names.iter().nth(super::ALT_NAME_COUNT_MAX).is_some() {
+            map.serialize_entry("truncated", &true)?;
+        }
+        if self.der.len() >= FINGERPRINT_LEN_MIN {
+            map.serialize_entry("sha256", &Hex(&self.sha256()))?;
+            map.serialize_entry("sha1", &Hex(&self.sha1()))?;
+        }
         map.serialize_entry("len", &self.der.len())?;
         map.end()
     }

@@ -173,6 +173,21 @@ impl<'a> ClientHello<'a> {
         self.extensions.find(57).or_else(|| self.extensions.find(0xffa5))
     }
 
+    /// Whether one of its lists has more items than are serialized.
+    #[cfg(feature = "serde")]
+    fn is_longer_than_listed(&self) -> bool {
+        let counts = [
+            self.cipher_suites.count(),
+            self.supported_versions().count(),
+            self.signature_algorithms().count(),
+            self.supported_groups().count(),
+        ];
+        let max = super::LISTED_COUNT_MAX;
+        counts.iter().any(|count| *count > max)
+            || self.extensions.iter().nth(max).is_some()
+            || self.alpn().iter().nth(max).is_some()
+    }
+
     /// The JA3 fingerprint. Hashes some hundred octets at each call.
     #[must_use]
     pub fn ja3(&self) -> Ja3 {
@@ -217,6 +232,9 @@ impl serde::Serialize for ClientHello<'_> {
         }
         if !self.supported_groups().is_empty() {
             map.serialize_entry("supported_groups", &self.supported_groups())?;
+        }
+        if self.is_longer_than_listed() {
+            map.serialize_entry("truncated", &true)?;
         }
         map.serialize_entry("has_ech", &self.has_ech())?;
         map.serialize_entry("has_session_ticket", &self.has_session_ticket())?;

@@ -1,11 +1,12 @@
 //! Records in datagrams.
 
 use super::client_hello::Transport;
-use super::fragments::{Fragment, Fragments};
+use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
 use super::handshake::{CLIENT_HELLO, Handshake};
 use super::message::{Alert, Message};
 use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
 use crate::base::Reader;
+use crate::session::credit::Credit;
 use crate::session::{Datagram, Fault, Out, Parser, Progress};
 
 /// The type of an encrypted record that has the identifier of its connection (RFC 9146).
@@ -21,6 +22,8 @@ pub struct DtlsParser {
     /// The beginning of the client's random octets, by which another handshake on the same ports is known.
     random: u64,
     fragments: [Fragments; 2],
+    /// Octets that messages in pieces may still be made longer by.
+    join_credit: Credit,
     is_encrypted: [bool; 2],
 }
 
@@ -30,6 +33,7 @@ impl Default for DtlsParser {
             handshake: Handshake::new(Transport::Datagram),
             random: 0,
             fragments: Default::default(),
+            join_credit: Credit::new(JOIN_CREDIT),
             is_encrypted: [false; 2],
         }
     }
@@ -118,9 +122,9 @@ impl DtlsParser {
         let mut reader = Reader::new(content);
         while let Some(fragment) = Fragment::read(&mut reader) {
             self.begin_anew(&fragment);
-            let Self { handshake, fragments, .. } = self;
+            let Self { handshake, fragments, join_credit, .. } = self;
             let Some(fragments) = fragments.get_mut(place) else { return };
-            if let Some(whole) = fragments.add(&fragment) {
+            if let Some(whole) = fragments.add(&fragment, join_credit) {
                 // A hello that is none counts as not sent.
                 let _ = handshake.take((fragment.kind, &whole), out);
             }
@@ -135,7 +139,7 @@ impl DtlsParser {
         let Some(random) = fragment.bytes.get(2..).and_then(<[u8]>::first_chunk) else { return };
         let random = u64::from_be_bytes(*random);
         if random != self.random {
-            *self = Self { random, ..Self::default() };
+            *self = Self { random, join_credit: self.join_credit, ..Self::default() };
         }
     }
 }

@@ -4,12 +4,20 @@ use std::borrow::Cow;
 
 use super::handshake::{HANDSHAKE_LEN_MAX, is_kind};
 use crate::base::Reader;
+use crate::session::credit::Credit;
 
 /// Messages of a direction that may be incomplete at a time.
 pub const OPEN_MESSAGE_COUNT_MAX: usize = 4;
 
 /// Pieces, each apart from the others, in which a message may have come.
 pub const PIECE_COUNT_MAX: usize = 32;
+
+/// Octets that messages in pieces may be made longer by, besides [`JOIN_FACTOR`] for each octet of a fragment: fragments at
+/// the end of messages that never come make buffers and nothing else.
+pub(super) const JOIN_CREDIT: u64 = 4 * HANDSHAKE_LEN_MAX as u64;
+
+/// Octets that messages in pieces may be made longer by for each octet of a fragment.
+const JOIN_FACTOR: u64 = 16;
 
 /// A fragment of a handshake message, mostly all of it.
 #[derive(Clone, Copy, Debug)]
@@ -56,14 +64,18 @@ pub(super) struct Fragments {
 struct Open {
     kind: u8,
     sequence: u16,
+    /// Octets of the whole message.
+    len: usize,
+    /// Its octets up to the last piece; zero where nothing came yet.
     bytes: Vec<u8>,
     /// What came, from and to, ascending, apart.
     pieces: Vec<(usize, usize)>,
 }
 
 impl Fragments {
-    /// Adds a fragment. The message if it is whole by it, once.
-    pub(super) fn add<'a>(&mut self, fragment: &Fragment<'a>) -> Option<Cow<'a, [u8]>> {
+    /// Adds a fragment. The message if it is whole by it, once. What it makes a buffer longer by is spent of `credit`; a fragment
+    /// for which there is none is left out.
+    pub(super) fn add<'a>(&mut self, fragment: &Fragment<'a>, credit: &mut Credit) -> Option<Cow<'a, [u8]>> {
         let bit = 1_u64.checked_shl(u32::from(fragment.sequence)).unwrap_or_default();
         if self.whole & bit != 0 {
             return None;
@@ -71,7 +83,7 @@ impl Fragments {
         let whole = if fragment.bytes.len() == fragment.len {
             Some(Cow::Borrowed(fragment.bytes))
         } else {
-            self.join(fragment).map(Cow::Owned)
+            self.join(fragment, credit).map(Cow::Owned)
         };
         if whole.is_some() {
             self.whole |= bit;
@@ -80,7 +92,8 @@ impl Fragments {
         whole
     }
 
-    fn join(&mut self, fragment: &Fragment<'_>) -> Option<Vec<u8>> {
+    fn join(&mut self, fragment: &Fragment<'_>, credit: &mut Credit) -> Option<Vec<u8>> {
+        credit.earn(JOIN_FACTOR * fragment.bytes.len() as u64);
         let is_of = |open: &Open| open.sequence == fragment.sequence;
         let place = match self.open.iter().position(is_of) {
             Some(place) => place,
@@ -89,19 +102,30 @@ impl Fragments {
                     // The oldest one has waited longest in vain.
                     self.open.remove(0);
                 }
-                let (kind, sequence) = (fragment.kind, fragment.sequence);
-                self.open.push(Open { kind, sequence, bytes: vec![0; fragment.len], pieces: Vec::new() });
+                let Fragment { kind, sequence, len, .. } = *fragment;
+                self.open.push(Open { kind, sequence, len, bytes: Vec::new(), pieces: Vec::new() });
                 self.open.len() - 1
             }
         };
         let open = self.open.get_mut(place)?;
-        if open.kind != fragment.kind || open.bytes.len() != fragment.len {
+        if open.kind != fragment.kind || open.len != fragment.len {
             return None;
         }
         let end = fragment.offset + fragment.bytes.len();
+        let grown = end.saturating_sub(open.bytes.len());
+        if grown > 0 {
+            if !credit.spend(grown as u64) {
+                return None;
+            }
+            let capacity = open.bytes.capacity();
+            if end > capacity {
+                open.bytes.reserve_exact(end.max(2 * capacity).min(open.len) - open.bytes.len());
+            }
+            open.bytes.resize(end, 0);
+        }
         open.bytes.get_mut(fragment.offset..end)?.copy_from_slice(fragment.bytes);
         open.add_piece(fragment.offset, end);
-        let is_whole = open.pieces.first() == Some(&(0, open.bytes.len()));
+        let is_whole = open.pieces.first() == Some(&(0, open.len));
         is_whole.then(|| std::mem::take(&mut open.bytes))
     }
 
@@ -146,29 +170,51 @@ mod tests {
         let whole: Vec<u8> = (0..=255).collect();
         let parts = [(0, 100), (100, 180), (180, 256), (50, 130)];
         for order in [[0, 1, 2, 3], [2, 1, 0, 3], [3, 2, 0, 1], [1, 3, 0, 2], [2, 0, 3, 1]] {
-            let mut fragments = Fragments::default();
+            let (mut fragments, mut credit) = (Fragments::default(), Credit::new(JOIN_CREDIT));
             let found: Vec<_> = order
                 .iter()
-                .filter_map(|place| fragments.add(&fragment(&whole, parts[*place].0, parts[*place].1)))
+                .filter_map(|place| {
+                    fragments.add(&fragment(&whole, parts[*place].0, parts[*place].1), &mut credit)
+                })
                 .collect();
             assert_eq!(found, [Cow::<[u8]>::Owned(whole.clone())], "{order:?}");
-            assert!(fragments.add(&fragment(&whole, 0, 256)).is_none(), "it was sent again");
+            let again = fragments.add(&fragment(&whole, 0, 256), &mut credit);
+            assert!(again.is_none(), "it was sent again");
         }
     }
 
     #[test]
     fn what_is_incomplete_is_bounded() {
         let whole = vec![1; HANDSHAKE_LEN_MAX];
-        let mut fragments = Fragments::default();
+        let (mut fragments, mut credit) = (Fragments::default(), Credit::new(u64::MAX));
         for sequence in 0..60 {
             for place in 0..100 {
                 let part = fragment(&whole, place * 600, place * 600 + 10);
-                assert!(fragments.add(&Fragment { sequence, ..part }).is_none());
+                assert!(fragments.add(&Fragment { sequence, ..part }, &mut credit).is_none());
             }
         }
         assert_eq!(fragments.open.len(), OPEN_MESSAGE_COUNT_MAX);
         assert!(fragments.open.iter().all(|open| open.pieces.len() == PIECE_COUNT_MAX));
         assert!(fragments.heap_len() < OPEN_MESSAGE_COUNT_MAX * (HANDSHAKE_LEN_MAX + 4096));
+    }
+
+    #[test]
+    fn buffers_that_nothing_fills_are_bounded_by_what_came() {
+        let whole = vec![1; HANDSHAKE_LEN_MAX];
+        let (mut fragments, mut credit) = (Fragments::default(), Credit::new(JOIN_CREDIT));
+        let last = fragment(&whole, HANDSHAKE_LEN_MAX - 1, HANDSHAKE_LEN_MAX);
+        let mut buffer_count = 0;
+        for sequence in 0..10_000 {
+            assert!(fragments.add(&Fragment { sequence, ..last }, &mut credit).is_none());
+            buffer_count += usize::from(fragments.open.last().is_some_and(|open| !open.bytes.is_empty()));
+        }
+        // Those that the credit is for, and one for each 4096 octets.
+        assert_eq!(buffer_count, 4 + 10_000 * JOIN_FACTOR as usize / HANDSHAKE_LEN_MAX);
+        // What comes in order needs no credit.
+        let mut credit = Credit::new(0);
+        let parts = [(0, 30_000), (30_000, HANDSHAKE_LEN_MAX)];
+        let found = parts.map(|(start, end)| fragments.add(&fragment(&whole, start, end), &mut credit));
+        assert_eq!(found, [None, Some(Cow::<[u8]>::Owned(whole.clone()))]);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use super::numbers::ExtensionType;
 use crate::base::Reader;
 use crate::session::Text;
 
+/// Items of a list that are serialized. A number of two octets has a name of forty; programs that try all suites offer some 350.
+pub const LISTED_COUNT_MAX: usize = 512;
+
 /// Numbers of two octets each: cipher suites, groups, signature schemes, versions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Numbers<'a, T> {
@@ -54,7 +57,7 @@ impl<T: From<u16> + fmt::Debug> fmt::Debug for Numbers<'_, T> {
 #[cfg(feature = "serde")]
 impl<T: From<u16> + serde::Serialize> serde::Serialize for Numbers<'_, T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX))
     }
 }
 
@@ -90,7 +93,7 @@ impl fmt::Debug for AlpnNames<'_> {
 #[cfg(feature = "serde")]
 impl serde::Serialize for AlpnNames<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX))
     }
 }
 
@@ -169,7 +172,7 @@ impl fmt::Debug for Extensions<'_> {
 #[cfg(feature = "serde")]
 impl serde::Serialize for Extensions<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|extension| extension.kind))
+        serializer.collect_seq(self.iter().take(LISTED_COUNT_MAX).map(|extension| extension.kind))
     }
 }
 

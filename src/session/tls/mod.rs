@@ -47,9 +47,9 @@ pub use fragments::{OPEN_MESSAGE_COUNT_MAX, PIECE_COUNT_MAX};
 pub use handshake::HANDSHAKE_LEN_MAX;
 pub use ja3::Ja3;
 pub use ja4::Ja4;
-pub use lists::{AlpnNames, Extension, Extensions, Hex, Numbers};
+pub use lists::{AlpnNames, Extension, Extensions, Hex, LISTED_COUNT_MAX, Numbers};
 pub use message::{Alert, HelloVerifyRequest, Message, NewSessionTicket, ServerKeyExchange, Ssl2ClientHello};
-pub use name::{AltName, AltNames, Attribute, DistinguishedName};
+pub use name::{ALT_NAME_COUNT_MAX, AltName, AltNames, Attribute, DistinguishedName};
 pub use numbers::{
     AlertDescription, AlertLevel, CipherSuite, ExtensionType, NamedGroup, SignatureScheme, Version, is_grease,
 };

@@ -243,6 +243,9 @@ pub enum AltName<'a> {
     Other(Hex<'a>),
 }
 
+/// Other names of a certificate's subject that are serialized.
+pub const ALT_NAME_COUNT_MAX: usize = 1024;
+
 /// The other names of a certificate's subject.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct AltNames<'a> {
@@ -291,7 +294,7 @@ impl fmt::Debug for AltNames<'_> {
 #[cfg(feature = "serde")]
 impl serde::Serialize for AltNames<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter())
+        serializer.collect_seq(self.iter().take(ALT_NAME_COUNT_MAX))
     }
 }
 

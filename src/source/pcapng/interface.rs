@@ -55,10 +55,19 @@ pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Po
 /// Text of at most [`TEXT_LEN_MAX`] octets, without the zeros that some writers append.
 fn clipped(text: &[u8]) -> String {
     let text = text.split(|octet| *octet == 0).next().unwrap_or_default();
-    let mut clipped = String::from_utf8_lossy(text.get(..TEXT_LEN_MAX).unwrap_or(text)).into_owned();
-    // Octets that are no UTF-8 were replaced by longer ones.
-    while clipped.len() > TEXT_LEN_MAX {
-        clipped.pop();
+    let text = text.get(..TEXT_LEN_MAX).unwrap_or(text);
+    let mut clipped = String::with_capacity(text.len());
+    for chunk in text.utf8_chunks() {
+        clipped.push_str(chunk.valid());
+        // Octets that are no UTF-8 are replaced by longer ones.
+        if !chunk.invalid().is_empty() {
+            clipped.push(char::REPLACEMENT_CHARACTER);
+        }
+        if clipped.len() > TEXT_LEN_MAX {
+            let end = (0..=TEXT_LEN_MAX).rev().find(|end| clipped.is_char_boundary(*end));
+            clipped.truncate(end.unwrap_or_default());
+            break;
+        }
     }
     clipped
 }

@@ -31,6 +31,11 @@ pub(super) struct Stopped {
     offset: u64,
 }
 
+/// That messages of a flow are left out from here on.
+#[derive(Debug, Serialize)]
+#[serde(tag = "message", rename = "suppressed")]
+pub(super) struct Suppressed {}
+
 impl Stopped {
     pub(super) const fn new(fault: Fault, offset: u64) -> Self {
         Self { fault: fault.reason(), offset }

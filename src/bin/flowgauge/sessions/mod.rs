@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use args::Format;
 pub(crate) use args::SessionsArgs;
 pub(crate) use args::layers;
-use line::{Line, Stopped};
+use line::{Line, Stopped, Suppressed};
 
 use crate::args::parse_filter;
 use crate::choice::Choice;
@@ -190,8 +190,12 @@ impl SessionSink<Standard, State> for MessageSink<'_> {
     }
 
     fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
-        if let SessionEvent::Stopped { about, fault, offset } = event {
-            self.take(flow, about, Stopped::new(*fault, *offset));
+        match event {
+            SessionEvent::Stopped { about, fault, offset } => {
+                self.take(flow, about, Stopped::new(*fault, *offset));
+            }
+            SessionEvent::Suppressed { about } => self.take(flow, about, Suppressed {}),
+            _ => {}
         }
     }
 }

@@ -7,11 +7,24 @@ mod huffman;
 mod static_table;
 mod table;
 
+use super::fields::Block;
 use static_table::STATIC;
 use table::Table;
 
 /// Octets that a dynamic table may be told to have. One that is told more cannot be followed.
 pub(super) const TABLE_LEN_MAX: usize = 64 << 10;
+
+/// Octets that a dynamic table may be told to have while no SETTINGS say otherwise (RFC 9113 section 6.5.2).
+pub(super) const TABLE_LEN_DEFAULT: usize = 4096;
+
+/// What a block may ask for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Octets of names and values that it may unfold to.
+    pub(super) list_len_max: usize,
+    /// Octets of the dynamic table.
+    pub(super) table_len_max: usize,
+}
 
 /// Why a block cannot be decoded; what follows it on the connection cannot either.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,38 +39,40 @@ pub(super) enum HpackError {
     Index,
     /// The table's size comes behind a field.
     LateResize,
-    /// The table is told to be larger than [`TABLE_LEN_MAX`].
+    /// The table is told to be larger than it may be.
     TableTooLong,
+    /// It unfolds to more than it may.
+    ListTooLong,
 }
 
 /// Decodes the blocks of one direction of a connection, in order and without exception.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     table: Table,
-    /// The field at hand.
-    scratch: Vec<u8>,
 }
 
 impl Decoder {
-    /// Decodes a block, and gives each field to `take`.
+    /// Decodes a block and adds its fields to a list. Ends where that has as much as it may have.
     pub(super) fn decode(
         &mut self,
         mut block: &[u8],
-        mut take: impl FnMut(&[u8], &[u8]),
+        list: &mut Block,
+        limits: Limits,
     ) -> Result<(), HpackError> {
+        let Limits { list_len_max, table_len_max } = limits;
         let mut may_resize = true;
         while let Some(first) = block.first() {
             match first {
                 // Section 6.1: an indexed field.
                 0x80.. => {
                     let (name, value) = self.field(integer(&mut block, 7)?)?;
-                    take(name, value);
+                    if !list.add(name, value, list_len_max) {
+                        return Err(HpackError::ListTooLong);
+                    }
                 }
                 // Section 6.2.1: a literal that is added to the table.
                 0x40.. => {
-                    let name_len = self.literal(&mut block, 6)?;
-                    let (name, value) = self.scratch.split_at_checked(name_len).ok_or(HpackError::Cut)?;
-                    take(name, value);
+                    let (name, value) = self.literal((&mut block, 6), list, list_len_max)?;
                     self.table.add(name, value);
                 }
                 // Section 6.3: the table's size.
@@ -66,16 +81,14 @@ impl Decoder {
                     if !may_resize {
                         return Err(HpackError::LateResize);
                     }
-                    if !self.table.resize(max) {
+                    if max > table_len_max || !self.table.resize(max) {
                         return Err(HpackError::TableTooLong);
                     }
                     continue;
                 }
                 // Sections 6.2.2 and 6.2.3: a literal that is not.
                 _ => {
-                    let name_len = self.literal(&mut block, 4)?;
-                    let (name, value) = self.scratch.split_at_checked(name_len).ok_or(HpackError::Cut)?;
-                    take(name, value);
+                    self.literal((&mut block, 4), list, list_len_max)?;
                 }
             }
             may_resize = false;
@@ -85,7 +98,7 @@ impl Decoder {
 
     /// Octets that it allocated.
     pub(super) fn heap_len(&self) -> usize {
-        self.table.heap_len() + self.scratch.capacity()
+        self.table.heap_len()
     }
 
     fn field(&self, index: usize) -> Result<(&[u8], &[u8]), HpackError> {
@@ -96,18 +109,21 @@ impl Decoder {
         }
     }
 
-    /// Reads a name, by its index or in full, and a value: the name's length.
-    fn literal(&mut self, block: &mut &[u8], prefix_len: u32) -> Result<usize, HpackError> {
-        let mut scratch = std::mem::take(&mut self.scratch);
-        scratch.clear();
+    /// Reads a name, by its index or in full, and a value, and adds both to a list, where they are decoded to.
+    fn literal<'l>(
+        &self,
+        (block, prefix_len): (&mut &[u8], u32),
+        list: &'l mut Block,
+        list_len_max: usize,
+    ) -> Result<(&'l [u8], &'l [u8]), HpackError> {
+        let start = list.len();
         match integer(block, prefix_len)? {
-            0 => string(block, &mut scratch)?,
-            index => scratch.extend_from_slice(self.field(index)?.0),
+            0 => string(block, list.text_mut())?,
+            index => list.text_mut().extend_from_slice(self.field(index)?.0),
         }
-        let name_len = scratch.len();
-        string(block, &mut scratch)?;
-        self.scratch = scratch;
-        Ok(name_len)
+        let name_len = list.len() - start;
+        string(block, list.text_mut())?;
+        list.end_field(start, name_len, list_len_max).ok_or(HpackError::ListTooLong)
     }
 }
 

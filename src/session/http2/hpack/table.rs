@@ -2,13 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::TABLE_LEN_MAX;
+use super::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
 
 /// What an entry counts beside its name and value.
 const ENTRY_OVERHEAD: usize = 32;
-
-/// The size that a table has until it is told another one.
-const DEFAULT_LEN: usize = 4096;
 
 /// Fields that were sent, the newest first.
 #[derive(Debug)]
@@ -40,7 +37,7 @@ impl Entry {
 
 impl Default for Table {
     fn default() -> Self {
-        Self { text: Vec::new(), dead_len: 0, entries: VecDeque::new(), len: 0, max: DEFAULT_LEN }
+        Self { text: Vec::new(), dead_len: 0, entries: VecDeque::new(), len: 0, max: TABLE_LEN_DEFAULT }
     }
 }
 
@@ -114,7 +111,7 @@ mod tests {
         let mut table = Table::default();
         // The newest first, as long as they fit.
         let mut plain: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
-        let mut max = DEFAULT_LEN;
+        let mut max = TABLE_LEN_DEFAULT;
         let size =
             |plain: &[(Vec<u8>, Vec<u8>)]| plain.iter().map(|(a, b)| a.len() + b.len() + 32).sum::<usize>();
         let mut seed = 7_u32;
@@ -137,7 +134,7 @@ mod tests {
                 assert_eq!(table.field(index), Some((&name[..], &value[..])));
             }
             assert_eq!(table.field(plain.len()), None);
-            assert!(table.text.len() <= 2 * DEFAULT_LEN + 4096, "{}", table.text.len());
+            assert!(table.text.len() <= 2 * TABLE_LEN_DEFAULT + 4096, "{}", table.text.len());
         }
         assert!(!table.resize(TABLE_LEN_MAX + 1));
     }

@@ -7,12 +7,17 @@ fn unhex(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
+/// As much as a connection of which nothing is known may ask for.
+const LIMITS: Limits = Limits { list_len_max: 1000, table_len_max: TABLE_LEN_MAX };
+
+fn text(list: &Block) -> String {
+    let fields = list.fields();
+    fields.iter().map(|field| format!("{}={}", field.name, field.value)).collect::<Vec<_>>().join(" ")
+}
+
 fn decode(decoder: &mut Decoder, block: &str) -> Result<String, HpackError> {
-    let mut fields = Vec::new();
-    let take = |name: &[u8], value: &[u8]| {
-        fields.push(format!("{}={}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
-    };
-    decoder.decode(&unhex(block), take).map(|()| fields.join(" "))
+    let mut list = Block::default();
+    decoder.decode(&unhex(block), &mut list, LIMITS).map(|()| text(&list))
 }
 
 #[test]
@@ -124,5 +129,42 @@ fn what_cannot_be_is_refused() {
         ("ffffffffffff", HpackError::Integer),
     ] {
         assert_eq!(decode(&mut Decoder::default(), block), Err(error), "{block}");
+    }
+}
+
+#[test]
+fn a_list_ends_where_it_is_as_long_as_may_be() {
+    // `:method: GET` has ten octets by its index, and `ab: cdef` as a literal has six; a literal with the name of index 31 has
+    // the twelve of `content-type`, however short the index.
+    let (get, literal, named) = ("82", "000261620463646566", "5f00");
+    for (block, len_max, expected_count) in [
+        (get.repeat(3), 30, None),
+        (get.repeat(3), 29, Some(2)),
+        (get.repeat(2) + literal, 26, None),
+        (get.repeat(2) + literal, 25, Some(2)),
+        (named.to_owned(), 12, None),
+        (named.to_owned(), 11, Some(0)),
+    ] {
+        let mut list = Block::default();
+        let limits = Limits { list_len_max: len_max, ..LIMITS };
+        let outcome = Decoder::default().decode(&unhex(&block), &mut list, limits);
+        match expected_count {
+            None => assert_eq!(outcome, Ok(()), "{block} {len_max}"),
+            Some(count) => {
+                assert_eq!((outcome, list.fields().len()), (Err(HpackError::ListTooLong), count), "{block}");
+            }
+        }
+        assert_eq!(list.is_cut, expected_count.is_some());
+        assert!(list.len() <= len_max);
+    }
+}
+
+#[test]
+fn a_table_is_no_larger_than_settings_allow() {
+    let limits = Limits { table_len_max: TABLE_LEN_DEFAULT, ..LIMITS };
+    // 4096 is 31 and 4065.
+    for (block, wanted) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
+        let outcome = Decoder::default().decode(&unhex(block), &mut Block::default(), limits);
+        assert_eq!(outcome, wanted, "{block}");
     }
 }

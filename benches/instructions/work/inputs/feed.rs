@@ -1,0 +1,246 @@
+//! Packets for a driver with the crate's parsers, whose messages are written as JSON, as `flowgauge sessions` writes them.
+
+use std::io::{self, Write};
+
+use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
+use flowgauge::reassembler::{Chunk, Gap, GapReason};
+use flowgauge::session::{
+    About, Driver, EndKind, Message, Receiver, Role, Session, SessionEvent, Standard, Whose,
+};
+
+/// Octets of every input: payload, and the headers of the packets that it needs.
+pub(crate) const INPUT_LEN: usize = 64 << 10;
+
+/// Octets of payload in a full segment.
+pub(crate) const SEGMENT_LEN: usize = 1460;
+
+/// Octets of IPv4 and TCP headers.
+const TCP_HEADERS_LEN: usize = 40;
+
+/// Octets of IPv4 and UDP headers.
+const UDP_HEADERS_LEN: usize = 28;
+
+/// What happens to a flow next.
+enum Step {
+    /// Another one begins.
+    Flow,
+    Octets(Role, Vec<u8>),
+    /// So many octets are missing.
+    Gap(Role, u64),
+}
+
+/// Packets of flows to one port, [`INPUT_LEN`] octets long. What is sent once they are that long is dropped.
+pub(crate) struct Input {
+    is_stream: bool,
+    server_port: u16,
+    steps: Vec<Step>,
+    len: usize,
+}
+
+impl Input {
+    pub(crate) fn tcp(server_port: u16) -> Self {
+        Self { is_stream: true, server_port, steps: Vec::new(), len: 0 }
+    }
+
+    pub(crate) fn udp(server_port: u16) -> Self {
+        Self { is_stream: false, ..Self::tcp(server_port) }
+    }
+
+    const fn headers_len(&self) -> usize {
+        if self.is_stream { TCP_HEADERS_LEN } else { UDP_HEADERS_LEN }
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.len == INPUT_LEN
+    }
+
+    /// Begins another flow.
+    pub(crate) fn flow(&mut self) {
+        self.steps.push(Step::Flow);
+    }
+
+    /// Octets in full segments, or in one datagram.
+    pub(crate) fn send(&mut self, from: Role, octets: &[u8]) {
+        self.send_in(if self.is_stream { SEGMENT_LEN } else { usize::MAX }, from, octets);
+    }
+
+    /// Octets in packets of a length.
+    pub(crate) fn send_in(&mut self, packet_len: usize, from: Role, octets: &[u8]) {
+        for octets in octets.chunks(packet_len) {
+            if self.is_full() {
+                return;
+            }
+            let room = INPUT_LEN - self.len - self.headers_len();
+            let mut octets = octets.get(..room).unwrap_or(octets).to_vec();
+            // What is too little for another packet pads this one.
+            if room - octets.len() <= self.headers_len() {
+                octets.resize(room, b'\n');
+            }
+            self.len += self.headers_len() + octets.len();
+            self.steps.push(Step::Octets(from, octets));
+        }
+    }
+
+    /// Octets that were not captured.
+    pub(crate) fn lose(&mut self, from: Role, len: u64) {
+        self.steps.push(Step::Gap(from, len));
+    }
+}
+
+/// What is to come of an input.
+#[derive(Clone, Copy)]
+pub(crate) struct Expected {
+    /// Messages at least.
+    pub(crate) message_count_min: u64,
+    /// Why parsers stop, if they do.
+    pub(crate) fault: Option<&'static str>,
+    /// Octets of JSON at most for each octet of the input.
+    pub(crate) output_ratio_max: u64,
+}
+
+impl Expected {
+    /// So many messages at least, and no fault.
+    pub(crate) const fn messages(message_count_min: u64) -> Self {
+        Self { message_count_min, fault: None, output_ratio_max: 20 }
+    }
+
+    pub(crate) const fn fault(self, fault: &'static str) -> Self {
+        Self { fault: Some(fault), ..self }
+    }
+}
+
+/// An input, and what is to come of it.
+pub(crate) type Case = (Input, Expected);
+
+/// Counts what is written.
+#[derive(Default)]
+struct Counter(u64);
+
+impl Write for Counter {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.0 += octets.len() as u64;
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes messages as JSON.
+#[derive(Default)]
+struct Writer {
+    written: Counter,
+    message_count: u64,
+    fault: Option<&'static str>,
+}
+
+impl Receiver<Standard> for Writer {
+    fn message(&mut self, _: &About, message: Message<'_>) {
+        self.message_count += 1;
+        if !message.is_content() {
+            serde_json::to_writer(&mut self.written, &message).expect("a counter takes all");
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        if let SessionEvent::Stopped { fault, .. } = event {
+            self.fault = Some(fault.reason());
+        }
+    }
+}
+
+/// A driver, and what is about to come.
+pub(crate) struct Feeding {
+    driver: Driver<Standard>,
+    input: Input,
+    expected: Expected,
+    writer: Writer,
+}
+
+/// Prepares a driver that has seen the input once, so that what is allocated once is.
+pub(crate) fn prepared(make: fn() -> Case) -> Feeding {
+    let (input, expected) = make();
+    assert_eq!(input.len, INPUT_LEN, "inputs are equally long");
+    let feeding = Feeding { driver: Driver::default(), input, expected, writer: Writer::default() }.feed();
+    Feeding { writer: Writer::default(), ..feeding }
+}
+
+pub(crate) fn checked(feeding: Feeding) {
+    let Feeding { driver, expected, writer, .. } = feeding;
+    let said = (writer.message_count, writer.fault);
+    assert!(writer.message_count >= expected.message_count_min, "{said:?}");
+    assert_eq!(writer.fault, expected.fault, "{said:?}");
+    let output_len_max = expected.output_ratio_max * INPUT_LEN as u64;
+    assert!(writer.written.0 <= output_len_max, "{} octets of output", writer.written.0);
+    assert_eq!(driver.stats().held_bytes, 0);
+}
+
+impl Feeding {
+    pub(crate) fn feed(mut self) -> Self {
+        let Self { driver, input, writer, .. } = &mut self;
+        let protocol = if input.is_stream { IpProtocol::TCP } else { IpProtocol::UDP };
+        let mut client_port = 10_000;
+        let key = |port| {
+            let ends = (([10, 0, 0, 1].into(), port), ([10, 0, 0, 2].into(), input.server_port));
+            FlowKey::new(protocol, ends.0, ends.1)
+        };
+        let (mut flow, mut client) = key(client_port);
+        let mut session = Session::default();
+        let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
+        let mut now = 0;
+        for step in &input.steps {
+            now += 1000;
+            let timestamp = Timestamp::from_nanos(now);
+            let side = |role: Role| if role == Role::Client { client } else { client.other() };
+            match step {
+                Step::Flow => {
+                    end(driver, &mut session, &Whose::new(&flow, client, timestamp), writer);
+                    client_port += 1;
+                    (flow, client) = key(client_port);
+                    (session, offsets, wants) = (Session::default(), [0; 2], [true; 2]);
+                }
+                Step::Octets(from, octets) => {
+                    let (whose, at) = (Whose::new(&flow, client, timestamp), from.index());
+                    if !input.is_stream {
+                        driver.datagram(&mut session, &whose, side(*from), (octets, octets.len()), writer);
+                    } else if wants[at] {
+                        let chunk = Chunk::new(offsets[at], octets);
+                        let flows = driver.chunk(&mut session, &whose, side(*from), &chunk, writer);
+                        wants[at] = flows.is_continue();
+                    }
+                    offsets[at] += octets.len() as u64;
+                }
+                Step::Gap(from, len) => {
+                    let (whose, at) = (Whose::new(&flow, client, timestamp), from.index());
+                    if wants[at] {
+                        let gap = Gap::new(offsets[at], *len, GapReason::Acknowledged);
+                        wants[at] = driver.gap(&mut session, &whose, side(*from), &gap, writer).is_continue();
+                    }
+                    offsets[at] += len;
+                }
+            }
+        }
+        end(driver, &mut session, &Whose::new(&flow, client, Timestamp::from_nanos(now)), writer);
+        self
+    }
+}
+
+fn end(
+    driver: &mut Driver<Standard>,
+    session: &mut Session<Standard>,
+    whose: &Whose<'_>,
+    writer: &mut Writer,
+) {
+    driver.finish(session, whose, EndKind::Flow, writer);
+}
+
+/// Repeats what a closure sends until the input is full.
+pub(crate) fn filled(mut input: Input, mut send: impl FnMut(&mut Input, u32)) -> Input {
+    let mut round = 0;
+    while !input.is_full() {
+        send(&mut input, round);
+        round += 1;
+    }
+    input
+}

@@ -1,0 +1,126 @@
+//! Fragments to a pool: datagrams in four parts, and parts without end.
+
+use std::net::Ipv4Addr;
+
+use flowgauge::base::{IpProtocol, Timestamp};
+use flowgauge::fragment::{DatagramKey, Fragment, OverlapPolicy, Pool, PoolConfig};
+
+use super::feed::INPUT_LEN;
+use crate::SEEDS;
+use crate::support::{CLIENT, SERVER};
+
+/// Octets of Ethernet and IPv4 headers.
+const HEADERS_LEN: usize = 34;
+
+/// The datagram, the place, the length, and whether more follow.
+type Part = (u32, u16, usize, bool);
+
+/// A pool that is small, and fragments about to come.
+pub(crate) struct Pushing {
+    pool: Pool<u32>,
+    fragments: Vec<Fragment<'static>>,
+    ended_count: u64,
+}
+
+fn filled(mut make: impl FnMut(u32) -> Part) -> Vec<Part> {
+    let (mut parts, mut len) = (Vec::new(), 0);
+    for number in 0.. {
+        let (id, offset, part_len, more) = make(number);
+        let room = INPUT_LEN - len - HEADERS_LEN;
+        // The last one is as long as there is room, and ends its datagram.
+        let is_last = part_len + HEADERS_LEN >= room;
+        parts.push(if is_last { (id, offset, room, false) } else { (id, offset, part_len, more) });
+        len += HEADERS_LEN + parts.last().map_or(0, |part| part.2);
+        if len == INPUT_LEN {
+            break;
+        }
+    }
+    parts
+}
+
+pub(crate) fn prepared((make, policy): (fn() -> Vec<Part>, OverlapPolicy)) -> Pushing {
+    let parts = make();
+    let input_len: usize = parts.iter().map(|(_, _, len, _)| HEADERS_LEN + len).sum();
+    assert_eq!(input_len, INPUT_LEN, "inputs are equally long");
+    let payload: &'static [u8] = vec![7; INPUT_LEN].leak();
+    let fragments = |destination| {
+        let key = move |id: u32| {
+            let source = Ipv4Addr::from(0x0a00_0000 + (id >> 16));
+            DatagramKey::v4(source, destination, id as u16, IpProtocol::UDP, 0)
+        };
+        let fragment = move |(id, offset, len, more_fragments): &Part| Fragment {
+            key: key(*id),
+            timestamp: Timestamp::ZERO,
+            protocol: IpProtocol::UDP,
+            offset: *offset,
+            more_fragments: *more_fragments,
+            header_len: 20,
+            len: *len as u32,
+            bytes: &payload[..*len],
+        };
+        parts.iter().map(fragment).collect::<Vec<_>>()
+    };
+    let mut config = PoolConfig::default();
+    (config.seeds, config.policy) = (Some(SEEDS), policy);
+    config.limits.fragment_datagram_count_max = 256;
+    config.limits.fragment_bytes_max = 1 << 20;
+    let mut pool = Pool::new(config).expect("a valid configuration");
+    // The pool has had as many datagrams before, so that it is full if it can be.
+    for fragment in fragments(CLIENT) {
+        let _ = pool.push(&fragment, 0, |_| {});
+    }
+    Pushing { pool, fragments: fragments(SERVER), ended_count: 0 }
+}
+
+pub(crate) fn checked(pushing: Pushing) {
+    let stats = pushing.pool.stats();
+    assert_eq!(stats.fragment_count, 2 * pushing.fragments.len() as u64);
+    pushing.pool.check_invariants();
+}
+
+impl Pushing {
+    pub(crate) fn push(mut self) -> Self {
+        for (fragment, tag) in self.fragments.iter().zip(0..) {
+            let _ = self.pool.push(fragment, tag, |_| self.ended_count += 1);
+        }
+        self
+    }
+}
+
+/// Datagrams of four fragments, in order.
+pub(crate) fn benign() -> Vec<Part> {
+    filled(|number| (number / 4, 200 * (number % 4) as u16, 200, number % 4 < 3))
+}
+
+/// Datagrams of fragments of eight octets, from the end on.
+pub(crate) fn tiny_fragments() -> Vec<Part> {
+    filled(|number| (number / 1000, 8 * (999 - number % 1000) as u16, 8, number % 1000 > 0))
+}
+
+/// Fragments that are each the only one of their datagram.
+pub(crate) fn only_fragments() -> Vec<Part> {
+    filled(|number| (number, 8 * (number % 8000) as u16, 8, true))
+}
+
+/// Fragments of one datagram, each on another page.
+pub(crate) fn scattered_fragments() -> Vec<Part> {
+    filled(|number| (number / 60, 1024 * (number % 60) as u16, 8, true))
+}
+
+/// Fragments over others of eight octets with holes between.
+pub(crate) fn overlaps() -> Vec<Part> {
+    filled(|number| match number % 200 {
+        place if place < 190 => (number / 200, 16 * place as u16, 8, true),
+        place => (number / 200, 8 * (place % 5) as u16, 1480, true),
+    })
+}
+
+/// Fragments that overlap, of which each discards its datagram.
+pub(crate) fn discards() -> Vec<Part> {
+    filled(|number| (number / 2, 8 * (number % 2) as u16, 16, true))
+}
+
+/// One fragment, over and over.
+pub(crate) fn duplicates() -> Vec<Part> {
+    filled(|_| (1, 8, 8, true))
+}

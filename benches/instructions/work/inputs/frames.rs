@@ -1,0 +1,66 @@
+//! Frames for the layers below sessions, as many octets in all as every other input.
+
+use std::net::Ipv4Addr;
+
+use super::feed::INPUT_LEN;
+use crate::support::{TCP_FLAGS, TCP_SEQ, set_seq, tcp};
+
+pub(crate) const SYN: u8 = 2;
+pub(crate) const RST: u8 = 4;
+pub(crate) const ACK: u8 = 16;
+
+/// Frames that have [`INPUT_LEN`] octets together. What comes once they have is dropped.
+#[derive(Default)]
+pub(crate) struct Frames {
+    pub(crate) frames: Vec<Vec<u8>>,
+    len: usize,
+}
+
+impl Frames {
+    /// Repeats what a closure makes of a number.
+    pub(crate) fn filled(mut make: impl FnMut(u32) -> Vec<u8>) -> Self {
+        let mut all = Self::default();
+        for number in 0.. {
+            all.push(make(number));
+            if all.len == INPUT_LEN {
+                break;
+            }
+        }
+        all
+    }
+
+    fn push(&mut self, mut frame: Vec<u8>) {
+        let left = INPUT_LEN - self.len;
+        if frame.len() > left {
+            // What is left pads the frame before, as links do.
+            self.frames.last_mut().expect("a frame").extend(vec![0; left]);
+            self.len = INPUT_LEN;
+            return;
+        }
+        if left - frame.len() < 60 {
+            frame.resize(left, 0);
+        }
+        self.len += frame.len();
+        self.frames.push(frame);
+    }
+
+    /// Frames that live as long as the process, which ends soon.
+    pub(crate) fn leaked(self) -> Vec<&'static [u8]> {
+        assert_eq!(self.len, INPUT_LEN, "inputs are equally long");
+        self.frames.into_iter().map(|frame| &*frame.leak()).collect()
+    }
+}
+
+/// A segment with numbers and control bits of the caller's.
+pub(crate) fn segment(
+    (source, destination): ((Ipv4Addr, u16), (Ipv4Addr, u16)),
+    flags: u8,
+    (seq, ack): (u32, u32),
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut frame = tcp(source, destination, payload);
+    set_seq(&mut frame, seq);
+    frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&ack.to_be_bytes());
+    frame[TCP_FLAGS] = flags;
+    frame
+}

@@ -1,0 +1,16 @@
+//! The inputs, and what takes them.
+
+pub(crate) mod below;
+pub(crate) mod dns;
+pub(crate) mod dtls;
+pub(crate) mod feed;
+pub(crate) mod fragment;
+mod frames;
+pub(crate) mod http1;
+pub(crate) mod http2;
+pub(crate) mod mail;
+pub(crate) mod quic;
+pub(crate) mod reassembler;
+pub(crate) mod ssh;
+pub(crate) mod tls;
+pub(crate) mod tracker;

@@ -1,0 +1,112 @@
+//! Segments to streams: small ones of which some come early, and ones that make work for those that are held.
+
+use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
+
+use super::feed::INPUT_LEN;
+
+/// Octets of Ethernet, IPv4 and TCP headers.
+const HEADERS_LEN: usize = 54;
+
+/// A number and a length.
+type Piece = (u32, usize);
+
+/// A stream, and segments about to come.
+pub(crate) struct Reassembly {
+    reassembler: Reassembler<u32>,
+    stream: Stream,
+    pieces: Vec<Piece>,
+    payload: Vec<u8>,
+    event_count: u64,
+}
+
+/// As many segments as make up an input; the last one is as long as there is room.
+fn filled(mut make: impl FnMut(u32) -> Piece) -> Vec<Piece> {
+    let (mut pieces, mut len) = (Vec::new(), 0);
+    for number in 0.. {
+        let (seq, piece_len) = make(number);
+        let room = INPUT_LEN - len - HEADERS_LEN;
+        let piece_len = if piece_len + HEADERS_LEN >= room { room } else { piece_len };
+        pieces.push((seq, piece_len));
+        len += HEADERS_LEN + piece_len;
+        if len == INPUT_LEN {
+            break;
+        }
+    }
+    pieces
+}
+
+pub(crate) fn prepared(make: fn() -> Vec<Piece>) -> Reassembly {
+    let pieces = make();
+    let input_len: usize = pieces.iter().map(|(_, len)| HEADERS_LEN + len).sum();
+    assert_eq!(input_len, INPUT_LEN, "inputs are equally long");
+    let mut reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
+    let mut stream = Stream::default();
+    let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
+    reassembler.segment(&mut stream, 0, &syn, |_| {});
+    let payload = (0..INPUT_LEN).map(|place| (place / 7) as u8).collect();
+    Reassembly { reassembler, stream, pieces, payload, event_count: 0 }
+}
+
+pub(crate) fn checked(mut reassembly: Reassembly) {
+    reassembly.reassembler.check_invariants();
+    let mut octet_count = 0;
+    reassembly.reassembler.finish(&mut reassembly.stream, |event| {
+        if let StreamEvent::Chunk(chunk) = event {
+            octet_count += chunk.bytes.len();
+        }
+    });
+    assert!(reassembly.event_count > 0 || octet_count > 0);
+}
+
+impl Reassembly {
+    pub(crate) fn reassemble(mut self) -> Self {
+        for (seq, len) in &self.pieces {
+            let segment = Segment::new(SeqNum(*seq), TcpFlags::ACK, &self.payload[..*len], Timestamp::ZERO);
+            self.reassembler.segment(&mut self.stream, 0, &segment, |_| self.event_count += 1);
+        }
+        self
+    }
+}
+
+/// Segments of 100 octets, each two of them exchanged.
+pub(crate) fn benign() -> Vec<Piece> {
+    filled(|number| (100 * (number ^ 1), 100))
+}
+
+/// Single octets with holes between, from the front on.
+pub(crate) fn holes_forward() -> Vec<Piece> {
+    filled(|number| (2 * number + 1, 1))
+}
+
+/// The same from the end on.
+pub(crate) fn holes_backward() -> Vec<Piece> {
+    filled(|number| (100_001 - 2 * number, 1))
+}
+
+/// The same from the middle on, now to one side and now to the other.
+pub(crate) fn holes_outward() -> Vec<Piece> {
+    filled(|number| (if number % 2 == 0 { 50_001 + 2 * number } else { 50_001 - 2 * number }, 1))
+}
+
+/// Segments over hundreds of pieces, time and again.
+pub(crate) fn overlaps() -> Vec<Piece> {
+    filled(|number| if number < 700 { (2 * number + 1, 1) } else { (1, 1400) })
+}
+
+/// The same a little shorter each time, so that no segment has what the one before had.
+pub(crate) fn shrinking_overlaps() -> Vec<Piece> {
+    filled(|number| {
+        if number < 700 { (2 * number + 1, 1) } else { (1 + number % 60, 1400 - 2 * (number as usize % 60)) }
+    })
+}
+
+/// Octets that were delivered before.
+pub(crate) fn repetition() -> Vec<Piece> {
+    filled(|number| if number == 0 { (0, 1400) } else { (number % 1000, 10) })
+}
+
+/// Numbers that lie farther away than any window.
+pub(crate) fn strays() -> Vec<Piece> {
+    filled(|number| (number << 29 | number, 1))
+}

@@ -1,0 +1,243 @@
+//! Work per octet: what a usual input costs each parser and each layer, and what inputs made to be expensive cost.
+//!
+//! All inputs have the same number of octets, so that the ratio of two rows is that of the work per octet. The comparison
+//! fails if a row takes more than eight times as many instructions as the benign one beside it (`src/work.rs`). This is a
+//! program of its own because what is called here too would be inlined less in the program of the hot paths.
+
+mod inputs;
+#[path = "../../support/mod.rs"]
+mod support;
+
+use flowgauge::base::LinkType;
+use flowgauge::dedup::Mode;
+use flowgauge::fragment::OverlapPolicy;
+use gungraun::prelude::*;
+use gungraun::{Dhat, EntryPoint};
+
+use inputs::below::{Checking, Parsing, Reading, Walking};
+use inputs::feed::{Feeding, checked, prepared};
+use inputs::fragment::Pushing;
+use inputs::reassembler::Reassembly;
+use inputs::tracker::Tracking;
+
+/// Of every keyed hash.
+pub(crate) const SEEDS: [u64; 4] = [11, 22, 33, 44];
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::http1::benign)]
+#[bench::one_octet_segments(inputs::http1::one_octet_segments)]
+#[bench::tiny_requests(inputs::http1::tiny_requests)]
+#[bench::tiny_chunks(inputs::http1::tiny_chunks)]
+#[bench::head_by_octets(inputs::http1::head_by_octets)]
+#[bench::chunk_line_by_octets(inputs::http1::chunk_line_by_octets)]
+#[bench::lost_by_octets(inputs::http1::lost_by_octets)]
+#[bench::waiting_by_octets(inputs::http1::waiting_by_octets)]
+#[bench::user_information(inputs::http1::user_information)]
+#[bench::folded_fields(inputs::http1::folded_fields)]
+fn http1(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::http2::benign)]
+#[bench::one_octet_segments(inputs::http2::one_octet_segments)]
+#[bench::indexed_name_bomb(inputs::http2::indexed_name_bomb)]
+#[bench::lists_below_the_limit(inputs::http2::lists_below_the_limit)]
+#[bench::expansion_below_the_limit(inputs::http2::expansion_below_the_limit)]
+#[bench::repeated_paths(inputs::http2::repeated_paths)]
+#[bench::stream_churn(inputs::http2::stream_churn)]
+#[bench::resets(inputs::http2::resets)]
+#[bench::continuations(inputs::http2::continuations)]
+#[bench::static_fields(inputs::http2::static_fields)]
+#[bench::long_codes(inputs::http2::long_codes)]
+#[bench::table_churn(inputs::http2::table_churn)]
+fn http2(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::tls::benign)]
+#[bench::one_octet_segments(inputs::tls::one_octet_segments)]
+#[bench::one_octet_records(inputs::tls::one_octet_records)]
+#[bench::extensions(inputs::tls::extensions)]
+#[bench::cipher_suites(inputs::tls::cipher_suites)]
+#[bench::empty_hellos(inputs::tls::empty_hellos)]
+#[bench::alt_names(inputs::tls::alt_names)]
+#[bench::certificates(inputs::tls::certificates)]
+#[bench::alerts(inputs::tls::alerts)]
+fn tls(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::dtls::benign)]
+#[bench::one_octet_fragments(inputs::dtls::one_octet_fragments)]
+#[bench::unfinished_messages(inputs::dtls::unfinished_messages)]
+#[bench::unfinished_handshakes(inputs::dtls::unfinished_handshakes)]
+fn dtls(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::quic::benign)]
+#[bench::tiny_messages(inputs::quic::tiny_messages)]
+#[bench::tiny_messages_at_once(inputs::quic::tiny_messages_at_once)]
+#[bench::scattered_octets(inputs::quic::scattered_octets)]
+#[bench::bad_packets(inputs::quic::bad_packets)]
+#[bench::short_packets(inputs::quic::short_packets)]
+#[bench::pings(inputs::quic::pings)]
+fn quic(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::dns::benign)]
+#[bench::over_tcp(inputs::dns::over_tcp)]
+#[bench::pointers_to_long_names(inputs::dns::pointers_to_long_names)]
+#[bench::chains_of_pointers(inputs::dns::chains_of_pointers)]
+#[bench::names_of_many_labels(inputs::dns::names_of_many_labels)]
+#[bench::sets_of_types(inputs::dns::sets_of_types)]
+#[bench::escaped_labels(inputs::dns::escaped_labels)]
+#[bench::unanswered_queries(inputs::dns::unanswered_queries)]
+#[bench::answers_to_many(inputs::dns::answers_to_many)]
+fn dns(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::ssh::benign)]
+#[bench::one_octet_segments(inputs::ssh::one_octet_segments)]
+#[bench::long_lists(inputs::ssh::long_lists)]
+#[bench::lines_before(inputs::ssh::lines_before)]
+fn ssh(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::mail::benign_smtp)]
+#[bench::one_octet_segments(inputs::mail::smtp_by_octets)]
+#[bench::noops(inputs::mail::noops)]
+#[bench::small_commands(inputs::mail::small_commands)]
+#[bench::many_recipients(inputs::mail::many_recipients)]
+#[bench::replies_to_no_data(inputs::mail::replies_to_no_data)]
+#[bench::line_by_octets(inputs::mail::line_by_octets)]
+#[bench::empty_lines(inputs::mail::empty_lines)]
+fn smtp(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = prepared, teardown = checked)]
+#[bench::benign(inputs::mail::benign_ftp)]
+#[bench::one_octet_segments(inputs::mail::ftp_by_octets)]
+#[bench::noops(inputs::mail::ftp_noops)]
+#[bench::numbers(inputs::mail::ftp_numbers)]
+fn ftp(feeding: Feeding) -> Feeding {
+    feeding.feed()
+}
+
+#[library_benchmark(setup = inputs::tracker::prepared, teardown = inputs::tracker::checked)]
+#[bench::benign((inputs::tracker::benign, 1000))]
+#[bench::syn_flood((inputs::tracker::syn_flood, 1000))]
+#[bench::udp_flood((inputs::tracker::udp_flood, 1000))]
+#[bench::hours_apart((inputs::tracker::udp_flood, 3_600_000_000_000))]
+#[bench::reuse((inputs::tracker::reuse, 1000))]
+#[bench::disorder((inputs::tracker::disorder, 1000))]
+#[bench::icmp_errors((inputs::tracker::icmp_errors, 1000))]
+fn tracker(tracking: Tracking) -> Tracking {
+    tracking.track()
+}
+
+#[library_benchmark(setup = inputs::reassembler::prepared, teardown = inputs::reassembler::checked)]
+#[bench::benign(inputs::reassembler::benign)]
+#[bench::holes_forward(inputs::reassembler::holes_forward)]
+#[bench::holes_backward(inputs::reassembler::holes_backward)]
+#[bench::holes_outward(inputs::reassembler::holes_outward)]
+#[bench::overlaps(inputs::reassembler::overlaps)]
+#[bench::shrinking_overlaps(inputs::reassembler::shrinking_overlaps)]
+#[bench::repetition(inputs::reassembler::repetition)]
+#[bench::strays(inputs::reassembler::strays)]
+fn reassembler(reassembly: Reassembly) -> Reassembly {
+    reassembly.reassemble()
+}
+
+#[library_benchmark(setup = inputs::fragment::prepared, teardown = inputs::fragment::checked)]
+#[bench::benign((inputs::fragment::benign, OverlapPolicy::Discard))]
+#[bench::tiny_fragments((inputs::fragment::tiny_fragments, OverlapPolicy::Discard))]
+#[bench::only_fragments((inputs::fragment::only_fragments, OverlapPolicy::Discard))]
+#[bench::scattered_fragments((inputs::fragment::scattered_fragments, OverlapPolicy::Discard))]
+#[bench::overlaps((inputs::fragment::overlaps, OverlapPolicy::Last))]
+#[bench::discards((inputs::fragment::discards, OverlapPolicy::Discard))]
+#[bench::duplicates((inputs::fragment::duplicates, OverlapPolicy::Discard))]
+fn fragment(pushing: Pushing) -> Pushing {
+    pushing.push()
+}
+
+#[library_benchmark(setup = inputs::below::checking, teardown = Checking::checked)]
+#[bench::benign((inputs::below::distinct_frames, Mode::Exact, false))]
+#[bench::short_duplicates((inputs::below::short_duplicates, Mode::Exact, false))]
+#[bench::short_duplicates_compared((inputs::below::short_duplicates, Mode::Exact, true))]
+#[bench::vlan_tags((inputs::below::vlan_tags, Mode::IgnoreMirrorChanges, false))]
+fn dedup(checking: Checking) -> Checking {
+    checking.check()
+}
+
+#[library_benchmark(setup = inputs::below::walking, teardown = Walking::all_found)]
+#[bench::benign((inputs::below::in_vxlan, LinkType::ETHERNET))]
+#[bench::nested_ip((inputs::below::nested_ip, LinkType::ETHERNET))]
+#[bench::nested_gre((inputs::below::nested_gre, LinkType::ETHERNET))]
+#[bench::nested_l2tp((inputs::below::nested_l2tp, LinkType::ETHERNET))]
+#[bench::ipv6_extensions((inputs::below::ipv6_extensions, LinkType::ETHERNET))]
+#[bench::mpls_labels((inputs::below::mpls_labels, LinkType::ETHERNET))]
+fn link(walking: Walking) -> Walking {
+    walking.walk()
+}
+
+#[library_benchmark(setup = inputs::below::reading, teardown = Reading::all_read)]
+#[bench::benign((inputs::below::packets, usize::MAX))]
+#[bench::empty_packets((inputs::below::empty_packets, usize::MAX))]
+#[bench::empty_blocks((inputs::below::empty_blocks, usize::MAX))]
+#[bench::interfaces((inputs::below::interfaces, usize::MAX))]
+#[bench::named_interfaces((inputs::below::named_interfaces, usize::MAX))]
+#[bench::sections((inputs::below::sections, usize::MAX))]
+#[bench::short_reads((inputs::below::packets, 16))]
+fn pcapng(reading: Reading) -> Reading {
+    reading.read()
+}
+
+#[library_benchmark(setup = inputs::below::parsing, teardown = Parsing::parsed)]
+#[bench::benign(inputs::below::hosts_and_ports)]
+#[bench::parentheses(inputs::below::parentheses)]
+#[bench::negations(inputs::below::negations)]
+#[bench::ports(inputs::below::ports)]
+#[bench::unknown_word(inputs::below::unknown_word)]
+fn filter(parsing: Parsing) -> Parsing {
+    parsing.parse()
+}
+
+library_benchmark_group!(
+    name = work_group,
+    benchmarks = [
+        http1,
+        http2,
+        tls,
+        dtls,
+        quic,
+        dns,
+        ssh,
+        smtp,
+        ftp,
+        tracker,
+        reassembler,
+        fragment,
+        dedup,
+        link,
+        pcapng,
+        filter
+    ]
+);
+
+gungraun::main!(
+    config = LibraryBenchmarkConfig::default()
+        .tool(Dhat::default().entry_point(EntryPoint::Default));
+    library_benchmark_groups = work_group
+);

@@ -1,0 +1,182 @@
+//! What octets may cause: work and output are bounded by them.
+
+use std::cell::RefCell;
+
+use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
+use flowgauge::reassembler::{Chunk, Gap, GapReason};
+use flowgauge::session::{
+    About, Driver, Fault, Input, MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET, Out, Parser,
+    Progress, Protocol, Receiver, Role, Session, SessionEvent, Whose,
+};
+
+use crate::harness::random;
+
+/// Takes and leaves octets as they say themselves, and notes what it is told about those that it left.
+#[derive(Debug, Default)]
+struct Leaver {
+    /// What was left of each direction.
+    left: [Vec<u8>; 2],
+}
+
+thread_local! {
+    /// Calls of [`Leaver`]: octets that were seen, and all of them.
+    static CALLS: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Parser for Leaver {
+    type Message<'m> = ();
+
+    fn bytes(&mut self, input: &Input<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
+        CALLS.with_borrow_mut(|calls| calls.push((input.seen_len, input.bytes.len())));
+        let left = input.from.of_mut(&mut self.left);
+        assert_eq!(
+            input.bytes.get(..input.seen_len),
+            Some(left.as_slice()),
+            "what was seen is what was left"
+        );
+        assert!(input.seen_len < input.bytes.len(), "there is something new");
+        let taken = match input.bytes[0] {
+            // As many as it says, or all of what there is.
+            count @ 1..100 => usize::from(count).min(input.bytes.len()),
+            _ => 0,
+        };
+        *left = input.bytes[taken..].to_vec();
+        // It need not be called for each octet.
+        let need = if left.len() % 7 == 3 { left.len() + 5 } else { 0 };
+        Ok(if need > 0 { Progress::Needs { taken, need } } else { Progress::Took(taken) })
+    }
+
+    fn gap(
+        &mut self,
+        missing: &flowgauge::session::Missing<'_>,
+        _: Out<'_, Self>,
+    ) -> flowgauge::session::AfterGap {
+        assert!(missing.rest.starts_with(missing.from.of(&self.left).as_slice()));
+        missing.from.of_mut(&mut self.left).clear();
+        flowgauge::session::AfterGap::Resume
+    }
+}
+
+/// Reports each octet, as a piece of what is carried if it is `c`.
+#[derive(Debug, Default)]
+struct Reporter;
+
+impl Parser for Reporter {
+    type Message<'m> = u8;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        input.bytes.iter().for_each(|octet| out(*octet));
+        Ok(Progress::Took(input.bytes.len()))
+    }
+
+    fn is_content(message: &u8) -> bool {
+        *message == b'c'
+    }
+}
+
+static LEAVER: Protocol = Protocol::new("leaver").over_streams(&[7100], None);
+static REPORTER: Protocol = Protocol::new("reporter").over_streams(&[7101], None);
+
+flowgauge::protocols! {
+    /// The parsers above.
+    #[derive(Debug)]
+    enum Set;
+    /// What they say.
+    #[derive(Debug)]
+    enum Message;
+    parsers { Leaver: Leaver = &LEAVER, Reporter: Reporter = &REPORTER }
+    recognised {}
+}
+
+#[derive(Default)]
+struct Counts {
+    reported: u64,
+    content: u64,
+    suppressed_events: u64,
+}
+
+impl Receiver<Set> for Counts {
+    fn message(&mut self, _: &About, message: Message<'_>) {
+        match message {
+            Message::Reporter(b'c') => self.content += 1,
+            _ => self.reported += 1,
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        self.suppressed_events += u64::from(matches!(event, SessionEvent::Suppressed { .. }));
+    }
+}
+
+fn key(port: u16) -> (FlowKey, flowgauge::base::Side) {
+    FlowKey::new(IpProtocol::TCP, ([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), port))
+}
+
+#[test]
+fn a_parser_learns_how_much_it_has_seen_before() {
+    for seed in 1..200 {
+        let mut random = random(seed);
+        let (key, client) = key(7100);
+        let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
+        let mut offsets = [0_u64; 2];
+        CALLS.with_borrow_mut(Vec::clear);
+        for _ in 0..300 {
+            let from = if random() % 4 == 0 { Role::Server } else { Role::Client };
+            let side = if from == Role::Client { client } else { client.other() };
+            let whose = Whose::new(&key, client, Timestamp::ZERO);
+            let offset = &mut offsets[from.index()];
+            if random() % 50 == 0 {
+                let gap = Gap::new(*offset, 10, GapReason::Deadline);
+                assert!(driver.gap(&mut session, &whose, side, &gap, &mut Counts::default()).is_continue());
+                *offset += 10;
+            } else {
+                // Few octets take others, so that long rests come about.
+                let octet = |random: &mut dyn FnMut() -> u64| {
+                    if random() % 3 == 0 { random() as u8 % 100 } else { 200 }
+                };
+                let octets: Vec<u8> = (0..=random() % 40).map(|_| octet(&mut random)).collect();
+                let chunk = Chunk::new(*offset, &octets);
+                assert!(
+                    driver.chunk(&mut session, &whose, side, &chunk, &mut Counts::default()).is_continue()
+                );
+                *offset += octets.len() as u64;
+            }
+        }
+        let whose = Whose::new(&key, client, Timestamp::ZERO);
+        driver.finish(&mut session, &whose, flowgauge::session::EndKind::Flow, &mut Counts::default());
+        assert_eq!(driver.stats().held_bytes, 0);
+        let has_seen = CALLS.with_borrow(|calls| calls.iter().any(|(seen_len, _)| *seen_len > 0));
+        assert!(has_seen, "seed {seed}");
+    }
+}
+
+/// What is reported of chunks of a length with one octet in them.
+fn reported(octet: u8, chunk_len: usize, chunk_count: u64) -> (Counts, u64) {
+    let (key, client) = key(7101);
+    let (mut driver, mut session, mut counts) =
+        (Driver::<Set>::default(), Session::default(), Counts::default());
+    let whose = Whose::new(&key, client, Timestamp::ZERO);
+    let octets = vec![octet; chunk_len];
+    for number in 0..chunk_count {
+        let chunk = Chunk::new(number * chunk_len as u64, &octets);
+        let flows = driver.chunk(&mut session, &whose, client, &chunk, &mut counts);
+        assert!(flows.is_continue());
+    }
+    let suppressed_count = driver.stats().suppressed_message_count;
+    (counts, suppressed_count)
+}
+
+#[test]
+fn a_flow_reports_no_more_messages_than_its_packets_account_for() {
+    let (counts, suppressed_count) = reported(b'x', 1000, 100);
+    let allowed = MESSAGE_CREDIT + 100 * (MESSAGES_PER_PACKET + 1000 / MESSAGE_OCTET_COUNT);
+    // Each thousand octets leave eight over, which add up.
+    assert_eq!(counts.reported, allowed + 100 * 8 / MESSAGE_OCTET_COUNT);
+    assert_eq!(suppressed_count, 100_000 - counts.reported);
+    assert_eq!(counts.suppressed_events, 1, "it is said once");
+    // A few in a packet are no matter, however many packets there are, and neither are pieces of what is carried.
+    let (counts, suppressed_count) = reported(b'x', 8, 10_000);
+    assert_eq!((counts.reported, suppressed_count, counts.suppressed_events), (80_000, 0, 0));
+    let (counts, suppressed_count) = reported(b'c', 1000, 100);
+    assert_eq!((counts.content, counts.reported, suppressed_count), (100_000, 0, 0));
+}
