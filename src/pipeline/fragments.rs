@@ -269,6 +269,11 @@ impl Defragmenter {
         };
         let Self { pool, whole, tags, lone, .. } = self;
         lone.ended = None;
+        // Hosts drop it, and what was sent of it is not known: its octets are no part of a datagram.
+        if found.ip.is_over_long {
+            tags.iter().for_each(|tag| lone.refuse(tag, &fragment, frame, found, way));
+            return false;
+        }
         // More than one frame brought it if it was inside a fragmented datagram: the further ones are its duplicates.
         for place in 0..tags.len() {
             let Some(tag) = tags.get(place).copied() else { return false };
@@ -352,8 +357,9 @@ impl Lone {
             let has_ports = packet.transport != Transport::Other || !tag.protocol.has_ports();
             (fragment.offset == 0 && has_ports).then_some((packet.key, packet.side))
         });
+        let marks = PacketMarks::default().with(PacketMarks::BAD_IP_LEN, found.ip.is_over_long);
         match flow {
-            Some(flow) => way.track_tag(tag, flow, PacketMarks::default()),
+            Some(flow) => way.track_tag(tag, flow, marks),
             None => self.alone(tag, &fragment.key, way),
         }
     }

@@ -53,7 +53,8 @@ pub struct TrackerStats {
     pub without_ports_count: u64,
     /// Packets whose capture ends before the transport header does.
     pub cut_count: u64,
-    /// Packets whose IP length field is zero or exceeds the frame.
+    /// Packets with a length field that contradicts what encloses its header: that of IP is zero or too large, or that of
+    /// UDP or of a header around the packet is too large.
     pub bad_ip_len_count: u64,
     /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; it was not looked into.
     pub too_deep_count: u64,

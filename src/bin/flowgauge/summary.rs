@@ -55,7 +55,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(stats.fragments.given_up_count(), "datagram", "in fragments that never became whole");
     note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
     note(tracker.too_deep_count, "packet", "nested too deep, counted for the innermost flow within the cap");
-    note(tracker.bad_ip_len_count, "packet", "with an IP length that the frame does not have");
+    note(tracker.bad_ip_len_count, "packet", "with a length field that contradicts the headers around it");
     note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
     note(source.untimed_frame_count, "packet", "without a time");
     note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
