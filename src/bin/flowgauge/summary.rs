@@ -58,7 +58,12 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(tracker.bad_ip_len_count, "packet", "with a length field that contradicts the headers around it");
     note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
     note(source.untimed_frame_count, "packet", "without a time");
-    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
+    note(
+        source.unnamed_interface_count,
+        "interface",
+        "read as one without a name (too many, or too little --memory)",
+    );
+    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows, --memory)");
     note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
     note(tracker.enclosure_refused_count, "packet", "of unknown encapsulation for want of memory");
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
