@@ -2,6 +2,8 @@
 //! of the README there.
 #![cfg(feature = "cli")]
 
+mod escapes;
+mod outputs;
 mod sessions;
 mod slice;
 mod streams;

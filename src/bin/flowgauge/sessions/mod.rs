@@ -21,6 +21,7 @@ use line::{Line, Stopped};
 use crate::args::parse_filter;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
+use crate::escape;
 use crate::formats::Out;
 use crate::human::plural;
 use crate::input::Input;
@@ -133,12 +134,12 @@ impl<'a> MessageSink<'a> {
             self.strip(&mut fields);
             rows.write(&mut self.line, &fields)?;
         } else {
-            serde_json::to_writer(&mut self.line, line)?;
+            escape::write_json(&mut self.line, line)?;
             if !self.args.credentials && has(&self.line, b"\"credentials\":") {
                 let Value::Object(mut fields) = serde_json::from_slice(&self.line)? else { return Ok(()) };
                 self.strip(&mut fields);
                 self.line.clear();
-                serde_json::to_writer(&mut self.line, &fields)?;
+                escape::write_json(&mut self.line, &fields)?;
             }
         }
         self.line.push(b'\n');

@@ -23,8 +23,10 @@ use name::Pattern;
 use crate::args::parse_filter;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
+use crate::escape;
 use crate::human::plural;
 use crate::input::Input;
+use crate::output::{OutputFile, Outputs};
 use crate::summary;
 
 /// Gaps and conflicts of open flows that are listed at once.
@@ -96,13 +98,20 @@ struct State {
 
 /// Where octets go.
 enum Output {
-    Folder { files: Files, index: BufWriter<std::fs::File>, pattern: Pattern, gaps: Gaps },
+    Folder { files: Files, index: Index, pattern: Pattern, gaps: Gaps },
     Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
 }
 
 /// The connection that is written to standard output.
 #[derive(Clone, Copy)]
 struct Chosen {
+/// The index while it is written.
+struct Index {
+    writer: BufWriter<std::fs::File>,
+    /// `None` once it has its name.
+    file: Option<OutputFile>,
+}
+
     number: u64,
     /// As it seemed at the first octet.
     initiator: Side,
@@ -128,8 +137,9 @@ impl OctetSink {
     fn new(choice: Choice, args: &StreamsArgs) -> Result<Self, Failure> {
         let output = match (&args.out, args.to_stdout) {
             (Some(folder), _) => {
-                let files = Files::new(folder, args.force, &args.files)?;
-                let index = BufWriter::new(files.create(INDEX)?);
+                let files = Files::new(folder, Outputs::new(&args.files, args.force))?;
+                let (file, index) = files.create(INDEX)?;
+                let index = Index { writer: BufWriter::new(index), file: Some(file) };
                 Output::Folder { files, index, pattern: args.name.clone(), gaps: args.gaps }
             }
             (None, sides) => {
@@ -156,7 +166,10 @@ impl OctetSink {
     /// Writes what is held back; a summary.
     fn finish(&mut self) -> Result<String, Failure> {
         let flushed = match &mut self.output {
-            Output::Folder { index, .. } => index.flush().map_err(|error| Failure::writing(INDEX, &error)),
+            Output::Folder { index, .. } => {
+                let flushed = index.writer.flush().map_err(|error| Failure::writing(INDEX, &error));
+                flushed.and(index.file.take().map_or(Ok(()), OutputFile::commit))
+            }
             Output::Stdout { out, .. } => out.flush().map_err(Failure::from),
         };
         self.note(flushed);
@@ -275,8 +288,8 @@ impl OctetSink {
         let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
         // Of a file that could not be written to its end, too, the index tells what it should be.
         let line = Line::new(view, number, (side, facts), reason, name.as_deref());
-        let written = serde_json::to_writer(&mut *index, &line).map_err(io::Error::from);
-        let written = written.and_then(|()| index.write_all(b"\n"));
+        let written = escape::write_json(&mut index.writer, &line);
+        let written = written.and_then(|()| index.writer.write_all(b"\n"));
         closed.and(written.map_err(|error| Failure::writing(INDEX, &error)))
     }
 }
