@@ -3,6 +3,7 @@
 #![cfg(feature = "cli")]
 
 mod escapes;
+mod memory;
 mod outputs;
 mod sessions;
 mod slice;

@@ -10,7 +10,7 @@ use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::{FragmentHandling, Pipeline};
 use flowgauge::source::{Interface, PcapngWriter};
-use flowgauge::tracker::{Flow, FlowSink, Interest};
+use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
 
 use crate::args::{SliceArgs, parse_filter};
 use crate::choice::Choice;
@@ -25,12 +25,14 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let mut output = Output::new(&args)?;
-    let limits = args.tracking.config().limits;
-    let input = (&args.files[..], limits);
-    let choice =
-        Choice::new(&args.community_id, filter.as_ref(), input, || pipeline(&args, filter.as_ref()))?;
-    let mut pipeline = pipeline(&args, filter.as_ref())?;
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    // Each reading has an account of its own; one is done before the other begins.
+    let input = (&args.files[..], args.tracking.config());
+    let choice = Choice::new(&args.community_id, filter.as_ref(), input, |config| {
+        pipeline(&args, filter.as_ref(), config)
+    })?;
+    let config = args.tracking.config();
+    let mut pipeline = pipeline(&args, filter.as_ref(), &config)?;
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut chooser = Chooser { choice, ..Chooser::default() };
     input.each_batch(console, |batch, interfaces| {
@@ -55,13 +57,15 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     Ok(())
 }
 
-fn pipeline<S: Default>(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<S>, Failure> {
+fn pipeline<S: Default>(
+    args: &SliceArgs,
+    filter: Option<&Filter>,
+    config: &TrackerConfig,
+) -> Result<Pipeline<S>, Failure> {
     // A frame is written, or not, when it is read: it cannot wait for its datagram.
-    let config = args.tracking.config();
-    let budget = config.budget.clone();
-    let pipeline = Pipeline::new(config)
+    let pipeline = Pipeline::new(config.clone())
         .and_then(|pipeline| pipeline.with_fragments(FragmentHandling::AsTheyCome, PoolConfig::default()))
-        .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
+        .and_then(|pipeline| args.dedup.apply(pipeline, &config.budget))
         .map_err(|error| Failure::Usage(error.to_string()))?;
     Ok(match filter {
         Some(filter) => pipeline.with_filter(filter.clone()),

@@ -32,23 +32,27 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = args.tracking.config();
-    let limits = config.limits;
     let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
-    let choice = Choice::new(&args.community_id, filter.as_ref(), (&args.files[..], limits), || {
-        // Done before the other begins, with an account of its own.
-        let pipeline = args.pipeline(&args.tracking.config()).map_err(usage)?;
-        Ok(match &filter {
-            Some(filter) => pipeline.with_filter(filter.clone()),
-            None => pipeline,
-        })
-    })?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files[..], args.tracking.config()),
+        |config| {
+            // Done before the other begins, with an account of its own.
+            let pipeline = args.pipeline(config).map_err(usage)?;
+            Ok(match &filter {
+                Some(filter) => pipeline.with_filter(filter.clone()),
+                None => pipeline,
+            })
+        },
+    )?;
     let mut pipeline = args.pipeline(&config).map_err(usage)?;
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
     }
     let (streams, sessions) = layers(&config);
     let mut pipeline = pipeline.with_streams(streams).map_err(usage)?.with_sessions(&sessions);
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     // Rows that are written meanwhile to the same terminal would get in the way of a bar.
     let mut input = input.with_progress(!args.quiet && !io::stdout().is_terminal());
     let is_stream = input.is_stream();

@@ -47,23 +47,26 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     }
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = args.tracking.config();
-    let limits = config.limits;
     let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
-    let input = (&args.files[..], limits);
-    let choice = Choice::new(&args.community_id, filter.as_ref(), input, || {
-        // Done before the other begins, with an account of its own.
-        let pipeline = args.pipeline(&args.tracking.config()).map_err(usage)?;
-        Ok(match &filter {
-            Some(filter) => pipeline.with_filter(filter.clone()),
-            None => pipeline,
-        })
-    })?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files[..], args.tracking.config()),
+        |config| {
+            // Done before the other begins, with an account of its own.
+            let pipeline = args.pipeline(config).map_err(usage)?;
+            Ok(match &filter {
+                Some(filter) => pipeline.with_filter(filter.clone()),
+                None => pipeline,
+            })
+        },
+    )?;
     let mut pipeline = args.pipeline(&config).map_err(usage)?;
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
     }
     let mut pipeline = pipeline.with_streams(args.reassembler(&config)).map_err(usage)?;
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut sink = OctetSink::new(choice, args)?;
     let read = input.each_batch(console, |batch, _| {
@@ -102,9 +105,6 @@ enum Output {
     Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
 }
 
-/// The connection that is written to standard output.
-#[derive(Clone, Copy)]
-struct Chosen {
 /// The index while it is written.
 struct Index {
     writer: BufWriter<std::fs::File>,
@@ -112,6 +112,9 @@ struct Index {
     file: Option<OutputFile>,
 }
 
+/// The connection that is written to standard output.
+#[derive(Clone, Copy)]
+struct Chosen {
     number: u64,
     /// As it seemed at the first octet.
     initiator: Side,
