@@ -67,6 +67,9 @@
 //! | `ip_extension_count_max` | 16 | the frame counts as nested too deep |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
 //! | `block_len_max` | 16 MiB | likewise |
+//! | `interface_count_max` | 65,536 | a bad block in one section; of all captures, further ones have no name |
+//! | `source_bytes_max` | 256 MiB | shorter blocks, then an error for the capture that does not fit |
+//! | `zstd_window_len_max` | 8 MiB | an error for the capture |
 //! | `neighbour_count_max` | 1024 | the least recently used neighbour makes room |
 //! | `neighbour_request_count_max` | 1024 | the oldest request makes room |
 //!

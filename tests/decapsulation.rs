@@ -358,39 +358,59 @@ fn what_is_not_accepted_stays_the_outer_flow() {
 }
 
 #[test]
-fn lengths_that_lie_end_the_walk_in_each_direction() {
+fn lengths_that_contradict_themselves_end_the_walk() {
     let ipip = in_ip(4, &inner());
     let inner_at = ipip.len() - inner().len();
     for (place, value) in [
-        // The inner packet: longer than the outer one; shorter than its header; a header that is too short or too long.
-        (inner_at + 3, inner().len() as u8 + 1),
+        // The inner packet: shorter than its header; a header that is too short or too long; another version.
         (inner_at + 3, 19),
         (inner_at, 0x44),
         (inner_at, 0x4f),
         (inner_at, 0x55),
-        // The outer one: ends within the inner one; claims more than there is.
+        // The outer one ends within the inner header.
         (17, 20 + 19),
-        (17, 20 + 31),
-        (17, 255),
     ] {
         let mut data = ipip.clone();
         data[place] = value;
         stays_out(&data);
     }
-    let gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
-    // UDP beyond IP, below its header, GTP-U beyond UDP, and both within the inner packet.
-    for (place, value) in [(39, 49), (39, 7), (39, 47), (45, 33), (45, 31)] {
-        let mut data = gtpu.clone();
-        data[place] = value;
-        stays_out(&data);
-    }
+    // UDP below its own header.
+    let mut gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
+    gtpu[39] = 7;
+    stays_out(&gtpu);
     // Octets behind the inner packet are nobody's.
     let data = join(&[&ipip, &[0; 20]]);
     assert_eq!(found(LinkType::ETHERNET, &data).ip.len, inner().len());
-    let mut short = ethernet(0x8864, &join(&[&[0x11, 0, 0, 9, 0, 34, 0, 0x21], &inner()]));
-    short[19] = 35;
-    let Decapsulated::Malformed(error) = walk(LinkType::ETHERNET, &short) else { panic!("accepted") };
-    assert_eq!(error.kind, ParseErrorKind::BadLength);
+}
+
+/// The inner packet ends where the shortest of what encloses it does; `tests/enclosing` has each encapsulation.
+#[test]
+fn lengths_that_lie_are_cut_to_what_encloses_them() {
+    let ipip = in_ip(4, &inner());
+    let inner_at = ipip.len() - inner().len();
+    let gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
+    let pppoe = ethernet(0x8864, &join(&[&[0x11, 0, 0, 9, 0, 34, 0, 0x21], &inner()]));
+    let len = inner().len();
+    for (data, place, value, cut_len, is_over_long, is_outer_len_bad) in [
+        // The inner packet is longer than the outer one; the outer one ends within it, or claims more than there is.
+        (&ipip, inner_at + 3, len as u8 + 1, len, true, false),
+        (&ipip, 17, 20 + 31, 31, true, false),
+        (&ipip, 17, 255, len, false, true),
+        // UDP beyond IP, GTP-U beyond UDP, UDP and GTP-U within the inner packet.
+        (&gtpu, 39, 49, len, false, true),
+        (&gtpu, 45, 33, len, false, true),
+        (&gtpu, 39, 47, 31, true, true),
+        (&gtpu, 45, 31, 31, true, false),
+        (&pppoe, 19, 35, len, false, true),
+        (&pppoe, 19, 33, 31, true, false),
+    ] {
+        let mut data = data.clone();
+        data[place] = value;
+        let packet = found(LinkType::ETHERNET, &data);
+        assert_eq!(packet.offset, data.len() - len, "{place} {value}");
+        assert_eq!((packet.ip.len, packet.ip.is_over_long), (cut_len, is_over_long), "{place} {value}");
+        assert_eq!(packet.is_outer_len_bad, is_outer_len_bad, "{place} {value}");
+    }
 }
 
 #[test]

@@ -451,3 +451,43 @@ fn timeouts_at_their_extremes() {
     assert_eq!(all_counted(&packets, Timeouts::all(None), Some(Duration::MAX)).len(), 2);
     all_counted(&packets, Timeouts::all(None), Some(Duration::ZERO));
 }
+
+/// Who knows the seeds finds flows whose hashes agree in the bits that choose a table of the index. They make room for each
+/// other, and nothing else happens.
+#[test]
+fn flows_chosen_with_leaked_seeds_evict_each_other() {
+    const SEEDS: [u64; 4] = [1, 2, 3, 4];
+    let [a, b, c, d] = SEEDS;
+    let hasher = ahash::RandomState::with_seeds(a, b, c, d);
+    let mut config = TrackerConfig::default();
+    config.seeds = Some(SEEDS);
+    let budget = config.budget.clone();
+    let mut tracker = Tracker::<()>::new(config).expect("a valid configuration");
+    let (mut ends, mut count) = (Ends::default(), 0_u64);
+    let friend = udp(FRIENDS, true, 0);
+    tracker.track(&friend, &mut ends);
+    for peer in 0..FRIENDS {
+        let packet = udp(peer, true, count + 1);
+        // Bits beyond those that any table of a small index is chosen by.
+        if hasher.hash_one(packet.key) >> 54 != 0 {
+            continue;
+        }
+        count += 1;
+        tracker.track(&packet, &mut ends);
+        if count == 5000 {
+            break;
+        }
+    }
+    let stats = *tracker.stats();
+    assert_eq!((count, stats.started_count), (5000, 5001));
+    assert!(stats.evicted_by_hash_count > 1000, "{stats:?}");
+    assert_eq!(stats.evicted_count(), stats.evicted_by_hash_count);
+    assert_eq!(tracker.len() as u64, 5001 - stats.evicted_by_hash_count);
+    assert!(ends.0.iter().all(|(_, reason)| *reason == EndReason::LackOfResources));
+    assert!(tracker.find(&friend.key).is_some(), "flows elsewhere stay");
+    tracker.check_invariants();
+    tracker.finish(&mut ends);
+    assert_eq!(ends.0.len(), 5001);
+    drop(tracker);
+    assert_eq!(budget.held(), 0);
+}

@@ -16,6 +16,7 @@ use super::limits::Limits;
 /// | [`Fragments`](Self::Fragments) | 14/16 | datagrams |
 /// | [`Streams`](Self::Streams), [`Sessions`](Self::Sessions) | 15/16 | octets kept for comparison, then holes of streams |
 /// | [`Flows`](Self::Flows), [`Queues`](Self::Queues) | the limit | flows, for each new one |
+/// | [`Sources`](Self::Sources) | the limit | nothing: it has a part of its own, see [`Limits::source_bytes_max`] |
 ///
 /// What goes is counted under its own name where it goes, and told as an event: a datagram that ended, a gap, a flow that
 /// ended for lack of resources.
@@ -35,9 +36,11 @@ pub enum Account {
     Queues = 4,
     /// Frames that are remembered to tell those that were captured twice.
     Dedup = 5,
+    /// Captures that are being read: blocks, windows of decompressors, descriptions of interfaces.
+    Sources = 6,
 }
 
-const ACCOUNTS: usize = 6;
+const ACCOUNTS: usize = 7;
 
 impl Account {
     /// Up to how many sixteenths of the limit all accounts together may come for this one to grow.
@@ -46,7 +49,7 @@ impl Account {
             Self::Dedup => 13,
             Self::Fragments => 14,
             Self::Streams | Self::Sessions => 15,
-            Self::Flows | Self::Queues => 16,
+            Self::Flows | Self::Queues | Self::Sources => 16,
         }
     }
 }

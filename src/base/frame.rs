@@ -182,6 +182,8 @@ impl FrameBatch {
     /// was written.
     pub(crate) fn space(&mut self, block_len: usize) -> &mut [u8] {
         if self.bytes.len() < block_len {
+            // No more than asked for, since that is what was charged.
+            self.bytes.reserve_exact(block_len - self.bytes.len());
             self.bytes.resize(block_len, 0);
         }
         self.bytes.get_mut(self.filled_len..block_len).unwrap_or_default()
@@ -197,15 +199,6 @@ impl FrameBatch {
         debug_assert!(self.descriptors.is_empty() && len <= self.filled_len);
         self.bytes.copy_within(len.min(self.filled_len)..self.filled_len, 0);
         self.filled_len -= len.min(self.filled_len);
-    }
-
-    /// Gives each frame the interface number that `map` holds at its present one; numbers beyond the map stay.
-    pub(crate) fn map_interfaces(&mut self, map: &[u32]) {
-        for descriptor in &mut self.descriptors {
-            if let Some(number) = map.get(descriptor.interface as usize) {
-                descriptor.interface = *number;
-            }
-        }
     }
 
     /// Where the octets of a frame lie in the block.

@@ -67,8 +67,16 @@ pub struct Limits {
     pub batch_len: u32,
     /// Octets of one pcapng block. Beyond: bad block, reading ends with a warning there. Default 16 MiB.
     pub block_len_max: u32,
-    /// Interfaces that the sections of a pcapng file may describe. Beyond: as a bad block. Default 65,536.
+    /// Interfaces that one section of a pcapng file may describe, and different ones of all captures that are read together.
+    /// Beyond, in a section: as a bad block. Beyond, of all: all further ones are one without a name. Default 65,536.
     pub interface_count_max: u32,
+    /// Memory of the captures that are read together, in bytes as allocated: blocks, windows of decompressors, descriptions of
+    /// interfaces. At most a quarter of the budget. Nearly reached: shorter blocks, and interfaces without their names. Reached:
+    /// an error for the capture that needs more. Default 256 MiB.
+    pub source_bytes_max: u64,
+    /// The longest window of a zstd frame, in bytes: what its decoder has to keep of what it wrote. Beyond: an error for the
+    /// capture. Default 8 MiB, which RFC 8878 section 3.1.1.1.2 asks decoders to support.
+    pub zstd_window_len_max: u32,
     /// Files that a merge of several keeps open at once. Reached: an uncompressed file is closed and opened again
     /// where it was left; a compressed one cannot be, and the merge ends with an error. Default 128.
     pub open_file_count_max: u32,
@@ -105,6 +113,8 @@ impl Limits {
         batch_len: 256 << 10,
         block_len_max: 16 << 20,
         interface_count_max: 65_536,
+        source_bytes_max: 256 << 20,
+        zstd_window_len_max: 8 << 20,
         open_file_count_max: 128,
         neighbour_count_max: 1024,
         neighbour_request_count_max: 1024,

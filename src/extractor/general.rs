@@ -32,6 +32,8 @@ struct Found {
     header_len: usize,
     payload_len: usize,
     is_cut: bool,
+    /// The length of UDP exceeds the payload of IP.
+    is_len_bad: bool,
 }
 
 /// The packet whose IP header the walk found.
@@ -46,6 +48,9 @@ pub(super) fn with_transport<'a, E>(
     let end = (found.offset + ip.len).min(frame.data.len());
     let captured = frame.data.get(transport_offset..end).unwrap_or_default();
     let transport = read_transport(captured, policy, ip);
+    // Octets that are not there because the packet has no more of them were not cut by the capture.
+    let is_captured_in_part = frame.data.len() < found.offset + ip.len;
+    let is_len_bad = ip.is_bad_len || found.is_outer_len_bad || transport.is_len_bad;
     let is_without_ports = ip.protocol.has_ports() && transport.transport == Transport::Other;
     Packet {
         key: policy.complete(transport.key, frame, &found.link),
@@ -65,8 +70,8 @@ pub(super) fn with_transport<'a, E>(
         marks: PacketMarks::default()
             .with(PacketMarks::FRAGMENT, ip.is_fragment)
             .with(PacketMarks::WITHOUT_PORTS, is_without_ports)
-            .with(PacketMarks::CUT, ip.is_cut || transport.is_cut)
-            .with(PacketMarks::BAD_IP_LEN, ip.is_bad_len)
+            .with(PacketMarks::CUT, is_captured_in_part && (ip.is_cut || transport.is_cut))
+            .with(PacketMarks::BAD_IP_LEN, is_len_bad)
             .with(PacketMarks::TOO_DEEP, found.is_too_deep)
             .with(PacketMarks::ENCAPSULATED, found.depth > 0),
         ..Packet::new(transport.key, transport.side, frame.timestamp, frame.data)
@@ -83,7 +88,7 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     let pair = |is_cut| {
         let (key, side) = policy.key(ip.protocol, ip.is_ipv6, (ip.source, 0), (ip.destination, 0), false);
         let (transport, tcp) = (Transport::Other, TcpSegment::default());
-        Found { key, side, transport, tcp, header_len: 0, payload_len: len, is_cut }
+        Found { key, side, transport, tcp, header_len: 0, payload_len: len, is_cut, is_len_bad: false }
     };
     if ip.is_cut || ip.is_later_fragment {
         return pair(false);
@@ -114,6 +119,7 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
         header_len,
         payload_len,
         is_cut,
+        is_len_bad: false,
     };
     match ip.protocol {
         IpProtocol::TCP => match (tcp::header_len(captured), TcpSegment::read(captured)) {
@@ -132,11 +138,12 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
         IpProtocol::UDP => {
             let rest = len.saturating_sub(UDP_HEADER_LEN);
             // A fragment's length field covers the whole datagram; a jumbogram's is zero (RFC 2675).
-            let payload_len = match be16(captured, 4).map(usize::from) {
-                Some(udp_len) if udp_len >= UDP_HEADER_LEN && udp_len <= len => udp_len - UDP_HEADER_LEN,
-                _ => rest,
-            };
-            found(Transport::Udp, len.min(UDP_HEADER_LEN), payload_len, captured.len() < UDP_HEADER_LEN)
+            let udp_len = be16(captured, 4).map_or(0, usize::from);
+            let payload_len =
+                if (UDP_HEADER_LEN..=len).contains(&udp_len) { udp_len - UDP_HEADER_LEN } else { rest };
+            let is_cut = captured.len() < UDP_HEADER_LEN;
+            let is_len_bad = udp_len > len && !ip.is_fragment;
+            Found { is_len_bad, ..found(Transport::Udp, len.min(UDP_HEADER_LEN), payload_len, is_cut) }
         }
         _ => {
             let header_len = len.min(SCTP_HEADER_LEN);
@@ -174,6 +181,7 @@ fn read_icmp(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader, len: usize) -> 
         header_len,
         payload_len: len - header_len,
         is_cut: captured.len() < header_len,
+        is_len_bad: false,
     }
 }
 

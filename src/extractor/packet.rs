@@ -32,9 +32,10 @@ impl PacketMarks {
     pub const FRAGMENT: Self = Self(1);
     /// A fragment that carries no ports, counted under its address pair.
     pub const WITHOUT_PORTS: Self = Self(1 << 1);
-    /// The capture ends before the transport header does.
+    /// The capture ends before the transport header does, though the packet goes on: a snap length.
     pub const CUT: Self = Self(1 << 2);
-    /// The IP length field is zero or exceeds the frame; the wire length stands in where it is zero.
+    /// A length field contradicts what encloses its header: that of IP is zero or too large, or that of UDP or of a header
+    /// around the packet (PPPoE, PPTP, L2TP, GTP-U, MACsec) is too large. The packet ends where what encloses it ends.
     pub const BAD_IP_LEN: Self = Self(1 << 3);
     /// Its payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows, and was not looked into.
     pub const TOO_DEEP: Self = Self(1 << 4);
@@ -77,9 +78,10 @@ pub struct Packet<'a> {
     pub frame: &'a [u8],
     /// Octets of the frame on the wire.
     pub wire_len: u32,
-    /// Octets of the IP packet by its length field, header included; of the innermost one, as all that follows.
+    /// Octets of the IP packet by its length field, header included, but no more than what encloses it has; of the innermost
+    /// one, as all that follows.
     pub ip_len: u32,
-    /// Octets of transport payload by the length fields, whatever was captured of them.
+    /// Octets of transport payload by the length fields, within `ip_len`, whatever was captured of them.
     pub payload_len: u32,
     /// Octets from the start of the frame to the IP header.
     pub ip_offset: u32,
@@ -146,11 +148,16 @@ impl<'a> Packet<'a> {
         self.frame.get(start..end).unwrap_or_default()
     }
 
-    /// The transport header and what follows, as far as captured.
+    /// The transport header and its payload as far as captured, padding excluded. Up to the end of the frame, if the payload
+    /// is not known (`payload_offset` is zero).
     #[must_use]
     #[inline]
     pub fn transport_bytes(&self) -> &'a [u8] {
-        self.frame.get(self.transport_offset as usize..).unwrap_or_default()
+        let end = match self.payload_offset {
+            0 => self.frame.len(),
+            offset => (offset as usize + self.payload_len as usize).min(self.frame.len()),
+        };
+        self.frame.get(self.transport_offset as usize..end).unwrap_or_default()
     }
 
     /// Type and code, if it is ICMP and both were captured.

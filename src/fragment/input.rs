@@ -15,7 +15,7 @@ pub struct DatagramKey {
     source: u128,
     destination: u128,
     identification: u32,
-    scope: u32,
+    scope: u64,
     /// Zero for IPv6, whose fragments need not agree on it.
     protocol: IpProtocol,
     is_ipv6: bool,
@@ -29,7 +29,7 @@ impl DatagramKey {
         destination: Ipv4Addr,
         identification: u16,
         protocol: IpProtocol,
-        scope: u32,
+        scope: u64,
     ) -> Self {
         Self {
             source: source.to_bits() as u128,
@@ -43,7 +43,7 @@ impl DatagramKey {
 
     /// The key of an IPv6 datagram; the identification is that of the fragment header.
     #[must_use]
-    pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, identification: u32, scope: u32) -> Self {
+    pub const fn v6(source: Ipv6Addr, destination: Ipv6Addr, identification: u32, scope: u64) -> Self {
         Self {
             source: source.to_bits(),
             destination: destination.to_bits(),
@@ -82,7 +82,7 @@ impl DatagramKey {
 
     /// The scope that was given.
     #[must_use]
-    pub const fn scope(&self) -> u32 {
+    pub const fn scope(&self) -> u64 {
         self.scope
     }
 
@@ -139,21 +139,28 @@ impl<'a> Fragment<'a> {
         self.offset == 0 && !self.more_fragments
     }
 
-    pub(super) fn extent(&self) -> Result<Extent<'a>, Malformed> {
+    /// Where it lies. `rounds_down` leaves off what follows the last unit of eight octets of a fragment that is not the
+    /// last one; without it, such a fragment is malformed.
+    pub(super) fn extent(&self, rounds_down: bool) -> Result<Extent<'a>, Malformed> {
         let start = u32::from(self.offset);
         if self.len == 0 {
             return Err(Malformed::Empty);
         }
-        let end = start.saturating_add(self.len);
-        if end.saturating_add(self.header_len.into()) > PACKET_LEN_MAX {
+        if start.saturating_add(self.len).saturating_add(self.header_len.into()) > PACKET_LEN_MAX {
             return Err(Malformed::BeyondMaximum);
         }
         let is_aligned = |octets: u32| octets.is_multiple_of(UNIT_LEN as u32);
-        if !is_aligned(start) || (self.more_fragments && !is_aligned(self.len)) {
+        let len = if self.more_fragments && rounds_down { self.whole_units_len() } else { self.len };
+        if !is_aligned(start) || (self.more_fragments && !is_aligned(len)) || len == 0 {
             return Err(Malformed::Unaligned);
         }
-        let captured_len = self.bytes.len().min(self.len as usize);
+        let captured_len = self.bytes.len().min(len as usize);
         let bytes = self.bytes.get(..captured_len).unwrap_or_default();
-        Ok(Extent { start, end, is_last: !self.more_fragments, bytes })
+        Ok(Extent { start, end: start + len, is_last: !self.more_fragments, bytes })
+    }
+
+    /// Octets of its payload in whole units of eight.
+    const fn whole_units_len(&self) -> u32 {
+        self.len - self.len % UNIT_LEN as u32
     }
 }

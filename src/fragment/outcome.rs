@@ -53,8 +53,9 @@ pub enum Discard {
 pub enum Malformed {
     /// It has no payload.
     Empty,
-    /// More follow, but its length is not a multiple of eight octets (RFC 791, RFC 8200 section 4.5); or its offset is
-    /// none, which no field can say.
+    /// More follow, but its length is not a multiple of eight octets (RFC 791, RFC 8200 section 4.5), and it is IPv6, or the
+    /// policy is of hosts that drop it, or nothing is left when it is rounded down; or its offset is none, which no field
+    /// can say.
     Unaligned,
     /// The whole packet would be longer than 65,535 octets: ping of death.
     BeyondMaximum,

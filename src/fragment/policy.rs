@@ -57,6 +57,12 @@ impl OverlapPolicy {
         Self::Solaris,
     ];
 
+    /// Whether a fragment that is not the last one, and whose length is not a multiple of eight octets, is taken without the
+    /// octets behind the last multiple, as Linux does. 4.4BSD and its kin drop it.
+    pub(super) const fn rounds_down(self) -> bool {
+        matches!(self, Self::Discard | Self::Linux | Self::Linux2)
+    }
+
     /// The name in text: `discard`, `linux`, `first`, `last`, `bsd`, `bsd_right`, `linux2`, `windows`, `solaris`.
     #[must_use]
     pub const fn name(self) -> &'static str {

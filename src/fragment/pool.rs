@@ -150,13 +150,16 @@ impl<T: Copy> Pool<T> {
             self.stats.atomic_count += 1;
             return Outcome::Atomic;
         }
-        let extent = match fragment.extent() {
+        // RFC 8200 section 4.5 has the fragment of IPv6 discarded.
+        let rounds_down = self.config.policy.rounds_down() && !fragment.key.is_ipv6();
+        let extent = match fragment.extent(rounds_down) {
             Ok(extent) => extent,
             Err(malformed) => {
                 self.stats.count_malformed(malformed);
                 return Outcome::Malformed(malformed);
             }
         };
+        self.stats.rounded_count += u64::from(extent.end - extent.start != fragment.len);
         match self.step(fragment, &extent, tag, &mut ended) {
             Step::Held { slot, overlaps } => {
                 self.stats.held_count += 1;

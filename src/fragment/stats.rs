@@ -29,7 +29,8 @@ pub struct FragmentStats {
     pub already_discarded_count: u64,
     /// Fragments without payload.
     pub empty_count: u64,
-    /// Fragments whose length or offset is not a multiple of eight octets.
+    /// Fragments whose length is not a multiple of eight octets although more follow, and that were not rounded down; or whose
+    /// offset is none.
     pub unaligned_count: u64,
     /// Fragments of packets beyond 65,535 octets: ping of death.
     pub beyond_maximum_count: u64,
@@ -42,6 +43,8 @@ pub struct FragmentStats {
 
     /// Fragments, held or completing, whose overlap the policy resolved.
     pub overlap_resolved_count: u64,
+    /// Fragments whose length was rounded down to a multiple of eight octets, whatever became of them then.
+    pub rounded_count: u64,
     /// Fragments of which less was captured than was on the wire.
     pub cut_count: u64,
     /// Fragments with a time before that of an earlier one.

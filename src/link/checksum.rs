@@ -90,7 +90,7 @@ fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
         return if ip.is_ipv6 { Checksum::Zero } else { Checksum::Absent };
     }
     // Without a length the packet ends where the frame does, which may be too late.
-    let has_ip_len = !ip.is_bad_len || ip.len > packet.len();
+    let has_ip_len = !ip.is_without_len();
     let (len, has_len) = match be16(captured, 4).map_or(0, usize::from) {
         // A length of zero is a jumbogram's (RFC 2675), or left to the network card.
         len if is_udp => (if len != 0 { len } else { ip.len - ip.header_len.min(ip.len) }, len != 0),

@@ -22,7 +22,7 @@ pub struct IpHeader {
     pub destination: u128,
     /// The protocol behind the last extension that was read.
     pub protocol: IpProtocol,
-    /// Octets of the packet by its length field, or to the end of the frame where that is zero.
+    /// Octets of the packet by its length field, or to the end of what encloses it where that is zero or ends earlier.
     pub len: usize,
     /// Octets of the header and the extensions.
     pub header_len: usize,
@@ -36,8 +36,11 @@ pub struct IpHeader {
     pub is_later_fragment: bool,
     /// The capture ends within the header.
     pub is_cut: bool,
-    /// The length field is zero or exceeds what was on the wire.
+    /// The length field is zero or exceeds what encloses the packet.
     pub is_bad_len: bool,
+    /// The length field exceeds what encloses the packet, so that `len` is less than it says. A snap length does not
+    /// set this: what encloses the packet is measured on the wire.
+    pub is_over_long: bool,
 }
 
 impl IpHeader {
@@ -55,7 +58,13 @@ impl IpHeader {
         is_later_fragment: false,
         is_cut: false,
         is_bad_len: false,
+        is_over_long: false,
     };
+
+    /// Whether the length field is missing: segmentation offload, or a jumbogram.
+    pub(super) const fn is_without_len(&self) -> bool {
+        self.is_bad_len && !self.is_over_long
+    }
 }
 
 /// Reads the IP header at the start of `data`, of which `wire_len` octets were on the wire.
@@ -160,6 +169,7 @@ impl<'a> PlainIpv4<'a> {
             is_later_fragment: self.fragment_field() & 0x1fff != 0,
             is_cut: false,
             is_bad_len: false,
+            is_over_long: false,
         }
     }
 }
@@ -172,9 +182,9 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
         return Err(bad_len(options_end, IPV4_HEADER_LEN));
     }
     let total_len = field(2);
-    let len = if total_len == 0 { wire_len } else { total_len };
-    if len < options_end {
-        return Err(bad_len(len, options_end));
+    let claimed_len = if total_len == 0 { wire_len } else { total_len };
+    if claimed_len < options_end {
+        return Err(bad_len(claimed_len, options_end));
     }
     let fragment_offset = field(6) & 0x1fff;
     let address = |at: usize| u128::from(be32(data, at).unwrap_or_default());
@@ -183,7 +193,7 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
         source: address(12),
         destination: address(16),
         protocol: IpProtocol(data.get(9).copied().unwrap_or_default()),
-        len,
+        len: claimed_len.min(wire_len),
         header_len: options_end,
         hop_limit: data.get(8).copied().unwrap_or_default(),
         traffic_class: data.get(1).copied().unwrap_or_default(),
@@ -191,10 +201,11 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
         is_later_fragment: fragment_offset != 0,
         is_cut: false,
         is_bad_len: total_len == 0 || total_len > wire_len,
+        is_over_long: total_len > wire_len,
     };
     match Ipv4HeaderSlice::from_slice(data) {
         Ok(_) if ip.protocol == IpProtocol::AH && !ip.is_later_fragment => {
-            authentication(data.get(options_end..).unwrap_or_default(), ip);
+            authentication(data.get(options_end..ip.len.min(data.len())).unwrap_or_default(), ip);
         }
         Ok(_) => {}
         Err(_) => ip.is_cut = true,
@@ -226,7 +237,9 @@ fn ipv6_header(
     let protocol = IpProtocol(fixed.next_header().0);
     // No length: a jumbogram (RFC 2675), or a packet that the network card was to cut up.
     let is_without_len = fixed.payload_length() == 0 && protocol != IpProtocol::IPV6_NO_NEXT;
-    let len = if is_without_len { wire_len } else { IPV6_HEADER_LEN + usize::from(fixed.payload_length()) };
+    let claimed_len =
+        if is_without_len { wire_len } else { IPV6_HEADER_LEN + usize::from(fixed.payload_length()) };
+    let len = claimed_len.min(wire_len);
     *ip = IpHeader {
         is_ipv6: true,
         source: u128::from_be_bytes(fixed.source()),
@@ -239,7 +252,8 @@ fn ipv6_header(
         is_fragment: false,
         is_later_fragment: false,
         is_cut: false,
-        is_bad_len: is_without_len || len > wire_len,
+        is_bad_len: is_without_len || claimed_len > wire_len,
+        is_over_long: claimed_len > wire_len,
     };
     extensions(data.get(..len.min(data.len())).unwrap_or_default(), offset, limits, ip)
 }

@@ -128,7 +128,7 @@ impl<W: Way> Walk<'_, W> {
         if !header.is_session_data {
             return Err(Stop::Unsupported(Unsupported::EtherType(EtherType::PPPOE_SESSION)));
         }
-        self.shorten(pppoe::HEADER_LEN + header.payload_len, Layer::Pppoe)?;
+        self.shorten(pppoe::HEADER_LEN + header.payload_len);
         self.enter(HeaderKind::Pppoe, header.session_id.into(), pppoe::HEADER_LEN)?;
         self.ppp()
     }
@@ -154,7 +154,7 @@ impl<W: Way> Walk<'_, W> {
         let user_len = tag
             .short_len
             .unwrap_or_else(|| self.wire_len().saturating_sub(tag.len + macsec::CHECK_VALUE_LEN));
-        self.shorten(tag.len + user_len.max(2), Layer::Macsec)?;
+        self.shorten(tag.len + user_len.max(2));
         self.enter(HeaderKind::Macsec, 0, tag.len + 2)?;
         Ok(Next::Protocol(EtherType(ether_type)))
     }
@@ -218,7 +218,7 @@ impl<W: Way> Walk<'_, W> {
             _ => None,
         };
         if let Some(ether_type) = by_version
-            && self.is_strict_ip(self.at, ether_type)
+            && self.is_likely_ip(self.at, ether_type)
         {
             return Ok(Next::Protocol(ether_type));
         }
@@ -229,7 +229,8 @@ impl<W: Way> Walk<'_, W> {
         if self.looks_like_ethernet(self.at) {
             return self.ethernet();
         }
-        // Neither: IP with a wrong length, if anything.
+        // Neither: IP with a wrong length, if anything. Inside a packet that is too little evidence.
+        let by_version = by_version.filter(|_| !self.is_inside());
         by_version.map(Next::Protocol).ok_or(Stop::Unsupported(Unsupported::MplsPayload))
     }
 
@@ -247,7 +248,7 @@ impl<W: Way> Walk<'_, W> {
             behind += ethernet::VLAN_TAG_LEN;
         }
         match EtherType(value) {
-            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => self.is_strict_ip(at + behind, ether_type),
+            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => self.is_likely_ip(at + behind, ether_type),
             ether_type if value >= ethernet::ETHERTYPE_MIN => ether_type.name().is_some(),
             _ => {
                 let llc = data.get(behind..).and_then(llc::header);

@@ -34,6 +34,8 @@ pub struct IpPacket<E = Encapsulation> {
     /// Encapsulations around it, as [`Limits::encapsulation_depth_max`](crate::base::Limits) counts them: not tags, and a
     /// label stack once.
     pub depth: u32,
+    /// The length field of a header around it exceeds what encloses that header, which bounds the packet instead.
+    pub is_outer_len_bad: bool,
     /// It carries an encapsulation that would be one more than
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits), and was not looked into.
     pub is_too_deep: bool,
@@ -49,6 +51,7 @@ impl<E> IpPacket<E> {
             link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
             encapsulation,
             depth: 0,
+            is_outer_len_bad: false,
             is_too_deep: false,
         }
     }

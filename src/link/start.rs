@@ -42,9 +42,12 @@ pub(super) fn link<W: Way>(walk: &mut Walk<'_, W>, link_type: LinkType) -> Step 
         LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 => Ok(Next::RawIp),
         LinkType::IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
         LinkType::IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
-        LinkType::PPP | LinkType::PPP_HDLC => Ok(Next::Ppp),
+        LinkType::PPP | LinkType::PPP_HDLC => ppp(walk),
         // One octet in front says which way the frame went.
-        LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => behind(walk, 1, Next::Ppp),
+        LinkType::PPP_PPPD | LinkType::PPP_WITH_DIR => {
+            walk.at += 1;
+            ppp(walk)
+        }
         LinkType::C_HDLC_WITH_DIR => {
             walk.at += 1;
             hdlc(walk)
@@ -129,6 +132,17 @@ fn null<W: Way>(walk: &mut Walk<'_, W>, is_network_order: bool) -> Step {
         other => return Err(Stop::Unsupported(Unsupported::AddressFamily(other))),
     };
     behind(walk, FAMILY_LEN, Next::Protocol(ether_type))
+}
+
+/// A serial line: PPP, or Cisco HDLC where the address is that of its unicasts or multicasts. Neither is a protocol number
+/// of PPP, and a driver may not know which of the two the line speaks (RFC 1547 section 4.3.1).
+fn ppp<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+    const UNICAST: u8 = 0x0f;
+    const MULTICAST: u8 = 0x8f;
+    match walk.rest() {
+        [UNICAST | MULTICAST, ..] => hdlc(walk),
+        _ => Ok(Next::Ppp),
+    }
 }
 
 fn hdlc<W: Way>(walk: &mut Walk<'_, W>) -> Step {

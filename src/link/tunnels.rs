@@ -5,7 +5,7 @@
 use super::encapsulation::Way;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, UdpTunnel};
-use crate::base::{EtherType, IpProtocol, Layer};
+use crate::base::{EtherType, IpProtocol};
 use crate::wire::{be16, erspan, geneve, gre, gtpu, l2tp, teredo, vxlan};
 
 const UDP_HEADER_LEN: usize = 8;
@@ -61,7 +61,9 @@ impl<W: Way> Walk<'_, W> {
 
     /// To the tunnel that the ports name.
     fn udp(&mut self, len: usize, header_len: usize) -> Step {
-        let header = self.rest().get(header_len..).and_then(|rest| rest.first_chunk::<UDP_HEADER_LEN>());
+        let rest = self.rest();
+        let payload = rest.get(header_len..len.min(rest.len()));
+        let header = payload.and_then(|payload| payload.first_chunk::<UDP_HEADER_LEN>());
         let [s0, s1, d0, d1, l0, l1, ..] = *header.ok_or(Stop::Done)?;
         let [source, destination, udp_len] = [[s0, s1], [d0, d1], [l0, l1]].map(u16::from_be_bytes);
         let tunnel = self.tunnel_ports.tunnel(source, destination).ok_or(Stop::Done)?;
@@ -70,7 +72,7 @@ impl<W: Way> Walk<'_, W> {
         if udp_len < UDP_HEADER_LEN {
             return Err(Stop::Done);
         }
-        self.shorten(udp_len, Layer::Udp)?;
+        self.shorten(udp_len);
         self.at += UDP_HEADER_LEN;
         match tunnel {
             UdpTunnel::Vxlan => self.vxlan(),
@@ -104,7 +106,7 @@ impl<W: Way> Walk<'_, W> {
 
     fn gtpu(&mut self) -> Step {
         let Some(header) = gtpu::header(self.rest()) else { return Err(Stop::Done) };
-        self.shorten(header.message_len, Layer::Tunnel)?;
+        self.shorten(header.message_len);
         self.enter(HeaderKind::GtpU, header.teid, header.len)?;
         Ok(Next::RawIp)
     }
@@ -112,6 +114,10 @@ impl<W: Way> Walk<'_, W> {
     fn teredo(&mut self) -> Step {
         let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
         self.enter(HeaderKind::Teredo, 0, len)?;
+        // The port and the version are little evidence, so that a wrong length needs more.
+        if !self.is_likely_ip(self.at, EtherType::IPV6) && !self.has_teredo_address() {
+            return Err(Stop::Done);
+        }
         Ok(Next::Protocol(EtherType::IPV6))
     }
 
@@ -145,7 +151,7 @@ impl<W: Way> Walk<'_, W> {
     fn pptp(&mut self, header: &gre::GreHeader) -> Step {
         // Without a sequence number it is an acknowledgement alone.
         let key = header.key.filter(|_| header.has_sequence).ok_or(Stop::Done)?;
-        self.shorten(header.len + (key >> 16) as usize, Layer::Tunnel)?;
+        self.shorten(header.len + (key >> 16) as usize);
         self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
         self.ppp()
     }
@@ -166,7 +172,7 @@ impl<W: Way> Walk<'_, W> {
         match header.ok_or(Stop::Done)? {
             l2tp::L2tp::V2 { len, message_len, ids } => {
                 if let Some(message_len) = message_len {
-                    self.shorten(message_len, Layer::Tunnel)?;
+                    self.shorten(message_len);
                 }
                 self.enter(HeaderKind::L2tp, ids, len)?;
                 self.ppp()

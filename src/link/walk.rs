@@ -9,13 +9,15 @@ use super::{
     Unsupported, ip_header,
 };
 use crate::base::{EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
+use crate::wire::checksum::{fold, sum};
 
 /// Finds the IP packet in a frame.
 ///
 /// Reads all links and tunnels of `docs/design/link.md`, in any order, as deep as
-/// [`Limits::encapsulation_depth_max`]. A tunnel is one only if its headers agree with the octets on the wire and lead
-/// to an IP packet of which the same is true; otherwise the enclosing packet is the answer. The outermost IP header may
-/// have a length field that is wrong. Keeps nothing, allocates nothing; the cost is linear in the number of headers.
+/// [`Limits::encapsulation_depth_max`]. A tunnel is one only if its headers lead to an IP header that contradicts neither
+/// itself nor them; otherwise the enclosing packet is the answer. Each header bounds what it encloses: a length field that
+/// exceeds what encloses its header is cut to that, and marked ([`IpHeader::is_over_long`],
+/// [`IpPacket::is_outer_len_bad`]). Keeps nothing, allocates nothing; the cost is linear in the number of headers.
 #[must_use]
 pub fn decapsulate(
     frame: &Frame<'_>,
@@ -89,6 +91,7 @@ fn walk<W: Way>(
         packet,
         plain: None,
         is_found: false,
+        is_outer_len_bad: false,
         error: None,
     };
     let mut next = match entry {
@@ -150,6 +153,8 @@ pub(super) struct Walk<'a, W> {
     /// Its header, if it is a plain one: read again at the end, since of several headers only the last one counts.
     plain: Option<PlainIpv4<'a>>,
     is_found: bool,
+    /// A length field was beyond what encloses its header.
+    is_outer_len_bad: bool,
     error: Option<ParseError>,
 }
 
@@ -170,6 +175,11 @@ impl<'a, W: Way> Walk<'a, W> {
     #[inline]
     pub(super) fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..self.end.min(self.data.len())).unwrap_or_default()
+    }
+
+    /// Whether an IP packet was found, so that the cursor is inside it.
+    pub(super) const fn is_inside(&self) -> bool {
+        self.is_found
     }
 
     /// Octets on the wire from the cursor to the end.
@@ -202,14 +212,14 @@ impl<'a, W: Way> Walk<'a, W> {
         Stop::Error
     }
 
-    /// Sets the end to so many octets from the cursor, if the enclosing header has them.
+    /// Sets the end to so many octets from the cursor, or leaves it where what encloses the cursor ends earlier.
     #[inline]
-    pub(super) fn shorten(&mut self, len: usize, layer: Layer) -> Result<(), Stop> {
+    pub(super) fn shorten(&mut self, len: usize) {
         if len > self.wire_len() {
-            return Err(self.bad_length(layer, len));
+            self.is_outer_len_bad = true;
+        } else {
+            self.end = self.at + len;
         }
-        self.end = self.at + len;
-        Ok(())
     }
 
     /// Notes an enclosing header at the cursor and steps over it. Each costs one of the depth, save tags and labels.
@@ -240,22 +250,30 @@ impl<'a, W: Way> Walk<'a, W> {
         self.at += len;
     }
 
-    /// Whether an IP header can stand at a place: its lengths agree with what encloses it.
-    pub(super) fn is_strict_ip(&self, at: usize, ether_type: EtherType) -> bool {
+    /// Whether an IP header is likely to stand at an offset where no header announces one: its lengths agree with what
+    /// encloses it, or it is IPv4 and its checksum is right.
+    pub(super) fn is_likely_ip(&self, at: usize, ether_type: EtherType) -> bool {
         let data = self.data.get(at..self.end.min(self.data.len())).unwrap_or_default();
         let wire_len = self.end.saturating_sub(at);
         let is_plain = ether_type == EtherType::IPV4 && PlainIpv4::read(data, wire_len).is_some();
-        is_plain || self.strict_ip(at, ether_type).is_some()
+        let is_summed = |ip: &IpHeader| !ip.is_ipv6 && has_right_checksum(data);
+        is_plain || self.inner_ip(at, ether_type).is_some_and(|ip| !ip.is_over_long || is_summed(&ip))
     }
 
-    /// The header at a place, if it can be one.
-    fn strict_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
+    /// The header at an offset inside another packet, if it can be one there.
+    fn inner_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
         let data = self.data.get(at..self.end.min(self.data.len()))?;
         let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
         // Where segmentation offload left the enclosing packet without a length, this one has none either.
-        let is_outer_excused = self.is_found && self.plain.is_none() && self.packet.ip.is_bad_len;
-        let is_excused = ip.is_bad_len && is_outer_excused && ip.len == self.end - at;
-        (!ip.is_bad_len || is_excused).then_some(ip)
+        let is_outer_without_len = self.is_found && self.plain.is_none() && self.packet.ip.is_without_len();
+        (!ip.is_without_len() || is_outer_without_len).then_some(ip)
+    }
+
+    /// Whether an address of the IPv6 header at the cursor is a Teredo address (RFC 4380 section 2.6).
+    pub(super) fn has_teredo_address(&self) -> bool {
+        const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
+        const ADDRESSES: [usize; 2] = [8, 24];
+        ADDRESSES.iter().any(|at| self.rest().get(*at..).is_some_and(|address| address.starts_with(&PREFIX)))
     }
 
     fn raw_ip(&mut self) -> Step {
@@ -270,25 +288,27 @@ impl<'a, W: Way> Walk<'a, W> {
         }
     }
 
-    /// An IP packet: the innermost so far, if it is the first or its lengths agree with what encloses it.
+    /// An IP packet: the innermost so far, if it is the first or can be one inside another.
     #[inline(always)]
     fn ip(&mut self, ether_type: EtherType) -> Step {
         let plain = match ether_type {
             EtherType::IPV4 => PlainIpv4::read(self.rest(), self.wire_len()),
             _ => None,
         };
+        let is_outer_len_bad = self.is_outer_len_bad;
         let (protocol, len, header_len, is_last) = match plain {
             Some(plain) => (plain.protocol(), plain.len(), PlainIpv4::HEADER_LEN, plain.is_fragment()),
             None => {
                 self.other_ip(ether_type)?;
                 let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
-                // A length that is wrong can bound nothing.
-                (protocol, len, header_len, is_fragment || is_cut || len > self.wire_len())
+                self.is_outer_len_bad |= self.packet.ip.is_over_long;
+                (protocol, len, header_len, is_fragment || is_cut)
             }
         };
         self.plain = plain;
         self.is_found = true;
         self.packet.depth = self.depth;
+        self.packet.is_outer_len_bad = is_outer_len_bad;
         self.packet.offset = self.at;
         self.packet.ether_type = ether_type;
         self.packet.link = self.link;
@@ -304,7 +324,7 @@ impl<'a, W: Way> Walk<'a, W> {
     #[inline(never)]
     fn other_ip(&mut self, ether_type: EtherType) -> Result<(), Stop> {
         if self.is_found {
-            self.packet.ip = self.strict_ip(self.at, ether_type).ok_or(Stop::Done)?;
+            self.packet.ip = self.inner_ip(self.at, ether_type).ok_or(Stop::Done)?;
             return Ok(());
         }
         let (data, wire_len) = (self.rest(), self.wire_len());
@@ -328,4 +348,10 @@ impl<'a, W: Way> Walk<'a, W> {
             (_, None) => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
         })
     }
+}
+
+/// Whether the IPv4 header at the start of `data` is there with its options and agrees with its checksum.
+fn has_right_checksum(data: &[u8]) -> bool {
+    let header_len = usize::from(data.first().map_or(0, |octet| octet & 0xf)) * 4;
+    data.get(..header_len).is_some_and(|header| fold(sum(header)) == 0xffff)
 }

@@ -4,7 +4,7 @@
 //! is whole re-enters the walk where it stopped, so that the flow may lie in a tunnel inside it, or it may be a fragment
 //! again.
 
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use ahash::RandomState;
 
 use super::reassembled::Datagram;
 use super::tunnels::{Counted, Tunnels};
@@ -149,6 +149,8 @@ pub(super) struct Defragmenter {
     /// The frames of the datagram at hand, the one that was just read last.
     tags: Vec<Tag>,
     lone: Lone,
+    /// Keyed, so that nobody can choose tunnels whose scopes are one.
+    scopes: RandomState,
 }
 
 /// What happens to datagrams that were given up.
@@ -171,7 +173,12 @@ impl Defragmenter {
             head: Datagram::default(),
             ended: None,
         };
-        Ok(Self { pool: Pool::new(config)?, whole: Datagram::default(), tags: Vec::new(), lone })
+        let scopes = match config.seeds {
+            // In another order than the pool's, so that it is another hash.
+            Some([a, b, c, d]) => RandomState::with_seeds(d, c, b, a),
+            None => RandomState::new(),
+        };
+        Ok(Self { pool: Pool::new(config)?, whole: Datagram::default(), tags: Vec::new(), lone, scopes })
     }
 
     pub(super) const fn held_bytes(&self) -> u64 {
@@ -201,7 +208,7 @@ impl Defragmenter {
     ) {
         self.tags.clear();
         self.tags.push(Tag::new(frame, found));
-        let mut scope = scope_of(way.extractor.policy().scope_of(frame), frame, found);
+        let mut scope = scope_of(&self.scopes, way.extractor.policy().scope_of(frame).into(), frame, found);
         way.tunnels.enter_datagram(frame, found);
         if !self.push(frame, found, scope, way) {
             return;
@@ -222,7 +229,7 @@ impl Defragmenter {
             }
             let goes_on = match found {
                 Some(found) if found.ip.is_fragment => {
-                    scope = scope_of(scope, &frame, &found);
+                    scope = scope_of(&self.scopes, scope, &frame, &found);
                     way.tunnels.enter_datagram(&frame, &found);
                     self.push(&frame, &found, scope, way)
                 }
@@ -251,7 +258,7 @@ impl Defragmenter {
         &mut self,
         frame: &Frame<'_>,
         found: &IpPacket,
-        scope: u32,
+        scope: u64,
         way: &mut Way<'_, S, K>,
     ) -> bool {
         let Some(fragment) = fragment(frame, found, scope, way.extractor) else {
@@ -264,8 +271,13 @@ impl Defragmenter {
             self.tags = tags;
             return false;
         };
-        let Self { pool, whole, tags, lone } = self;
+        let Self { pool, whole, tags, lone, .. } = self;
         lone.ended = None;
+        // Hosts drop it, and what was sent of it is not known: its octets are no part of a datagram.
+        if found.ip.is_over_long {
+            tags.iter().for_each(|tag| lone.refuse(tag, &fragment, frame, found, way));
+            return false;
+        }
         // More than one frame brought it if it was inside a fragmented datagram: the further ones are its duplicates.
         for place in 0..tags.len() {
             let Some(tag) = tags.get(place).copied() else { return false };
@@ -349,8 +361,9 @@ impl Lone {
             let has_ports = packet.transport != Transport::Other || !tag.protocol.has_ports();
             (fragment.offset == 0 && has_ports).then_some((packet.key, packet.side))
         });
+        let marks = PacketMarks::default().with(PacketMarks::BAD_IP_LEN, found.ip.is_over_long);
         match flow {
-            Some(flow) => way.track_tag(tag, flow, PacketMarks::default()),
+            Some(flow) => way.track_tag(tag, flow, marks),
             None => self.alone(tag, &fragment.key, way),
         }
     }
@@ -412,7 +425,7 @@ fn track_whole<S: Default, K: FlowSink<S> + ?Sized>(
 fn fragment<'a>(
     frame: &Frame<'a>,
     found: &IpPacket,
-    scope: u32,
+    scope: u64,
     extractor: &Extractor,
 ) -> Option<Fragment<'a>> {
     let end = (found.offset + found.ip.len).min(frame.data.len());
@@ -440,15 +453,13 @@ fn fragment<'a>(
 /// A number for what encloses a fragment: tunnels with their ids and endpoints, and VLANs. Datagrams of two tenants with
 /// the same addresses are kept apart by it. It grows by header, so that it is the same whether what encloses the fragment
 /// was itself in fragments or not.
-fn scope_of(outer: u32, frame: &Frame<'_>, found: &IpPacket) -> u32 {
+fn scope_of(scopes: &RandomState, outer: u64, frame: &Frame<'_>, found: &IpPacket) -> u64 {
     found.encapsulation.headers().iter().fold(outer, |scope, header| {
-        // Without a secret: who makes two scopes collide still has to make addresses and identification equal.
-        let mut hasher = DefaultHasher::new();
-        (scope, header.kind, header.id).hash(&mut hasher);
-        if header.kind == HeaderKind::Ip {
-            addresses(frame.data, header.offset as usize).hash(&mut hasher);
-        }
-        (hasher.finish() >> 32) as u32
+        let ends = match header.kind {
+            HeaderKind::Ip => addresses(frame.data, header.offset as usize),
+            _ => None,
+        };
+        scopes.hash_one((scope, header.kind, header.id, ends))
     })
 }
 

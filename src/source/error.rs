@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::memory::Refused;
+
 /// Why a source could not be opened or read on.
 ///
 /// One clear line each, the path included. Damage within a capture is no error but a
@@ -61,6 +63,25 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
+    /// A zstd frame needs a longer window than [`Limits::zstd_window_len_max`](crate::base::Limits::zstd_window_len_max).
+    ZstdWindow {
+        /// The file.
+        path: PathBuf,
+        /// Bytes of the window that it asks for.
+        window_len: u64,
+        /// The limit.
+        limit: u32,
+    },
+    /// The capture needs more memory than is left of what all captures together may hold.
+    Memory {
+        /// The file that could not be read on.
+        path: PathBuf,
+        /// Bytes that it needs.
+        needed_bytes: u64,
+        /// What all captures together may hold: [`Limits::source_bytes_max`](crate::base::Limits::source_bytes_max), and no more
+        /// than a quarter of the budget.
+        max_bytes: u64,
+    },
     /// No file was named.
     NoFiles,
     /// The capture library refused (feature `live`).
@@ -73,6 +94,28 @@ pub enum Error {
 }
 
 impl Error {
+    pub(super) fn memory(path: &Path, refused: Refused) -> Self {
+        let Refused { needed_bytes, max_bytes } = refused;
+        Self::Memory { path: path.to_owned(), needed_bytes, max_bytes }
+    }
+
+    /// What a decompressor refused to do, unless it is the data that is damaged.
+    #[cfg_attr(not(feature = "compression"), expect(unused_variables, reason = "there is no decompressor"))]
+    pub(super) fn of_decompressor(path: &Path, error: &io::Error) -> Option<Self> {
+        #[cfg(feature = "compression")]
+        {
+            use super::zstd::WindowTooLong;
+            let inner = error.get_ref()?;
+            if let Some(WindowTooLong { window_len, limit }) = inner.downcast_ref().copied() {
+                return Some(Self::ZstdWindow { path: path.to_owned(), window_len, limit });
+            }
+            if let Some(refused) = inner.downcast_ref() {
+                return Some(Self::memory(path, *refused));
+            }
+        }
+        None
+    }
+
     pub(super) fn io(path: &Path, error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::IsADirectory {
             Self::Directory { path: path.to_owned() }
@@ -102,6 +145,16 @@ impl fmt::Display for Error {
             Self::TooManyOpenFiles { path, limit } => {
                 write!(f, "{}: more than {limit} compressed files overlap in time", path.display())
             }
+            Self::ZstdWindow { path, window_len, limit } => write!(
+                f,
+                "{}: needs a zstd window of {window_len} bytes, and the limit is {limit} bytes",
+                path.display()
+            ),
+            Self::Memory { path, needed_bytes, max_bytes } => write!(
+                f,
+                "{}: needs {needed_bytes} bytes more memory, and all captures together may hold {max_bytes} bytes",
+                path.display()
+            ),
             Self::NoFiles => f.write_str("no capture file was named"),
             Self::Live { device, message } => write!(f, "{device}: {message}"),
         }
@@ -125,6 +178,9 @@ mod tests {
     fn messages_are_one_line_with_the_path() {
         let error = Error::NotACapture { path: "notes.txt".into(), looks_like: "text" };
         assert_eq!(error.to_string(), "notes.txt: not a pcap or pcapng capture: looks like text");
+        let error = Error::ZstdWindow { path: "x".into(), window_len: 1 << 27, limit: 1 << 23 };
+        let line = "x: needs a zstd window of 134217728 bytes, and the limit is 8388608 bytes";
+        assert_eq!(error.to_string(), line);
         let error = Error::io(Path::new("x"), io::ErrorKind::IsADirectory.into());
         assert_eq!(error.to_string(), "x: is a directory, not a capture file");
     }

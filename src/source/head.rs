@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use super::Interface;
 use super::error::Error;
+use super::interfaces::Interfaces;
+use super::memory::Memory;
 use super::pcap::{self, Pcap};
 use super::pcapng::{self, Pcapng};
-use super::stats::Tally;
+use super::walk::Sinks;
 use super::warning::{BadBlock, Stop};
-use crate::base::{Descriptors, Limits};
+use crate::base::Limits;
 
 /// A compression that wraps a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,23 +47,17 @@ pub(super) enum Format {
 
 impl Format {
     /// Describes the frames of all whole records from `at` on and returns the place behind them.
-    pub(super) fn walk(
-        &mut self,
-        bytes: &[u8],
-        at: usize,
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
-    ) -> (usize, Stop) {
+    pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         match self {
-            Self::Pcap(pcap) => pcap.walk(bytes, at, out, tally),
-            Self::Pcapng(pcapng) => pcapng.walk(bytes, at, out, tally),
+            Self::Pcap(pcap) => pcap.walk(bytes, at, sinks),
+            Self::Pcapng(pcapng) => pcapng.walk(bytes, at, sinks),
         }
     }
 
-    pub(super) fn interfaces(&self) -> &[Interface] {
-        match self {
-            Self::Pcap(pcap) => pcap.interfaces(),
-            Self::Pcapng(pcapng) => pcapng.interfaces(),
+    /// Numbers the interface that the head alone describes, if there is one.
+    pub(super) fn number_interfaces(&mut self, interfaces: &mut Interfaces) {
+        if let Self::Pcap(pcap) = self {
+            pcap.number(interfaces);
         }
     }
 }
@@ -85,7 +80,7 @@ const MAGIC_LEN: usize = 4;
 /// # Errors
 ///
 /// [`Error::NotACapture`] and [`Error::Version`].
-pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits) -> Result<Head, Error> {
+pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) -> Result<Head, Error> {
     let Some(magic) = head.first_chunk::<MAGIC_LEN>() else {
         return Ok(Head::Need(MAGIC_LEN));
     };
@@ -100,8 +95,8 @@ pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits) -> Result<Head, E
             Err(Stop::Bad(BadBlock::Version { major, minor })) => {
                 Err(version_error("pcapng", (major, minor)))
             }
-            Err(Stop::Bad(_)) => Err(not_a_capture(path, "pcapng with a damaged first block")),
-            Ok(_) => Ok(Head::Capture(Format::Pcapng(Pcapng::new(limits)), 0)),
+            Err(_) => Err(not_a_capture(path, "pcapng with a damaged first block")),
+            Ok(_) => Ok(Head::Capture(Format::Pcapng(Pcapng::new(limits, memory)), 0)),
         };
     }
     if !Pcap::knows(*magic) {
@@ -160,7 +155,7 @@ mod tests {
     use super::*;
 
     fn judged(head: &[u8]) -> Result<Head, Error> {
-        judge(head, Path::new("f"), &Limits::DEFAULT)
+        judge(head, Path::new("f"), &Limits::DEFAULT, &Memory::new(&Limits::DEFAULT.into()))
     }
 
     #[test]

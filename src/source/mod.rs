@@ -13,22 +13,30 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)
 )]
 
+mod capture;
 mod compressed;
+mod config;
 mod error;
 mod file;
 mod head;
 mod input;
+mod interfaces;
 #[cfg(feature = "live")]
 mod live;
+mod memory;
 mod pcap;
 mod pcapng;
 mod pcapng_writer;
 mod several;
 mod stats;
+mod walk;
 mod warning;
+#[cfg(feature = "compression")]
+mod zstd;
 
 use crate::base::{FrameBatch, LinkType};
 
+pub use config::SourceConfig;
 pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]

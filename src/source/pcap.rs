@@ -1,10 +1,10 @@
 //! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that are found in the wild.
 
-use super::stats::Tally;
-use super::warning::BadBlock;
-use super::warning::Stop;
+use super::interfaces::Interfaces;
+use super::walk::Sinks;
+use super::warning::{BadBlock, Stop};
 use super::{Interface, TimeResolution};
-use crate::base::{Descriptors, Limits, LinkType, NANOS_PER_SECOND, Timestamp};
+use crate::base::{Limits, LinkType, NANOS_PER_SECOND, Timestamp};
 
 /// Octets of the header of a file.
 pub(super) const FILE_HEADER_LEN: usize = 24;
@@ -34,6 +34,8 @@ pub(super) struct Pcap {
     length_order: LengthOrder,
     frame_len_max: u32,
     interface: Interface,
+    /// The interface's number among those of all captures, once it has one.
+    number: Option<u32>,
 }
 
 /// What the four octets at the start of a file mean.
@@ -97,26 +99,25 @@ impl Pcap {
             ..Interface::new(LinkType(link as u16))
         };
         let frame_len_max = limits.frame_len_max;
-        Ok(Self { big_endian, modified, nanos_per_unit, length_order, frame_len_max, interface })
+        let number = None;
+        Ok(Self { big_endian, modified, nanos_per_unit, length_order, frame_len_max, interface, number })
     }
 
-    pub(super) fn interfaces(&self) -> &[Interface] {
-        std::slice::from_ref(&self.interface)
+    /// The number of its interface, which is among all from now on.
+    pub(super) fn number(&mut self, interfaces: &mut Interfaces) -> u32 {
+        let interface = &self.interface;
+        let add = || interfaces.number(interface.clone(), interfaces.hash(interface), 0).number;
+        *self.number.get_or_insert_with(add)
     }
 
     /// As [`Format::walk`](super::head::Format::walk).
-    pub(super) fn walk(
-        &self,
-        bytes: &[u8],
-        at: usize,
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
-    ) -> (usize, Stop) {
+    pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
+        let number = self.number(sinks.interfaces);
         match (self.big_endian, self.modified) {
-            (false, false) => self.records::<false, RECORD_HEADER_LEN>(bytes, at, out, tally),
-            (true, false) => self.records::<true, RECORD_HEADER_LEN>(bytes, at, out, tally),
-            (false, true) => self.records::<false, MODIFIED_RECORD_HEADER_LEN>(bytes, at, out, tally),
-            (true, true) => self.records::<true, MODIFIED_RECORD_HEADER_LEN>(bytes, at, out, tally),
+            (false, false) => self.records::<false, RECORD_HEADER_LEN>(bytes, at, number, sinks),
+            (true, false) => self.records::<true, RECORD_HEADER_LEN>(bytes, at, number, sinks),
+            (false, true) => self.records::<false, MODIFIED_RECORD_HEADER_LEN>(bytes, at, number, sinks),
+            (true, true) => self.records::<true, MODIFIED_RECORD_HEADER_LEN>(bytes, at, number, sinks),
         }
     }
 
@@ -124,8 +125,8 @@ impl Pcap {
         &self,
         bytes: &[u8],
         mut at: usize,
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
+        number: u32,
+        Sinks { out, tally, .. }: &mut Sinks<'_, '_>,
     ) -> (usize, Stop) {
         let word = |octets: [u8; 4]| {
             if BIG_ENDIAN { u32::from_be_bytes(octets) } else { u32::from_le_bytes(octets) }
@@ -156,7 +157,7 @@ impl Pcap {
             let nanos =
                 u64::from(word(*seconds)) * NANOS_PER_SECOND + u64::from(word(*fraction)) * nanos_per_unit;
             let timestamp = Timestamp::from_nanos(nanos);
-            out.push(at + HEADER_LEN, captured_len, wire_len, timestamp, link_type, 0);
+            out.push(at + HEADER_LEN, captured_len, wire_len, timestamp, link_type, number);
             tally.timed_frame(timestamp, captured_len, wire_len);
             at += record_len;
         }
@@ -171,6 +172,8 @@ fn fcs_len(link: u32) -> Option<u8> {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::memory::Memory;
+    use super::super::stats::Tally;
     use super::*;
     use crate::base::FrameBatch;
 
@@ -206,11 +209,13 @@ pub(super) mod tests {
     }
 
     fn walked(file: &[u8]) -> (FrameBatch, SourceStatsOf, (usize, Stop)) {
-        let pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
+        let mut pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
+        let mut interfaces = Interfaces::new(1, &Memory::new(&Limits::DEFAULT.into()));
         let (mut batch, mut tally) = (FrameBatch::new(), Tally::default());
         batch.append(file);
-        let (bytes, mut out) = batch.split();
-        let end = pcap.walk(bytes, FILE_HEADER_LEN, &mut out, &mut tally);
+        let (bytes, out) = batch.split();
+        let mut sinks = Sinks { out, tally: &mut tally, interfaces: &mut interfaces };
+        let end = pcap.walk(bytes, FILE_HEADER_LEN, &mut sinks);
         (batch, tally.stats, end)
     }
 

@@ -1,14 +1,30 @@
 //! Several captures as one, merged in time order.
 
-use std::collections::HashMap;
+mod reader;
+
 use std::path::{Path, PathBuf};
 
+use reader::{Key, Reader};
+
+use super::capture::Capture;
+use super::config::SourceConfig;
 use super::error::Error;
-use super::file::FileSource;
+use super::interfaces::Interfaces;
+use super::memory::Memory;
 use super::stats::SourceStats;
 use super::warning::Warning;
 use super::{Interface, Source};
 use crate::base::{FrameBatch, Limits, Timestamp};
+
+/// The shortest block that files are read by when memory is short.
+const BLOCK_LEN_MIN: u32 = 4096;
+
+/// What blocks may take of the memory of all files, as a divisor: descriptions of frames, which are at most twice as long, and
+/// windows of decompressors come on top.
+const BLOCKS_PART: u64 = 8;
+
+/// Files that overlap in time for which memory is set aside.
+const RESERVED_COUNT: u64 = 16;
 
 /// Several capture files, merged in time order; for equal times, in the order in which the files were given.
 ///
@@ -16,12 +32,13 @@ use crate::base::{FrameBatch, Limits, Timestamp};
 /// until the merge reaches its first frame. A batch that lies ahead of all other files is handed over as it is; only
 /// where files overlap in time are frames copied. With one file there is no overhead.
 ///
-/// The frames of one file keep their order: where time steps back within it, the merge takes the latest time so far.
-/// Interfaces that files describe alike are one, so that the files of a rotating capture stay one interface; those of
-/// one file are never joined.
+/// The frames of one file keep their order, also where time steps back within it: then its next frame is the earliest of all,
+/// and comes next, as `mergecap` has it. Interfaces that sections and files describe alike are one, so that the files of a
+/// rotating capture stay one interface; those of one section are never joined.
 ///
 /// At most [`Limits::open_file_count_max`] files are open at once. A file that the merge has begun holds a block of
-/// at most [`Limits::batch_len`] octets.
+/// at most [`Limits::batch_len`] octets, a shorter one if there are many. All of them together, with their decompressors and
+/// the interfaces, hold no more than [`Limits::source_bytes_max`].
 #[derive(Debug)]
 pub struct Files {
     limits: Limits,
@@ -31,9 +48,8 @@ pub struct Files {
     /// at the end, and is read on before anything else.
     #[expect(clippy::vec_box, reason = "they move on every change of the file whose frame is next")]
     open: Vec<Box<Reader>>,
-    interfaces: Vec<Interface>,
-    /// The number of the n-th interface of a file that is described so.
-    numbers: HashMap<(Interface, u32), u32>,
+    interfaces: Interfaces,
+    memory: Memory,
     warnings: Vec<Warning>,
     /// Of files that are done.
     closed: SourceStats,
@@ -42,75 +58,12 @@ pub struct Files {
     refills: u64,
 }
 
-/// What orders frames: time, then the place of the file among those given.
-type Key = (Timestamp, usize);
-
 #[derive(Debug)]
 struct Waiting {
     path: PathBuf,
     key: Key,
     /// What cannot be opened twice stays open, with the frames that were read to know its first time.
-    kept: Option<(FileSource, FrameBatch)>,
-}
-
-/// A file that the merge is within.
-#[derive(Debug)]
-struct Reader {
-    source: FileSource,
-    order: usize,
-    batch: FrameBatch,
-    /// The next frame of the batch.
-    at: usize,
-    /// The latest time up to that frame; `None` if the batch is used up.
-    head: Option<Timestamp>,
-    /// The latest time up to the end of the batch.
-    tail: Timestamp,
-    /// The numbers of the file's interfaces among those of all files.
-    map: Vec<u32>,
-    occurrences: HashMap<Interface, u32>,
-    refilled: u64,
-}
-
-impl Reader {
-    fn new(source: FileSource, order: usize) -> Self {
-        Self {
-            source,
-            order,
-            batch: FrameBatch::new(),
-            at: 0,
-            head: None,
-            tail: Timestamp::ZERO,
-            map: Vec::new(),
-            occurrences: HashMap::new(),
-            refilled: 0,
-        }
-    }
-
-    /// Of the next frame; a used-up batch comes first.
-    fn key(&self) -> Key {
-        (self.head.unwrap_or(Timestamp::ZERO), self.order)
-    }
-
-    /// Begins with the first frame of the batch.
-    fn begin_batch(&mut self) {
-        self.batch.map_interfaces(&self.map);
-        self.at = 0;
-        self.head = self.batch.get(0).map(|frame| frame.timestamp.max(self.tail));
-        self.tail = self.batch.iter().map(|frame| frame.timestamp).fold(self.tail, Timestamp::max);
-    }
-
-    /// Copies frames while they lie ahead of `end`, until `out` has `len_max` octets.
-    fn copy(&mut self, end: Option<Key>, out: &mut FrameBatch, len_max: usize) {
-        while let Some(head) = self.head
-            && end.is_none_or(|end| (head, self.order) < end)
-            && out.bytes().len() < len_max
-            && let Some(frame) = self.batch.get(self.at)
-        {
-            out.push(&frame);
-            self.at += 1;
-            self.head = self.batch.get(self.at).map(|next| next.timestamp.max(head));
-        }
-    }
+    kept: Option<Box<Reader>>,
 }
 
 impl Files {
@@ -120,21 +73,21 @@ impl Files {
     ///
     /// As [`open_with`](Self::open_with).
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, Error> {
-        Self::open_with(paths, Limits::DEFAULT)
+        Self::open_with(paths, SourceConfig::default())
     }
 
     /// Opens captures and looks at the first frame of each.
     ///
     /// # Errors
     ///
-    /// [`Error::NoFiles`] without a path, and whatever [`FileSource::open_with`] says of the first file that cannot be
-    /// read.
+    /// [`Error::NoFiles`] without a path, and whatever [`FileSource::open_with`](super::FileSource::open_with) says of the first
+    /// file that cannot be read.
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
-        limits: Limits,
+        config: impl Into<SourceConfig>,
     ) -> Result<Self, Error> {
         let mut is_named = false;
-        let files = Self::open_all(paths.into_iter().inspect(|_| is_named = true), limits, Err)?;
+        let files = Self::open_all(paths.into_iter().inspect(|_| is_named = true), &config.into(), Err)?;
         if is_named { Ok(files) } else { Err(Error::NoFiles) }
     }
 
@@ -142,14 +95,14 @@ impl Files {
     /// is lost. Without any, there are no frames.
     pub fn open_readable<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
-        limits: Limits,
+        config: impl Into<SourceConfig>,
         mut refuse: impl FnMut(Error),
     ) -> Self {
         let refuse = |error| -> Result<(), std::convert::Infallible> {
             refuse(error);
             Ok(())
         };
-        match Self::open_all(paths, limits, refuse) {
+        match Self::open_all(paths, &config.into(), refuse) {
             Ok(files) => files,
             Err(never) => match never {},
         }
@@ -157,67 +110,100 @@ impl Files {
 
     fn open_all<P: AsRef<Path>, E>(
         paths: impl IntoIterator<Item = P>,
-        limits: Limits,
+        config: &SourceConfig,
         mut refuse: impl FnMut(Error) -> Result<(), E>,
     ) -> Result<Self, E> {
+        let memory = Memory::new(config);
         let mut files = Self {
-            limits,
+            limits: config.limits,
             waiting: Vec::new(),
             open: Vec::new(),
-            interfaces: Vec::new(),
-            numbers: HashMap::new(),
+            interfaces: Interfaces::new(config.limits.interface_count_max, &memory),
+            memory,
             warnings: Vec::new(),
             closed: SourceStats::default(),
             closed_len: 0,
             total_len: Some(0),
             refills: 0,
         };
+        let mut decoder_bytes_max = 0;
         let mut paths = paths.into_iter().enumerate().peekable();
         while let Some((order, path)) = paths.next() {
             // A file on its own is read straight away.
             let is_only = order == 0 && paths.peek().is_none();
-            let opened =
-                if is_only { files.begin_only(path.as_ref()) } else { files.look_at(path.as_ref(), order) };
+            let opened = if is_only {
+                files.begin_only(path.as_ref())
+            } else {
+                let looked_at = files.look_at(path.as_ref(), order);
+                looked_at.map(|bytes| decoder_bytes_max = bytes.max(decoder_bytes_max))
+            };
             opened.or_else(&mut refuse)?;
         }
         files.waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.key));
+        // The first files to overlap are read whatever the layers above have taken by then.
+        let overlapping = RESERVED_COUNT.min(files.waiting.len() as u64);
+        files.memory.reserve(overlapping * (u64::from(config.limits.batch_len) * 2 + decoder_bytes_max));
         Ok(files)
     }
 
     fn begin_only(&mut self, path: &Path) -> Result<(), Error> {
-        let source = open_path(path, self.limits)?;
+        let source = self.open_path(path)?;
         self.total_len = source.total_len();
-        self.open.push(Box::new(Reader::new(source, 0)));
+        self.open.push(Box::new(Reader::new(source, 0, &self.memory)));
         Ok(())
     }
 
-    fn look_at(&mut self, path: &Path, order: usize) -> Result<(), Error> {
-        let mut source = open_path(path, self.limits)?;
-        let len = source.total_len();
-        let mut batch = FrameBatch::new();
-        while source.next_batch(&mut batch)? && batch.is_empty() {}
+    /// Looks at the first frame of a file; what its decompressor takes.
+    fn look_at(&mut self, path: &Path, order: usize) -> Result<u64, Error> {
+        let before = self.memory.used_bytes();
+        let mut reader = Reader::new(self.open_path(path)?, order, &self.memory);
+        let len = reader.source.total_len();
+        let mut idle = Interfaces::idle(&self.memory);
+        // What is read again later describes its interfaces again.
+        let interfaces = if len.is_none() { &mut self.interfaces } else { &mut idle };
+        while reader.source.fill(&mut reader.batch, interfaces)? && reader.batch.is_empty() {}
         self.total_len = self.total_len.zip(len).map(|(sum, len)| sum + len);
-        let first = batch.get(0).map_or(Timestamp::ZERO, |frame| frame.timestamp);
-        let kept = len.is_none().then_some((source, batch));
+        let first = reader.batch.get(0).map_or(Timestamp::ZERO, |frame| frame.timestamp);
+        let decoder_bytes = if reader.source.is_compressed() { self.memory.used_bytes() - before } else { 0 };
+        let kept = if len.is_none() {
+            reader.settle()?;
+            Some(Box::new(reader))
+        } else {
+            None
+        };
         self.waiting.push(Waiting { path: path.to_owned(), key: (first, order), kept });
-        Ok(())
+        Ok(decoder_bytes)
+    }
+
+    fn open_path(&self, path: &Path) -> Result<Capture, Error> {
+        if path == Path::new("-") {
+            Capture::stdin(&self.limits, &self.memory)
+        } else {
+            Capture::open(path, &self.limits, &self.memory)
+        }
     }
 
     /// Begins the waiting file that comes next.
     fn begin_next(&mut self) -> Result<(), Error> {
         let Some(Waiting { path, key: (_, order), kept }) = self.waiting.pop() else { return Ok(()) };
-        let reader = if let Some((source, batch)) = kept {
-            let mut reader = Reader::new(source, order);
-            reader.batch = batch;
-            self.adopt_interfaces(&mut reader);
+        let reader = if let Some(mut reader) = kept {
             reader.begin_batch();
             reader
         } else {
             self.make_room(&path)?;
-            Reader::new(FileSource::open_with(&path, self.limits)?, order)
+            let source = Capture::open(&path, &self.limits, &self.memory)?;
+            Box::new(Reader::new(source, order, &self.memory))
         };
-        self.put_back(Box::new(reader));
+        self.put_back(reader);
         Ok(())
+    }
+
+    /// By how many octets a file is read while so many are being merged.
+    fn block_len(&self) -> u32 {
+        let file_count = self.open.len() as u64 + 1;
+        let share = self.memory.max_bytes() / BLOCKS_PART / file_count;
+        let limit = self.limits.batch_len;
+        u32::try_from(share).unwrap_or(u32::MAX).max(BLOCK_LEN_MIN).min(limit)
     }
 
     /// Puts a file where its next frame belongs.
@@ -250,14 +236,9 @@ impl Files {
         }
         self.refills += 1;
         reader.refilled = self.refills;
-        let result = loop {
-            match reader.source.next_batch(&mut reader.batch) {
-                Ok(true) if reader.batch.is_empty() => {}
-                result => break result,
-            }
-        };
-        self.adopt_interfaces(&mut reader);
-        if matches!(result, Ok(true)) {
+        let result = self.read(&mut reader);
+        // An error may have come behind frames.
+        if matches!(result, Ok(true)) || !reader.batch.is_empty() {
             reader.begin_batch();
             self.put_back(reader);
         } else {
@@ -266,31 +247,32 @@ impl Files {
         result.map(drop)
     }
 
+    /// Reads the next batch of a file, within what memory there is.
+    fn read(&mut self, reader: &mut Reader) -> Result<bool, Error> {
+        reader.prepare(self.block_len()).or_else(|_| reader.prepare(BLOCK_LEN_MIN))?;
+        loop {
+            match reader.source.fill(&mut reader.batch, &mut self.interfaces) {
+                Ok(true) if reader.batch.is_empty() => {}
+                Ok(has_frames) => {
+                    // What is there is delivered, and nothing more is read.
+                    return reader.settle().map(|()| has_frames).inspect_err(|_| reader.source.stop());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     fn close(&mut self, reader: &Reader) {
         self.closed += reader.source.stats();
         self.closed_len += reader.source.progress();
         self.warnings.extend_from_slice(reader.source.warnings());
     }
 
-    /// Numbers the interfaces that a file has described since the last time.
-    fn adopt_interfaces(&mut self, reader: &mut Reader) {
-        for interface in reader.source.interfaces().iter().skip(reader.map.len()) {
-            let occurrence = reader.occurrences.entry(interface.clone()).or_insert(0);
-            let next = self.interfaces.len() as u32;
-            let number = *self.numbers.entry((interface.clone(), *occurrence)).or_insert(next);
-            if number == next {
-                self.interfaces.push(interface.clone());
-            }
-            *occurrence += 1;
-            reader.map.push(number);
-        }
-    }
-
     /// The only file left reads straight into the caller's batch.
     fn read_last(&mut self, mut reader: Box<Reader>, batch: &mut FrameBatch) -> Result<bool, Error> {
-        let result = reader.source.next_batch(batch);
-        self.adopt_interfaces(&mut reader);
-        batch.map_interfaces(&reader.map);
+        reader.source.set_block_len(self.limits.batch_len);
+        reader.drop_batch();
+        let result = reader.source.fill(batch, &mut self.interfaces);
         if matches!(result, Ok(true)) {
             self.open.push(reader);
         } else {
@@ -298,10 +280,6 @@ impl Files {
         }
         result
     }
-}
-
-fn open_path(path: &Path, limits: Limits) -> Result<FileSource, Error> {
-    if path == Path::new("-") { FileSource::stdin_with(limits) } else { FileSource::open_with(path, limits) }
 }
 
 impl Source for Files {
@@ -334,6 +312,10 @@ impl Source for Files {
                 if batch.is_empty() {
                     std::mem::swap(batch, &mut reader.batch);
                     reader.head = None;
+                    // What came from the caller may be larger than what it took.
+                    if reader.settle().is_err() {
+                        reader.drop_batch();
+                    }
                 }
                 self.put_back(reader);
                 return Ok(true);
@@ -359,13 +341,13 @@ impl Source for Files {
     }
 
     fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
+        self.interfaces.as_slice()
     }
 
     fn progress(&self) -> u64 {
         let open = self.open.iter().map(|reader| reader.source.progress());
         let kept = self.waiting.iter().filter_map(|waiting| waiting.kept.as_ref());
-        self.closed_len + open.sum::<u64>() + kept.map(|(source, _)| source.progress()).sum::<u64>()
+        self.closed_len + open.sum::<u64>() + kept.map(|reader| reader.source.progress()).sum::<u64>()
     }
 
     fn total_len(&self) -> Option<u64> {

@@ -21,6 +21,9 @@ pub struct SourceStats {
     pub untimed_frame_count: u64,
     /// Sections of pcapng files.
     pub section_count: u64,
+    /// Interfaces that pcapng files describe beyond [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for
+    /// whose names there was no memory: frames of all of them carry the number of one interface without a name.
+    pub unnamed_interface_count: u64,
     /// pcapng Name Resolution Blocks skipped.
     pub name_resolution_block_count: u64,
     /// pcapng Interface Statistics Blocks skipped.
@@ -68,6 +71,7 @@ impl std::ops::AddAssign for SourceStats {
         self.time_step_back_count += other.time_step_back_count;
         self.untimed_frame_count += other.untimed_frame_count;
         self.section_count += other.section_count;
+        self.unnamed_interface_count += other.unnamed_interface_count;
         self.name_resolution_block_count += other.name_resolution_block_count;
         self.interface_statistics_block_count += other.interface_statistics_block_count;
         self.decryption_secrets_block_count += other.decryption_secrets_block_count;

@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use super::memory::Refused;
+
 /// A place at which reading of a capture ended before its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -61,7 +63,7 @@ pub enum BadBlock {
     },
     /// A frame of an interface that its section does not describe.
     UnknownInterface(u32),
-    /// More interfaces than [`Limits::interface_count_max`](crate::base::Limits::interface_count_max).
+    /// More interfaces in one section than [`Limits::interface_count_max`](crate::base::Limits::interface_count_max).
     TooManyInterfaces,
     /// A frame claims more octets than its block holds.
     FrameLen {
@@ -85,7 +87,7 @@ impl fmt::Display for BadBlock {
             Self::ByteOrder(magic) => write!(f, "0x{magic:08x} is no byte-order magic"),
             Self::Version { major, minor } => write!(f, "a section of unknown version {major}.{minor}"),
             Self::UnknownInterface(number) => write!(f, "interface {number} is not described"),
-            Self::TooManyInterfaces => f.write_str("more interfaces than the limit"),
+            Self::TooManyInterfaces => f.write_str("more interfaces in a section than the limit"),
             Self::FrameLen { need, have } => {
                 write!(f, "a frame claims {need} octets where its block has {have}")
             }
@@ -122,6 +124,8 @@ pub(super) enum Stop {
     Need(usize),
     /// The record at the place cannot be read.
     Bad(BadBlock),
+    /// What the record at the place describes would take more memory than there is.
+    NoMemory(Refused),
 }
 
 #[cfg(test)]

@@ -5,6 +5,10 @@
 //! removal needs no tombstones. Chunks lie in tables of a fixed size; a directory, indexed by the highest bits of
 //! the hash, says which table is meant. When a table fills up, it alone is split in two, so growing never touches
 //! more than one table: the pause is bounded whatever the number of flows.
+//!
+//! Someone who knows the seeds can choose flows whose hashes agree. Then a table fills up that splitting does not relieve, or
+//! that is split again and again for few entries. Tables and directory are bounded by the number of entries, and the run that
+//! an entry may lie behind its home by [`RUN_CHUNKS_MAX`]; beyond, an entry of the same run has to leave for a new one.
 
 const CHUNK_ENTRIES: usize = 12;
 
@@ -16,6 +20,17 @@ const TABLE_ENTRIES_MAX: u32 = (TABLE_CHUNKS * CHUNK_ENTRIES * 5 / 6) as u32;
 
 /// Bytes of index per flow in the worst case, which is right after all tables were split.
 pub(super) const BYTES_PER_FLOW_MAX: usize = 16;
+
+/// Chunks that are looked through for a place. By chance, no run is nearly as long in a table that may be split.
+const RUN_CHUNKS_MAX: usize = 32;
+
+/// Tables that there may be without a single entry, and one more for each so many entries. By chance, a table holds at least
+/// 1,280 entries, half of those at which it was split.
+const SPARE_TABLES: usize = 8;
+const TABLE_ENTRIES_MIN: usize = 512;
+
+/// Places of the directory for each table. By chance, tables differ by a bit or two in depth.
+const PLACES_PER_TABLE_MAX: usize = 16;
 
 const EMPTY: u8 = 0;
 
@@ -44,6 +59,7 @@ pub(super) struct Index {
     tables: Vec<Table>,
     directory: Vec<u32>,
     depth: u32,
+    len: usize,
 }
 
 impl Chunk {
@@ -100,20 +116,21 @@ impl Table {
         Self { chunks, len: 0, depth }
     }
 
-    fn insert(&mut self, hash: u64, slot: u32) -> bool {
-        let mut at = home_of(hash);
-        for _ in 0..TABLE_CHUNKS {
-            let chunk = &mut self.chunks[at];
-            if let Some(place) = chunk.matches(EMPTY).next() {
-                chunk.tags[place] = tag_of(hash);
-                chunk.slots[place] = slot;
-                self.len += 1;
-                return true;
-            }
-            chunk.tags[OVERFLOW] = chunk.tags[OVERFLOW].saturating_add(1);
-            at = (at + 1) % TABLE_CHUNKS;
+    /// Adds an entry, if one of so many chunks from its home on has room. Nothing is changed otherwise.
+    fn insert(&mut self, hash: u64, slot: u32, chunks_max: usize) -> bool {
+        let home = home_of(hash);
+        let vacant_in = |step: usize| self.chunks[(home + step) % TABLE_CHUNKS].matches(EMPTY).next();
+        let vacant = (0..chunks_max).find_map(|step| vacant_in(step).map(|place| (step, place)));
+        let Some((step, place)) = vacant else { return false };
+        for passed in 0..step {
+            let overflow = &mut self.chunks[(home + passed) % TABLE_CHUNKS].tags[OVERFLOW];
+            *overflow = overflow.saturating_add(1);
         }
-        false
+        let chunk = &mut self.chunks[(home + step) % TABLE_CHUNKS];
+        chunk.tags[place] = tag_of(hash);
+        chunk.slots[place] = slot;
+        self.len += 1;
+        true
     }
 
     fn remove(&mut self, hash: u64, slot: u32) -> bool {
@@ -150,7 +167,7 @@ impl Table {
 
 impl Index {
     pub(super) fn new() -> Self {
-        Self { tables: vec![Table::new(0)], directory: vec![0], depth: 0 }
+        Self { tables: vec![Table::new(0)], directory: vec![0], depth: 0, len: 0 }
     }
 
     #[inline(always)]
@@ -208,19 +225,35 @@ impl Index {
     }
 
     /// Adds a slot that is not in the index. `hash_of` gives the hash of a slot that is, for splitting a table.
-    pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) {
+    ///
+    /// # Errors
+    ///
+    /// The slot that has to be removed first: so many hashes agree with this one that there is no room, which does not happen
+    /// by chance.
+    pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) -> Result<(), u32> {
         loop {
             let place = self.directory_place(hash);
             let number = self.directory[place] as usize;
-            let table = &mut self.tables[number];
-            // Hashes that agree in 40 bits are no accident that splitting could mend.
-            let is_splittable = table.depth < 40;
-            if (table.len < TABLE_ENTRIES_MAX || !is_splittable) && table.insert(hash, slot) {
-                return;
+            let is_full = self.tables[number].len >= TABLE_ENTRIES_MAX;
+            let is_split_first = is_full && self.may_split(number);
+            if !is_split_first && self.tables[number].insert(hash, slot, RUN_CHUNKS_MAX) {
+                self.len += 1;
+                return Ok(());
             }
-            assert!(is_splittable, "the keyed hash gave thousands of flows one value");
+            if !is_split_first && !self.may_split(number) {
+                return Err(self.tables[number].chunks[home_of(hash)].slots[0]);
+            }
             self.split(number, place, &hash_of);
         }
+    }
+
+    /// Whether a table may become two: tables and directory stay in proportion to the entries.
+    fn may_split(&self, number: usize) -> bool {
+        let table_count = self.tables.len();
+        let is_deepest = self.tables[number].depth == self.depth;
+        let directory_len = self.directory.len() * if is_deepest { 2 } else { 1 };
+        table_count < SPARE_TABLES + self.len / TABLE_ENTRIES_MIN
+            && directory_len <= PLACES_PER_TABLE_MAX * (table_count + 1)
     }
 
     /// Splits a table by the next bit of the hash, doubling the directory if it has no bit left to tell them.
@@ -235,7 +268,7 @@ impl Index {
         let mut halves = [Table::new(depth + 1), Table::new(depth + 1)];
         for slot in self.tables[number].entries() {
             let hash = hash_of(slot);
-            let is_taken = halves[(hash >> (63 - depth) & 1) as usize].insert(hash, slot);
+            let is_taken = halves[(hash >> (63 - depth) & 1) as usize].insert(hash, slot, TABLE_CHUNKS);
             debug_assert!(is_taken, "half a table fits a whole one");
         }
         let [low, high] = halves;
@@ -253,12 +286,15 @@ impl Index {
     /// Takes a slot out. Whether it was there.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let number = self.directory[self.directory_place(hash)] as usize;
-        self.tables[number].remove(hash, slot)
+        let was_there = self.tables[number].remove(hash, slot);
+        self.len -= usize::from(was_there);
+        was_there
     }
 
     /// Entries in all tables.
     pub(super) fn len(&self) -> usize {
-        self.tables.iter().map(|table| table.len as usize).sum()
+        debug_assert_eq!(self.len, self.tables.iter().map(|table| table.len as usize).sum::<usize>());
+        self.len
     }
 }
 
@@ -280,7 +316,7 @@ mod tests {
         let mut model = HashMap::new();
         let hash_of = |slot: u32| mix(slot.into());
         for round in 0..60_000_u32 {
-            index.insert(hash_of(round), round, hash_of);
+            index.insert(hash_of(round), round, hash_of).unwrap();
             model.insert(round, ());
             if round % 3 == 0 {
                 let gone = mix(u64::from(round) << 32) as u32 % (round + 1);
@@ -299,7 +335,7 @@ mod tests {
         let mut index = Index::new();
         let hash = 0x1234_5678;
         for slot in 0..40 {
-            index.insert(hash, slot, |_| hash);
+            index.insert(hash, slot, |_| hash).unwrap();
         }
         for slot in 0..40 {
             assert_eq!(index.find(hash, |candidate| candidate == slot), Some(slot));
@@ -308,6 +344,50 @@ mod tests {
         }
         assert_eq!(index.candidate(hash), None);
         assert!(index.tables[0].chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
+    }
+
+    /// Hashes as someone makes them who knows the seeds: all equal; equal in the bits that choose the table, and spread over
+    /// it; and so that each split separates one entry from all others.
+    #[test]
+    fn hashes_that_agree_cost_entries_and_neither_memory_nor_a_panic() {
+        let equal = |_: u32| 0x1234_5678_9abc_def0_u64;
+        let one_table = |slot: u32| mix(slot.into()) >> 24;
+        let lopsided =
+            |slot: u32| if slot.is_multiple_of(2000) { mix(slot.into()) } else { mix(slot.into()) >> 20 };
+        type Hash<'a> = &'a dyn Fn(u32) -> u64;
+        for (name, hash_of, kept_min) in [
+            ("equal", &equal as Hash<'_>, 380),
+            ("one table", &one_table, 2500),
+            ("lopsided", &lopsided, 2500),
+        ] {
+            let mut index = Index::new();
+            let (mut kept, mut evicted_count) = (HashMap::new(), 0);
+            for slot in 0..40_000 {
+                while let Err(victim) = index.insert(hash_of(slot), slot, hash_of) {
+                    assert!(kept.remove(&victim).is_some(), "{name}: {victim} is an entry");
+                    assert!(index.remove(hash_of(victim), victim));
+                    evicted_count += 1;
+                }
+                kept.insert(slot, ());
+            }
+            assert_eq!((index.len(), kept.len() + evicted_count), (kept.len(), 40_000), "{name}");
+            assert!(kept.len() >= kept_min, "{name}: {} are kept", kept.len());
+            assert!(kept.keys().all(|slot| index.find(hash_of(*slot), |found| found == *slot).is_some()));
+            let table_count_max = SPARE_TABLES + 40_000 / TABLE_ENTRIES_MIN;
+            assert!(index.tables.len() <= table_count_max, "{name}: {} tables", index.tables.len());
+            assert!(index.directory.len() <= PLACES_PER_TABLE_MAX * (index.tables.len() + 1), "{name}");
+        }
+    }
+
+    /// Nothing of that shows with hashes that are spread, as large as the table may become in a test.
+    #[test]
+    fn hashes_that_are_spread_never_meet_a_bound() {
+        let mut index = Index::new();
+        let hash_of = |slot: u32| mix(slot.into());
+        for slot in 0..300_000 {
+            index.insert(hash_of(slot), slot, hash_of).unwrap();
+        }
+        assert!(index.tables.len() <= 300_000 / 1280 + 1, "{} tables", index.tables.len());
     }
 
     #[test]

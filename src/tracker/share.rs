@@ -13,17 +13,24 @@ pub(crate) struct Share {
     hasher: RandomState,
     index: usize,
     count: usize,
+    /// Shares that have flows, the first ones: no more than there may be flows.
+    owner_count: usize,
 }
 
 impl Share {
-    /// All shares of a whole.
-    pub(crate) fn all(count: usize, seeds: Option<[u64; 4]>) -> impl Iterator<Item = Self> {
+    /// All shares of a whole of at most `flow_count_max` flows.
+    pub(crate) fn all(
+        count: usize,
+        flow_count_max: u32,
+        seeds: Option<[u64; 4]>,
+    ) -> impl Iterator<Item = Self> {
         let hasher = match seeds {
             // Others than the flow table's, so that a share is as well spread there as the whole.
             Some([a, b, c, d]) => RandomState::with_seeds(!a, !b, !c, !d),
             None => RandomState::new(),
         };
-        (0..count).map(move |index| Self { hasher: hasher.clone(), index, count })
+        let owner_count = count.min(flow_count_max as usize).max(1);
+        (0..count).map(move |index| Self { hasher: hasher.clone(), index, count, owner_count })
     }
 
     /// Whether a flow belongs to it.
@@ -35,7 +42,7 @@ impl Share {
     /// The number of the share to which a flow belongs, from zero.
     #[inline]
     pub(crate) fn owner(&self, key: &FlowKey) -> usize {
-        let spread = u128::from(self.hasher.hash_one(key)) * self.count as u128;
+        let spread = u128::from(self.hasher.hash_one(key)) * self.owner_count as u128;
         (spread >> 64) as usize
     }
 
@@ -43,15 +50,26 @@ impl Share {
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
+
+    /// Its part of so many flows: the parts of all shares come to exactly that.
+    fn part_of(&self, flow_count: u32) -> u32 {
+        let (index, owner_count) = (self.index as u32, self.owner_count as u32);
+        if index >= owner_count {
+            0
+        } else {
+            flow_count / owner_count + u32::from(index < flow_count % owner_count)
+        }
+    }
 }
 
 impl<S> Tracker<S> {
     /// Leaves all flows but a share to others, before the first packet. The cap is shared, too.
     pub(crate) fn restrict(&mut self, share: Share) {
         debug_assert!(self.is_empty());
-        let max = u64::from(self.config.limits.flow_count_max).div_ceil(share.count as u64);
-        self.config.limits.flow_count_max = max as u32;
-        self.table.set_max(max as u32);
+        // One without a flow gets no packet either.
+        let max = share.part_of(self.config.limits.flow_count_max).max(1);
+        self.config.limits.flow_count_max = max;
+        self.table.set_max(max);
         self.share = Some(share);
     }
 
@@ -64,6 +82,11 @@ impl<S> Tracker<S> {
     /// What the caller configured.
     pub(crate) const fn key_policy(&self) -> &KeyPolicy {
         &self.config.key_policy
+    }
+
+    /// The cap on flows.
+    pub(crate) const fn flow_count_max(&self) -> u32 {
+        self.config.limits.flow_count_max
     }
 
     /// The seeds, if they are the caller's.

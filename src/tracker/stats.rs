@@ -31,7 +31,9 @@ pub struct TrackerStats {
     pub evicted_closed_count: u64,
     /// Flows that made room: answered ones.
     pub evicted_answered_count: u64,
-    /// Flows that made room because the budget, not the number of flows, was exhausted.
+    /// Flows that made room because the hashes of too many agree, which does not happen by chance: someone knows the seeds.
+    pub evicted_by_hash_count: u64,
+    /// Flows, of those before, that made room because the budget, not the number of flows, was exhausted.
     pub evicted_by_budget_count: u64,
     /// Packets whose flow the hot cache knew. The one number that depends on how packets are cut into batches.
     pub hot_hit_count: u64,
@@ -53,7 +55,8 @@ pub struct TrackerStats {
     pub without_ports_count: u64,
     /// Packets whose capture ends before the transport header does.
     pub cut_count: u64,
-    /// Packets whose IP length field is zero or exceeds the frame.
+    /// Packets with a length field that contradicts what encloses its header: that of IP is zero or too large, or that of
+    /// UDP or of a header around the packet is too large.
     pub bad_ip_len_count: u64,
     /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; it was not looked into.
     pub too_deep_count: u64,
@@ -91,6 +94,7 @@ impl TrackerStats {
             evicted_unanswered_count,
             evicted_closed_count,
             evicted_answered_count,
+            evicted_by_hash_count,
             evicted_by_budget_count,
             hot_hit_count,
             late_packet_count,
@@ -119,6 +123,7 @@ impl TrackerStats {
         self.evicted_unanswered_count += evicted_unanswered_count;
         self.evicted_closed_count += evicted_closed_count;
         self.evicted_answered_count += evicted_answered_count;
+        self.evicted_by_hash_count += evicted_by_hash_count;
         self.evicted_by_budget_count += evicted_by_budget_count;
         self.hot_hit_count += hot_hit_count;
         self.late_packet_count += late_packet_count;
@@ -143,6 +148,7 @@ impl TrackerStats {
             + self.evicted_unanswered_count
             + self.evicted_closed_count
             + self.evicted_answered_count
+            + self.evicted_by_hash_count
     }
 
     /// Flows that ended.

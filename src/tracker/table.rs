@@ -28,6 +28,8 @@ pub(super) enum Full {
     Count,
     /// The budget.
     Budget,
+    /// The index, for hashes that agree: the flow in this slot is in the way.
+    Index(u32),
 }
 
 #[derive(Debug)]
@@ -199,25 +201,26 @@ impl<S> Table<S> {
         if self.live_count >= self.max {
             return Err(Full::Count);
         }
-        let slot = if self.vacant != NONE {
-            let slot = self.vacant;
+        let is_new = self.vacant == NONE;
+        let slot = if is_new { self.hot.len() as u32 } else { self.vacant };
+        let (hasher, hot) = (&self.hasher, &self.hot);
+        self.index.insert(hash, slot, |slot| hasher.hash_one(hot.at(slot).key)).map_err(Full::Index)?;
+        if is_new && self.hot.is_full() && !self.may_grow() {
+            self.index.remove(hash, slot);
+            return Err(Full::Budget);
+        }
+        if is_new {
+            self.cold.push(cold);
+            self.states.push(Some(S::default()));
+            self.hot.push(Hot::new(key, now_ns));
+        } else {
             *self.hot.at_mut(slot) = Hot::new(key, now_ns);
             let vacated = self.cold.at_mut(slot);
             self.vacant = vacated.links.older;
             *vacated = Cold { generation: vacated.generation.wrapping_add(1), ..cold };
             *self.states.at_mut(slot) = Some(S::default());
-            slot
-        } else {
-            if self.hot.is_full() && !self.may_grow() {
-                return Err(Full::Budget);
-            }
-            self.cold.push(cold);
-            self.states.push(Some(S::default()));
-            self.hot.push(Hot::new(key, now_ns))
-        };
+        }
         self.live_count += 1;
-        let (hasher, hot) = (&self.hasher, &self.hot);
-        self.index.insert(hash, slot, |slot| hasher.hash_one(hot.at(slot).key));
         self.hot_cache.note(&key, slot);
         Ok(slot)
     }

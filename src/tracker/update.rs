@@ -213,6 +213,10 @@ impl<S: Default> Tracker<S> {
             let cold = Cold::new(packet.timestamp.as_nanos(), self.now_ns, packet.interface);
             match self.table.insert(hash, packet.key, self.now_ns, cold) {
                 Ok(slot) => break slot,
+                Err(Full::Index(other)) => {
+                    self.stats.evicted_by_hash_count += 1;
+                    self.end(other, EndReason::LackOfResources, sink);
+                }
                 Err(full) => {
                     self.stats.evicted_by_budget_count += u64::from(full == Full::Budget);
                     self.evict(sink);

@@ -2,6 +2,9 @@
 //! of the README there.
 #![cfg(feature = "cli")]
 
+mod escapes;
+mod memory;
+mod outputs;
 mod sessions;
 mod slice;
 mod streams;

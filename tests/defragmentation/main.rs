@@ -301,3 +301,27 @@ fn a_flood_of_first_fragments_stays_in_bounds() {
     ]);
     assert_eq!((stats.fragments.beyond_maximum_count, stats.fragment_alone_count), (1, 1));
 }
+
+/// The first fragment is of a length that is no multiple of eight, and the second one lies within it (teardrop), behind it, or
+/// beyond a hole: both count for the flow that the first one tells, with all their octets.
+#[test]
+fn a_fragment_behind_one_of_an_odd_length_counts_for_its_flow() {
+    let packet = udp(false, 60);
+    let (header, rest) = packet.split_at(20);
+    for (offset, len) in [(24, 4), (32, 20), (40, 20)] {
+        let first = fragment(header, 9, 0, true, &rest[..36]);
+        let second = fragment(header, 9, offset, false, &rest[offset..offset + len]);
+        let frames = [ethernet(&first), ethernet(&second)];
+        let (records, stats) = run(&frames);
+        let [record] = &records[..] else { panic!("{records:?}") };
+        assert_eq!((record.source_port(), record.destination_port()), (5000, 6000));
+        assert_eq!(sums(record)[..2], [2, wire_len(&frames)], "{stats:?}");
+        assert_eq!((stats.fragments.rounded_count, stats.fragment_alone_count), (1, 0));
+        assert_eq!(stats.fragments.completed_count, u64::from(offset == 32));
+        // Where hosts drop the first one, nothing tells the ports of the second.
+        let mut pool = PoolConfig::default();
+        pool.policy = OverlapPolicy::Bsd;
+        let (records, stats) = run_with(&frames, FragmentHandling::default(), pool);
+        assert_eq!((records.len(), stats.fragment_alone_count), (1, 1));
+    }
+}

@@ -52,13 +52,40 @@ fn ping_of_death_and_other_lies_never_enter() {
     };
     malformed(65_528, false, 1480, Malformed::BeyondMaximum);
     malformed(65_512, false, 4, Malformed::BeyondMaximum);
-    malformed(8, true, 12, Malformed::Unaligned);
+    malformed(8, true, 7, Malformed::Unaligned);
     malformed(4, true, 8, Malformed::Unaligned);
     malformed(8, true, 0, Malformed::Empty);
     let stats = *pool.stats();
     assert_eq!((stats.beyond_maximum_count, stats.unaligned_count, stats.empty_count), (2, 2, 1));
     // The longest payload behind a header of 20 octets is none of them.
     assert!(matches!(pool.push(&fragment(key(1), 0, 65_512, false, &[0; 3]), 1, |_| {}), Outcome::Held(_)));
+}
+
+/// A fragment of 12 octets behind which more follow: Linux keeps eight of them, 4.4BSD and RFC 8200 drop it.
+#[test]
+fn a_length_that_is_no_multiple_of_eight_is_rounded_down_where_linux_does() {
+    use OverlapPolicy::{Discard, Linux, Linux2};
+    let v6 = flowgauge::fragment::DatagramKey::v6(1_u128.into(), 2_u128.into(), 1, 0);
+    for policy in OverlapPolicy::ALL {
+        for (key, rounds) in [(key(1), [Discard, Linux, Linux2].contains(&policy)), (v6, false)] {
+            let mut pool = pool(policy);
+            let is_held =
+                matches!(pool.push(&fragment(key, 0, 0, true, &[1; 12]), 1, |_| {}), Outcome::Held(_));
+            assert_eq!(is_held, rounds, "{policy}");
+            let stats = *pool.stats();
+            assert_eq!((stats.rounded_count, stats.unaligned_count), (rounds.into(), (!rounds).into()));
+            assert_eq!(stats.outcome_count(), 1);
+            // The next one, at the rounded end, completes the datagram, or waits for its first part.
+            match pool.push(&fragment(key, 0, 8, false, &[2; 4]), 2, |_| {}) {
+                Outcome::Completed(it) => {
+                    assert_eq!((it.payload, rounds), (&[1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2][..], true))
+                }
+                Outcome::Held(held) => assert!(held.head().is_none() && !rounds),
+                other => panic!("{other:?}"),
+            }
+            pool.check_invariants();
+        }
+    }
 }
 
 /// A held fragment of AAAA.. from 16 to 40, and a new one of BB.. in every position; then what fills the rest.

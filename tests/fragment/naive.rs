@@ -94,7 +94,7 @@ impl Model {
         if fragment.offset == 0 && !fragment.more_fragments {
             return Expected::Atomic;
         }
-        let (start, end) =
+        let (start, mut end) =
             (usize::from(fragment.offset), usize::from(fragment.offset) + fragment.len as usize);
         if fragment.len == 0 {
             return Expected::Malformed(Malformed::Empty);
@@ -103,7 +103,13 @@ impl Model {
             return Expected::Malformed(Malformed::BeyondMaximum);
         }
         if fragment.more_fragments && !fragment.len.is_multiple_of(8) {
-            return Expected::Malformed(Malformed::Unaligned);
+            // Linux leaves off what is not a whole unit of eight octets; RFC 8200 and other hosts drop the fragment.
+            let is_linux =
+                [OverlapPolicy::Discard, OverlapPolicy::Linux, OverlapPolicy::Linux2].contains(&self.policy);
+            end = end / 8 * 8;
+            if !is_linux || fragment.key.is_ipv6() || end == start {
+                return Expected::Malformed(Malformed::Unaligned);
+            }
         }
         let policy = if fragment.key.is_ipv6() { OverlapPolicy::Discard } else { self.policy };
         let deadline = self.clock + self.timeout;
@@ -114,7 +120,7 @@ impl Model {
         if datagram.is_tombstone {
             return Expected::AlreadyDiscarded;
         }
-        let bytes = &fragment.bytes[..fragment.bytes.len().min(fragment.len as usize)];
+        let bytes = &fragment.bytes[..fragment.bytes.len().min(end - start)];
         let value = |at: usize| bytes.get(at - start).copied();
         let is_last = !fragment.more_fragments;
         let highest = datagram.octets.len();

@@ -20,14 +20,6 @@ const ILLEGAL: &str = "4";
 
 const FIELDS: [&str; 3] = ["ip.checksum.status", "tcp.checksum.status", "udp.checksum.status"];
 
-/// Segments whose IP length exceeds the frame, though the capture calls it whole: here nothing can be verified, and tshark
-/// verifies what is there. By capture, field, what each says, and frames.
-const LISTED: &[(&str, &str, &str, usize)] = &[
-    ("nDPI/fuzz-2006-06-26-2594.pcap", "tcp.checksum.status", "Unknown, tshark \"0\"", 3),
-    ("tcptrace/fast_reuse.dmp", "tcp.checksum.status", "Unknown, tshark \"0\"", 202),
-    ("zeek/tcp/reassembly.pcap", "tcp.checksum.status", "Unknown, tshark \"0\"", 5),
-];
-
 fn ours(capture: &Capture) -> Vec<Option<(IpProtocol, Checksums)>> {
     let mut source = FileSource::open(capture.path()).expect("a readable capture");
     let mut batch = FrameBatch::new();
@@ -122,7 +114,7 @@ fn checksums_are_right_or_wrong_as_tshark_says() {
         .iter()
         .map(|((capture, field, what), count)| (*capture, *field, what.as_str(), *count))
         .collect();
-    assert_eq!(found, LISTED);
+    assert!(found.is_empty(), "{found:#?}");
     for seen in [Checksum::Right, Checksum::Wrong, Checksum::Partial] {
         assert!(compared.contains_key(&(FIELDS[1], seen)), "no TCP segment is {seen:?}");
     }

@@ -51,10 +51,6 @@ const LISTED: &[(&str, &str)] = &[
         "zeek/ipv4/fragmented-4.pcap",
         "the datagram's fragments overlap with other octets: it is discarded by default",
     ),
-    (
-        "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap",
-        "frame 11 claims more octets than its tunnel has, and counts as the outer packet; tshark writes what there is of it",
-    ),
 ];
 
 /// A direction: octets, and gaps by their length.

@@ -35,26 +35,10 @@ const LISTED: &[Listed] = &[
         ],
     },
     Listed {
-        capture: "filesamples/teardrop.pcap",
-        why: "the first fragment's length is no multiple of eight, which puts it beside any datagram: it counts by its ports, \
-              and the other one has no first part; tshark puts both together",
-        differences: &[
-            "udp 10.1.1.1:31915 <-> 129.111.30.27:20197: 1+0 packets 70+0 octets, tshark 2+0 packets 108+0 octets",
-        ],
-    },
-    Listed {
         capture: "libpcap/filter/ipv6_ext_headers.pcap",
         why: "98 extension headers, of which Limits::ip_extension_count_max lets 16 pass: malformed (too deep)",
         differences: &[
             "udp [2001:db8::1]:12345 <-> [2001:db8::2]:54321: none, tshark 1+0 packets 872+0 octets",
-        ],
-    },
-    Listed {
-        capture: "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap",
-        why: "the inner packet of frame 11 claims more octets than the tunnel around it has, so that the outer flow counts",
-        differences: &[
-            "tcp 10.131.119.38:55746 <-> 217.20.156.4:80: 14+3 packets 11018+270 octets, tshark 15+3 packets 11240+270 octets",
-            "udp 173.86.159.28:2152 <-> 213.72.147.186:2152: 2+0 packets 1579+0 octets, tshark 1+0 packets 1357+0 octets",
         ],
     },
     Listed {
@@ -281,9 +265,6 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
     found
 }
 
-const BEYOND_FRAME: &str = "the IP length exceeds the frame, though its record calls it whole: here the payload is what the \
-                            length says, in tshark what the frame holds";
-
 const HEADER_CUT: &str =
     "the segment ends within the TCP header: the flow has ports, and nothing else of it is believed";
 
@@ -298,31 +279,11 @@ const LISTED_TCP: &[Listed] = &[
         differences: &["tcp 127.0.0.1:59207 <-> 223.138.31.144:44354: flags [0, 0], tshark [40, 0]"],
     },
     Listed {
-        capture: "tcptrace/fast_reuse.dmp",
-        why: BEYOND_FRAME,
-        differences: &[
-            "tcp 132.235.67.21:9080 <-> 132.235.67.36:3330: payload [0, 185816], tshark [0, 12584]",
-        ],
-    },
-    Listed {
-        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
-        why: BEYOND_FRAME,
-        differences: &[
-            "tcp 147.234.1.249:2069 <-> 192.168.1.2:2720: payload [4129, 0], tshark [33, 0]",
-            "tcp 147.234.1.253:120 <-> 192.168.1.2:2720: payload [29400, 0], tshark [33, 0]",
-        ],
-    },
-    Listed {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",
         why: HEADER_CUT,
         differences: &[
             "tcp 147.234.1.253:47645 <-> 192.168.1.2:58657: times [1120469635152721000, 1120469635152721000], tshark [0, 0]",
         ],
-    },
-    Listed {
-        capture: "nDPI/fuzz-2006-06-26-2594.pcap",
-        why: BEYOND_FRAME,
-        differences: &["tcp 147.234.1.253:58999 <-> 192.168.1.6:2721: payload [0, 74], tshark [0, 0]"],
     },
     Listed {
         capture: "tcpflow/test1-out-of-order.pcap",
@@ -339,11 +300,6 @@ const LISTED_TCP: &[Listed] = &[
     },
     Listed {
         capture: "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap",
-        why: "the inner packet of frame 11 claims more octets than the tunnel around it has, so that the outer flow counts",
-        differences: &["tcp 10.131.119.38:55746 <-> 217.20.156.4:80: payload [10080, 0], tshark [10212, 0]"],
-    },
-    Listed {
-        capture: "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap",
         why: FRAGMENT_TIMES,
         differences: &[
             "tcp 10.131.119.38:55746 <-> 217.20.156.4:80: times [1333458853034733000, 1333458853108391000], \
@@ -357,11 +313,6 @@ const LISTED_TCP: &[Listed] = &[
             "tcp 10.155.182.202:41511 <-> 10.155.186.57:6005: times [1322687387230825000, 1322687387230831000], \
              tshark [1322687387230831000, 1322687387230831000]",
         ],
-    },
-    Listed {
-        capture: "zeek/tcp/reassembly.pcap",
-        why: BEYOND_FRAME,
-        differences: &["tcp 63.193.213.194:2564 <-> 128.3.97.175:80: payload [34434, 0], tshark [34370, 0]"],
     },
 ];
 

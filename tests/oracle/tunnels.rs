@@ -105,7 +105,7 @@ fn linked_flows_are_those_of_each_level_alone() {
 const LISTED: [(&str, &str); 1] = [(
     "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap: udp 173.86.159.28:2152 <-> 213.72.147.186:2152 A: none, \
      tshark {\"GTP-U\": [\"2551382348\"]}",
-    "what the GTP-U header of frame 11 encloses claims more octets than there are: no tunnel, and nothing around the flow",
+    "what the GTP-U header of frame 12 encloses is no IP packet: no tunnel, and nothing around the flow",
 )];
 
 /// Of what tshark shows of a frame: the headers of one kind, outermost first.

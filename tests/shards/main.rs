@@ -7,6 +7,7 @@ mod sources;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
 use flowgauge::base::{EndReason, FlowKey, Frame, FrameBatch, Side, Timestamp};
@@ -328,5 +329,55 @@ fn fragments_that_wait_until_the_end_set_the_clock_of_all_shards() {
     for count in [2, 4] {
         source.at = 0;
         assert_eq!(run(&mut source, count), one, "{count} shards");
+    }
+}
+
+/// Counts the open flows of all shards.
+struct Open<'a> {
+    now: &'a AtomicUsize,
+    max: &'a AtomicUsize,
+}
+
+impl FlowSink<()> for Open<'_> {
+    fn started(&mut self, _: &mut Flow<'_, ()>) {
+        self.max.fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {
+        self.now.fetch_sub(1, SeqCst);
+    }
+}
+
+#[test]
+fn the_cap_on_flows_bounds_all_shards_together() {
+    use etherparse::PacketBuilder;
+    const FLOW_COUNT: usize = 5000;
+    let mut frames = FrameBatch::new();
+    for number in 0..FLOW_COUNT as u64 {
+        let [.., a, b] = number.to_be_bytes();
+        let builder =
+            PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, a, b], [192, 0, 2, 1], 64).udp(1, 53);
+        let mut frame = Vec::new();
+        builder.write(&mut frame, &[]).unwrap();
+        frames.push(&Frame::ethernet(Timestamp::from_nanos(number), &frame));
+    }
+    let mut source = Rebatched { frames, at: 0, size: 100 };
+    for (shard_count, flow_count_max) in [(1, 5), (4, 1), (4, 3), (4, 5), (4, 7), (3, 1000), (16, 17)] {
+        let make = || {
+            let mut config = config();
+            config.limits.flow_count_max = flow_count_max;
+            Pipeline::<()>::new(config)
+        };
+        let (now, max) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let mut shards = Pipeline::shards(NonZeroUsize::new(shard_count).unwrap(), make).unwrap();
+        let mut sinks: Vec<_> = (0..shard_count).map(|_| Open { now: &now, max: &max }).collect();
+        source.at = 0;
+        shards.run(&mut source, &mut sinks).unwrap();
+        let tracker = shards.stats().tracker;
+        assert_eq!((tracker.packet_count, tracker.started_count), (FLOW_COUNT as u64, FLOW_COUNT as u64));
+        // With so many flows, each shard reaches its part.
+        let what = format!("{shard_count} shards, at most {flow_count_max}");
+        assert_eq!((tracker.open_count_max, now.into_inner()), (flow_count_max.into(), 0), "{what}");
+        assert!(max.into_inner() <= flow_count_max as usize, "{what}");
     }
 }

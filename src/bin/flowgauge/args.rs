@@ -246,6 +246,17 @@ pub(crate) struct TrackingArgs {
     /// Open flows at once, at most; beyond that, the oldest unanswered ones make room [default: 1048576]
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) max_flows: Option<NonZeroU32>,
+
+    /// Memory to take at most, such as 256MiB [default: 1GiB, or more if --max-flows asks for it]
+    ///
+    /// For flows, fragments, streams, sessions and the captures that are being read. What is kept for --sort and --top and what
+    /// is being written come on top, and some 32 MiB for the program itself.
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub(crate) memory: Option<u64>,
+
+    /// The longest window of a zstd frame, such as 128MiB: what its decoder has to keep [default: 8MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_window)]
+    pub(crate) zstd_window: Option<u32>,
 }
 
 #[derive(Debug, Args)]
@@ -404,6 +415,27 @@ fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse().map_err(|_| "not a whole number above zero that fits here".to_owned())
 }
 
+/// A number of bytes, or of units of them: kB, MB and GB of thousands, KiB, MiB and GiB of 1024.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u64); 8] = [
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+        ("kB", 1000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("B", 1),
+        ("", 1),
+    ];
+    let found = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim_end(), bytes)));
+    let size = found.and_then(|(digits, bytes)| digits.parse::<u64>().ok()?.checked_mul(*bytes));
+    size.filter(|size| *size > 0).ok_or_else(|| "a size looks like 256MiB, 1GB or 1000000".to_owned())
+}
+
+fn parse_window(text: &str) -> Result<u32, String> {
+    u32::try_from(parse_size(text)?).map_err(|_| "less than 4GiB".to_owned())
+}
+
 fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
     let count: NonZeroUsize = parse_count(text)?;
     if count.get() <= 256 { Ok(count) } else { Err("at most 256".to_owned()) }
@@ -468,8 +500,13 @@ impl TrackingArgs {
             // Who asks for more flows grants the memory for them: a flow, its place in the index while that grows, and
             // what TCP keeps apart come to less than this.
             let bytes = u64::from(count.get()) * 512;
-            config.budget = Budget::new(bytes.max(config.limits.total_bytes_max));
+            config.limits.total_bytes_max = bytes.max(config.limits.total_bytes_max);
         }
+        config.limits.total_bytes_max = self.memory.unwrap_or(config.limits.total_bytes_max);
+        // No more than the library's own rule allows: captures take a quarter of the budget at most.
+        config.limits.source_bytes_max = config.limits.total_bytes_max / 4;
+        config.limits.zstd_window_len_max = self.zstd_window.unwrap_or(config.limits.zstd_window_len_max);
+        config.budget = Budget::new(config.limits.total_bytes_max);
         config
     }
 }

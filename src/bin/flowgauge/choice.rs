@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flowgauge::base::{EndReason, Limits};
+use flowgauge::base::EndReason;
 use flowgauge::filter::{Filter, Subject};
 use flowgauge::pipeline::Pipeline;
 use flowgauge::record::community_id;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest};
+use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
 
 use crate::console::{Console, Failure};
 use crate::input::{Input, is_stdin};
@@ -26,18 +26,18 @@ pub(crate) enum Choice {
 }
 
 impl Choice {
-    /// Reads all input once if the filter needs whole flows; `pipeline` makes one for that.
+    /// Reads all input once if the filter needs whole flows; `pipeline` makes one for that, on the account of `config`.
     pub(crate) fn new(
         community_ids: &[String],
         filter: Option<&Filter>,
-        (files, limits): (&[PathBuf], Limits),
-        pipeline: impl FnOnce() -> Result<Pipeline<Number>, Failure>,
+        (files, config): (&[PathBuf], TrackerConfig),
+        pipeline: impl FnOnce(&TrackerConfig) -> Result<Pipeline<Number>, Failure>,
     ) -> Result<Self, Failure> {
         Ok(match filter {
             None if community_ids.is_empty() => Self::All,
             None => Self::CommunityIds(community_ids.iter().cloned().collect()),
             Some(filter) if filter.is_final() => Self::All,
-            Some(filter) => Self::Numbers(read(filter, files, limits, pipeline)?),
+            Some(filter) => Self::Numbers(read(filter, files, &config, pipeline)?),
         })
     }
 
@@ -55,8 +55,8 @@ impl Choice {
 fn read(
     filter: &Filter,
     files: &[PathBuf],
-    limits: Limits,
-    pipeline: impl FnOnce() -> Result<Pipeline<Number>, Failure>,
+    config: &TrackerConfig,
+    pipeline: impl FnOnce(&TrackerConfig) -> Result<Pipeline<Number>, Failure>,
 ) -> Result<HashSet<u64>, Failure> {
     if let Some(path) = files.iter().find(|path| is_read_once(path)) {
         return Err(Failure::Usage(format!(
@@ -65,10 +65,10 @@ fn read(
             path.display()
         )));
     }
-    let mut pipeline = pipeline()?;
+    let mut pipeline = pipeline(config)?;
     let mut chooser = Chooser { filter, started_count: 0, numbers: HashSet::new() };
     // What is wrong with the input is told in the second reading.
-    if let Some(mut input) = Input::open(files, limits, &mut Console::silent()) {
+    if let Some(mut input) = Input::open(files, config, &mut Console::silent()) {
         input.each_batch(&mut Console::silent(), |batch, _| {
             pipeline.batch(batch, &mut chooser);
             Ok(())

@@ -1,7 +1,9 @@
 //! What is said on standard error, and how a command can fail.
 
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::io::{self, Write as _};
+
+use crate::escape;
 
 /// Says problems, one line each, and remembers that there were any.
 #[derive(Debug, Default)]
@@ -22,7 +24,15 @@ impl Console {
         if self.is_silent {
             return;
         }
-        say(&format!("flowgauge: {}", printable(&what.to_string())));
+        say(&format!("flowgauge: {what}"));
+    }
+
+    /// Says what is wrong with the command line, on several lines if it has several.
+    pub(crate) fn usage(&mut self, what: &str) {
+        self.problem_count += 1;
+        for (number, line) in what.lines().enumerate() {
+            say(&format!("{}{line}", if number == 0 { "flowgauge: " } else { "" }));
+        }
     }
 
     /// Whether nothing went wrong.
@@ -31,21 +41,10 @@ impl Console {
     }
 }
 
-/// Writes a line to standard error. If nobody listens there, nobody is told.
+/// Writes a line to standard error. If nobody listens there, nobody is told. File names and names in captures may hold
+/// anything; the terminal must not obey it.
 pub(crate) fn say(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
-}
-
-/// File names may hold anything; the terminal shall not obey it. Line ends are ours.
-fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c.is_control() && c != '\n' {
-            let _ = write!(out, "{}", c.escape_debug());
-        } else {
-            out.push(c);
-        }
-        out
-    })
+    let _ = writeln!(io::stderr().lock(), "{}", escape::text(line));
 }
 
 /// Why a command ends before its time.
@@ -60,7 +59,7 @@ pub(crate) enum Failure {
 }
 
 impl From<io::Error> for Failure {
-    /// Of standard output, which is where all but slices go.
+    /// Of standard output.
     fn from(error: io::Error) -> Self {
         Self::writing("standard output", &error)
     }

@@ -30,7 +30,6 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = config(&args);
-    let limits = config.limits;
     if args.shards.get() > 1 {
         return sharded::run(&args, filter, &config, console);
     }
@@ -38,10 +37,10 @@ pub(crate) fn run(args: FlowsArgs, console: &mut Console) -> Result<(), Failure>
     #[cfg(feature = "live")]
     let opened = match &args.interface {
         Some(name) => Some(listen(name, args.duration)?),
-        None => Input::open(&args.files, limits, console),
+        None => Input::open(&args.files, &config, console),
     };
     #[cfg(not(feature = "live"))]
-    let opened = Input::open(&args.files, limits, console);
+    let opened = Input::open(&args.files, &config, console);
     let Some(opened) = opened else { return Ok(()) };
     let out = BufWriter::with_capacity(1 << 16, io::stdout());
     let mut sink = Taking(RecordSink {

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use flowgauge::record::FlowRecord;
 
 use crate::args::Format;
+use crate::escape;
 use crate::table::Table;
 
 /// Where lines go.
@@ -36,13 +37,13 @@ impl Writer {
             Self::Table(table) => table.write(record),
             Self::Ndjson(out, line) => {
                 line.clear();
-                serde_json::to_writer(&mut *line, record)?;
+                escape::write_json(line, record)?;
                 line.push(b'\n');
                 out.write_all(line)
             }
             Self::Csv(out, line) => {
                 line.clear();
-                // No value holds a comma, a quote or a line end: numbers, names, addresses, base64.
+                // No value holds a comma, a quote, a line end or another control: numbers, names of ours, addresses, base64.
                 for (place, field) in record.fields().iter().enumerate() {
                     if place > 0 {
                         line.push(b',');

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::source::{Error, Files, Interface, Source, SourceStats, Warning};
+use flowgauge::base::FrameBatch;
+use flowgauge::source::{Error, Files, Interface, Source, SourceConfig, SourceStats, Warning};
+use flowgauge::tracker::TrackerConfig;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::console::{Console, Failure};
@@ -25,8 +26,9 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens files. What cannot be opened is told, and the others are read; `None` if there are none.
-    pub(crate) fn open(paths: &[PathBuf], limits: Limits, console: &mut Console) -> Option<Self> {
+    /// Opens files, on the tracker's account of memory. What cannot be opened is reported, and the others are read; `None` if
+    /// there are none.
+    pub(crate) fn open(paths: &[PathBuf], tracker: &TrackerConfig, console: &mut Console) -> Option<Self> {
         let (waits, paths): (Vec<_>, Vec<_>) =
             paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
         if !waits.is_empty() {
@@ -40,9 +42,11 @@ impl Input {
         }
         let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
         let mut open_count = paths.len();
-        let files = Files::open_readable(paths, limits, |error| {
+        let mut config = SourceConfig::from(tracker.limits);
+        config.budget = tracker.budget.clone();
+        let files = Files::open_readable(paths, config, |error| {
             open_count -= 1;
-            console.problem(error);
+            console.problem(reason(&error));
         });
         (open_count > 0).then(|| Self::of(Box::new(files), true))
     }
@@ -79,7 +83,7 @@ impl Input {
                 Ok(goes_on) => goes_on,
                 Err(error) => {
                     self.hide_bar();
-                    console.problem(error);
+                    console.problem(reason(&error));
                     self.has_more
                 }
             };
@@ -162,7 +166,7 @@ impl Source for Reading<'_> {
         }
         self.input.source.next_batch(batch).or_else(|error| {
             self.input.hide_bar();
-            self.console.problem(error);
+            self.console.problem(reason(&error));
             self.is_over.store(!self.input.has_more, Relaxed);
             // What was read before the error is in the batch.
             Ok(true)
@@ -183,6 +187,15 @@ impl Source for Reading<'_> {
 
     fn progress(&self) -> u64 {
         self.input.source.progress()
+    }
+}
+
+/// What is wrong, and the option that helps, if one does.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::ZstdWindow { .. } => format!("{error}; --zstd-window sets another"),
+        Error::Memory { .. } => format!("{error}, a quarter of --memory"),
+        _ => error.to_string(),
     }
 }
 

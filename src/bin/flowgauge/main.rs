@@ -3,12 +3,14 @@
 mod args;
 mod choice;
 mod console;
+mod escape;
 mod flows;
 mod formats;
 mod human;
 mod input;
 mod manual;
 mod order;
+mod output;
 mod sessions;
 mod slice;
 mod streams;
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
         // Whoever reads has seen enough, as `head` does.
         Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => {
-            console.problem(message);
+            console.usage(&message);
             return ExitCode::from(2);
         }
         Err(Failure::Other(message)) => console.problem(message),

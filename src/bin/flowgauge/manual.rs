@@ -2,11 +2,13 @@
 
 use std::fs;
 use std::io::{self, Write as _};
+use std::path::Path;
 
-use clap::CommandFactory as _;
+use clap::{Command, CommandFactory as _};
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::console::Failure;
+use crate::output::{Outputs, write_whole};
 
 /// Prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
@@ -19,11 +21,9 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.out {
-        let write = || {
-            fs::create_dir_all(folder)?;
-            clap_mangen::generate_to(command, folder)
-        };
-        return write().map_err(|error| Failure::writing(folder.display(), &error));
+        fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
+        command.build();
+        return write_pages(&command, folder, &Outputs::new(&[], true));
     }
     command.build();
     let page = match &args.page {
@@ -37,6 +37,17 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text)?;
     print(&text)
+}
+
+/// Writes the pages of a command and of those below it.
+fn write_pages(command: &Command, folder: &Path, outputs: &Outputs) -> Result<(), Failure> {
+    for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
+        write_pages(subcommand, folder, outputs)?;
+    }
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text)?;
+    write_whole(outputs.place(&folder.join(page.get_filename()))?, &text)
 }
 
 fn print(octets: &[u8]) -> Result<(), Failure> {

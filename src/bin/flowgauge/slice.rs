@@ -1,6 +1,5 @@
 //! `flowgauge slice`: the packets of chosen flows.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -11,13 +10,14 @@ use flowgauge::filter::Filter;
 use flowgauge::fragment::PoolConfig;
 use flowgauge::pipeline::{FragmentHandling, Pipeline};
 use flowgauge::source::{Interface, PcapngWriter};
-use flowgauge::tracker::{Flow, FlowSink, Interest};
+use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
 
 use crate::args::{SliceArgs, parse_filter};
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
 use crate::human::plural;
 use crate::input::{Input, is_stdin};
+use crate::output::{OutputFile, Outputs};
 use crate::summary;
 
 /// Runs the command.
@@ -25,12 +25,14 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let mut output = Output::new(&args)?;
-    let limits = args.tracking.config().limits;
-    let input = (&args.files[..], limits);
-    let choice =
-        Choice::new(&args.community_id, filter.as_ref(), input, || pipeline(&args, filter.as_ref()))?;
-    let mut pipeline = pipeline(&args, filter.as_ref())?;
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    // Each reading has an account of its own; one is done before the other begins.
+    let input = (&args.files[..], args.tracking.config());
+    let choice = Choice::new(&args.community_id, filter.as_ref(), input, |config| {
+        pipeline(&args, filter.as_ref(), config)
+    })?;
+    let config = args.tracking.config();
+    let mut pipeline = pipeline(&args, filter.as_ref(), &config)?;
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut chooser = Chooser { choice, ..Chooser::default() };
     input.each_batch(console, |batch, interfaces| {
@@ -55,13 +57,15 @@ pub(crate) fn run(args: SliceArgs, console: &mut Console) -> Result<(), Failure>
     Ok(())
 }
 
-fn pipeline<S: Default>(args: &SliceArgs, filter: Option<&Filter>) -> Result<Pipeline<S>, Failure> {
+fn pipeline<S: Default>(
+    args: &SliceArgs,
+    filter: Option<&Filter>,
+    config: &TrackerConfig,
+) -> Result<Pipeline<S>, Failure> {
     // A frame is written, or not, when it is read: it cannot wait for its datagram, nor for another one that confirms its time.
-    let config = args.tracking.config();
-    let budget = config.budget.clone();
-    let pipeline = Pipeline::new(config)
+    let pipeline = Pipeline::new(config.clone())
         .and_then(|pipeline| pipeline.with_fragments(FragmentHandling::AsTheyCome, PoolConfig::default()))
-        .and_then(|pipeline| args.dedup.apply(pipeline, &budget))
+        .and_then(|pipeline| args.dedup.apply(pipeline, &config.budget))
         .map_err(|error| Failure::Usage(error.to_string()))?
         .with_time_check(false);
     Ok(match filter {
@@ -104,77 +108,69 @@ impl FlowSink<Mark> for Chooser {
 
 /// A pcapng file that is made with its first packet, so that nothing is lost for nothing.
 struct Output {
-    path: PathBuf,
-    may_overwrite: bool,
-    writer: Option<PcapngWriter<BufWriter<Box<dyn Write>>>>,
+    /// `None` for standard output.
+    path: Option<PathBuf>,
+    outputs: Outputs,
+    writer: Option<Writer>,
     packet_count: u64,
+}
+
+struct Writer {
+    pcapng: PcapngWriter<BufWriter<Box<dyn Write>>>,
+    file: Option<OutputFile>,
 }
 
 impl Output {
     /// Looks whether the output may be written.
     fn new(args: &SliceArgs) -> Result<Self, Failure> {
-        let path = args.write.clone();
-        let is_stdout = is_stdin(&path);
-        if is_stdout && io::stdout().is_terminal() {
-            return Err(Failure::Usage(
-                "a capture is not for a terminal: name a file, or use a pipe".to_owned(),
-            ));
+        let path = Some(args.write.clone()).filter(|path| !is_stdin(path));
+        let outputs = Outputs::new(&args.files, args.force);
+        match &path {
+            None if io::stdout().is_terminal() => {
+                let what = "a capture is not for a terminal: name a file, or use a pipe";
+                return Err(Failure::Usage(what.to_owned()));
+            }
+            None => {}
+            Some(path) => drop(outputs.place(path)?),
         }
-        let same = |input: &PathBuf| {
-            fs::canonicalize(input).ok().zip(fs::canonicalize(&path).ok()).is_some_and(|(a, b)| a == b)
+        Ok(Self { path, outputs, writer: None, packet_count: 0 })
+    }
+
+    fn open(&self) -> Result<Writer, Failure> {
+        let (file, out): (_, Box<dyn Write>) = match &self.path {
+            None => (None, Box::new(io::stdout())),
+            Some(path) => {
+                let (file, out) = OutputFile::create(self.outputs.place(path)?)?;
+                (Some(file), Box::new(out))
+            }
         };
-        let is_file = !is_stdout && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file());
-        if is_file && args.files.iter().any(same) {
-            return Err(Failure::Other(format!(
-                "{}: is an input, and cannot be the output too",
-                path.display()
-            )));
-        }
-        if is_file && !args.force {
-            return Err(Failure::Other(format!("{}: exists; --force overwrites it", path.display())));
-        }
-        Ok(Self { path, may_overwrite: args.force, writer: None, packet_count: 0 })
-    }
-
-    fn open(&self) -> io::Result<Box<dyn Write>> {
-        if is_stdin(&self.path) {
-            return Ok(Box::new(io::stdout()));
-        }
-        let is_new = !self.may_overwrite && !self.path.exists();
-        let file: File =
-            OpenOptions::new().write(true).create(true).create_new(is_new).truncate(true).open(&self.path)?;
-        Ok(Box::new(file))
-    }
-
-    fn failure(&self, error: &io::Error) -> Failure {
-        if is_stdin(&self.path) {
-            Failure::writing("standard output", error)
-        } else {
-            Failure::writing(self.path.display(), error)
+        let pcapng = PcapngWriter::new(BufWriter::with_capacity(1 << 16, out));
+        match pcapng {
+            Ok(pcapng) => Ok(Writer { pcapng, file }),
+            Err(error) => Err(failure(file.as_ref(), &error)),
         }
     }
 
     fn write(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) -> Result<(), Failure> {
         self.packet_count += 1;
-        self.try_write(frame, interfaces).map_err(|error| self.failure(&error))
-    }
-
-    fn try_write(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) -> io::Result<()> {
-        let writer = match &mut self.writer {
-            Some(writer) => writer,
-            None => {
-                let out = BufWriter::with_capacity(1 << 16, self.open()?);
-                self.writer.insert(PcapngWriter::new(out)?)
-            }
-        };
-        writer.write(frame, interfaces)
+        if self.writer.is_none() {
+            self.writer = Some(self.open()?);
+        }
+        let Some(Writer { pcapng, file }) = &mut self.writer else { return Ok(()) };
+        pcapng.write(frame, interfaces).map_err(|error| failure(file.as_ref(), &error))
     }
 
     /// Ends the file; how many packets are in it.
-    fn finish(mut self) -> Result<u64, Failure> {
-        match self.writer.take().map(PcapngWriter::finish) {
-            Some(Err(error)) => Err(self.failure(&error)),
-            _ => Ok(self.packet_count),
+    fn finish(self) -> Result<u64, Failure> {
+        if let Some(Writer { pcapng, file }) = self.writer {
+            pcapng.finish().map_err(|error| failure(file.as_ref(), &error))?;
+            file.map_or(Ok(()), OutputFile::commit)?;
         }
+        Ok(self.packet_count)
     }
+}
+
+/// What went wrong with a file, or with standard output.
+fn failure(file: Option<&OutputFile>, error: &io::Error) -> Failure {
+    file.map_or_else(|| Failure::writing("standard output", error), |file| file.failure(error))
 }

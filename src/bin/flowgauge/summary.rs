@@ -55,7 +55,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(stats.fragments.given_up_count(), "datagram", "in fragments that never became whole");
     note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
     note(tracker.too_deep_count, "packet", "nested too deep, counted for the innermost flow within the cap");
-    note(tracker.bad_ip_len_count, "packet", "with an IP length that the frame does not have");
+    note(tracker.bad_ip_len_count, "packet", "with a length field that contradicts the headers around it");
     note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
     note(
         stats.doubted_time_count,
@@ -63,7 +63,12 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
         "with a time far ahead of all others, counted at the time before",
     );
     note(source.untimed_frame_count, "packet", "without a time");
-    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows)");
+    note(
+        source.unnamed_interface_count,
+        "interface",
+        "read as one without a name (too many, or too little --memory)",
+    );
+    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows, --memory)");
     note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
     note(tracker.enclosure_refused_count, "packet", "of unknown encapsulation for want of memory");
     note(

@@ -132,8 +132,8 @@ where
 
 /// Pipelines that share the flows of one source, each on a thread of its own; made by [`Pipeline::shards`].
 ///
-/// The records are those of one pipeline, as long as no cap is reached: caps on flows are divided, and all others are each
-/// shard's own. Fragments are looked at by every shard, and where checksums or duplicates are, all frames.
+/// The records are those of one pipeline, as long as no cap is reached: the cap on flows is divided, so that it bounds all of
+/// them together (with fewer flows than shards, the others stay idle), and all other caps are each shard's own. Fragments are looked at by every shard, and where checksums or duplicates are, all frames.
 #[derive(Debug)]
 pub struct Shards<P> {
     shards: Vec<P>,
@@ -204,7 +204,7 @@ impl<P: sealed::Count> Shards<P> {
         if tracker.key_policy().decapsulation == Decapsulation::Both {
             return Err(ConfigError::LinkedTunnels);
         }
-        let shares: Vec<_> = Share::all(count.get(), tracker.seeds()).collect();
+        let shares: Vec<_> = Share::all(count.get(), tracker.flow_count_max(), tracker.seeds()).collect();
         let dealer = shares.first().map(|share| first.dealer(share.clone()));
         for (shard, share) in shards.iter_mut().zip(shares) {
             pipeline(shard).tracker_mut().restrict(share);

@@ -1,8 +1,9 @@
 use std::io::{self, Cursor};
 
 use super::super::pcap::tests::{header, put, record};
-use super::super::warning::BadBlock;
+use super::super::warning::{BadBlock, WarningKind};
 use super::*;
+use crate::base::Limits;
 
 fn pcap_of(frames: u32) -> Vec<u8> {
     let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);

@@ -20,9 +20,11 @@ pub(super) struct Port {
     /// `u32::MAX` where there is none.
     pub(super) snap_len: u32,
     pub(super) clock: Clock,
+    /// Its number among the interfaces of all captures.
+    pub(super) number: u32,
 }
 
-/// Reads the body of a block; `None` if it is too short.
+/// Reads the body of a block; `None` if it is too short. The number is the caller's to fill in.
 pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Port)> {
     let ([a, b, _, _, snap @ ..], options) = body.split_first_chunk::<8>()?;
     let link_type = LinkType(half::<BIG_ENDIAN>([*a, *b]));
@@ -48,6 +50,7 @@ pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Po
         link_type,
         snap_len: interface.snap_len.unwrap_or(u32::MAX),
         clock: Clock::new(interface.resolution, offset_seconds),
+        number: 0,
     };
     Some((interface, port))
 }

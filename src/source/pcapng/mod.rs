@@ -4,15 +4,17 @@ mod interface;
 mod options;
 mod time;
 
+use std::collections::HashMap;
+
 use interface::Port;
 use options::{half, word};
 pub use time::TimeResolution;
 
-use super::Interface;
-use super::stats::{SourceStats, Tally};
-use super::warning::BadBlock;
-use super::warning::Stop;
-use crate::base::{Descriptors, Limits, Timestamp};
+use super::memory::{Charge, Memory};
+use super::stats::SourceStats;
+use super::walk::Sinks;
+use super::warning::{BadBlock, Stop};
+use crate::base::{Limits, Timestamp};
 
 /// The type of a Section Header Block, the same in both byte orders.
 pub(super) const SECTION_TYPE: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
@@ -27,6 +29,12 @@ const SECTION_LEN_MIN: u32 = 28;
 /// Octets ahead of a block's body: type and total length.
 const BODY_START: usize = 8;
 
+/// Bytes that an interface of the current section takes: what is known of it, and its place in the map.
+const PORT_BYTES: u64 = (size_of::<Port>() + 2 * size_of::<(u64, u32)>() + 2) as u64;
+
+/// Interfaces of a section for which memory is taken at first, and kept when another section begins.
+const PORT_COUNT_MIN: usize = 8;
+
 mod block_type {
     pub(super) const INTERFACE: u32 = 1;
     pub(super) const OBSOLETE_PACKET: u32 = 2;
@@ -40,14 +48,15 @@ mod block_type {
     pub(super) const CUSTOM_NOT_TO_COPY: u32 = 0x4000_0bad;
 }
 
-/// A pcapng file: the current section, and the interfaces of all sections.
+/// A pcapng file: the current section and its interfaces.
 #[derive(Debug)]
 pub(super) struct Pcapng {
     big_endian: bool,
-    /// The interfaces of the current section, for reading.
+    /// The interfaces of the current section.
     ports: Vec<Port>,
-    /// The interfaces of all sections, for the caller.
-    interfaces: Vec<Interface>,
+    /// How many interfaces of the current section are described alike, by the hash of what is said of them.
+    alike: HashMap<u64, u32>,
+    charge: Charge,
     block_len_max: u32,
     frame_len_max: u32,
     interface_count_max: u32,
@@ -94,39 +103,30 @@ pub(super) fn section_head(bytes: &[u8]) -> Result<(bool, u32), Stop> {
 }
 
 impl Pcapng {
-    pub(super) fn new(limits: &Limits) -> Self {
+    pub(super) fn new(limits: &Limits, memory: &Memory) -> Self {
         Self {
             big_endian: false,
             ports: Vec::new(),
-            interfaces: Vec::new(),
+            alike: HashMap::new(),
+            charge: memory.charge(),
             block_len_max: limits.block_len_max,
             frame_len_max: limits.frame_len_max,
             interface_count_max: limits.interface_count_max,
         }
     }
 
-    pub(super) fn interfaces(&self) -> &[Interface] {
-        &self.interfaces
-    }
-
     /// As [`Format::walk`](super::head::Format::walk).
-    pub(super) fn walk(
-        &mut self,
-        bytes: &[u8],
-        mut at: usize,
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
-    ) -> (usize, Stop) {
+    pub(super) fn walk(&mut self, bytes: &[u8], mut at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         loop {
             let (place, pause) = if self.big_endian {
-                self.blocks::<true>(bytes, at, out, tally)
+                self.blocks::<true>(bytes, at, sinks)
             } else {
-                self.blocks::<false>(bytes, at, out, tally)
+                self.blocks::<false>(bytes, at, sinks)
             };
             let stop = match pause {
                 Pause::Section => match self.section(bytes.get(place..).unwrap_or_default()) {
                     Ok(len) => {
-                        tally.stats.section_count += 1;
+                        sinks.tally.stats.section_count += 1;
                         at = place + len;
                         continue;
                     }
@@ -148,6 +148,12 @@ impl Pcapng {
         }
         self.big_endian = big_endian;
         self.ports.clear();
+        self.alike.clear();
+        // A section with many interfaces must not cost those behind it.
+        if self.ports.capacity() > PORT_COUNT_MIN {
+            (self.ports, self.alike) = (Vec::new(), HashMap::new());
+            self.charge.set(0).map_err(Stop::NoMemory)?;
+        }
         Ok(len as usize)
     }
 
@@ -171,8 +177,7 @@ impl Pcapng {
         &mut self,
         bytes: &[u8],
         mut at: usize,
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
+        sinks: &mut Sinks<'_, '_>,
     ) -> (usize, Pause) {
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
@@ -192,22 +197,22 @@ impl Pcapng {
                 block_type::ENHANCED_PACKET => enhanced::<BIG_ENDIAN>(body),
                 block_type::SIMPLE_PACKET => self.simple::<BIG_ENDIAN>(body),
                 block_type::OBSOLETE_PACKET => obsolete::<BIG_ENDIAN>(body),
-                block_type::INTERFACE => match self.interface::<BIG_ENDIAN>(body, len) {
+                block_type::INTERFACE => match self.interface::<BIG_ENDIAN>(body, len, sinks) {
                     Ok(()) => {
                         at += len as usize;
                         continue;
                     }
-                    Err(bad) => return (at, Pause::Stop(Stop::Bad(bad))),
+                    Err(stop) => return (at, Pause::Stop(stop)),
                 },
                 other => {
-                    skip(other, &mut tally.stats);
+                    skip(other, &mut sinks.tally.stats);
                     at += len as usize;
                     continue;
                 }
             };
             let described = packet
                 .ok_or(BadBlock::TotalLen(len))
-                .and_then(|packet| self.describe(&packet, at + BODY_START, body, out, tally));
+                .and_then(|packet| self.describe(&packet, at + BODY_START, body, sinks));
             if let Err(bad) = described {
                 return (at, Pause::Stop(Stop::Bad(bad)));
             }
@@ -221,8 +226,7 @@ impl Pcapng {
         packet: &Packet,
         body_at: usize,
         body: &[u8],
-        out: &mut Descriptors<'_>,
-        tally: &mut Tally,
+        Sinks { out, tally, .. }: &mut Sinks<'_, '_>,
     ) -> Result<(), BadBlock> {
         let &Packet { interface, units, captured_len, wire_len, data_at } = packet;
         let port = self.ports.get(interface as usize).ok_or(BadBlock::UnknownInterface(interface))?;
@@ -244,18 +248,32 @@ impl Pcapng {
                 Timestamp::ZERO
             }
         };
-        // Both are bounded by the cap on interfaces.
-        let number = (self.interfaces.len() - self.ports.len()) as u32 + interface;
-        out.push(body_at + data_at, captured_len, wire_len, timestamp, port.link_type, number);
+        out.push(body_at + data_at, captured_len, wire_len, timestamp, port.link_type, port.number);
         Ok(())
     }
 
-    fn interface<const BIG_ENDIAN: bool>(&mut self, body: &[u8], len: u32) -> Result<(), BadBlock> {
-        if self.interfaces.len() >= self.interface_count_max as usize {
-            return Err(BadBlock::TooManyInterfaces);
+    fn interface<const BIG_ENDIAN: bool>(
+        &mut self,
+        body: &[u8],
+        len: u32,
+        Sinks { tally, interfaces, .. }: &mut Sinks<'_, '_>,
+    ) -> Result<(), Stop> {
+        if self.ports.len() >= self.interface_count_max as usize {
+            return Err(Stop::Bad(BadBlock::TooManyInterfaces));
         }
-        let (interface, port) = interface::read::<BIG_ENDIAN>(body).ok_or(BadBlock::TotalLen(len))?;
-        self.interfaces.push(interface);
+        let read = interface::read::<BIG_ENDIAN>(body);
+        let (interface, mut port) = read.ok_or(Stop::Bad(BadBlock::TotalLen(len)))?;
+        if self.ports.len() == self.ports.capacity() {
+            let count = (self.ports.capacity() * 2).max(PORT_COUNT_MIN);
+            self.charge.set(count as u64 * PORT_BYTES).map_err(Stop::NoMemory)?;
+            self.ports.reserve_exact(count - self.ports.len());
+        }
+        let hash = interfaces.hash(&interface);
+        let alike_count = self.alike.entry(hash).or_insert(0);
+        let numbered = interfaces.number(interface, hash, *alike_count);
+        *alike_count += 1;
+        tally.stats.unnamed_interface_count += u64::from(!numbered.is_whole);
+        port.number = numbered.number;
         self.ports.push(port);
         Ok(())
     }

@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::base::{FrameBatch, LinkType};
+use crate::source::interfaces::Interfaces;
+use crate::source::stats::Tally;
 
 struct Maker {
     big: bool,
@@ -54,19 +56,25 @@ impl Maker {
     }
 }
 
-fn walked(file: &[u8]) -> (FrameBatch, Pcapng, SourceStats, (usize, Stop)) {
-    let mut pcapng = Pcapng::new(&Limits::DEFAULT);
+fn walked_with(file: &[u8], limits: Limits) -> (FrameBatch, Interfaces, SourceStats, (usize, Stop)) {
+    let memory = Memory::new(&limits.into());
+    let mut pcapng = Pcapng::new(&limits, &memory);
+    let mut interfaces = Interfaces::new(limits.interface_count_max, &memory);
     let (mut batch, mut tally) = (FrameBatch::new(), Tally::default());
     batch.append(file);
-    let (bytes, mut out) = batch.split();
-    let end = pcapng.walk(bytes, 0, &mut out, &mut tally);
-    (batch, pcapng, tally.stats, end)
+    let (bytes, out) = batch.split();
+    let end = pcapng.walk(bytes, 0, &mut Sinks { out, tally: &mut tally, interfaces: &mut interfaces });
+    (batch, interfaces, tally.stats, end)
+}
+
+fn walked(file: &[u8]) -> (FrameBatch, Interfaces, SourceStats, (usize, Stop)) {
+    walked_with(file, Limits::DEFAULT)
 }
 
 fn bad(file: &[u8]) -> BadBlock {
     match walked(file).3.1 {
         Stop::Bad(bad) => bad,
-        Stop::Need(len) => panic!("needs {len}"),
+        other => panic!("{other:?}"),
     }
 }
 
@@ -75,13 +83,13 @@ fn both_byte_orders_in_one_file() {
     let mut maker = Maker::new(false);
     maker.interface(1, 0, &[]).packet([0, 0, 1_000_000, 3, 60], b"abc");
     maker.section(true).interface(101, 0, &[]).interface(113, 0, &[]).packet([1, 0, 2_000_000, 2, 2], b"de");
-    let (batch, pcapng, stats, (at, stop)) = walked(&maker.file);
+    let (batch, interfaces, stats, (at, stop)) = walked(&maker.file);
     assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
     let frames: Vec<_> = batch.iter().map(|f| (f.data, f.wire_len, f.interface, f.link_type)).collect();
     let wanted = [(&b"abc"[..], 60, 0, LinkType::ETHERNET), (&b"de"[..], 2, 2, LinkType::LINUX_SLL)];
     assert_eq!(frames, wanted);
     assert_eq!(batch.get(1).unwrap().timestamp, Timestamp::from_parts(2, 0));
-    assert_eq!((pcapng.interfaces().len(), stats.section_count), (3, 2));
+    assert_eq!((interfaces.as_slice().len(), stats.section_count), (3, 2));
 }
 
 #[test]
@@ -170,15 +178,45 @@ fn a_simple_packet_without_an_interface_is_bad() {
 }
 
 #[test]
-fn interfaces_are_capped_across_sections() {
+fn interfaces_of_one_section_are_capped() {
     let limits = Limits { interface_count_max: 2, ..Limits::DEFAULT };
     let mut maker = Maker::new(false);
-    maker.interface(1, 0, &[]).section(true).interface(1, 0, &[]).section(false).interface(1, 0, &[]);
-    let (mut batch, mut pcapng) = (FrameBatch::new(), Pcapng::new(&limits));
-    batch.append(&maker.file);
-    let (bytes, mut out) = batch.split();
-    let (_, stop) = pcapng.walk(bytes, 0, &mut out, &mut Tally::default());
-    assert_eq!(stop, Stop::Bad(BadBlock::TooManyInterfaces));
+    maker.interface(1, 0, &[]).interface(1, 0, &[]).section(true).interface(1, 0, &[]);
+    let (_, _, _, (at, stop)) = walked_with(&maker.file, limits);
+    assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
+    maker.interface(1, 0, &[]).interface(1, 0, &[]);
+    assert_eq!(walked_with(&maker.file, limits).3.1, Stop::Bad(BadBlock::TooManyInterfaces));
+}
+
+/// Files put together: each section describes its interfaces anew.
+#[test]
+fn interfaces_that_sections_describe_alike_are_one() {
+    let mut maker = Maker::new(false);
+    for number in 0..2000_u32 {
+        maker.section(number % 2 == 0).interface(1, 96, &[]).interface(1, 96, &[]).interface(101, 96, &[]);
+        maker.packet([number % 3, 0, number, 1, 1], b"x");
+    }
+    let (batch, interfaces, stats, (at, stop)) = walked(&maker.file);
+    assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
+    // Two of one section are two, however alike.
+    let link_types: Vec<_> = interfaces.as_slice().iter().map(|interface| interface.link_type.0).collect();
+    assert_eq!((link_types, stats.unnamed_interface_count), (vec![1, 1, 101], 0));
+    assert!(batch.iter().zip(0..).all(|(frame, number)| frame.interface == number % 3));
+}
+
+#[test]
+fn interfaces_beyond_the_cap_are_one_without_a_name() {
+    let limits = Limits { interface_count_max: 3, ..Limits::DEFAULT };
+    let mut maker = Maker::new(false);
+    for number in 0..6_u32 {
+        maker.section(false).interface(1, 100 + number, &[]).packet([0, 0, number, 1, 1], b"x");
+    }
+    let (batch, interfaces, stats, (at, _)) = walked_with(&maker.file, limits);
+    assert_eq!((at, batch.len(), stats.unnamed_interface_count), (maker.file.len(), 6, 4));
+    let numbers: Vec<_> = batch.iter().map(|frame| (frame.interface, frame.link_type)).collect();
+    assert_eq!(numbers, [0, 1, 2, 2, 2, 2].map(|number| (number, LinkType::ETHERNET)));
+    let snap_lens: Vec<_> = interfaces.as_slice().iter().map(|interface| interface.snap_len).collect();
+    assert_eq!(snap_lens, [Some(100), Some(101), None]);
 }
 
 #[test]

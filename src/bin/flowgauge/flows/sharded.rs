@@ -84,7 +84,7 @@ fn run_with(
     console: &mut Console,
 ) -> Result<(), Failure> {
     let begun = Instant::now();
-    let Some(input) = Input::open(&args.files, config.limits, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, config, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut writer = Writer::new(args.format, Box::new(BufWriter::with_capacity(1 << 16, io::stdout())))?;
     let late_filter = filter.filter(|filter| !filter.is_final());

@@ -21,6 +21,7 @@ use line::{Line, Stopped, Suppressed};
 use crate::args::parse_filter;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
+use crate::escape;
 use crate::formats::Out;
 use crate::human::plural;
 use crate::input::Input;
@@ -31,16 +32,20 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let begun = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = args.tracking.config();
-    let limits = config.limits;
     let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
-    let choice = Choice::new(&args.community_id, filter.as_ref(), (&args.files[..], limits), || {
-        // Done before the other begins, with an account of its own.
-        let pipeline = args.pipeline(&args.tracking.config()).map_err(usage)?;
-        Ok(match &filter {
-            Some(filter) => pipeline.with_filter(filter.clone()),
-            None => pipeline,
-        })
-    })?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files[..], args.tracking.config()),
+        |config| {
+            // Done before the other begins, with an account of its own.
+            let pipeline = args.pipeline(config).map_err(usage)?;
+            Ok(match &filter {
+                Some(filter) => pipeline.with_filter(filter.clone()),
+                None => pipeline,
+            })
+        },
+    )?;
     let mut pipeline = args.pipeline(&config).map_err(usage)?;
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
@@ -48,7 +53,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let (mut streams, sessions) = layers(&config);
     streams.ack_grace = args.grace.ack_grace;
     let mut pipeline = pipeline.with_streams(streams).map_err(usage)?.with_sessions(&sessions);
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     // Rows that are written meanwhile to the same terminal would get in the way of a bar.
     let mut input = input.with_progress(!args.quiet && !io::stdout().is_terminal());
     let is_stream = input.is_stream();
@@ -134,12 +139,12 @@ impl<'a> MessageSink<'a> {
             self.strip(&mut fields);
             rows.write(&mut self.line, &fields)?;
         } else {
-            serde_json::to_writer(&mut self.line, line)?;
+            escape::write_json(&mut self.line, line)?;
             if !self.args.credentials && has(&self.line, b"\"credentials\":") {
                 let Value::Object(mut fields) = serde_json::from_slice(&self.line)? else { return Ok(()) };
                 self.strip(&mut fields);
                 self.line.clear();
-                serde_json::to_writer(&mut self.line, &fields)?;
+                escape::write_json(&mut self.line, &fields)?;
             }
         }
         self.line.push(b'\n');

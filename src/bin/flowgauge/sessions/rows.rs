@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use flowgauge::base::Timestamp;
 use serde_json::{Map, Value};
 
+use crate::escape;
 use crate::table::{date_and_time, line_width};
 
 /// Fields that have columns of their own.
@@ -63,7 +64,7 @@ impl Rows {
                 value => value.to_string(),
             };
             let _ = write!(row, " {name}=");
-            row.extend(value.chars().flat_map(printable));
+            escape::push_printable(&mut row, &value);
         }
         let width = self.line_width.unwrap_or(usize::MAX);
         if let Some((end, _)) = row.char_indices().nth(width) {
@@ -71,11 +72,4 @@ impl Rows {
         }
         line.write_all(row.as_bytes())
     }
-}
-
-/// A character as it is, or escaped.
-fn printable(letter: char) -> impl Iterator<Item = char> {
-    let is_plain = letter == '"' || letter == '\'' || letter == '\\';
-    let escaped = (!is_plain).then(|| letter.escape_debug());
-    escaped.into_iter().flatten().chain(is_plain.then_some(letter))
 }

@@ -9,7 +9,7 @@ use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
 use flowgauge::tracker::TrackerConfig;
 
 use super::name::Pattern;
-use crate::args::{Checksums, DedupArgs, GraceArgs, TrackingArgs, parse_community_id};
+use crate::args::{Checksums, DedupArgs, GraceArgs, TrackingArgs, parse_community_id, parse_size};
 
 /// Octets that were written last, of each direction, with which those are compared that come again.
 const COMPARED_LEN: u32 = 64 << 10;
@@ -76,8 +76,8 @@ pub(crate) struct StreamsArgs {
     #[arg(long, value_enum, default_value_t = Overflow::Slide)]
     pub(crate) overflow: Overflow,
 
-    /// Memory that segments of one direction may take while they wait, in bytes
-    #[arg(long, value_name = "BYTES", default_value_t = ReassemblerConfig::default().limits.stream_side_bytes_max)]
+    /// Memory that segments of one direction may take while they wait, such as 4MiB
+    #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_size)]
     pub(crate) max_held: u64,
 
     #[command(flatten)]

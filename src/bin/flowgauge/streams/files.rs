@@ -1,6 +1,6 @@
 //! The folder that streams are written to.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use lru::LruCache;
 
 use crate::console::Failure;
+use crate::output::{OutputFile, Outputs, Place};
 
 /// Files that are open at once. The others are opened again when there is more for them.
 const OPEN_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(128).expect("not zero");
@@ -18,8 +19,7 @@ const BUFFER_LEN: usize = 16 << 10;
 /// A folder of files, of which a bounded number is open.
 pub(super) struct Files {
     folder: PathBuf,
-    may_overwrite: bool,
-    inputs: Vec<PathBuf>,
+    outputs: Outputs,
     open: LruCache<String, OpenFile>,
 }
 
@@ -31,39 +31,19 @@ struct OpenFile {
 
 impl Files {
     /// Makes the folder if it is not there.
-    pub(super) fn new(folder: &Path, may_overwrite: bool, inputs: &[PathBuf]) -> Result<Self, Failure> {
+    pub(super) fn new(folder: &Path, outputs: Outputs) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
-        // As they are known to the system, to be told from what may be overwritten.
-        let inputs = inputs.iter().filter_map(|path| fs::canonicalize(path).ok()).collect();
-        Ok(Self { folder: folder.to_owned(), may_overwrite, inputs, open: LruCache::new(OPEN_COUNT_MAX) })
+        Ok(Self { folder: folder.to_owned(), outputs, open: LruCache::new(OPEN_COUNT_MAX) })
     }
 
-    /// A new file in the folder: an empty one, that was not there before.
-    pub(super) fn create(&self, name: &str) -> Result<File, Failure> {
-        let path = self.folder.join(name);
-        let real = fs::canonicalize(&path);
-        if self.may_overwrite && real.is_ok_and(|real| self.inputs.contains(&real)) {
-            return Err(Failure::Other(format!(
-                "{}: is an input, and cannot be an output too",
-                path.display()
-            )));
-        }
-        let created = || {
-            if self.may_overwrite {
-                // Not the file that a link leads to, which may be anywhere.
-                match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
-            }
-            OpenOptions::new().write(true).create_new(true).open(&path)
-        };
-        created().map_err(|error| match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Failure::Other(format!("{}: exists; --force overwrites it", path.display()))
-            }
-            _ => self.failure(name, &error),
-        })
+    /// A file in the folder that is written from its beginning to its end.
+    pub(super) fn create(&self, name: &str) -> Result<(OutputFile, File), Failure> {
+        OutputFile::create(self.outputs.place(&self.folder.join(name))?)
+    }
+
+    /// Where a file that was made before is being written.
+    fn place_again(&self, name: &str) -> Place {
+        self.outputs.place_again(&self.folder.join(name))
     }
 
     fn failure(&self, name: &str, error: &io::Error) -> Failure {
@@ -91,12 +71,16 @@ impl Files {
         write(open).map_err(|error| self.failure(name, &error))
     }
 
-    /// Ends a file, which is as long as `len` says.
+    /// Ends a file, which is as long as `len` says, and gives it its name. One that could not be written to its end has what
+    /// was written.
     pub(super) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
-        self.try_open(name, false)?;
-        let Some(open) = self.open.pop(name) else { return Ok(()) };
-        let file = flush(open.writer).and_then(|file| file.set_len(len));
-        file.map_err(|error| self.failure(name, &error))
+        let opened = self.try_open(name, false);
+        let ended = match self.open.pop(name) {
+            Some(open) => flush(open.writer).and_then(|file| file.set_len(len)),
+            None => Ok(()),
+        };
+        let ended = opened.and(ended.map_err(|error| self.failure(name, &error)));
+        ended.and(self.place_again(name).commit())
     }
 
     fn try_open(&mut self, name: &str, is_first: bool) -> Result<(), Failure> {
@@ -104,10 +88,9 @@ impl Files {
             return Ok(());
         }
         let file = if is_first {
-            self.create(name)?
+            self.outputs.place(&self.folder.join(name))?.create()?
         } else {
-            let path = self.folder.join(name);
-            OpenOptions::new().write(true).open(path).map_err(|error| self.failure(name, &error))?
+            self.place_again(name).reopen()?
         };
         let open = OpenFile { writer: BufWriter::with_capacity(BUFFER_LEN, file), position: 0 };
         match self.open.push(name.to_owned(), open) {
@@ -132,7 +115,7 @@ mod tests {
     #[test]
     fn more_files_than_can_be_open() {
         let folder = std::env::temp_dir().join(format!("flowgauge-files-{}", std::process::id()));
-        let mut files = Files::new(&folder, false, &[]).unwrap();
+        let mut files = Files::new(&folder, Outputs::new(&[], false)).unwrap();
         let names: Vec<_> = (0..3 * OPEN_COUNT_MAX.get()).map(|number| number.to_string()).collect();
         for (is_first, position) in [(true, 0), (false, 5), (false, 10)] {
             for name in &names {
@@ -149,6 +132,7 @@ mod tests {
             assert_eq!(fs::read(folder.join(name)).unwrap(), expected);
         }
         assert!(matches!(files.create("7"), Err(Failure::Other(text)) if text.contains("--force")));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len(), "no temporary file is left");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

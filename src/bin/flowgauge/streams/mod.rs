@@ -23,8 +23,10 @@ use name::Pattern;
 use crate::args::parse_filter;
 use crate::choice::Choice;
 use crate::console::{Console, Failure};
+use crate::escape;
 use crate::human::plural;
 use crate::input::Input;
+use crate::output::{OutputFile, Outputs};
 use crate::summary;
 
 /// Gaps and conflicts of open flows that are listed at once.
@@ -45,23 +47,26 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     }
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let config = args.tracking.config();
-    let limits = config.limits;
     let usage = |error: flowgauge::pipeline::ConfigError| Failure::Usage(error.to_string());
-    let input = (&args.files[..], limits);
-    let choice = Choice::new(&args.community_id, filter.as_ref(), input, || {
-        // Done before the other begins, with an account of its own.
-        let pipeline = args.pipeline(&args.tracking.config()).map_err(usage)?;
-        Ok(match &filter {
-            Some(filter) => pipeline.with_filter(filter.clone()),
-            None => pipeline,
-        })
-    })?;
+    let choice = Choice::new(
+        &args.community_id,
+        filter.as_ref(),
+        (&args.files[..], args.tracking.config()),
+        |config| {
+            // Done before the other begins, with an account of its own.
+            let pipeline = args.pipeline(config).map_err(usage)?;
+            Ok(match &filter {
+                Some(filter) => pipeline.with_filter(filter.clone()),
+                None => pipeline,
+            })
+        },
+    )?;
     let mut pipeline = args.pipeline(&config).map_err(usage)?;
     if let Some(filter) = filter {
         pipeline = pipeline.with_filter(filter);
     }
     let mut pipeline = pipeline.with_streams(args.reassembler(&config)).map_err(usage)?;
-    let Some(input) = Input::open(&args.files, limits, console) else { return Ok(()) };
+    let Some(input) = Input::open(&args.files, &config, console) else { return Ok(()) };
     let mut input = input.with_progress(!args.quiet);
     let mut sink = OctetSink::new(choice, args)?;
     let read = input.each_batch(console, |batch, _| {
@@ -96,8 +101,15 @@ struct State {
 
 /// Where octets go.
 enum Output {
-    Folder { files: Files, index: BufWriter<std::fs::File>, pattern: Pattern, gaps: Gaps },
+    Folder { files: Files, index: Index, pattern: Pattern, gaps: Gaps },
     Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
+}
+
+/// The index while it is written.
+struct Index {
+    writer: BufWriter<std::fs::File>,
+    /// `None` once it has its name.
+    file: Option<OutputFile>,
 }
 
 /// The connection that is written to standard output.
@@ -128,8 +140,9 @@ impl OctetSink {
     fn new(choice: Choice, args: &StreamsArgs) -> Result<Self, Failure> {
         let output = match (&args.out, args.to_stdout) {
             (Some(folder), _) => {
-                let files = Files::new(folder, args.force, &args.files)?;
-                let index = BufWriter::new(files.create(INDEX)?);
+                let files = Files::new(folder, Outputs::new(&args.files, args.force))?;
+                let (file, index) = files.create(INDEX)?;
+                let index = Index { writer: BufWriter::new(index), file: Some(file) };
                 Output::Folder { files, index, pattern: args.name.clone(), gaps: args.gaps }
             }
             (None, sides) => {
@@ -156,7 +169,10 @@ impl OctetSink {
     /// Writes what is held back; a summary.
     fn finish(&mut self) -> Result<String, Failure> {
         let flushed = match &mut self.output {
-            Output::Folder { index, .. } => index.flush().map_err(|error| Failure::writing(INDEX, &error)),
+            Output::Folder { index, .. } => {
+                let flushed = index.writer.flush().map_err(|error| Failure::writing(INDEX, &error));
+                flushed.and(index.file.take().map_or(Ok(()), OutputFile::commit))
+            }
             Output::Stdout { out, .. } => out.flush().map_err(Failure::from),
         };
         self.note(flushed);
@@ -275,8 +291,8 @@ impl OctetSink {
         let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
         // Of a file that could not be written to its end, too, the index tells what it should be.
         let line = Line::new(view, number, (side, facts), reason, name.as_deref());
-        let written = serde_json::to_writer(&mut *index, &line).map_err(io::Error::from);
-        let written = written.and_then(|()| index.write_all(b"\n"));
+        let written = escape::write_json(&mut index.writer, &line);
+        let written = written.and_then(|()| index.writer.write_all(b"\n"));
         closed.and(written.map_err(|error| Failure::writing(INDEX, &error)))
     }
 }

@@ -1,0 +1,175 @@
+//! The memory of captures that are read together: one cap for all of them, charged to the budget.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::SourceConfig;
+use crate::base::{Account, Allowance};
+
+/// The part of the budget that captures may take, as a divisor: what is read must not leave the layers above without memory.
+const BUDGET_PART: u64 = 4;
+
+/// What all captures hold that are read together. Clones are handles on the same account.
+#[derive(Clone, Debug)]
+pub(super) struct Memory {
+    shared: Arc<Mutex<Share>>,
+    max_bytes: u64,
+}
+
+#[derive(Debug)]
+struct Share {
+    /// What is charged to the budget: what is in use, and what is set aside.
+    allowance: Allowance,
+    used_bytes: u64,
+    reserved_bytes: u64,
+}
+
+/// Memory that was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) needed_bytes: u64,
+    /// What all captures together may hold.
+    pub(super) max_bytes: u64,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of memory are refused", self.needed_bytes)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+impl Memory {
+    pub(super) fn new(config: &SourceConfig) -> Self {
+        let max_bytes = config.limits.source_bytes_max.min(config.budget.limit() / BUDGET_PART);
+        let allowance = Allowance::new(config.budget.clone(), Account::Sources, max_bytes);
+        Self {
+            shared: Arc::new(Mutex::new(Share { allowance, used_bytes: 0, reserved_bytes: 0 })),
+            max_bytes,
+        }
+    }
+
+    /// What all captures together may hold.
+    pub(super) const fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// What all captures together hold.
+    pub(super) fn used_bytes(&self) -> u64 {
+        self.share().used_bytes
+    }
+
+    /// Nothing yet, for one part of it.
+    pub(super) fn charge(&self) -> Charge {
+        Charge { memory: self.clone(), bytes: 0 }
+    }
+
+    /// Sets bytes aside, so that they are there when other layers have taken the rest of the budget; as many as there are.
+    pub(super) fn reserve(&self, bytes: u64) {
+        let mut share = self.share();
+        let bytes = bytes.min(self.max_bytes);
+        let missing = bytes.saturating_sub(share.allowance.held_bytes());
+        if share.allowance.take(missing).is_ok() {
+            share.reserved_bytes = bytes;
+        }
+    }
+
+    fn share(&self) -> MutexGuard<'_, Share> {
+        // Whoever panicked with it left sums that are right.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, bytes: u64) -> Result<(), Refused> {
+        let mut share = self.share();
+        let used_bytes = share.used_bytes.saturating_add(bytes);
+        let missing = used_bytes.saturating_sub(share.allowance.held_bytes());
+        let refused = Refused { needed_bytes: bytes, max_bytes: self.max_bytes };
+        if missing > 0 {
+            share.allowance.take(missing).map_err(|_| refused)?;
+        }
+        share.used_bytes = used_bytes;
+        Ok(())
+    }
+
+    fn give(&self, bytes: u64) {
+        let mut share = self.share();
+        share.used_bytes = share.used_bytes.saturating_sub(bytes);
+        let spare = share.allowance.held_bytes() - share.used_bytes.max(share.reserved_bytes);
+        share.allowance.give(spare);
+    }
+}
+
+/// What one part holds; given back when it goes.
+#[derive(Debug)]
+pub(super) struct Charge {
+    memory: Memory,
+    bytes: u64,
+}
+
+impl Charge {
+    /// Holds so many bytes from now on, more or fewer than before.
+    ///
+    /// # Errors
+    ///
+    /// What is refused; the charge stays as it was.
+    pub(super) fn set(&mut self, bytes: u64) -> Result<(), Refused> {
+        if bytes > self.bytes {
+            self.memory.take(bytes - self.bytes)?;
+        } else {
+            self.memory.give(self.bytes - bytes);
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Bytes that it holds.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Holds so many bytes more.
+    ///
+    /// # Errors
+    ///
+    /// As [`set`](Self::set).
+    pub(super) fn add(&mut self, bytes: u64) -> Result<(), Refused> {
+        self.set(self.bytes + bytes)
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.memory.give(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Budget, Limits};
+
+    #[test]
+    fn all_parts_have_one_cap_and_what_is_set_aside_stays() {
+        let budget = Budget::new(4000);
+        let config = SourceConfig { budget: budget.clone(), ..SourceConfig::from(Limits::DEFAULT) };
+        let memory = Memory::new(&config);
+        assert_eq!(memory.max_bytes(), 1000);
+        memory.reserve(300);
+        let (mut one, mut other) = (memory.charge(), memory.charge());
+        assert_eq!(budget.held_by(Account::Sources), 300);
+        assert_eq!((one.set(200), other.set(90), budget.held()), (Ok(()), Ok(()), 300));
+        assert_eq!((one.set(900), budget.held()), (Ok(()), 990));
+        assert_eq!(other.add(11), Err(Refused { needed_bytes: 11, max_bytes: 1000 }));
+        assert_eq!((other.add(10), budget.held()), (Ok(()), 1000));
+        assert_eq!((one.set(0), budget.held()), (Ok(()), 300));
+        drop((one, other));
+        assert_eq!(budget.held(), 300);
+        // Others may take the rest, but not what is set aside.
+        assert!(budget.charge(Account::Flows, 3700));
+        let mut late = memory.charge();
+        assert_eq!((late.set(300), late.set(301).is_err()), (Ok(()), true));
+        drop((late, memory));
+        assert_eq!(budget.held(), 3700);
+    }
+}

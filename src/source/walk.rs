@@ -1,0 +1,13 @@
+//! What a walk over the records of a capture fills.
+
+use super::interfaces::Interfaces;
+use super::stats::Tally;
+use crate::base::Descriptors;
+
+/// Where frames, counts and interfaces go.
+#[derive(Debug)]
+pub(super) struct Sinks<'a, 'b> {
+    pub(super) out: Descriptors<'b>,
+    pub(super) tally: &'a mut Tally,
+    pub(super) interfaces: &'a mut Interfaces,
+}

@@ -1,0 +1,230 @@
+//! Captures that are read together hold no more than their part of the budget: blocks of files that overlap, windows of
+//! decompressors, and the names of interfaces.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use flowgauge::base::{Account, Budget, FrameBatch, Limits, Timestamp};
+use flowgauge::source::{Error, Files, Source, SourceConfig};
+
+use super::{alone, held_now, peak_since};
+
+/// What a reader holds besides: the caller's batch and its frames, paths, the lists of files, buffers of the system.
+const BESIDE: usize = 3 << 20;
+
+/// A directory of its own that goes away.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("flowgauge-budget-{}-{}", std::process::id(), NEXT.fetch_add(1, Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, octets: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, octets).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A pcap with a frame of 60 octets in each of so many seconds.
+fn pcap(seconds: u32) -> Vec<u8> {
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+    let mut file = words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 1]);
+    for second in 0..seconds {
+        file.extend(words(&[second, 0, 60, 60]));
+        file.extend([second as u8; 60]);
+    }
+    file
+}
+
+fn block(kind: u32, body: &[u8], file: &mut Vec<u8>) {
+    let len = (12 + body.len().next_multiple_of(4)) as u32;
+    file.extend(kind.to_le_bytes().into_iter().chain(len.to_le_bytes()));
+    file.extend(body);
+    file.resize(file.len().next_multiple_of(4), 0);
+    file.extend(len.to_le_bytes());
+}
+
+fn section(file: &mut Vec<u8>) {
+    let body = [&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat();
+    block(0x0a0d_0d0a, &body, file);
+}
+
+fn interface(name: &str, file: &mut Vec<u8>) {
+    let mut body = vec![1, 0, 0, 0, 0, 0, 1, 0, 2, 0];
+    body.extend((name.len() as u16).to_le_bytes());
+    body.extend(name.as_bytes());
+    block(1, &body, file);
+}
+
+fn packet(interface: u32, file: &mut Vec<u8>) {
+    let words = [interface, 0, 1_000_000, 4, 4].into_iter().flat_map(u32::to_le_bytes);
+    block(6, &words.chain([1, 2, 3, 4]).collect::<Vec<_>>(), file);
+}
+
+/// What came of reading captures.
+struct Outcome {
+    frame_count: u64,
+    interface_count: usize,
+    unnamed_count: u64,
+    errors: Vec<Error>,
+    /// Bytes allocated at once, at most.
+    peak: usize,
+    budget: Budget,
+}
+
+fn read(paths: &[PathBuf], limit: u64) -> Outcome {
+    let mut config = SourceConfig::from(Limits::DEFAULT);
+    config.budget = Budget::new(limit);
+    let budget = config.budget.clone();
+    let before = held_now();
+    let mut errors = Vec::new();
+    let mut files = Files::open_readable(paths, config, |error| errors.push(error));
+    let (mut batch, mut latest) = (FrameBatch::new(), Timestamp::ZERO);
+    loop {
+        let goes_on = files.next_batch(&mut batch);
+        for frame in batch.iter() {
+            assert!(frame.timestamp >= latest, "in the order of time");
+            latest = frame.timestamp;
+            assert!((frame.interface as usize) < files.interfaces().len());
+        }
+        match goes_on {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => errors.push(error),
+        }
+    }
+    assert_eq!(files.warnings(), []);
+    let peak = peak_since(before);
+    let stats = files.stats();
+    let interface_count = files.interfaces().len();
+    drop((files, batch));
+    assert_eq!(budget.held(), 0);
+    assert!(budget.peak() <= limit / 4, "{} of {limit}", budget.peak());
+    assert!(peak <= limit as usize / 4 + BESIDE, "{peak} allocated of {limit}");
+    let (frame_count, unnamed_count) = (stats.frame_count, stats.unnamed_interface_count);
+    Outcome { frame_count, interface_count, unnamed_count, errors, peak, budget }
+}
+
+#[test]
+fn files_that_overlap_share_one_cap() {
+    let _alone = alone();
+    let folder = Folder::new();
+    let file = pcap(800);
+    let paths: Vec<_> = (0..300).map(|number| folder.file(&format!("{number}.pcap"), &file)).collect();
+    // With room for whole blocks, and with room for the shortest ones.
+    for limit in [1 << 30, 32 << 20] {
+        let outcome = read(&paths, limit);
+        assert_eq!((outcome.frame_count, outcome.errors.len(), outcome.interface_count), (300 * 800, 0, 1));
+        println!("{} allocated, {} charged of {limit}", outcome.peak, outcome.budget.peak());
+    }
+    // With room for a few of them: the others are named, and those are read.
+    let outcome = read(&paths, 1 << 20);
+    assert!(!outcome.errors.is_empty() && outcome.frame_count >= 10 * 800, "{}", outcome.frame_count);
+    assert!(outcome.errors.iter().all(|error| matches!(error, Error::Memory { max_bytes: 262_144, .. })));
+}
+
+#[test]
+fn names_of_interfaces_are_held_once_and_within_the_cap() {
+    const COUNT: u32 = 20_000;
+    let _alone = alone();
+    let folder = Folder::new();
+    let described = |file_number: u32| {
+        let mut file = Vec::new();
+        section(&mut file);
+        (0..COUNT).for_each(|number| interface(&format!("{file_number}-{number:0250}"), &mut file));
+        (0..100).for_each(|number| packet(COUNT - 1 - number, &mut file));
+        file
+    };
+    let alike: Vec<_> = (0..4).map(|number| folder.file(&format!("alike-{number}"), &described(0))).collect();
+    let outcome = read(&alike, 1 << 30);
+    assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
+    assert_eq!((outcome.interface_count, outcome.unnamed_count), (COUNT as usize, 0));
+    // The names and their table once, and what one file at a time needs to read its frames.
+    assert!(outcome.peak <= COUNT as usize * 800 + BESIDE, "{}", outcome.peak);
+
+    let unlike: Vec<_> =
+        (0..4).map(|number| folder.file(&format!("unlike-{number}"), &described(number))).collect();
+    let outcome = read(&unlike, 1 << 30);
+    assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
+    assert_eq!((outcome.interface_count, outcome.unnamed_count), (65_536, 4 * u64::from(COUNT) - 65_535));
+    // With less memory, fewer have names, and every frame is read.
+    let outcome = read(&unlike, 32 << 20);
+    assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
+    assert!(outcome.unnamed_count > 50_000 && outcome.interface_count > 1000, "{}", outcome.interface_count);
+}
+
+#[test]
+fn a_long_concatenation_of_sections_is_read_to_its_end() {
+    const COUNT: u32 = 70_000;
+    let _alone = alone();
+    let folder = Folder::new();
+    for (is_named, interface_count) in [(false, 1), (true, 65_536)] {
+        let mut file = Vec::new();
+        for number in 0..COUNT {
+            section(&mut file);
+            interface(if is_named { number.to_string() } else { "eth0".to_owned() }.as_str(), &mut file);
+            packet(0, &mut file);
+        }
+        let path = folder.file("long.pcapng", &file);
+        drop(file);
+        let outcome = read(&[path], 1 << 30);
+        assert_eq!((outcome.frame_count, outcome.errors.len()), (COUNT.into(), 0));
+        assert_eq!(outcome.interface_count, interface_count);
+    }
+}
+
+/// Windows are allocated by the decompressor, which the allocator of this binary does not see: what is charged counts.
+#[cfg(feature = "compression")]
+#[test]
+fn windows_of_decompressors_are_charged() {
+    const WINDOW: u64 = 8 << 20;
+    let _alone = alone();
+    let folder = Folder::new();
+    // Raw blocks under a window of 8 MiB (RFC 8878 section 3.1.1).
+    let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x68];
+    let content = pcap(800);
+    let mut chunks = content.chunks(1000).peekable();
+    while let Some(chunk) = chunks.next() {
+        let header = (chunk.len() as u32) << 3 | u32::from(chunks.peek().is_none());
+        packed.extend(&header.to_le_bytes()[..3]);
+        packed.extend(chunk);
+    }
+    let paths: Vec<_> = (0..20).map(|number| folder.file(&format!("{number}.zst"), &packed)).collect();
+    let outcome = read(&paths, 1 << 30);
+    assert_eq!((outcome.frame_count, outcome.errors.len()), (20 * 800, 0));
+    assert!(outcome.budget.peak() >= 20 * WINDOW, "{}", outcome.budget.peak());
+    // With room for two windows, the others are named.
+    let outcome = read(&paths, 80 << 20);
+    assert_eq!((outcome.frame_count, outcome.errors.len()), (2 * 800, 18));
+    assert!(outcome.errors.iter().all(|error| matches!(error, Error::Memory { .. })), "{:?}", outcome.errors);
+    // Layers above that have taken all the rest leave what was set aside for the first files.
+    let mut config = SourceConfig::from(Limits::DEFAULT);
+    config.budget = Budget::new(1 << 30);
+    let budget = config.budget.clone();
+    let mut files = Files::open_with(&paths, config).unwrap();
+    assert!(budget.held_by(Account::Sources) >= 16 * WINDOW);
+    assert!(budget.charge(Account::Flows, budget.limit() - budget.held()));
+    let (mut batch, mut frame_count, mut error_count) = (FrameBatch::new(), 0, 0);
+    loop {
+        let goes_on = files.next_batch(&mut batch);
+        frame_count += batch.len();
+        match goes_on {
+            Ok(false) => break,
+            goes_on => error_count += u32::from(goes_on.is_err()),
+        }
+    }
+    assert_eq!((frame_count, error_count), (16 * 800, 4));
+}

@@ -1,0 +1,324 @@
+//! Each header bounds what it encloses: octets behind the end of any of them belong to no packet, whatever the length fields
+//! inside say. The table of frames is checked against its own payload, and against tshark.
+
+mod frames;
+
+use std::ops::ControlFlow;
+use std::process::Command;
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Frame, FrameBatch, IpProtocol, Limits, LinkType, Side, Timestamp};
+use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Transport, quoted_key};
+use flowgauge::link::{Checksum, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate};
+use flowgauge::pipeline::{ChecksumHandling, Pipeline, StreamSink};
+use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::source::PcapngWriter;
+use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+
+use frames::{
+    BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, gtpu, join, lying, segment,
+    sum_header, udp, whole,
+};
+
+fn frame(link_type: LinkType, data: &[u8]) -> Frame<'_> {
+    Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, data) }
+}
+
+fn extracted<'a>(case: &'a Case) -> Packet<'a> {
+    let frame = frame(case.link_type, &case.frame);
+    Extractor::default().extract(&frame).unwrap_or_else(|skip| panic!("{}: {skip}", case.name))
+}
+
+#[test]
+fn no_octet_from_beyond_an_enclosing_length_is_delivered() {
+    for case in cases() {
+        let packet = extracted(&case);
+        assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Tcp, 1000), "{}", case.name);
+        assert_eq!(packet.payload(), PAYLOAD, "{}", case.name);
+        assert_eq!(packet.payload_len as usize, PAYLOAD.len(), "{}", case.name);
+        assert_eq!(packet.transport_bytes().len(), 20 + PAYLOAD.len(), "{}", case.name);
+        assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN), "{}", case.name);
+        assert!(!packet.marks.contains(PacketMarks::CUT), "{}", case.name);
+        assert_eq!(packet.wire_len as usize, case.frame.len(), "{}", case.name);
+        let ip_len = packet.transport_offset - packet.ip_offset + 20 + PAYLOAD.len() as u32;
+        assert_eq!(packet.ip_len, ip_len, "{}", case.name);
+    }
+}
+
+#[test]
+fn a_wrong_length_is_counted_and_only_a_wrong_checksum_drops_the_packet() {
+    for case in cases() {
+        let mut corrupt = case.frame.clone();
+        let at = corrupt.windows(PAYLOAD.len()).position(|window| window == PAYLOAD).expect("the payload");
+        corrupt[at] ^= 1;
+        for (handling, data, dropped_count) in [
+            (ChecksumHandling::Ignore, &corrupt, 0),
+            (ChecksumHandling::Drop, &case.frame, 0),
+            (ChecksumHandling::Drop, &corrupt, 1),
+        ] {
+            let mut pipeline = Pipeline::default().with_checksums(handling);
+            pipeline.frame(&frame(case.link_type, data), &mut ());
+            let stats = pipeline.stats();
+            assert_eq!(stats.checksums.dropped_count, dropped_count, "{}", case.name);
+            assert_eq!(stats.tracker.bad_ip_len_count, 1 - dropped_count, "{}", case.name);
+        }
+    }
+}
+
+/// What tshark says of the segment in each frame: its length and its octets.
+fn tsharks(cases: &[Case]) -> Option<Vec<(String, String)>> {
+    let path = std::env::temp_dir().join(format!("flowgauge-enclosing-{}.pcapng", std::process::id()));
+    let mut writer = PcapngWriter::new(std::fs::File::create(&path).expect("a file")).expect("a header");
+    for (number, case) in (1..).zip(cases) {
+        let frame =
+            Frame { timestamp: Timestamp::from_parts(number, 0), ..frame(case.link_type, &case.frame) };
+        writer.write(&frame, &[]).expect("a frame");
+    }
+    writer.finish().expect("a file");
+    let mut command = Command::new("tshark");
+    command.args(["-n", "-r"]).arg(&path).args(["-T", "fields", "-e", "tcp.len", "-e", "tcp.payload"]);
+    let output = command.output();
+    std::fs::remove_file(&path).expect("the file was made");
+    let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
+    let cells = |line: &str| line.split_once('\t').map(|(len, octets)| (len.to_owned(), octets.to_owned()));
+    Some(text.lines().map(|line| cells(line).unwrap_or_default()).collect())
+}
+
+#[test]
+fn payloads_are_those_of_tshark() {
+    let cases = cases();
+    let Some(rows) = tsharks(&cases) else {
+        assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
+        println!("skipped: tshark is not installed");
+        return;
+    };
+    assert_eq!(rows.len(), cases.len());
+    let wanted: String = PAYLOAD.iter().map(|octet| format!("{octet:02x}")).collect();
+    for (case, (len, octets)) in cases.iter().zip(&rows) {
+        let is_equal = (len.as_str(), octets) == ("6", &wanted);
+        assert_eq!(is_equal, case.tshark_differs.is_none(), "{}: {len} {octets}", case.name);
+    }
+}
+
+/// A frame that the capture cut is another matter: the octets were on the wire, and the lengths agree with them.
+#[test]
+fn a_snap_length_changes_no_length() {
+    let data = ethernet(0x0800, &segment(SEGMENT_LEN));
+    for captured_len in 14 + 20..data.len() {
+        let captured =
+            Frame { wire_len: data.len() as u32, ..frame(LinkType::ETHERNET, &data[..captured_len]) };
+        let packet = Extractor::default().extract(&captured).unwrap();
+        let is_header_whole = captured_len >= 14 + 20 + 20;
+        assert_eq!(packet.ip_len as usize, SEGMENT_LEN);
+        assert!(!packet.marks.contains(PacketMarks::BAD_IP_LEN), "{captured_len}");
+        assert_eq!(packet.marks.contains(PacketMarks::CUT), !is_header_whole, "{captured_len}");
+        if is_header_whole {
+            assert_eq!(packet.payload_len as usize, PAYLOAD.len());
+            assert_eq!(packet.payload().len(), captured_len - 14 - 40);
+        }
+    }
+    // Both at once: the length that lies is cut to what was on the wire, not to what was captured.
+    let data = join(&[&ethernet(0x0800, &lying())]);
+    let captured =
+        Frame { wire_len: data.len() as u32, ..frame(LinkType::ETHERNET, &data[..data.len() - 2]) };
+    let packet = Extractor::default().extract(&captured).unwrap();
+    assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN));
+    assert_eq!((packet.payload_len as usize, packet.payload()), (PAYLOAD.len(), &PAYLOAD[..4]));
+    // A packet that is too short for its ports was not cut by anybody.
+    let short = segment(22);
+    let packet = Extractor::default();
+    let data = ethernet(0x0800, &short);
+    let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
+    assert!(packet.marks.contains(PacketMarks::WITHOUT_PORTS) && !packet.marks.contains(PacketMarks::CUT));
+}
+
+/// Keeps what each side said.
+#[derive(Default)]
+struct Octets([Vec<u8>; 2]);
+
+impl FlowSink<()> for Octets {}
+
+impl StreamSink<()> for Octets {
+    fn stream(&mut self, _: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        if let StreamEvent::Chunk(chunk) = event {
+            self.0[side.index()].extend(chunk.bytes);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// A session over PPPoE: an acknowledgment claims six octets that are the padding of its Ethernet frame, and the octets
+/// with these numbers come in the next segment.
+#[test]
+fn padding_does_not_win_over_the_octets_of_the_next_segment() {
+    let segment = |seq: u32, is_syn: bool, payload: &[u8], beyond: usize| {
+        let builder = PacketBuilder::ipv4(CLIENT, SERVER, 64).tcp(1000, 2000, seq, 1000);
+        let mut packet = Vec::new();
+        if is_syn {
+            builder.syn().write(&mut packet, payload).unwrap();
+        } else {
+            builder.ack(1).write(&mut packet, payload).unwrap();
+        }
+        let pppoe_len = (2 + packet.len()) as u16;
+        packet[2..4].copy_from_slice(&((40 + payload.len() + beyond) as u16).to_be_bytes());
+        sum_header(&mut packet);
+        let [high, low] = pppoe_len.to_be_bytes();
+        let session = [&[0x11, 0, 0, 9, high, low, 0, 0x21], &packet[..], &BEYOND[..beyond]].concat();
+        ethernet(0x8864, &session)
+    };
+    let frames = [
+        segment(99, true, b"", 0),
+        segment(100, false, b"", 6),
+        segment(100, false, b"\x16\x03\x01hello", 0),
+    ];
+    let pipeline = Pipeline::new(TrackerConfig::default()).unwrap();
+    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).unwrap();
+    let mut octets = Octets::default();
+    for (millis, data) in (1..).zip(&frames) {
+        let frame = Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), data);
+        pipeline.frame(&frame, &mut octets);
+    }
+    pipeline.finish(&mut octets);
+    let sent = octets.0.iter().find(|octets| !octets.is_empty()).expect("a stream");
+    assert_eq!(sent, b"\x16\x03\x01hello");
+    let stats = pipeline.stats();
+    assert_eq!((stats.tracker.bad_ip_len_count, stats.tracker.packet_count), (1, 3));
+    assert_eq!(stats.octet_count, frames.iter().map(|frame| frame.len() as u64).sum());
+}
+
+#[test]
+fn udp_ends_where_its_packet_does() {
+    let datagram = udp(9999, &join(&[PAYLOAD, BEYOND]), 8 + PAYLOAD.len() + BEYOND.len());
+    // The packet ends behind the first six octets, of which UDP claims twelve.
+    let mut data = whole(17, &datagram);
+    data[17] = 20 + 8 + PAYLOAD.len() as u8;
+    let packet = Extractor::default();
+    let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
+    assert_eq!((packet.payload(), packet.key.protocol()), (PAYLOAD, IpProtocol::UDP));
+    assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN));
+    // Octets of IP behind the end of UDP are none of its payload, and no length is wrong.
+    let data = whole(17, &udp(9999, &join(&[PAYLOAD, BEYOND]), 8 + PAYLOAD.len()));
+    let packet = Extractor::default();
+    let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
+    assert_eq!((packet.payload(), packet.marks), (PAYLOAD, PacketMarks::default()));
+}
+
+#[test]
+fn what_an_icmp_error_quotes_ends_with_its_packet() {
+    // Destination unreachable, which quotes the header and the ports of a segment; the length ends within the ports.
+    let quoted = &segment(SEGMENT_LEN)[..24];
+    let error = join(&[&[3, 1, 0, 0, 0, 0, 0, 0], quoted]);
+    for (missing, is_known) in [(0, true), (1, false), (4, false)] {
+        let mut data = whole(1, &error);
+        data[17] -= missing;
+        let data = join(&[&data, BEYOND]);
+        let packet = Extractor::default();
+        let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
+        assert_eq!(quoted_key(&packet, &KeyPolicy::DEFAULT).is_some(), is_known, "{missing}");
+    }
+}
+
+#[test]
+fn a_fragment_that_claims_too_much_is_no_part_of_a_datagram() {
+    let payload = udp(9999, &[7; 40], 48);
+    let fragment = |offset: u8, is_last: bool, octets: &[u8], claimed_len: usize| {
+        let total_len = 20 + claimed_len as u8;
+        let flags = if is_last { 0 } else { 0x20 };
+        let mut packet =
+            join(&[&[0x45, 0, 0, total_len, 0, 1, flags, offset, 64, 17, 0, 0], &CLIENT, &SERVER, octets]);
+        sum_header(&mut packet);
+        ethernet(0x0800, &packet)
+    };
+    let whole = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..], 24)];
+    let lying = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
+    for (frames, completed_count, bad_count) in [(whole, 1, 0), (lying, 0, 1)] {
+        let mut pipeline = Pipeline::default();
+        for data in &frames {
+            pipeline.frame(&frame(LinkType::ETHERNET, data), &mut ());
+        }
+        pipeline.finish(&mut ());
+        let stats = pipeline.stats();
+        assert_eq!(stats.fragments.completed_count, completed_count);
+        // The second one has no ports, and its datagram never told them to it: it counts for no flow.
+        assert_eq!((stats.fragment_alone_count, stats.tracker.packet_count), (bad_count, 2 - bad_count));
+    }
+}
+
+#[test]
+fn little_evidence_makes_no_tunnel_of_a_length_that_is_wrong() {
+    // Octets that begin like IPv6 between two ports of which one is Teredo's: by chance one of sixteen does.
+    let mut like_ipv6 = vec![0x60; 60];
+    like_ipv6[4..6].copy_from_slice(&[200, 0]);
+    let label = [0, 1, 1, 64];
+    let mut wrong_sum = lying();
+    wrong_sum[10] ^= 1;
+    for data in [
+        whole(17, &udp(3544, &like_ipv6, 68)),
+        whole(17, &udp(6635, &join(&[&label, &wrong_sum]), 12 + SEGMENT_LEN)),
+        whole(17, &udp(2152, &gtpu(40, &[0; 32]), 48)),
+    ] {
+        let packet = Extractor::default();
+        let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
+        assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Udp, 40_000));
+    }
+    // A Teredo address is evidence enough.
+    like_ipv6[8..12].copy_from_slice(&[0x20, 1, 0, 0]);
+    let data = whole(17, &udp(3544, &like_ipv6, 68));
+    let packet = Extractor::default();
+    assert!(packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap().key.is_ipv6());
+}
+
+#[test]
+fn a_serial_line_may_speak_cisco_hdlc() {
+    let packet = segment(SEGMENT_LEN);
+    for (link_type, direction) in [
+        (LinkType::PPP, &[][..]),
+        (LinkType::PPP_HDLC, &[]),
+        (LinkType::PPP_PPPD, &[1]),
+        (LinkType::PPP_WITH_DIR, &[0]),
+    ] {
+        for address in [0x0f, 0x8f] {
+            let data = join(&[direction, &[address, 0, 8, 0], &packet]);
+            let read = Extractor::default();
+            let read = read.extract(&frame(link_type, &data)).unwrap();
+            assert_eq!(
+                (read.payload(), read.key.port(read.side)),
+                (PAYLOAD, 1000),
+                "{link_type} {address:x}"
+            );
+            // Keepalives of Cisco's are named by their own number.
+            let keepalive = join(&[direction, &[address, 0, 0x80, 0x35], &[0; 14]]);
+            let found = decapsulate(
+                &frame(link_type, &keepalive),
+                Decapsulation::Innermost,
+                &TunnelPorts::DEFAULT,
+                &Limits::DEFAULT,
+            );
+            assert!(
+                matches!(found, Decapsulated::Unsupported(reason) if reason.to_string() == "EtherType 0x8035"),
+                "{found:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn checksums_judge_what_is_there() {
+    let data = lying();
+    let judged = |data: &[u8]| {
+        let frame = frame(LinkType::RAW, data);
+        match decapsulate(&frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT) {
+            Decapsulated::Packet(found) => checksums(data, &found).transport,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(judged(&data), Checksum::Right);
+    let mut corrupt = data.clone();
+    corrupt[44] ^= 1;
+    assert_eq!(judged(&corrupt), Checksum::Wrong);
+    let mut batch = FrameBatch::new();
+    batch.push(&frame(LinkType::RAW, &corrupt));
+    let mut pipeline = Pipeline::default().with_checksums(ChecksumHandling::Drop);
+    pipeline.batch(&batch, &mut ());
+    assert_eq!(pipeline.stats().checksums.dropped_count, 1);
+}
