@@ -82,12 +82,12 @@ impl StreamProbing {
     }
 
     pub(super) fn ask<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {
-        let [client, server] = &mut self.heard;
+        let [client, _] = &mut self.heard;
         if !self.is_past_preamble && !client.bytes.is_empty() {
             match Preamble::read(&client.bytes) {
                 Preamble::Partial => {
                     // It has a greatest length, so that the chunks in which it comes need not count.
-                    self.chunk_count = 0;
+                    self.join_chunks();
                     return Answer::Undecided;
                 }
                 Preamble::None => {}
@@ -95,10 +95,12 @@ impl StreamProbing {
                     client.bytes.drain(..len);
                     client.offset += len as u64;
                     self.preamble_len = client.offset;
+                    self.drop_chunks(len);
                 }
             }
             self.is_past_preamble = true;
         }
+        let [client, server] = &self.heard;
         if client.bytes.is_empty() && server.bytes.is_empty() {
             return Answer::Undecided;
         }
@@ -106,6 +108,30 @@ impl StreamProbing {
             &mut self.refuted,
             &StreamOpening::new(&client.bytes, &server.bytes, ports.0, ports.1),
         )
+    }
+
+    /// Makes one chunk of all that came from each side, the server's first: it does not answer what is not whole.
+    fn join_chunks(&mut self) {
+        let mut joined = [Role::Server, Role::Client].map(|from| Kept { from, len: 0, timestamp: Timestamp::ZERO });
+        for kept in self.kept.iter().take(self.chunk_count.into()) {
+            let [server, client] = &mut joined;
+            let side = if kept.from == Role::Client { client } else { server };
+            *side = Kept { len: side.len.saturating_add(kept.len), ..*kept };
+        }
+        self.chunk_count = 0;
+        for (kept, joined) in self.kept.iter_mut().zip(joined.into_iter().filter(|joined| joined.len > 0)) {
+            *kept = joined;
+            self.chunk_count += 1;
+        }
+    }
+
+    /// Takes the first octets of the client off its chunks.
+    fn drop_chunks(&mut self, mut len: usize) {
+        for kept in self.kept.iter_mut().take(self.chunk_count.into()).filter(|kept| kept.from == Role::Client) {
+            let dropped_len = len.min(kept.len as usize);
+            kept.len -= dropped_len as u32;
+            len -= dropped_len;
+        }
     }
 
     /// The chunks that were kept, in the order in which they came: who sent them, where they begin, their octets, and when
@@ -118,7 +144,7 @@ impl StreamProbing {
             let bytes = heard.bytes.get(*start..*start + kept.len as usize)?;
             let offset = heard.offset + *start as u64;
             *start += bytes.len();
-            Some((kept.from, offset, bytes, kept.timestamp))
+            (!bytes.is_empty()).then_some((kept.from, offset, bytes, kept.timestamp))
         })
     }
 

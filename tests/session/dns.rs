@@ -461,7 +461,7 @@ fn a_message_is_not_written_at_many_times_its_length() {
     assert_eq!((message.records().count(), message.stop()), (91, None));
     // A single record of many types is cut within.
     let windows: Vec<u8> = (0..200).flat_map(|window| [&[window, 32][..], &[0xFF; 32]].concat()).collect();
-    let types = record(&place, 47, 1, 300, &[&[0][..], &windows].concat());
+    let types = record(&[0xC0, 12], 47, 1, 300, &[&[0][..], &windows].concat());
     let cut = written(&[header(7, 0x8180, [1, 1, 0, 0]), question.clone(), types].concat());
     assert_eq!((&cut["truncated"], &cut["left_out_count"]), (&true.into(), &0.into()));
 }

@@ -438,9 +438,10 @@ impl SmtpParser {
     /// Takes a reply. Whether TLS has begun behind it.
     fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
         let WholeReply { code, text, is_cut, is_malformed } = *whole;
-        if code == 354 && self.data_count > 0 {
+        if code == 354 {
             // DATA alone has this reply: those of the commands before it were not seen.
-            let data = self.pending.iter().position(|pending| pending.expects == Expects::Data);
+            let is_data = |pending: &Pending| pending.expects == Expects::Data;
+            let data = if self.data_count > 0 { self.pending.iter().position(is_data) } else { None };
             self.pending.drain(..data.unwrap_or(0));
             self.is_content_awaited = data.is_none() && matches!(self.client, Client::Commands);
         } else {
