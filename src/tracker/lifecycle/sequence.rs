@@ -134,7 +134,8 @@ impl Update<'_> {
             };
             self.set_hole(side, rest);
         }
-        let is_late = hole.is_some() || self.precedes_capture(start, end);
+        let is_early = self.precedes_capture(start, end);
+        let is_late = hole.is_some() || is_early;
         let Some(extra) = self.extra(side) else { return };
         if is_late {
             extra.out_of_order_count += 1;
