@@ -67,8 +67,8 @@ pub use protocol::{
     DatagramOpening, DatagramProbe, Protocol, Role, Search, StreamOpening, StreamProbe, StreamSearch, Verdict,
 };
 pub use protocols::{Entry, Protocols, count, table};
-pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
+pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
 pub use session::{About, Receiver, Session, SessionEvent, Whose};
 #[cfg(feature = "protocols")]
 pub use standard::{Message, Standard};

@@ -112,7 +112,8 @@ impl StreamProbing {
 
     /// Makes one chunk of all that came from each side, the server's first: it does not answer what is not whole.
     fn join_chunks(&mut self) {
-        let mut joined = [Role::Server, Role::Client].map(|from| Kept { from, len: 0, timestamp: Timestamp::ZERO });
+        let mut joined =
+            [Role::Server, Role::Client].map(|from| Kept { from, len: 0, timestamp: Timestamp::ZERO });
         for kept in self.kept.iter().take(self.chunk_count.into()) {
             let [server, client] = &mut joined;
             let side = if kept.from == Role::Client { client } else { server };
@@ -127,7 +128,9 @@ impl StreamProbing {
 
     /// Takes the first octets of the client off its chunks.
     fn drop_chunks(&mut self, mut len: usize) {
-        for kept in self.kept.iter_mut().take(self.chunk_count.into()).filter(|kept| kept.from == Role::Client) {
+        for kept in
+            self.kept.iter_mut().take(self.chunk_count.into()).filter(|kept| kept.from == Role::Client)
+        {
             let dropped_len = len.min(kept.len as usize);
             kept.len -= dropped_len as u32;
             len -= dropped_len;

@@ -18,7 +18,7 @@ use crate::base::FrameBatch;
 /// Each batch is filled by one read of [`Limits::batch_len`](crate::base::Limits::batch_len) octets, and its frames lie where the read put them; only
 /// the record that the block's end cuts is moved, to the start of the next. A pipe is not waited upon: what one read
 /// returned is delivered if it holds a frame. Holds one block's partial record, at most
-/// [`Limits::block_len_max`] octets, besides the caller's batch.
+/// [`Limits::block_len_max`](crate::base::Limits::block_len_max) octets, besides the caller's batch.
 ///
 /// ```no_run
 /// use flowgauge::base::FrameBatch;

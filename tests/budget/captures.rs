@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flowgauge::base::{Account, Budget, FrameBatch, Limits, Timestamp};
+use flowgauge::base::{Budget, FrameBatch, Limits, Timestamp};
 use flowgauge::source::{Error, Files, Source, SourceConfig};
 
 use super::{alone, held_now, peak_since};
@@ -215,8 +215,8 @@ fn windows_of_decompressors_are_charged() {
     config.budget = Budget::new(1 << 30);
     let budget = config.budget.clone();
     let mut files = Files::open_with(&paths, config).unwrap();
-    assert!(budget.held_by(Account::Sources) >= 16 * WINDOW);
-    assert!(budget.charge(Account::Flows, budget.limit() - budget.held()));
+    assert!(budget.held_by(flowgauge::base::Account::Sources) >= 16 * WINDOW);
+    assert!(budget.charge(flowgauge::base::Account::Flows, budget.limit() - budget.held()));
     let (mut batch, mut frame_count, mut error_count) = (FrameBatch::new(), 0, 0);
     loop {
         let goes_on = files.next_batch(&mut batch);

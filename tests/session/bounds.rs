@@ -121,18 +121,18 @@ fn a_parser_learns_how_much_it_has_seen_before() {
         let mut offsets = [0_u64; 2];
         CALLS.with_borrow_mut(Vec::clear);
         for _ in 0..300 {
-            let from = if random() % 4 == 0 { Role::Server } else { Role::Client };
+            let from = if random().is_multiple_of(4) { Role::Server } else { Role::Client };
             let side = if from == Role::Client { client } else { client.other() };
             let whose = Whose::new(&key, client, Timestamp::ZERO);
             let offset = &mut offsets[from.index()];
-            if random() % 50 == 0 {
+            if random().is_multiple_of(50) {
                 let gap = Gap::new(*offset, 10, GapReason::Deadline);
                 assert!(driver.gap(&mut session, &whose, side, &gap, &mut Counts::default()).is_continue());
                 *offset += 10;
             } else {
                 // Few octets take others, so that long rests come about.
                 let octet = |random: &mut dyn FnMut() -> u64| {
-                    if random() % 3 == 0 { random() as u8 % 100 } else { 200 }
+                    if random().is_multiple_of(3) { random() as u8 % 100 } else { 200 }
                 };
                 let octets: Vec<u8> = (0..=random() % 40).map(|_| octet(&mut random)).collect();
                 let chunk = Chunk::new(*offset, &octets);

@@ -622,7 +622,9 @@ fn what_is_no_head_is_refused_whole_as_in_pieces() {
         }
         // What is no head is left out, and a request that begins within it is reported.
         let expected: &[&str] = match request {
-            "\u{3}\u{8} x\0GET / HTTP/1.1\r\nHost: a\r\n\r\n" => &["0 request GET / 1.1 host=a", "0 client end 0-0"],
+            "\u{3}\u{8} x\0GET / HTTP/1.1\r\nHost: a\r\n\r\n" => {
+                &["0 request GET / 1.1 host=a", "0 client end 0-0"]
+            }
             // A folded line is one of HTTP/0.9, and another behind it that is none.
             "GET /\r\n HTTP/1.1\r\n\r\n" => &["0 request GET / 0.9", "0 client end 0-0"],
             _ => &[],

@@ -512,8 +512,10 @@ fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octe
     }
     let heard = talk.finish();
     let said = heard.messages();
-    let (whole, truncated) =
-        said.iter().filter(|said| said.contains("request")).partition::<Vec<&&str>, _>(|said| !said.contains("Truncated"));
+    let (whole, truncated) = said
+        .iter()
+        .filter(|said| said.contains("request"))
+        .partition::<Vec<&&str>, _>(|said| !said.contains("Truncated"));
     assert_eq!((whole.len() + truncated.len(), heard.said.len()), (COUNT as usize + 1, said.len() + 1));
     let text_len = whole.len() * path.len();
     let wire_len = 4000 + 20 + COUNT as usize * (9 + block.len());
