@@ -30,7 +30,7 @@ fn usual() -> Vec<u8> {
         b"chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com",
         b"umac-64-etm@openssh.com,umac-128-etm@openssh.com,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com",
     );
-    let kex = b"sntrup761x25519-sha512@openssh.com,curve25519-sha256,curve25519-sha256@libssh.org,ecdh-sha2-nistp256";
+    let kex = b"sntrup761x25519-sha512@openssh.com,curve25519-sha256,curve25519-sha256@libssh.org";
     let keys =
         b"ssh-ed25519-cert-v01@openssh.com,ecdsa-sha2-nistp256-cert-v01@openssh.com,ssh-ed25519,rsa-sha2-512";
     kexinit([
