@@ -38,7 +38,7 @@ impl Quota {
     }
 
     /// Passes a message on, or leaves it out.
-    #[inline]
+    #[inline(always)]
     pub(super) fn pass<P: Protocols>(
         &mut self,
         about: &About,

@@ -30,6 +30,11 @@ pub const EXEMPTIONS: &[Exemption] = &[
         reason: "nearly all of it writes JSON; texts are capped by http2::TEXT_CREDIT and TEXT_FACTOR",
     },
     Exemption {
+        id: "work/pcapng/interfaces",
+        factor_max: 40,
+        reason: "each is found or added by its hash among those of all files; capped by Limits::interface_count_max",
+    },
+    Exemption {
         id: "work/pcapng/named_interfaces",
         factor_max: 20,
         reason: "names that are no UTF-8 are made so, 255 octets each; capped by Limits::interface_count_max",

@@ -38,7 +38,10 @@ impl Update<'_> {
     pub(super) fn confirm_start(&mut self, side: Side, ack: SeqNum) {
         let state = &self.hot.sides[side.index()];
         let initial_seq = state.initial_seq;
-        let Some(pending_seq) = self.pending_syn(side).filter(|_| has_only_syn(state)) else { return };
+        if !has_only_syn(state) {
+            return;
+        }
+        let Some(pending_seq) = self.pending_syn(side) else { return };
         let ahead = |seq: &SeqNum| ack.distance_from(seq.add(1));
         let nearest = [initial_seq, pending_seq]
             .into_iter()
@@ -60,7 +63,8 @@ impl Update<'_> {
         let own = self.own();
         let is_first = own.bits.has(SideBits::SYN) && own.next_seq == own.initial_seq.add(1);
         let is_elsewhere = is_first && seq != own.next_seq;
-        if let Some(pending_seq) = self.pending_syn(side).filter(|_| is_elsewhere)
+        if is_elsewhere
+            && let Some(pending_seq) = self.pending_syn(side)
             && seq == pending_seq.add(1)
         {
             self.start_at(side, pending_seq);
