@@ -1,5 +1,6 @@
 //! The one account of memory that all layers share, and who gives way first.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -71,18 +72,45 @@ struct Ledger {
     per_account: [AtomicU64; ACCOUNTS],
     peak: AtomicU64,
     refused: AtomicU64,
+    injected: Option<Refusals>,
+}
+
+/// Charges that are refused although there is memory, by their numbers from zero.
+#[derive(Debug)]
+struct Refusals {
+    numbers: Range<u64>,
+    next: AtomicU64,
+}
+
+impl Refusals {
+    fn takes_next(&self) -> bool {
+        self.numbers.contains(&self.next.fetch_add(1, Relaxed))
+    }
 }
 
 impl Budget {
     /// An account of at most `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
+        Self::with_injected(limit_bytes, None)
+    }
+
+    /// Returns a budget that also refuses the charges of these numbers, counted from zero over all accounts. For tests of what
+    /// layers do without memory.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_refusals(limit_bytes: u64, numbers: Range<u64>) -> Self {
+        Self::with_injected(limit_bytes, Some(Refusals { numbers, next: AtomicU64::new(0) }))
+    }
+
+    fn with_injected(limit_bytes: u64, injected: Option<Refusals>) -> Self {
         let ledger = Ledger {
             limit: limit_bytes,
             total: AtomicU64::new(0),
             per_account: Default::default(),
             peak: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            injected,
         };
         Self { shared: Arc::new(ledger) }
     }
@@ -104,6 +132,10 @@ impl Budget {
     #[must_use = "memory that was refused must not be allocated"]
     pub fn charge(&self, account: Account, bytes: u64) -> bool {
         let ledger = &*self.shared;
+        if ledger.injected.as_ref().is_some_and(Refusals::takes_next) {
+            ledger.refused.fetch_add(1, Relaxed);
+            return false;
+        }
         let ceiling = self.ceiling(account);
         let taken = ledger
             .total
@@ -183,6 +215,15 @@ mod tests {
         assert_eq!((budget.held(), budget.peak()), (40, 100));
         assert!(!budget.charge(Account::Flows, u64::MAX));
     }
+
+    #[test]
+    fn charges_are_refused_by_number() {
+        let budget = Budget::with_refusals(100, 1..3);
+        let taken = [10, 20, 30, 40].map(|bytes| budget.charge(Account::Streams, bytes));
+        assert_eq!(taken, [true, false, false, true]);
+        assert_eq!((budget.held(), budget.refused_count()), (50, 2));
+    }
+
     #[test]
     fn those_give_way_first_that_the_ladder_names_first() {
         let budget = Budget::new(1600);

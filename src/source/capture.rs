@@ -236,16 +236,15 @@ impl Capture {
                 Ok(len) => batch.fill(len),
                 Err(error) => {
                     batch.clear();
-                    if let Some(error) = Error::of_decompressor(self.input.path(), &error) {
-                        self.ended = true;
-                        return Err(error);
-                    }
-                    if self.input.decompresses() {
-                        self.end(0, WarningKind::Compression(error.kind()));
-                        return Ok(false);
-                    }
                     self.ended = true;
-                    return Err(Error::io(self.input.path(), error));
+                    return match Error::of_decompressor(self.input.path(), error) {
+                        Ok(error) => Err(error),
+                        Err(error) if self.input.decompresses() => {
+                            self.end(0, WarningKind::Compression(error.kind()));
+                            Ok(false)
+                        }
+                        Err(error) => Err(Error::io(self.input.path(), error)),
+                    };
                 }
             }
         }
@@ -268,10 +267,10 @@ fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<More, 
     let (read_len, outcome) = match result {
         Ok(0) => (0, More::End),
         Ok(read_len) => (read_len, More::Read),
-        Err(error) => match Error::of_decompressor(input.path(), &error) {
-            Some(error) => return Err(error),
-            None if input.decompresses() => (0, More::Damaged),
-            None => return Err(Error::io(input.path(), error)),
+        Err(error) => match Error::of_decompressor(input.path(), error) {
+            Ok(error) => return Err(error),
+            Err(_) if input.decompresses() => (0, More::Damaged),
+            Err(error) => return Err(Error::io(input.path(), error)),
         },
     };
     head.truncate(have + read_len);

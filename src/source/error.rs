@@ -99,21 +99,26 @@ impl Error {
         Self::Memory { path: path.to_owned(), needed_bytes, max_bytes }
     }
 
-    /// What a decompressor refused to do, unless it is the data that is damaged.
-    #[cfg_attr(not(feature = "compression"), expect(unused_variables, reason = "there is no decompressor"))]
-    pub(super) fn of_decompressor(path: &Path, error: &io::Error) -> Option<Self> {
-        #[cfg(feature = "compression")]
-        {
-            use super::zstd::WindowTooLong;
-            let inner = error.get_ref()?;
-            if let Some(WindowTooLong { window_len, limit }) = inner.downcast_ref().copied() {
-                return Some(Self::ZstdWindow { path: path.to_owned(), window_len, limit });
-            }
-            if let Some(refused) = inner.downcast_ref() {
-                return Some(Self::memory(path, *refused));
-            }
-        }
-        None
+    /// Returns why a decompressor refused to go on, or could not read; the error itself if the data is damaged.
+    #[cfg(feature = "compression")]
+    pub(super) fn of_decompressor(path: &Path, error: io::Error) -> Result<Self, io::Error> {
+        use super::input::ReadFailed;
+        use super::zstd::WindowTooLong;
+        error
+            .downcast()
+            .map(|WindowTooLong { window_len, limit }| Self::ZstdWindow {
+                path: path.to_owned(),
+                window_len,
+                limit,
+            })
+            .or_else(|error| error.downcast().map(|refused: Refused| Self::memory(path, refused)))
+            .or_else(|error| error.downcast().map(|ReadFailed(error)| Self::io(path, error)))
+    }
+
+    /// As above; there is no decompressor.
+    #[cfg(not(feature = "compression"))]
+    pub(super) fn of_decompressor(_: &Path, error: io::Error) -> Result<Self, io::Error> {
+        Err(error)
     }
 
     pub(super) fn io(path: &Path, error: io::Error) -> Self {

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::error::Error;
 
-/// Reads, and counts in a place that others can see.
+/// Reads, and counts in a place that others can see. A read that a signal interrupted is repeated: decompressors would lose what
+/// they read ahead.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -17,9 +18,42 @@ struct Counted<R> {
 
 impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let len = self.inner.read(buffer)?;
-        self.count.fetch_add(len as u64, Relaxed);
-        Ok(len)
+        loop {
+            match self.inner.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => {
+                    return result.inspect(|len| {
+                        self.count.fetch_add(*len as u64, Relaxed);
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// An error of the reader below a decompressor, which is no damage of the compressed data.
+#[cfg(feature = "compression")]
+#[derive(Debug)]
+pub(super) struct ReadFailed(pub(super) io::Error);
+
+#[cfg(feature = "compression")]
+impl fmt::Display for ReadFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(feature = "compression")]
+impl std::error::Error for ReadFailed {}
+
+/// Marks the errors of a reader as its own.
+#[cfg(feature = "compression")]
+struct Marked<R>(R);
+
+#[cfg(feature = "compression")]
+impl<R: Read> Read for Marked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| io::Error::new(error.kind(), ReadFailed(error)))
     }
 }
 
@@ -76,7 +110,7 @@ impl Input {
             Octets::Parked => Box::new(io::empty()),
             Octets::Stream(reader) => reader,
         };
-        let whole = Box::new(io::Cursor::new(head).chain(inner));
+        let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
         Ok(Self { octets, path, count, total_len, decompresses: true })
     }

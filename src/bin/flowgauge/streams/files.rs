@@ -1,5 +1,6 @@
 //! The folder that streams are written to.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 use std::num::NonZeroUsize;
@@ -21,6 +22,8 @@ pub(super) struct Files {
     folder: PathBuf,
     outputs: Outputs,
     open: LruCache<String, OpenFile>,
+    /// Files of which something could not be written: they are gone.
+    failed: HashSet<String>,
 }
 
 struct OpenFile {
@@ -33,7 +36,12 @@ impl Files {
     /// Makes the folder if it is not there.
     pub(super) fn new(folder: &Path, outputs: Outputs) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
-        Ok(Self { folder: folder.to_owned(), outputs, open: LruCache::new(OPEN_COUNT_MAX) })
+        Ok(Self {
+            folder: folder.to_owned(),
+            outputs,
+            open: LruCache::new(OPEN_COUNT_MAX),
+            failed: HashSet::new(),
+        })
     }
 
     /// A file in the folder that is written from its beginning to its end.
@@ -58,7 +66,13 @@ impl Files {
         position: u64,
         bytes: &[u8],
     ) -> Result<(), Failure> {
-        self.try_open(name, is_first)?;
+        if let Err(failure) = self.try_open(name, is_first) {
+            // What was made in this call has no octet, and nobody closes it.
+            if is_first && self.open.pop(name).is_some() {
+                self.place_again(name).discard();
+            }
+            return Err(failure);
+        }
         let Some(open) = self.open.get_mut(name) else { return Ok(()) };
         let write = |open: &mut OpenFile| {
             if open.position != position {
@@ -68,19 +82,40 @@ impl Files {
             open.position = position + bytes.len() as u64;
             Ok(())
         };
-        write(open).map_err(|error| self.failure(name, &error))
+        write(open).map_err(|error| self.fail(name, &error))
     }
 
-    /// Ends a file, which is as long as `len` says, and gives it its name. One that could not be written to its end has what
-    /// was written.
+    /// Removes a file of which something could not be written.
+    fn fail(&mut self, name: &str, error: &io::Error) -> Failure {
+        self.open.pop(name);
+        self.place_again(name).discard();
+        self.failed.insert(name.to_owned());
+        self.failure(name, error)
+    }
+
+    /// Ends a file, which is as long as `len` says, and gives it its name.
+    ///
+    /// # Errors
+    ///
+    /// A file of which something could not be written is removed.
     pub(super) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
-        let opened = self.try_open(name, false);
-        let ended = match self.open.pop(name) {
-            Some(open) => flush(open.writer).and_then(|file| file.set_len(len)),
-            None => Ok(()),
+        if self.failed.contains(name) {
+            return Err(Failure::Other(format!("{}: not written", self.folder.join(name).display())));
+        }
+        let place = self.place_again(name);
+        // It is not put among those that are open, which could close another one.
+        let file = match self.open.pop(name) {
+            Some(open) => flush(open.writer).map_err(|error| self.failure(name, &error)),
+            None => place.reopen(),
         };
-        let ended = opened.and(ended.map_err(|error| self.failure(name, &error)));
-        ended.and(self.place_again(name).commit())
+        let ended = file.and_then(|file| file.set_len(len).map_err(|error| self.failure(name, &error)));
+        match ended {
+            Ok(()) => place.commit(),
+            Err(failure) => {
+                place.discard();
+                Err(failure)
+            }
+        }
     }
 
     fn try_open(&mut self, name: &str, is_first: bool) -> Result<(), Failure> {
@@ -95,7 +130,7 @@ impl Files {
         let open = OpenFile { writer: BufWriter::with_capacity(BUFFER_LEN, file), position: 0 };
         match self.open.push(name.to_owned(), open) {
             Some((name, evicted)) => {
-                flush(evicted.writer).map(drop).map_err(|error| self.failure(&name, &error))
+                flush(evicted.writer).map(drop).map_err(|error| self.fail(&name, &error))
             }
             None => Ok(()),
         }
@@ -130,6 +165,28 @@ mod tests {
                 expected[position..position + name.len()].copy_from_slice(name.as_bytes());
             }
             assert_eq!(fs::read(folder.join(name)).unwrap(), expected);
+        }
+        // What is held back of the first file cannot be written when the others take its place.
+        let full = |files: &mut Files| {
+            let file = File::options().write(true).open("/dev/full").unwrap();
+            let open = files.open.get_mut("first").unwrap();
+            open.writer = BufWriter::with_capacity(BUFFER_LEN, file);
+            open.writer.write_all(b"lost").unwrap();
+        };
+        if cfg!(target_os = "linux") {
+            files.write("first", true, 0, b"octets").unwrap();
+            full(&mut files);
+            let others: Vec<_> = (0..OPEN_COUNT_MAX.get()).map(|number| format!("other {number}")).collect();
+            let outcomes = others.iter().map(|name| files.write(name, true, 0, b"octets"));
+            let failures: Vec<_> = outcomes.filter_map(Result::err).collect();
+            assert!(matches!(&failures[..], [Failure::Other(text)] if text.contains("first: ")));
+            assert!(files.close("first", 10).is_err() && !folder.join("first").exists());
+            let (last, written) = others.split_last().unwrap();
+            assert!(files.close(last, 6).is_err());
+            for name in written {
+                files.close(name, 6).unwrap();
+                fs::remove_file(folder.join(name)).unwrap();
+            }
         }
         assert!(matches!(files.create("7"), Err(Failure::Other(text)) if text.contains("--force")));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), names.len(), "no temporary file is left");

@@ -101,7 +101,7 @@ struct State {
 
 /// Where octets go.
 enum Output {
-    Folder { files: Files, index: Index, pattern: Pattern, gaps: Gaps },
+    Folder { files: Box<Files>, index: Index, pattern: Pattern, gaps: Gaps },
     Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
 }
 
@@ -143,7 +143,7 @@ impl OctetSink {
                 let files = Files::new(folder, Outputs::new(&args.files, args.force))?;
                 let (file, index) = files.create(INDEX)?;
                 let index = Index { writer: BufWriter::new(index), file: Some(file) };
-                Output::Folder { files, index, pattern: args.name.clone(), gaps: args.gaps }
+                Output::Folder { files: Box::new(files), index, pattern: args.name.clone(), gaps: args.gaps }
             }
             (None, sides) => {
                 let out = BufWriter::with_capacity(1 << 16, io::stdout());
@@ -171,7 +171,9 @@ impl OctetSink {
         let flushed = match &mut self.output {
             Output::Folder { index, .. } => {
                 let flushed = index.writer.flush().map_err(|error| Failure::writing(INDEX, &error));
-                flushed.and(index.file.take().map_or(Ok(()), OutputFile::commit))
+                // An index that is not whole is removed.
+                let file = index.file.take();
+                flushed.and_then(|()| file.map_or(Ok(()), OutputFile::commit))
             }
             Output::Stdout { out, .. } => out.flush().map_err(Failure::from),
         };
@@ -289,11 +291,17 @@ impl OctetSink {
         let name = facts.has_file.then(|| pattern.name(view, number, side));
         let len = facts.octet_count + facts.filled_octet_count;
         let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
-        // Of a file that could not be written to its end, too, the index tells what it should be.
+        // Of a stream whose file could not be written, too, the index tells what it had.
+        let name = name.filter(|_| closed.is_ok());
         let line = Line::new(view, number, (side, facts), reason, name.as_deref());
         let written = escape::write_json(&mut index.writer, &line);
         let written = written.and_then(|()| index.writer.write_all(b"\n"));
-        closed.and(written.map_err(|error| Failure::writing(INDEX, &error)))
+        let written = written.map_err(|error| {
+            // A line of it is missing: it is removed.
+            index.file = None;
+            Failure::writing(INDEX, &error)
+        });
+        closed.and(written)
     }
 }
 

@@ -1,0 +1,111 @@
+//! Files that are merged: one that fails takes nothing from the others, whether it disappears, shrinks, or is refused memory.
+
+use std::fs;
+
+use flowgauge::base::{Budget, Limits};
+use flowgauge::source::{Files, SourceConfig};
+
+use super::Folder;
+use super::budget::each_refusal;
+use super::captures::{self, drain};
+
+const COUNT: u32 = 300;
+const FILE_COUNT: usize = 5;
+
+/// Files that all overlap in time, in each form that there is.
+fn write_files(folder: &Folder) -> Vec<String> {
+    let plain = |file: u8| captures::pcap(file, COUNT);
+    #[cfg(feature = "compression")]
+    let compressed = [captures::gzip(&plain(2)), captures::zstd(&plain(3))];
+    #[cfg(not(feature = "compression"))]
+    let compressed = [plain(2), plain(3)];
+    let [two, three] = compressed;
+    let contents = [plain(0), captures::pcapng(1, COUNT), two, three, captures::pcapng(4, COUNT)];
+    contents.iter().enumerate().map(|(number, octets)| folder.file(&number.to_string(), octets)).collect()
+}
+
+fn config(budget: &Budget) -> SourceConfig {
+    let mut limits = Limits::DEFAULT;
+    // Blocks are many, and so are requests.
+    limits.batch_len = 1000;
+    let mut config = SourceConfig::from(limits);
+    config.budget = budget.clone();
+    config
+}
+
+#[test]
+fn a_refused_file_is_named_and_the_others_are_whole() {
+    let folder = Folder::new();
+    let paths = write_files(&folder);
+    for open_file_count_max in [Limits::DEFAULT.open_file_count_max, 4] {
+        each_refusal(&format!("sources, {open_file_count_max} open"), 10, |budget, is_lasting| {
+            let mut errors = Vec::new();
+            let mut config = config(budget);
+            config.limits.open_file_count_max = open_file_count_max;
+            let mut files = Files::open_readable(&paths, config, |error| errors.push(error));
+            let delivered = drain(&mut files, FILE_COUNT, || {});
+            errors.extend(delivered.errors);
+            let cut_count = delivered.counts.iter().filter(|count| **count < COUNT).count();
+            assert!(cut_count <= errors.len(), "{:?}: {errors:?}", delivered.counts);
+            assert!(is_lasting || cut_count <= 1, "{:?}: {errors:?}", delivered.counts);
+            assert_eq!(delivered.warning_count, 0);
+        });
+    }
+}
+
+#[test]
+fn one_file_alone_is_read_up_to_the_refusal() {
+    let folder = Folder::new();
+    for (file, path) in write_files(&folder).iter().enumerate() {
+        // A plain file may need no memory but the caller's.
+        each_refusal(&format!("file {file}"), 0, |budget, _| {
+            let mut errors = Vec::new();
+            let mut files = Files::open_readable([path], config(budget), |error| errors.push(error));
+            let delivered = drain(&mut files, FILE_COUNT, || {});
+            errors.extend(delivered.errors);
+            assert!(delivered.counts[file] == COUNT || !errors.is_empty());
+        });
+    }
+}
+
+/// Each file in turn is removed, emptied, or cut in half after the files were opened, or once the merge is under way.
+#[test]
+fn a_file_that_changes_while_it_is_read_takes_nothing_from_the_others() {
+    for step in [0, 1, 5, 40] {
+        for victim in 0..FILE_COUNT {
+            for change in ["removed", "emptied", "cut"] {
+                let folder = Folder::new();
+                let paths = write_files(&folder);
+                let mut files = Files::open_with(&paths, config(&Budget::default())).unwrap();
+                let path = paths[victim].clone();
+                let spoil = move || match change {
+                    "removed" => fs::remove_file(&path).unwrap(),
+                    "emptied" => fs::write(&path, []).unwrap(),
+                    _ => {
+                        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+                        file.set_len(file.metadata().unwrap().len() / 2).unwrap();
+                    }
+                };
+                if step == 0 {
+                    spoil();
+                }
+                let mut steps = 0;
+                let delivered = drain(&mut files, FILE_COUNT, || {
+                    steps += 1;
+                    if steps == step {
+                        spoil();
+                    }
+                });
+                let what = format!("file {victim} {change} after {step}: {delivered:?}");
+                for (file, count) in delivered.counts.iter().enumerate() {
+                    assert!(*count == COUNT || file == victim, "{what}");
+                }
+                let report_count = delivered.errors.len() + delivered.warning_count;
+                // An emptied or shortened file may end where a record does.
+                let is_whole = delivered.counts[victim] == COUNT;
+                assert!(is_whole || report_count > 0 || change == "emptied", "{what}");
+                assert!(step > 0 || !is_whole, "{what}");
+            }
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Readers that fail, return short reads, are interrupted, or end at every octet of a small capture.
+
+use std::io::{self, Read};
+
+use flowgauge::base::Limits;
+use flowgauge::source::{Error, FileSource};
+
+use super::Fault;
+use super::captures::{self, Delivered, PCAP_HEADER_LEN, PCAP_RECORD_LEN, drain};
+
+const COUNT: u32 = 24;
+
+/// What a reader does at an octet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// It fails, each time again.
+    Fails,
+    /// It fails once.
+    FailsOnce,
+    /// It ends.
+    Ends,
+}
+
+/// How much a read returns at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reads {
+    Whole,
+    Octets,
+    /// Between one octet and a hundred.
+    Random,
+    /// An octet, after each an interruption.
+    Interrupted,
+}
+
+#[derive(Debug)]
+struct Faulty {
+    octets: Vec<u8>,
+    at: usize,
+    fault: Option<(usize, At)>,
+    reads: Reads,
+    random: u64,
+    is_interrupted: bool,
+}
+
+impl Faulty {
+    fn new(octets: &[u8], fault: Option<(usize, At)>, reads: Reads) -> Self {
+        Self {
+            octets: octets.to_vec(),
+            at: 0,
+            fault,
+            reads,
+            random: 0x9e37_79b9_7f4a_7c15,
+            is_interrupted: false,
+        }
+    }
+}
+
+impl Read for Faulty {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.is_interrupted = !self.is_interrupted;
+        if self.reads == Reads::Interrupted && self.is_interrupted {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        let mut end = self.octets.len();
+        if let Some((place, kind)) = self.fault {
+            if self.at == place && kind != At::Ends {
+                if kind == At::FailsOnce {
+                    self.fault = None;
+                }
+                return Err(io::Error::other("injected"));
+            }
+            end = place;
+        }
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        let most = match self.reads {
+            Reads::Whole => usize::MAX,
+            Reads::Octets | Reads::Interrupted => 1,
+            Reads::Random => 1 + (self.random % 100) as usize,
+        };
+        let len = (end - self.at).min(buffer.len()).min(most);
+        buffer[..len].copy_from_slice(&self.octets[self.at..self.at + len]);
+        self.at += len;
+        Ok(len)
+    }
+}
+
+/// Reads a capture through a reader; an error if it cannot be opened.
+fn read(octets: &[u8], fault: Option<(usize, At)>, reads: Reads) -> Result<Delivered, Error> {
+    let _fault = Fault(format!("{fault:?} of {} octets, {reads:?}", octets.len()));
+    let mut limits = Limits::DEFAULT;
+    // Several blocks, none of which ends with a record.
+    limits.batch_len = 150;
+    let mut source = FileSource::from_reader_with(Faulty::new(octets, fault, reads), limits)?;
+    Ok(drain(&mut source, 1, || {}))
+}
+
+/// The capture in each form.
+fn forms() -> Vec<(&'static str, Vec<u8>)> {
+    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "none is compressed"))]
+    let mut forms = vec![("pcap", captures::pcap(0, COUNT)), ("pcapng", captures::pcapng(0, COUNT))];
+    #[cfg(feature = "compression")]
+    for (name, compress) in [("gzip", captures::gzip as fn(&[u8]) -> Vec<u8>), ("zstd", captures::zstd)] {
+        let plain = captures::pcap(0, COUNT);
+        forms.push((name, compress(&plain)));
+        // Two members or frames after each other.
+        let (head, tail) = plain.split_at(plain.len() / 2);
+        forms.push((name, [compress(head), compress(tail)].concat()));
+    }
+    forms
+}
+
+#[test]
+fn short_and_interrupted_reads_lose_nothing() {
+    for (name, octets) in forms() {
+        for reads in [Reads::Whole, Reads::Octets, Reads::Random, Reads::Interrupted] {
+            let delivered = read(&octets, None, reads).expect(name);
+            assert_eq!(delivered.counts, [COUNT], "{name}, {reads:?}");
+            assert!(delivered.errors.is_empty() && delivered.warning_count == 0, "{name}: {delivered:?}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_fails_at_any_octet_loses_nothing_before_it() {
+    for (name, octets) in forms() {
+        for place in 0..octets.len() {
+            for kind in [At::Fails, At::FailsOnce] {
+                for reads in [Reads::Whole, Reads::Random] {
+                    check(name, &octets, (place, kind), reads);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_capture_that_ends_at_any_octet_loses_nothing_before_it() {
+    for (name, octets) in forms() {
+        for place in 0..octets.len() {
+            for reads in [Reads::Whole, Reads::Octets] {
+                check(name, &octets, (place, At::Ends), reads);
+            }
+        }
+    }
+}
+
+fn check(name: &str, octets: &[u8], (place, kind): (usize, At), reads: Reads) {
+    let what = format!("{name}, {kind:?} at {place} of {}, {reads:?}", octets.len());
+    let delivered = match read(octets, Some((place, kind)), reads) {
+        Ok(delivered) => delivered,
+        Err(Error::Empty { .. }) => {
+            assert!(place == 0 && kind == At::Ends, "{what}");
+            return;
+        }
+        Err(error) => {
+            if kind != At::Ends {
+                assert!(error.to_string().contains("injected"), "{what}: {error}");
+            }
+            assert!(name != "pcap" || place < PCAP_HEADER_LEN, "{what}: {error}");
+            return;
+        }
+    };
+    let [count] = delivered.counts[..] else { panic!("one file") };
+    let whole_count = place.saturating_sub(PCAP_HEADER_LEN) / PCAP_RECORD_LEN;
+    let is_between = (place.saturating_sub(PCAP_HEADER_LEN)).is_multiple_of(PCAP_RECORD_LEN);
+    if name == "pcap" {
+        // Each frame that is whole before the fault, and no other.
+        assert_eq!(count as usize, whole_count, "{what}: {delivered:?}");
+    }
+    let report_count = delivered.errors.len() + delivered.warning_count;
+    if kind == At::Ends {
+        assert!(delivered.errors.is_empty(), "{what}: {delivered:?}");
+        // A capture that ends between two records is whole.
+        if name == "pcap" {
+            assert_eq!(delivered.warning_count, usize::from(!is_between), "{what}: {delivered:?}");
+        } else if name != "pcapng" {
+            assert!(report_count > 0 || count == COUNT / 2 || count == COUNT, "{what}: {delivered:?}");
+        }
+    } else {
+        assert!(report_count > 0, "{what}: {delivered:?}");
+        // An error of the reader is not taken for damage.
+        let is_named = delivered.errors.iter().any(|error| error.to_string().contains("injected"));
+        assert!(is_named, "{what}: {delivered:?}");
+    }
+}
