@@ -10,6 +10,9 @@ const PANEL_HEIGHT: f64 = 150.0;
 const PANEL_TOPS: [f64; 2] = [34.0, 240.0];
 const MIB: f64 = (1 << 20) as f64;
 
+/// A class of the style sheet, and points in minutes and in the unit of the panel.
+type Line = (&'static str, Vec<(f64, f64)>);
+
 /// Draws two panels above one another with a common time axis.
 pub fn svg(samples: &[Sample]) -> String {
     let minutes = |sample: &Sample| sample.elapsed.as_secs_f64() / 60.0;
@@ -28,7 +31,7 @@ pub fn svg(samples: &[Sample]) -> String {
         samples[1..].iter().zip(speeds(samples)).map(|(it, speed)| (minutes(it), speed / 1e6)).collect();
     let titles =
         ["MiB: resident (orange), held by the budget (blue)", "million packets per second in the pipeline"];
-    let panels: [Vec<(&str, Vec<(f64, f64)>)>; 2] =
+    let panels: [Vec<Line>; 2] =
         [vec![("resident", resident), ("budget", budget)], vec![("speed", speed)]];
     for ((lines, title), top) in panels.iter().zip(titles).zip(PANEL_TOPS) {
         panel(&mut svg, lines, title, (top, end));
@@ -37,7 +40,7 @@ pub fn svg(samples: &[Sample]) -> String {
     svg
 }
 
-fn panel(svg: &mut String, lines: &[(&str, Vec<(f64, f64)>)], title: &str, (top, end): (f64, f64)) {
+fn panel(svg: &mut String, lines: &[Line], title: &str, (top, end): (f64, f64)) {
     let points = lines.iter().flat_map(|(_, points)| points);
     let step = round_step(points.fold(1e-9, |most: f64, (_, value)| most.max(*value)) / 4.0);
     let most = 5.0 * step;
