@@ -69,6 +69,19 @@ fn every_named_work_row_exists() {
 }
 
 #[test]
+fn every_exemption_from_the_bound_on_work_is_named() {
+    let Ok(text) = fs::read_to_string(root().join("benches/instructions/src/work.rs")) else { return };
+    let (_, list) = text.split_once("EXEMPTIONS: &[Exemption] = &[").expect("the table of exemptions");
+    let (list, _) = list.split_once("\n];").expect("the end of the table");
+    let names = names();
+    let ids: Vec<_> = list.split("id: \"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert_eq!(ids.len(), list.matches("factor_max").count());
+    for id in ids {
+        assert!(names.contains(id), "{id} is not in the threat model");
+    }
+}
+
+#[test]
 fn every_named_fuzz_target_exists() {
     let folder = root().join("fuzz/fuzz_targets");
     if !folder.exists() {
