@@ -36,11 +36,11 @@ pub(super) struct Capture {
 
 impl Capture {
     pub(super) fn open(path: &Path, limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        Self::begin(Input::open(path)?, limits, memory)
+        Self::begin(Input::open(path, memory.stop())?, limits, memory)
     }
 
     pub(super) fn stdin(limits: &Limits, memory: &Memory) -> Result<Self, Error> {
-        Self::from_reader(std::io::stdin(), Path::new("-"), limits, memory)
+        Self::begin(Input::stdin(memory.stop())?, limits, memory)
     }
 
     pub(super) fn from_reader(
@@ -49,7 +49,7 @@ impl Capture {
         limits: &Limits,
         memory: &Memory,
     ) -> Result<Self, Error> {
-        Self::begin(Input::stream(reader, path), limits, memory)
+        Self::begin(Input::stream(reader, path, memory.stop()), limits, memory)
     }
 
     fn begin(mut input: Input, limits: &Limits, memory: &Memory) -> Result<Self, Error> {
@@ -184,7 +184,7 @@ impl Capture {
         interfaces: &mut Interfaces,
     ) -> Result<bool, Error> {
         batch.clear();
-        if self.ended {
+        if self.ended || self.input.is_stopped() {
             return Ok(false);
         }
         batch.append(&self.carry);
@@ -226,7 +226,7 @@ impl Capture {
             }
             match self.input.read(batch.space(block_len)) {
                 Ok(0) => {
-                    if have > 0 {
+                    if have > 0 && !self.input.is_stopped() {
                         self.end(0, WarningKind::Truncated { need: need as u64, have: have as u64 });
                     }
                     self.ended = true;
@@ -237,6 +237,10 @@ impl Capture {
                 Err(error) => {
                     batch.clear();
                     self.ended = true;
+                    // A compressed stream that the caller ended is cut.
+                    if self.input.is_stopped() {
+                        return Ok(false);
+                    }
                     return match Error::of_decompressor(self.input.path(), error) {
                         Ok(error) => Err(error),
                         Err(error) if self.input.decompresses() => {

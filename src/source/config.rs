@@ -1,5 +1,8 @@
 //! What the caller decides about a source.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use crate::base::{Budget, Limits};
 
 /// Limits and the account of memory of a source. Made of [`Limits`] alone, it has an account of its own.
@@ -11,6 +14,10 @@ pub struct SourceConfig {
     pub limits: Limits,
     /// The account of memory; shared with other layers by cloning the handle.
     pub budget: Budget,
+    /// Ends the input once the flag is set, as if it had ended there: before the next batch, and within 100 ms where a pipe,
+    /// a device or standard input has nothing to read. A signal handler may set it. A read of a reader of the caller's is
+    /// waited for.
+    pub stop: Option<Arc<AtomicBool>>,
 }
 
 impl Default for SourceConfig {
@@ -21,6 +28,6 @@ impl Default for SourceConfig {
 
 impl From<Limits> for SourceConfig {
     fn from(limits: Limits) -> Self {
-        Self { limits, budget: Budget::new(limits.total_bytes_max) }
+        Self { limits, budget: Budget::new(limits.total_bytes_max), stop: None }
     }
 }

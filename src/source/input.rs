@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use super::error::Error;
 
@@ -57,6 +57,54 @@ impl<R: Read> Read for Marked<R> {
     }
 }
 
+/// Reads from a pipe, a device or a socket when there is something to read, and ends once the flag is set.
+#[cfg(unix)]
+struct Polled<R> {
+    inner: R,
+    stop: Arc<AtomicBool>,
+}
+
+/// The longest wait between two looks at the flag.
+#[cfg(unix)]
+const POLL_INTERVAL: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+#[cfg(unix)]
+impl<R: Read + std::os::fd::AsFd> Read for Polled<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        use rustix::event::{PollFd, PollFlags, poll};
+        while !self.stop.load(Relaxed) {
+            match poll(&mut [PollFd::new(&self.inner, PollFlags::IN)], Some(&POLL_INTERVAL)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return self.inner.read(buffer),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(unix)]
+fn polled(file: File, stop: &Arc<AtomicBool>) -> impl Read + Send + 'static {
+    Polled { inner: file, stop: Arc::clone(stop) }
+}
+
+#[cfg(not(unix))]
+fn polled(file: File, _: &Arc<AtomicBool>) -> impl Read + Send + 'static {
+    file
+}
+
+/// Standard input without a buffer of its own, in which octets would wait that no poll tells of.
+#[cfg(unix)]
+fn stdin_reader(stop: &Arc<AtomicBool>) -> io::Result<impl Read + Send + 'static> {
+    use std::os::fd::AsFd as _;
+    Ok(polled(File::from(io::stdin().as_fd().try_clone_to_owned()?), stop))
+}
+
+#[cfg(not(unix))]
+fn stdin_reader(_: &Arc<AtomicBool>) -> io::Result<impl Read + Send + 'static> {
+    Ok(io::stdin())
+}
+
 enum Octets {
     /// A regular file, read directly.
     Plain(File),
@@ -73,10 +121,11 @@ pub(super) struct Input {
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
     decompresses: bool,
+    stop: Arc<AtomicBool>,
 }
 
 impl Input {
-    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+    pub(super) fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
         let file = File::open(path).map_err(|error| Error::io(path, error))?;
         let metadata = file.metadata().map_err(|error| Error::io(path, error))?;
         if metadata.is_dir() {
@@ -85,16 +134,28 @@ impl Input {
         if metadata.is_file() {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
-            Ok(Self { octets, path: path.to_owned(), count: Arc::default(), total_len, decompresses: false })
+            let (path, count, stop) = (path.to_owned(), Arc::default(), Arc::clone(stop));
+            Ok(Self { octets, path, count, total_len, decompresses: false, stop })
         } else {
-            Ok(Self::stream(file, path))
+            Ok(Self::stream(polled(file, stop), path, stop))
         }
     }
 
-    pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path) -> Self {
-        let count = Arc::default();
+    pub(super) fn stdin(stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+        let path = Path::new("-");
+        let reader = stdin_reader(stop).map_err(|error| Error::io(path, error))?;
+        Ok(Self::stream(reader, path, stop))
+    }
+
+    pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path, stop: &Arc<AtomicBool>) -> Self {
+        let (count, stop) = (Arc::default(), Arc::clone(stop));
         let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
-        Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false }
+        Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false, stop }
+    }
+
+    /// Whether the caller ended the input.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Relaxed)
     }
 
     /// Puts `head`, which was read from it, back in front, and what `wrap` makes of the whole in its place.
@@ -104,7 +165,7 @@ impl Input {
         head: Vec<u8>,
         wrap: impl FnOnce(Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>>,
     ) -> Result<Self, Error> {
-        let Self { octets, path, count, total_len, .. } = self;
+        let Self { octets, path, count, total_len, stop, .. } = self;
         let inner: Box<dyn Read + Send> = match octets {
             Octets::Plain(file) => Box::new(Counted { inner: file, count: Arc::clone(&count) }),
             Octets::Parked => Box::new(io::empty()),
@@ -112,7 +173,7 @@ impl Input {
         };
         let whole = Box::new(Marked(io::Cursor::new(head).chain(inner)));
         let octets = Octets::Stream(wrap(whole).map_err(|error| Error::io(&path, error))?);
-        Ok(Self { octets, path, count, total_len, decompresses: true })
+        Ok(Self { octets, path, count, total_len, decompresses: true, stop })
     }
 
     pub(super) fn path(&self) -> &Path {

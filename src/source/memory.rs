@@ -1,6 +1,7 @@
 //! The memory of captures that are read together: one cap for all of them, charged to the budget.
 
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::SourceConfig;
@@ -14,6 +15,8 @@ const BUDGET_PART: u64 = 4;
 pub(super) struct Memory {
     shared: Arc<Mutex<Share>>,
     max_bytes: u64,
+    /// Ends all of them once it is set.
+    stop: Arc<AtomicBool>,
 }
 
 #[derive(Debug)]
@@ -47,7 +50,13 @@ impl Memory {
         Self {
             shared: Arc::new(Mutex::new(Share { allowance, used_bytes: 0, reserved_bytes: 0 })),
             max_bytes,
+            stop: config.stop.clone().unwrap_or_default(),
         }
+    }
+
+    /// The flag that ends all captures that are read together.
+    pub(super) const fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
     }
 
     /// What all captures together may hold.

@@ -154,7 +154,7 @@ impl Captures {
         for (at, copy, packet) in &trace {
             frame.clear();
             frame.extend_from_slice(&self.octets[packet.octets.clone()]);
-            readdress(&mut frame, *copy);
+            readdress(&mut frame, LinkType::ETHERNET, *copy);
             octet_count += frame.len() as u64;
             let (seconds, nanos) = (EPOCH_SECONDS + at / NANOS_PER_SECOND, at % NANOS_PER_SECOND);
             for word in [seconds as u32, (nanos / 1000) as u32, frame.len() as u32, packet.wire_len] {

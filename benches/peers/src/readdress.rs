@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use flowgauge::base::{Frame, IpProtocol, Limits, Timestamp};
+use flowgauge::base::{Frame, IpProtocol, Limits, LinkType, Timestamp};
 use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
 
 /// An IP packet: where its header begins, where its two addresses lie, how long one is, and what it carries.
@@ -15,19 +15,21 @@ struct Located {
     transport: Option<usize>,
 }
 
-/// Moves the IP addresses of an Ethernet frame to networks of their own for each copy, those of the outermost packet and of
+/// Moves the IP addresses of a frame to networks of their own for each copy, those of the outermost packet and of
 /// the innermost; copy 0 is the frame as it is. Both addresses of a packet change by the same bits, so that conversations
 /// stay conversations. The checksums of IPv4, TCP, UDP and ICMPv6 are changed by what the addresses changed (RFC 1624): what
 /// was right stays right, and what was wrong stays wrong. Not so those of GRE, and those around
 /// three packets or more.
 ///
 /// Frames without IP stay as they are. Allocates nothing.
-pub fn readdress(frame: &mut [u8], copy: u16) {
+pub fn readdress(frame: &mut [u8], link_type: LinkType, copy: u16) {
     if copy == 0 {
         return;
     }
-    let Some(outer) = locate(frame, Decapsulation::Outermost) else { return };
-    if let Some(inner) = locate(frame, Decapsulation::Innermost).filter(|it| it.ip_offset > outer.ip_offset) {
+    let Some(outer) = locate(frame, link_type, Decapsulation::Outermost) else { return };
+    if let Some(inner) =
+        locate(frame, link_type, Decapsulation::Innermost).filter(|it| it.ip_offset > outer.ip_offset)
+    {
         let carried = outer.transport.unwrap_or(inner.ip_offset);
         let before = sum(&frame[carried..]);
         change(frame, &inner, copy);
@@ -55,8 +57,8 @@ fn change(frame: &mut [u8], at: &Located, copy: u16) {
 }
 
 /// Where a packet lies, if its addresses were captured.
-fn locate(frame: &[u8], decapsulation: Decapsulation) -> Option<Located> {
-    let described = Frame::ethernet(Timestamp::ZERO, frame);
+fn locate(frame: &[u8], link_type: LinkType, decapsulation: Decapsulation) -> Option<Located> {
+    let described = Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, frame) };
     let found = decapsulate(&described, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
     let Decapsulated::Packet(packet) = found else { return None };
     let (ip, ip_offset) = (packet.ip, packet.offset);
@@ -157,14 +159,14 @@ mod tests {
                 assert_eq!(before.1, Checksum::Right);
                 for copy in [1, 255, 256, 0xffff] {
                     let mut moved = frame.clone();
-                    readdress(&mut moved, copy);
+                    readdress(&mut moved, LinkType::ETHERNET, copy);
                     assert_ne!(moved, frame);
                     assert_eq!(verdicts(&moved), before, "copy {copy}");
-                    readdress(&mut moved, copy);
+                    readdress(&mut moved, LinkType::ETHERNET, copy);
                     assert_eq!(moved, frame, "the same change twice is none");
                 }
                 *frame.last_mut().expect("not empty") ^= 1;
-                readdress(&mut frame, 3);
+                readdress(&mut frame, LinkType::ETHERNET, 3);
                 assert_eq!(verdicts(&frame).1, Checksum::Wrong);
             }
         }
@@ -179,11 +181,12 @@ mod tests {
             let outer = udp((SERVER, 50_000), (CLIENT, 4789), &payload);
             for frame in [with_checksums(outer.clone()), with_checksums(in_ipv6(&outer))] {
                 let mut moved = frame.clone();
-                readdress(&mut moved, 0x1234);
+                readdress(&mut moved, LinkType::ETHERNET, 0x1234);
                 for level in [Decapsulation::Outermost, Decapsulation::Innermost] {
                     assert_eq!(verdicts(&frame, level).1, Checksum::Right);
                     assert_eq!(verdicts(&moved, level), verdicts(&frame, level));
-                    let [before, after] = [&frame, &moved].map(|data| locate(data, level).expect("IP"));
+                    let [before, after] =
+                        [&frame, &moved].map(|data| locate(data, LinkType::ETHERNET, level).expect("IP"));
                     assert_ne!(frame[before.addresses], moved[after.addresses]);
                 }
             }
@@ -195,12 +198,12 @@ mod tests {
         let whole = with_checksums(tcp((CLIENT, 40_000), (SERVER, 443), b"some octets"));
         for len in 0..whole.len() {
             let mut cut = whole[..len].to_vec();
-            readdress(&mut cut, 0x0102);
+            readdress(&mut cut, LinkType::ETHERNET, 0x0102);
             assert_eq!(cut == whole[..len], len < 34, "{len} octets");
         }
         let mut arp = [&whole[..12], &[8, 6], &[0; 28][..]].concat();
         let before = arp.clone();
-        readdress(&mut arp, 9);
+        readdress(&mut arp, LinkType::ETHERNET, 9);
         assert_eq!(arp, before);
     }
 }

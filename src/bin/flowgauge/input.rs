@@ -11,6 +11,7 @@ use flowgauge::tracker::TrackerConfig;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::console::{Console, Failure};
+use crate::interrupt;
 
 /// A bar that would be gone before it was read is not shown.
 const BAR_DELAY: Duration = Duration::from_millis(500);
@@ -44,6 +45,7 @@ impl Input {
         let mut open_count = paths.len();
         let mut config = SourceConfig::from(tracker.limits);
         config.budget = tracker.budget.clone();
+        config.stop = interrupt::flag();
         let files = Files::open_readable(paths, config, |error| {
             open_count -= 1;
             console.problem(reason(&error));
@@ -88,7 +90,7 @@ impl Input {
                 }
             };
             let taken = take(&batch, self.source.interfaces());
-            if !goes_on || taken.is_err() {
+            if !goes_on || taken.is_err() || interrupt::is_set() {
                 self.hide_bar();
                 taken?;
                 break;
@@ -157,7 +159,8 @@ impl Reading<'_> {
 
 impl Source for Reading<'_> {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
-        if self.is_over.load(Relaxed) {
+        // A capture file knows by itself; an interface does not.
+        if self.is_over.load(Relaxed) || interrupt::is_set() {
             batch.clear();
             return Ok(false);
         }

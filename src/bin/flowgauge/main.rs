@@ -8,6 +8,7 @@ mod flows;
 mod formats;
 mod human;
 mod input;
+mod interrupt;
 mod manual;
 mod order;
 mod output;
@@ -27,6 +28,9 @@ use console::{Console, Failure};
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut console = Console::default();
+    if let Err(error) = interrupt::install() {
+        console.problem(format!("signals: {error}"));
+    }
     let outcome = match cli.command {
         Command::Flows(args) => flows::run(args, &mut console),
         Command::Slice(args) => slice::run(args, &mut console),
@@ -44,6 +48,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
         Err(Failure::Other(message)) => console.problem(message),
+    }
+    if let Some(status) = interrupt::status() {
+        return status;
     }
     if console.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
