@@ -4,6 +4,8 @@
 //! fails if a row takes more than eight times as many instructions as the benign one beside it (`src/work.rs`). This is a
 //! program of its own because what is called here too would be inlined less in the program of the hot paths.
 
+#![expect(missing_docs, reason = "the macros make public items without documentation")]
+
 mod inputs;
 #[path = "../../support/mod.rs"]
 mod support;
