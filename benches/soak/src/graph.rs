@@ -31,8 +31,7 @@ pub fn svg(samples: &[Sample]) -> String {
         samples[1..].iter().zip(speeds(samples)).map(|(it, speed)| (minutes(it), speed / 1e6)).collect();
     let titles =
         ["MiB: resident (orange), held by the budget (blue)", "million packets per second in the pipeline"];
-    let panels: [Vec<Line>; 2] =
-        [vec![("resident", resident), ("budget", budget)], vec![("speed", speed)]];
+    let panels: [Vec<Line>; 2] = [vec![("resident", resident), ("budget", budget)], vec![("speed", speed)]];
     for ((lines, title), top) in panels.iter().zip(titles).zip(PANEL_TOPS) {
         panel(&mut svg, lines, title, (top, end));
     }
