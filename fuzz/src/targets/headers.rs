@@ -128,12 +128,17 @@ fn is_common(data: &[u8]) -> bool {
     false
 }
 
+/// Whether the packet is shorter than its headers claim: it was truncated, or its length exceeds the frame.
+fn is_short(marks: PacketMarks) -> bool {
+    marks.contains(PacketMarks::CUT) || marks.contains(PacketMarks::BAD_IP_LEN)
+}
+
 /// Differences that are meant to be, each with its reason.
 fn is_by_design(ours: Option<&(Facts<'_>, PacketMarks)>, data: &[u8]) -> bool {
     let is_ip = |at: &usize| matches!(data.get(*at..at + 2), Some([8, 0] | [0x86, 0xdd]));
     let ip = (12..=24).step_by(4).find(is_ip).and_then(|at| data.get(at + 2..)).unwrap_or_default();
     // The fixed part of a header of IPv4 whose options were truncated.
-    if ours.is_some_and(|(_, marks)| marks.contains(PacketMarks::CUT)) {
+    if ours.is_some_and(|(_, marks)| is_short(*marks)) {
         return ip.first().is_some_and(|first| usize::from(first & 15) * 4 > ip.len());
     }
     ours.is_none()
@@ -157,7 +162,7 @@ fn compare(data: &[u8]) {
     let theirs = sliced.as_ref().ok().and_then(theirs);
     if let (Some((ours, marks)), Some(theirs)) = (&mut ours, &theirs) {
         // The extractor reads the ports of first fragments and of truncated headers, which etherparse leaves alone.
-        if theirs.transport.is_none() && (ours.is_fragment || marks.contains(PacketMarks::CUT)) {
+        if theirs.transport.is_none() && (ours.is_fragment || is_short(*marks)) {
             ours.transport = None;
         }
     }
