@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{Frame, Timestamp};
+use flowgauge::base::{Frame, Limits, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 
 mod support;
@@ -31,9 +31,10 @@ fn frames(count: u32, len: usize) -> Vec<Vec<u8>> {
 
 fn window(frame_count: u32, mode: Mode, verifies: bool) -> Window {
     let mut config = DedupConfig::default();
-    config.limits.dedup_frame_count_max = frame_count;
-    (config.mode, config.verifies, config.seeds) = (mode, verifies, Some([1, 2, 3, 4]));
-    Window::new(config).expect("a valid configuration")
+    (config.mode, config.verifies) = (mode, verifies);
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = frame_count;
+    Window::new(config, &Resources::new(limits).with_seeds([1, 2, 3, 4])).expect("a valid configuration")
 }
 
 /// Sends each frame `times` times; how many were duplicates.

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use flowgauge::base::{Frame, IpProtocol, LinkType, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::decode::extractor::{Extractor, Packet};
 use support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
 fn five_tuple(criterion: &mut Criterion) {
@@ -37,7 +37,7 @@ fn five_tuple(criterion: &mut Criterion) {
         let frame = Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, data) };
         let packet = extractor.extract(&frame).expect("the frame holds a packet");
         assert_eq!((packet.key.protocol(), packet.side), (protocol, flowgauge::base::Side::A));
-        assert_eq!(packet.key.port(packet.side), 40_000);
+        assert_eq!(packet.key.port(packet.side), Some(40_000));
         let mut packet = Packet::EMPTY;
         group.bench_function(id, |bencher| {
             bencher.iter(|| {
@@ -79,7 +79,10 @@ fn tunnels(criterion: &mut Criterion) {
             let data = [macs, &inside].concat();
             let frame = Frame::ethernet(Timestamp::ZERO, &data);
             let packet = extractor.extract_general(&frame).expect("the frame holds a packet");
-            assert_eq!((packet.key.protocol(), packet.key.port(packet.side)), (IpProtocol::TCP, 40_000));
+            assert_eq!(
+                (packet.key.protocol(), packet.key.port(packet.side)),
+                (IpProtocol::TCP, Some(40_000))
+            );
             group.bench_function(format!("{name}/{depth}"), |bencher| {
                 bencher.iter(|| extractor.extract_general(black_box(&frame)));
             });

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{IpProtocol, Timestamp};
-use flowgauge::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Resources, Timestamp};
+use flowgauge::decode::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
 
 const FRAGMENT_LEN: usize = 1480;
 
@@ -65,7 +65,8 @@ fn whole(criterion: &mut Criterion) {
         ("reversed", &reversed, 1, 65_000),
         ("interleaved_1000", &interleaved, 1000, 8_000_000),
     ] {
-        let mut pool: Pool<u32> = Pool::new(PoolConfig::default()).expect("a valid configuration");
+        let mut pool: Pool<u32> =
+            Pool::new(PoolConfig::default(), &Resources::default()).expect("a valid configuration");
         assert_eq!(push_all(&mut pool, fragments), (datagrams, octets));
         group.throughput(Throughput::Elements(fragments.len() as u64));
         group.bench_function(id, |bencher| bencher.iter(|| push_all(&mut pool, fragments)));
@@ -80,10 +81,10 @@ fn whole(criterion: &mut Criterion) {
 fn flood(criterion: &mut Criterion) {
     let octets = payload(FRAGMENT_LEN + 8);
     let mut first = fragments(0, &octets)[0];
-    let config = PoolConfig::default();
-    let cap = config.limits.fragment_datagram_count_max;
-    let bytes_max = config.limits.fragment_bytes_max;
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let resources = Resources::default();
+    let cap = resources.limits.fragment_datagram_count_max;
+    let bytes_max = resources.limits.fragment_bytes_max;
+    let mut pool: Pool<u32> = Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
     let (mut number, mut ended_count) = (0_u32, 0_u64);
     let mut push = |pool: &mut Pool<u32>| {
         first.key = key(number);

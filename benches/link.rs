@@ -11,7 +11,7 @@ use criterion::{
     BenchmarkGroup, Criterion, Throughput, criterion_group, criterion_main, measurement::WallTime,
 };
 use flowgauge::base::VlanIds;
-use flowgauge::link::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
+use flowgauge::tap::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
 use support::{CLIENT, Random, SERVER, udp};
 
 const FRAME_LENS: [usize; 6] = [64, 128, 256, 512, 1024, 1400];

@@ -5,14 +5,15 @@ mod support;
 use std::env;
 use std::fs;
 use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::link::Decapsulation;
-use flowgauge::pipeline::{Pipeline, Records};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::TrackerConfig;
+use flowgauge::base::{Frame, FrameBatch, Side, Timestamp};
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::tracker::{Flow, Interest};
+use flowgauge::{FileSource, KeyPolicy, Pipeline, Records, RunOptions, Sink, StreamEvent, Streams};
+use support::session::Count;
 use support::{CLIENT, Random, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp, udp};
 
 const SYN: u8 = 0x02;
@@ -44,7 +45,7 @@ struct Capture {
 }
 
 /// A classic pcap file of whole connections, `open_count` of which are under way at a time, in random order.
-fn capture(flow_count: usize, open_count: usize) -> Capture {
+fn capture(flow_count: usize, open_count: usize, server_port: u16) -> Capture {
     let mut random = Random(11);
     let mut bytes = Vec::new();
     for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, 1] {
@@ -60,7 +61,7 @@ fn capture(flow_count: usize, open_count: usize) -> Capture {
         }
         let place = random.next() as usize % open.len();
         let (flow, step) = open[place];
-        let frame = segment(flow, step);
+        let frame = segment(flow, step, server_port);
         let micros = frame_count * 3;
         for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32] {
             bytes.extend(word.to_le_bytes());
@@ -76,17 +77,18 @@ fn capture(flow_count: usize, open_count: usize) -> Capture {
         }
     }
     let path = env::temp_dir()
-        .join(format!("flowgauge-bench-{}-{flow_count}-{open_count}.pcap", std::process::id()));
+        .join(format!("flowgauge-bench-{}-{server_port}-{flow_count}-{open_count}.pcap", std::process::id()));
     fs::write(&path, bytes).expect("the temporary folder can be written");
     Capture { path, flow_count, frame_count, octet_count }
 }
 
-fn segment(flow: usize, step: usize) -> Vec<u8> {
+fn segment(flow: usize, step: usize, server_port: u16) -> Vec<u8> {
     let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
     let client =
         (Ipv4Addr::new(10, a, b.wrapping_add(1), c.wrapping_add(1)), 10_000 + (flow % 50_000) as u16);
     let (is_client, flags, payload_len, seq, ack) = DIALOGUE[step];
-    let (source, destination) = if is_client { (client, (SERVER, 443)) } else { ((SERVER, 443), client) };
+    let server = (SERVER, server_port);
+    let (source, destination) = if is_client { (client, server) } else { (server, client) };
     let mut frame = tcp(source, destination, &vec![0; payload_len]);
     let isn = flow as u32;
     set_seq(&mut frame, isn.wrapping_add(seq));
@@ -98,14 +100,15 @@ fn segment(flow: usize, step: usize) -> Vec<u8> {
 /// Records, packets and octets of a capture.
 fn run(capture: &Capture) -> (usize, u64, u64) {
     let mut source = FileSource::open(&capture.path).expect("the capture can be read");
-    let mut pipeline = Pipeline::default();
     let (mut record_count, mut packet_count, mut octet_count) = (0, 0, 0);
-    let mut sink = Records::new(|record| {
+    let sink = Records::new(|record| {
         record_count += 1;
         packet_count += record.packet_count();
         octet_count += record.octet_count();
     });
-    pipeline.run(&mut source, &mut sink).expect("the capture can be read");
+    let mut pipeline = Pipeline::builder().build(sink).expect("a valid configuration");
+    pipeline.run(&mut source, &RunOptions::default()).expect("the capture can be read");
+    drop(pipeline);
     (record_count, packet_count, octet_count)
 }
 
@@ -115,13 +118,64 @@ fn file_to_records(criterion: &mut Criterion) {
     for (id, flow_count, open_count) in
         [("file_to_records/100_open", 20_000, 100), ("file_to_records/20000_open", 20_000, 20_000)]
     {
-        let capture = capture(flow_count, open_count);
+        let capture = capture(flow_count, open_count, 443);
         assert_eq!(run(&capture), (capture.flow_count, capture.frame_count, capture.octet_count));
         group.throughput(Throughput::Elements(capture.frame_count));
         group.bench_function(id, |bencher| bencher.iter(|| run(&capture)));
         fs::remove_file(&capture.path).expect("the capture can be removed");
     }
     group.finish();
+}
+
+/// Counts the octets of streams.
+#[derive(Default)]
+struct Octets(u64);
+
+impl Sink for Octets {
+    type State = ();
+    type Stage = Streams;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    #[inline]
+    fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        if let StreamEvent::Chunk(chunk) = event {
+            self.0 += chunk.bytes.len() as u64;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Reads a capture through all layers and returns the sink.
+fn read<K: Sink>(capture: &Capture, sink: K) -> K {
+    let mut source = FileSource::open(&capture.path).expect("the capture can be read");
+    let mut pipeline = Pipeline::builder().build(sink).expect("a valid configuration");
+    pipeline.run(&mut source, &RunOptions::default()).expect("the capture can be read");
+    pipeline.into_sink()
+}
+
+/// From a capture file to streams, and to a parser that keeps nothing.
+fn stages(criterion: &mut Criterion) {
+    const FLOW_COUNT: usize = 20_000;
+    let payload_len: usize = DIALOGUE.iter().map(|(_, _, payload_len, ..)| payload_len).sum();
+    let octet_count = (FLOW_COUNT * payload_len) as u64;
+    for open_count in [100, FLOW_COUNT] {
+        let capture = capture(FLOW_COUNT, open_count, 80);
+        assert_eq!(read(&capture, Octets::default()).0, octet_count);
+        assert_eq!(read(&capture, Count::default()).octet_count(), octet_count);
+        let mut group = criterion.benchmark_group("pipeline");
+        group.sample_size(20).throughput(Throughput::Elements(capture.frame_count));
+        group.bench_function(format!("streams/{open_count}_open"), |bencher| {
+            bencher.iter(|| read(&capture, Octets::default()));
+        });
+        group.bench_function(format!("sessions/{open_count}_open"), |bencher| {
+            bencher.iter(|| read(&capture, Count::default()));
+        });
+        group.finish();
+        fs::remove_file(&capture.path).expect("the capture can be removed");
+    }
 }
 
 /// Segments of a hundred known flows in VXLAN: as they are, with the headers noted, and with the tunnels linked.
@@ -142,17 +196,17 @@ fn tunnels(criterion: &mut Criterion) {
         ("both", Decapsulation::Both, false),
         ("both_noted", Decapsulation::Both, true),
     ] {
-        let mut config = TrackerConfig::default();
-        config.key_policy.decapsulation = decapsulation;
-        let pipeline = Pipeline::<()>::new(config).expect("a valid configuration");
-        let mut pipeline = pipeline.with_encapsulation(is_noted);
-        pipeline.batch(&batch, &mut ());
+        let mut policy = KeyPolicy::DEFAULT;
+        policy.decapsulation = decapsulation;
+        let builder = Pipeline::builder().key_policy(policy).encapsulation(is_noted);
+        let mut pipeline = builder.build(()).expect("a valid configuration");
+        assert!(pipeline.batch(&batch).is_continue());
         let level_count = if decapsulation == Decapsulation::Both { 2 } else { 1 };
-        assert_eq!(pipeline.tracker().len(), 100 * level_count);
-        group.bench_function(id, |bencher| bencher.iter(|| pipeline.batch(&batch, &mut ())));
+        assert_eq!(pipeline.flow_count(), 100 * level_count);
+        group.bench_function(id, |bencher| bencher.iter(|| pipeline.batch(&batch)));
     }
     group.finish();
 }
 
-criterion_group!(benches, file_to_records, tunnels);
+criterion_group!(benches, file_to_records, stages, tunnels);
 criterion_main!(benches);

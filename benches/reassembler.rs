@@ -5,7 +5,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Limits, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     Buffered, BufferedOverflow, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
@@ -30,10 +30,10 @@ fn anchored(reassembler: &mut Reassembler<u32>) -> Stream {
     stream
 }
 
-fn reassembler(change: impl FnOnce(&mut ReassemblerConfig)) -> Reassembler<u32> {
-    let mut config = ReassemblerConfig::default();
-    change(&mut config);
-    Reassembler::new(config).expect("a valid configuration")
+fn reassembler(change: impl FnOnce(&mut ReassemblerConfig, &mut Limits)) -> Reassembler<u32> {
+    let (mut config, mut limits) = (ReassemblerConfig::default(), Limits::DEFAULT);
+    change(&mut config, &mut limits);
+    Reassembler::new(config, &Resources::new(limits)).expect("a valid configuration")
 }
 
 /// In order, with and without a collector.
@@ -43,7 +43,7 @@ fn in_order(criterion: &mut Criterion) {
     for (id, cap, taken_above) in
         [("in_order_1500_uncapped", usize::MAX, 1_000_000), ("in_order_1500_capped_1m", 1 << 20, 512 << 10)]
     {
-        let mut reassembler = reassembler(|_| {});
+        let mut reassembler = reassembler(|_, _| {});
         let mut stream = anchored(&mut reassembler);
         let mut buffered = Buffered::with_cap(cap, BufferedOverflow::Slide);
         let (mut seq, mut taken_count) = (0_u32, 0_u64);
@@ -60,7 +60,7 @@ fn in_order(criterion: &mut Criterion) {
         assert_eq!(stream.offset(), taken_count + buffered.len() as u64);
         assert_eq!(buffered.dropped_octet_count(), 0);
     }
-    let mut reassembler = reassembler(|_| {});
+    let mut reassembler = reassembler(|_, _| {});
     let mut stream = anchored(&mut reassembler);
     let (mut seq, mut octet_count) = (0_u32, 0_u64);
     group.bench_function("in_order_1500_borrowed", |bencher| {
@@ -93,9 +93,9 @@ fn in_order(criterion: &mut Criterion) {
 fn dropped(criterion: &mut Criterion) {
     let payload = payload();
     let mut group = criterion.benchmark_group("reassembler");
-    let mut dropping = reassembler(|config| {
+    let mut dropping = reassembler(|config, limits| {
         config.overflow = OverflowPolicy::DropNewest;
-        config.limits.stream_side_bytes_max = 0;
+        limits.stream_side_bytes_max = 0;
     });
     let mut stream = anchored(&mut dropping);
     let far = segment(1_000_000, &payload);
@@ -107,9 +107,9 @@ fn dropped(criterion: &mut Criterion) {
         });
     });
     assert_eq!((dropping.stats().refused_count, stream.offset()), (count, 0));
-    let mut poisoning = reassembler(|config| {
+    let mut poisoning = reassembler(|config, limits| {
         config.overflow = OverflowPolicy::Poison;
-        config.limits.stream_side_bytes_max = 0;
+        limits.stream_side_bytes_max = 0;
     });
     let mut stream = anchored(&mut poisoning);
     poisoning.segment(&mut stream, 0, &far, |_| {});
@@ -156,7 +156,7 @@ fn out_of_order(criterion: &mut Criterion) {
         ("reversed_64", &reversed),
         ("loss_1_percent", &lossy),
     ] {
-        let mut reassembler = reassembler(|_| {});
+        let mut reassembler = reassembler(|_, _| {});
         let mut stream = anchored(&mut reassembler);
         let mut seq = 0;
         group.throughput(Throughput::Elements(order.len() as u64));
@@ -173,7 +173,7 @@ fn out_of_order(criterion: &mut Criterion) {
 /// Many streams, of which one in ten waits for a hole to fill.
 fn interleaved(criterion: &mut Criterion) {
     let payload = payload();
-    let mut reassembler = reassembler(|_| {});
+    let mut reassembler = reassembler(|_, _| {});
     let mut streams: Vec<Stream> = (0..10_000).map(|_| anchored(&mut reassembler)).collect();
     let (mut seq, mut octet_count, mut rounds) = (0_u32, 0_u64, 0_u64);
     let mut group = criterion.benchmark_group("reassembler");
@@ -214,8 +214,8 @@ fn interleaved(criterion: &mut Criterion) {
 
 /// Single octets, each with a hole in front, until the cap makes the stream slide.
 fn flood(criterion: &mut Criterion) {
-    let mut reassembler = reassembler(|_| {});
-    let bytes_max = ReassemblerConfig::default().limits.stream_side_bytes_max;
+    let mut reassembler = reassembler(|_, _| {});
+    let bytes_max = Limits::DEFAULT.stream_side_bytes_max;
     let mut stream = anchored(&mut reassembler);
     let (mut seq, mut octet_count, mut count) = (2_u32, 0_u64, 0_u64);
     let mut push = |reassembler: &mut Reassembler<u32>| {

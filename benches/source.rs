@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{FileSource, PcapngWriter, Source};
+use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 
 const FRAMES: u64 = 100_000;
 
@@ -95,7 +95,7 @@ fn pcapng(payload: &[u8]) -> Vec<u8> {
 fn read(path: &Path, batch: &mut FrameBatch) -> (u64, u64) {
     let mut source = FileSource::open(path).expect("a capture");
     let (mut frames, mut octets) = (0, 0);
-    while source.next_batch(batch).expect("a readable file") {
+    while source.next_batch(batch).expect("a readable file") == Next::Frames {
         frames += batch.len() as u64;
         octets += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
     }

@@ -11,9 +11,9 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use flowgauge::base::{Budget, EndReason, Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker, TrackerConfig};
+use flowgauge::base::{Budget, EndReason, Frame, Limits, Resources, Timestamp};
+use flowgauge::decode::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
 use support::{CLIENT, Random, SERVER, set_seq, tcp};
 
 /// Counts the flows that end; wants nothing else.
@@ -23,9 +23,9 @@ struct Ends {
     packet_count: u64,
 }
 
-impl FlowSink<()> for Ends {
+impl Observer<()> for Ends {
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
@@ -119,15 +119,15 @@ fn millions(criterion: &mut Criterion) {
 
 /// Flows in random order, extracted and tracked in batches of 32; the time is per packet.
 fn at_random(criterion: &mut Criterion, flow_count: usize) {
-    let mut config = TrackerConfig::default();
-    config.limits.flow_count_max = config.limits.flow_count_max.max(flow_count as u32);
-    config.limits.tcp_extra_count_max = config.limits.flow_count_max;
-    config.budget = Budget::new(8 << 30);
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = limits.flow_count_max.max(flow_count as u32);
+    limits.tcp_extra_count_max = limits.flow_count_max;
+    let resources = Resources::new(limits).with_budget(Budget::new(8 << 30));
     let extractor = Extractor::default();
     let frames = frames(flow_count);
     let mut random = Random(7);
     let order = random.shuffled(flow_count);
-    let mut tracker: Tracker<()> = Tracker::new(config).expect("sound caps");
+    let mut tracker: Tracker<()> = Tracker::new(TrackerConfig::default(), &resources).expect("sound caps");
     let mut sink = Ends::default();
     // The frames come in the order of arrival, as a capture has them.
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
@@ -167,9 +167,10 @@ fn churn(criterion: &mut Criterion) {
     const CAP: usize = 100_000;
     let extractor = Extractor::default();
     let frames = frames(4 * CAP);
-    let mut config = TrackerConfig::default();
-    config.limits.flow_count_max = CAP as u32;
-    let mut tracker = Tracker::new(config).expect("a cap above zero");
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = CAP as u32;
+    let mut tracker =
+        Tracker::new(TrackerConfig::default(), &Resources::new(limits)).expect("a cap above zero");
     let mut sink = Ends::default();
     // The table is full before the timed part.
     for data in &frames[..CAP] {

@@ -7,8 +7,8 @@ use std::env;
 use std::error::Error;
 
 use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::link::{Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, decapsulate};
-use flowgauge::source::{FileSource, Source};
+use flowgauge::decode::link::{Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, decapsulate};
+use flowgauge::source::{FileSource, Next, Source};
 
 /// A header, and what is inside it.
 #[derive(Default)]
@@ -36,7 +36,7 @@ impl Branch {
     }
 }
 
-/// The way to a packet, in words.
+/// Returns the names of the headers around a packet, outermost first.
 fn path(packet: &IpPacket) -> Vec<String> {
     let mut path = Vec::new();
     for header in packet.encapsulation.headers() {
@@ -56,16 +56,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut source = FileSource::open(&file)?;
     let (mut batch, mut root) = (FrameBatch::new(), Branch::default());
     let (ports, limits) = (TunnelPorts::DEFAULT, Limits::DEFAULT);
-    while source.next_batch(&mut batch)? {
+    while source.next_batch(&mut batch)? == Next::Frames {
         for frame in batch.iter() {
-            let mut way = vec![frame.link_type.to_string()];
+            let mut headers = vec![frame.link_type.to_string()];
             match decapsulate(&frame, Decapsulation::Innermost, &ports, &limits) {
-                Decapsulated::Packet(packet) => way.extend(path(&packet)),
-                Decapsulated::Unsupported(why) => way.push(why.to_string()),
-                Decapsulated::Truncated(_) => way.push("truncated".to_owned()),
-                _ => way.push("malformed".to_owned()),
+                Decapsulated::Packet(packet) => headers.extend(path(&packet)),
+                Decapsulated::Unsupported(why) => headers.push(why.to_string()),
+                Decapsulated::Truncated(_) => headers.push("truncated".to_owned()),
+                _ => headers.push("malformed".to_owned()),
             }
-            root.add(&way, frame.wire_len.into());
+            root.add(&headers, frame.wire_len.into());
         }
     }
     root.print(0);

@@ -4,13 +4,8 @@
 //! cargo run --example first_bytes -- examples/data/mail.pcap
 
 use std::env;
-use std::error::Error;
 
-use flowgauge::base::EndReason;
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::Pipeline;
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::{EndReason, FileSource, Flow, FlowView, Flows, Interest, Packet, Pipeline, RunOptions, Sink};
 
 const WANTED: usize = 48;
 
@@ -20,7 +15,10 @@ struct FirstBytes(Vec<u8>);
 
 struct Print;
 
-impl FlowSink<FirstBytes> for Print {
+impl Sink for Print {
+    type State = FirstBytes;
+    type Stage = Flows;
+
     fn interest(&self) -> Interest {
         Interest::PACKETS
     }
@@ -39,9 +37,8 @@ impl FlowSink<FirstBytes> for Print {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: first_bytes FILE")?;
-    let mut pipeline: Pipeline<FirstBytes> = Pipeline::new(TrackerConfig::default())?;
-    pipeline.run(&mut FileSource::open(&path)?, &mut Print)?;
+fn main() -> Result<(), flowgauge::Error> {
+    let path = env::args().nth(1).expect("usage: first_bytes FILE");
+    Pipeline::builder().build(Print)?.run(&mut FileSource::open(&path)?, &RunOptions::default())?;
     Ok(())
 }

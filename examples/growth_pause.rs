@@ -6,8 +6,8 @@
 use std::error::Error;
 use std::time::Instant;
 
-use flowgauge::base::{FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
-use flowgauge::extractor::{Packet, Transport};
+use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, SeqNum, TcpFlags, Timestamp};
+use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::tracker::{Tracker, TrackerConfig};
 
 const BATCH_LEN: u32 = 32;
@@ -24,12 +24,12 @@ fn segment(flow: u32) -> Packet<'static> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut config = TrackerConfig::default();
-    config.seeds = Some([1, 2, 3, 4]);
-    let batch_count = config.limits.flow_count_max / BATCH_LEN;
+    let seeds = [1, 2, 3, 4];
+    let batch_count = Limits::DEFAULT.flow_count_max / BATCH_LEN;
     let mut least_ns = vec![u128::MAX; batch_count as usize];
     for _ in 0..RUN_COUNT {
-        let mut tracker: Tracker<()> = Tracker::new(config.clone())?;
+        let mut tracker: Tracker<()> =
+            Tracker::new(TrackerConfig::default(), &Resources::default().with_seeds(seeds))?;
         for (batch, least_ns) in (0..batch_count).zip(&mut least_ns) {
             let started = Instant::now();
             for flow in 0..BATCH_LEN {

@@ -3,15 +3,15 @@
 //! cargo run --example handshakes -- examples/data/web.pcap
 
 use std::env;
-use std::error::Error;
 
-use flowgauge::pipeline::Pipeline;
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, Interest};
+use flowgauge::{FileSource, Flow, FlowEvent, Flows, Interest, Pipeline, RunOptions, Sink};
 
 struct Watch;
 
-impl FlowSink<()> for Watch {
+impl Sink for Watch {
+    type State = ();
+    type Stage = Flows;
+
     fn interest(&self) -> Interest {
         Interest::EVENTS
     }
@@ -30,8 +30,8 @@ impl FlowSink<()> for Watch {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: handshakes FILE")?;
-    Pipeline::default().run(&mut FileSource::open(&path)?, &mut Watch)?;
+fn main() -> Result<(), flowgauge::Error> {
+    let path = env::args().nth(1).expect("usage: handshakes FILE");
+    Pipeline::builder().build(Watch)?.run(&mut FileSource::open(&path)?, &RunOptions::default())?;
     Ok(())
 }

@@ -1,22 +1,17 @@
-//! Both directions of each HTTP/1 connection as a dialogue: heads in full, bodies by their length. What the capture lacks is
-//! said where it is missing.
+//! Prints both directions of each HTTP/1 connection as a dialogue: heads in full, bodies by their length, and gaps where octets are
+//! missing.
 //!
 //! cargo run --example http_dialogue -- examples/data/web.pcap
 
 use std::env;
-use std::error::Error;
 use std::ops::ControlFlow;
 
-use flowgauge::base::Side;
-use flowgauge::pipeline::{Pipeline, StreamSink};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
+use flowgauge::{FileSource, Flow, Interest, Pipeline, RunOptions, Side, Sink, StreamEvent, Streams};
 
 /// Octets of a head at most.
 const HEAD_LEN_MAX: usize = 16 << 10;
 
-/// What is known of a direction: lines of the head at hand, or how much of something else went by.
+/// The state of a direction: the current head, or the length of a body so far.
 #[derive(Default)]
 struct Direction {
     head: Vec<u8>,
@@ -28,20 +23,21 @@ struct Dialogue([Direction; 2]);
 
 struct Print;
 
-impl FlowSink<Dialogue> for Print {
+impl Sink for Print {
+    type State = Dialogue;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         Interest::STARTS
     }
 
     fn started(&mut self, flow: &mut Flow<'_, Dialogue>) {
         let key = flow.view.key();
-        if ![80, 8080].contains(&key.port(Side::A)) && ![80, 8080].contains(&key.port(Side::B)) {
+        if ![Side::A, Side::B].iter().any(|side| matches!(key.port(*side), Some(80 | 8080))) {
             flow.mute();
         }
     }
-}
 
-impl StreamSink<Dialogue> for Print {
     fn stream(
         &mut self,
         flow: &mut Flow<'_, Dialogue>,
@@ -54,7 +50,7 @@ impl StreamSink<Dialogue> for Print {
         match event {
             StreamEvent::Chunk(chunk) => direction.take(chunk.bytes, |line| println!("{key} {arrow} {line}")),
             StreamEvent::Gap(gap) => println!("{key} {arrow} ({} octets are missing)", gap.len),
-            StreamEvent::Fin { .. } => direction.tell_body(|line| println!("{key} {arrow} {line}")),
+            StreamEvent::Fin { .. } => direction.print_body(|line| println!("{key} {arrow} {line}")),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -62,7 +58,7 @@ impl StreamSink<Dialogue> for Print {
 }
 
 impl Direction {
-    fn take(&mut self, bytes: &[u8], mut say: impl FnMut(&str)) {
+    fn take(&mut self, bytes: &[u8], mut print: impl FnMut(&str)) {
         let is_head = |bytes: &[u8]| {
             [&b"GET "[..], b"HEAD ", b"PUT ", b"POST ", b"HTTP/1."].iter().any(|at| bytes.starts_with(at))
         };
@@ -70,12 +66,12 @@ impl Direction {
             self.body_len += bytes.len() as u64;
             return;
         }
-        self.tell_body(&mut say);
+        self.print_body(&mut print);
         self.head.extend_from_slice(bytes);
         while let Some(end) = self.head.windows(4).position(|four| four == b"\r\n\r\n") {
             String::from_utf8_lossy(&self.head[..end])
                 .lines()
-                .for_each(|line| say(&line.escape_debug().to_string()));
+                .for_each(|line| print(&line.escape_debug().to_string()));
             self.head.drain(..end + 4);
             if !is_head(&self.head) {
                 self.body_len = self.head.len() as u64;
@@ -87,18 +83,16 @@ impl Direction {
         }
     }
 
-    fn tell_body(&mut self, mut say: impl FnMut(&str)) {
+    fn print_body(&mut self, mut print: impl FnMut(&str)) {
         match std::mem::take(&mut self.body_len) {
             0 => {}
-            len => say(&format!("({len} octets of body)")),
+            len => print(&format!("({len} octets of body)")),
         }
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: http_dialogue FILE")?;
-    let pipeline: Pipeline<_> = Pipeline::new(TrackerConfig::default())?;
-    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default())?;
-    pipeline.run(&mut FileSource::open(&path)?, &mut Print)?;
+fn main() -> Result<(), flowgauge::Error> {
+    let path = env::args().nth(1).expect("usage: http_dialogue FILE");
+    Pipeline::builder().build(Print)?.run(&mut FileSource::open(path)?, &RunOptions::default())?;
     Ok(())
 }

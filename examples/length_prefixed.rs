@@ -1,19 +1,13 @@
-//! A parser of one's own: messages with two octets of length in front, as DNS has them over TCP (RFC 7766 section 8).
+//! A custom parser: messages with two octets of length in front, as DNS has them over TCP (RFC 7766 section 8).
 //!
 //! cargo run --example length_prefixed -- examples/data/dns.pcap
 
-use std::env;
-use std::error::Error;
-
-use flowgauge::pipeline::{Pipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{
-    About, DriverConfig, Fault, Input, Out, Parser, Progress, Protocol, SessionEvent, StreamOpening, Verdict,
+use flowgauge::{
+    Fault, FileSource, Input, LengthPrefix, Out, Parser, Pipeline, Progress, Protocol, RunOptions,
+    StreamOpening, Verdict, on_message,
 };
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
 
-/// The parser. It keeps nothing: what of a message is not there yet, the driver keeps.
+/// The parser. It has no state: the driver keeps an incomplete message until the rest arrives.
 #[derive(Debug, Default)]
 struct LengthPrefixed;
 
@@ -21,19 +15,13 @@ impl Parser for LengthPrefixed {
     type Message<'m> = &'m [u8];
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        let mut rest = input.bytes;
-        while let Some((len, after)) = rest.split_first_chunk() {
-            let len = usize::from(u16::from_be_bytes(*len));
-            let Some((message, next)) = after.split_at_checked(len) else {
-                return Ok(Progress::Needs { taken: input.bytes.len() - rest.len(), need: 2 + len });
-            };
-            if len < 12 {
+        LengthPrefix::u16_be(65_535).split(input.bytes, |message| {
+            if message.len() < 12 {
                 return Err(Fault::new("shorter_than_a_header"));
             }
             out(message);
-            rest = next;
-        }
-        Ok(Progress::Took(input.bytes.len() - rest.len()))
+            Ok(())
+        })
     }
 }
 
@@ -51,43 +39,21 @@ fn probe(opening: &StreamOpening<'_>) -> Verdict {
 }
 
 flowgauge::protocols! {
-    /// What this program parses: one protocol.
-    #[derive(Debug)]
-    enum Mine;
-    /// What it hears.
-    #[derive(Debug)]
-    enum Heard;
+    /// The set of parsers of this program: one.
+    enum Parsers;
+    /// Its messages.
+    enum Message;
     parsers { LengthPrefixed: LengthPrefixed = &DNS_OVER_TCP }
-    recognised {}
+    recognized {}
 }
 
-struct Print;
-
-impl FlowSink<()> for Print {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
-    }
-}
-
-impl SessionSink<Mine, ()> for Print {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, Heard::LengthPrefixed(bytes): Heard<'_>) {
-        println!("{} {} {}: {} octets", about.timestamp, flow.view.key(), about.from.name(), bytes.len());
-    }
-
-    fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
-        if let SessionEvent::Stopped { fault, .. } = event {
-            println!("{} {fault}", flow.view.key());
-        }
-    }
-}
-
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: length_prefixed FILE")?;
-    let config = TrackerConfig::default();
-    let (mut streams, mut sessions) = (ReassemblerConfig::default(), DriverConfig::default());
-    (streams.budget, sessions.budget) = (config.budget.clone(), config.budget.clone());
-    let mut pipeline = Pipeline::new(config)?.with_streams(streams)?.with_sessions(&sessions);
-    pipeline.run(&mut FileSource::open(path)?, &mut Print)?;
-    println!("{} flows were named", pipeline.session_stats().recognised_count);
+fn main() -> Result<(), flowgauge::Error> {
+    let path = std::env::args().nth(1).expect("usage: length_prefixed FILE");
+    let sink = on_message::<Parsers>(|flow, meta, Message::LengthPrefixed(bytes)| {
+        println!("{} {} {}: {} octets", meta.timestamp, flow.key(), meta.from.name(), bytes.len());
+    });
+    let mut pipeline = Pipeline::builder().build(sink)?;
+    let summary = pipeline.run(&mut FileSource::open(path)?, &RunOptions::default())?;
+    println!("{} flows were recognized", summary.stats.sessions.recognized_count);
     Ok(())
 }

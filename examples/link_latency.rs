@@ -11,8 +11,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use flowgauge::base::{FrameBatch, LinkType, VlanIds};
-use flowgauge::link::{EthernetHeader, NotIp, ethernet_to_ip, ip_to_ethernet};
-use flowgauge::source::{FileSource, Source};
+use flowgauge::source::{FileSource, Next, Source};
+use flowgauge::tap::{EthernetHeader, NotIp, ethernet_to_ip, ip_to_ethernet};
 
 const BATCH: usize = 256;
 const SAMPLES: usize = 50_000;
@@ -41,7 +41,7 @@ fn from_capture(path: &str) -> Result<Ring, Box<dyn Error>> {
     let mut ring = Ring::new();
     let mut source = FileSource::open(path)?;
     let mut batch = FrameBatch::new();
-    while source.next_batch(&mut batch)? {
+    while source.next_batch(&mut batch)? == Next::Frames {
         let ethernet = batch.iter().filter(|frame| frame.link_type == LinkType::ETHERNET);
         ethernet.for_each(|frame| ring.push(frame.data));
     }

@@ -4,17 +4,14 @@
 //! cargo run --example retransmissions -- examples/data/lossy.pcap
 
 use std::env;
-use std::error::Error;
 use std::ops::ControlFlow;
 
-use flowgauge::base::{EndReason, Side, Timestamp};
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::{Pipeline, StreamSink};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::{
+    EndReason, FileSource, Flow, FlowView, Interest, Packet, Pipeline, ReassemblerConfig, RunOptions, Side,
+    Sink, StreamEvent, Streams, Timestamp,
+};
 
-/// What is kept per flow: the time of the packet at hand, and sums by side.
+/// The state of a flow: the time of the current packet, and sums by side.
 #[derive(Default)]
 struct Watch {
     now: Timestamp,
@@ -24,7 +21,10 @@ struct Watch {
 
 struct Print;
 
-impl FlowSink<Watch> for Print {
+impl Sink for Print {
+    type State = Watch;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         Interest::PACKETS
     }
@@ -38,16 +38,14 @@ impl FlowSink<Watch> for Print {
             let (octets, again) =
                 (watch.octet_counts[side.index()], watch.repeated_octet_counts[side.index()]);
             if again > 0 {
-                let port = view.key().port(side);
+                let port = view.key().port(side).unwrap_or_default();
                 println!("{} port {port}: {again} octets again, {octets} of the stream", view.address(side));
             }
         }
     }
-}
 
-impl StreamSink<Watch> for Print {
     fn stream(&mut self, flow: &mut Flow<'_, Watch>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
-        let (address, port) = (flow.view.address(side), flow.view.key().port(side));
+        let (address, port) = (flow.view.address(side), flow.view.key().port(side).unwrap_or_default());
         let now = flow.state.now;
         match *event {
             StreamEvent::Chunk(chunk) => flow.state.octet_counts[side.index()] = chunk.end(),
@@ -66,12 +64,11 @@ impl StreamSink<Watch> for Print {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let path = env::args().nth(1).ok_or("usage: retransmissions FILE")?;
-    let pipeline: Pipeline<_> = Pipeline::new(TrackerConfig::default())?;
+fn main() -> Result<(), flowgauge::Error> {
+    let path = env::args().nth(1).expect("usage: retransmissions FILE");
     let mut config = ReassemblerConfig::default();
     config.compared_len = 1 << 16;
-    let mut pipeline = pipeline.with_streams(config)?;
-    pipeline.run(&mut FileSource::open(&path)?, &mut Print)?;
+    let mut pipeline = Pipeline::builder().streams(config).build(Print)?;
+    pipeline.run(&mut FileSource::open(path)?, &RunOptions::default())?;
     Ok(())
 }

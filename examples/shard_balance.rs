@@ -7,16 +7,15 @@ use std::env;
 use std::error::Error;
 use std::hash::{BuildHasher as _, RandomState};
 
-use flowgauge::pipeline::{Pipeline, Records};
-use flowgauge::source::FileSource;
+use flowgauge::{FileSource, FlowRecord, records};
 
 const SEED_COUNT: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = env::args().nth(1).ok_or("usage: shard_balance FILE")?;
-    let mut flows = Vec::new();
-    let mut sink = Records::new(|record| flows.push((record.key, record.packet_count())));
-    Pipeline::default().run(&mut FileSource::open(&path)?, &mut sink)?;
+    let packets_of = |record: FlowRecord| (record.key, record.packet_count());
+    let flows: Vec<_> =
+        records(FileSource::open(&path)?).map(|record| record.map(packets_of)).collect::<Result<_, _>>()?;
     let packet_count: u64 = flows.iter().map(|(_, count)| count).sum();
     let largest = flows.iter().map(|(_, count)| *count).max().unwrap_or(0);
     println!("{} flows, {packet_count} packets, {largest} in the largest", flows.len());

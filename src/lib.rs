@@ -4,112 +4,176 @@
 //! in nanoseconds per packet and in bounded memory.
 //!
 //! ```
-//! use flowgauge::pipeline::{Pipeline, Records};
-//! use flowgauge::source::FileSource;
+//! use flowgauge::{FileSource, records};
 //!
-//! let mut source = FileSource::open("examples/data/web.pcap")?;
-//! let mut pipeline = Pipeline::default();
-//! let mut refused = 0;
-//! pipeline.run(&mut source, &mut Records::new(|record| {
+//! let mut refused_count = 0;
+//! for record in records(FileSource::open("examples/data/web.pcap")?) {
+//!     let record = record?;
 //!     println!("{} {} packets {}", record.key, record.packet_count(), record.conn_state);
-//!     refused += u32::from(record.conn_state.name() == "REJ");
-//! }))?;
-//! assert_eq!(refused, 2);
-//! # Ok::<(), flowgauge::source::Error>(())
+//!     refused_count += u32::from(record.conn_state.name() == "REJ");
+//! }
+//! assert_eq!(refused_count, 2);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
+//! For more than records, implement [`Sink`] and build a [`Pipeline`] around it: the associated type [`Sink::Stage`] chooses flows
+//! only ([`Flows`]), TCP streams ([`Streams`]), or messages of application protocols ([`Sessions`]).
+//!
+//! ```
+//! use flowgauge::{FileSource, Flow, Flows, Packet, Pipeline, RunOptions, Sink};
+//!
+//! /// Counts packets without payload.
+//! #[derive(Default)]
+//! struct Empty(u64);
+//!
+//! impl Sink for Empty {
+//!     type State = ();
+//!     type Stage = Flows;
+//!
+//!     fn packet(&mut self, _: &mut Flow<'_, ()>, packet: &Packet<'_>) {
+//!         self.0 += u64::from(packet.payload_len == 0);
+//!     }
+//! }
+//!
+//! let mut pipeline = Pipeline::builder().memory(64 << 20).build(Empty::default())?;
+//! let summary = pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
+//! assert!(pipeline.sink().0 < summary.stats.tracker.packet_count);
+//! # Ok::<(), flowgauge::Error>(())
 //! ```
 //!
 //! # Layers
 //!
 //! ```text
-//! source ──batches──> link ──IP──> extractor ──packets──> tracker ──calls──> your FlowSink ──> record
-//!    files, stdin,      Ethernet,     FlowKey, side,        flows, TCP,          Records, or
-//!    interfaces         VLAN, SLL,    transport view        timeouts, caps       your own
-//!                       PPP, raw
+//!  source            batches of frames: files, standard input, interfaces
+//!    │
+//!  dedup             duplicate frames are dropped, on request
+//!    │
+//!  decode            packets: Flow Key, side, lengths, TCP fields; tunnels, fragments, checksums
+//!    │
+//!  filter            packets of flows that cannot match are dropped
+//!    │
+//!  tracker           one lookup per packet finds the flow, its streams, its session and your state
+//!    │
+//!  stage             Flows: nothing │ Streams: reassembler │ Sessions: reassembler, session, protocols
+//!    │
+//!  Sink              your callbacks ──FlowView::record──> record ──> export
 //! ```
 //!
-//! | module | takes | gives | keeps |
+//! | module | input | output | holds |
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
-//! | [`dedup`] | a frame | whether it was captured twice | hashes of the last frames, if asked for |
-//! | [`link`] | a frame | where its innermost IP packet begins, and what encloses it | nothing |
-//! | [`fragment`] | IP fragments | whole datagrams | a bounded pool |
-//! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields | nothing |
+//! | [`dedup`] | a frame | whether it is a duplicate | hashes of the last frames, on request |
+//! | [`decode`] | a frame | its packets: key, side, lengths, TCP fields, outer headers | a bounded pool of fragments |
 //! | [`filter`] | a key | whether it matches an expression | the expression |
-//! | [`tracker`] | packets | calls with the flow | the flow table, under a cap |
-//! | [`reassembler`] | TCP segments | bytes in order, gaps, conflicts | what waits behind holes, under caps |
-//! | [`session`] | bytes in order, datagrams | typed messages | parsers, what they wait for, under caps |
-//! | [`record`] | a flow | a [`FlowRecord`](record::FlowRecord), its Community ID | nothing |
-//! | [`pipeline`] | a source | all of the above, wired | |
+//! | [`tracker`] | packets | callbacks with the flow | the flow table, under a cap |
+//! | [`reassembler`] | TCP segments | octets in order, gaps, conflicts | segments behind holes, under caps |
+//! | [`session`] | octets in order, datagrams | typed messages | parsers, incomplete messages, under caps |
+//! | `protocols` | | the built-in parsers and recognizers | |
+//! | [`record`] | a flow | a [`FlowRecord`] and its schema, its Community ID | nothing |
+//! | [`export`] | records | ndjson, csv | nothing |
+//! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
-//! [`base`] is the vocabulary that they share, [`wire`] reads single headers. Each layer can be used alone.
+//! [`base`] has the types that they share, [`tap`] translates between Ethernet and IP for programs on TAP and TUN devices. Each layer
+//! can be used alone; it then takes a [`Resources`], which has the limits, the memory budget and the hash seeds that a pipeline lends
+//! to its layers. The types that most programs need are re-exported here.
 //!
 //! # Limits
 //!
-//! Every cap is a field of [`Limits`](base::Limits), with its default and what happens there; one
-//! [`Budget`](base::Budget) accounts the memory of all layers.
+//! Every cap is a field of [`Limits`], with its default and what happens there; one
+//! [`Budget`] accounts the memory of all layers.
 //!
 //! | limit | default | when it is reached |
 //! |---|---|---|
-//! | `flow_count_max` | 1,048,576 | a flow makes room, in the order of [`tracker`] |
-//! | `total_bytes_max` | 1 GiB | nothing grows; a flow makes room |
-//! | `enclosure_count_max` | 1,048,576 | what encloses further flows is not kept |
-//! | `fragment_datagram_count_max` | 8192 | the oldest datagram goes |
-//! | `fragment_bytes_max` | 32 MiB | the oldest datagrams go |
+//! | `flow_count_max` | 1,048,576 | a flow is evicted, in the order of [`tracker`] |
+//! | `total_bytes_max` | 1 GiB | layers release memory, then flows are evicted |
+//! | `encapsulation_count_max` | 1,048,576 | outer headers of further flows are not recorded |
+//! | `fragment_datagram_count_max` | 8192 | the oldest datagram is evicted |
+//! | `fragment_bytes_max` | 32 MiB | the oldest datagrams are evicted |
 //! | `fragment_per_datagram_count_max` | 2048 | the datagram is discarded |
-//! | `stream_bytes_max` | 256 MiB | the stream that waits longest gives up a hole |
-//! | `stream_side_bytes_max` | 4 MiB | the stream gives up its first hole, or is poisoned |
+//! | `stream_bytes_max` | 256 MiB | the stream that has waited longest skips a hole |
+//! | `stream_side_bytes_max` | 4 MiB | the stream skips its first hole, or is poisoned |
 //! | `stream_side_segment_count_max` | 2048 | likewise |
-//! | `session_bytes_max` | 128 MiB | the parser that asks for more is dropped |
+//! | `session_bytes_max` | 128 MiB | the session with the oldest charge is closed |
 //! | `session_side_bytes_max` | 64 KiB | the parser is dropped |
-//! | `dedup_frame_count_max` | 16,384 | the oldest frame is forgotten |
-//! | `dedup_bytes_max` | 4 MiB | the oldest octets go, and what repeats them is kept |
-//! | `vlan_tag_count_max` | 8 | the frame counts as nested too deep |
-//! | `ip_extension_count_max` | 16 | the frame counts as nested too deep |
+//! | `dedup_frame_count_max` | 16,384 | the oldest frame is evicted |
+//! | `dedup_bytes_max` | 4 MiB | the oldest octets are evicted, and frames that repeat them are kept |
+//! | `vlan_tag_count_max` | 8 | the frame is counted as nested too deep |
+//! | `ip_extension_count_max` | 16 | the frame is counted as nested too deep |
 //! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
 //! | `block_len_max` | 16 MiB | likewise |
-//! | `interface_count_max` | 65,536 | a bad block in one section; of all captures, further ones have no name |
+//! | `interface_count_max` | 65,536 | in one section a bad block; of all captures, further interfaces have no name |
 //! | `source_bytes_max` | 256 MiB | shorter blocks, then an error for the capture that does not fit |
 //! | `zstd_window_len_max` | 8 MiB | an error for the capture |
-//! | `neighbour_count_max` | 1024 | the least recently used neighbour makes room |
-//! | `neighbour_request_count_max` | 1024 | the oldest request makes room |
+//! | `neighbor_count_max` | 1024 | the least recently used neighbor is evicted |
+//! | `neighbor_request_count_max` | 1024 | the oldest request is evicted |
 //!
 //! # Features
 //!
-//! None changes what another does.
+//! Features are additive.
 //!
-//! | feature | brings | needs |
+//! | feature | adds | requires |
 //! |---|---|---|
-//! | (default) | the library, reading plain files | cargo |
-//! | `serde` | `Serialize` for keys, records and statistics | |
-//! | `protocols` | parsers of application protocols | |
+//! | (default) | the library, reading uncompressed files | cargo |
+//! | `serde` | `Serialize` for keys, records, messages and statistics; `Deserialize` for keys and records | |
+//! | `protocols` | the module `protocols`: parsers of application protocols | |
 //! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
-//! | `cli` | the command `flowgauge`; implies the three above | |
 //! | `live` | capture from interfaces | libpcap |
+//!
+//! The command `flowgauge` is a separate package, `flowgauge-cli`.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic))]
 
 pub mod base;
 // Layers that read what others wrote check every access.
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
-pub mod dedup;
+pub mod decode;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
-pub mod extractor;
+pub mod dedup;
+pub mod export;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod filter;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
-pub mod fragment;
-#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
-pub mod link;
 pub mod pipeline;
+#[cfg(feature = "protocols")]
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod protocols;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod reassembler;
 pub mod record;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
 pub mod session;
 pub mod source;
+#[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
+pub mod tap;
 pub mod tracker;
 #[cfg_attr(not(test), warn(clippy::indexing_slicing, clippy::expect_used))]
-pub mod wire;
+pub(crate) mod wire;
+
+pub use base::{
+    Account, Application, Budget, ConfigError, ConfigProblem, ConnState, EndReason, Evidence, FlowKey, Frame,
+    FrameBatch, IpProtocol, Limits, LinkType, Resources, Side, StopHandle, TcpFlags, TcpState, Timestamp,
+};
+pub use decode::extractor::{KeyPolicy, Packet};
+pub use decode::link::Decapsulation;
+pub use dedup::DedupConfig;
+pub use filter::Filter;
+pub use pipeline::{
+    Builder, ChecksumHandling, Error, ErrorPolicy, FirstOctets, Flows, FragmentHandling, MessageOf,
+    OnMessage, Pipeline, PipelineStats, RecordIter, Records, RunEnd, RunOptions, RunProgress, Sessions, Sink,
+    Stage, Streams, Summary, on_message, records,
+};
+#[cfg(feature = "protocols")]
+pub use protocols::{Message, Standard, dns, tls};
+pub use reassembler::{Chunk, Gap, ReassemblerConfig, StreamEvent};
+pub use record::{FieldSet, FlowRecord, SideRecord, SortKey};
+pub use session::length_prefix::LengthPrefix;
+pub use session::{
+    Datagram, DriverConfig, Fault, Input, MessageMeta, Out, Parser, Progress, Protocol, Protocols, Role,
+    SessionEvent, StreamOpening, Verdict,
+};
+pub use source::{FileSource, Files, Interface, Next, Source, SourceConfig};
+#[cfg(feature = "live")]
+pub use source::{LiveConfig, LiveSource};
+pub use tracker::{Anomaly, Flow, FlowEvent, FlowId, FlowView, Interest, TrackerConfig};
 
 /// The library example of the README, compiled and run.
 #[cfg(doctest)]

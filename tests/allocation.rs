@@ -8,16 +8,18 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Frame, FrameBatch, NANOS_PER_SECOND, SeqNum, TcpFlags, Timestamp, VlanIds};
-use flowgauge::dedup::{DedupConfig, Mode, Window};
-use flowgauge::extractor::{Extractor, Packet};
-use flowgauge::link::{
-    Decapsulation, EthernetHeader, Heard, NeighbourConfig, NeighbourTable, Resolution, ethernet_to_ip,
-    ip_to_ethernet,
+use flowgauge::base::{
+    Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, SeqNum, TcpFlags, Timestamp, VlanIds,
 };
+use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet};
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::dedup::{DedupConfig, Mode, Window};
 use flowgauge::pipeline::Pipeline;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::tracker::{Flow, FlowSink, Tracker, TrackerConfig};
+use flowgauge::tap::{
+    EthernetHeader, Heard, NeighborConfig, NeighborTable, Resolution, ethernet_to_ip, ip_to_ethernet,
+};
+use flowgauge::tracker::{Flow, Observer, Tracker, TrackerConfig};
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
@@ -62,7 +64,7 @@ fn none<R>(what: &str, run: impl FnOnce() -> R) -> R {
 #[derive(Default)]
 struct Everything(u64);
 
-impl FlowSink<u64> for Everything {
+impl Observer<u64> for Everything {
     fn packet(&mut self, flow: &mut Flow<'_, u64>, packet: &Packet<'_>) {
         *flow.state += packet.payload().len() as u64;
         self.0 += 1;
@@ -151,7 +153,7 @@ fn moved<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
     moved
 }
 
-/// Frames to packets and back, in place, and what a neighbour table does with what it knows.
+/// Frames to packets and back, in place, and what a neighbor table does with what it knows.
 fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
     let header = EthernetHeader::new([2; 6], [4; 6], VlanIds::NONE.push(7).push(8));
     let mut buffer = [0; 2048];
@@ -167,7 +169,7 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     assert!(packet_count > 4000);
 
     let table = |own: u8| {
-        let mut table = NeighbourTable::new(NeighbourConfig::new([own << 1; 6])).expect("valid");
+        let mut table = NeighborTable::new(NeighborConfig::new([own << 1; 6])).expect("valid");
         table.add_local([10, 0, 0, own].into()).expect("a host");
         table
     };
@@ -177,7 +179,7 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     };
     let Heard::Request(reply) = none("an answer", || there.hear(&request, now)) else { panic!("no answer") };
     here.hear(&reply, now);
-    none("a known neighbour, and replies that are not believed", || {
+    none("a known neighbor, and replies that are not believed", || {
         assert!(matches!(here.resolve([10, 0, 0, 2].into(), now), Resolution::Known { .. }));
         assert_eq!(here.hear(&reply, now), Heard::Spoofed);
     });
@@ -211,7 +213,7 @@ fn written_udp(payload: &[u8]) -> Vec<u8> {
 
 /// Datagrams in fragments, in order and reversed, through a pool that has had as many at once before.
 fn fragments_cost_no_allocation() {
-    let mut pipeline = Pipeline::default();
+    let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
     let round = |first: u16| -> Vec<Vec<u8>> {
         let in_order = (first..first + 4).flat_map(fragments);
         // All at once, the last fragments first.
@@ -222,11 +224,11 @@ fn fragments_cost_no_allocation() {
     let rounds: Vec<_> = (0..5).map(|number| round(8 * number)).collect();
     let mut frames = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second));
     for frame in frames.by_ref().take(2).flatten() {
-        pipeline.frame(&frame, &mut ());
+        pipeline.frame(&frame);
     }
     let rest: Vec<_> = frames.flatten().collect();
     none("fragments put together, the pool warm", || {
-        rest.iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+        rest.iter().for_each(|frame| pipeline.frame(frame));
     });
     let stats = pipeline.stats();
     assert_eq!((stats.fragments.completed_count, stats.tracker.packet_count), (40, 120));
@@ -234,9 +236,10 @@ fn fragments_cost_no_allocation() {
 
 /// Known flows in a tunnel, linked to it, with what encloses them.
 fn tunnels_cost_no_allocation() {
-    let mut config = TrackerConfig::default();
-    config.key_policy.decapsulation = Decapsulation::Both;
-    let mut pipeline = Pipeline::<()>::new(config).expect("a valid configuration").with_encapsulation(true);
+    let mut policy = KeyPolicy::DEFAULT;
+    policy.decapsulation = Decapsulation::Both;
+    let builder = Pipeline::builder().key_policy(policy).encapsulation(true);
+    let mut pipeline = builder.build(()).expect("a valid configuration");
     let in_vxlan = |vni: u8, frame: Vec<u8>| {
         let mut out = Vec::new();
         let step = link().ipv4([192, 0, 2, 1], [192, 0, 2, 2], 64).udp(50_000, 4789);
@@ -247,11 +250,11 @@ fn tunnels_cost_no_allocation() {
         .map(|number| round(number).into_iter().map(|frame| in_vxlan(number as u8 / 2, frame)).collect())
         .collect();
     let rounds: Vec<_> = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second)).collect();
-    rounds[0].iter().for_each(|frame| pipeline.frame(frame, &mut ()));
+    rounds[0].iter().for_each(|frame| pipeline.frame(frame));
     none("packets in tunnels, in the same and in another one", || {
-        rounds[1..].iter().flatten().for_each(|frame| pipeline.frame(frame, &mut ()));
+        rounds[1..].iter().flatten().for_each(|frame| pipeline.frame(frame));
     });
-    assert_eq!(pipeline.stats().enclosing_count, 4 * rounds[0].len() as u64);
+    assert_eq!(pipeline.stats().outer_packet_count, 4 * rounds[0].len() as u64);
 }
 
 #[test]
@@ -279,7 +282,8 @@ fn known_flows_cost_no_allocation() {
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(3));
     config.staged_flow_count_min = 0;
-    let mut tracker: Tracker<u64> = Tracker::new(config).expect("a valid configuration");
+    let mut tracker: Tracker<u64> =
+        Tracker::new(config, &Resources::default()).expect("a valid configuration");
     let mut sink = Everything::default();
     // The first round makes the flows; odd packets make room for what is kept of them.
     for packet in packets[0].iter().chain(&packets[6]) {
@@ -292,7 +296,7 @@ fn known_flows_cost_no_allocation() {
     });
     none("packets in batches", || tracker.track_batch(&packets[2], &mut sink));
     none("packets through a sink that is dyn", || {
-        let sink: &mut dyn FlowSink<u64> = &mut sink;
+        let sink: &mut dyn Observer<u64> = &mut sink;
         tracker.track_batch(&packets[3], sink);
     });
     none("an active timeout of every flow", || tracker.track_batch(&packets[4], &mut sink));
@@ -315,20 +319,20 @@ fn known_flows_cost_no_allocation() {
     });
     assert_eq!(tracker.len(), flow_count);
 
-    let mut pipeline = Pipeline::default();
+    let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
     let mut batch = FrameBatch::new();
     let fill = |batch: &mut FrameBatch, frames: &[Frame<'_>]| {
         batch.clear();
         frames.iter().for_each(|frame| batch.push(frame));
     };
     fill(&mut batch, &rounds[0]);
-    pipeline.batch(&batch, &mut ());
+    let _ = pipeline.batch(&batch);
     fill(&mut batch, &odd);
-    pipeline.batch(&batch, &mut ());
+    let _ = pipeline.batch(&batch);
     none("a batch that is used again, through the pipeline", || {
         for frames in &rounds[1..4] {
             fill(&mut batch, frames);
-            pipeline.batch(&batch, &mut ());
+            let _ = pipeline.batch(&batch);
         }
     });
     assert!(pipeline.stats().frame_count > 4000);
@@ -344,8 +348,9 @@ fn windows_cost_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
     for (mode, verifies) in [(Mode::Exact, false), (Mode::Exact, true), (Mode::IgnoreMirrorChanges, true)] {
         let mut config = DedupConfig::default();
         (config.mode, config.verifies) = (mode, verifies);
-        (config.limits.dedup_frame_count_max, config.limits.dedup_bytes_max) = (1000, 70_000);
-        let mut window = Window::new(config).expect("a valid configuration");
+        let mut limits = Limits::DEFAULT;
+        (limits.dedup_frame_count_max, limits.dedup_bytes_max) = (1000, 70_000);
+        let mut window = Window::new(config, &Resources::new(limits)).expect("a valid configuration");
         let frames = || rounds.iter().flatten().chain(odd);
         frames().for_each(|frame| _ = window.check(frame));
         let held_bytes = window.held_bytes();
@@ -422,7 +427,7 @@ fn streams_cost_no_allocation() {
 
     let mut config = ReassemblerConfig::default();
     config.compared_len = 16_384;
-    let mut reassembler = Reassembler::new(config).expect("a valid configuration");
+    let mut reassembler = Reassembler::new(config, &Resources::default()).expect("a valid configuration");
     let mut streams: Vec<Stream> = (0..6).map(|_| Stream::default()).collect();
     send(&mut reassembler, &mut streams, 0, &in_order);
     (1..4).for_each(|number| _ = send(&mut reassembler, &mut streams, 6 * number, mixed[number as usize]));

@@ -2,7 +2,7 @@
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
-use flowgauge::link::{
+use flowgauge::decode::link::{
     Checksum, Checksums, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate,
 };
 use flowgauge::pipeline::{ChecksumHandling, Pipeline};
@@ -164,9 +164,9 @@ fn a_pipeline_counts_or_drops() {
         (ChecksumHandling::Count, 14, 6, 1),
         (ChecksumHandling::Drop, 13, 6, 1),
     ] {
-        let mut pipeline = Pipeline::<()>::default().with_checksums(handling);
+        let mut pipeline = Pipeline::builder().checksums(handling).build(()).expect("a valid configuration");
         for data in &frames {
-            pipeline.frame(&frame(data), &mut ());
+            pipeline.frame(&frame(data));
         }
         let stats = pipeline.stats();
         assert_eq!((stats.tracker.packet_count, stats.checksums.dropped_count), (tracked, 14 - tracked));

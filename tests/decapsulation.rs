@@ -4,8 +4,8 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     EtherType, Frame, IpProtocol, Limits, LinkType, ParseErrorKind, Side, Timestamp, VlanIds,
 };
-use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quoted_key};
-use flowgauge::link::{
+use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, quoted_key};
+use flowgauge::decode::link::{
     Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, UdpTunnel, Unsupported, decapsulate,
 };
 use flowgauge::pipeline::Pipeline;
@@ -489,7 +489,7 @@ fn the_policy_chooses_flow_ports_and_vni() {
     let data = in_udp(4789, &vxlan);
     let packet = extracted(&data, KeyPolicy::DEFAULT).unwrap();
     assert_eq!(packet.key.address(Side::A), std::net::IpAddr::from(INNER.0));
-    assert_eq!((packet.key.port(packet.side), packet.payload()), (1000, &[1, 2, 3, 4][..]));
+    assert_eq!((packet.key.port(packet.side), packet.payload()), (Some(1000), &[1, 2, 3, 4][..]));
     assert_eq!((packet.key.vni(), packet.ip_len as usize), (None, inner().len()));
     // Addresses and VLANs are those of the hosts.
     assert_eq!(packet.mac_addresses.source(&data), Some([2, 0, 0, 0, 0, 4]));
@@ -499,7 +499,7 @@ fn the_policy_chooses_flow_ports_and_vni() {
     assert_eq!(extracted(&data, policy).unwrap().key.vni(), Some(42));
     policy.decapsulation = Decapsulation::Outermost;
     let outermost = extracted(&data, policy).unwrap();
-    assert_eq!((outermost.key.port(outermost.side), outermost.key.vni()), (40_000, None));
+    assert_eq!((outermost.key.port(outermost.side), outermost.key.vni()), (Some(40_000), None));
     assert_eq!(outermost.key.address(Side::A), std::net::IpAddr::from(OUTER.0));
     let mut policy = KeyPolicy::DEFAULT;
     policy.tunnel_ports = TunnelPorts::NONE;
@@ -543,9 +543,9 @@ fn what_is_too_deep_or_of_a_wrong_length_is_counted_by_name() {
     let tags = ethernet(0x8100, &[0, 9, 0x81, 0].repeat(9));
     let mut short = in_ip(50, &[0; 8]);
     short[17] = 19;
-    let mut pipeline = Pipeline::default();
+    let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
     for data in [&ethernet(0x0800, &deep), &long, &tags, &short, &in_ip(4, &inner())] {
-        pipeline.frame(&Frame::ethernet(Timestamp::ZERO, data), &mut ());
+        pipeline.frame(&Frame::ethernet(Timestamp::ZERO, data));
     }
     let stats = pipeline.stats();
     assert_eq!((stats.tracker.packet_count, stats.skipped.total()), (3, 2));

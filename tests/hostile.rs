@@ -2,18 +2,23 @@
 //!
 //! `FLOWGAUGE_FLOOD=10000000` makes the floods that long; by default they are a million packets, fewer in debug builds.
 
+#[path = "support/record_list.rs"]
+mod record_list;
+
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use flowgauge::base::{
-    Budget, EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, SeqNum, TcpFlags, Timestamp,
+    Budget, ConfigError, ConfigProblem, EndReason, FlowKey, IpProtocol, Limits, NANOS_PER_SECOND, Resources,
+    SeqNum, TcpFlags, Timestamp,
 };
-use flowgauge::extractor::{Packet, Transport};
-use flowgauge::pipeline::Records;
+use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
-use flowgauge::tracker::{ConfigError, Flow, FlowSink, FlowView, Timeouts, Tracker, TrackerConfig};
+use flowgauge::tracker::{Flow, FlowView, Observer, Timeouts, Tracker, TrackerConfig};
+
+use record_list::RecordList;
 
 const S: TcpFlags = TcpFlags::SYN;
 const A: TcpFlags = TcpFlags::ACK;
@@ -67,16 +72,21 @@ const FRIENDS: u32 = 0xac10_0000;
 #[derive(Default)]
 struct Ends(Vec<(FlowKey, EndReason)>);
 
-impl<T> FlowSink<T> for Ends {
+impl<T> Observer<T> for Ends {
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: T) {
         self.0.push((*flow.key(), reason));
     }
 }
 
+/// Resources for so many flows at most.
+fn capped(flow_count_max: u32) -> Resources {
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = flow_count_max;
+    Resources::new(limits)
+}
+
 fn with_cap(flow_count_max: u32) -> Tracker<()> {
-    let mut config = TrackerConfig::default();
-    config.limits.flow_count_max = flow_count_max;
-    Tracker::new(config).expect("a valid configuration")
+    Tracker::new(TrackerConfig::default(), &capped(flow_count_max)).expect("a valid configuration")
 }
 
 /// Floods a table on which friends talk now and then; returns it, what ended, and how many packets flooded.
@@ -226,9 +236,8 @@ fn what_a_batch_found_early_may_be_gone_when_its_turn_comes() {
         .collect();
     let outcome = |is_staged: bool| {
         let mut config = TrackerConfig::default();
-        config.limits.flow_count_max = 5;
         config.staged_flow_count_min = if is_staged { 0 } else { u32::MAX };
-        let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+        let mut tracker: Tracker<()> = Tracker::new(config, &capped(5)).expect("a valid configuration");
         let mut ends = Ends::default();
         packets.chunks(100).for_each(|batch| tracker.track_batch(batch, &mut ends));
         tracker.check_invariants();
@@ -245,10 +254,10 @@ fn what_a_batch_found_early_may_be_gone_when_its_turn_comes() {
 #[test]
 fn a_budget_below_the_cap_is_kept() {
     let count = flood_len() / 4;
-    let mut config = TrackerConfig::default();
-    config.budget = Budget::new(3_000_000);
-    let budget = config.budget.clone();
-    let mut tracker: Tracker<[u64; 4]> = Tracker::new(config).expect("room for the first flows");
+    let budget = Budget::new(3_000_000);
+    let resources = Resources::default().with_budget(budget.clone());
+    let mut tracker: Tracker<[u64; 4]> =
+        Tracker::new(TrackerConfig::default(), &resources).expect("room for the first flows");
     let mut ends = Ends::default();
     for number in 0..count {
         let now = u64::from(number);
@@ -272,20 +281,17 @@ fn a_budget_below_the_cap_is_kept() {
 
 #[test]
 fn a_budget_that_others_took_is_told_at_once() {
-    let budget = Budget::new(500_000);
-    let config = || {
-        let mut config = TrackerConfig::default();
-        config.budget = budget.clone();
-        config
-    };
-    let mut first: Tracker<()> = Tracker::new(config()).expect("room for the first flows");
+    let resources = Resources::default().with_budget(Budget::new(500_000));
+    let make = || Tracker::<()>::new(TrackerConfig::default(), &resources);
+    let mut first = make().expect("room for the first flows");
     for number in 0..10_000 {
         first.track(&udp(number, true, 1), &mut ());
     }
-    let refused = Tracker::<()>::new(config()).err();
-    assert!(matches!(refused, Some(ConfigError::BudgetTooSmall { .. })), "{refused:?}");
+    let refused = make().err();
+    let is_too_small = |error: ConfigError| matches!(error.problem, ConfigProblem::TooSmall { .. });
+    assert!(refused.is_some_and(is_too_small), "{refused:?}");
     drop(first);
-    let mut second: Tracker<()> = Tracker::new(config()).expect("room again");
+    let mut second = make().expect("room again");
     second.track(&udp(1, true, 1), &mut ());
     assert_eq!(second.len(), 1);
 }
@@ -302,13 +308,8 @@ fn a_cap_of_one_flow() {
     }
     tracker.finish(&mut ends);
     assert_eq!(ends.0.len(), 6);
-    assert!(matches!(Tracker::<()>::new(with_zero()), Err(ConfigError::NoFlows)));
-}
-
-fn with_zero() -> TrackerConfig {
-    let mut config = TrackerConfig::default();
-    config.limits.flow_count_max = 0;
-    config
+    let error = Tracker::<()>::new(TrackerConfig::default(), &capped(0)).expect_err("no room for any flow");
+    assert_eq!((error.layer, error.field), ("tracker", "flow_count_max"));
 }
 
 thread_local! {
@@ -336,12 +337,14 @@ impl Drop for Counted {
 #[derive(Default)]
 struct Back {
     open: HashMap<FlowKey, u64>,
+    shown: HashSet<u64>,
     count: u64,
 }
 
-impl FlowSink<Counted> for Back {
+impl Observer<Counted> for Back {
     fn started(&mut self, flow: &mut Flow<'_, Counted>) {
         assert!(self.open.insert(*flow.view.key(), flow.state.0).is_none(), "one flow per key at a time");
+        assert!(self.shown.insert(flow.state.0), "a flow begins with a state of its own");
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, state: Counted) {
@@ -355,9 +358,8 @@ fn every_state_comes_back_once() {
     for ends_well in [true, false] {
         MADE.set(0);
         DROPPED.set(0);
-        let mut config = TrackerConfig::default();
-        config.limits.flow_count_max = 50;
-        let mut tracker: Tracker<Counted> = Tracker::new(config).expect("a valid configuration");
+        let mut tracker: Tracker<Counted> =
+            Tracker::new(TrackerConfig::default(), &capped(50)).expect("a valid configuration");
         let mut back = Back::default();
         for number in 0..2000_u32 {
             let now = u64::from(number) * NANOS_PER_SECOND / 4;
@@ -370,14 +372,17 @@ fn every_state_comes_back_once() {
                 assert!(tracker.remove(id, &mut back));
                 assert!(!tracker.remove(id, &mut back) && tracker.get(id).is_none());
             }
-            assert_eq!(MADE.get() - back.count, tracker.len() as u64);
-            assert_eq!(DROPPED.get(), back.count);
+            let started_count = tracker.stats().started_count;
+            assert_eq!(started_count - back.count, tracker.len() as u64);
+            assert_eq!(started_count, back.shown.len() as u64);
+            // Vacant entries of the flow table have a state too, and it grows by so many at once.
+            assert_eq!(MADE.get() - DROPPED.get(), 1024);
         }
         let open = tracker.len() as u64;
         assert!(open > 10 && back.count > 100);
         if ends_well {
             tracker.finish(&mut back);
-            assert_eq!((back.count, back.open.len()), (MADE.get(), 0));
+            assert_eq!((back.count, back.open.len()), (tracker.stats().started_count, 0));
             // Used again after its end.
             tracker.track(&udp(1, true, u64::MAX), &mut back);
         }
@@ -390,16 +395,17 @@ fn every_state_comes_back_once() {
 fn all_counted(packets: &[Packet<'_>], timeouts: Timeouts, active: Option<Duration>) -> Vec<FlowRecord> {
     let mut config = TrackerConfig::default();
     (config.timeouts, config.active_timeout) = (timeouts, active);
-    let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
-    let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let mut tracker: Tracker<()> =
+        Tracker::new(config, &Resources::default()).expect("a valid configuration");
+    let mut list = RecordList::default();
     for packet in packets {
-        tracker.track(packet, &mut sink);
-        tracker.advance(tracker.now(), &mut sink);
+        tracker.track(packet, &mut list);
+        tracker.advance(tracker.now(), &mut list);
         assert!(tracker.next_deadline().is_none_or(|deadline| deadline > tracker.now()));
         tracker.check_invariants();
     }
-    tracker.finish(&mut sink);
+    tracker.finish(&mut list);
+    let records = list.0;
     let counted: u64 = records.iter().map(FlowRecord::packet_count).sum();
     assert_eq!(counted, packets.len() as u64, "{timeouts:?} {active:?}");
     assert!(records.iter().all(|record| record.start <= record.end));
@@ -459,10 +465,10 @@ fn flows_chosen_with_leaked_seeds_evict_each_other() {
     const SEEDS: [u64; 4] = [1, 2, 3, 4];
     let [a, b, c, d] = SEEDS;
     let hasher = ahash::RandomState::with_seeds(a, b, c, d);
-    let mut config = TrackerConfig::default();
-    config.seeds = Some(SEEDS);
-    let budget = config.budget.clone();
-    let mut tracker = Tracker::<()>::new(config).expect("a valid configuration");
+    let resources = Resources::default().with_seeds(SEEDS);
+    let budget = resources.budget.clone();
+    let mut tracker =
+        Tracker::<()>::new(TrackerConfig::default(), &resources).expect("a valid configuration");
     let (mut ends, mut count) = (Ends::default(), 0_u64);
     let friend = udp(FRIENDS, true, 0);
     tracker.track(&friend, &mut ends);

@@ -5,42 +5,19 @@
 
 #![cfg(feature = "protocols")]
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[path = "support/heap.rs"]
+mod heap;
+
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use flowgauge::base::{Budget, Frame, FrameBatch};
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Message, SessionEvent, Standard};
-use flowgauge::source::{FileSource, Source};
-use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
+use flowgauge::base::{Frame, FrameBatch};
+use flowgauge::pipeline::{Pipeline, Sessions, Sink};
+use flowgauge::protocols::{Message, Standard};
+use flowgauge::session::{MessageMeta, SessionEvent};
+use flowgauge::source::{FileSource, Next, Source};
+use flowgauge::tracker::{Flow, Interest};
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Weighing;
-
-// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. The counts are atomic integers, which neither allocate nor unwind.
-#[allow(unsafe_code, reason = "an allocator cannot be written without")]
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above; `block` came from `System`, since all allocations do.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
+use heap::{held_now, peak_since};
 
 const LIMIT: usize = 16 << 20;
 
@@ -68,34 +45,25 @@ struct Count {
     stopped_count: u64,
 }
 
-impl FlowSink<()> for Count {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
-    }
-}
+impl Sink for Count {
+    type State = ();
+    type Stage = Sessions<Standard>;
 
-impl SessionSink<Standard, ()> for Count {
-    fn message(&mut self, _: &mut Flow<'_, ()>, _: &About, message: Message<'_>) {
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn message(&mut self, _: &mut Flow<'_, ()>, _: &MessageMeta, message: &Message<'_>) {
         // What is said of it is a part of what may panic.
         std::hint::black_box(format!("{message:?}"));
         #[cfg(feature = "serde")]
-        serde_json::to_value(&message).expect("every message is an object");
+        serde_json::to_value(message).expect("every message is an object");
         self.message_count += 1;
     }
 
     fn session(&mut self, _: &mut Flow<'_, ()>, event: &SessionEvent) {
         self.stopped_count += u64::from(matches!(event, SessionEvent::Stopped { .. }));
     }
-}
-
-fn pipeline() -> SessionPipeline<Standard, ()> {
-    let mut config = TrackerConfig::default();
-    let budget = Budget::new(LIMIT as u64);
-    config.budget = budget.clone();
-    let (mut streams, mut sessions) = (ReassemblerConfig::default(), DriverConfig::default());
-    (streams.budget, sessions.budget) = (budget.clone(), budget);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    pipeline.with_streams(streams).expect("a sound configuration").with_sessions(&sessions)
 }
 
 fn random(state: &mut u64) -> u64 {
@@ -130,25 +98,24 @@ fn mangled_captures_do_no_harm() {
             let Ok(mut source) = FileSource::open(&path) else { continue };
             let mut batch = FrameBatch::new();
             let mut seed = round.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-            let mut sink = Count::default();
-            let before = HELD.load(Relaxed);
-            PEAK.store(before, Relaxed);
-            let mut pipeline = pipeline();
+            let before = held_now();
+            let builder = Pipeline::builder().memory(LIMIT as u64);
+            let mut pipeline = builder.build(Count::default()).expect("a sound configuration");
             let mut data = Vec::new();
-            while source.next_batch(&mut batch).is_ok_and(|is_more| is_more) {
+            while source.next_batch(&mut batch).is_ok_and(|next| next == Next::Frames) {
                 for frame in batch.iter() {
                     data.clear();
                     data.extend_from_slice(frame.data);
                     mangle(&mut data, &mut seed);
-                    pipeline.frame(&Frame { data: &data, ..frame }, &mut sink);
+                    pipeline.frame(&Frame { data: &data, ..frame });
                 }
             }
-            pipeline.finish(&mut sink);
-            assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", path.display());
-            let peak = PEAK.load(Relaxed) - before;
+            pipeline.finish();
+            assert_eq!(pipeline.stats().sessions.held_bytes, 0, "{}", path.display());
+            let peak = peak_since(before);
             assert!(peak < LIMIT + FIXED, "{}: {peak} octets were held", path.display());
-            total.message_count += sink.message_count;
-            total.stopped_count += sink.stopped_count;
+            total.message_count += pipeline.sink().message_count;
+            total.stopped_count += pipeline.sink().stopped_count;
         }
     }
     println!("{} messages, {} parsers gave up", total.message_count, total.stopped_count);

@@ -2,39 +2,18 @@
 //!
 //! A binary of its own: its allocator counts the octets that are held. Prints the figures; `--nocapture` shows them.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+#[path = "support/heap.rs"]
+mod heap;
+
 use std::time::Duration;
 
-use flowgauge::base::{Budget, FlowKey, Frame, IpProtocol, LinkType, SeqNum, TcpFlags, Timestamp};
-use flowgauge::extractor::{Packet, Transport};
-use flowgauge::link::Decapsulation;
+use flowgauge::base::{Budget, FlowKey, Frame, IpProtocol, LinkType, Resources, SeqNum, TcpFlags, Timestamp};
+use flowgauge::decode::extractor::{KeyPolicy, Packet, Transport};
+use flowgauge::decode::link::Decapsulation;
 use flowgauge::pipeline::Pipeline;
 use flowgauge::tracker::{Tracker, TrackerConfig};
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-struct Weighing;
-
-// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. The count is an atomic integer, which neither allocates nor unwinds.
-#[allow(unsafe_code, reason = "an allocator cannot be written without")]
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above; `block` came from `System`, since all allocations do.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
+use heap::held;
 
 /// Octets besides the flows: hot cache, the first table of the index, lists of segments.
 const FIXED: usize = 200_000;
@@ -54,9 +33,9 @@ fn segment(flow: u32, seq: u32) -> Packet<'static> {
 fn weigh(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize, usize) {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
-    config.budget = Budget::new(1 << 32);
-    let before = HELD.load(Relaxed);
-    let mut tracker: Tracker<()> = Tracker::new(config).expect("a valid configuration");
+    let resources = Resources::default().with_budget(Budget::new(1 << 32));
+    let before = held();
+    let mut tracker: Tracker<()> = Tracker::new(config, &resources).expect("a valid configuration");
     for flow in 0..flow_count {
         tracker.track(&segment(flow, 0), &mut ());
         if with_extras {
@@ -64,21 +43,21 @@ fn weigh(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize
         }
     }
     assert_eq!(tracker.len(), flow_count as usize);
-    let held = HELD.load(Relaxed).saturating_sub(before);
+    let held_len = held().saturating_sub(before);
     let accounted = tracker.budget().held() as usize;
     drop(tracker);
     // The harness allocates a little meanwhile.
-    assert!(HELD.load(Relaxed) < before + 20_000, "all of it is given back");
-    (held, accounted)
+    assert!(held() < before + 20_000, "all of it is given back");
+    (held_len, accounted)
 }
 
 /// Octets held with so many open flows, each in a tunnel of its own, and what the budget says.
 fn weigh_tunnels(flow_count: u32) -> (usize, usize) {
-    let mut config = TrackerConfig::default();
-    config.key_policy.decapsulation = Decapsulation::Both;
-    config.budget = Budget::new(1 << 32);
-    let before = HELD.load(Relaxed);
-    let mut pipeline = Pipeline::<()>::new(config).expect("a valid configuration").with_encapsulation(true);
+    let mut policy = KeyPolicy::DEFAULT;
+    policy.decapsulation = Decapsulation::Both;
+    let builder = Pipeline::builder().memory(1 << 32).key_policy(policy).encapsulation(true);
+    let before = held();
+    let mut pipeline = builder.build(()).expect("a valid configuration");
     for flow in 0..flow_count {
         let [_, a, b, c] = flow.to_be_bytes();
         let ipv4 = |network: u8, protocol: u8, payload: &[u8]| -> Vec<u8> {
@@ -90,14 +69,14 @@ fn weigh_tunnels(flow_count: u32) -> (usize, usize) {
         let data = ipv4(100, 4, &ipv4(10, 17, &[0, 1, 0, 2, 0, 8, 0, 0]));
         let frame =
             Frame { link_type: LinkType::RAW, ..Frame::ethernet(Timestamp::from_nanos(flow.into()), &data) };
-        pipeline.frame(&frame, &mut ());
+        pipeline.frame(&frame);
     }
-    assert_eq!(pipeline.tracker().len(), 2 * flow_count as usize);
-    let held = HELD.load(Relaxed).saturating_sub(before);
-    let accounted = pipeline.tracker().budget().held() as usize;
+    assert_eq!(pipeline.flow_count(), 2 * flow_count as usize);
+    let held_len = held().saturating_sub(before);
+    let accounted = pipeline.budget().held() as usize;
     drop(pipeline);
-    assert!(HELD.load(Relaxed) < before + 20_000, "all of it is given back");
-    (held, accounted)
+    assert!(held() < before + 20_000, "all of it is given back");
+    (held_len, accounted)
 }
 
 #[test]
@@ -118,7 +97,7 @@ fn a_million_flows_and_the_account_of_them() {
     let (held, accounted) = weigh_tunnels(count);
     println!("{count} tunnels with a flow in each: {held} octets, {accounted} accounted");
     assert!(held <= accounted + FIXED, "{held} held, {accounted} accounted");
-    // Two flows, each with an extra and an enclosure, and a stack of one header for the inner one.
+    // Two flows, each with an extra and an encapsulation, and a stack of one header for the inner one.
     let per_tunnel_max = 2 * (266 + 162 + 184) + 16 + 40;
     assert!(held <= count as usize * per_tunnel_max + FIXED, "{held} octets");
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use flowgauge::base::{Frame, FrameBatch, Limits, Timestamp};
-use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
+use flowgauge::source::{FileSource, Files, Next, PcapngWriter, Source};
 
 /// A frame by its time in microseconds and its octet.
 type Mark = (u64, u8);
@@ -33,7 +33,7 @@ fn times(random: &mut Random, file_number: u64, is_monotonic: bool) -> Vec<u64> 
 
 fn read(source: &mut impl Source) -> Vec<Mark> {
     let (mut batch, mut marks) = (FrameBatch::new(), Vec::new());
-    while source.next_batch(&mut batch).expect("a readable file") {
+    while source.next_batch(&mut batch).expect("a readable file") == Next::Frames {
         marks.extend(batch.iter().map(|frame| (frame.timestamp.as_nanos() / 1000, frame.data[0])));
     }
     marks

@@ -54,10 +54,12 @@ mod ndpi_fields;
 #[path = "oracle/quic.rs"]
 mod quic;
 #[cfg(feature = "protocols")]
-#[path = "oracle/recognised.rs"]
-mod recognised;
+#[path = "oracle/recognized.rs"]
+mod recognized;
 #[path = "oracle/skipped.rs"]
 mod skipped;
+#[path = "support/sessions.rs"]
+mod support;
 #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
 #[path = "oracle/suricata_events.rs"]
 mod suricata_events;

@@ -7,10 +7,10 @@ use etherparse::PacketBuilder;
 use flowgauge::base::{
     Frame, FrameBatch, IpProtocol, Limits, LinkType, Ports, SeqNum, Side, TcpFlags, Timestamp,
 };
-use flowgauge::extractor::{
+use flowgauge::decode::extractor::{
     Decapsulation, Direction, Extractor, KeyPolicy, Packet, PacketMarks, Scope, Skip, Transport, quoted_key,
 };
-use flowgauge::source::{FileSource, Source};
+use flowgauge::source::{FileSource, Next, Source};
 use proptest::prelude::*;
 
 /// All settings of a policy: two to the power of seven.
@@ -246,8 +246,9 @@ impl Built {
         let (source, destination) = self.addresses();
         let (side, other) = (packet.side, packet.side.other());
         assert_eq!((packet.key.address(side), packet.key.address(other)), (source, destination));
-        assert_eq!((packet.key.port(side), packet.key.port(other)), self.ports);
-        let (a, b) = ((packet.key.address(Side::A), packet.key.port(Side::A)), (destination, self.ports.1));
+        let port = |side| packet.key.port(side).expect("a port");
+        assert_eq!((port(side), port(other)), self.ports);
+        let (a, b) = ((packet.key.address(Side::A), port(Side::A)), (destination, self.ports.1));
         assert!(a <= (source, self.ports.0) && a <= b, "side A is the lower end");
         let ids: Vec<u16> = self.tags.iter().copied().filter(|id| *id != 0).collect();
         assert_eq!(packet.key.vlan_ids().iter().collect::<Vec<_>>(), ids);
@@ -363,7 +364,7 @@ fn recorded_frames_give_one_answer() {
             continue;
         }
         let mut source = FileSource::open(&path).expect("a capture");
-        while source.next_batch(&mut batch).expect("a readable capture") {
+        while source.next_batch(&mut batch).expect("a readable capture") == Next::Frames {
             for frame in batch.iter() {
                 frame_count += 1;
                 for (number, policy) in policies().into_iter().enumerate() {

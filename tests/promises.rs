@@ -2,23 +2,26 @@
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
+use etherparse::PacketBuilder;
 use flowgauge::base::{
-    Budget, Counters, EndReason, FlowKey, Frame, FrameBatch, History, Limits, Side, TcpFlags, Timestamp,
-    VlanIds,
+    Budget, Counters, EndReason, FlowKey, Frame, FrameBatch, History, Limits, Resources, Side, StopHandle,
+    TcpFlags, Timestamp, VlanIds,
 };
+use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
 use flowgauge::dedup::{DedupConfig, DedupStats, Verdict, Window};
-use flowgauge::extractor::{Extractor, KeyPolicy, Packet, Skip, SkipStats};
 use flowgauge::filter::Filter;
-use flowgauge::link::{EthernetHeader, NeighbourFrame, NeighbourTable, NoFrame, NotIp};
-use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::pipeline::{
+    Builder, Flows, Pipeline, PipelineStats, Records, RunOptions, Sink, Streams, Summary,
+};
 use flowgauge::reassembler::{
     Buffered, Chunk, Conflict, Gap, OverlapPolicy, Reassembler, ReassemblerConfig, ReassemblerStats, Segment,
     Stream,
 };
 use flowgauge::record::{FlowRecord, SideRecord};
 use flowgauge::source::{FileSource, Files, PcapngWriter, Source};
+use flowgauge::tap::{EthernetHeader, NeighborFrame, NeighborTable, NoFrame, NotIp};
 use flowgauge::tracker::{
-    Flow, FlowEvent, FlowId, FlowSink, FlowView, Interest, Timeouts, Tracker, TrackerConfig, TrackerStats,
+    Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Timeouts, Tracker, TrackerConfig, TrackerStats,
 };
 
 /// Types that may cross to another thread, and be shared with it.
@@ -28,21 +31,27 @@ const _: () = {
     crosses::<Tracker<()>>();
     crosses::<Tracker<Vec<u8>>>();
     crosses::<Pipeline<()>>();
-    crosses::<Pipeline<String>>();
+    crosses::<Pipeline<Box<dyn Sink<State = String, Stage = Flows> + Send>>>();
+    crosses::<Pipeline<Box<dyn Sink<State = String, Stage = Streams> + Send>>>();
     crosses::<FileSource>();
     crosses::<Files>();
     crosses::<PcapngWriter<Vec<u8>>>();
     crosses::<Box<dyn Source>>();
     crosses::<TrackerConfig>();
-    crosses::<NeighbourTable>();
+    crosses::<NeighborTable>();
     crosses::<Window>();
     crosses::<DedupConfig>();
     crosses::<Reassembler<(FlowId, Side)>>();
     crosses::<ReassemblerConfig>();
     crosses::<Buffered>();
     is_shared::<Budget>();
+    is_shared::<Builder>();
+    is_shared::<Resources>();
+    is_shared::<RunOptions>();
+    is_shared::<StopHandle>();
+    crosses::<Summary>();
     is_shared::<EthernetHeader>();
-    is_shared::<NeighbourFrame>();
+    is_shared::<NeighborFrame>();
     is_shared::<Extractor>();
     is_shared::<Filter>();
     is_shared::<FlowEvent>();
@@ -113,7 +122,8 @@ fn sizes_are_those_that_the_documentation_states() {
     assert_eq!((size_of::<Side>(), size_of::<TcpFlags>(), size_of::<VlanIds>()), (1, 2, 4));
     assert_eq!(size_of::<Stream>(), 32, "two are a cache line");
     assert!(size_of::<FlowEvent>() <= 24, "events are small: {}", size_of::<FlowEvent>());
-    assert!(size_of::<FlowView<'_>>() <= 40);
+    // Five words, and a reference to the application.
+    assert!(size_of::<FlowView<'_>>() <= 48);
     assert!(size_of::<Skip>() <= 24, "reasons are small: {}", size_of::<Skip>());
     assert!(size_of::<Frame<'_>>() <= 40);
     assert!(size_of::<FlowRecord>() <= 384, "a record: {}", size_of::<FlowRecord>());
@@ -123,7 +133,7 @@ fn sizes_are_those_that_the_documentation_states() {
 #[derive(Default)]
 struct Calls([u32; 4]);
 
-impl FlowSink<u8> for Calls {
+impl Observer<u8> for Calls {
     fn started(&mut self, _: &mut Flow<'_, u8>) {
         self.0[0] += 1;
     }
@@ -141,30 +151,68 @@ impl FlowSink<u8> for Calls {
     }
 }
 
+impl Sink for Calls {
+    type State = ();
+    type Stage = Flows;
+
+    fn started(&mut self, _: &mut Flow<'_, ()>) {
+        self.0[0] += 1;
+    }
+
+    fn packet(&mut self, _: &mut Flow<'_, ()>, _: &Packet<'_>) {
+        self.0[1] += 1;
+    }
+
+    fn event(&mut self, _: &mut Flow<'_, ()>, _: &FlowEvent) {
+        self.0[2] += 1;
+    }
+
+    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {
+        self.0[3] += 1;
+    }
+}
+
 #[test]
-fn sinks_are_chosen_at_run_time() {
+fn observers_are_chosen_at_run_time() {
     let (key, side) =
         FlowKey::new(flowgauge::base::IpProtocol::UDP, ([10, 0, 0, 1].into(), 1), ([10, 0, 0, 2].into(), 2));
     let packet = Packet::new(key, side, Timestamp::ZERO, &[]);
+    let mut calls = Calls::default();
+    let observers: [&mut dyn Observer<u8>; 2] = [&mut calls, &mut ()];
+    for observer in observers {
+        let mut tracker: Tracker<u8> = Tracker::default();
+        tracker.track(&packet, observer);
+        tracker.track_batch(&[packet], observer);
+        tracker.advance(Timestamp::from_nanos(1), observer);
+        tracker.finish(observer);
+    }
+    assert_eq!(calls.0, [1, 2, 0, 1]);
+    assert_eq!(<() as Observer<u8>>::interest(&()), Interest::RECORDS);
+}
+
+#[test]
+fn sinks_are_chosen_at_run_time() {
+    let mut datagram = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);
+    builder.write(&mut datagram, &[]).expect("a frame");
     let mut records = Vec::new();
     let mut calls = Calls::default();
     {
         let mut take = Records::new(|record: FlowRecord| records.push(record));
-        let sinks: [&mut dyn FlowSink<u8>; 3] = [&mut calls, &mut take, &mut ()];
+        let sinks: [&mut dyn Sink<State = (), Stage = Flows>; 3] = [&mut calls, &mut take, &mut ()];
         for sink in sinks {
-            let mut tracker: Tracker<u8> = Tracker::default();
-            tracker.track(&packet, sink);
-            tracker.track_batch(&[packet], sink);
-            tracker.advance(Timestamp::from_nanos(1), sink);
-            tracker.finish(sink);
-            let mut pipeline: Pipeline<u8> =
-                Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
-            pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &[0; 60]), sink);
-            pipeline.finish(sink);
+            let mut pipeline = Pipeline::builder().build(sink).expect("a valid configuration");
+            pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &[0; 60]));
+            pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &datagram));
+            let mut batch = FrameBatch::new();
+            batch.push(&Frame::ethernet(Timestamp::ZERO, &datagram));
+            assert!(pipeline.batch(&batch).is_continue());
+            pipeline.advance(Timestamp::from_nanos(1));
+            pipeline.finish();
         }
     }
     assert_eq!((calls.0, records.len()), ([1, 2, 0, 1], 1));
-    assert_eq!(<() as FlowSink<u8>>::interest(&()), Interest::ENDS);
+    assert_eq!(<() as Sink>::interest(&()), Interest::RECORDS);
 }
 
 #[test]

@@ -3,43 +3,18 @@
 //!
 //! A binary of its own: its allocator counts the octets that are held.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::num::NonZeroUsize;
+#[path = "support/heap.rs"]
+mod heap;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Account, Budget, EndReason, Frame, FrameBatch, Timestamp};
-use flowgauge::pipeline::Pipeline;
-use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
-
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Weighing;
-
-// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. The counts are atomic integers, which neither allocate nor unwind.
-#[allow(unsafe_code, reason = "an allocator cannot be written without")]
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above; `block` came from `System`, since all allocations do.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
+use flowgauge::base::{Account, Budget, EndReason, Frame, FrameBatch, Resources, Timestamp};
+use flowgauge::pipeline::{Flows, Pipeline, RunOptions, Sink};
+use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::tracker::{Flow, FlowView};
 
 /// What is held is counted for one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -56,7 +31,7 @@ struct Newcomers<'a> {
 const BATCH_FLOW_COUNT: usize = 200;
 
 impl Source for Newcomers<'_> {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let number = self.given.fetch_add(1, Relaxed);
         for flow in 0..if number < self.count { BATCH_FLOW_COUNT } else { 0 } {
@@ -66,7 +41,7 @@ impl Source for Newcomers<'_> {
             ends.udp(4000, 53).write(&mut frame, &[7; 1200]).unwrap();
             batch.push(&Frame::ethernet(Timestamp::from_nanos(number as u64 * 1000), &frame));
         }
-        Ok(number < self.count)
+        Ok(if number < self.count { Next::Frames } else { Next::End })
     }
 
     fn warnings(&self) -> &[Warning] {
@@ -96,7 +71,10 @@ struct Late<'a> {
     ended_count: usize,
 }
 
-impl FlowSink<()> for Late<'_> {
+impl Sink for Late<'_> {
+    type State = ();
+    type Stage = Flows;
+
     fn started(&mut self, _: &mut Flow<'_, ()>) {
         while self.given.load(Relaxed) < self.wanted && Instant::now() < self.until {
             std::thread::sleep(Duration::from_millis(1));
@@ -118,12 +96,7 @@ fn batches_between_threads_are_charged() {
     // Where there is room, sixteen are under way; otherwise as many as there is room for, and never none.
     for (limit, is_tight) in [(1 << 30, false), (3 << 20, true), (1100 << 10, true)] {
         let budget = Budget::new(limit as u64);
-        let make = || {
-            let mut config = TrackerConfig::default();
-            config.budget = budget.clone();
-            Pipeline::<()>::new(config)
-        };
-        let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+        let builder = Pipeline::builder().resources(Resources::default().with_budget(budget.clone()));
         let given = AtomicUsize::new(0);
         let until = Instant::now() + Duration::from_millis(if is_tight { 100 } else { 60_000 });
         let late = || Late {
@@ -135,12 +108,12 @@ fn batches_between_threads_are_charged() {
             ended_count: 0,
         };
         let mut sinks = [late(), late()];
-        let before = HELD.load(Relaxed);
-        PEAK.store(before, Relaxed);
-        shards.run(&mut Newcomers { given: &given, count: 40 }, &mut sinks).unwrap();
-        let peak = PEAK.load(Relaxed) - before;
+        let before = heap::held_now();
+        let mut source = Newcomers { given: &given, count: 40 };
+        let summary = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap();
+        let peak = heap::peak_since(before);
 
-        let stats = shards.stats();
+        let stats = summary.stats;
         assert_eq!(stats.frame_count, 40 * BATCH_FLOW_COUNT as u64);
         assert_eq!(sinks.iter().map(|sink| sink.ended_count).sum::<usize>(), 40 * BATCH_FLOW_COUNT);
         let queues = stats.queues;
@@ -165,22 +138,18 @@ fn records_between_threads_are_charged() {
     let _alone = ALONE.lock();
     for (limit, is_tight) in [(1 << 30, false), (1100 << 10, true)] {
         let budget = Budget::new(limit);
-        let make = || {
-            let mut config = TrackerConfig::default();
-            config.budget = budget.clone();
-            Pipeline::<()>::new(config)
-        };
-        let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+        let builder = Pipeline::builder().resources(Resources::default().with_budget(budget.clone()));
         let given = AtomicUsize::new(0);
         let (mut count, mut queues_max) = (0, 0);
         let deliver = |_| {
             count += 1;
             queues_max = budget.held_by(Account::Queues).max(queues_max);
         };
-        shards.run_records(&mut Newcomers { given: &given, count: 40 }, |_| true, deliver).unwrap();
+        let (mut source, options) = (Newcomers { given: &given, count: 40 }, RunOptions::default());
+        let summary = builder.run_records::<Flows>(2, &mut source, &options, |_| true, deliver).unwrap();
         assert_eq!(count, 40 * BATCH_FLOW_COUNT, "none is lost for want of room");
         assert!(queues_max > 0 || is_tight);
-        assert_eq!(shards.stats().queues.refused_count > 0, is_tight);
+        assert_eq!(summary.stats.queues.refused_count > 0, is_tight);
         assert!(budget.peak() <= limit);
         assert_eq!(budget.held_by(Account::Queues), 0, "all was given back");
     }

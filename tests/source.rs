@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::source::{FileSource, Files, Source};
+use flowgauge::source::{FileSource, Files, Next, Source};
 
 /// The corpus, or `None` with a word where the variable is not set.
 fn corpus() -> Option<PathBuf> {
@@ -41,7 +41,7 @@ fn every_capture_gives_the_frames_that_the_manifest_counts() {
             }
         };
         let (mut frames, mut octets) = (0, 0);
-        while source.next_batch(&mut batch).expect("a readable file") {
+        while source.next_batch(&mut batch).expect("a readable file") == Next::Frames {
             frames += batch.len() as u64;
             octets += batch.iter().map(|frame| frame.data.len() as u64).sum::<u64>();
             let interfaces = source.interfaces().len();
@@ -73,7 +73,7 @@ fn all_captures_merge_into_one() {
         limits.open_file_count_max = open_file_count_max;
         let mut files = Files::open_with(captures.iter().map(|(path, _)| path), limits).expect("captures");
         let (mut batch, mut frames) = (FrameBatch::new(), 0);
-        while files.next_batch(&mut batch).expect("readable files") {
+        while files.next_batch(&mut batch).expect("readable files") == Next::Frames {
             frames += batch.len() as u64;
             let interfaces = files.interfaces();
             for frame in batch.iter() {

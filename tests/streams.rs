@@ -6,11 +6,11 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use flowgauge::base::{EndReason, FlowKey, FrameBatch, Side, TcpFlags};
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::{FirstOctets, Pipeline, PipelineStats, StreamPipeline, StreamSink};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::source::{FileSource, Source as _};
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::decode::extractor::Packet;
+use flowgauge::pipeline::{FirstOctets, Pipeline, PipelineStats, RunOptions, Sink, Streams};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::source::{FileSource, Next, Source as _};
+use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest};
 
 /// What a stream gave, with chunks joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,9 +41,12 @@ struct State {
     is_muted: bool,
 }
 
-impl FlowSink<State> for Collect {
+impl Sink for Collect {
+    type State = State;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
-        self.interest.unwrap_or(Interest::ENDS)
+        self.interest.unwrap_or(Interest::RECORDS)
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, State>, _: &Packet<'_>) {
@@ -51,9 +54,9 @@ impl FlowSink<State> for Collect {
         self.call_after_mute_count += u64::from(flow.state.is_muted);
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, State>, event: &FlowEvent) {
+    fn event(&mut self, flow: &mut Flow<'_, State>, _: &FlowEvent) {
         self.event_count += 1;
-        self.call_after_mute_count += u64::from(flow.state.is_muted && *event != FlowEvent::ActiveTimeout);
+        self.call_after_mute_count += u64::from(flow.state.is_muted);
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: State) {
@@ -72,9 +75,7 @@ impl FlowSink<State> for Collect {
         }
         self.ended.push((*view.key(), state.texts, view.packet_count()));
     }
-}
 
-impl StreamSink<State> for Collect {
     fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         self.call_after_mute_count += u64::from(flow.state.is_muted);
         let text = &mut flow.state.texts[side as usize];
@@ -108,9 +109,8 @@ impl StreamSink<State> for Collect {
     }
 }
 
-fn pipeline() -> StreamPipeline<State> {
-    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
-    pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration")
+fn pipeline<K: Sink>(sink: K) -> Pipeline<K> {
+    Pipeline::builder().build(sink).expect("a valid configuration")
 }
 
 fn data(name: &str) -> FileSource {
@@ -118,12 +118,13 @@ fn data(name: &str) -> FileSource {
     FileSource::open(path).expect("a capture of this crate")
 }
 
-fn run(name: &str, mut sink: Collect) -> (Collect, PipelineStats) {
-    let mut pipeline = pipeline();
-    pipeline.run(&mut data(name), &mut sink).expect("a capture of this crate");
-    assert_eq!(pipeline.reassembler().held_stream_count(), 0, "nothing is left behind");
-    pipeline.reassembler().check_invariants();
-    (sink, pipeline.stats())
+fn run<K: Sink>(name: &str, sink: K) -> (K, PipelineStats) {
+    let mut pipeline = pipeline(sink);
+    pipeline.run(&mut data(name), &RunOptions::default()).expect("a capture of this crate");
+    assert_eq!(pipeline.held_stream_count(), 0, "nothing is left behind");
+    pipeline.check_invariants();
+    let stats = pipeline.stats();
+    (pipeline.into_sink(), stats)
 }
 
 const NAMES: [&str; 6] = ["web.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap", "any.pcap", "raw-tun.pcap"];
@@ -132,13 +133,12 @@ const NAMES: [&str; 6] = ["web.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap", "an
 fn frame_by_frame_is_as_by_batch() {
     for name in NAMES {
         let (by_batch, stats) = run(name, Collect::default());
-        let mut by_frame = Collect::default();
-        let mut pipeline = pipeline();
+        let mut pipeline = pipeline(Collect::default());
         let (mut source, mut batch) = (data(name), FrameBatch::new());
-        while source.next_batch(&mut batch).unwrap() {
-            batch.iter().for_each(|frame| pipeline.frame(&frame, &mut by_frame));
+        while source.next_batch(&mut batch).unwrap() != Next::End {
+            batch.iter().for_each(|frame| pipeline.frame(&frame));
         }
-        pipeline.finish(&mut by_frame);
+        pipeline.finish();
         let texts = |sink: &Collect| -> HashMap<FlowKey, Vec<[Text; 2]>> {
             let mut map: HashMap<_, Vec<_>> = HashMap::new();
             for (key, texts, _) in &sink.ended {
@@ -146,7 +146,7 @@ fn frame_by_frame_is_as_by_batch() {
             }
             map
         };
-        assert_eq!(texts(&by_batch), texts(&by_frame), "{name}");
+        assert_eq!(texts(&by_batch), texts(pipeline.sink()), "{name}");
         assert_eq!(stats.streams.gap_octet_count, pipeline.stats().streams.gap_octet_count);
         let octet_count: usize =
             by_batch.ended.iter().flat_map(|(_, texts, _)| texts).map(|text| text.bytes.len()).sum();
@@ -229,11 +229,8 @@ fn the_first_octets_are_those_of_the_whole_stream() {
         let in_gaps =
             texts().flat_map(|text| &text.gaps).map(|(offset, len)| offset + len.div_ceil(2)).take(20);
         for len in [0, 1, 7, 100, 1460, 5000, 70_000, u64::MAX].into_iter().chain(in_gaps) {
-            let mut sink =
-                FirstOctets::new(len, Collect { interest: Some(Interest::ALL), ..Collect::default() });
-            let mut pipeline = pipeline();
-            pipeline.run(&mut data(name), &mut sink).expect("a capture of this crate");
-            assert_eq!(pipeline.reassembler().held_stream_count(), 0, "nothing is left behind");
+            let sink = FirstOctets::new(len, Collect { interest: Some(Interest::ALL), ..Collect::default() });
+            let (sink, _) = run(name, sink);
             let first = sink.into_inner();
             let calls = |sink: &Collect| (sink.packet_count, sink.event_count);
             assert_eq!(calls(&first), calls(&whole), "the flow is told as before");
@@ -257,9 +254,10 @@ fn the_first_octets_are_those_of_the_whole_stream() {
 #[derive(Default)]
 struct Heard([Vec<Result<Vec<u8>, u64>>; 2]);
 
-impl FlowSink<()> for Heard {}
+impl Sink for Heard {
+    type State = ();
+    type Stage = Streams;
 
-impl StreamSink<()> for Heard {
     fn stream(&mut self, _: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         match event {
             StreamEvent::Chunk(chunk) => self.0[side as usize].push(Ok(chunk.bytes.to_vec())),
@@ -274,9 +272,7 @@ impl StreamSink<()> for Heard {
 fn a_direction_is_stopped_behind_its_first_octets() {
     use etherparse::PacketBuilder;
     use flowgauge::base::{Frame, Timestamp};
-    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
-    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration");
-    let mut sink = FirstOctets::new(10, Heard::default());
+    let mut pipeline = pipeline(FirstOctets::new(10, Heard::default()));
     let mut nanos = 0;
     let mut send = |is_reply: bool, seq: u32, ack: u32, payload: &[u8]| {
         let ends = [([10, 0, 0, 1], 4000), ([10, 0, 0, 2], 80)];
@@ -288,8 +284,8 @@ fn a_direction_is_stopped_behind_its_first_octets() {
         let mut data = Vec::new();
         builder.write(&mut data, payload).unwrap();
         nanos += 20_000_000;
-        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(nanos), &data), &mut sink);
-        pipeline.reassembler().held_stream_count()
+        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(nanos), &data));
+        pipeline.held_stream_count()
     };
     // The tenth octet is in the third segment.
     assert_eq!(send(false, 100, 500, b"GET "), 0);
@@ -303,7 +299,7 @@ fn a_direction_is_stopped_behind_its_first_octets() {
     assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace runs");
     assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole was given up");
     assert_eq!(send(true, 520, 117, b"behind another"), 0);
-    let heard = sink.into_inner().0;
+    let heard = pipeline.into_sink().into_inner().0;
     let chunk = |text: &[u8]| Ok(text.to_vec());
     let request = vec![chunk(b"GET "), chunk(b"/abc"), chunk(b" H")];
     let reply = vec![chunk(b"HT"), Err(6), chunk(b"ab")];
@@ -323,17 +319,16 @@ fn holes_end_by_the_time_of_other_packets() {
         builder.write(&mut frame, b"text").unwrap();
         frame
     };
-    let mut pipeline = pipeline();
-    let mut sink = Collect::default();
+    let mut pipeline = pipeline(Collect::default());
     for (millis, port, seq) in [(0, 1, 100), (1, 1, 200), (2000, 2, 5), (4000, 2, 9)] {
         let data = segment(port, seq);
-        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), &data), &mut sink);
+        pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), &data));
         let held = usize::from((1..4000).contains(&millis));
-        assert_eq!(pipeline.reassembler().held_stream_count(), held, "at {millis} ms");
+        assert_eq!(pipeline.held_stream_count(), held, "at {millis} ms");
     }
-    let id = pipeline.tracker().iter().find(|(view, _)| view.packet_count() == 2).map(|(view, _)| view.id());
-    assert!(pipeline.remove(id.expect("an open flow"), &mut sink));
-    let (_, texts, _) = &sink.ended[0];
+    let id = pipeline.flows().find(|(view, _)| view.packet_count() == 2).map(|(view, _)| view.id());
+    assert!(pipeline.remove(id.expect("an open flow")));
+    let (_, texts, _) = &pipeline.sink().ended[0];
     let text = texts.iter().find(|text| !text.bytes.is_empty()).expect("one side spoke");
     assert_eq!((&text.bytes[..], &text.gaps[..]), (&b"texttext"[..], &[(4, 96)][..]));
     assert_eq!(pipeline.stats().streams.gap_octet_count, 96);
@@ -354,17 +349,17 @@ fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
         frame
     };
     for (mute_at, expected) in [(None, [8, 8]), (Some(8), [8, 4])] {
-        let mut pipeline = pipeline();
-        let mut sink = Collect { mute_at, ..Collect::default() };
+        let mut pipeline = pipeline(Collect { mute_at, ..Collect::default() });
         // Both directions wait behind a hole.
         for (from_client, seq) in [(true, 100), (false, 500), (true, 200), (false, 600)] {
             let data = segment(from_client, seq);
-            pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(1), &data), &mut sink);
+            pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(1), &data));
         }
-        assert_eq!(pipeline.reassembler().held_stream_count(), 2);
-        pipeline.finish(&mut sink);
+        assert_eq!(pipeline.held_stream_count(), 2);
+        pipeline.finish();
+        let sink = pipeline.sink();
         let (_, texts, packet_count) = &sink.ended[0];
         assert_eq!((texts.each_ref().map(|text| text.bytes.len()), *packet_count), (expected, 4));
-        assert_eq!((sink.call_after_mute_count, pipeline.reassembler().held_stream_count()), (0, 0));
+        assert_eq!((sink.call_after_mute_count, pipeline.held_stream_count()), (0, 0));
     }
 }

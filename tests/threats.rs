@@ -27,6 +27,10 @@ fn every_named_test_exists() {
         if !path.ends_with(".rs") {
             continue;
         }
+        // A packaged crate has no folder of other packages.
+        if path.starts_with("crates/") && !root().join("crates").exists() {
+            continue;
+        }
         let text = fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"));
         assert!(has_function(&text, function), "{path} has no test {function}");
         count += 1;

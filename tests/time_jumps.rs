@@ -1,16 +1,15 @@
 //! A single time far ahead of all others ends no flow, no stream and no datagram: what comes of a capture with one is what comes of
 //! the same capture in which that frame has the time of the one before.
 
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{EndReason, Frame, FrameBatch, Side, Timestamp};
-use flowgauge::pipeline::{ConfigError, Pipeline, StreamPipeline, StreamSink, TIME_JUMP_MAX};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::pipeline::{Pipeline, RunOptions, Sink, Streams, TIME_JUMP_MAX};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
+use flowgauge::tracker::{Flow, FlowView, Interest};
 
 const FLOW_COUNT: u8 = 100;
 
@@ -84,12 +83,12 @@ struct Parts {
 }
 
 impl Source for Parts {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let end = (self.at + self.len).min(self.frames.len());
         (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
         self.at = end;
-        Ok(!batch.is_empty())
+        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }
 
     fn warnings(&self) -> &[Warning] {
@@ -113,17 +112,18 @@ impl Source for Parts {
 #[derive(Default)]
 struct Keep(Vec<String>);
 
-impl FlowSink<String> for Keep {
+impl Sink for Keep {
+    type State = String;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, text: String) {
         self.0.push(format!("{:?} {text}", view.record(reason)));
     }
-}
 
-impl StreamSink<String> for Keep {
     fn stream(&mut self, flow: &mut Flow<'_, String>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         match event {
             StreamEvent::Chunk(chunk) => *flow.state += &String::from_utf8_lossy(chunk.bytes),
@@ -134,21 +134,18 @@ impl StreamSink<String> for Keep {
     }
 }
 
-fn pipeline(is_checked: bool) -> Result<StreamPipeline<String>, ConfigError> {
-    Pipeline::new(TrackerConfig::default())?
-        .with_time_check(is_checked)
-        .with_streams(ReassemblerConfig::default())
+fn pipeline() -> Pipeline<Keep> {
+    Pipeline::builder().build(Keep::default()).unwrap()
 }
 
 /// What comes of frames, in order, and how many times were not believed.
 fn told(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
-    let count = NonZeroUsize::new(shard_count).unwrap();
-    let mut shards = StreamPipeline::shards(count, || pipeline(is_checked)).unwrap();
+    let builder = Pipeline::builder().time_check(is_checked);
     let mut sinks: Vec<Keep> = (0..shard_count).map(|_| Keep::default()).collect();
-    shards.run(&mut Parts { frames, at: 0, len }, &mut sinks).unwrap();
+    let mut source = Parts { frames, at: 0, len };
+    let stats = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap().stats;
     let mut all: Vec<_> = sinks.into_iter().flat_map(|sink| sink.0).collect();
     all.sort();
-    let stats = shards.stats();
     assert_eq!(stats.fragments.completed_count, 1, "the datagram is whole");
     (all, stats.doubted_time_count)
 }
@@ -167,10 +164,11 @@ fn a_single_time_far_ahead_ends_nothing() {
             assert_eq!(told(odd, len, shard_count, true), (wanted.clone(), 1), "{len} by {shard_count}");
         }
         // As frames, each in a call of its own.
-        let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
+        let mut pipeline = pipeline();
         let odd = capture(Some((flow, latest + ten_years)));
-        odd.iter().for_each(|frame| pipeline.frame(&frame, &mut keep));
-        pipeline.finish(&mut keep);
+        odd.iter().for_each(|frame| pipeline.frame(&frame));
+        pipeline.finish();
+        let mut keep = pipeline.into_sink();
         keep.0.sort();
         assert_eq!(keep.0, wanted);
         // Believed, it ends all of them.
@@ -190,21 +188,25 @@ fn a_pause_is_believed_with_the_frame_behind_it() {
             for second in seconds {
                 frames.push(&Frame::ethernet(Timestamp::from_parts(1_000_000 + second, 0), &udp(1, false)));
             }
-            let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
-            pipeline.run(&mut Parts { frames, at: 0, len }, &mut keep).unwrap();
-            assert_eq!((keep.0.len(), pipeline.stats().doubted_time_count), (flow_count, 0), "{seconds:?}");
+            let mut pipeline = pipeline();
+            pipeline.run(&mut Parts { frames, at: 0, len }, &RunOptions::default()).unwrap();
+            assert_eq!(
+                (pipeline.sink().0.len(), pipeline.stats().doubted_time_count),
+                (flow_count, 0),
+                "{seconds:?}"
+            );
         }
     }
 }
 
 #[test]
 fn a_frame_that_waits_is_taken_when_the_caller_s_clock_goes_on() {
-    let (mut pipeline, mut keep) = (pipeline(true).unwrap(), Keep::default());
+    let mut pipeline = pipeline();
     let start = Timestamp::from_parts(1_000_000, 0);
     let later = start.saturating_add(TIME_JUMP_MAX + Duration::from_secs(1));
-    pipeline.frame(&Frame::ethernet(start, &udp(1, false)), &mut keep);
-    pipeline.frame(&Frame::ethernet(later, &udp(2, false)), &mut keep);
+    pipeline.frame(&Frame::ethernet(start, &udp(1, false)));
+    pipeline.frame(&Frame::ethernet(later, &udp(2, false)));
     assert_eq!(pipeline.stats().frame_count, 1);
-    pipeline.advance(later, &mut keep);
-    assert_eq!((pipeline.stats().frame_count, pipeline.tracker().len(), keep.0.len()), (2, 1, 1));
+    pipeline.advance(later);
+    assert_eq!((pipeline.stats().frame_count, pipeline.flow_count(), pipeline.sink().0.len()), (2, 1, 1));
 }

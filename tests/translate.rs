@@ -3,7 +3,8 @@
 
 use etherparse::{Ethernet2Slice, Ipv4HeaderSlice, Ipv6HeaderSlice, PacketBuilder, SingleVlanSlice};
 use flowgauge::base::{EtherType, Layer, ParseErrorKind, VlanIds};
-use flowgauge::link::{EthernetHeader, NoFrame, NotIp, Unsupported, ethernet_to_ip, ip_to_ethernet};
+use flowgauge::decode::link::Unsupported;
+use flowgauge::tap::{EthernetHeader, NoFrame, NotIp, ethernet_to_ip, ip_to_ethernet};
 use proptest::prelude::*;
 
 const ADDRESSES: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];

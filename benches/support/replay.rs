@@ -5,15 +5,15 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use flowgauge::base::{EndReason, FlowKey, IpProtocol, Side, Timestamp};
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::{Pipeline, StreamSink};
-use flowgauge::reassembler::{Chunk, ReassemblerConfig, StreamEvent};
+use flowgauge::base::{EndReason, FlowKey, IpProtocol, Resources, Side, Timestamp};
+use flowgauge::decode::extractor::Packet;
+use flowgauge::protocols::{Message, Standard};
+use flowgauge::reassembler::{Chunk, StreamEvent};
 use flowgauge::session::{
-    About, Driver, DriverConfig, EndKind, Message, Receiver, Session, SessionEvent, Standard, Whose,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Receiver, Session, SessionEvent,
 };
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::tracker::{Flow, FlowView, Interest};
+use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
 
 /// What one side said, in order.
 type Turn = (Side, Timestamp, Vec<u8>);
@@ -37,7 +37,7 @@ pub(crate) struct Heard {
 
 impl Receiver<Standard> for Heard {
     #[inline]
-    fn message(&mut self, _: &About, message: Message<'_>) {
+    fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         std::hint::black_box(&message);
         self.message_count += 1;
     }
@@ -64,19 +64,19 @@ impl Conversation {
         let is_stream = self.key.protocol() == IpProtocol::TCP;
         let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
         for (side, timestamp, bytes) in &self.turns {
-            let whose = Whose::new(&self.key, self.initiator, *timestamp);
+            let context = FlowContext::new(&self.key, self.initiator, *timestamp);
             let at = side.index();
             heard.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
             if !is_stream {
-                driver.datagram(&mut session, &whose, *side, (bytes, bytes.len()), heard);
+                driver.datagram(&mut session, &context, *side, (bytes, bytes.len()), heard);
             } else if wants[at] {
                 let chunk = Chunk::new(offsets[at], bytes);
-                wants[at] = driver.chunk(&mut session, &whose, *side, &chunk, heard).is_continue();
+                wants[at] = driver.chunk(&mut session, &context, *side, &chunk, heard).is_continue();
             }
             offsets[at] += bytes.len() as u64;
         }
         let last = self.turns.last().map_or(Timestamp::ZERO, |(_, timestamp, _)| *timestamp);
-        driver.finish(&mut session, &Whose::new(&self.key, self.initiator, last), EndKind::Flow, heard);
+        driver.finish(&mut session, &FlowContext::new(&self.key, self.initiator, last), EndKind::Flow, heard);
         session
     }
 
@@ -84,7 +84,7 @@ impl Conversation {
     fn application(&self) -> Option<&'static str> {
         let mut config = DriverConfig::default();
         config.is_naming_only = true;
-        let session = self.say(&mut Driver::new(&config), &mut Heard::default());
+        let session = self.say(&mut Driver::new(config, &Resources::default()), &mut Heard::default());
         session.application().map(|(protocol, _)| protocol.name())
     }
 }
@@ -92,7 +92,10 @@ impl Conversation {
 #[derive(Default)]
 struct Recorder(Vec<Conversation>);
 
-impl FlowSink<Vec<Turn>> for Recorder {
+impl Sink for Recorder {
+    type State = Vec<Turn>;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         Interest::DATAGRAMS
     }
@@ -104,9 +107,7 @@ impl FlowSink<Vec<Turn>> for Recorder {
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, turns: Vec<Turn>) {
         self.0.push(Conversation { key: *view.key(), initiator: view.initiator(), turns });
     }
-}
 
-impl StreamSink<Vec<Turn>> for Recorder {
     fn stream(
         &mut self,
         flow: &mut Flow<'_, Vec<Turn>>,
@@ -126,10 +127,10 @@ pub(crate) fn conversations(capture: &str, protocol: &str) -> Vec<Conversation> 
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let path = folders.find_map(|folder| Some(folder.join(capture)).filter(|path| path.is_file()));
     let path = path.expect("a capture of this repository");
-    let mut recorder = Recorder::default();
-    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
-    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a valid configuration");
-    pipeline.run(&mut FileSource::open(path).expect("a capture"), &mut recorder).expect("a whole capture");
+    let mut pipeline = Pipeline::builder().build(Recorder::default()).expect("a valid configuration");
+    let mut source = FileSource::open(path).expect("a capture");
+    pipeline.run(&mut source, &RunOptions::default()).expect("a whole capture");
+    let mut recorder = pipeline.into_sink();
     recorder.0.retain(|conversation| conversation.application() == Some(protocol));
     recorder.0
 }

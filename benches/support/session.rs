@@ -2,11 +2,10 @@
 
 use std::hint::black_box;
 
-use flowgauge::base::{Frame, Timestamp};
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Fault, Input, Out, Parser, Progress, Protocol};
-use flowgauge::tracker::{Flow, FlowSink, Interest, TrackerConfig};
+use flowgauge::base::{Frame, Resources, Timestamp};
+use flowgauge::session::{Fault, Input, MessageMeta, Out, Parser, Progress, Protocol};
+use flowgauge::tracker::{Flow, Interest};
+use flowgauge::{Pipeline, Sessions, Sink};
 
 use super::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
 
@@ -42,22 +41,30 @@ flowgauge::protocols! {
     #[derive(Debug)]
     pub(crate) enum Message;
     parsers { Passthrough: Passthrough = &PASSTHROUGH }
-    recognised {}
+    recognized {}
 }
 
 /// Counts octets.
 #[derive(Debug, Default)]
 pub(crate) struct Count(u64);
 
-impl FlowSink<()> for Count {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
+impl Count {
+    pub(crate) const fn octet_count(&self) -> u64 {
+        self.0
     }
 }
 
-impl SessionSink<Set, ()> for Count {
+impl Sink for Count {
+    type State = ();
+    type Stage = Sessions<Set>;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
     #[inline]
-    fn message(&mut self, _: &mut Flow<'_, ()>, _: &About, Message::Passthrough(bytes): Message<'_>) {
+    fn message(&mut self, _: &mut Flow<'_, ()>, _: &MessageMeta, message: &Message<'_>) {
+        let Message::Passthrough(bytes) = message;
         self.0 += black_box(bytes).len() as u64;
     }
 }
@@ -65,8 +72,7 @@ impl SessionSink<Set, ()> for Count {
 /// Connections that have shaken hands, and the next segment of each in turn.
 #[derive(Debug)]
 pub(crate) struct Connections {
-    pipeline: SessionPipeline<Set, ()>,
-    sink: Count,
+    pipeline: Pipeline<Count>,
     segment: Vec<u8>,
     seq: u32,
     number: u32,
@@ -77,24 +83,20 @@ pub(crate) struct Connections {
 impl Connections {
     /// As many as `count`, with seeds for reproducible runs.
     pub(crate) fn new(count: u32, seeds: Option<[u64; 4]>) -> Self {
-        let mut config = TrackerConfig::default();
-        config.seeds = seeds;
-        let (mut streams, mut sessions) = (ReassemblerConfig::default(), DriverConfig::default());
-        (streams.budget, sessions.budget) = (config.budget.clone(), config.budget.clone());
-        let pipeline = Pipeline::new(config).expect("a valid configuration");
-        let mut pipeline =
-            pipeline.with_streams(streams).expect("a valid configuration").with_sessions(&sessions);
-        let mut sink = Count::default();
+        let mut resources = Resources::default();
+        resources.seeds = seeds;
+        let builder = Pipeline::builder().resources(resources);
+        let mut pipeline = builder.build(Count::default()).expect("a valid configuration");
         for number in 0..count {
             for mut frame in handshake() {
                 let is_client = frame[SOURCE_ADDRESS..SOURCE_ADDRESS + 4] == CLIENT.octets();
                 set_client(&mut frame, is_client, number);
-                pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &frame), &mut sink);
+                pipeline.frame(&Frame::ethernet(Timestamp::ZERO, &frame));
             }
         }
         let mut segment = tcp((CLIENT, 40_000), (SERVER, 80), &[b'A'; LEN as usize]);
         segment[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&5001_u32.to_be_bytes());
-        Self { pipeline, sink, segment, seq: ISN + 1, number: 0, count }
+        Self { pipeline, segment, seq: ISN + 1, number: 0, count }
     }
 
     /// The next segment of the connection whose turn it is.
@@ -102,7 +104,7 @@ impl Connections {
     pub(crate) fn step(&mut self) {
         set_seq(&mut self.segment, self.seq);
         set_client(&mut self.segment, true, self.number);
-        self.pipeline.frame(&Frame::ethernet(Timestamp::ZERO, black_box(&self.segment)), &mut self.sink);
+        self.pipeline.frame(&Frame::ethernet(Timestamp::ZERO, black_box(&self.segment)));
         self.number += 1;
         if self.number == self.count {
             (self.number, self.seq) = (0, self.seq.wrapping_add(LEN));
@@ -111,9 +113,9 @@ impl Connections {
 
     /// That as many steps brought all their octets, once.
     pub(crate) fn check(&self, step_count: u64) {
-        assert_eq!(self.sink.0, step_count * u64::from(LEN));
-        assert_eq!(self.pipeline.tracker().len(), self.count as usize);
-        assert_eq!(self.pipeline.session_stats().stopped_count, 0);
+        assert_eq!(self.pipeline.sink().0, step_count * u64::from(LEN));
+        assert_eq!(self.pipeline.flow_count(), self.count as usize);
+        assert_eq!(self.pipeline.stats().sessions.stopped_count, 0);
     }
 }
 

@@ -1,17 +1,17 @@
-//! What one layer has charged: under a cap of its own, and the budget.
+//! Memory charged by one layer, under the layer's own cap and the shared budget.
 
 use super::budget::{Account, Budget};
 
-/// Why bytes were refused.
+/// Reason why a charge was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The layer's own cap.
+    /// The layer's own cap would be exceeded.
     Cap,
-    /// The budget.
+    /// The budget refused the charge.
     Budget,
 }
 
-/// The bytes that a layer holds, which are given back when it goes.
+/// The bytes that a layer holds. They are released when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     budget: Budget,
@@ -19,12 +19,14 @@ pub(crate) struct Allowance {
     held_bytes: u64,
     max_bytes: u64,
     peak_bytes: u64,
+    /// True if bytes were charged since the method of the same name was last called.
+    has_taken: bool,
 }
 
 impl Allowance {
-    /// Nothing yet, and at most `max_bytes`.
+    /// Creates an allowance of at most `max_bytes` that holds nothing yet.
     pub(crate) const fn new(budget: Budget, account: Account, max_bytes: u64) -> Self {
-        Self { budget, account, held_bytes: 0, max_bytes, peak_bytes: 0 }
+        Self { budget, account, held_bytes: 0, max_bytes, peak_bytes: 0, has_taken: false }
     }
 
     pub(crate) const fn held_bytes(&self) -> u64 {
@@ -35,11 +37,17 @@ impl Allowance {
         self.peak_bytes
     }
 
+    /// Returns whether bytes were charged since the last call.
+    #[inline(always)]
+    pub(crate) const fn has_taken(&mut self) -> bool {
+        std::mem::replace(&mut self.has_taken, false)
+    }
+
     pub(crate) const fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Takes bytes for an allocation, or says what is in the way.
+    /// Charges bytes for an allocation, or returns which limit refuses them.
     pub(crate) fn take(&mut self, bytes: u64) -> Result<(), Refusal> {
         if self.held_bytes.saturating_add(bytes) > self.max_bytes {
             return Err(Refusal::Cap);
@@ -47,30 +55,32 @@ impl Allowance {
         if !self.budget.charge(self.account, bytes) {
             return Err(Refusal::Budget);
         }
+        self.has_taken = true;
         self.held_bytes += bytes;
         self.peak_bytes = self.peak_bytes.max(self.held_bytes);
         Ok(())
     }
 
-    /// Gives the bytes of an allocation back.
+    /// Releases the bytes of an allocation.
     pub(crate) fn give(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.held_bytes, "what is given back was taken");
         self.held_bytes = self.held_bytes.saturating_sub(bytes);
         self.budget.release(self.account, bytes);
     }
 
-    /// Whether the budget asks for some of it back.
+    /// Returns whether the budget requires this layer to release memory.
     pub(crate) fn is_asked_back(&self) -> bool {
         self.held_bytes > 0 && self.budget.is_pressed(self.account)
     }
 
-    /// Whether nearly all of the own cap is taken, or the budget asks for some of it back.
+    /// Returns whether more than seven eighths of the layer's own cap are held, or the budget requires this layer to
+    /// release memory.
     pub(crate) fn is_pressed(&self) -> bool {
         self.held_bytes > self.max_bytes - self.max_bytes / 8 || self.is_asked_back()
     }
 
-    /// Takes bytes for what can be done without, of which there is never more than half of the cap: what is needed more is not
-    /// given up for it.
+    /// Charges bytes for optional data. Optional data is refused beyond half of the cap, so that it does not displace
+    /// required data.
     pub(crate) fn take_spare(&mut self, bytes: u64) -> bool {
         let has_room = self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2;
         has_room && !self.is_asked_back() && self.take(bytes).is_ok()

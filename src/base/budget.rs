@@ -1,4 +1,4 @@
-//! The one account of memory that all layers share, and who gives way first.
+//! The memory budget that all layers share, and the order in which layers release memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,36 +6,36 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::limits::Limits;
 
-/// Who holds memory.
+/// Account of a layer in the [`Budget`].
 ///
-/// Each may grow only while all of them together are below a part of the limit of its own, so that memory which is getting
-/// short is left to those for which more depends on it:
+/// An account may grow only while the total of all accounts is below its own fraction of the limit. When memory
+/// becomes scarce, the accounts on which more depends can therefore still grow:
 ///
-/// | account | grows below | gives back above, oldest first |
+/// | account | grows below | releases above, oldest first |
 /// |---|---|---|
-/// | [`Dedup`](Self::Dedup) | 13/16 | nothing: it is small, and forgets by itself |
+/// | [`Dedup`](Self::Dedup) | 13/16 | nothing: it is small, and its entries are overwritten in turn |
 /// | [`Fragments`](Self::Fragments) | 14/16 | datagrams |
-/// | [`Streams`](Self::Streams), [`Sessions`](Self::Sessions) | 15/16 | octets kept for comparison, then holes of streams |
+/// | [`Streams`](Self::Streams), [`Sessions`](Self::Sessions) | 15/16 | octets kept for comparison, then holes of streams; sessions |
 /// | [`Flows`](Self::Flows), [`Queues`](Self::Queues) | the limit | flows, for each new one |
-/// | [`Sources`](Self::Sources) | the limit | nothing: it has a part of its own, see [`Limits::source_bytes_max`] |
+/// | [`Sources`](Self::Sources) | the limit | nothing: it has a limit of its own, see [`Limits::source_bytes_max`] |
 ///
-/// What goes is counted under its own name where it goes, and told as an event: a datagram that ended, a gap, a flow that
-/// ended for lack of resources.
+/// Each layer counts what it discards and reports it as an event: a datagram that ended, a gap, or a flow that ended
+/// for lack of resources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[repr(usize)]
 pub enum Account {
-    /// The tracker: flows, their index, the callers' states as far as they lie in the flow table.
+    /// The tracker: flows, their index, and the part of the callers' state that is stored inline in the flow table.
     Flows = 0,
     /// Fragments that wait for the rest of their datagram.
     Fragments = 1,
-    /// Segments that wait for a hole to fill.
+    /// Segments that wait for a hole to be filled.
     Streams = 2,
-    /// What parsers keep.
+    /// State of parsers.
     Sessions = 3,
     /// Batches and queues between threads.
     Queues = 4,
-    /// Frames that are remembered to tell those that were captured twice.
+    /// Frames that are remembered in order to detect duplicates.
     Dedup = 5,
     /// Captures that are being read: blocks, windows of decompressors, descriptions of interfaces.
     Sources = 6,
@@ -44,7 +44,7 @@ pub enum Account {
 const ACCOUNTS: usize = 7;
 
 impl Account {
-    /// Up to how many sixteenths of the limit all accounts together may come for this one to grow.
+    /// Returns the fraction of the limit, in sixteenths, up to which the total may rise when this account grows.
     const fn sixteenths(self) -> u64 {
         match self {
             Self::Dedup => 13,
@@ -55,11 +55,11 @@ impl Account {
     }
 }
 
-/// The one account of memory that all layers of a pipeline share.
+/// The memory budget that all layers of a pipeline share.
 ///
-/// A layer charges what it is about to allocate and does not allocate if it is refused; it releases what it gives
-/// back. Charges are made per segment of a table, not per packet. Cloning gives another handle on the same
-/// account; handles may live on several threads.
+/// A layer charges memory before it allocates it, does not allocate if the charge is refused, and releases the charge
+/// when it frees the memory. Charges are made per segment of a table, not per packet. A clone is another handle on
+/// the same budget; handles may be used on several threads.
 #[derive(Clone, Debug)]
 pub struct Budget {
     shared: Arc<Ledger>,
@@ -75,7 +75,7 @@ struct Ledger {
     injected: Option<Refusals>,
 }
 
-/// Charges that are refused although there is memory, by their numbers from zero.
+/// Numbers of the charges, counted from zero, that are refused although there is memory.
 #[derive(Debug)]
 struct Refusals {
     numbers: Range<u64>,
@@ -89,14 +89,14 @@ impl Refusals {
 }
 
 impl Budget {
-    /// An account of at most `limit_bytes`.
+    /// Creates a budget of at most `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Self::with_injected(limit_bytes, None)
     }
 
-    /// Returns a budget that also refuses the charges of these numbers, counted from zero over all accounts. For tests of what
-    /// layers do without memory.
+    /// Creates a budget that also refuses the charges with these numbers, counted from zero over all accounts. For
+    /// tests of the behavior of layers without memory.
     #[doc(hidden)]
     #[must_use]
     pub fn with_refusals(limit_bytes: u64, numbers: Range<u64>) -> Self {
@@ -115,20 +115,22 @@ impl Budget {
         Self { shared: Arc::new(ledger) }
     }
 
-    /// What all accounts together may hold for one of them to grow.
+    /// Returns the total up to which an account may grow.
     fn ceiling(&self, account: Account) -> u64 {
         let limit = self.shared.limit;
-        // Of a limit that is not to be reached, nothing is lost by the order of the two.
+        // The division comes first so that the product cannot overflow; the second term adds what the division drops.
         limit / 16 * account.sixteenths() + limit % 16 * account.sixteenths() / 16
     }
 
-    /// Whether an account should give memory back: all together hold more than they may for it to grow.
+    /// Returns whether an account should release memory: the total exceeds the ceiling of this account.
     #[must_use]
-    pub fn is_pressed(&self, account: Account) -> bool {
+    pub(crate) fn is_pressed(&self, account: Account) -> bool {
         self.held() > self.ceiling(account)
     }
 
-    /// Takes `bytes` for an account, or nothing at all if there is no room for it to grow. Whether it did.
+    /// Charges all of `bytes` to an account, or nothing if the account may not grow by that much. Returns whether it
+    /// was charged.
+    #[doc(hidden)]
     #[must_use = "memory that was refused must not be allocated"]
     pub fn charge(&self, account: Account, bytes: u64) -> bool {
         let ledger = &*self.shared;
@@ -153,39 +155,39 @@ impl Budget {
         }
     }
 
-    /// Gives back what was charged. Giving back more than an account holds is a bug of the layer; debug builds
-    /// assert it.
-    pub fn release(&self, account: Account, bytes: u64) {
+    /// Releases bytes that were charged. Releasing more than an account holds is a bug of the layer; debug builds
+    /// assert against it.
+    pub(crate) fn release(&self, account: Account, bytes: u64) {
         let held = self.shared.per_account[account as usize].fetch_sub(bytes, Relaxed);
         debug_assert!(held >= bytes, "{account:?} released {bytes} bytes of {held}");
         self.shared.total.fetch_sub(bytes, Relaxed);
     }
 
-    /// Bytes that an account holds.
+    /// Returns the bytes that an account holds.
     #[must_use]
     pub fn held_by(&self, account: Account) -> u64 {
         self.shared.per_account[account as usize].load(Relaxed)
     }
 
-    /// Bytes held in all, now.
+    /// Returns the bytes that all accounts currently hold.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.shared.total.load(Relaxed)
     }
 
-    /// The most that was ever held.
+    /// Returns the largest total that was ever held, in bytes.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.shared.peak.load(Relaxed)
     }
 
-    /// The limit in bytes.
+    /// Returns the limit in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.shared.limit
     }
 
-    /// How often a charge was refused.
+    /// Returns the number of charges that were refused.
     #[must_use]
     pub fn refused_count(&self) -> u64 {
         self.shared.refused.load(Relaxed)
@@ -193,7 +195,7 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// An account of [`Limits::total_bytes_max`]'s default.
+    /// Creates a budget with the default of [`Limits::total_bytes_max`].
     fn default() -> Self {
         Self::new(Limits::DEFAULT.total_bytes_max)
     }

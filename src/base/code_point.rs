@@ -1,6 +1,7 @@
 //! Numbers that a registry assigns: link types, EtherTypes, IP protocols.
 //!
-//! Newtypes with constants instead of enums, so that a value nobody has named yet survives every layer.
+//! These are newtypes with constants instead of enums, so that a value without a name here is preserved by every
+//! layer.
 
 use std::fmt;
 
@@ -8,7 +9,7 @@ macro_rules! code_points {
     (
         $(#[$type_meta:meta])*
         $type:ident($repr:ty) { $( $(#[$meta:meta])* $name:ident = $value:literal, $text:literal; )* }
-        $( // Values that have a name in the registry and none here.
+        $( // Values that have a name in the registry but no constant here.
         named { $( $other:literal = $other_text:literal; )* } )?
     ) => {
         $(#[$type_meta])*
@@ -19,7 +20,7 @@ macro_rules! code_points {
         impl $type {
             $( $(#[$meta])* pub const $name: Self = Self($value); )*
 
-            /// The registered name, where this crate knows it.
+            /// Returns the registered name, if this crate knows it.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -33,8 +34,8 @@ macro_rules! code_points {
 }
 
 code_points! {
-    /// What a frame starts with: a link-layer header type of the registry that libpcap, pcap and pcapng share
-    /// (the LINKTYPE_ values of `pcap-linktype(7)`).
+    /// The type of the outermost header of a frame: a link-layer header type of the registry that libpcap, pcap and
+    /// pcapng share (the LINKTYPE_ values of `pcap-linktype(7)`).
     LinkType(u16) {
         /// BSD loopback: an address family in the host byte order of the capturing machine.
         NULL = 0, "NULL";
@@ -52,17 +53,18 @@ code_points! {
         PPP = 9, "PPP";
         /// FDDI.
         FDDI = 10, "FDDI";
-        /// Raw IP as the BSDs and Linux number their own DLT_RAW; seen in files although 101 is registered.
+        /// Raw IP with the number that the BSDs and Linux use for their DLT_RAW; seen in files although 101 is
+        /// registered.
         RAW_DLT_12 = 12, "RAW";
-        /// Raw IP as OpenBSD numbers its DLT_RAW.
+        /// Raw IP with the number that OpenBSD uses for its DLT_RAW.
         RAW_DLT_14 = 14, "RAW";
         /// PPP with HDLC-like framing (RFC 1662).
         PPP_HDLC = 50, "PPP_HDLC";
-        /// PPP over Ethernet, from the PPPoE header on.
+        /// PPP over Ethernet, starting with the PPPoE header.
         PPP_ETHER = 51, "PPP_ETHER";
         /// LLC/SNAP-encapsulated ATM.
         ATM_RFC1483 = 100, "ATM_RFC1483";
-        /// Raw IP: IPv4 or IPv6, told apart by the version field.
+        /// Raw IP: IPv4 or IPv6, distinguished by the version field.
         RAW = 101, "RAW";
         /// Cisco PPP with HDLC framing.
         C_HDLC = 104, "C_HDLC";
@@ -92,7 +94,7 @@ code_points! {
         BLUETOOTH_HCI_H4 = 187, "BLUETOOTH_HCI_H4";
         /// USB packets with a Linux header.
         USB_LINUX = 189, "USB_LINUX";
-        /// Per-Packet Information header and what it names.
+        /// Per-Packet Information header, followed by a frame of the link type that it names.
         PPI = 192, "PPI";
         /// IEEE 802.15.4 with frame check sequence.
         IEEE802_15_4_WITHFCS = 195, "IEEE802_15_4_WITHFCS";
@@ -161,7 +163,7 @@ code_points! {
 }
 
 code_points! {
-    /// The protocol that an Ethernet header, a VLAN tag or a cooked header announces (IEEE 802 registry).
+    /// The protocol number in an Ethernet header, a VLAN tag or a cooked header (IEEE 802 registry).
     EtherType(u16) {
         /// IPv4.
         IPV4 = 0x0800, "IPv4";
@@ -201,7 +203,7 @@ code_points! {
 }
 
 code_points! {
-    /// The protocol that an IP header announces (IANA protocol numbers).
+    /// The protocol number in an IP header (IANA protocol numbers).
     IpProtocol(u8) {
         /// IPv6 hop-by-hop options.
         HOP_BY_HOP = 0, "hopopt";
@@ -261,7 +263,14 @@ code_points! {
 }
 
 impl IpProtocol {
-    /// Whether the first four octets of the protocol's header are source and destination port: TCP, UDP, SCTP.
+    /// Returns the protocol with this name or number, in the form that [`Display`](fmt::Display) writes.
+    #[must_use]
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        (0..=u8::MAX).map(Self).find(|protocol| protocol.to_string() == name)
+    }
+
+    /// Returns whether the protocol's header starts with a source and a destination port in its first four octets:
+    /// TCP, UDP, SCTP.
     #[must_use]
     pub const fn has_ports(self) -> bool {
         matches!(self, Self::TCP | Self::UDP | Self::SCTP)
@@ -305,7 +314,7 @@ mod tests {
         assert_eq!(EtherType(0x1234).to_string(), "EtherType 0x1234");
         assert_eq!(IpProtocol(253).to_string(), "253");
         assert_eq!(IpProtocol(253).name(), None);
-        // Named by the registry alone.
+        // This name is in the registry only, without a constant here.
         assert_eq!(LinkType(143).to_string(), "DOCSIS");
     }
 }

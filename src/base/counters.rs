@@ -1,25 +1,25 @@
-//! What is counted per side of a flow.
+//! Counters for each side of a flow.
 
 /// Packets and octets that one side of a flow sent.
 ///
-/// Octets have three meanings, and all three are kept: a frame of 60 octets on the wire may hold an IP packet of
-/// 40 octets that carries no payload at all.
+/// Octets are counted at three layers: a frame of 60 octets on the wire may contain an IP packet of 40 octets that
+/// carries no payload at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Counters {
-    /// Packets, a fragment counting as one (packetDeltaCount, IPFIX 2).
+    /// Packets; each fragment counts as one (packetDeltaCount, IPFIX 2).
     pub packet_count: u64,
-    /// Octets of the frames on the wire, whatever the capture kept of them (layer2OctetDeltaCount, IPFIX 352).
+    /// Octets of the frames on the wire, including octets that were not captured (layer2OctetDeltaCount, IPFIX 352).
     pub octet_count: u64,
-    /// Octets by the IP total length of the innermost packet (octetDeltaCount, IPFIX 1).
+    /// Octets according to the IP total length of the innermost packet (octetDeltaCount, IPFIX 1).
     pub ip_octet_count: u64,
-    /// Octets of transport payload by the length fields: padding excluded, retransmissions included.
+    /// Octets of transport payload according to the length fields, without padding, with retransmissions.
     pub payload_octet_count: u64,
 }
 
 impl Counters {
-    /// Whether nothing was counted.
+    /// Returns whether no packet was counted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.packet_count == 0
@@ -39,15 +39,15 @@ impl std::ops::Add for Counters {
     }
 }
 
-/// What TCP adds to the [`Counters`] of a side.
+/// Additional [`Counters`] of one side of a TCP flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct TcpCounters {
-    /// Segments all of whose octets had been seen before; keep-alives and window probes are not among them.
+    /// Segments whose octets had all been seen before, except keep-alives and window probes.
     pub retransmitted_count: u32,
     /// Segments that arrived late and filled a hole.
     pub out_of_order_count: u32,
-    /// Segments that announced a window of zero.
+    /// Segments that advertised a window of zero.
     pub zero_window_count: u32,
 }

@@ -1,57 +1,88 @@
-//! What encloses the packets of a flow: links, tags and tunnels.
+//! Encapsulation of the packets of a flow: links, tags and tunnels.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// The kind of a header that encloses an IP packet; what its id is stands beside each.
+/// The kind of a header that encapsulates an IP packet. Each variant documents the meaning of the header's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HeaderKind {
-    /// An Ethernet header inside something else. Id: none.
+    /// An Ethernet header inside another encapsulation. Id: none.
     Ethernet,
-    /// A VLAN tag: its VLAN id, zero for a priority tag.
+    /// A VLAN tag. Id: VLAN id, zero for a priority tag.
     Vlan,
-    /// IEEE 802.1ah: its service identifier, 24 bits.
+    /// IEEE 802.1ah. Id: service identifier, 24 bits.
     ProviderBackbone,
     /// MACsec without encryption. Id: none.
     Macsec,
-    /// VN-tag: the destination interface.
+    /// VN-tag. Id: destination interface.
     VnTag,
-    /// An MPLS label.
+    /// An MPLS label stack entry. Id: label.
     Mpls,
-    /// PPPoE: its session.
+    /// PPPoE. Id: session.
     Pppoe,
-    /// An IP packet that encloses another; its addresses are the tunnel's endpoints. Id: none.
+    /// An IP packet that contains another one; its addresses are the tunnel's endpoints. Id: none.
     Ip,
-    /// GRE: its key, or zero.
+    /// GRE. Id: key, or zero.
     Gre,
-    /// PPTP's GRE: its call id.
+    /// PPTP's GRE. Id: call id.
     Pptp,
-    /// NVGRE: its virtual subnet id.
+    /// NVGRE. Id: virtual subnet id.
     Nvgre,
-    /// ERSPAN type I, II or III: its session.
+    /// ERSPAN type I, II or III. Id: session.
     Erspan,
-    /// VXLAN: its network identifier.
+    /// VXLAN. Id: network identifier.
     Vxlan,
-    /// VXLAN-GPE: its network identifier.
+    /// VXLAN-GPE. Id: network identifier.
     VxlanGpe,
-    /// GENEVE: its network identifier.
+    /// GENEVE. Id: network identifier.
     Geneve,
-    /// GTP-U: the receiver's tunnel endpoint identifier.
+    /// GTP-U. Id: tunnel endpoint identifier of the receiver.
     GtpU,
     /// Teredo. Id: none.
     Teredo,
-    /// L2TP: version 2 tunnel id in the upper half and session id in the lower, version 3 session id.
+    /// L2TP. Id: for version 2, the tunnel id in the upper half and the session id in the lower; for version 3, the
+    /// session id.
     L2tp,
-    /// Network Service Header: its service path.
+    /// Network Service Header. Id: service path.
     Nsh,
     /// EtherIP. Id: none.
     EtherIp,
 }
 
 impl HeaderKind {
-    /// The name in use.
+    /// All kinds.
+    pub const ALL: [Self; 20] = [
+        Self::Ethernet,
+        Self::Vlan,
+        Self::ProviderBackbone,
+        Self::Macsec,
+        Self::VnTag,
+        Self::Mpls,
+        Self::Pppoe,
+        Self::Ip,
+        Self::Gre,
+        Self::Pptp,
+        Self::Nvgre,
+        Self::Erspan,
+        Self::Vxlan,
+        Self::VxlanGpe,
+        Self::Geneve,
+        Self::GtpU,
+        Self::Teredo,
+        Self::L2tp,
+        Self::Nsh,
+        Self::EtherIp,
+    ];
+
+    /// Returns the kind with this name.
+    #[cfg(feature = "serde")]
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Returns the common name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -78,15 +109,15 @@ impl HeaderKind {
         }
     }
 
-    /// Whether it has an id.
+    /// Returns whether headers of this kind have an id.
     #[must_use]
-    pub const fn has_id(self) -> bool {
+    const fn has_id(self) -> bool {
         !matches!(self, Self::Ethernet | Self::Macsec | Self::Ip | Self::Teredo | Self::EtherIp)
     }
 
-    /// Whether its id is a virtual network identifier of 24 bits.
+    /// Returns whether the id is a virtual network identifier of 24 bits.
     #[must_use]
-    pub const fn is_virtual_network(self) -> bool {
+    pub(crate) const fn is_virtual_network(self) -> bool {
         matches!(self, Self::Vxlan | Self::VxlanGpe | Self::Geneve | Self::Nvgre)
     }
 }
@@ -97,53 +128,60 @@ impl fmt::Display for HeaderKind {
     }
 }
 
-/// A header that encloses the packets of a flow. `Copy`, 40 octets.
+/// A header that encapsulates the packets of a flow. `Copy`, 40 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct EnclosingHeader {
-    /// What it is.
+pub struct OuterHeader {
+    /// Kind of the header.
     pub kind: HeaderKind,
-    /// A number that it carries, as its kind says; zero if it has none.
-    pub id: u32,
-    /// Source and destination, if it is an IP header whose addresses were captured: the ends of a tunnel.
+    /// Zero if the kind has no id.
+    raw_id: u32,
+    /// Source and destination address, if this is an IP header whose addresses were captured: the tunnel's endpoints.
     pub endpoints: Option<(IpAddr, IpAddr)>,
 }
 
-impl EnclosingHeader {
-    /// A header with a number, or zero.
+impl OuterHeader {
+    /// Creates a header with an id, which is ignored if the kind has none.
     #[must_use]
     pub const fn new(kind: HeaderKind, id: u32) -> Self {
-        Self { kind, id, endpoints: None }
+        Self { kind, raw_id: if kind.has_id() { id } else { 0 }, endpoints: None }
     }
 
-    /// An IP header with its addresses.
+    /// Returns the header's number, such as a VLAN id, a label or a virtual network identifier; `None` if the kind
+    /// has none.
+    #[must_use]
+    pub const fn id(&self) -> Option<u32> {
+        if self.kind.has_id() { Some(self.raw_id) } else { None }
+    }
+
+    /// Creates an IP header with its addresses.
     #[must_use]
     pub const fn ip(source: IpAddr, destination: IpAddr) -> Self {
-        Self { kind: HeaderKind::Ip, id: 0, endpoints: Some((source, destination)) }
+        Self { kind: HeaderKind::Ip, raw_id: 0, endpoints: Some((source, destination)) }
     }
 }
 
-impl fmt::Display for EnclosingHeader {
-    /// `VXLAN 42`, `IP 192.0.2.1>192.0.2.2`, or the kind alone.
+impl fmt::Display for OuterHeader {
+    /// Writes `VXLAN 42`, `IP 192.0.2.1>192.0.2.2`, or the kind alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
-        match self.endpoints {
-            Some((source, destination)) => write!(f, " {source}>{destination}"),
-            None if self.kind.has_id() => write!(f, " {}", self.id),
-            None => Ok(()),
+        match (self.endpoints, self.id()) {
+            (Some((source, destination)), _) => write!(f, " {source}>{destination}"),
+            (None, Some(id)) => write!(f, " {id}"),
+            (None, None) => Ok(()),
         }
     }
 }
 
 #[cfg(feature = "serde")]
-impl serde::Serialize for EnclosingHeader {
-    /// An object: `kind`, and `id`, or `source` and `destination`, if it has them.
+impl serde::Serialize for OuterHeader {
+    /// Serializes an object with `kind`, and with `id`, or `source` and `destination`, if the header has them.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("kind", self.kind.name())?;
-        if self.kind.has_id() {
-            map.serialize_entry("id", &self.id)?;
+        if let Some(id) = self.id() {
+            map.serialize_entry("id", &id)?;
         }
         if let Some((source, destination)) = self.endpoints {
             map.serialize_entry("source", &source)?;
@@ -153,39 +191,59 @@ impl serde::Serialize for EnclosingHeader {
     }
 }
 
-/// The headers that enclose the packets of one side of a flow, outermost first, without the link's own.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for OuterHeader {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        use serde::de::Error as _;
+        #[derive(serde::Deserialize)]
+        struct Object<'a> {
+            #[serde(borrow)]
+            kind: std::borrow::Cow<'a, str>,
+            #[serde(default)]
+            id: u32,
+            source: Option<IpAddr>,
+            destination: Option<IpAddr>,
+        }
+        let Object { kind, id, source, destination } = Object::deserialize(deserializer)?;
+        let kind = HeaderKind::from_name(&kind)
+            .ok_or_else(|| D::Error::custom(format_args!("no header has the name {kind}")))?;
+        Ok(Self { endpoints: source.zip(destination), ..Self::new(kind, id) })
+    }
+}
+
+/// The headers that encapsulate the packets of one side of a flow, outermost first, without the link-layer header.
 ///
-/// A pointer, shared by its clones; none if nothing encloses them.
+/// A pointer that clones share; no allocation if there are no headers.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct EncapsulationStack(Option<Arc<[EnclosingHeader]>>);
+pub struct EncapsulationStack(Option<Arc<[OuterHeader]>>);
 
 impl EncapsulationStack {
-    /// No header.
+    /// No headers.
     pub const NONE: Self = Self(None);
 
-    /// A copy of the headers, outermost first. Allocates unless there are none.
+    /// Creates a stack from a copy of the headers, outermost first. Allocates unless there are none.
     #[must_use]
-    pub fn new(headers: &[EnclosingHeader]) -> Self {
+    pub fn new(headers: &[OuterHeader]) -> Self {
         Self((!headers.is_empty()).then(|| headers.into()))
     }
 
-    /// The headers, outermost first.
+    /// Returns the headers, outermost first.
     #[must_use]
-    pub fn headers(&self) -> &[EnclosingHeader] {
+    pub fn headers(&self) -> &[OuterHeader] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Whether nothing encloses the packets.
+    /// Returns whether there are no headers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Octets that a stack of so many headers allocates, without what the allocator adds.
+    /// Returns the octets allocated for a stack of `header_count` headers, without the allocator's overhead.
     pub(crate) const fn allocated_len(header_count: usize) -> usize {
-        // The two counts that an `Arc` keeps.
+        // The strong and the weak count of an `Arc`.
         const COUNTS: usize = 2 * size_of::<usize>();
-        if header_count == 0 { 0 } else { COUNTS + header_count * size_of::<EnclosingHeader>() }
+        if header_count == 0 { 0 } else { COUNTS + header_count * size_of::<OuterHeader>() }
     }
 }
 
@@ -196,7 +254,7 @@ impl fmt::Debug for EncapsulationStack {
 }
 
 impl fmt::Display for EncapsulationStack {
-    /// The headers with ` / ` between them, outermost first: `IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet`.
+    /// Writes the headers separated by ` / `, outermost first: `IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, header) in self.headers().iter().enumerate() {
             if place > 0 {
@@ -210,9 +268,16 @@ impl fmt::Display for EncapsulationStack {
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for EncapsulationStack {
-    /// A list of the headers.
+    /// Serializes a list of the headers.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.headers())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for EncapsulationStack {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<OuterHeader>::deserialize(deserializer).map(|headers| Self::new(&headers))
     }
 }
 
@@ -224,10 +289,10 @@ mod tests {
     fn a_stack_as_text() {
         let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let stack = EncapsulationStack::new(&[
-            EnclosingHeader::new(HeaderKind::Vlan, 7),
-            EnclosingHeader::ip(source, destination),
-            EnclosingHeader::new(HeaderKind::Vxlan, 42),
-            EnclosingHeader::new(HeaderKind::Ethernet, 0),
+            OuterHeader::new(HeaderKind::Vlan, 7),
+            OuterHeader::ip(source, destination),
+            OuterHeader::new(HeaderKind::Vxlan, 42),
+            OuterHeader::new(HeaderKind::Ethernet, 0),
         ]);
         assert_eq!(stack.to_string(), "VLAN 7 / IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
         assert_eq!(EncapsulationStack::new(&[]), EncapsulationStack::NONE);
@@ -236,6 +301,6 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_one_that_the_limits_state() {
-        assert_eq!(size_of::<EnclosingHeader>(), 40);
+        assert_eq!(size_of::<OuterHeader>(), 40);
     }
 }

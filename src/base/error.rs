@@ -1,17 +1,17 @@
-//! Why bytes could not be read: which layer, what was wrong, where, and how much was missing.
+//! Errors of parsing: which layer failed, why, at which offset, and how many octets were missing.
 
 use std::fmt;
 
-/// The layer or header whose bytes did not hold what they promised.
+/// The layer or header that could not be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Layer {
-    /// Ethernet II, its VLAN tags included.
+    /// Ethernet II, including its VLAN tags.
     Ethernet,
     /// Linux cooked capture, version 1 or 2.
     LinuxSll,
-    /// The four octets of BSD null and loop captures.
+    /// The four-octet header of BSD null and loop captures.
     Null,
     /// PPP, with or without HDLC framing.
     Ppp,
@@ -31,7 +31,7 @@ pub enum Layer {
     TokenRing,
     /// IEEE 802.11.
     Ieee80211,
-    /// What a driver puts before an 802.11 frame: radiotap, PPI, Prism, AVS.
+    /// The header that a driver puts before an 802.11 frame: radiotap, PPI, Prism, AVS.
     RadioHeader,
     /// Linux netfilter log.
     Nflog,
@@ -41,9 +41,9 @@ pub enum Layer {
     Macsec,
     /// Network Service Header.
     Nsh,
-    /// A header that encloses an IP packet in another one.
+    /// A header that encapsulates an IP packet in another one.
     Tunnel,
-    /// A raw IP packet whose version is not the one that the link type promises.
+    /// A raw IP packet whose version does not match the link type.
     RawIp,
     /// IPv4.
     Ipv4,
@@ -91,34 +91,35 @@ impl fmt::Display for Layer {
     }
 }
 
-/// In which way bytes failed.
+/// Kind of a parse error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ParseErrorKind {
-    /// The capture ends before the header does: the frame was cut by a snap length, or sent too short.
+    /// The captured data ends before the header does: the frame was truncated to a snap length, or was sent too
+    /// short.
     Truncated,
-    /// A length field claims less than its own header, or more than what encloses it.
+    /// A length field is smaller than its own header, or larger than the data that contains it.
     BadLength,
-    /// A version field holds another version than the layer's.
+    /// A version field has a value other than the version of the layer.
     BadVersion,
     /// More headers are chained or nested than [`Limits`](crate::base::Limits) allows.
     TooDeep,
 }
 
-/// A header that could not be read: small, `Copy`, without heap.
+/// A header that could not be parsed. Small, `Copy`, without heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
-    /// The header that failed.
+    /// The header that could not be parsed.
     pub layer: Layer,
-    /// In which way.
+    /// Kind of the error.
     pub kind: ParseErrorKind,
     /// Octets from the start of the frame to that header.
     pub offset: u32,
-    /// Octets that the header, or its length field, asks for. For [`ParseErrorKind::BadVersion`], the value found.
+    /// Octets that the header, or its length field, requires. For [`ParseErrorKind::BadVersion`], the value found.
     pub need: u32,
-    /// Octets that were there.
+    /// Octets that were available.
     pub have: u32,
 }
 

@@ -1,32 +1,32 @@
-//! Frames, one at a time and in batches.
+//! Frames, single and in batches.
 
 use super::code_point::LinkType;
 use super::time::Timestamp;
 
-/// One captured frame, borrowed from whoever read it.
+/// One captured frame, borrowed from its reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Frame<'a> {
-    /// When it was captured.
+    /// Time of capture.
     pub timestamp: Timestamp,
-    /// What `data` starts with.
+    /// Type of the header at the start of `data`.
     pub link_type: LinkType,
-    /// The octets that the capture kept.
+    /// The captured octets.
     pub data: &'a [u8],
-    /// Octets that the frame had on the wire. Values below the length of `data` are read as that length.
+    /// Octets that the frame had on the wire. Values below the length of `data` are treated as that length.
     pub wire_len: u32,
-    /// Where it was captured: the number of the interface in its source, counted from zero.
+    /// Number of the capturing interface within its source, counted from zero.
     pub interface: u32,
 }
 
 impl<'a> Frame<'a> {
-    /// An Ethernet frame that was captured whole, on interface 0.
+    /// Creates a complete Ethernet frame, captured on interface 0.
     #[must_use]
     pub const fn ethernet(timestamp: Timestamp, data: &'a [u8]) -> Self {
         Self { timestamp, link_type: LinkType::ETHERNET, data, wire_len: data.len() as u32, interface: 0 }
     }
 }
 
-/// Where a frame lies in its [`FrameBatch`], and what was said about it.
+/// Offset of a frame in its [`FrameBatch`], and its metadata.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     timestamp: Timestamp,
@@ -37,12 +37,12 @@ struct Descriptor {
     link_type: LinkType,
 }
 
-/// A block of bytes and the frames in it: owned, recyclable, and able to cross to another thread.
+/// A block of bytes and the frames in it: owned, reusable, and `Send`.
 ///
-/// A source fills the block with one large read and appends a descriptor per frame; the frames are made while
-/// iterating. Clearing keeps both allocations, and the block keeps its length too: bytes beyond `filled_len` are
-/// left over from an earlier use, so that a read into them needs no zeroing. A batch in a loop allocates only until
-/// it has seen its largest content. A block holds at most 4 GiB.
+/// A source fills the block with one large read and appends a descriptor per frame; the frames are created during
+/// iteration. Clearing keeps both allocations and the length of the block: bytes beyond `filled_len` are stale, so
+/// that a read into them needs no zeroing. A batch that is reused in a loop stops allocating once it has held its
+/// largest content. A block holds at most 4 GiB.
 #[derive(Debug, Default)]
 pub struct FrameBatch {
     bytes: Vec<u8>,
@@ -50,14 +50,14 @@ pub struct FrameBatch {
     descriptors: Vec<Descriptor>,
 }
 
-/// A place in the block of a [`FrameBatch`].
+/// A range of octets in the block of a [`FrameBatch`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     start: u32,
     len: u32,
 }
 
-/// The side of a [`FrameBatch`] that takes descriptors while its bytes are being read.
+/// The part of a [`FrameBatch`] that collects descriptors while its bytes are being read.
 #[derive(Debug)]
 pub(crate) struct Descriptors<'a> {
     filled_len: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Descriptors<'a> {
 }
 
 impl Descriptors<'_> {
-    /// Appends a frame that lies in the block's bytes already.
+    /// Appends the descriptor of a frame that is already in the block.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -89,58 +89,58 @@ impl Descriptors<'_> {
 }
 
 impl FrameBatch {
-    /// An empty batch; allocates nothing yet.
+    /// Creates an empty batch without allocating.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), filled_len: 0, descriptors: Vec::new() }
     }
 
-    /// How many frames it holds.
+    /// Returns the number of frames.
     #[must_use]
     pub fn len(&self) -> usize {
         self.descriptors.len()
     }
 
-    /// Whether it holds no frame.
+    /// Returns whether there are no frames.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.descriptors.is_empty()
     }
 
-    /// Forgets frames and bytes, keeps the memory.
+    /// Removes all frames and bytes, and keeps the memory.
     pub fn clear(&mut self) {
         self.filled_len = 0;
         self.descriptors.clear();
     }
 
-    /// The latest of the times of its frames; zero if it is empty.
+    /// Returns the latest timestamp of the frames; zero if there are none.
     #[inline]
     pub(crate) fn latest(&self) -> Timestamp {
         self.descriptors.iter().fold(Timestamp::ZERO, |latest, descriptor| latest.max(descriptor.timestamp))
     }
 
-    /// Bytes that its allocations take.
+    /// Returns the bytes that its allocations take.
     pub(crate) const fn held_bytes(&self) -> u64 {
         (self.bytes.capacity() + self.descriptors.capacity() * size_of::<Descriptor>()) as u64
     }
 
-    /// The frame at a place, counted from zero.
+    /// Returns the frame at an index, counted from zero.
     #[must_use]
     #[inline]
     pub fn get(&self, place: usize) -> Option<Frame<'_>> {
         self.descriptors.get(place).map(|descriptor| self.frame(descriptor))
     }
 
-    /// The frames in the order in which they were captured.
+    /// Iterates over the frames in the order in which they were captured.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
         self.descriptors.iter().map(|descriptor| self.frame(descriptor))
     }
 
-    /// Appends a copy of a frame: for callers that do not read a source of this crate.
+    /// Appends a copy of a frame, for callers that do not use a source of this crate.
     ///
     /// # Panics
     ///
-    /// If the block would exceed 4 GiB.
+    /// Panics if the block would exceed 4 GiB.
     pub fn push(&mut self, frame: &Frame<'_>) {
         let start = self.filled_len;
         assert!(start + frame.data.len() <= u32::MAX as usize, "a batch holds at most 4 GiB");
@@ -167,41 +167,41 @@ impl FrameBatch {
         self.filled_len = end;
     }
 
-    /// The bytes that are there, and where descriptors of frames in them go.
+    /// Returns the filled bytes, and the collector for descriptors of frames in them.
     pub(crate) fn split(&mut self) -> (&[u8], Descriptors<'_>) {
         let bytes = self.bytes.get(..self.filled_len).unwrap_or_default();
         (bytes, Descriptors { filled_len: self.filled_len, list: &mut self.descriptors })
     }
 
-    /// The bytes that are there.
+    /// Returns the filled bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.filled_len).unwrap_or_default()
     }
 
-    /// Room to read into, up to a block of `block_len` in all: what lies there is stale. [`Self::fill`] says how much
-    /// was written.
+    /// Returns the unfilled part of the block, which is extended to `block_len` octets if it is shorter; its content
+    /// is stale. Call [`Self::fill`] with the number of octets written.
     pub(crate) fn space(&mut self, block_len: usize) -> &mut [u8] {
         if self.bytes.len() < block_len {
-            // No more than asked for, since that is what was charged.
+            // Reserves exactly the requested size, because that is what was charged.
             self.bytes.reserve_exact(block_len - self.bytes.len());
             self.bytes.resize(block_len, 0);
         }
         self.bytes.get_mut(self.filled_len..block_len).unwrap_or_default()
     }
 
-    /// Counts `len` octets that were written into [`Self::space`].
+    /// Marks the next `len` octets of [`Self::space`] as filled.
     pub(crate) fn fill(&mut self, len: usize) {
         self.filled_len = (self.filled_len + len).min(self.bytes.len());
     }
 
-    /// Drops the first `len` octets of a block in which no frame is described.
+    /// Removes the first `len` octets of a block that has no descriptors.
     pub(crate) fn drop_front(&mut self, len: usize) {
         debug_assert!(self.descriptors.is_empty() && len <= self.filled_len);
         self.bytes.copy_within(len.min(self.filled_len)..self.filled_len, 0);
         self.filled_len -= len.min(self.filled_len);
     }
 
-    /// Where the octets of a frame lie in the block.
+    /// Returns the range of a frame's octets in the block.
     #[inline]
     pub(crate) fn span(&self, place: usize) -> Span {
         self.descriptors.get(place).map_or(Span::default(), |descriptor| Span {
@@ -210,7 +210,7 @@ impl FrameBatch {
         })
     }
 
-    /// The octets there.
+    /// Returns the octets of a range.
     #[inline]
     pub(crate) fn octets(&self, span: Span) -> &[u8] {
         self.bytes.get(span.start as usize..span.start as usize + span.len as usize).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! The history of a flow as letters, one per thing that happened first.
+//! The history of a flow as letters, one per kind of event, in the order of first occurrence.
 
 use std::fmt;
 
-/// What happened on a flow, in order, with the letters of Zeek's `history`: upper case for the initiator, lower
-/// case for the responder.
+/// The events on a flow, in order, with the letters of Zeek's `history`: upper case for the initiator, lower case for
+/// the responder.
 ///
 /// | letter | meaning |
 /// |---|---|
@@ -14,15 +14,15 @@ use std::fmt;
 /// | `f` | FIN |
 /// | `r` | RST |
 /// | `c` | bad checksum |
-/// | `g` | a gap: octets that were acknowledged and not captured |
+/// | `g` | a gap: octets that were acknowledged but not captured |
 /// | `t` | payload seen before |
 /// | `w` | zero window |
 /// | `i` | FIN and RST in one segment |
-/// | `q` | several other control bits that exclude each other |
-/// | `^` | the direction was turned over |
+/// | `q` | other combinations of control bits that exclude each other |
+/// | `^` | initiator and responder were exchanged |
 ///
-/// `c`, `g`, `t` and `w` repeat at the 10th, 100th ... occurrence. Holds 25 letters; what comes later is lost.
-/// 16 octets, `Copy`.
+/// `c`, `g`, `t` and `w` repeat at the 10th, 100th ... occurrence. Holds 25 letters; later ones are discarded. 16
+/// octets, `Copy`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct History(u128);
 
@@ -31,7 +31,7 @@ const BITS: u32 = 5;
 const CAPACITY: u32 = 128 / BITS;
 
 impl History {
-    /// Nothing happened.
+    /// The empty history.
     pub const EMPTY: Self = Self(0);
 
     pub(crate) const fn from_halves([low, high]: [u64; 2]) -> Self {
@@ -42,19 +42,19 @@ impl History {
         [self.0 as u64, (self.0 >> 64) as u64]
     }
 
-    /// How many letters it holds.
+    /// Returns the number of letters.
     #[must_use]
     pub const fn len(self) -> usize {
         (128 - self.0.leading_zeros()).div_ceil(BITS) as usize
     }
 
-    /// Whether nothing happened.
+    /// Returns whether there are no letters.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Appends a letter of the table above; others, and letters beyond the capacity, change nothing.
+    /// Appends a letter of the table above. Other letters, and letters beyond the capacity, are ignored.
     pub(crate) fn push(&mut self, letter: u8) {
         let place = self.len() as u32;
         if let Some(code) = ALPHABET.iter().position(|known| *known == letter && letter != 0)
@@ -64,14 +64,22 @@ impl History {
         }
     }
 
-    /// The letters in order.
+    /// Creates a history from letters of the table above; `None` if there are other letters, or more than 25.
+    #[must_use]
+    pub fn from_letters(letters: &str) -> Option<Self> {
+        let mut history = Self::EMPTY;
+        letters.bytes().for_each(|letter| history.push(letter));
+        (history.len() == letters.len()).then_some(history)
+    }
+
+    /// Iterates over the letters in order.
     pub fn letters(self) -> impl Iterator<Item = char> {
         (0..self.len() as u32)
             .filter_map(move |place| ALPHABET.get((self.0 >> (place * BITS)) as usize & 31))
             .map(|letter| char::from(*letter))
     }
 
-    /// The same history with the roles of initiator and responder exchanged.
+    /// Returns the same history with the roles of initiator and responder exchanged.
     pub(crate) fn turned_over(self) -> Self {
         let mut turned = Self::EMPTY;
         for letter in self.letters() {

@@ -1,16 +1,16 @@
-//! The Flow Key: whose packets these are, the same for both directions.
+//! The Flow Key: identifies a flow, with the same value for both directions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::code_point::IpProtocol;
 use super::vlan::VlanIds;
 
 /// One of the two ends of a flow, in the canonical order of its key.
 ///
-/// `A` is the end whose address (then port) is the lower one. That is a fact of the key; which end began the
-/// conversation is a finding of the tracker.
+/// `A` is the end with the lower address (then port). This is a property of the key; the tracker determines which end
+/// is the initiator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
@@ -23,7 +23,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The opposite end.
+    /// Returns the opposite end.
     #[must_use]
     #[inline]
     pub const fn other(self) -> Self {
@@ -33,7 +33,7 @@ impl Side {
         }
     }
 
-    /// 0 or 1, for arrays that are kept per side.
+    /// Returns 0 or 1, for arrays with one element per side.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -41,36 +41,36 @@ impl Side {
     }
 }
 
-/// What sort of number stands where a key keeps ports.
+/// The meaning of the port fields of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ports {
     /// Transport ports of end A and end B.
     Transport(u16, u16),
-    /// ICMP, paired as the Community ID specification does: the type that end A sends and the type that
-    /// answers it; for a type that has no answer, type and code, and A is the sender.
+    /// ICMP types, paired as in the Community ID specification: the type that end A sends and the type of the reply.
+    /// For a type without a reply: type and code, and A is the sender.
     Icmp {
         /// The type.
         kind: u8,
-        /// The answering type, or the code.
+        /// The type of the reply, or the code.
         counterpart: u8,
-        /// The echo identifier, if the [`KeyPolicy`](crate::extractor::KeyPolicy) puts it into the key.
+        /// The echo identifier, if the [`KeyPolicy`](crate::decode::extractor::KeyPolicy) includes it in the key.
         echo_id: Option<u16>,
     },
-    /// The address pair alone: a protocol without ports, a policy that leaves them out, or a fragment or cut
-    /// packet in which they cannot be seen.
+    /// The key contains addresses only: the protocol has no ports, the policy excludes them, or the packet is a
+    /// fragment or truncated and its ports are unknown.
     None,
 }
 
-/// The Flow Key (RFC 7011) of a biflow: two ends, the protocol, and what else tells networks apart.
+/// The Flow Key (RFC 7011) of a biflow: two ends, the protocol, and optional identifiers of the network.
 ///
-/// 48 octets, `Copy`, in canonical order: both directions of a conversation have the same key, and the
-/// [`Side`] of a packet says which of the ends sent it. Built by the [`extractor`](crate::extractor), or by
-/// [`FlowKey::new`] for look-ups.
+/// 48 octets, `Copy`, in canonical order: both directions of a conversation have the same key, and the [`Side`] of a
+/// packet states which end sent it. Created by the [`extractor`](crate::decode::extractor), or by [`FlowKey::new`]
+/// for look-ups.
 #[derive(Clone, Copy, Eq, PartialOrd, Ord)]
 pub struct FlowKey {
-    // [a high, a low, b high, b low, ports and scope, VLAN ids, VNI, protocol and flags]: six words compare and
-    // hash in a few instructions, and the order of the words makes Ord sort by address first.
+    // [a high, a low, b high, b low, ports and scope, VLAN ids, VNI, protocol and flags]: six words compare and hash
+    // in a few instructions, and the order of the words makes Ord sort by address first.
     words: [u64; 6],
 }
 
@@ -83,29 +83,45 @@ const ONE_WAY: u64 = 1 << 5;
 const NO_KEY: u64 = 1 << 7;
 
 impl FlowKey {
-    /// The key of a conversation between two ends with ports, and the side on which `source` came to stand.
+    /// Creates the key of a conversation between two ends with ports, and returns it with the side of `source`.
     ///
-    /// Addresses of two families give a key that no packet has.
+    /// Addresses of different families give a key that no packet has.
     #[must_use]
     pub fn new(protocol: IpProtocol, source: (IpAddr, u16), destination: (IpAddr, u16)) -> (Self, Side) {
-        let bits = |address| match address {
-            IpAddr::V4(v4) => u128::from(Ipv4Addr::to_bits(v4)),
-            IpAddr::V6(v6) => Ipv6Addr::to_bits(v6),
-        };
         let is_ipv6 = source.0.is_ipv6() || destination.0.is_ipv6();
         Self::ordered(
             protocol,
             is_ipv6,
-            (bits(source.0), source.1),
-            (bits(destination.0), destination.1),
+            (address_bits(source.0), source.1),
+            (address_bits(destination.0), destination.1),
             true,
         )
     }
 
-    /// What no packet has: the key of an entry that holds no flow.
+    /// Creates the key of a TCP connection, and returns it with the side of `source`.
+    #[must_use]
+    pub fn tcp(source: SocketAddr, destination: SocketAddr) -> (Self, Side) {
+        Self::new(IpProtocol::TCP, (source.ip(), source.port()), (destination.ip(), destination.port()))
+    }
+
+    /// Creates the key of a UDP flow, and returns it with the side of `source`.
+    #[must_use]
+    pub fn udp(source: SocketAddr, destination: SocketAddr) -> (Self, Side) {
+        Self::new(IpProtocol::UDP, (source.ip(), source.port()), (destination.ip(), destination.port()))
+    }
+
+    /// Creates the key of an address pair, for a protocol without ports, and returns it with the side of `source`.
+    #[must_use]
+    pub fn pair(protocol: IpProtocol, source: IpAddr, destination: IpAddr) -> (Self, Side) {
+        let is_ipv6 = source.is_ipv6() || destination.is_ipv6();
+        Self::ordered(protocol, is_ipv6, (address_bits(source), 0), (address_bits(destination), 0), false)
+    }
+
+    /// Key of a table entry without a flow; no packet has it.
     pub(crate) const VACANT: Self = Self { words: [0, 0, 0, 0, 0, NO_KEY] };
 
-    /// A key in canonical order and the side of the source; ports count only if `has_ports`.
+    /// Creates a key in canonical order, and returns it with the side of the source. The ports are significant only
+    /// if `has_ports`.
     #[inline]
     pub(crate) fn ordered(
         protocol: IpProtocol,
@@ -123,7 +139,7 @@ impl FlowKey {
         (Self::from_ends(protocol, flags, a, b), side)
     }
 
-    /// The IPv4 case of [`FlowKey::ordered`] for the fast path: address and port compare as one integer.
+    /// Implements [`FlowKey::ordered`] for IPv4 on the fast path: address and port compare as one integer.
     #[inline(always)]
     pub(crate) fn ordered_v4(
         protocol: IpProtocol,
@@ -140,7 +156,8 @@ impl FlowKey {
         (Self { words }, side)
     }
 
-    /// A key whose end A is the sender, whatever the order of the addresses: one-way ICMP, and uniflows.
+    /// Creates a key whose end A is the sender, regardless of the order of the addresses: for ICMP types without a
+    /// reply, and uniflows.
     pub(crate) fn directed(
         protocol: IpProtocol,
         is_ipv6: bool,
@@ -160,7 +177,7 @@ impl FlowKey {
         Self { words }
     }
 
-    /// Marks the ports as ICMP type and counterpart, with the echo identifier in their high octets if given.
+    /// Marks the ports as ICMP type and counterpart, with the echo identifier, if any, in their high octets.
     pub(crate) fn with_icmp(mut self, is_one_way: bool, echo_id: Option<u16>) -> Self {
         self.words[5] = self.words[5] & !PORTS | ICMP | if is_one_way { ONE_WAY } else { 0 };
         if let Some(id) = echo_id {
@@ -170,7 +187,7 @@ impl FlowKey {
         self
     }
 
-    /// The key with the caller's scope: an interface, a tenant, an observation domain.
+    /// Returns the key with the caller's scope: an interface, a tenant, an observation domain.
     #[must_use]
     #[inline]
     pub const fn with_scope(mut self, scope: u32) -> Self {
@@ -178,7 +195,7 @@ impl FlowKey {
         self
     }
 
-    /// The key with VLAN ids as a part of it.
+    /// Returns the key with VLAN ids.
     #[must_use]
     #[inline]
     pub const fn with_vlan_ids(mut self, vlan_ids: VlanIds) -> Self {
@@ -186,7 +203,7 @@ impl FlowKey {
         self
     }
 
-    /// The key with a virtual network identifier of 24 bits (VXLAN, GENEVE, NVGRE) as a part of it.
+    /// Returns the key with a virtual network identifier of 24 bits (VXLAN, GENEVE, NVGRE).
     #[must_use]
     #[inline]
     pub const fn with_vni(mut self, vni: u32) -> Self {
@@ -194,7 +211,7 @@ impl FlowKey {
         self
     }
 
-    /// The address of an end.
+    /// Returns the address of an end.
     #[must_use]
     pub fn address(&self, side: Side) -> IpAddr {
         let [high, low] = [self.words[side.index() * 2], self.words[side.index() * 2 + 1]];
@@ -205,21 +222,21 @@ impl FlowKey {
         }
     }
 
-    /// Whether both addresses are of IPv6.
+    /// Returns whether both addresses are IPv6 addresses.
     #[must_use]
     #[inline]
     pub const fn is_ipv6(&self) -> bool {
         self.words[5] & IPV6 != 0
     }
 
-    /// The IP protocol.
+    /// Returns the IP protocol.
     #[must_use]
     #[inline]
     pub const fn protocol(&self) -> IpProtocol {
         IpProtocol((self.words[5] >> 8) as u8)
     }
 
-    /// What stands in place of the ports.
+    /// Returns the ports, or the values that the key has in their place.
     #[must_use]
     pub const fn ports(&self) -> Ports {
         let [a, b] = self.raw_ports();
@@ -234,16 +251,22 @@ impl FlowKey {
         }
     }
 
-    /// Whether this is an ICMP type that nothing answers: end A sent it, whatever the order of the addresses.
+    /// Returns whether this is an ICMP type without a reply: end A sent it, regardless of the order of the addresses.
     #[must_use]
     pub const fn is_one_way_icmp(&self) -> bool {
         self.words[5] & ONE_WAY != 0
     }
 
-    /// The transport port of an end; zero where the key has none.
+    /// Returns the transport port of an end; `None` if the key has no ports. Port 0 is a valid port.
     #[must_use]
     #[inline]
-    pub const fn port(&self, side: Side) -> u16 {
+    pub const fn port(&self, side: Side) -> Option<u16> {
+        if self.words[5] & PORTS == 0 { None } else { Some(self.raw_ports()[side.index()]) }
+    }
+
+    /// Returns the transport port of an end, or zero if the key has no ports: for comparisons with nonzero ports.
+    #[inline]
+    pub(crate) const fn raw_port(&self, side: Side) -> u16 {
         if self.words[5] & PORTS == 0 { 0 } else { self.raw_ports()[side.index()] }
     }
 
@@ -251,28 +274,37 @@ impl FlowKey {
         [(self.words[4] >> 48) as u16, (self.words[4] >> 32) as u16]
     }
 
-    /// The caller's scope.
+    /// Returns the caller's scope.
     #[must_use]
     #[inline]
     pub const fn scope(&self) -> u32 {
         self.words[4] as u32
     }
 
-    /// The VLAN ids that are a part of the key; empty unless the policy asks for them.
+    /// Returns the VLAN ids in the key; empty unless the policy includes them.
     #[must_use]
     pub const fn vlan_ids(&self) -> VlanIds {
         VlanIds::from_bits((self.words[5] >> 40) as u32)
     }
 
-    /// The virtual network identifier, if it is a part of the key.
+    /// Returns the virtual network identifier, if the key contains one.
     #[must_use]
     pub const fn vni(&self) -> Option<u32> {
         if self.words[5] & VNI == 0 { None } else { Some((self.words[5] >> 16) as u32 & 0xff_ffff) }
     }
 }
 
+/// Converts an address to an integer.
+pub(crate) fn address_bits(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(v4) => u128::from(Ipv4Addr::to_bits(v4)),
+        IpAddr::V6(v6) => Ipv6Addr::to_bits(v6),
+    }
+}
+
 impl FlowKey {
-    /// A cheap mixture of what differs most between flows, good in its high bits; not keyed, so only for guesses.
+    /// Returns a cheap hash of the words that differ most between flows, with good high bits. It has no secret key,
+    /// so it may be used only for guesses.
     #[inline(always)]
     pub(crate) const fn mixed(&self) -> u64 {
         let [_, a_low, _, b_low, ports, _] = self.words;
@@ -281,7 +313,7 @@ impl FlowKey {
 }
 
 impl PartialEq for FlowKey {
-    // Derived, this would be a call of memcmp.
+    // A derived implementation would call memcmp.
     #[inline(always)]
     fn eq(&self, other: &Self) -> bool {
         let differences = self.words.iter().zip(&other.words).map(|(own, others)| own ^ others);
@@ -290,7 +322,7 @@ impl PartialEq for FlowKey {
 }
 
 impl Hash for FlowKey {
-    /// Two words at a time; the upper halves of IPv4 addresses, which are zero, are left out.
+    /// Hashes two words at a time, without the upper halves of IPv4 addresses, which are zero.
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
@@ -310,7 +342,7 @@ impl fmt::Debug for FlowKey {
 }
 
 impl fmt::Display for FlowKey {
-    /// `tcp 10.0.0.1:80 <-> 10.0.0.2:3456`, with what else is in the key behind it.
+    /// Writes `tcp 10.0.0.1:80 <-> 10.0.0.2:3456`, followed by the optional parts of the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = [self.address(Side::A), self.address(Side::B)];
         let end = |address: IpAddr, port: u16| match address {
@@ -345,7 +377,12 @@ impl fmt::Display for FlowKey {
 impl serde::Serialize for FlowKey {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeStruct;
-        let mut out = serializer.serialize_struct("FlowKey", 7)?;
+        let port_field_count = match self.ports() {
+            Ports::Transport(..) => 2,
+            Ports::Icmp { .. } => 4,
+            Ports::None => 0,
+        };
+        let mut out = serializer.serialize_struct("FlowKey", 6 + port_field_count)?;
         out.serialize_field("protocol", &self.protocol())?;
         out.serialize_field("a_address", &self.address(Side::A))?;
         out.serialize_field("b_address", &self.address(Side::B))?;
@@ -357,6 +394,7 @@ impl serde::Serialize for FlowKey {
             Ports::Icmp { kind, counterpart, echo_id } => {
                 out.serialize_field("icmp_type", &kind)?;
                 out.serialize_field("icmp_counterpart", &counterpart)?;
+                out.serialize_field("icmp_is_one_way", &self.is_one_way_icmp())?;
                 out.serialize_field("icmp_echo_id", &echo_id)?;
             }
             Ports::None => {}
@@ -365,6 +403,48 @@ impl serde::Serialize for FlowKey {
         out.serialize_field("vni", &self.vni())?;
         out.serialize_field("scope", &self.scope())?;
         out.end()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for FlowKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        struct Object {
+            protocol: IpProtocol,
+            a_address: IpAddr,
+            b_address: IpAddr,
+            a_port: Option<u16>,
+            b_port: Option<u16>,
+            icmp_type: Option<u8>,
+            icmp_counterpart: Option<u8>,
+            #[serde(default)]
+            icmp_is_one_way: bool,
+            icmp_echo_id: Option<u16>,
+            #[serde(default)]
+            vlan_ids: VlanIds,
+            vni: Option<u32>,
+            #[serde(default)]
+            scope: u32,
+        }
+        let object = Object::deserialize(deserializer)?;
+        let is_ipv6 = object.a_address.is_ipv6() || object.b_address.is_ipv6();
+        let icmp = object.icmp_type.zip(object.icmp_counterpart);
+        let ports = match icmp {
+            Some((kind, counterpart)) => Some((kind.into(), counterpart.into())),
+            None => object.a_port.zip(object.b_port),
+        };
+        let (a_port, b_port) = ports.unwrap_or_default();
+        let (a, b) = ((address_bits(object.a_address), a_port), (address_bits(object.b_address), b_port));
+        // The ends keep the order in the input, even if it is not canonical.
+        let mut key = Self::directed(object.protocol, is_ipv6, a, b, ports.is_some());
+        if icmp.is_some() {
+            key = key.with_icmp(object.icmp_is_one_way, object.icmp_echo_id);
+        }
+        if let Some(vni) = object.vni {
+            key = key.with_vni(vni);
+        }
+        Ok(key.with_vlan_ids(object.vlan_ids).with_scope(object.scope))
     }
 }
 
@@ -383,8 +463,8 @@ mod tests {
         let (back, back_side) = FlowKey::new(IpProtocol::TCP, server, client);
         assert_eq!((there, side), (back, back_side.other()));
         assert_eq!(side, Side::B);
-        assert_eq!((there.address(side), there.port(side)), client);
-        assert_eq!((there.address(Side::A), there.port(Side::A)), server);
+        assert_eq!((there.address(side), there.port(side)), (client.0, Some(client.1)));
+        assert_eq!((there.address(Side::A), there.port(Side::A)), (server.0, Some(server.1)));
     }
 
     #[test]
@@ -442,7 +522,16 @@ mod tests {
             key.with_icmp(false, None).ports(),
             Ports::Icmp { kind: 8, counterpart: 0, echo_id: None }
         );
-        assert_eq!(with_id.port(Side::A), 0);
+        assert_eq!((with_id.port(Side::A), with_id.raw_port(Side::A)), (None, 0));
+    }
+
+    #[test]
+    fn port_zero_is_a_port() {
+        let (client, (server, _)) = ends();
+        let (key, side) = FlowKey::new(IpProtocol::UDP, client, (server, 0));
+        assert_eq!((key.port(side), key.port(side.other())), (Some(client.1), Some(0)));
+        let (pair, side) = FlowKey::pair(IpProtocol::UDP, client.0, server);
+        assert_eq!((pair.port(side), pair.port(side.other())), (None, None));
     }
 
     #[test]

@@ -1,14 +1,23 @@
-//! Words for the life of a flow: how it stands, how it ended, who began it.
+//! States of a flow, reasons for its end, and evidence for its direction.
 
 use std::fmt;
 
 macro_rules! named {
     ($type:ident { $( $variant:ident => $text:literal, )* }) => {
         impl $type {
-            /// The name in text formats.
+            /// Returns the name in text formats.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $text, )* }
+            }
+
+            /// Returns the value with this name.
+            #[cfg(feature = "serde")]
+            pub(crate) fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $( $text => Some(Self::$variant), )*
+                    _ => None,
+                }
             }
         }
 
@@ -24,23 +33,33 @@ macro_rules! named {
                 serializer.serialize_str(self.name())
             }
         }
+
+        #[cfg(feature = "serde")]
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let name = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                let expected = concat!("the name of a ", stringify!($type));
+                Self::from_name(&name)
+                    .ok_or_else(|| serde::de::Error::invalid_value(serde::de::Unexpected::Str(&name), &expected))
+            }
+        }
     };
 }
 
-/// Why a flow record was made: the values of flowEndReason (IPFIX 136).
+/// Reason why a flow record was made: the values of flowEndReason (IPFIX 136).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum EndReason {
-    /// No packet for as long as the flow's class waits.
+    /// No packet arrived during the idle timeout of the flow's class.
     IdleTimeout = 1,
-    /// The flow goes on; this record is what it did since the last one.
+    /// The flow continues; this record covers the time since the previous one.
     ActiveTimeout = 2,
-    /// The protocol closed it: FIN from both sides, a valid RST, or a new connection on the same ports.
+    /// The protocol ended the flow: FIN from both sides, a valid RST, or a new connection on the same ports.
     EndOfFlow = 3,
     /// The input ended, or the caller removed it.
     ForcedEnd = 4,
-    /// It had to make room.
+    /// The flow was evicted to release memory or a table entry.
     LackOfResources = 5,
 }
 
@@ -52,33 +71,33 @@ named!(EndReason {
     LackOfResources => "lack_of_resources",
 });
 
-/// How a TCP connection stands, as seen from between the two ends; the names of RFC 9293 section 3.3.2.
+/// State of a TCP connection as observed between the two ends, with the names of RFC 9293 section 3.3.2.
 ///
-/// While it closes, the name is that of the end which closed first, until the other end's FIN is on its way.
+/// While the connection closes, this is the state of the end that closed first, until the other end sends its FIN.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum TcpState {
-    /// Not TCP, or nothing known yet.
+    /// Not TCP, or unknown.
     #[default]
     None = 0,
-    /// A SYN was seen and nothing that answers it.
+    /// A SYN was seen, but no reply.
     SynSent = 1,
-    /// A SYN-ACK was seen, the handshake's last ACK was not.
+    /// A SYN-ACK was seen, but not the last ACK of the handshake.
     SynReceived = 2,
-    /// Data may flow both ways; also a connection picked up in its middle.
+    /// Data may flow both ways; also the state of a connection whose beginning was not seen.
     Established = 3,
     /// One end sent FIN, which is not acknowledged yet.
     FinWait1 = 4,
-    /// One end sent FIN and the other acknowledged it; the other may go on sending.
+    /// One end sent FIN and the other acknowledged it; the other may continue to send.
     FinWait2 = 5,
     /// Both ends sent FIN before either was acknowledged.
     Closing = 6,
-    /// The second FIN is on its way, the first one is acknowledged.
+    /// The second FIN was sent, and the first one is acknowledged.
     LastAck = 7,
     /// Both FINs are acknowledged.
     TimeWait = 8,
-    /// A valid RST ended it.
+    /// A valid RST ended the connection.
     Closed = 9,
 }
 
@@ -96,28 +115,28 @@ named!(TcpState {
 });
 
 impl TcpState {
-    /// Whether both ends are done: late segments still belong to it, a new SYN does not.
+    /// Returns whether both ends closed the connection: late segments still belong to it, but a new SYN does not.
     #[must_use]
     pub const fn is_closed(self) -> bool {
         matches!(self, Self::Closing | Self::LastAck | Self::TimeWait | Self::Closed)
     }
 }
 
-/// On what grounds one side was taken for the initiator; the later ones outweigh the earlier.
+/// Evidence for which side is the initiator, from weakest to strongest. Stronger evidence replaces weaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum DirectionEvidence {
-    /// Its packet was seen first, and nothing speaks against it.
+    /// The initiator's packet was seen first, and no other evidence exists.
     #[default]
     FirstSeen = 0,
-    /// The other side's port is the registered service of the two.
+    /// The other side's port is the registered service port of the two.
     ServicePort = 1,
     /// The other side's address is multicast or broadcast.
     Multicast = 2,
     /// The other side sent a SYN-ACK.
     SynAck = 3,
-    /// It sent a SYN.
+    /// The initiator sent a SYN.
     Syn = 4,
 }
 
@@ -141,35 +160,35 @@ impl DirectionEvidence {
     }
 }
 
-/// The outcome of a connection in one word, with the letters of Zeek's `conn_state`.
+/// The outcome of a connection, with the codes of Zeek's `conn_state`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ConnState {
-    /// Attempt seen, no reply.
+    /// Connection attempt seen, no reply.
     S0,
     /// Established, not terminated.
     S1,
-    /// Established, the initiator closed, the responder did not.
+    /// Established; the initiator closed, the responder did not.
     S2,
-    /// Established, the responder closed, the initiator did not.
+    /// Established; the responder closed, the initiator did not.
     S3,
-    /// Established and terminated by both.
+    /// Established, and closed by both ends.
     Sf,
     /// Attempt rejected.
     Rej,
-    /// Established, the initiator aborted.
+    /// Established; the initiator aborted.
     Rsto,
     /// The responder aborted.
     Rstr,
-    /// The initiator sent SYN and then RST, no SYN-ACK seen.
+    /// The initiator sent SYN and then RST; no SYN-ACK was seen.
     Rstos0,
-    /// The responder sent SYN-ACK and then RST, no SYN seen.
+    /// The responder sent SYN-ACK and then RST; no SYN was seen.
     Rstrh,
-    /// The initiator sent SYN and then FIN, no SYN-ACK seen.
+    /// The initiator sent SYN and then FIN; no SYN-ACK was seen.
     Sh,
-    /// The responder sent SYN-ACK and then FIN, no SYN seen.
+    /// The responder sent SYN-ACK and then FIN; no SYN was seen.
     Shr,
-    /// Anything else: traffic in the middle of a connection, protocols without one.
+    /// Anything else: traffic in the middle of a connection, or a protocol without connections.
     Oth,
 }
 

@@ -1,9 +1,10 @@
-//! The vocabulary that all layers share. Imports nothing of the other layers.
+//! Types that all layers share. This module imports nothing from the other layers.
 
 mod allowance;
 mod application;
 mod budget;
 mod code_point;
+mod config_error;
 mod counters;
 mod encapsulation;
 mod error;
@@ -12,27 +13,34 @@ mod history;
 mod key;
 mod lifecycle;
 mod limits;
+#[cfg_attr(not(feature = "protocols"), allow(dead_code, reason = "parsers use all of it"))]
 mod reader;
+mod resources;
 mod seq;
+mod stop;
 mod tcp_flags;
 mod time;
 mod vlan;
 
 pub(crate) use allowance::{Allowance, Refusal};
-pub use application::{Application, Evidence};
+pub use application::{Application, ApplicationName, Evidence};
 pub use budget::{Account, Budget};
 pub use code_point::{EtherType, IpProtocol, LinkType};
+pub use config_error::{ConfigError, ConfigProblem};
 pub use counters::{Counters, TcpCounters};
-pub use encapsulation::{EncapsulationStack, EnclosingHeader, HeaderKind};
+pub use encapsulation::{EncapsulationStack, HeaderKind, OuterHeader};
 pub use error::{Layer, ParseError, ParseErrorKind};
 pub(crate) use frame::{Descriptors, Span};
 pub use frame::{Frame, FrameBatch};
 pub use history::History;
+pub(crate) use key::address_bits;
 pub use key::{FlowKey, Ports, Side};
 pub use lifecycle::{ConnState, DirectionEvidence, EndReason, TcpState};
 pub use limits::Limits;
-pub use reader::Reader;
+pub(crate) use reader::Reader;
+pub use resources::Resources;
 pub use seq::SeqNum;
+pub use stop::StopHandle;
 pub use tcp_flags::TcpFlags;
 pub(crate) use time::duration_nanos;
 pub use time::{NANOS_PER_SECOND, Timestamp};

@@ -1,78 +1,78 @@
-//! A checked big-endian cursor over bytes that may lie.
+//! A bounds-checked big-endian cursor over untrusted bytes.
 
-/// Reads big-endian integers from a slice; every read is checked, and a read that fails consumes nothing.
+/// Reads big-endian integers from a slice. Every read is checked, and a read that fails consumes nothing.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     data: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Starts at the first octet of `data`.
+    /// Creates a reader at the first octet of `data`.
     #[must_use]
     #[inline]
-    pub const fn new(data: &'a [u8]) -> Self {
+    pub(crate) const fn new(data: &'a [u8]) -> Self {
         Self { data, at: 0 }
     }
 
-    /// Octets read so far.
+    /// Returns the number of octets read so far.
     #[must_use]
     #[inline]
-    pub const fn offset(&self) -> usize {
+    pub(crate) const fn offset(&self) -> usize {
         self.at
     }
 
-    /// Octets left.
+    /// Returns the number of unread octets.
     #[must_use]
     #[inline]
-    pub const fn remaining_len(&self) -> usize {
+    pub(crate) const fn remaining_len(&self) -> usize {
         self.data.len() - self.at
     }
 
-    /// What has not been read yet.
+    /// Returns the unread octets.
     #[must_use]
     #[inline]
-    pub fn rest(&self) -> &'a [u8] {
+    pub(crate) fn rest(&self) -> &'a [u8] {
         self.data.get(self.at..).unwrap_or_default()
     }
 
-    /// The next `len` octets.
+    /// Reads the next `len` octets.
     #[inline]
-    pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let bytes = self.rest().get(..len)?;
         self.at += len;
         Some(bytes)
     }
 
-    /// The next `N` octets as an array.
+    /// Reads the next `N` octets as an array.
     #[inline]
-    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.rest().first_chunk::<N>()?;
         self.at += N;
         Some(bytes)
     }
 
-    /// The next octet.
+    /// Reads the next octet.
     #[inline]
-    pub fn u8(&mut self) -> Option<u8> {
+    pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// The next two octets.
+    /// Reads the next two octets.
     #[inline]
-    pub fn u16(&mut self) -> Option<u16> {
+    pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// The next four octets.
+    /// Reads the next four octets.
     #[inline]
-    pub fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// Skips `len` octets.
     #[inline]
-    pub fn skip(&mut self, len: usize) -> Option<()> {
+    pub(crate) fn skip(&mut self, len: usize) -> Option<()> {
         self.bytes(len).map(drop)
     }
 }

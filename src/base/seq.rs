@@ -2,34 +2,35 @@
 
 use std::fmt;
 
-/// A TCP sequence number, compared as RFC 9293 section 3.4 asks: half of the number space lies ahead of each
-/// value, half behind.
+/// A TCP sequence number, compared according to RFC 9293 section 3.4: half of the number space is after each value,
+/// and half is before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
-    /// `self + octets`, modulo 2^32.
+    /// Returns `self + octets`, modulo 2^32.
     #[must_use]
     #[inline]
     pub const fn add(self, octets: u32) -> Self {
         Self(self.0.wrapping_add(octets))
     }
 
-    /// How far `self` lies beyond `other`; negative if it lies behind. Exactly opposite values count as behind.
+    /// Returns the distance from `other` to `self`, which is negative if `self` is before `other`. Exactly opposite
+    /// values count as before.
     #[must_use]
     #[inline]
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
-    /// Whether `self` lies behind `other` (SEG.SEQ < RCV.NXT in the terms of the RFC).
+    /// Returns whether `self` is before `other` (SEG.SEQ < RCV.NXT in the terms of the RFC).
     #[must_use]
     #[inline]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// Whether `self` lies beyond `other`.
+    /// Returns whether `self` is after `other`.
     #[must_use]
     #[inline]
     pub const fn is_after(self, other: Self) -> bool {

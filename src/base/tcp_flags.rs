@@ -11,7 +11,7 @@ pub struct TcpFlags(pub u16);
 impl TcpFlags {
     /// No more data from the sender.
     pub const FIN: Self = Self(1);
-    /// Synchronise sequence numbers.
+    /// Synchronize sequence numbers.
     pub const SYN: Self = Self(1 << 1);
     /// Reset the connection.
     pub const RST: Self = Self(1 << 2);
@@ -40,14 +40,14 @@ impl TcpFlags {
         (Self::FIN, 'F'),
     ];
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     #[must_use]
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether any bit of `other` is set.
+    /// Returns whether any bit of `other` is set.
     #[must_use]
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
@@ -71,7 +71,7 @@ impl BitOrAssign for TcpFlags {
 }
 
 impl fmt::Display for TcpFlags {
-    /// One letter per set bit, from the highest down: `AS`, `AP`, `-` for none.
+    /// Writes one letter per set bit, from the highest to the lowest: `AS`, `AP`, or `-` for none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 & 0x1ff == 0 {
             return f.write_str("-");

@@ -8,58 +8,58 @@ pub const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A point in time: whole nanoseconds since 1970-01-01T00:00:00Z.
 ///
-/// Covers the years 1970 to 2554. Arithmetic saturates at both ends, so that a hostile capture with absurd
-/// times cannot make a layer panic.
+/// Covers the years 1970 to 2554. Arithmetic saturates at both ends, so that absurd times in a hostile capture cannot
+/// make a layer panic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The epoch itself; also what a frame without a time carries (a pcapng Simple Packet Block has none).
+    /// The epoch; also the timestamp of a frame without a time (a pcapng Simple Packet Block has none).
     pub const ZERO: Self = Self(0);
 
     /// The last representable point.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From nanoseconds since the epoch.
+    /// Creates a timestamp from nanoseconds since the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// From whole seconds and nanoseconds (which may exceed a second), saturating.
+    /// Creates a timestamp from whole seconds and nanoseconds (which may exceed a second), saturating.
     #[must_use]
     pub const fn from_parts(seconds: u64, nanos: u64) -> Self {
         Self(seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos))
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The point that lies `duration` later, or [`Timestamp::MAX`].
+    /// Returns the point that is `duration` later, or [`Timestamp::MAX`].
     #[must_use]
     pub const fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration_nanos(duration)))
     }
 
-    /// The time that passed since `earlier`, or zero if that lies in the future.
+    /// Returns the time that passed since `earlier`, or zero if `earlier` is after `self`.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// A duration in nanoseconds, saturating at 584 years.
+/// Converts a duration to nanoseconds, saturating at 584 years.
 #[must_use]
 pub(crate) const fn duration_nanos(duration: Duration) -> u64 {
     duration.as_secs().saturating_mul(NANOS_PER_SECOND).saturating_add(duration.subsec_nanos() as u64)
 }
 
 impl fmt::Display for Timestamp {
-    /// Seconds with nine decimals, as `tcpdump -tt --nano` writes them.
+    /// Writes seconds with nine decimals, in the format of `tcpdump -tt --nano`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / NANOS_PER_SECOND, self.0 % NANOS_PER_SECOND)
     }

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// Up to two VLAN ids, outermost first: what 802.1Q and 802.1ad stacks carry in practice.
+/// Up to two VLAN ids, outermost first, as 802.1Q and 802.1ad stacks have in practice.
 ///
-/// A deeper stack keeps its outermost and its innermost id. An id of zero (a priority tag) means that the frame
-/// belongs to no VLAN (IEEE 802.1Q, 9.6) and is left out; 4095 is kept although it is reserved.
+/// For a deeper stack, the outermost and the innermost id are kept. An id of zero (a priority tag) means that the
+/// frame belongs to no VLAN (IEEE 802.1Q, 9.6) and is omitted; 4095 is kept although it is reserved.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct VlanIds(u32);
 
@@ -15,7 +15,7 @@ impl VlanIds {
 
     const ID: u32 = 0xfff;
 
-    /// From the lower 24 bits: outer id, then inner id.
+    /// Creates ids from the lower 24 bits: outer id, then inner id.
     #[inline]
     pub(crate) const fn from_bits(bits: u32) -> Self {
         Self(bits & 0xff_ffff)
@@ -26,7 +26,7 @@ impl VlanIds {
         self.0
     }
 
-    /// The stack with one more id inside (its low 12 bits count).
+    /// Returns the stack with one more id inside, of which the low 12 bits count.
     #[must_use]
     #[inline]
     pub const fn push(self, id: u16) -> Self {
@@ -40,19 +40,19 @@ impl VlanIds {
         }
     }
 
-    /// Whether there is no id.
+    /// Returns whether there are no ids.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// The ids, outermost first.
+    /// Iterates over the ids, outermost first.
     pub fn iter(self) -> impl Iterator<Item = u16> {
         [self.0 >> 12, self.0 & Self::ID].into_iter().filter(|id| *id != 0).map(|id| id as u16)
     }
 
-    /// Whether an id is in the stack.
+    /// Returns whether an id is in the stack.
     #[must_use]
     pub fn contains(self, id: u16) -> bool {
         self.iter().any(|own| own == id)
@@ -66,7 +66,7 @@ impl fmt::Debug for VlanIds {
 }
 
 impl fmt::Display for VlanIds {
-    /// The ids joined by dots, outermost first.
+    /// Writes the ids separated by dots, outermost first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, id) in self.iter().enumerate() {
             if place > 0 {
@@ -82,6 +82,13 @@ impl fmt::Display for VlanIds {
 impl serde::Serialize for VlanIds {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.iter())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for VlanIds {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<u16>::deserialize(deserializer).map(|ids| ids.into_iter().fold(Self::NONE, Self::push))
     }
 }
 

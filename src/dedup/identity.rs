@@ -1,26 +1,24 @@
-//! What of a frame is compared: octets that were copied and masked, then octets of the frame as they are, and a word.
+//! The parts of a frame that are compared: copied and masked octets, then unchanged octets of the frame, and a word.
 
 use crate::base::{EtherType, Frame, LinkType};
-use crate::wire::{arp, be16, be32, ethernet, ppp, sll};
+use crate::wire::{arp, be16, be32, ethernet, ipv4, ipv6, ppp, sll};
 
 /// Words of eight octets that an IPv6 header fills.
 const HEAD_COUNT_MAX: usize = 5;
 
-const IPV4_LEN_MIN: usize = 20;
-const IPV6_LEN: usize = 40;
-
-/// Octets of an address family in front of a packet.
+/// Octets of an address family before a packet.
 const FAMILY_LEN: usize = 4;
 
-/// What Linux cooked capture announces for LLC, and stands here for all lengths of IEEE 802.3.
+/// The EtherType of LLC in Linux cooked capture, used here for all lengths of IEEE 802.3.
 const LLC: EtherType = EtherType(4);
 
-/// Above what a link type or an EtherType and a length take: which of them a word holds.
+/// Bit above a link type, or an EtherType and a length, that states which of them a word contains.
 const BEHIND_THE_LINK: u64 = 1 << 48;
 
-/// What identifies a frame. Two frames are equal if all of it is.
+/// The identity of a frame. Two frames are equal if all fields are equal.
 ///
-/// The head is in words, so that its hash needs no call; IPv4 options stand in the tail, as nothing is masked in them.
+/// The head consists of words, so that hashing it needs no call. IPv4 options are in the tail, because none of their
+/// octets are masked.
 #[derive(Debug)]
 pub(super) struct Identity<'a> {
     head: [u64; HEAD_COUNT_MAX],
@@ -30,7 +28,7 @@ pub(super) struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    /// The frame as it is, with the length that it had on the wire and its link type.
+    /// Returns the identity of an unchanged frame, with its length on the wire and its link type.
     #[inline(always)]
     pub(super) fn exact(frame: &Frame<'a>) -> Self {
         let wire_len = (frame.data.len() as u32).max(frame.wire_len);
@@ -38,7 +36,7 @@ impl<'a> Identity<'a> {
         Self { head: [0; HEAD_COUNT_MAX], head_count: 0, tail: frame.data, word }
     }
 
-    /// What neither a mirror port nor a router changes.
+    /// Returns the identity of the parts that neither a mirror port nor a router changes.
     pub(super) fn behind_the_link(frame: &Frame<'a>) -> Self {
         let Some((ether_type, packet)) = network(frame) else { return Self::exact(frame) };
         let masked = match ether_type {
@@ -50,7 +48,7 @@ impl<'a> Identity<'a> {
         Self { word: BEHIND_THE_LINK | u64::from(ether_type.0), ..masked.unwrap_or(plain(packet)) }
     }
 
-    /// Masked octets.
+    /// Returns the masked octets.
     #[inline(always)]
     pub(super) fn head(&self) -> &[u64] {
         self.head.get(..self.head_count).unwrap_or_default()
@@ -72,8 +70,9 @@ const fn plain(tail: &[u8]) -> Identity<'_> {
     Identity { head: [0; HEAD_COUNT_MAX], head_count: 0, tail, word: 0 }
 }
 
-/// Without traffic class, TTL and checksum (RFC 791 section 3.1), and without what lies behind the total length, unless a
-/// network card left that at zero. `None` if the header is cut or contradicts itself.
+/// Returns the identity of a packet without traffic class, TTL and checksum (RFC 791 section 3.1), and without the
+/// data after the total length, unless a network card left that length at zero. `None` if the header is truncated or
+/// inconsistent.
 #[inline(always)]
 fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
     // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source; destination.
@@ -82,17 +81,17 @@ fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
     let header_len = (first >> 54 & 0x3c) as usize;
     let total_len = (first >> 32 & 0xffff) as usize;
     let is_sound =
-        first >> 60 == 4 && header_len >= IPV4_LEN_MIN && (total_len == 0 || total_len >= header_len);
+        first >> 60 == 4 && header_len >= ipv4::HEADER_LEN_MIN && (total_len == 0 || total_len >= header_len);
     if !is_sound || packet.len() < header_len {
         return None;
     }
     let len = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
     let head = [first & MASKS[0], be64(packet, 8)? & MASKS[1], u64::from(be32(packet, 16)?), 0, 0];
-    Some(Identity { head, head_count: 3, tail: packet.get(IPV4_LEN_MIN..len)?, word: 0 })
+    Some(Identity { head, head_count: 3, tail: packet.get(ipv4::HEADER_LEN_MIN..len)?, word: 0 })
 }
 
-/// Without traffic class and hop limit (RFC 8200 section 3), and without what lies behind the payload length, unless that is
-/// zero: a jumbogram, or left to the network card.
+/// Returns the identity of a packet without traffic class and hop limit (RFC 8200 section 3), and without the data
+/// after the payload length, unless that length is zero: for a jumbogram, or because a network card left it at zero.
 #[inline(always)]
 fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
     // Version, class, flow label, payload length, next header, hop limit; then the addresses.
@@ -102,12 +101,13 @@ fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
         return None;
     }
     let payload_len = (first >> 16 & 0xffff) as usize;
-    let len = if payload_len == 0 { packet.len() } else { (IPV6_LEN + payload_len).min(packet.len()) };
+    let len =
+        if payload_len == 0 { packet.len() } else { (ipv6::HEADER_LEN + payload_len).min(packet.len()) };
     let mut head = [first & MASK; HEAD_COUNT_MAX];
     for (word, at) in head.iter_mut().zip([0, 8, 16, 24, 32]).skip(1) {
         *word = be64(packet, at)?;
     }
-    Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(IPV6_LEN..len)?, word: 0 })
+    Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(ipv6::HEADER_LEN..len)?, word: 0 })
 }
 
 #[inline(always)]
@@ -115,7 +115,8 @@ fn be64(data: &[u8], at: usize) -> Option<u64> {
     data.get(at..)?.first_chunk().map(|octets| u64::from_be_bytes(*octets))
 }
 
-/// The EtherType behind the link's header and VLAN tags, and what follows it; `None` for a link of which neither can be told.
+/// Returns the EtherType after the link-layer header and VLAN tags, and the data that follows it; `None` for a link
+/// type for which they cannot be determined.
 fn network<'a>(frame: &Frame<'a>) -> Option<(EtherType, &'a [u8])> {
     let data = frame.data;
     match frame.link_type {
@@ -141,7 +142,7 @@ fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
     behind_tags(header.ether_type, data.get(header.len..)?)
 }
 
-/// An IP packet, by its version.
+/// Returns an IP packet with the EtherType of its version.
 fn ip(packet: &[u8]) -> Option<(EtherType, &[u8])> {
     match packet.first()? >> 4 {
         4 => Some((EtherType::IPV4, packet)),
@@ -150,7 +151,8 @@ fn ip(packet: &[u8]) -> Option<(EtherType, &[u8])> {
     }
 }
 
-/// Steps over VLAN tags, however many: each is four octets of the frame. A length of IEEE 802.3 cuts what follows it.
+/// Skips VLAN tags, regardless of their number, because each is four octets of the frame. A length of IEEE 802.3
+/// truncates the data that follows it.
 fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
     while ethernet::is_vlan(ether_type) {
         ether_type = EtherType(be16(data, ethernet::VLAN_TAG_LEN - 2)?);

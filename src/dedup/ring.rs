@@ -1,37 +1,38 @@
 //! The last frames, by hash.
 //!
-//! Entries lie in a ring in the order of arrival and are numbered from zero. A table of buckets, eight times as many as entries, has the
-//! number of the newest entry of each bucket; each entry has the number of the one before it in its bucket. Nothing is ever
-//! taken out: a number that lies further back than the ring reaches ends the chain, and its place is overwritten in turn.
+//! Entries are stored in a ring in the order of arrival and are numbered from zero. A table of buckets, eight times
+//! as many as entries, has the number of the newest entry of each bucket; each entry has the number of the previous
+//! one in its bucket. Entries are never removed: a number older than the ring ends the chain, and its position is
+//! overwritten in turn.
 
-/// Frames that a ring begins with.
+/// Initial capacity of a ring in frames.
 const FIRST_COUNT: usize = 256;
 
-/// Buckets per entry. Whether a bucket is empty is a matter of chance, and each time that a processor guesses wrong costs more
-/// than the look-up itself: with two a third of them are not, with eight a ninth.
+/// Buckets per entry. Random hashes determine whether a bucket is empty, and each branch misprediction costs more
+/// than the look-up itself: with two buckets per entry a third of them are occupied, with eight a ninth.
 const BUCKETS: usize = 8;
 
-/// A number that no bucket of an empty ring reaches.
+/// A number that no bucket of an empty ring can have.
 const NONE: u32 = u32::MAX;
 
-/// What is remembered of a frame.
+/// The stored data of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) hash: u64,
     /// Nanoseconds since the epoch.
     pub(super) time: u64,
     pub(super) interface: u32,
-    /// The number of the entry before it in its bucket.
+    /// The number of the previous entry in its bucket.
     older: u32,
 }
 
-/// Where an entry was found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) entry: Entry,
-    /// The place of the entry, for what is kept beside the ring.
+    /// The position of the entry, for data that is stored beside the ring.
     pub(super) place: usize,
-    /// The number of the entry after it in its bucket.
+    /// The number of the next entry in its bucket.
     newer: Option<u32>,
 }
 
@@ -41,22 +42,22 @@ pub(super) struct Ring {
     buckets: Box<[u32]>,
     /// The number of the next entry; wraps.
     next: u32,
-    /// Entries that are reached back to.
+    /// Number of valid entries.
     len: u32,
-    /// Entries at most.
+    /// Maximum number of entries.
     max: u32,
 }
 
 impl Ring {
-    /// Bytes per entry, the buckets included.
+    /// Bytes per entry, including the buckets.
     pub(super) const ENTRY_COST: usize = size_of::<Entry>() + BUCKETS * size_of::<u32>();
 
-    /// Entries that a ring of at most `max` begins with.
+    /// Returns the initial capacity of a ring of at most `max` entries.
     pub(super) fn first_count(max: u32) -> usize {
         (max as usize).next_power_of_two().min(FIRST_COUNT)
     }
 
-    /// An empty ring of at most `max` entries, from 1 to 2^30.
+    /// Creates an empty ring of at most `max` entries, from 1 to 2^30.
     pub(super) fn new(max: u32) -> Self {
         let count = Self::first_count(max);
         Self {
@@ -72,7 +73,7 @@ impl Ring {
         self.len
     }
 
-    /// Places that are allocated.
+    /// Returns the number of allocated positions.
     pub(super) const fn capacity(&self) -> usize {
         self.entries.len()
     }
@@ -87,10 +88,11 @@ impl Ring {
         hash as usize & (self.buckets.len() - 1)
     }
 
-    /// The newest entry with a hash. O(1) on average over the hashes, as buckets are more than entries.
+    /// Returns the newest entry with a hash. O(1) on average over the hashes, because there are more buckets than
+    /// entries.
     ///
-    /// Numbers wrap. A number that was left over from the last round may name an entry of another bucket, and lead along that
-    /// one's chain: no entry there has the hash, and ages only grow, so that this ends.
+    /// Numbers wrap. A stale number from the previous round may refer to an entry of another bucket, and lead along
+    /// the chain of that bucket: no entry there has the hash, and ages only grow, so the search ends.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64) -> Option<Found> {
         let mut number = *self.buckets.get(self.bucket(hash))?;
@@ -109,8 +111,8 @@ impl Ring {
         }
     }
 
-    /// Enters a frame; an entry of the same hash that was found leaves the chain, so that each hash is there once. The place of
-    /// the new entry.
+    /// Adds a frame. An entry with the same hash that was found is removed from the chain, so that each hash occurs
+    /// once. Returns the position of the new entry.
     #[inline(always)]
     pub(super) fn push(&mut self, hash: u64, time: u64, interface: u32, found: Option<Found>) -> usize {
         let (number, place, bucket) = (self.next, self.place(self.next), self.bucket(hash));
@@ -137,13 +139,15 @@ impl Ring {
         place
     }
 
-    /// Whether the ring should grow before the next entry: once in each round, so that a refusal is not repeated at once.
+    /// Returns whether the ring should grow before the next entry: once per round, so that a refused charge is not
+    /// retried at once.
     #[inline(always)]
     pub(super) fn is_due_to_grow(&self) -> bool {
         self.place(self.next) == 0 && self.len as usize == self.entries.len() && self.len < self.max
     }
 
-    /// Doubles the ring. `moves` hears the old and the new place of each entry. O(entries), once per doubling.
+    /// Doubles the ring. Calls `moves` with the old and the new position of each entry. O(entries), once per
+    /// doubling.
     pub(super) fn grow(&mut self, mut moves: impl FnMut(usize, usize)) {
         let count = self.entries.len() * 2;
         let old = std::mem::replace(&mut self.entries, vec![Entry::default(); count].into());
@@ -163,7 +167,7 @@ impl Ring {
         }
     }
 
-    /// Forgets all entries.
+    /// Removes all entries.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
@@ -174,7 +178,7 @@ impl Ring {
         self.next = number;
     }
 
-    /// Entries that a search for a hash would look at, at most.
+    /// Returns the maximum number of entries that a search for a hash reads.
     #[cfg(test)]
     pub(super) fn chain_len(&self, hash: u64) -> usize {
         let (mut number, mut age_before, mut len) = (self.buckets[self.bucket(hash)], 0, 0);
@@ -188,7 +192,7 @@ impl Ring {
         }
     }
 
-    /// Panics unless each entry that is reachable is found by its hash.
+    /// Panics unless each reachable entry is found by its hash.
     pub(super) fn check_invariants(&self) {
         assert!(self.len <= self.max && self.len as usize <= self.entries.len());
         assert!(self.entries.len().is_power_of_two());

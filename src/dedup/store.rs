@@ -1,21 +1,22 @@
 //! The octets of the last frames, for comparison.
 
-/// Octets that a store begins with.
+/// Initial capacity of a store in octets.
 const FIRST_LEN: usize = 64 << 10;
 
-/// Beyond this, places would need more than four bytes.
+/// Maximum capacity, so that offsets fit in four bytes.
 const LEN_MAX: usize = 1 << 31;
 
-/// Where the octets of a frame lie.
+/// Position of the octets of a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Place {
-    /// Octets, skipped ones too, that had been written in all when they were.
+    /// Number of octets, including skipped ones, that had been written before this frame.
     written: u64,
     at: u32,
     len: u32,
 }
 
-/// A ring of octets in which each frame lies in one piece: what does not fit before the end begins at the front.
+/// A ring of octets in which each frame is contiguous: a frame that does not fit before the end is stored at the
+/// front.
 #[derive(Debug)]
 pub(super) struct Store {
     octets: Vec<u8>,
@@ -23,12 +24,12 @@ pub(super) struct Store {
     at: usize,
     /// Octets written and skipped so far.
     written: u64,
-    /// What was written before is gone, for the ring has grown.
+    /// Octets written before this position were lost when the ring grew.
     floor: u64,
 }
 
 impl Store {
-    /// An empty store of at most `max_bytes`.
+    /// Creates an empty store of at most `max_bytes`.
     pub(super) fn new(max_bytes: u64) -> Self {
         let max = usize::try_from(max_bytes).unwrap_or(LEN_MAX).min(LEN_MAX);
         Self { octets: Vec::new(), max, at: 0, written: 0, floor: 0 }
@@ -38,7 +39,8 @@ impl Store {
         self.octets.len()
     }
 
-    /// Octets to grow by before a frame of `len` octets is put, or zero. A frame that exceeds the cap makes nothing grow.
+    /// Returns the octets to grow by before a frame of `len` octets is stored, or zero. A frame that exceeds the
+    /// limit causes no growth.
     #[inline]
     pub(super) fn growth(&self, len: usize) -> usize {
         let capacity = self.octets.len();
@@ -48,14 +50,14 @@ impl Store {
         (capacity * 2).max(FIRST_LEN).max(len.next_power_of_two()).min(self.max) - capacity
     }
 
-    /// Grows. Of what is there, what was written since the last turn at the end stays.
+    /// Grows the store. Only octets written since the last wrap at the end are kept.
     pub(super) fn grow(&mut self, growth: usize) {
         self.octets.reserve_exact(growth);
         self.octets.resize(self.octets.len() + growth, 0);
         self.floor = self.written - self.at as u64;
     }
 
-    /// Puts the octets of a frame, words first, over the oldest; where they are, if they fit at all.
+    /// Stores the octets of a frame, words first, over the oldest ones. Returns their position, if they fit at all.
     pub(super) fn put(&mut self, head: &[u64], tail: &[u8]) -> Option<Place> {
         let (len, capacity) = (size_of_val(head) + tail.len(), self.octets.len());
         if len > capacity {
@@ -76,7 +78,7 @@ impl Store {
         Some(place)
     }
 
-    /// The octets of a frame, if they are still there.
+    /// Returns the octets of a frame, if they are still stored.
     #[inline]
     pub(super) fn octets(&self, place: Place) -> Option<&[u8]> {
         let is_there =
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is there is what was put, and the last frames that fit together are there.
+        /// Stored octets equal the original ones, and the last frames that fit together are stored.
         #[test]
         fn octets_come_back_as_they_were(
             max in 1u64..300,

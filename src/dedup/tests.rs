@@ -1,16 +1,16 @@
-//! What cannot be reached from outside: numbers that wrap, and hashes that collide.
+//! Cases that cannot be reached through the public API: numbers that wrap, and hashes that collide.
 
 use super::ring::Ring;
 use super::window::Window;
 use super::{DedupConfig, Verdict};
-use crate::base::{Frame, Timestamp};
+use crate::base::{Frame, Resources, Timestamp};
 
 #[test]
 fn numbers_of_entries_wrap() {
     for (max, start) in [(300, u32::MAX - 700), (256, u32::MAX - 255), (5, u32::MAX - 2), (1, u32::MAX)] {
-        let mut config = DedupConfig::default();
-        (config.limits.dedup_frame_count_max, config.seeds) = (max, Some([9; 4]));
-        let mut window = Window::new(config).expect("a valid configuration");
+        let mut resources = Resources::default().with_seeds([9; 4]);
+        resources.limits.dedup_frame_count_max = max;
+        let mut window = Window::new(DedupConfig::default(), &resources).expect("a valid configuration");
         window.start_at(start);
         let mut seen = Vec::new();
         for number in 0..2000_u32 {
@@ -18,7 +18,7 @@ fn numbers_of_entries_wrap() {
             let data = content.to_be_bytes();
             let verdict = window.check(&Frame::ethernet(Timestamp::from_nanos(1), &data));
             let reach = window.len().min(seen.len());
-            // Before its first round ends, a ring that begins elsewhere holds less than its cap.
+            // Before its first round ends, a ring that begins at another number holds less than its limit.
             if number > 1000 {
                 assert_eq!(reach, max as usize);
                 let was_there = seen[seen.len() - reach..].contains(&content);
@@ -41,7 +41,7 @@ fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_cha
             assert_eq!(found.map(|found| found.entry.time), (round > 0).then(|| round - 1));
             ring.push(hash(number), round, 0, found);
         }
-        // In turn, and once the middle one out of turn.
+        // In order, and the middle one once out of order.
         let found = ring.find(hash(2));
         ring.push(hash(2), round, 0, found);
         assert_eq!(ring.chain_len(hash(0)), 5);

@@ -1,43 +1,44 @@
-//! The window: hash, look up, judge, enter.
+//! The window: hashes a frame, looks it up, decides, and adds it.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
 use foldhash::SharedSeed;
 use foldhash::fast::FoldHasher;
 
-use super::config::{ConfigError, DedupConfig, Mode};
+use super::config::{DedupConfig, Mode};
 use super::identity::Identity;
 use super::ring::{Found, Ring};
 use super::stats::DedupStats;
 use super::store::{Place, Store};
-use crate::base::{Account, Allowance, Budget, Frame, duration_nanos};
+use crate::base::{Account, Allowance, Budget, ConfigError, Frame, Resources, duration_nanos};
 
-/// What a frame is.
+/// The result for a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Verdict {
-    /// Seen for the first time, as far as the window reaches and the configuration lets it say so: to be kept.
+    /// The frame is kept: it was not seen before within the window, or the configuration does not count it as a
+    /// duplicate.
     First,
-    /// Seen before: to be dropped.
+    /// The frame is a duplicate and is dropped.
     Duplicate,
 }
 
 impl Verdict {
-    /// Whether the frame is to be dropped.
+    /// Returns whether the frame is dropped.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
         matches!(self, Self::Duplicate)
     }
 }
 
-/// Octets, and where those of each entry of the ring lie.
+/// Octets, and their position for each entry of the ring.
 #[derive(Debug)]
 struct Octets {
     store: Store,
     places: Vec<Option<Place>>,
 }
 
-/// Remembers the last frames and tells those that come again.
+/// Remembers the last frames and detects duplicates of them.
 pub struct Window {
     ring: Ring,
     octets: Option<Box<Octets>>,
@@ -53,27 +54,35 @@ pub struct Window {
 impl Window {
     const PLACE_COST: usize = size_of::<Option<Place>>();
 
-    /// A window with a configuration of the caller's. Allocates room for 256 frames, which doubles as it fills, up to the cap:
-    /// 56 bytes a frame, and 24 more if octets are compared.
+    /// Creates a window. Allocates memory for 256 frames, which doubles as it fills, up to the limit: 56 bytes per
+    /// frame, and 24 more if octets are compared.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for a cap of no frames, or of more than 2^30, or a budget without room to begin in its
-    /// [part for this](Account::Dedup).
-    pub fn new(config: DedupConfig) -> Result<Self, ConfigError> {
-        let max = config.limits.dedup_frame_count_max;
-        if max == 0 || max > 1 << 30 {
-            return Err(ConfigError::FrameCount);
+    /// Returns a [`ConfigError`] for a limit of no frames, or of more than 2^30, or a budget that is too small for
+    /// the initial memory in its [account](Account::Dedup).
+    pub fn new(config: DedupConfig, resources: &Resources) -> Result<Self, ConfigError> {
+        const FRAME_COUNT_MAX: u32 = 1 << 30;
+        let max = resources.limits.dedup_frame_count_max;
+        if !(1..=FRAME_COUNT_MAX).contains(&max) {
+            return Err(ConfigError::out_of_range(
+                "dedup",
+                "dedup_frame_count_max",
+                (1, FRAME_COUNT_MAX.into()),
+            ));
         }
-        let mut memory = Allowance::new(config.budget, Account::Dedup, u64::MAX);
+        let mut memory = Allowance::new(resources.budget.clone(), Account::Dedup, u64::MAX);
         let count = Ring::first_count(max);
         let needed_bytes = Self::cost(count, config.verifies);
         if memory.take(needed_bytes).is_err() {
-            return Err(ConfigError::BudgetTooSmall { needed_bytes });
+            return Err(ConfigError::too_small("dedup", "budget", needed_bytes));
         }
-        let [a, b, c, d] = config.seeds.unwrap_or_else(random_seeds);
+        let [a, b, c, d] = resources.seeds.unwrap_or_else(random_seeds);
         let octets = config.verifies.then(|| {
-            Box::new(Octets { store: Store::new(config.limits.dedup_bytes_max), places: vec![None; count] })
+            Box::new(Octets {
+                store: Store::new(resources.limits.dedup_bytes_max),
+                places: vec![None; count],
+            })
         });
         Ok(Self {
             ring: Ring::new(max),
@@ -92,8 +101,8 @@ impl Window {
         (count * (Ring::ENTRY_COST + if verifies { Self::PLACE_COST } else { 0 })) as u64
     }
 
-    /// Says whether a frame was seen before, and remembers it. O(length) for the hash, and O(1); allocates only while the ring
-    /// and the store grow.
+    /// Returns whether a frame was seen before, and remembers it. O(length) for the hash, and O(1) otherwise;
+    /// allocates only while the ring and the store grow.
     #[inline]
     pub fn check(&mut self, frame: &Frame<'_>) -> Verdict {
         match self.mode {
@@ -112,7 +121,7 @@ impl Window {
             self.stats.duplicate_count += 1;
             self.stats.duplicate_octet_count += u64::from(frame.wire_len);
         }
-        // Between interfaces, what the others repeat is measured by the frames that are kept.
+        // Between interfaces, the repetitions of the others are measured from the frames that are kept.
         if !(is_duplicate && self.only_between_interfaces) {
             self.enter(frame, identity, hash, found);
         }
@@ -130,7 +139,7 @@ impl Window {
         hasher.finish()
     }
 
-    /// Whether a frame repeats the last one with its hash.
+    /// Returns whether a frame is a duplicate of the last one with its hash.
     fn is_duplicate(&mut self, frame: &Frame<'_>, identity: &Identity<'_>, found: &Found) -> bool {
         let entry = found.entry;
         if entry.time.abs_diff(frame.timestamp.as_nanos()) > self.window_ns {
@@ -158,7 +167,7 @@ impl Window {
     #[inline(always)]
     fn enter(&mut self, frame: &Frame<'_>, identity: &Identity<'_>, hash: u64, mut found: Option<Found>) {
         if self.ring.is_due_to_grow() && self.grow() {
-            // What was found has moved.
+            // The entry that was found has moved.
             found = self.ring.find(hash);
         }
         let place = self.ring.push(hash, frame.timestamp.as_nanos(), frame.interface, found);
@@ -167,12 +176,12 @@ impl Window {
         }
     }
 
-    /// Doubles the ring, if the budget lets it.
+    /// Doubles the ring, if the budget allows it.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> bool {
         let (count, verifies) = (self.ring.capacity(), self.octets.is_some());
-        // While entries move, both rings are there.
+        // While entries move, both rings are allocated.
         if self.memory.take(Self::cost(2 * count, verifies)).is_err() {
             self.stats.refused_count += 1;
             return false;
@@ -209,42 +218,43 @@ impl Window {
         }
     }
 
-    /// Forgets all frames, as if none had been seen; counts and memory stay. O(1).
+    /// Removes all frames, as if none had been seen; counters and memory are kept. O(1).
     pub fn clear(&mut self) {
         self.ring.clear();
     }
 
-    /// Frames that are remembered.
+    /// Returns the number of frames that are remembered.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.ring.len() as usize
     }
 
-    /// Whether none is.
+    /// Returns whether no frames are remembered.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ring.len() == 0
     }
 
-    /// What was counted so far.
+    /// Returns the counters so far.
     #[must_use]
     pub const fn stats(&self) -> &DedupStats {
         &self.stats
     }
 
-    /// Bytes that the window has allocated and charged.
+    /// Returns the bytes that the window has allocated and charged.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
         self.memory.held_bytes()
     }
 
-    /// The account that the window charges.
+    /// Returns the budget that the window charges.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         self.memory.budget()
     }
 
-    /// Panics unless the parts of the window agree with each other and with its account; for tests and fuzzers. O(frames).
+    /// Panics unless the parts of the window are consistent with each other and with its account; for tests and
+    /// fuzzers. O(frames).
     pub fn check_invariants(&self) {
         self.ring.check_invariants();
         let mut bytes = Self::cost(self.ring.capacity(), self.octets.is_some());
@@ -256,7 +266,7 @@ impl Window {
         assert!(self.stats.duplicate_count <= self.stats.frame_count);
     }
 
-    /// Lets the numbers of entries begin elsewhere, to see them wrap.
+    /// Sets the number of the next entry, to test wrapping.
     #[cfg(test)]
     pub(super) fn start_at(&mut self, number: u32) {
         self.ring.start_at(number);
@@ -265,7 +275,7 @@ impl Window {
 
 impl std::fmt::Debug for Window {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The seeds stay unsaid.
+        // The seeds are omitted.
         f.debug_struct("Window")
             .field("len", &self.len())
             .field("window_ns", &self.window_ns)
@@ -277,7 +287,7 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Compares what the store has of a frame.
+/// Compares the stored octets of a frame with an identity.
 fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
     let (head, tail) = (identity.head(), identity.tail());
     octets.split_at_checked(size_of_val(head)).is_some_and(|(own_head, own_tail)| {
@@ -286,7 +296,7 @@ fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
     })
 }
 
-/// Seeds from the system's randomness.
+/// Returns seeds from the randomness of the operating system.
 fn random_seeds() -> [u64; 4] {
     let state = std::hash::RandomState::new();
     [0_u8, 1, 2, 3].map(|place| state.hash_one(place))

@@ -1,63 +1,63 @@
-//! What is wrong with a filter expression, and where.
+//! Errors in a filter expression, and their position.
 
 use std::error::Error;
 use std::fmt;
 
-/// Why an expression is no filter.
+/// Reason why an expression is not a valid filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
     /// The expression ends in the middle of a term.
     UnexpectedEnd,
-    /// A word or sign that cannot stand where it stands.
+    /// A word or sign is not allowed at its position.
     Unexpected,
-    /// A word that is no part of the language.
+    /// A word is not part of the language.
     UnknownWord,
-    /// A word of pcap-filter(7) that asks for something a flow does not have.
+    /// A word of pcap-filter(7) refers to a property that a flow does not have.
     Unsupported,
-    /// Reading octets of the packet or computing with them (`tcp[13] & 2`), which needs the packet.
+    /// The expression reads octets of the packet or computes with them (`tcp[13] & 2`), which requires the packet.
     PacketBytes,
-    /// A parenthesis that is not closed.
+    /// A parenthesis is not closed.
     UnclosedParenthesis,
-    /// A value with no word before it that says what it is.
+    /// A value has no qualifier before it.
     BareValue,
-    /// A protocol in front of something that it does not go with (`tcp host ...`, `ip port ...`).
+    /// A protocol qualifier is not allowed before this type (`tcp host ...`, `ip port ...`).
     Modifier,
     /// `src` or `dst` in front of `proto`.
     DirectedProtocol,
-    /// A name where an address should be: names are not looked up.
+    /// A name is used as an address; names are not resolved.
     HostName,
-    /// Not an address.
+    /// The text is not an address.
     Address,
-    /// A part of an IPv4 address where the whole is needed.
+    /// Only a part of an IPv4 address is given where a whole one is required.
     PartialAddress,
-    /// An address of the other IP version than the one asked for.
+    /// The address belongs to the other IP version than the one that the qualifiers require.
     AddressFamily,
-    /// A mask or prefix length on something else than a `net`.
+    /// A mask or prefix length follows a term other than `net`.
     MaskWithoutNet,
-    /// Not a mask, or a prefix longer than the address.
+    /// The text is not a mask, or the prefix is longer than the address.
     Mask,
-    /// A network with bits set beyond its mask.
+    /// A network address has bits set beyond its mask.
     HostBits,
-    /// Neither a port number nor the name of a service that is known here.
+    /// The text is neither a port number nor the name of a service that this crate knows.
     Port,
-    /// Not two ports with a hyphen between them.
+    /// The text is not two ports separated by a hyphen.
     PortRange,
-    /// Neither a protocol number nor the name of a protocol that is known here.
+    /// The text is neither a protocol number nor the name of a protocol that this crate knows.
     Protocol,
-    /// A protocol name that is a keyword too, and needs a backslash in this place.
+    /// A protocol name that is also a keyword requires a backslash here.
     UnescapedProtocol,
-    /// Not a VLAN id from 1 to 4095.
+    /// The text is not a VLAN id from 1 to 4095.
     VlanId,
-    /// Parentheses nested too deeply.
+    /// Parentheses are nested too deeply.
     TooDeep,
-    /// Too many terms.
+    /// The expression has too many terms.
     TooLong,
 }
 
-/// An expression that is no filter: what is wrong, and the column where.
+/// An invalid filter expression: the reason and the column.
 ///
-/// `Display` is one line. [`render`](Self::render) shows the expression with a caret below the place:
+/// `Display` writes one line. [`render`](Self::render) shows the expression with carets below the error:
 ///
 /// ```
 /// use flowgauge::filter::Filter;
@@ -77,7 +77,7 @@ pub struct FilterError {
     excerpt: Excerpt,
 }
 
-/// The beginning of the text that an error is about, so that the error needs no heap.
+/// The beginning of the text at which an error occurred, stored inline so that the error needs no heap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Excerpt {
     bytes: [u8; Self::MAX],
@@ -106,7 +106,7 @@ impl Excerpt {
 }
 
 impl FilterError {
-    /// An error about the text from octet `start` to octet `end` of the expression.
+    /// Creates an error for the text from octet `start` to octet `end` of the expression.
     pub(super) fn new(kind: FilterErrorKind, expression: &str, start: usize, end: usize) -> Self {
         let before = expression.get(..start).unwrap_or(expression);
         let text = expression.get(start..end).unwrap_or_default();
@@ -119,28 +119,28 @@ impl FilterError {
         }
     }
 
-    /// What sort of mistake it is.
+    /// Returns the kind of the error.
     #[must_use]
     pub const fn kind(&self) -> FilterErrorKind {
         self.kind
     }
 
-    /// The place, in characters from 1.
+    /// Returns the position of the error, in characters from 1.
     #[must_use]
     pub const fn column(&self) -> usize {
         self.column as usize
     }
 
-    /// The text that the error is about: its first 39 octets, and empty at the end of the expression.
+    /// Returns the text at which the error occurred: its first 39 octets, or nothing at the end of the expression.
     #[must_use]
     pub fn excerpt(&self) -> &str {
         self.excerpt.as_str()
     }
 
-    /// Three lines: the expression (which the caller still has), carets below the place, and the message.
+    /// Returns three lines: the expression (which the caller passes again), carets below the error, and the message.
     ///
-    /// Line breaks and other control characters show as spaces, and of a long expression the part around the
-    /// place is shown.
+    /// Line breaks and other control characters are shown as spaces. A long expression is shortened to the part
+    /// around the error.
     #[must_use]
     pub fn render(&self, expression: &str) -> String {
         const BEFORE: usize = 60;

@@ -1,24 +1,24 @@
-//! An expression as a tree, in the one form that equal expressions share.
+//! An expression as a tree, in a canonical form that equal expressions share.
 
 use std::fmt;
 
 use super::term::Term;
 
-/// What stands between two operands. Both bind alike, from left to right.
+/// Operator between two operands. Both have the same precedence, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joint {
     And,
     Or,
 }
 
-/// A term or a group in parentheses, perhaps negated.
+/// A term or a group in parentheses, possibly negated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) negated: bool,
     pub(super) kind: OperandKind,
 }
 
-/// What an operand is, apart from its sign.
+/// An operand without its negation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OperandKind {
     Term(Term),
@@ -27,8 +27,8 @@ pub(super) enum OperandKind {
 
 /// Operands joined from left to right: `a or b and c` is `(a or b) and c`.
 ///
-/// A chain mirrors how expressions are written, so depth of the tree is depth of parentheses, however long the
-/// expression. It holds no group that could be written without its parentheses.
+/// A chain follows the written expression, so the depth of the tree is the depth of the parentheses, regardless of
+/// the length of the expression. It contains no group whose parentheses are redundant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Chain {
     pub(super) first: Box<Operand>,
@@ -40,7 +40,7 @@ impl Operand {
         Self { negated: false, kind: OperandKind::Term(term) }
     }
 
-    /// A chain as one operand; the parentheses go if only one operand is in them.
+    /// Converts a chain to one operand; redundant parentheses around a single operand are dropped.
     pub(super) fn group(chain: Chain) -> Self {
         if chain.rest.is_empty() {
             *chain.first
@@ -49,7 +49,7 @@ impl Operand {
         }
     }
 
-    /// The operand, or its opposite.
+    /// Returns the operand, negated if requested.
     pub(super) const fn negated_if(mut self, negated: bool) -> Self {
         self.negated ^= negated;
         self
@@ -66,7 +66,7 @@ impl From<Operand> for Chain {
 }
 
 impl Chain {
-    /// Joins an operand to the end. A group whose joints are all the same as this one needs no parentheses.
+    /// Appends an operand. A group whose operators all equal this one needs no parentheses.
     pub(super) fn join(&mut self, joint: Joint, operand: Operand) {
         match operand {
             Operand { negated: false, kind: OperandKind::Group(chain) }

@@ -1,11 +1,11 @@
-//! An expression as tokens.
+//! Division of an expression into tokens.
 
-/// What a token is; its text tells the rest.
+/// The kind of a token; its text has the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A keyword, name, number, address or port range.
     Word,
-    /// A name behind a backslash, which makes it a value even if it is a keyword.
+    /// A name after a backslash, which makes it a value even if it is a keyword.
     Escaped,
     /// `and`, `&&`.
     And,
@@ -23,27 +23,27 @@ pub(super) enum TokenKind {
     Arithmetic,
     /// Any other sign.
     Other,
-    /// Behind the last token.
+    /// The end, after the last token.
     End,
 }
 
-/// A token and where it stands.
+/// A token and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'e> {
     pub(super) kind: TokenKind,
     pub(super) text: &'e str,
-    /// The octet at which it begins.
+    /// Offset of its first octet.
     pub(super) start: usize,
 }
 
 impl Token<'_> {
-    /// The octet behind it.
+    /// Returns the offset of the octet after it.
     pub(super) const fn end(&self) -> usize {
         self.start + self.text.len()
     }
 }
 
-/// Cuts tokens off the front of an expression. A copy of it is a look ahead.
+/// Splits tokens off the front of an expression. A copy can be used for lookahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'e> {
     expression: &'e str,
@@ -55,7 +55,7 @@ impl<'e> Lexer<'e> {
         Self { expression, at: 0 }
     }
 
-    /// The next token; [`TokenKind::End`] for ever after the last.
+    /// Returns the next token, and [`TokenKind::End`] every time after the last one.
     pub(super) fn next(&mut self) -> Token<'e> {
         let rest = self.expression.get(self.at..).unwrap_or_default();
         let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace());
@@ -66,11 +66,11 @@ impl<'e> Lexer<'e> {
         Token { kind, text, start }
     }
 
-    /// The kind and length of the token at the beginning of a text.
+    /// Returns the kind and length of the token at the beginning of a text.
     fn split(text: &str) -> (TokenKind, usize) {
         let Some(first) = text.chars().next() else { return (TokenKind::End, 0) };
         let len = word_len(text);
-        // A hyphen joins words but begins none: `-1` is arithmetic.
+        // A hyphen may be inside a word but not at its beginning: `-1` is arithmetic.
         if len > 0 && first != '-' {
             let kind = match text.get(..len) {
                 Some("and") => TokenKind::And,
@@ -100,7 +100,8 @@ impl<'e> Lexer<'e> {
     }
 }
 
-/// How many octets at the beginning of a text can be in a word: names, numbers, both sorts of addresses.
+/// Returns the number of octets at the beginning of a text that can be in a word: names, numbers, IPv4 and IPv6
+/// addresses.
 fn word_len(text: &str) -> usize {
     text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':')).count()
 }

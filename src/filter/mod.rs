@@ -1,4 +1,4 @@
-//! Filters: which packets and flows are wanted, in the everyday part of pcap-filter(7).
+//! Filters for packets and flows, in the commonly used part of pcap-filter(7).
 //!
 //! ```
 //! use flowgauge::base::{FlowKey, IpProtocol};
@@ -14,33 +14,33 @@
 //!
 //! # The language
 //!
-//! | written | holds if |
+//! | expression | condition |
 //! |---|---|
-//! | `host A` | an end has the address A, of IPv4 or IPv6; names are not looked up |
-//! | `net A/LEN`, `net A mask M`, `net 10.1` | an end is in the network; left-out octets are not compared |
+//! | `host A` | an end has the address A, of IPv4 or IPv6; names are not resolved |
+//! | `net A/LEN`, `net A mask M`, `net 10.1` | an end is in the network; omitted octets are not compared |
 //! | `port P`, `portrange P-Q` | an end has the TCP, UDP or SCTP port, a number or a registered name |
-//! | `src`, `dst`, `src or dst`, `src and dst` | in front of these: which end is meant; alone with an address: `host` |
-//! | `ip`, `ip6` | the IP version, also in front of `host`, `net`, `proto` |
-//! | `tcp`, `udp`, `sctp` | the protocol, also in front of `port`, `portrange` with or without a direction |
+//! | `src`, `dst`, `src or dst`, `src and dst` | before these: the end that the term applies to; alone with an address: `host` |
+//! | `ip`, `ip6` | the IP version, also before `host`, `net`, `proto` |
+//! | `tcp`, `udp`, `sctp` | the protocol, also before `port`, `portrange` with or without a direction |
 //! | `icmp`, `icmp6`, `igmp`, `esp`, `ah`, `gre`, `pim`, `vrrp`, `proto N` | the protocol, by name or number |
 //! | `vlan`, `vlan ID` | the packets carry a VLAN tag, or this one, anywhere in the stack |
-//! | `not`, `!`, `and`, `&&`, `or`, `\|\|`, `( )` | `not` binds tightest; `and` and `or` bind alike, from left to right |
+//! | `not`, `!`, `and`, `&&`, `or`, `\|\|`, `( )` | `not` has the highest precedence; `and` and `or` have the same, from left to right |
 //!
-//! A value without qualifiers takes those of the term before it: `tcp port 80 or 443`. Nothing but white space
-//! is a filter that matches everything.
+//! A value without qualifiers takes those of the term before it: `tcp port 80 or 443`. An expression of white space
+//! only is a filter that matches everything.
 //!
-//! In libpcap, `vlan` also moves the offsets at which the rest of the expression reads. Here it is a condition
-//! like any other: `host 192.0.2.1` holds with and without tags, and `vlan` changes nothing after it.
+//! In libpcap, `vlan` also moves the offsets for the rest of the expression. Here it is a condition like any other:
+//! `host 192.0.2.1` matches with and without tags, and `vlan` does not affect the terms after it.
 //! `docs/design/filter.md` lists the other differences.
 //!
 //! # Packets and flows
 //!
-//! `src` and `dst` depend on which end is called the source, and that is for the caller to say in the
-//! [`Subject`]: the sender for a packet, the initiator for a flow. Who that is, and over which VLANs the answers
-//! come, may be known only when the flow ends; so filter in two steps, and no half of a flow is lost:
+//! `src` and `dst` depend on the end that is the source, which the caller sets in the [`Subject`]: the sender for a
+//! packet, the initiator for a flow. The initiator, and the VLANs of the replies, may be known only when the flow
+//! ends. Filter in two steps, so that no direction of a flow is lost:
 //!
-//! 1. drop a packet early if its key [cannot match](Filter::may_match), whoever began;
-//! 2. ask [`Filter::matches`] for the record, unless the first answer was [final](Filter::is_final).
+//! 1. drop a packet early if its key [cannot match](Filter::may_match), regardless of the initiator;
+//! 2. call [`Filter::matches`] for the record, unless the first result was [final](Filter::is_final).
 
 mod error;
 mod expr;
@@ -69,18 +69,18 @@ pub use subject::Subject;
 use expr::Chain;
 use program::Program;
 
-/// The most terms in a filter: a condition each, however joined. A filter takes 64 octets per term to run and
-/// about as many again to print.
+/// Maximum number of terms in a filter; each term is one condition. A filter takes 64 octets per term for evaluation,
+/// and about as many again for printing.
 pub const TERM_COUNT_MAX: usize = 1024;
 
-/// The deepest nesting of parentheses in a filter.
+/// Maximum nesting depth of parentheses in a filter.
 pub const DEPTH_MAX: usize = 64;
 
-/// A condition on packets and flows, parsed once and asked often.
+/// A condition on packets and flows, parsed once and evaluated often.
 ///
-/// Asking takes a few nanoseconds, allocates nothing and takes time in proportion to the terms that must be
-/// looked at: `and` and `or` stop as soon as the answer is known. Filters that are written differently but have
-/// the same terms in the same order under the same parentheses are equal. The default matches everything.
+/// Evaluation takes a few nanoseconds, does not allocate, and takes time proportional to the number of terms
+/// evaluated: `and` and `or` stop as soon as the result is known. Filters that are written differently but have the
+/// same terms in the same order under the same parentheses are equal. The default matches everything.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     chain: Option<Chain>,
@@ -92,9 +92,9 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// If the expression is not in the [language](self#the-language), has more than [`TERM_COUNT_MAX`] terms,
-    /// or nests parentheses deeper than [`DEPTH_MAX`]. The error says what and where; a word of pcap-filter(7)
-    /// that has no meaning for flows is named as such.
+    /// Returns an error if the expression is not in the [language](self#the-language), has more than
+    /// [`TERM_COUNT_MAX`] terms, or nests parentheses deeper than [`DEPTH_MAX`]. The error has the reason and the
+    /// position; a word of pcap-filter(7) that has no meaning for flows is reported as such.
     pub fn parse(expression: &str) -> Result<Self, FilterError> {
         Ok(parser::parse(expression)?.map(Self::from_chain).unwrap_or_default())
     }
@@ -103,17 +103,18 @@ impl Filter {
         Self { program: Program::new(&chain), chain: Some(chain) }
     }
 
-    /// Whether a packet or flow is wanted.
+    /// Returns whether a packet or flow matches.
     #[must_use]
     #[inline]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.program.run(subject)
     }
 
-    /// Whether a flow with this key could be wanted, whichever end began it and whatever VLAN ids it has.
+    /// Returns whether a flow with this key could match, for either initiator and any VLAN ids.
     ///
-    /// A packet for which this is false can be dropped before its flow is looked up: [`matches`](Self::matches)
-    /// is false for every subject with the key. VLAN ids that are a part of the key count as known.
+    /// If this is false, a packet can be dropped before its flow is looked up: [`matches`](Self::matches) is false
+    /// for every subject with the key. VLAN ids that are part of the key are known.
+    #[doc(hidden)]
     #[must_use]
     pub fn may_match(&self, key: &FlowKey) -> bool {
         let asks_vlan = self.program.has_vlan() && key.vlan_ids().is_empty();
@@ -124,29 +125,31 @@ impl Filter {
         ask(Side::A) || self.program.is_directional() && ask(Side::B)
     }
 
-    /// Whether a term says `src` or `dst`, so that the answer may depend on which end is the source.
+    /// Returns whether a term contains `src` or `dst`, so that the result may depend on the source.
+    #[doc(hidden)]
     #[must_use]
     #[inline]
     pub const fn is_directional(&self) -> bool {
         self.program.is_directional()
     }
 
-    /// Whether a term is about VLAN ids, which may differ between the directions of a flow.
+    /// Returns whether a term tests VLAN ids, which may differ between the directions of a flow.
     #[must_use]
     #[inline]
-    pub const fn has_vlan(&self) -> bool {
+    pub(crate) const fn has_vlan(&self) -> bool {
         self.program.has_vlan()
     }
 
-    /// Whether the key alone decides: then [`may_match`](Self::may_match) is the answer for every packet of a
-    /// flow and for its record.
+    /// Returns whether the key alone determines the result: then [`may_match`](Self::may_match) is the result for
+    /// every packet of a flow and for its record.
     #[must_use]
     #[inline]
     pub const fn is_final(&self) -> bool {
         !self.is_directional() && !self.has_vlan()
     }
 
-    /// How many terms there are.
+    /// Returns the number of terms.
+    #[doc(hidden)]
     #[must_use]
     #[inline]
     pub const fn term_count(&self) -> usize {
@@ -163,8 +166,8 @@ impl FromStr for Filter {
 }
 
 impl fmt::Display for Filter {
-    /// The filter with every qualifier written out, numbers for names and no needless parentheses. It parses
-    /// back to an equal filter, and libpcap accepts it too.
+    /// Writes the filter with all qualifiers, with numbers instead of names, and without redundant parentheses. The
+    /// text parses back to an equal filter, and libpcap accepts it too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.chain.as_ref().map_or(Ok(()), |chain| chain.fmt(f))
     }

@@ -1,13 +1,18 @@
-//! The names that may stand for a port or a protocol, and the words of pcap-filter(7) that mean nothing here.
+//! Names of ports and protocols, and the words of pcap-filter(7) that are not supported here.
 
 use crate::base::IpProtocol;
 
-use super::term::Family;
+/// A version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Family {
+    V4,
+    V6,
+}
 
-/// The port that a service name stands for.
+/// Returns the port of a service name.
 ///
-/// Names of the IANA service name registry, with the aliases in daily use. A name stands for its number with
-/// every transport.
+/// The names are those of the IANA service name registry, with common aliases. A name denotes its number for every
+/// transport.
 pub(super) fn port_of(name: &str) -> Option<u16> {
     let at = SERVICES.binary_search_by_key(&name, |(known, _)| known).ok()?;
     SERVICES.get(at).map(|(_, port)| *port)
@@ -124,7 +129,7 @@ const SERVICES: &[(&str, u16)] = &[
     ("xmpp-server", 5269),
 ];
 
-/// A word that stands for a protocol: `(word, protocol, IP version if only one is meant)`.
+/// A word that denotes a protocol: `(word, protocol, IP version if only one is meant)`.
 pub(super) type ProtocolWord = (&'static str, IpProtocol, Option<Family>);
 
 /// The protocols that are terms by themselves. pcap-filter(7) limits ICMP, IGMP and VRRP to IPv4.
@@ -139,14 +144,14 @@ pub(super) const PROTOCOL_WORDS: [ProtocolWord; 11] = [
     ("ah", IpProtocol::AH, None),
     ("pim", IpProtocol::PIM, None),
     ("vrrp", IpProtocol::VRRP, Some(Family::V4)),
-    // Ours: pcap-filter(7) has no such keyword. Everywhere else it is a name like any other.
+    // An extension: pcap-filter(7) has no such keyword. Everywhere else it is a name like any other.
     (GRE, IpProtocol::GRE, None),
 ];
 
 /// The one protocol word that pcap-filter(7) does not reserve.
 pub(super) const GRE: &str = "gre";
 
-/// The number that a protocol name stands for: the names of the IANA registry that this crate knows.
+/// Returns the number of a protocol name, among the names of the IANA registry that this crate knows.
 pub(super) fn protocol_of(name: &str) -> Option<IpProtocol> {
     let known = |word: &&ProtocolWord| word.0 == name;
     PROTOCOL_WORDS
@@ -156,7 +161,7 @@ pub(super) fn protocol_of(name: &str) -> Option<IpProtocol> {
         .or_else(|| (0..=u8::MAX).map(IpProtocol).find(|protocol| protocol.name() == Some(name)))
 }
 
-/// Whether a word belongs to pcap-filter(7) but asks for what a flow does not have: link-layer addresses,
+/// Returns whether a word of pcap-filter(7) refers to properties that a flow does not have: link-layer addresses,
 /// lengths of single packets, the direction of capture, headers outside of the flow's own IP header.
 pub(super) fn is_unsupported(word: &str) -> bool {
     UNSUPPORTED.contains(&word)

@@ -1,4 +1,4 @@
-//! The grammar of pcap-filter(7), as far as it is about flows.
+//! The part of the grammar of pcap-filter(7) that applies to flows.
 //!
 //! ```text
 //! chain     = operand { ("and" | "or") operand }
@@ -10,13 +10,14 @@
 use super::error::{FilterError, FilterErrorKind as Kind};
 use super::expr::{Chain, Joint, Operand};
 use super::lexer::{Lexer, Token, TokenKind};
+use super::names::Family;
 use super::names::{GRE, PROTOCOL_WORDS, is_unsupported, protocol_of};
 use super::qualifier::{Protocol, Qualifier, Type};
-use super::term::{Direction, Family, Term};
+use super::term::{Direction, Term};
 use super::value::{self, Address};
 use super::{DEPTH_MAX, TERM_COUNT_MAX};
 
-/// Reads a whole expression; nothing but white space gives no chain.
+/// Parses a whole expression; returns no chain if it is only white space.
 pub(super) fn parse(expression: &str) -> Result<Option<Chain>, FilterError> {
     let mut parser = Parser::new(expression);
     if parser.ahead.kind == TokenKind::End {
@@ -50,7 +51,7 @@ impl<'e> Parser<'e> {
         std::mem::replace(&mut self.ahead, self.lexer.next())
     }
 
-    /// The token behind the next one.
+    /// Returns the token after the next one.
     fn second(&self) -> Token<'e> {
         let mut lexer = self.lexer;
         lexer.next()
@@ -72,7 +73,7 @@ impl<'e> Parser<'e> {
         FilterError::new(kind, self.expression, token.start, token.end())
     }
 
-    /// The error for a next token that cannot be there, as specific as the token allows.
+    /// Returns the error for a next token that is not allowed, as specific as the token permits.
     fn unexpected(&self) -> FilterError {
         let kind = match self.ahead.kind {
             TokenKind::End => Kind::UnexpectedEnd,
@@ -102,7 +103,7 @@ impl<'e> Parser<'e> {
         negated
     }
 
-    /// What `inside` reads between parentheses.
+    /// Parses the content of parentheses with `inside`.
     fn in_parentheses(&mut self, inside: impl FnOnce(&mut Self) -> Result<Chain>) -> Result<Operand> {
         let open = self.bump();
         if self.depth == DEPTH_MAX {
@@ -121,7 +122,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// `carried` are the qualifiers of the term before, for values that come without any.
+    /// Parses a chain. `carried` are the qualifiers of the term before, for values without their own.
     fn chain(&mut self, carried: Option<Qualifier>) -> Result<Chain> {
         let (first, mut carried) = self.operand(carried)?;
         let mut chain = Chain::from(first);
@@ -133,7 +134,7 @@ impl<'e> Parser<'e> {
         Ok(chain)
     }
 
-    /// An operand, and the qualifiers that values after it take over.
+    /// Parses an operand, and returns it with the qualifiers that later values take over.
     fn operand(&mut self, carried: Option<Qualifier>) -> Result<(Operand, Option<Qualifier>)> {
         let negated = self.take_negations();
         let (operand, next) = match self.ahead.kind {
@@ -147,7 +148,7 @@ impl<'e> Parser<'e> {
 
     fn begins_term(&self, carried: Option<Qualifier>) -> bool {
         let word = self.ahead.text;
-        // `gre` is a name to libpcap, and so it is a value where a value can be.
+        // `gre` is a name in libpcap, so it is a value wherever a value is allowed.
         let is_value = word == GRE && carried.is_some_and(|carried| carried.kind == Type::Proto);
         !is_value
             && (matches!(word, "src" | "dst" | "vlan")
@@ -168,7 +169,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// A term that begins with a keyword.
+    /// Parses a term that begins with a keyword.
     fn term(&mut self) -> Result<(Operand, Option<Qualifier>)> {
         let first = self.ahead;
         if is_unsupported(first.text) {
@@ -224,7 +225,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// `src`, `dst`, or both with a joint between them.
+    /// Parses `src`, `dst`, or both with an operator between them.
     fn direction(&mut self) -> Option<Direction> {
         let (one, other) = if self.take_word("src") {
             (Direction::Source, "dst")
@@ -247,7 +248,7 @@ impl<'e> Parser<'e> {
         Some(one)
     }
 
-    /// One value, or several in parentheses, with the same qualifiers.
+    /// Parses one value, or several in parentheses, with the same qualifiers.
     fn values(&mut self, qualifier: Qualifier) -> Result<Operand> {
         let negated = self.take_negations();
         let operand = match self.ahead.kind {
@@ -296,7 +297,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// Whether a keyword comes where a port should: a number was forgotten.
+    /// Returns whether a keyword is at the position of a port, which means that a number is missing.
     fn is_misplaced_keyword(&self, kind: Type) -> bool {
         let word = self.ahead.text;
         kind != Type::Proto && (Type::of(word).is_some() || matches!(word, "src" | "dst"))
@@ -308,7 +309,8 @@ impl<'e> Parser<'e> {
             None => protocol_of(name),
         };
         let Some(protocol) = number else { return Err(self.error(Kind::Protocol, token)) };
-        // After `ip proto tcp or udp` the second name would be a term, with IPv6 in it: not what it looks like.
+        // In `ip proto tcp or udp`, the second name would be a term that includes IPv6, which is not what it looks
+        // like.
         let is_keyword = name != GRE && PROTOCOL_WORDS.iter().any(|word| word.0 == name);
         if is_keyword && token.kind == TokenKind::Word && qualifier.protocol.is_some() {
             return Err(self.error(Kind::UnescapedProtocol, token));
@@ -316,7 +318,7 @@ impl<'e> Parser<'e> {
         Ok(Term::Protocol { protocol, family: qualifier.family() })
     }
 
-    /// An address or network, with its mask if one follows.
+    /// Parses an address or network, with its mask if one follows.
     fn address(&mut self, qualifier: Qualifier) -> Result<Term> {
         let token = self.ahead;
         let address = match value::address(token.text) {

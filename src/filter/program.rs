@@ -1,11 +1,11 @@
-//! An expression as a list of steps, each of which says where to go on.
+//! An expression as a list of steps, each with the numbers of the steps that follow it.
 
 use super::TERM_COUNT_MAX;
 use super::expr::{Chain, Joint, Operand, OperandKind};
 use super::subject::Subject;
 use super::term::Term;
 
-/// Where a step leads when the answer is known.
+/// Targets of a step when the result is known.
 const ACCEPT: u16 = u16::MAX;
 const REJECT: u16 = u16::MAX - 1;
 
@@ -17,9 +17,9 @@ struct Step {
     no: u16,
 }
 
-/// The steps of an expression, first to last; a step leads only to later ones, so every walk ends.
+/// The steps of an expression, first to last. A step leads only to later ones, so every evaluation ends.
 ///
-/// Negation costs nothing (it swaps the ways) and no walk needs a stack.
+/// Negation costs nothing (it swaps the targets), and evaluation needs no stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Program {
     steps: Box<[Step]>,
@@ -30,7 +30,7 @@ pub(super) struct Program {
 impl Program {
     /// Compiles a chain of at most [`TERM_COUNT_MAX`] terms.
     pub(super) fn new(chain: &Chain) -> Self {
-        // A step can be made once those that follow it are there, so the list is made from its end.
+        // A step can be created only after those that follow it, so the list is created from its end.
         let mut backwards = Vec::new();
         emit(chain, ACCEPT, REJECT, &mut backwards);
         debug_assert!(backwards.len() <= TERM_COUNT_MAX);
@@ -60,7 +60,7 @@ impl Program {
         self.steps.len()
     }
 
-    /// The answer for a subject. No steps accept everything.
+    /// Returns the result for a subject. A program without steps accepts everything.
     #[inline]
     pub(super) fn run(&self, subject: &Subject<'_>) -> bool {
         let mut at = if self.steps.is_empty() { ACCEPT } else { 0 };
@@ -70,7 +70,7 @@ impl Program {
         at == ACCEPT
     }
 
-    /// Whether some answers to the VLAN terms lead to acceptance, everything else being as the subject says.
+    /// Returns whether some results of the VLAN terms lead to acceptance, given the other properties of the subject.
     pub(super) fn may_accept(&self, subject: &Subject<'_>) -> bool {
         let mut reached = Reached::default();
         let mut accepts = self.steps.is_empty();
@@ -95,13 +95,13 @@ impl Program {
     }
 }
 
-/// Appends the steps of a chain, last step first; places count from the end of the program.
+/// Appends the steps of a chain, last step first; targets count from the end of the program.
 fn emit(chain: &Chain, accept: u16, reject: u16, out: &mut Vec<Step>) {
     let (mut accept, mut reject) = (accept, reject);
     for (joint, operand) in chain.rest.iter().rev() {
         emit_operand(operand, accept, reject, out);
         let begin = out.len().saturating_sub(1) as u16;
-        // What stands to the left decides alone, or the operand just written is asked.
+        // The operands on the left either determine the result, or the operand just written is evaluated.
         match joint {
             Joint::And => accept = begin,
             Joint::Or => reject = begin,

@@ -1,9 +1,10 @@
-//! Random expressions: the steps answer as the tree does, and what is printed parses back.
+//! Random expressions: the program gives the same results as the tree, and printed filters parse back.
 
 use proptest::prelude::*;
 
 use super::expr::{Chain, Joint, Operand, OperandKind};
-use super::term::{Direction, Family, Term};
+use super::names::Family;
+use super::term::{Direction, Term};
 use super::*;
 use crate::base::{IpProtocol, VlanIds};
 
@@ -25,7 +26,7 @@ fn protocols() -> impl Strategy<Value = IpProtocol> {
         .prop_map(IpProtocol)
 }
 
-/// Addresses that differ in few bits, so that terms hold often.
+/// Addresses that differ in few bits, so that terms match often.
 fn address4() -> impl Strategy<Value = u32> {
     prop_oneof![4 => (0u32..4, 0u32..4).prop_map(|(high, low)| 10 << 24 | high << 16 | low), 1 => any::<u32>()]
 }
@@ -100,7 +101,7 @@ fn vlan_ids() -> impl Strategy<Value = VlanIds> {
     (0u16..4, 0u16..4).prop_map(|(outer, inner)| VlanIds::NONE.push(outer).push(inner))
 }
 
-/// The meaning of a tree, in as few words as possible.
+/// Evaluates a tree in the simplest way.
 fn naive(chain: &Chain, subject: &Subject<'_>) -> bool {
     let value = |operand: &Operand| {
         operand.negated

@@ -1,11 +1,12 @@
-//! The words in front of a value that say what it is.
+//! The qualifiers before a value, which determine its meaning.
 
 use crate::base::IpProtocol;
 
+use super::names::Family;
 use super::names::{PROTOCOL_WORDS, ProtocolWord};
-use super::term::{Direction, Family, Term};
+use super::term::{Direction, Term};
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Host,
@@ -16,7 +17,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// The type that a keyword names.
+    /// Returns the type of a keyword.
     pub(super) fn of(word: &str) -> Option<Self> {
         Some(match word {
             "host" => Self::Host,
@@ -29,17 +30,17 @@ impl Type {
     }
 }
 
-/// A protocol in front of a value, or by itself.
+/// A protocol before a value, or by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// `ip`, `ip6`.
     Ip(Family),
-    /// What IP carries.
+    /// A protocol over IP.
     Carried(ProtocolWord),
 }
 
 impl Protocol {
-    /// The protocol that a keyword names.
+    /// Returns the protocol of a keyword.
     pub(super) fn of(word: &str) -> Option<Self> {
         match word {
             "ip" => Some(Self::Ip(Family::V4)),
@@ -48,7 +49,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol as a term by itself.
+    /// Returns the protocol as a term by itself.
     pub(super) const fn term(self) -> Term {
         match self {
             Self::Ip(family) => Term::Family(family),
@@ -57,7 +58,7 @@ impl Protocol {
     }
 }
 
-/// Protocol, direction and type: how a value is to be read. Values after `and` and `or` take them over.
+/// Protocol, direction and type, which determine how a value is parsed. Values after `and` and `or` take them over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
     pub(super) protocol: Option<Protocol>,
@@ -66,7 +67,8 @@ pub(super) struct Qualifier {
 }
 
 impl Qualifier {
-    /// The three together, if they go together: addresses are of `ip` or `ip6`, ports of a transport.
+    /// Combines the three, if the combination is valid: addresses belong to `ip` or `ip6`, ports to a transport
+    /// protocol.
     pub(super) const fn new(protocol: Option<Protocol>, direction: Direction, kind: Type) -> Option<Self> {
         let fits = match (protocol, kind) {
             (None, _) => true,
@@ -77,7 +79,7 @@ impl Qualifier {
         if fits { Some(Self { protocol, direction, kind }) } else { None }
     }
 
-    /// The version of IP that `ip` or `ip6` asks for.
+    /// Returns the IP version that `ip` or `ip6` requires.
     pub(super) const fn family(&self) -> Option<Family> {
         match self.protocol {
             Some(Protocol::Ip(family)) => Some(family),
@@ -85,7 +87,7 @@ impl Qualifier {
         }
     }
 
-    /// A range of ports under these qualifiers.
+    /// Returns a term for a range of ports with these qualifiers.
     pub(super) const fn ports(&self, first: u16, last: u16) -> Term {
         Term::Ports { direction: self.direction, protocol: self.transport(), first, last }
     }

@@ -1,24 +1,17 @@
-//! The single conditions that an expression joins.
+//! The single conditions that an expression combines.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::base::{IpProtocol, Ports, Side};
 
-use super::names::{GRE, PROTOCOL_WORDS};
+use super::names::{Family, GRE, PROTOCOL_WORDS};
 use super::subject::Subject;
 
-/// A version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Family {
-    V4,
-    V6,
-}
-
-/// Which of the two ends a condition is about.
+/// The end or ends that a condition applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// `src or dst`, which is also what no word means.
+    /// `src or dst`, which is also the default.
     Either,
     /// `src`.
     Source,
@@ -29,7 +22,7 @@ pub(super) enum Direction {
 }
 
 impl Direction {
-    /// Whether a condition on one end holds in this direction.
+    /// Returns whether a condition on one end is satisfied in this direction.
     #[inline]
     fn holds(self, source: Side, test: impl Fn(Side) -> bool) -> bool {
         match self {
@@ -40,7 +33,7 @@ impl Direction {
         }
     }
 
-    /// The words in front of `host`, `net`, `port`.
+    /// Returns the words before `host`, `net`, `port`.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Either => "",
@@ -62,14 +55,14 @@ pub(super) enum Term {
     Net4 { direction: Direction, address: u32, mask: u32 },
     /// IPv6 addresses that are `address` under `mask`, which is a prefix.
     Net6 { direction: Direction, address: u128, mask: u128 },
-    /// Ports from `first` to `last` of one transport protocol, or of all that have ports.
+    /// Ports from `first` to `last` of one transport protocol, or of all protocols with ports.
     Ports { direction: Direction, protocol: Option<IpProtocol>, first: u16, last: u16 },
-    /// An id anywhere in the stack; without one, any id at all.
+    /// This id anywhere in the stack; any id if `None`.
     Vlan(Option<u16>),
 }
 
 impl Term {
-    /// The mask of an IPv4 prefix of 0 to 32 bits.
+    /// Returns the mask of an IPv4 prefix of 0 to 32 bits.
     pub(super) const fn mask4(prefix_len: u32) -> u32 {
         match u32::MAX.checked_shr(prefix_len) {
             Some(host_bits) => !host_bits,
@@ -77,7 +70,7 @@ impl Term {
         }
     }
 
-    /// The mask of an IPv6 prefix of 0 to 128 bits.
+    /// Returns the mask of an IPv6 prefix of 0 to 128 bits.
     pub(super) const fn mask6(prefix_len: u32) -> u128 {
         match u128::MAX.checked_shr(prefix_len) {
             Some(host_bits) => !host_bits,
@@ -85,7 +78,7 @@ impl Term {
         }
     }
 
-    /// Whether the condition holds.
+    /// Returns whether the condition is satisfied.
     #[inline]
     pub(super) fn holds(&self, subject: &Subject<'_>) -> bool {
         let key = subject.key;
@@ -109,7 +102,7 @@ impl Term {
             }
             Self::Ports { direction, protocol, first, last } => {
                 let own = key.protocol();
-                // A key that has numbers of another kind, or none, has no port 0 either.
+                // A key with numbers of another kind, or without numbers, has no port 0 either.
                 let Ports::Transport(a, b) = key.ports() else { return false };
                 let counts = protocol.map_or(own.has_ports(), |protocol| protocol == own);
                 counts
@@ -123,7 +116,7 @@ impl Term {
         }
     }
 
-    /// Whether the answer may change when source and destination change places.
+    /// Returns whether the result may change when source and destination are exchanged.
     pub(super) const fn is_directional(&self) -> bool {
         match self {
             Self::Net4 { direction, .. } | Self::Net6 { direction, .. } | Self::Ports { direction, .. } => {
@@ -135,7 +128,7 @@ impl Term {
 }
 
 impl fmt::Display for Term {
-    /// The term with all that pcap-filter(7) would let one leave out, in words that libpcap knows too.
+    /// Writes the term with everything that pcap-filter(7) allows one to omit, in words that libpcap knows too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Family(family) => f.write_str(family_word(family)),

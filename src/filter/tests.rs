@@ -1,9 +1,9 @@
-//! Expressions and what they say of a handful of conversations.
+//! Expressions and their results for a few conversations.
 
 use super::*;
 use crate::base::{IpProtocol, VlanIds};
 
-/// Keys with the side of their source, by a word each.
+/// Returns keys with the side of their source, each with a name.
 fn subjects() -> Vec<(&'static str, FlowKey, Side)> {
     let end = |text: &str, port| (text.parse().unwrap(), port);
     let (client, server) = ("10.0.0.9", "192.168.1.1");
@@ -29,7 +29,7 @@ fn subjects() -> Vec<(&'static str, FlowKey, Side)> {
     .into()
 }
 
-/// The words of those that match, joined by spaces.
+/// Returns the names of the subjects that match, separated by spaces.
 fn matching(expression: &str) -> String {
     let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{}", error.render(expression)));
     let mut names = Vec::new();
@@ -143,7 +143,7 @@ fn qualifiers_carry_over() {
         ("port (80)", "web answer sctp"),
         ("tcp port (80 or 443) and not host 10.0.0.9", "tls6"),
         ("udp or port (80 and (not 3868))", "web answer dns dns6"),
-        // Everything without a port 80, with ports or without.
+        // Everything except port 80, with ports or without.
         ("port not 80", "tls6 dns dns6 ping ping6 gre"),
         ("tcp and port 80 or (443 and ip6)", "web answer tls6"),
         ("port 80 or (host 172.16.0.1) or 443", "web answer tls6 sctp gre"),
@@ -315,7 +315,7 @@ fn caps_hold() {
     assert_eq!(filter.term_count(), TERM_COUNT_MAX - 1);
     assert_eq!(Filter::parse(&filter.to_string()), Ok(filter));
     assert_eq!(Filter::parse(&long(TERM_COUNT_MAX + 1)).unwrap_err().kind(), FilterErrorKind::TooLong);
-    // The deepest nesting and the most terms together.
+    // The maximum nesting and the maximum number of terms together.
     let mut deep = String::from("tcp");
     for _ in 0..DEPTH_MAX {
         deep = format!("not ({deep} or udp and ip)");

@@ -1,4 +1,4 @@
-//! Addresses, networks, ports and numbers as they are written in an expression.
+//! Addresses, networks, ports and numbers as text in an expression.
 
 use std::net::Ipv6Addr;
 
@@ -8,7 +8,7 @@ use super::names::port_of;
 /// An address as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// One to four octets, from the left, and how many bits they are.
+    /// One to four octets, from the left, and the number of their bits.
     V4 {
         bits: u32,
         len: u32,
@@ -16,7 +16,7 @@ pub(super) enum Address {
     V6(u128),
 }
 
-/// Reads an IPv4 address, whole or its first octets, or an IPv6 address.
+/// Parses an IPv4 address, complete or its first octets, or an IPv6 address.
 pub(super) fn address(text: &str) -> Result<Address, FilterErrorKind> {
     if text.contains(':') {
         return match text.parse::<Ipv6Addr>() {
@@ -37,8 +37,8 @@ pub(super) fn address(text: &str) -> Result<Address, FilterErrorKind> {
     Ok(Address::V4 { bits: bits << (32 - len), len })
 }
 
-/// Reads a decimal or, with 0x, a hexadecimal number. A leading zero is refused: to libpcap it means octal,
-/// to most people it does not.
+/// Parses a decimal number or, with 0x, a hexadecimal one. A leading zero is rejected: in libpcap it means octal,
+/// which most users do not expect.
 pub(super) fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -49,17 +49,17 @@ pub(super) fn number(text: &str) -> Option<u32> {
     if plain { u32::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// Reads a port number or service name.
+/// Parses a port number or service name.
 pub(super) fn port(text: &str) -> Option<u16> {
     if text.bytes().next()?.is_ascii_digit() { u16::try_from(number(text)?).ok() } else { port_of(text) }
 }
 
-/// Reads two ports with a hyphen between them, or one; the lower comes first.
+/// Parses two ports separated by a hyphen, or one port; the lower one comes first.
 pub(super) fn port_range(text: &str) -> Option<(u16, u16)> {
     if let Some(port) = port(text) {
         return Some((port, port));
     }
-    // A service name may have hyphens of its own.
+    // A service name may contain hyphens.
     text.match_indices('-').find_map(|(at, _)| {
         let (low, high) = (port(text.get(..at)?)?, port(text.get(at + 1..)?)?);
         Some((low.min(high), low.max(high)))

@@ -1,34 +1,31 @@
-//! The first octets of each direction, and no more.
+//! Adapter for the first octets of each direction.
 
 use std::ops::ControlFlow;
 
-use super::streams::StreamSink;
+use super::sink::Sink;
+use super::stage::Streams;
 use crate::base::{EndReason, Side};
-use crate::extractor::Packet;
+use crate::decode::extractor::Packet;
 use crate::reassembler::{Chunk, Gap, StreamEvent};
-use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
+use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
-/// Lends a sink the first octets of each direction; then that direction is stopped, so that its later segments cost a test and hold
-/// nothing. What happens to the flow is told as before.
+/// Passes the first octets of each direction to a sink, then stops that direction, so that its later segments cost one
+/// test and no memory. All other callbacks are passed on unchanged.
 ///
-/// Octets that are missing count: a [`Gap`] is cut at the same place as a [`Chunk`]. A direction that ends before tells its
-/// [`Fin`](StreamEvent::Fin); one that is stopped tells none. Allocates nothing.
+/// Missing octets count: a [`Gap`] is truncated at the same offset as a [`Chunk`]. A direction that ends earlier
+/// delivers its [`Fin`](StreamEvent::Fin); a stopped direction does not. Allocates nothing.
 ///
 /// ```
 /// use std::ops::ControlFlow;
-///
-/// use flowgauge::base::Side;
-/// use flowgauge::pipeline::{FirstOctets, Pipeline, StreamSink};
-/// use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-/// use flowgauge::source::FileSource;
-/// use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+/// use flowgauge::{FileSource, FirstOctets, Flow, Pipeline, RunOptions, Side, Sink, StreamEvent, Streams};
 ///
 /// #[derive(Default)]
 /// struct Count(usize);
 ///
-/// impl FlowSink<()> for Count {}
+/// impl Sink for Count {
+///     type State = ();
+///     type Stage = Streams;
 ///
-/// impl StreamSink<()> for Count {
 ///     fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
 ///         if let StreamEvent::Chunk(chunk) = event {
 ///             self.0 += chunk.bytes.len();
@@ -37,14 +34,11 @@ use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
 ///     }
 /// }
 ///
-/// let pipeline = Pipeline::new(TrackerConfig::default())?;
-/// let mut pipeline = pipeline.with_streams(ReassemblerConfig::default())?;
-/// let mut source = FileSource::open("examples/data/web.pcap")?;
-/// let mut sink = FirstOctets::new(64, Count::default());
-/// pipeline.run(&mut source, &mut sink)?;
+/// let mut pipeline = Pipeline::builder().build(FirstOctets::new(64, Count::default()))?;
+/// pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &RunOptions::default())?;
 /// let flow_count = pipeline.stats().tracker.started_count;
-/// assert!((1..=2 * 64 * flow_count).contains(&(sink.into_inner().0 as u64)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// assert!((1..=2 * 64 * flow_count).contains(&(pipeline.into_sink().into_inner().0 as u64)));
+/// # Ok::<(), flowgauge::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct FirstOctets<K> {
@@ -53,71 +47,82 @@ pub struct FirstOctets<K> {
 }
 
 impl<K> FirstOctets<K> {
-    /// The first `len` octets of each direction for a sink.
+    /// Creates an adapter that passes the first `len` octets of each direction to a sink.
     #[must_use]
     pub const fn new(len: u64, inner: K) -> Self {
         Self { len, inner }
     }
 
-    /// The sink.
+    /// Returns the sink.
     #[must_use]
     pub const fn inner(&self) -> &K {
         &self.inner
     }
 
-    /// The sink, given back.
+    /// Returns the sink and drops the adapter.
     #[must_use]
     pub fn into_inner(self) -> K {
         self.inner
     }
 
-    /// As much of what begins at an offset as lies among the first octets, and whether it goes on to their end.
-    const fn cut(&self, offset: u64, len: u64) -> (u64, bool) {
-        let room = self.len.saturating_sub(offset);
-        if len < room { (len, false) } else { (room, true) }
+    /// Returns the number of octets of a range that are among the first octets, and whether the range reaches their
+    /// end.
+    const fn truncated(&self, offset: u64, len: u64) -> (u64, bool) {
+        let rest = self.len.saturating_sub(offset);
+        if len < rest { (len, false) } else { (rest, true) }
     }
 }
 
-impl<U, K: FlowSink<U>> FlowSink<U> for FirstOctets<K> {
+impl<K: Sink<Stage = Streams>> Sink for FirstOctets<K> {
+    type State = K::State;
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         self.inner.interest()
     }
 
-    fn started(&mut self, flow: &mut Flow<'_, U>) {
+    fn started(&mut self, flow: &mut Flow<'_, K::State>) {
         self.inner.started(flow);
     }
 
-    fn packet(&mut self, flow: &mut Flow<'_, U>, packet: &Packet<'_>) {
+    fn packet(&mut self, flow: &mut Flow<'_, K::State>, packet: &Packet<'_>) {
         self.inner.packet(flow, packet);
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, U>, event: &FlowEvent) {
+    fn event(&mut self, flow: &mut Flow<'_, K::State>, event: &FlowEvent) {
         self.inner.event(flow, event);
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, user: U) {
-        self.inner.ended(view, reason, user);
+    fn record(&mut self, flow: &mut Flow<'_, K::State>, reason: EndReason) {
+        self.inner.record(flow, reason);
     }
 
-    fn wants_more(&self) -> bool {
-        self.inner.wants_more()
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: K::State) {
+        self.inner.ended(view, reason, state);
     }
-}
 
-impl<U, K: StreamSink<U>> StreamSink<U> for FirstOctets<K> {
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.inner.batch_ended()
+    }
+
     #[inline]
-    fn stream(&mut self, flow: &mut Flow<'_, U>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, K::State>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
         let (event, is_last) = match *event {
             StreamEvent::Chunk(Chunk { offset, bytes, timestamp }) => {
-                let (len, is_last) = self.cut(offset, bytes.len() as u64);
+                let (len, is_last) = self.truncated(offset, bytes.len() as u64);
                 let bytes = bytes.get(..len as usize).unwrap_or_default();
                 (StreamEvent::Chunk(Chunk { offset, bytes, timestamp }), is_last)
             }
             StreamEvent::Gap(gap) => {
-                let (len, is_last) = self.cut(gap.offset, gap.len);
+                let (len, is_last) = self.truncated(gap.offset, gap.len);
                 (StreamEvent::Gap(Gap { len, ..gap }), is_last)
             }
-            // About octets that are held behind a hole.
+            // Such a conflict concerns octets that are held behind a hole.
             StreamEvent::Conflict(conflict) if conflict.offset >= self.len => {
                 return ControlFlow::Continue(());
             }
@@ -128,7 +133,7 @@ impl<U, K: StreamSink<U>> StreamSink<U> for FirstOctets<K> {
             }
             event => (event, false),
         };
-        // Of no octets, there is nothing to tell.
+        // With a length of zero, there is nothing to deliver.
         if self.len > 0 {
             self.inner.stream(flow, side, &event)?;
         }

@@ -1,53 +1,54 @@
-//! Times far ahead of all others, which are believed once the next frame confirms them.
+//! The time check: a time far ahead of all others is accepted only if the next frame confirms it.
 //!
-//! Flows, holes and fragments end by the time of packets. A single timestamp in the far future, from a damaged file or a clock
-//! that failed, would end them all. So a frame whose time lies far ahead of all before it waits for the next one: if that steps
-//! back as far, the frame counts at the latest time that was believed. In a capture in the order of its times no frame is ever
-//! doubted, however long it pauses. What is decided depends on nothing but the frames and their order.
+//! Flows, holes and fragments expire by packet time. A single timestamp in the far future, from a damaged file or a
+//! failing clock, would end them all. A frame whose time is far ahead of all earlier ones is therefore deferred until
+//! the next frame. If that frame steps back as far, the deferred frame is processed at the latest accepted time. In a
+//! capture in chronological order no frame is ever doubted, regardless of pauses. The result depends only on the frames
+//! and their order.
 
 use std::time::Duration;
 
 use crate::base::{Frame, FrameBatch, Timestamp};
 
-/// Greatest distance of a frame's time from all times before it that is believed at once. By default, no established connection
-/// times out within it.
+/// Maximum distance by which a frame's time may exceed all earlier times and still be accepted at once. By default, no
+/// established connection times out within this duration.
 pub const TIME_JUMP_MAX: Duration = Duration::from_secs(300);
 
-/// The time on which frames agree.
+/// State of the time check.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
-    /// The latest time that was believed; zero before the first one.
+    /// Latest accepted time; zero before the first one.
     latest_ns: u64,
-    /// The latest time that was not; zero for none.
+    /// Latest doubted time; zero for none.
     doubted_ns: u64,
-    /// A frame that waits for the next one.
+    /// The deferred frame.
     held: FrameBatch,
-    /// Every time is believed.
+    /// True if every time is accepted without a check.
     pub(super) is_off: bool,
-    /// Frames whose time was not believed.
+    /// Number of frames whose time was not accepted.
     pub(super) doubted_count: u64,
 }
 
-/// The changes to some frames.
+/// Result of the check of some frames.
 #[derive(Default)]
 struct Verdicts {
-    /// By place: the time that a frame gets.
+    /// Corrected times, by the index of their frames.
     corrected: Vec<(usize, u64)>,
-    /// Whether the last one is to wait.
+    /// True if the last frame is deferred.
     is_last_held: bool,
 }
 
 impl Jumps {
-    /// Before the first frame.
+    /// Creates the state before the first frame.
     pub(super) fn new(is_off: bool) -> Self {
         Self { is_off, ..Self::default() }
     }
 
-    /// Checks the times of a batch. Returns `None` if its frames are to be taken as they are, and otherwise the frames that
+    /// Checks the times of a batch. Returns `None` if its frames are accepted unchanged, and otherwise the frames that
     /// replace them.
     #[inline]
     pub(super) fn review(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
-        // What lies within a jump of the beginning does so at each place.
+        // If the latest time needs no check, neither does any other time of the batch.
         let latest_ns = batch.latest().as_nanos();
         if self.is_plain(latest_ns) {
             self.latest_ns = self.latest_ns.max(latest_ns);
@@ -60,7 +61,7 @@ impl Jumps {
     #[inline]
     pub(super) fn review_frame(&mut self, frame: &Frame<'_>) -> Option<FrameBatch> {
         let time_ns = frame.timestamp.as_nanos();
-        // There is nothing that the first time could be ahead of.
+        // Before the first time there is no reference.
         let is_first = self.latest_ns == 0 && self.held.is_empty();
         if is_first || self.is_plain(time_ns) {
             self.latest_ns = self.latest_ns.max(time_ns);
@@ -124,7 +125,7 @@ impl Jumps {
         self.doubted_count += 1;
     }
 
-    /// Returns the frame that waits, with its own time, because no other one follows.
+    /// Returns the deferred frame, with its own time, because no other one follows.
     pub(super) fn release(&mut self) -> Option<FrameBatch> {
         if self.held.is_empty() {
             return None;
@@ -133,7 +134,7 @@ impl Jumps {
         Some(std::mem::take(&mut self.held))
     }
 
-    /// Does the same at a time of the caller's clock, which confirms the frame's time or does not.
+    /// Does the same at a time of the caller's clock, which may confirm the time of the frame.
     pub(super) fn release_at(&mut self, now: Timestamp) -> Option<FrameBatch> {
         self.latest_ns = self.latest_ns.max(now.as_nanos());
         let time_ns = self.held.latest().as_nanos();
@@ -153,7 +154,7 @@ const fn nanos(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// Returns whether a time lies farther ahead of another one than is believed at once.
+/// Returns whether a time exceeds another one by more than is accepted at once.
 #[inline]
 const fn is_ahead(time_ns: u64, of_ns: u64) -> bool {
     time_ns > of_ns.saturating_add(nanos(TIME_JUMP_MAX))
@@ -166,7 +167,7 @@ mod tests {
     const MINUTE: u64 = 60;
     const FAR: u64 = 1 << 33;
 
-    /// The times that frames get, in seconds, if they come in batches of a size, and how many were doubted.
+    /// Returns the times in seconds assigned to frames in batches of a given size, and the number of doubted ones.
     fn believed_by(size: usize, seconds: &[u64]) -> (Vec<u64>, u64) {
         let mut jumps = Jumps::default();
         let mut times = Vec::new();
@@ -193,7 +194,7 @@ mod tests {
                 "in batches of {size}"
             );
         }
-        // One by one, as frames.
+        // As single frames.
         let mut jumps = Jumps::default();
         let mut times = Vec::new();
         for second in seconds {
@@ -226,13 +227,13 @@ mod tests {
     fn a_single_time_ahead_of_all_others_is_not() {
         gives(&[10, 11, FAR, 12, 13], &[10, 11, 11, 12, 13], 1);
         gives(&[10, FAR, 11, FAR / 2, 12, 13], &[10, 10, 11, 11, 12, 13], 2);
-        // A pause behind it confirms nothing; nor does it doubt what follows.
+        // A later pause neither confirms a time nor causes doubt about the following frames.
         gives(
             &[10, FAR, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
             &[10, 10, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
             1,
         );
-        // What is near all others needs no second one.
+        // A time close to all others needs no confirmation.
         gives(&[10, 10 + 5 * MINUTE, 11], &[10, 10 + 5 * MINUTE, 11], 0);
         gives(&[10, 11 + 5 * MINUTE, 11], &[10, 11 + 5 * MINUTE, 11], 0);
         gives(&[10, 12 + 5 * MINUTE, 11], &[10, 10, 11], 1);
@@ -240,7 +241,7 @@ mod tests {
 
     #[test]
     fn two_clocks_agree_on_the_second_frame() {
-        // Each other frame is of an interface whose clock is an hour ahead.
+        // Every other frame is from an interface whose clock is an hour ahead.
         let hour = 60 * MINUTE;
         gives(&[10, hour + 10, 11, hour + 11, 12, hour + 12], &[10, 10, 11, hour + 11, 12, hour + 12], 1);
     }

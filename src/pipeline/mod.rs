@@ -1,37 +1,45 @@
-//! Where the layers meet: frames from a source go through extractor and tracker to a sink.
+//! Pipelines: frames from a source pass through decoder and tracker to a stage and a sink.
 //!
-//! ```no_run
-//! use flowgauge::pipeline::{Pipeline, Records};
-//! use flowgauge::source::FileSource;
+//! [`Pipeline::builder`] collects the settings, [`Builder::build`] takes the [`Sink`], and [`Pipeline::run`] reads a
+//! [`Source`]. The sink's [`Stage`] selects the layers above the tracker. [`records`] iterates over flow records
+//! without a sink, and [`Builder::run_shards`] uses several cores.
 //!
-//! let mut source = FileSource::open("capture.pcap")?;
-//! let mut pipeline = Pipeline::default();
-//! pipeline.run(&mut source, &mut Records::new(|record| {
-//!     println!("{} {} octets", record.key, record.octet_count());
-//! }))?;
-//! # Ok::<(), flowgauge::source::Error>(())
 //! ```
+//! use flowgauge::{FileSource, Pipeline, Records, RunOptions};
+//!
+//! let sink = Records::new(|record| println!("{} {} octets", record.key, record.octet_count()));
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
+//! [`Source`]: crate::source::Source
 
-mod checksums;
-mod config_error;
+mod builder;
+mod config;
+mod core;
+mod error;
 mod first_octets;
-mod fragments;
 mod jumps;
-mod reassembled;
+mod observer;
+#[allow(clippy::module_inception, reason = "the type that the layer is named after")]
+mod pipeline;
 mod records;
-mod run;
-mod sessions;
+mod runner;
 mod shards;
-mod streams;
-mod tunnels;
+mod sink;
+mod stage;
+mod stats;
 
-pub use checksums::{ChecksumCounts, ChecksumHandling, ChecksumStats};
-pub use config_error::ConfigError;
+pub use crate::decode::{ChecksumCounts, ChecksumHandling, ChecksumStats, FragmentHandling};
+pub use builder::Builder;
+pub use error::Error;
 pub use first_octets::FirstOctets;
-pub use fragments::FragmentHandling;
 pub use jumps::TIME_JUMP_MAX;
-pub use records::{NamedRecords, Records};
-pub use run::{Pipeline, PipelineStats};
-pub use sessions::{SessionPipeline, SessionSink, SessionSlot};
-pub use shards::{QueueStats, Shard, Shards};
-pub use streams::{Slot, StreamPipeline, StreamSink};
+pub use pipeline::Pipeline;
+pub use records::{OnMessage, RecordIter, Records, on_message, records};
+pub use runner::{ErrorPolicy, RunEnd, RunOptions, RunProgress, Summary};
+pub use shards::QueueStats;
+pub use sink::{MessageOf, Sink};
+pub use stage::{Flows, Sessions, Stage, Streams};
+pub use stats::PipelineStats;

@@ -1,6 +1,5 @@
-//! A segment that is more than the next octets: the first, one that repeats, overlaps, comes early, or ends the stream.
+//! Segments outside the fast path: the first one, and those that repeat, overlap, arrive early or end the stream.
 
-use super::config::ReassemblerConfig;
 use super::event::{Cause, Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
 use super::pieces::{New, Origin, Out, Room};
 use super::policy::OverflowPolicy;
@@ -9,14 +8,15 @@ use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags, Timestamp};
 
-/// Segments in a row, each beginning where the one before ended, that make a stream follow to where they are.
+/// Number of consecutive stray segments, each beginning where the previous one ended, after which a stream continues at
+/// their sequence numbers.
 const STRAYS_TO_FOLLOW: u8 = 8;
 
-/// A segment by stream offsets. What lies before the stream's first octet has offsets below zero.
+/// A segment in terms of stream offsets. Octets before the stream's first octet have negative offsets.
 #[derive(Clone, Copy)]
 struct Arrival<'a> {
     begin: i64,
-    /// Behind its last octet that was captured, and that was on the wire.
+    /// End offset of the captured octets; `end` is that of the octets on the wire.
     captured_end: i64,
     end: i64,
     wire_len: u32,
@@ -25,7 +25,7 @@ struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// The captured bytes from one offset to another, as far as they are its own.
+    /// Returns the captured bytes between two offsets, limited to the bytes of the segment.
     fn bytes(&self, from: i64, to: i64) -> &'a [u8] {
         let place = |offset: i64| (offset.clamp(self.begin, self.captured_end) - self.begin) as usize;
         self.payload.get(place(from)..place(to)).unwrap_or_default()
@@ -37,7 +37,7 @@ impl<'a> Arrival<'a> {
 }
 
 impl<T: Copy> Reassembler<T> {
-    /// Any segment that is not simply the next one.
+    /// Processes any segment that is not simply the next one.
     #[inline(never)]
     pub(super) fn arrive(&mut self, stream: &mut Stream, name: T, segment: &Segment<'_>, out: &mut Out<'_>) {
         if segment.flags.contains(TcpFlags::RST) {
@@ -50,7 +50,7 @@ impl<T: Copy> Reassembler<T> {
         let start = stream.next;
         let has_more = self.anchor(stream, seq, segment, out);
         if !has_more {
-            // What waited may be next by now, or nothing is waited for.
+            // Held octets may be next now, or no hole may be left.
             if stream.has(Stream::HELD) && stream.next != start {
                 self.settle(stream, name, 0, out);
             }
@@ -92,7 +92,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// A segment that is farther away than any window. Whether the stream now goes on there.
+    /// Handles a segment that is farther away than any window. Returns whether the stream now continues there.
     fn follow_stray(
         &mut self,
         stream: &mut Stream,
@@ -121,7 +121,7 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    /// Leaves out what lies behind the FIN.
+    /// Removes the octets after the FIN.
     fn cut_behind_fin(&mut self, stream: &Stream, arrival: &mut Arrival<'_>, out: &mut Out<'_>) {
         let Some(fin) = stream.fin_offset().filter(|fin| arrival.end > *fin as i64) else { return };
         let from = arrival.begin.max(fin as i64);
@@ -129,7 +129,7 @@ impl<T: Copy> Reassembler<T> {
         let is_keep_alive = arrival.wire_len == 1 && from == fin as i64;
         arrival.end = fin as i64;
         arrival.captured_end = arrival.captured_end.min(arrival.end);
-        // A keep-alive has the number of the FIN; another FIN without octets may stand anywhere.
+        // A keep-alive has the sequence number of the FIN; another FIN without octets may have any number.
         if !is_keep_alive && len > 0 {
             self.stats.after_fin_count += 1;
             out(&StreamEvent::AfterFin { offset: from as u64, len });
@@ -137,11 +137,11 @@ impl<T: Copy> Reassembler<T> {
         arrival.begin = arrival.begin.min(arrival.end);
     }
 
-    /// Tells what came before already, and compares it if that is still known.
+    /// Reports octets that arrived before, and compares them if the earlier ones are still kept.
     fn repeat(&mut self, stream: &Stream, arrival: &Arrival<'_>, out: &mut Out<'_>) {
         let at = stream.offset as i64;
         let end = arrival.end.min(at);
-        // One octet before the next is a keep-alive, or as good as one (RFC 9293 section 3.8.4).
+        // One octet before the next one is a keep-alive, or equivalent to one (RFC 9293 section 3.8.4).
         let is_keep_alive = arrival.wire_len == 1 && arrival.end == at;
         if arrival.begin >= end || is_keep_alive {
             return;
@@ -163,7 +163,7 @@ impl<T: Copy> Reassembler<T> {
         out(&StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
     }
 
-    /// Delivers or holds what is new.
+    /// Delivers or holds the new octets.
     fn take(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) {
         if arrival.end <= stream.offset as i64 {
             return;
@@ -171,7 +171,7 @@ impl<T: Copy> Reassembler<T> {
         if arrival.begin > stream.offset as i64 && !self.hold(stream, name, arrival, out) {
             return;
         }
-        // What is not held is in order, now at the latest.
+        // Octets that are not held are in order now.
         for is_captured in [true, false] {
             let (from, to) = if is_captured {
                 (arrival.begin, arrival.captured_end)
@@ -188,7 +188,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Delivers a new part that is next, and what waited for it.
+    /// Delivers a new part that is next in order, and the held pieces that follow it.
     fn deliver(&mut self, stream: &mut Stream, name: T, new: &New<'_>, out: &mut Out<'_>) {
         if stream.has(Stream::COMPARED) {
             let _ = self.hold_or_new(stream, name);
@@ -230,7 +230,7 @@ impl<T: Copy> Reassembler<T> {
         store.trim(memory);
     }
 
-    /// Holds what is ahead of a hole. Whether it is not held because it is next by now.
+    /// Holds a segment ahead of a hole. Returns whether it was not held because it is next by now.
     fn hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
         loop {
             if self.try_hold(stream, name, arrival, out) {
@@ -260,16 +260,16 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Holds a segment if the caps allow it.
+    /// Holds a segment if the limits allow it.
     fn try_hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
-        let limits = self.config.limits;
+        let limits = self.limits;
         if limits.stream_side_segment_count_max == 0 || limits.stream_side_bytes_max == 0 {
             return false;
         }
         loop {
             match self.reserve(stream, name, arrival) {
                 Room::Reserved => break,
-                // What is only kept for comparison makes room for what waits.
+                // Memory that is used for comparison only is released in favor of held segments.
                 Room::NoMemory if self.drop_compared() => {}
                 _ => return false,
             }
@@ -305,7 +305,7 @@ impl<T: Copy> Reassembler<T> {
         if self.hold_or_new(stream, name).is_none() {
             return Room::NoMemory;
         }
-        let Self { store, holds, memory, config: ReassemblerConfig { limits, .. }, .. } = self;
+        let Self { store, holds, memory, limits, .. } = self;
         let Some(hold) = holds.get_mut(stream.hold) else { return Room::NoMemory };
         if hold.pieces.len() >= limits.stream_side_segment_count_max as usize {
             return Room::SideIsFull;

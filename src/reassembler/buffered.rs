@@ -1,23 +1,23 @@
-//! The bytes of a direction so far, for those who want them in one piece.
+//! A contiguous buffer for the bytes of one direction.
 
 use bytes::{Bytes, BytesMut};
 
 use super::event::StreamEvent;
 
-/// What a [`Buffered`] does when its cap is reached.
+/// Behavior of a [`Buffered`] when its maximum length is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BufferedOverflow {
-    /// Keeps the newest bytes; what came before is dropped and counted.
+    /// Keeps the newest bytes; older ones are dropped and counted.
     #[default]
     Slide,
-    /// Frees all bytes and takes no more.
+    /// Releases all bytes and drops all later ones.
     Poison,
 }
 
-/// Collects the chunks of one direction until they are taken. Grows by doubling, up to its cap.
+/// Collects the chunks of one direction until they are taken. Grows by doubling, up to its maximum length.
 ///
-/// A gap leaves nothing in the bytes; [`gap_octet_count`](Self::gap_octet_count) tells that there was one.
+/// A gap leaves no trace in the bytes; [`gap_octet_count`](Self::gap_octet_count) counts the missing octets.
 #[derive(Debug)]
 pub struct Buffered {
     bytes: BytesMut,
@@ -29,14 +29,14 @@ pub struct Buffered {
 }
 
 impl Default for Buffered {
-    /// Without a cap: as long as the caller takes the bytes in time.
+    /// Creates a buffer without a maximum length. The caller bounds its memory by taking the bytes regularly.
     fn default() -> Self {
         Self::with_cap(usize::MAX, BufferedOverflow::Slide)
     }
 }
 
 impl Buffered {
-    /// With room for `len_max` octets.
+    /// Creates a buffer of at most `len_max` octets.
     #[must_use]
     pub fn with_cap(len_max: usize, overflow: BufferedOverflow) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Buffered {
         }
     }
 
-    /// Takes what a stream tells: appends chunks, counts gaps.
+    /// Processes an event of a stream: appends chunks and counts gaps.
     #[inline]
     pub fn push(&mut self, event: &StreamEvent<'_>) {
         match event {
@@ -76,7 +76,7 @@ impl Buffered {
             BufferedOverflow::Slide => {
                 let newest = bytes.get(bytes.len().saturating_sub(self.len_max)..).unwrap_or_default();
                 if newest.len() == self.len_max && newest.len() == self.bytes.len() {
-                    // All of it is replaced, where it stands.
+                    // All bytes are replaced in place.
                     self.dropped_octet_count += bytes.len() as u64;
                     self.bytes.copy_from_slice(newest);
                     return;
@@ -95,42 +95,42 @@ impl Buffered {
         }
     }
 
-    /// The bytes that were not taken yet.
+    /// Returns the bytes that were not taken yet.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// How many they are.
+    /// Returns the number of bytes that were not taken yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no bytes to take.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Takes all bytes, without a copy. Once they are dropped, their memory serves again.
+    /// Takes all bytes, without a copy. Their memory is reused after the returned value is dropped.
     pub fn take(&mut self) -> Bytes {
         self.bytes.split().freeze()
     }
 
-    /// Whether it takes no more because its cap was reached.
+    /// Returns whether the buffer drops all further bytes because its maximum length was reached.
     #[must_use]
     pub const fn is_poisoned(&self) -> bool {
         self.is_poisoned
     }
 
-    /// Octets that the cap cost.
+    /// Returns the number of octets that were dropped because of the maximum length.
     #[must_use]
     pub const fn dropped_octet_count(&self) -> u64 {
         self.dropped_octet_count
     }
 
-    /// Octets of the stream that never came.
+    /// Returns the number of octets in gaps of the stream.
     #[must_use]
     pub const fn gap_octet_count(&self) -> u64 {
         self.gap_octet_count
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn what_slides_is_the_newest_of_all_that_came() {
         for len_max in [0, 1, 4, 10] {
-            // Chunks shorter than the cap, as long, and longer, onto each state of the buffer.
+            // Chunks shorter than the maximum length, equal to it, and longer, appended to each state of the buffer.
             for lens in
                 [[3, 3, 3, 4, 4, 1], [10, 10, 4, 7, 12, 10], [1, 0, 25, 25, 2, 9], [4, 4, 1, 4, 10, 3]]
             {

@@ -1,74 +1,58 @@
-//! What the caller decides about a reassembler.
+//! Configuration of a reassembler.
 
-use std::fmt;
 use std::time::Duration;
 
 use super::policy::{OverflowPolicy, OverlapPolicy};
-use crate::base::{Budget, Limits};
+use crate::base::ConfigError;
 
-/// Policies, times and limits of a [`Reassembler`](super::Reassembler).
+/// Policies and timeouts of a [`Reassembler`](super::Reassembler).
+///
+/// The reassembler uses three of the limits in its [`Resources`](crate::base::Resources): `stream_bytes_max`,
+/// `stream_side_bytes_max` and `stream_side_segment_count_max`. Zeros are allowed: then nothing is held, and streams
+/// consist of the octets that arrived in order.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReassemblerConfig {
-    /// Whose bytes count where held segments and new ones overlap.
+    /// Policy that selects the bytes to keep where held segments and new ones overlap.
     pub overlap: OverlapPolicy,
-    /// What gives way where there is no room.
+    /// Policy for segments that exceed the limits.
     pub overflow: OverflowPolicy,
-    /// How long octets that the receiver acknowledged may still come, in packet time: captures of two interfaces are skewed.
-    /// Default 10 ms.
+    /// Time for which octets that the receiver acknowledged may still arrive, in packet time, because captures of two
+    /// interfaces are skewed. Default 10 ms.
     pub ack_grace: Duration,
-    /// How long a stream without acknowledgments waits for a hole to fill while nothing else fills either. Default 3 s,
-    /// which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
+    /// Time for which a stream without acknowledgments waits for a hole to be filled while no other hole is filled
+    /// either. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
     pub hole_timeout: Duration,
-    /// How many of the octets that were delivered last are kept per side, to compare with what comes again. Costs a copy of
-    /// all that is delivered and memory of this size per stream, rounded up to a power of two. Default 0: what was
-    /// delivered is not compared. At most 16 MiB.
+    /// Number of octets per side, counted back from the latest delivered one, that are kept for comparison with
+    /// repeated octets. Costs a copy of all delivered octets and memory of this size per stream, rounded up to a power
+    /// of two. Default 0: delivered octets are not compared. At most 16 MiB.
     pub compared_len: u32,
-    /// Caps. Of these, `stream_bytes_max`, `stream_side_bytes_max` and `stream_side_segment_count_max`. Zeros are allowed: then
-    /// nothing is held, and streams are what came in order.
-    pub limits: Limits,
-    /// The account of memory; shared with other layers by cloning the handle.
-    pub budget: Budget,
 }
 
 impl ReassemblerConfig {
-    /// The most octets that [`compared_len`](Self::compared_len) may ask for.
+    /// Maximum of [`compared_len`](Self::compared_len) in octets.
     pub const COMPARED_LEN_MAX: u32 = 16 << 20;
 
     pub(super) fn check(&self) -> Result<(), ConfigError> {
-        if self.compared_len > Self::COMPARED_LEN_MAX { Err(ConfigError::ComparedTooMuch) } else { Ok(()) }
+        if self.compared_len > Self::COMPARED_LEN_MAX {
+            return Err(ConfigError::out_of_range(
+                "reassembler",
+                "compared_len",
+                (0, Self::COMPARED_LEN_MAX.into()),
+            ));
+        }
+        Ok(())
     }
 }
 
 impl Default for ReassemblerConfig {
     fn default() -> Self {
-        let limits = Limits::DEFAULT;
         Self {
             overlap: OverlapPolicy::default(),
             overflow: OverflowPolicy::default(),
             ack_grace: Duration::from_millis(10),
             hole_timeout: Duration::from_secs(3),
             compared_len: 0,
-            limits,
-            budget: Budget::new(limits.total_bytes_max),
         }
     }
 }
-
-/// A configuration that no reassembler can be made with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// More than [`ReassemblerConfig::COMPARED_LEN_MAX`] octets to compare.
-    ComparedTooMuch,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::ComparedTooMuch => "compared_len exceeds 16 MiB",
-        })
-    }
-}
-
-impl std::error::Error for ConfigError {}

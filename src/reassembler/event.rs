@@ -1,36 +1,36 @@
-//! What comes out: bytes in order, the gaps between them, and what was odd.
+//! Output of the reassembler: bytes in order, the gaps between them, and anomalies.
 
 use crate::base::Timestamp;
 
-/// Bytes of a stream, next in order.
+/// The next bytes of a stream in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// Where they begin: octets of the stream before them, gaps included.
+    /// Offset of the first byte: number of octets of the stream before it, gaps included.
     pub offset: u64,
-    /// The bytes, never none: the packet's own if it came in order, otherwise the store's.
+    /// The bytes, at least one. They are borrowed from the packet if it arrived in order, otherwise from the store.
     pub bytes: &'a [u8],
-    /// Capture time of the last packet that was needed to make them next: their own packet, or a later one that filled the
-    /// hole in front of them. A [`Gap`] in front of them does not change it.
+    /// Capture time of the last packet that was needed to deliver them: their own packet, or a later one that filled
+    /// the hole in front of them. A [`Gap`] in front of them does not change it.
     pub timestamp: Timestamp,
 }
 
 impl<'a> Chunk<'a> {
-    /// Bytes at an offset and time zero, for what takes chunks and is used alone.
+    /// Creates a chunk at an offset with timestamp zero, for use without a reassembler.
     #[must_use]
     #[inline]
     pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
         Self { offset, bytes, timestamp: Timestamp::ZERO }
     }
 
-    /// The same, captured at a time.
+    /// Sets the capture time.
     #[must_use]
     #[inline]
     pub const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
     }
 
-    /// The offset behind them.
+    /// Returns the offset after the last byte.
     #[must_use]
     #[inline]
     pub const fn end(&self) -> u64 {
@@ -38,31 +38,31 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Why bytes of a stream will not come.
+/// Reason for which bytes of a stream are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum GapReason {
-    /// The receiver acknowledged them, so that they were sent, and the grace is over: the capture lost them.
+    /// The receiver acknowledged them, so that they were sent, and the grace period has expired: the capture lost them.
     Acknowledged,
-    /// They did not come by the deadline, and no acknowledgment was seen that could tell more.
+    /// They did not arrive before the deadline, and no acknowledgments were seen.
     Deadline,
-    /// A cap on what waits behind them was reached.
+    /// A limit on the octets held behind them was reached.
     Overflow,
-    /// They were on the wire, and a snap length cut them off.
+    /// They were on the wire, but the snap length truncated the packet.
     Cut,
     /// The stream ended.
     End,
-    /// The sender goes on at numbers that are more than a window away; the length is what it seems modulo 2^32.
+    /// The sender continues at sequence numbers that are more than a window away. The length is known modulo 2^32 only.
     Resynchronised,
 }
 
 impl GapReason {
-    /// All of them, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
+    /// All reasons, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
     pub const ALL: [Self; 6] =
         [Self::Acknowledged, Self::Deadline, Self::Overflow, Self::Cut, Self::End, Self::Resynchronised];
 
-    /// The name in text, as `acknowledged`.
+    /// Returns the name in text, such as `acknowledged`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,30 +76,31 @@ impl GapReason {
     }
 }
 
-/// Bytes of a stream that will not come. What comes of them later is [`StreamEvent::Repeated`].
+/// Bytes of a stream that are missing. Octets of a gap that arrive later are reported as [`StreamEvent::Repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Gap {
-    /// Where they begin.
+    /// Stream offset of the first missing octet.
     pub offset: u64,
-    /// How many, at least one.
+    /// Number of missing octets, at least one.
     pub len: u64,
-    /// Why.
+    /// Reason for the gap.
     pub reason: GapReason,
-    /// Time at which it was due, which does not depend on when that was noticed: the end of the grace or the deadline. For
-    /// the other reasons, the time of the segment that was truncated, exceeded a cap or lies far away, or of the stream's end.
+    /// Time at which the gap was due: the end of the grace period, or the deadline. It does not depend on when the gap
+    /// was detected. For the other reasons, the time of the segment that was truncated, exceeded a limit or is far
+    /// away, or the time of the stream's end.
     pub timestamp: Timestamp,
 }
 
 impl Gap {
-    /// A gap at time zero, for what takes gaps and is used alone.
+    /// Creates a gap with timestamp zero, for use without a reassembler.
     #[must_use]
     pub const fn new(offset: u64, len: u64, reason: GapReason) -> Self {
         Self { offset, len, reason, timestamp: Timestamp::ZERO }
     }
 
-    /// The same, due at a time.
+    /// Sets the time at which the gap was due.
     #[must_use]
     pub const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
@@ -113,16 +114,16 @@ pub(super) struct Cause {
     pub(super) timestamp: Timestamp,
 }
 
-/// Where bytes of a [`Conflict`] came from.
+/// Origin of the bytes in a [`Conflict`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Place {
     /// Stream offset of the segment's first octet.
     pub offset: u64,
-    /// Octets of the segment. Of bytes that were delivered, those that were compared.
+    /// Number of octets of the segment; for delivered bytes, the number that was compared.
     pub len: u64,
-    /// When the segment was captured; of bytes that were delivered, when the latest were.
+    /// Capture time of the segment; for delivered bytes, that of the latest ones.
     pub timestamp: Timestamp,
 }
 
@@ -131,52 +132,54 @@ pub struct Place {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Conflict {
-    /// The first octet that differs.
+    /// Stream offset of the first octet that differs.
     pub offset: u64,
-    /// Octets from there to the last one that differs.
+    /// Number of octets from there up to and including the last one that differs.
     pub len: u64,
     /// The bytes that were held or delivered before.
     pub old: Place,
     /// The segment that differs.
     pub new: Place,
-    /// Whether the new bytes count. Never, if the old ones were delivered.
+    /// True if the new bytes replace the old ones; always false if the old ones were delivered.
     pub is_new_kept: bool,
 }
 
-/// What happens to one direction of a TCP connection, in the order of the stream.
+/// Event in one direction of a TCP connection, in the order of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamEvent<'a> {
     /// The next bytes.
     Chunk(Chunk<'a>),
-    /// Bytes that will not come.
+    /// Bytes that are missing.
     Gap(Gap),
-    /// Bytes differ from what was sent before at the same place.
+    /// Bytes that differ from those received before at the same offset.
     Conflict(Conflict),
-    /// Octets came again, or late: they were delivered, held or given up before. Keep-alives are none.
+    /// Octets that were received again, or late: they were delivered, held or skipped before. Keep-alives are not
+    /// reported.
     Repeated {
-        /// The first of them.
+        /// Stream offset of the first of them.
         offset: u64,
-        /// How many.
+        /// Number of octets.
         len: u64,
     },
-    /// Octets behind the FIN, which no receiver reads (RFC 9293 section 3.10.7.4). They are not delivered.
+    /// Octets after the FIN, which no receiver reads (RFC 9293 section 3.10.7.4). They are not delivered.
     AfterFin {
-        /// The first of them.
+        /// Stream offset of the first of them.
         offset: u64,
-        /// How many.
+        /// Number of octets.
         len: u64,
     },
     /// The FIN was reached: the stream is complete up to here.
     Fin {
-        /// Octets of the stream.
+        /// Number of octets of the stream.
         offset: u64,
         /// Capture time of the last packet that was needed: the FIN's own, or one that filled a hole in front of it.
         timestamp: Timestamp,
     },
-    /// [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison): this is the last event of the stream.
+    /// The direction was stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison). This is the last event
+    /// of the stream.
     Poisoned {
-        /// Octets that were delivered or given up; what was held is lost.
+        /// Number of octets that were delivered or skipped; held octets are lost.
         offset: u64,
     },
 }

@@ -1,4 +1,5 @@
-//! What streams have beyond where they stand, by slot: pieces, what was acknowledged, when a hole is to end.
+//! State of streams that have held octets or pending acknowledgments, by slot: pieces, acknowledgments, and when a hole
+//! ends.
 
 use super::pieces::Pieces;
 use super::recent::Recent;
@@ -8,18 +9,18 @@ use crate::base::{Allowance, Timestamp};
 
 const NONE: u32 = u32::MAX;
 
-/// Which list a hold is in. Each is in the order in which holds came.
+/// The list in which a hold is. Each list is in the order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// For the grace after an acknowledgment to pass.
+    /// Waits for the grace period after an acknowledgment to expire.
     Grace,
-    /// For a deadline.
+    /// Waits for a deadline.
     Deadline,
-    /// For octets, an acknowledgment or the end.
+    /// Waits for octets, an acknowledgment or the end.
     Open,
-    /// For nothing: it has only what is kept for comparison.
+    /// Does not wait: contains octets for comparison only.
     Kept,
-    /// It was offered to the caller.
+    /// Was returned to the caller as due.
     Offered,
     /// In no list: vacant.
     Vacant,
@@ -27,10 +28,10 @@ pub(super) enum Wait {
 
 const LISTS: usize = 5;
 
-/// What was acknowledged beyond a hole, and since when.
+/// End of the acknowledged octets beyond a hole, and the time of the acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
-    /// The stream offset.
+    /// Stream offset.
     pub(super) end: u64,
     pub(super) since_ns: u64,
 }
@@ -40,12 +41,12 @@ pub(super) struct Hold<T> {
     pub(super) name: T,
     pub(super) pieces: Pieces,
     pub(super) recent: Recent,
-    /// The acknowledgment whose grace passes next, and the highest one.
+    /// The acknowledgment whose grace period expires next, and the highest one.
     pub(super) acked: Acked,
     pub(super) acked_latest: Acked,
-    /// Capture time of the FIN, if it lies behind a hole.
+    /// Capture time of the FIN, if there is a hole in front of it.
     pub(super) fin_at: Timestamp,
-    /// When it came into its list.
+    /// Time at which the hold was inserted into its list.
     pub(super) armed_ns: u64,
     generation: u32,
     wait: Wait,
@@ -54,8 +55,8 @@ pub(super) struct Hold<T> {
 }
 
 impl<T> Hold<T> {
-    /// Forgets acknowledgments that the stream has reached, and the octet that a FIN takes in them. Whether another one's
-    /// grace passes next.
+    /// Discards acknowledgments that the stream has reached, and the octet that a FIN occupies in them. Returns whether
+    /// the grace period of another one is pending.
     pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
         let is_reached = self.acked.end > 0 && self.acked.end <= offset;
         for acked in [&mut self.acked, &mut self.acked_latest] {
@@ -70,7 +71,7 @@ impl<T> Hold<T> {
         is_reached && self.acked.end > 0
     }
 
-    /// Follows the beginning of a stream, of which nothing was delivered, by a number of octets.
+    /// Adjusts offsets after the beginning of a stream, of which nothing was delivered, moved by a number of octets.
     pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
         self.pieces.shift(store, by);
         for acked in [&mut self.acked, &mut self.acked_latest].into_iter().filter(|acked| acked.end > 0) {
@@ -79,7 +80,7 @@ impl<T> Hold<T> {
     }
 }
 
-/// What a hold costs, without its pieces.
+/// Memory of a hold in bytes, without its pieces.
 pub(super) const fn hold_cost<T>() -> u64 {
     size_of::<Hold<T>>() as u64
 }
@@ -97,12 +98,12 @@ pub(super) struct Holds<T> {
     vacant: Vec<u32>,
     lists: [List; LISTS],
     live_count: usize,
-    /// Goes on with each hold that is freed, so that no later one in its slot is taken for it.
+    /// Incremented with each hold that is freed, so that a stale handle does not match a later hold in its slot.
     generation: u32,
 }
 
 impl<T: Copy> Holds<T> {
-    /// A hold without its pieces, and its place among the vacant ones.
+    /// Memory of a hold without its pieces, and of its entry in the list of vacant slots.
     const SLOT_COST: u64 = hold_cost::<T>() + size_of::<u32>() as u64;
 
     pub(super) const fn new() -> Self {
@@ -119,7 +120,7 @@ impl<T: Copy> Holds<T> {
         self.live_count
     }
 
-    /// A new hold, in no list yet; `None` if there is no memory for it.
+    /// Inserts a new hold that is in no list yet. Returns `None` if there is no memory for it.
     pub(super) fn insert(&mut self, memory: &mut Allowance, name: T) -> Option<Handle> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -155,7 +156,7 @@ impl<T: Copy> Holds<T> {
         Some(Handle { slot, generation: hold.generation })
     }
 
-    /// The hold that a handle names; `None` if it was taken away.
+    /// Returns the hold of a handle; `None` if it was removed.
     #[inline]
     pub(super) fn get(&self, handle: Handle) -> Option<&Hold<T>> {
         self.holds.get(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
@@ -168,7 +169,7 @@ impl<T: Copy> Holds<T> {
 
     /// Frees a hold; its handle is stale from now on.
     pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Allowance, handle: Handle) {
-        // The slot of a stale handle is another stream's.
+        // The slot of a stale handle belongs to another stream.
         if self.get(handle).is_none() {
             return;
         }
@@ -184,17 +185,17 @@ impl<T: Copy> Holds<T> {
         self.live_count -= 1;
     }
 
-    /// Gives the slots back if none is in use.
+    /// Releases the slots if none is in use.
     pub(super) fn give_back(&mut self, memory: &mut Allowance) {
         if self.live_count == 0 {
-            // Vacant ones keep room for a few pieces.
+            // Vacant slots keep capacity for a few pieces.
             let pieces_bytes: u64 = self.holds.iter().map(|hold| hold.pieces.memory_bytes()).sum();
             memory.give(self.holds.capacity() as u64 * Self::SLOT_COST + pieces_bytes);
             (self.holds, self.vacant) = (Vec::new(), Vec::new());
         }
     }
 
-    /// The hold that came first into a list.
+    /// Returns the oldest hold of a list.
     pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &Hold<T>)> {
         let slot = self.lists.get(wait as usize)?.oldest;
         let hold = self.holds.get(slot as usize)?;
@@ -205,7 +206,7 @@ impl<T: Copy> Holds<T> {
         self.get(handle).map_or(Wait::Vacant, |hold| hold.wait)
     }
 
-    /// Puts a hold at the end of a list.
+    /// Appends a hold to a list.
     pub(super) fn arm(&mut self, handle: Handle, wait: Wait, now_ns: u64) {
         self.unlink(handle.slot);
         let Some(list) = self.lists.get_mut(wait as usize) else { return };
@@ -240,7 +241,7 @@ impl<T: Copy> Holds<T> {
         }
     }
 
-    /// Panics unless lists and counts agree. Octets in blocks, blocks, and bytes of memory of all holds.
+    /// Panics unless lists and counts agree. Returns octets in blocks, blocks, and bytes of memory of all holds.
     pub(super) fn check_invariants(&self) -> (u64, u64, u64) {
         let mut listed_count = 0;
         for (number, list) in self.lists.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! How holes end other than by being filled: acknowledged, overdue, in the way, or with the stream.
+//! End of holes that are not filled: after an acknowledgment, a deadline or an overflow, or with the end of the stream.
 
 use super::event::{Cause, Gap, GapReason, StreamEvent};
 use super::holds::{Acked, Hold, Wait};
@@ -8,24 +8,26 @@ use super::segment::Segment;
 use super::stream::{Handle, Stream};
 use crate::base::{TcpFlags, Timestamp};
 
-/// How far beyond all that is known of a stream an acknowledgment is believed.
+/// Maximum distance in octets between the known end of a stream and a plausible acknowledgment.
 const ACK_AHEAD_MAX: u64 = 16 << 20;
 
 impl<T: Copy> Reassembler<T> {
-    /// A stream for which [`skip`](Self::skip) has something to do at `now`, which is constant time to find: a grace or a
-    /// deadline passed, or memory is short and it waits longest.
+    /// Returns a stream that [`skip`](Self::skip) can advance at `now`: its grace period or deadline expired, or memory
+    /// is short and it has waited longest. Takes constant time.
     ///
-    /// The same holes end in the same places without this, when the stream's own next segment comes; this only makes it
-    /// sooner. Call `skip` on the named stream before the next call: what is left alone is taken back.
+    /// Without this call, the same holes end at the same offsets when the next segment of the stream arrives; the call
+    /// only makes this happen earlier. Call `skip` for the returned stream before the next call; otherwise its held
+    /// octets are discarded.
     #[inline]
     pub fn next_due(&mut self, now: Timestamp) -> Option<T> {
         self.next_overdue(now).or_else(|| self.next_pressed())
     }
 
-    /// Returns a stream with a hole that is due at `now`: the one that was due first among the oldest of each list.
+    /// Returns a stream with a hole that is due at `now`: among the oldest entries of each list, the one that was due
+    /// first.
     pub(crate) fn next_overdue(&mut self, now: Timestamp) -> Option<T> {
         self.now_ns = self.now_ns.max(now.as_nanos());
-        // What waits takes memory.
+        // Every waiting hold uses memory.
         if self.memory.held_bytes() == 0 {
             return None;
         }
@@ -34,7 +36,7 @@ impl<T: Copy> Reassembler<T> {
         if due_ns <= self.now_ns { self.offer(handle) } else { None }
     }
 
-    /// Returns the time from which on [`next_overdue`](Self::next_overdue) returns a stream; `u64::MAX` for none.
+    /// Returns the time at which [`next_overdue`](Self::next_overdue) will return a stream; `u64::MAX` for none.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> u64 {
         if self.memory.held_bytes() == 0 {
@@ -44,7 +46,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the hold that is due first among the oldest of each list whose holes end with time, and that time.
+    /// Returns the hold that is due first, and its time. Considers the oldest entry of each list whose holes end by
+    /// time.
     fn first_due(&self) -> Option<(Handle, u64)> {
         let graced = self.holds.oldest(Wait::Grace);
         let graced =
@@ -55,7 +58,7 @@ impl<T: Copy> Reassembler<T> {
         graced.into_iter().chain(overdue).min_by_key(|(_, due_ns)| *due_ns)
     }
 
-    /// Names a stream, which leaves its list until it was looked at.
+    /// Returns the name of a stream, and moves it out of its list until it is processed.
     fn offer(&mut self, handle: Handle) -> Option<T> {
         let hold = self.holds.get(handle)?;
         let (name, armed_ns) = (hold.name, hold.armed_ns);
@@ -63,7 +66,7 @@ impl<T: Copy> Reassembler<T> {
         Some(name)
     }
 
-    /// Takes back what was offered and left alone: its stream is gone without `finish`.
+    /// Removes holds that were returned to the caller but not processed: their streams were dropped without `finish`.
     fn take_back_offered(&mut self) {
         while let Some((handle, _)) = self.holds.oldest(Wait::Offered) {
             self.stats.orphaned_count += 1;
@@ -71,7 +74,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// The stream that waits longest, if memory is short.
+    /// Returns the stream that has waited longest, if memory is short.
     pub(crate) fn next_pressed(&mut self) -> Option<T> {
         if self.memory.held_bytes() == 0 {
             return None;
@@ -80,7 +83,7 @@ impl<T: Copy> Reassembler<T> {
         while self.memory.is_pressed()
             && let Some((handle, _)) = self.holds.oldest(Wait::Kept)
         {
-            // What is kept for comparison only goes first, and its stream need not know.
+            // Octets kept for comparison only are evicted first, without notice to their stream.
             self.holds.remove(&mut self.store, &mut self.memory, handle);
         }
         if self.memory.is_asked_back() {
@@ -95,7 +98,7 @@ impl<T: Copy> Reassembler<T> {
         self.offer(handle)
     }
 
-    /// Ends the holes of a stream that are due; if there are none and memory is short, its first hole.
+    /// Ends the holes of a stream that are due. If none is due and memory is short, ends its first hole.
     pub fn skip(&mut self, stream: &mut Stream, name: T, mut out: impl FnMut(StreamEvent<'_>)) {
         let mut out = |event: &StreamEvent<'_>| out(*event);
         let offered = stream.offset;
@@ -107,8 +110,8 @@ impl<T: Copy> Reassembler<T> {
         self.settle(stream, name, before, &mut out);
     }
 
-    /// Ends the holes of a stream that are due when the other direction goes on, so that the order of both is that of their own
-    /// segments, whenever somebody sweeps.
+    /// Ends the holes of a stream that are due when a segment of the other direction arrives, so that the order of
+    /// events in both directions depends on their segments only, and not on when the caller sweeps.
     #[inline(never)]
     pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, now_ns: u64, out: &mut Out<'_>) {
         let offered = stream.offset;
@@ -118,7 +121,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Does the same up to a time, for a caller that ends the holes of both directions in the order in which they were due.
+    /// Ends the holes that are due by a given time, for a caller that processes both directions in the order of due
+    /// times.
     pub(crate) fn pass(
         &mut self,
         stream: &mut Stream,
@@ -131,7 +135,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the time at which the first hole of a stream ends by itself, if it does.
+    /// Returns the time at which the first hole of a stream ends, if it ends by time.
     pub(crate) fn due(&self, stream: &Stream) -> Option<Timestamp> {
         if !stream.has(Stream::HELD) || stream.has(Stream::STOPPED) {
             return None;
@@ -147,13 +151,13 @@ impl<T: Copy> Reassembler<T> {
         Some(Timestamp::from_nanos(due_ns))
     }
 
-    /// Gives up what a stream waits for first, so that others find memory.
+    /// Ends the first hole of a stream to release memory for others.
     fn give_way(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         let cause = Cause { reason: GapReason::Overflow, timestamp: Timestamp::from_nanos(self.now_ns) };
         if let Some(to) = self.first_known(stream) {
             return self.skip_hole(stream, to, cause, out);
         }
-        // It holds nothing, and only knows what was acknowledged.
+        // The stream holds no octets, only acknowledgments.
         let Some(hold) = self.hold_of(stream) else { return };
         let end = hold.acked_latest.end;
         if !is_fin_likely(stream, hold) {
@@ -164,12 +168,12 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Ends a stream at a time: ends the holes that are due by then, delivers what it holds with the gaps between, and frees
-    /// it. The stream is as new afterwards.
+    /// Ends a stream at a given time: ends the holes that are due by then, delivers the held octets and the gaps
+    /// between them, and releases the memory. Resets the stream to its initial state.
     pub fn finish_at(&mut self, now: Timestamp, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
             let mut out = |event: &StreamEvent<'_>| out(*event);
-            // Others may have got further, or not as far.
+            // The clock of the reassembler may be ahead of or behind this stream.
             self.end_due(stream, now.as_nanos(), &mut out);
             self.delivered_at = Timestamp::ZERO;
             self.deliver_rest(stream, Cause { reason: GapReason::End, timestamp: now }, &mut out);
@@ -178,8 +182,8 @@ impl<T: Copy> Reassembler<T> {
         *stream = Stream::default();
     }
 
-    /// Ends a stream at the highest timestamp seen, without looking whether holes are due: delivers what it holds with the
-    /// gaps between, and frees it. The stream is as new afterwards.
+    /// Ends a stream at the highest timestamp seen, without checking whether holes are due: delivers the held octets
+    /// and the gaps between them, and releases the memory. Resets the stream to its initial state.
     pub fn finish(&mut self, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
             let cause = Cause { reason: GapReason::End, timestamp: Timestamp::from_nanos(self.now_ns) };
@@ -190,7 +194,7 @@ impl<T: Copy> Reassembler<T> {
         *stream = Stream::default();
     }
 
-    /// An acknowledgment that may be beyond what came.
+    /// Processes an acknowledgment that may be beyond the received octets.
     #[inline(never)]
     pub(super) fn acknowledge(
         &mut self,
@@ -204,7 +208,7 @@ impl<T: Copy> Reassembler<T> {
             return;
         }
         if !stream.has(Stream::ANCHORED) {
-            // Of a handshake whose SYN was not captured, this tells where the stream begins.
+            // If the SYN of a handshake was not captured, its acknowledgment determines where the stream begins.
             if segment.flags.contains(TcpFlags::SYN) {
                 stream.anchor(segment.ack, if self.compared_len > 0 { Stream::COMPARED } else { 0 });
                 stream.marks |= Stream::ACKED;
@@ -250,7 +254,7 @@ impl<T: Copy> Reassembler<T> {
                     hold.acked_latest = acked;
                 }
             }
-            // There is no memory to wait with. One octet may be the FIN.
+            // Memory for a hold was refused. A single octet may be the FIN.
             None if end == offset + 1 => {}
             None => {
                 let timestamp = Timestamp::from_nanos(now_ns);
@@ -259,7 +263,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Where the first hole of a stream ends: at the first piece or the FIN, or behind what was dropped.
+    /// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of the dropped octets.
     fn first_known(&self, stream: &Stream) -> Option<u64> {
         let hold = if stream.has(Stream::HELD) { self.holds.get(stream.hold) } else { None };
         match hold {
@@ -268,8 +272,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Ends the holes whose time is over, as was decided when they opened or were acknowledged: whenever this is called, the
-    /// deadline of a hole is counted from that of the one before, and a gap has the time at which it was due.
+    /// Ends the holes whose time has expired. The result does not depend on when this is called: the deadline of a hole
+    /// is counted from that of the previous one, and a gap has the time at which it was due.
     pub(super) fn end_due(&mut self, stream: &mut Stream, now_ns: u64, out: &mut Out<'_>) {
         while let Some(due) = self.due(stream).filter(|due| due.as_nanos() <= now_ns) {
             self.delivered_at = Timestamp::ZERO;
@@ -281,7 +285,7 @@ impl<T: Copy> Reassembler<T> {
                 let (offset, fin) = (stream.offset, stream.fin_offset());
                 if let Some(hold) = self.hold_of(stream) {
                     let _ = hold.pass_acked(offset, fin);
-                    // It waits anew, behind those that came in the meantime.
+                    // The hold waits again, behind those that were added in the meantime.
                     self.holds.arm(stream.hold, Wait::Open, now_ns);
                 }
             } else {
@@ -296,7 +300,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Gives up all that is missing up to an offset, but for what may be the FIN.
+    /// Skips all missing octets up to an offset, except one that may be the FIN.
     fn skip_to(&mut self, stream: &mut Stream, end: u64, cause: Cause, out: &mut Out<'_>) {
         while stream.offset < end {
             if self.hold_of(stream).is_some_and(|hold| is_fin_likely(stream, hold)) {
@@ -307,10 +311,11 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Gives up what is missing up to an offset that is not beyond the first piece, and delivers what follows.
+    /// Skips the missing octets up to an offset that is not beyond the first piece, and delivers the octets that
+    /// follow.
     pub(super) fn skip_hole(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
         self.gap(stream, to, cause, out);
-        // What is held was captured when it was, whenever the hole in front of it is given up.
+        // Held octets keep their capture time, no matter when the hole in front of them ends.
         self.delivered_at = Timestamp::ZERO;
         let Self { store, holds, memory, stats, compared_len, delivered_at, .. } = self;
         let hold = if stream.has(Stream::HELD) { holds.get_mut(stream.hold) } else { None };
@@ -331,7 +336,7 @@ impl<T: Copy> Reassembler<T> {
         store.trim(memory);
     }
 
-    /// Tells a gap from where the stream stands to an offset.
+    /// Reports a gap from the current offset of the stream to a given one.
     pub(super) fn gap(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
         let (offset, len) = (stream.offset, to.saturating_sub(stream.offset));
         if len > 0 {
@@ -341,7 +346,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Delivers all that is held, and tells all that is known to be missing.
+    /// Delivers all held octets, and reports all octets that are known to be missing.
     pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, cause, out);
@@ -369,7 +374,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// After anything happened: reaches the FIN, frees a hold that is not needed, or puts it where it waits.
+    /// Completes every operation: ends the stream at the FIN, and frees the hold if it is not needed or moves it to the
+    /// right list.
     pub(super) fn settle(&mut self, stream: &mut Stream, name: T, before: u64, out: &mut Out<'_>) {
         if stream.has(Stream::STOPPED) {
             return;
@@ -378,7 +384,7 @@ impl<T: Copy> Reassembler<T> {
         let is_waiting_for_fin = stream.has(Stream::FIN_KNOWN) && !stream.has(Stream::ENDED);
         let has_dropped = !stream.is_acked() && stream.dropped_end().is_some();
         if is_waiting_for_fin || has_dropped {
-            // Without memory for it, the end of the stream tells the gap.
+            // Without memory for a hold, the gap is reported at the end of the stream.
             let _ = self.hold_or_new(stream, name);
         }
         let (now_ns, offset) = (self.now_ns, stream.offset);
@@ -411,7 +417,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Takes back what the stream that was quiet longest keeps for comparison. Whether there was any.
+    /// Discards the comparison octets of the stream that was idle longest. Returns whether there were any.
     pub(super) fn drop_compared(&mut self) -> bool {
         let Some((handle, _)) = self.holds.oldest(Wait::Kept) else { return false };
         self.holds.remove(&mut self.store, &mut self.memory, handle);
@@ -419,18 +425,18 @@ impl<T: Copy> Reassembler<T> {
     }
 }
 
-/// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of what was dropped.
+/// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of the dropped octets.
 fn first_known<T>(stream: &Stream, hold: &Hold<T>) -> Option<u64> {
     let first = hold.pieces.first_start();
     match stream.fin_offset() {
-        // What is held behind the FIN is never reached.
+        // Held octets after the FIN are never delivered.
         Some(fin) => Some(first.map_or(fin, |first| first.min(fin))).filter(|_| fin > stream.offset),
         None => first.or_else(|| stream.dropped_end()),
     }
 }
 
-/// Whether what was acknowledged is most likely a FIN that was not captured: one octet that nobody saw, with nothing
-/// behind it.
+/// Returns whether the acknowledged octet is most likely a FIN that was not captured: a single missing octet, with
+/// nothing held after it.
 fn is_fin_likely<T>(stream: &Stream, hold: &Hold<T>) -> bool {
     hold.pieces.is_empty() && hold.acked_latest.end == stream.offset + 1 && !stream.has(Stream::FIN_KNOWN)
 }

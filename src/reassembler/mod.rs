@@ -1,9 +1,9 @@
-//! TCP segments to ordered bytes and gaps, in bounded memory.
+//! Reassembly of TCP segments into ordered bytes and gaps, in bounded memory.
 //!
-//! A [`Stream`] says where one direction of a connection stands; the [`Reassembler`] owns what waits. In order, a chunk is the
-//! segment's own bytes. A hole ends when it is filled; when the receiver acknowledged it and a short grace passed; where no
-//! acknowledgments are seen, by a deadline; or when there is no room for more behind it. Then a [`Gap`] tells how many octets
-//! are missing, and the stream goes on.
+//! A [`Stream`] is the state of one direction of a connection; the [`Reassembler`] owns the held octets. In order, a
+//! chunk is a slice of the segment itself. A hole ends when it is filled; when the receiver acknowledged it and a short
+//! grace period expired; at a deadline if no acknowledgments are seen; or when a memory limit is reached. Then a
+//! [`Gap`] reports the number of missing octets, and the stream continues.
 //!
 //! ```
 //! use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
@@ -42,7 +42,7 @@ mod store;
 mod stream;
 
 pub use buffered::{Buffered, BufferedOverflow};
-pub use config::{ConfigError, ReassemblerConfig};
+pub use config::ReassemblerConfig;
 pub use event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
 pub use policy::{OverflowPolicy, OverlapPolicy, UnknownPolicy};
 pub use reassembler::Reassembler;

@@ -1,4 +1,4 @@
-//! What one side holds behind its holes: pieces of segments in the order of the stream, without overlap.
+//! Held octets of one side: pieces of segments in stream order, without overlap.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use super::policy::OverlapPolicy;
 use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
 use crate::base::{Allowance, Timestamp};
 
-/// Where a segment lies in the stream, whatever is left of it.
+/// Stream offsets of a whole segment, no matter how much of it is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Its first octet. Under the Linux policy, that of the row of segments that it was joined to.
+    /// Offset of its first octet. Under the Linux policy, that of the run of segments that it was joined to.
     pub(super) begin: u64,
-    /// Behind its last octet.
+    /// Offset after its last octet.
     pub(super) end: u64,
     pub(super) timestamp: Timestamp,
 }
@@ -23,15 +23,15 @@ impl Origin {
     }
 }
 
-/// A run of octets of one segment.
+/// Consecutive octets of one segment.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
     origin: Origin,
     len: u32,
-    /// [`NO_BLOCK`] if a snap length cut the octets off.
+    /// [`NO_BLOCK`] if the octets were truncated by the snap length.
     block: u32,
-    /// Where in the block.
+    /// Index in the block.
     at: u32,
 }
 
@@ -40,44 +40,44 @@ impl Piece {
         self.start + self.len as u64
     }
 
-    /// The bytes from one offset to another; `None` if they were cut off.
+    /// Returns the bytes between two offsets; `None` if they were truncated.
     fn bytes<'s>(&self, store: &'s Store, from: u64, to: u64) -> Option<&'s [u8]> {
         let at = self.at + (from - self.start) as u32;
         (self.block != NO_BLOCK).then(|| store.bytes(self.block, at, (to - from) as u32))
     }
 }
 
-/// What a piece costs.
+/// Memory of a piece in bytes.
 const PIECE_COST: u64 = size_of::<Piece>() as u64;
 
-/// Room for pieces that is kept when a hold ends.
+/// Number of pieces whose capacity is kept when a hold ends.
 const KEPT_CAPACITY: usize = 16;
 
-/// Whether there is room.
+/// Result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Room {
     Reserved,
-    /// The side has its share.
+    /// The limit of the side is reached.
     SideIsFull,
-    /// All sides together have theirs, or the budget is spent.
+    /// The limit of all sides together is reached, or the budget is exhausted.
     NoMemory,
 }
 
-/// Under the Linux policy, pieces joined to each other that begin where a new segment begins.
+/// Under the Linux policy, joined pieces that begin where a new segment begins.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// Behind the last of them.
+    /// Offset after the last of them.
     end: u64,
-    /// Behind the last one that ends no earlier than the new segment: up to there the new bytes lose.
+    /// Offset after the last piece that ends no earlier than the new segment. Up to there, the held bytes are kept.
     lost_end: u64,
 }
 
-/// The part of a new segment that is neither delivered nor given up: captured bytes, or octets that were cut off.
+/// The part of a new segment that was neither delivered nor skipped: captured bytes, or truncated octets.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct New<'a> {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The bytes of the whole range; `None` if they were cut off.
+    /// The bytes of the whole range; `None` if they were truncated.
     pub(super) bytes: Option<&'a [u8]>,
     pub(super) origin: Origin,
 }
@@ -89,19 +89,19 @@ impl<'a> New<'a> {
     }
 }
 
-/// Where events go: by reference, as they pass several hands and are large.
+/// Event callback. Events are passed by reference because they are large and pass through several functions.
 pub(super) type Out<'o> = dyn FnMut(&StreamEvent<'_>) + 'o;
 
-/// The pieces of one side.
+/// The held pieces of one side.
 #[derive(Debug)]
 pub(super) struct Pieces {
     pieces: VecDeque<Piece>,
-    /// Room for pieces, as accounted.
+    /// Capacity for pieces, as accounted.
     capacity: usize,
-    /// The block that is being filled, and how far.
+    /// The block that is being filled, and the number of octets used in it.
     block: u32,
     used: u32,
-    /// Blocks in use, that one included.
+    /// Number of blocks in use, including the current one.
     block_count: u32,
 }
 
@@ -118,23 +118,23 @@ impl Pieces {
         self.pieces.is_empty()
     }
 
-    /// Where the first piece begins.
+    /// Returns the offset at which the first piece begins.
     pub(super) fn first_start(&self) -> Option<u64> {
         self.pieces.front().map(|piece| piece.start)
     }
 
-    /// Where the last piece ends.
+    /// Returns the offset at which the last piece ends.
     pub(super) fn last_end(&self) -> Option<u64> {
         self.pieces.back().map(Piece::end)
     }
 
-    /// Allowance in use, as accounted.
+    /// Returns the memory in use, as accounted.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::from(self.block_count) * BLOCK_COST + self.capacity as u64 * PIECE_COST
     }
 
-    /// Makes room for the new parts of a segment that lie from `start` to `end`, `len` of them captured, under
-    /// `side_bytes_max`; or says that there is none.
+    /// Reserves memory for the new parts of a segment from `start` to `end`, of which `len` octets were captured, under
+    /// `side_bytes_max`. Returns which limit was reached if that fails.
     pub(super) fn reserve(
         &mut self,
         store: &mut Store,
@@ -145,7 +145,7 @@ impl Pieces {
     ) -> Room {
         let room = if self.block == NO_BLOCK { 0 } else { BLOCK_LEN - self.used as usize };
         let block_count = len.saturating_sub(room).div_ceil(BLOCK_LEN);
-        // A piece for each hole that is filled, one more for each block, and the two ends of what is replaced.
+        // One piece for each hole that is filled, one for each block, and the two ends of a replaced piece.
         let first = self.pieces.partition_point(|piece| piece.end() <= range.0);
         let behind = self.pieces.partition_point(|piece| piece.start < range.1);
         let piece_count = self.pieces.len() + behind.saturating_sub(first) + block_count + 5;
@@ -169,7 +169,7 @@ impl Pieces {
         Room::Reserved
     }
 
-    /// Whether the new bytes win over those of a piece. `row` is what was found out for the pieces before it.
+    /// Returns whether the new bytes replace those of a piece. `row` is the state from the pieces before it.
     fn new_wins(
         &self,
         store: &mut Store,
@@ -184,7 +184,7 @@ impl Pieces {
         }
         let (held, end) = (piece.origin, new.origin.end);
         if policy == OverlapPolicy::Linux && held.begin == new.origin.begin {
-            // Those joined to it count with it; each is looked at once.
+            // The joined pieces count as one segment; each is visited once.
             if piece.start >= row.end {
                 *row = Row { end: piece.end(), lost_end: 0 };
                 let joined = self.pieces.range(index..);
@@ -202,7 +202,7 @@ impl Pieces {
         policy.new_wins((held.begin, held.end), (new.origin.begin, end))
     }
 
-    /// Tells about octets that are there twice.
+    /// Reports octets that were received twice.
     fn tell_overlap(
         &self,
         store: &Store,
@@ -221,7 +221,7 @@ impl Pieces {
         out(&StreamEvent::Conflict(Conflict { offset: range.0 + first, len, old, new, is_new_kept }));
     }
 
-    /// Holds a new part, for which room was reserved. Octets held that were not before.
+    /// Holds a new part, for which memory was reserved. Returns the number of octets that were not held before.
     pub(super) fn place(
         &mut self,
         store: &mut Store,
@@ -236,7 +236,8 @@ impl Pieces {
                 index.checked_sub(1).and_then(|before| self.pieces.get(before)).map(|piece| piece.origin);
             let begin = new.origin.begin;
             let is_covered = self.pieces.get(index).is_some_and(|next| next.origin.begin <= begin);
-            // It is joined to the row of segments that ends where it begins, unless another one goes on there.
+            // The part is joined to the run of segments that ends where it begins, unless another segment already
+            // continues there.
             if let Some(row) = row.filter(|row| row.end == begin && !is_covered) {
                 new.origin.begin = row.begin;
             }
@@ -263,7 +264,7 @@ impl Pieces {
         fresh_len
     }
 
-    /// Adds pieces for a range that nothing holds. The index behind them.
+    /// Adds pieces for a range that is not held yet. Returns the index after them.
     fn add(&mut self, store: &mut Store, mut index: usize, range: (u64, u64), new: &New<'_>) -> usize {
         let origin = new.origin;
         let Some(mut bytes) = new.part(range.0, range.1) else {
@@ -289,7 +290,7 @@ impl Pieces {
         index
     }
 
-    /// Replaces a part of a piece by new bytes. The index of what follows that part.
+    /// Replaces a part of a piece with new bytes. Returns the index after that part.
     fn replace(&mut self, store: &mut Store, index: usize, range: (u64, u64), new: &New<'_>) -> usize {
         let (Some(piece), Some(bytes)) = (self.pieces.get(index).copied(), new.part(range.0, range.1)) else {
             return index + 1;
@@ -299,8 +300,7 @@ impl Pieces {
             Piece { start, origin, len: (end - start) as u32, block: piece.block, at }
         };
         let mut index = index;
-        // What is left of it stands around the part, which takes its place: most often all of it is replaced, and nothing
-        // moves.
+        // The rest of the piece surrounds the replaced part. Usually the whole piece is replaced, and nothing moves.
         if piece.start < range.0 {
             self.insert(store, index, part(piece.start, range.0, piece.origin));
             index += 1;
@@ -326,7 +326,7 @@ impl Pieces {
         self.pieces.insert(index, piece);
     }
 
-    /// Delivers a new part that begins where the stream stands, with what the policy prefers of what is held there.
+    /// Delivers a new part that begins at the stream's offset, with the held bytes that the policy prefers.
     pub(super) fn deliver(
         &mut self,
         store: &mut Store,
@@ -359,8 +359,8 @@ impl Pieces {
         }
     }
 
-    /// Delivers what is held from an offset on without a hole, up to a limit. Where the next hole begins. `latest` is the
-    /// capture time of what was delivered before them, and becomes that of the last piece.
+    /// Delivers the held octets from an offset up to the next hole or a limit. Returns the offset of the next hole.
+    /// `latest` is the capture time of the octets delivered before, and is set to that of the last piece.
     pub(super) fn drain(
         &mut self,
         store: &mut Store,
@@ -375,7 +375,7 @@ impl Pieces {
         offset
     }
 
-    /// Delivers the first piece up to an offset, at a time at the earliest. The time.
+    /// Delivers the first piece up to an offset, with a time not before the given one. Returns the time.
     fn deliver_first(
         &mut self,
         store: &mut Store,
@@ -390,7 +390,8 @@ impl Pieces {
         timestamp
     }
 
-    /// Takes away the octets before an offset, and lets the others begin so many octets earlier; later, if it is negative.
+    /// Removes the octets before an offset, and moves the others that many octets toward the beginning; toward the end
+    /// if it is negative.
     pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
         let begin = u64::try_from(by).unwrap_or(0);
         while let Some(piece) = self.pieces.front().filter(|piece| piece.start < begin) {
@@ -405,7 +406,7 @@ impl Pieces {
         }
     }
 
-    /// Takes the first piece away up to an offset.
+    /// Removes the octets of the first piece up to an offset.
     fn trim(&mut self, store: &mut Store, to: u64) {
         let Some(piece) = self.pieces.front_mut() else { return };
         let (block, len) = (piece.block, (to - piece.start) as u32);
@@ -426,7 +427,7 @@ impl Pieces {
             return;
         }
         if block == self.block {
-            // It is filled anew.
+            // The block is reused from its start.
             self.used = 0;
         } else {
             store.put_back(block);
@@ -434,7 +435,7 @@ impl Pieces {
         }
     }
 
-    /// Frees everything.
+    /// Releases all memory.
     pub(super) fn clear(&mut self, store: &mut Store, memory: &mut Allowance) {
         while let Some(piece) = self.pieces.pop_front() {
             self.forget(store, piece.block, piece.len);
@@ -452,7 +453,7 @@ impl Pieces {
         }
     }
 
-    /// Panics unless the pieces lie in order behind `offset`. Octets in blocks, and blocks.
+    /// Panics unless the pieces are in order after `offset`. Returns the number of octets in blocks and of blocks.
     pub(super) fn check_invariants(&self, offset: u64) -> (u64, u64) {
         let mut end = offset;
         for piece in &self.pieces {
@@ -475,7 +476,8 @@ fn tell((from, to): (u64, u64), bytes: Option<&[u8]>, timestamp: Timestamp, out:
     }
 }
 
-/// Where two runs of the same length differ: the first octet, and how many up to the last.
+/// Returns the index of the first octet that differs between two slices of the same length, and the number of octets up
+/// to the last.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<(u64, u64)> {
     if old == new {
         return None;

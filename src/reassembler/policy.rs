@@ -1,40 +1,45 @@
-//! Who wins where segments overlap, and what gives way where there is no room.
+//! Policies for overlapping segments and for memory limits.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Whose bytes count where a segment overlaps one that is held. Bytes that were delivered stay what they were.
+/// Policy that selects the bytes to keep where a segment overlaps a held one. Delivered bytes never change.
 ///
-/// The rules are those that J. Novak and S. Sturges measured on hosts (Target-Based TCP Stream Reassembly, 2007), stated per held
-/// segment and new one, in terms of where the two begin and end. [`Linux`](Self::Linux) is checked against the running kernel.
+/// The rules are those that J. Novak and S. Sturges measured on hosts (Target-Based TCP Stream Reassembly, 2007),
+/// expressed in terms of where the held segment and the new one begin and end. [`Linux`](Self::Linux) is checked
+/// against the running kernel.
 ///
-/// The default is [`Linux`](Self::Linux), because most servers of today are; a caller who knows the receiving host names its rule.
+/// The default is [`Linux`](Self::Linux), because most servers today run it. Select another policy if the operating
+/// system of the receiving host is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum OverlapPolicy {
-    /// The bytes that came first stay: HP-UX 11 (2007), and what RFC 9293 section 3.10.7.4 suggests.
+    /// The bytes received first are kept: HP-UX 11 (2007), and the behavior that RFC 9293 section 3.10.7.4 suggests.
     First,
-    /// The bytes that came last win: Cisco IOS (2007).
+    /// The bytes received last are kept: Cisco IOS (2007).
     Last,
-    /// A new segment wins over a held one that begins after it: 4.4BSD and its kin, FreeBSD, OpenBSD, macOS, AIX, IRIX (2007).
+    /// A new segment replaces a held one that begins after it: 4.4BSD and its derivatives, FreeBSD, OpenBSD, macOS,
+    /// AIX, IRIX (2007).
     Bsd,
-    /// As BSD, and a new segment that begins at the same octet and ends no earlier wins: Linux up to 2.2 (1999).
+    /// As BSD, and a new segment that begins at the same octet and ends no earlier replaces the held one: Linux up to
+    /// 2.2 (1999).
     OldLinux,
-    /// As BSD, and a new segment that begins at the same octet and ends later wins; segments that are held one behind the other
-    /// count as one: Linux since 2.4 (2001).
+    /// As BSD, and a new segment that begins at the same octet and ends later replaces the held one; adjacent held
+    /// segments count as one: Linux since 2.4 (2001).
     #[default]
     Linux,
     /// As BSD: Windows 95 to Server 2003 (2003).
     Windows,
-    /// The bytes that came first stay: Windows Vista (2007) and its successors.
+    /// The bytes received first are kept: Windows Vista (2007) and its successors.
     Vista,
-    /// A new segment wins if it ends after the held one, or ends with it and begins no later: Solaris 8 to 10 (2005).
+    /// A new segment replaces the held one if it ends after it, or ends with it and begins no later: Solaris 8 to 10
+    /// (2005).
     Solaris,
 }
 
 impl OverlapPolicy {
-    /// All of them.
+    /// All policies.
     pub const ALL: [Self; 8] = [
         Self::First,
         Self::Last,
@@ -46,7 +51,7 @@ impl OverlapPolicy {
         Self::Solaris,
     ];
 
-    /// The name in text: `first`, `last`, `bsd`, `old_linux`, `linux`, `windows`, `vista`, `solaris`.
+    /// Returns the name in text: `first`, `last`, `bsd`, `old_linux`, `linux`, `windows`, `vista` or `solaris`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,9 +66,10 @@ impl OverlapPolicy {
         }
     }
 
-    /// Whether the new segment's bytes replace those of a held one that it overlaps. Both are given as the stream offsets
-    /// of their first octet and of the one behind their last.
+    /// Returns whether the new segment's bytes replace those of a held one that it overlaps. Both are ranges of stream
+    /// offsets: of the first octet, and after the last one.
     #[must_use]
+    #[doc(hidden)]
     pub const fn new_wins(self, held: (u64, u64), new: (u64, u64)) -> bool {
         let begins_before = new.0 < held.0;
         let begins_with = new.0 == held.0;
@@ -84,7 +90,7 @@ impl fmt::Display for OverlapPolicy {
     }
 }
 
-/// A text that names no [`OverlapPolicy`].
+/// Error for a text that is not the name of an [`OverlapPolicy`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnknownPolicy;
 
@@ -100,24 +106,25 @@ impl std::error::Error for UnknownPolicy {}
 impl FromStr for OverlapPolicy {
     type Err = UnknownPolicy;
 
-    /// Reads a name; a hyphen is as good as an underscore.
+    /// Parses a name; hyphens and underscores are equivalent.
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let text = text.replace('-', "_");
         Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)
     }
 }
 
-/// What happens when a segment must wait and there is no room for it.
+/// Behavior when a segment must be held and a limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OverflowPolicy {
-    /// The stream slides: its first hole is given up and reported as a [`Gap`](super::Gap), and what waited behind it is
-    /// delivered, until there is room.
+    /// Skips the first hole of the stream, reports it as a [`Gap`](super::Gap), and delivers the octets held behind it,
+    /// until the limits allow the segment.
     #[default]
     Slide,
-    /// The direction stops at once and its memory is freed; its later segments cost a test of a flag.
+    /// Stops the direction at once and releases its memory; each later segment costs the test of a flag.
     Poison,
-    /// The segment that has no room is dropped and counted; an acknowledgment, the deadline or the end tells the gap.
+    /// Drops and counts the segment. The gap is reported after an acknowledgment, at the deadline or at the end of the
+    /// stream.
     DropNewest,
 }
 
@@ -136,8 +143,9 @@ mod tests {
 
     #[test]
     fn each_rule_by_position() {
-        // Where the new segment lies, against a held one from 2 to 4: begins before and ends within, with, behind; begins with
-        // it and ends within, with, behind; begins in it and ends within (2 to 5 is held then), with, behind.
+        // Positions of the new segment relative to a held one from 2 to 4: begins before it and ends within it, with
+        // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is held
+        // then), with, after.
         let positions = [(1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)];
         let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));
         assert_eq!(row(OverlapPolicy::First), [0, 0, 0, 0, 0, 0, 0, 0]);

@@ -1,6 +1,6 @@
-//! The reassembler: segments in, bytes in order out.
+//! The reassembler: accepts segments and delivers bytes in order.
 
-use super::config::{ConfigError, ReassemblerConfig};
+use super::config::ReassemblerConfig;
 use super::event::{Chunk, StreamEvent};
 use super::holds::{Hold, Holds};
 use super::pieces::Out;
@@ -9,85 +9,88 @@ use super::segment::Segment;
 use super::stats::ReassemblerStats;
 use super::store::Store;
 use super::stream::Stream;
-use crate::base::{Account, Allowance, TcpFlags, Timestamp, duration_nanos};
+use crate::base::{Account, Allowance, ConfigError, Limits, Resources, TcpFlags, Timestamp, duration_nanos};
 
-/// Control bits that make a segment more than octets.
+/// Control bits that exclude a segment from the fast path.
 const CONTROL: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
 
-/// The largest window that TCP can offer (RFC 7323 section 2.2): nothing sensible lies farther away.
+/// The largest window that TCP can advertise (RFC 7323 section 2.2). No legitimate segment is farther away.
 pub(super) const WINDOW_MAX: u32 = 1 << 30;
 
-/// Puts the octets of TCP connections in order. Owns all that waits; where each direction stands is in a [`Stream`] of the
-/// caller's, and `T` names one: a flow and a side, say.
+/// Reassembles the byte streams of TCP connections. Owns all held octets; the state of each direction is a [`Stream`]
+/// that the caller stores. `T` identifies a stream, for example by flow and side.
 ///
-/// Octets that come in order are handed on as the segment's own bytes: no copy, no allocation, constant time. What comes ahead
-/// of a hole is copied into blocks of 2 KiB, under the caps of [`Limits`](crate::base::Limits); a segment takes time
-/// logarithmic in the number of pieces that its side holds, and linear in those that it overlaps or makes move.
+/// Octets that arrive in order are delivered as a slice of the segment: no copy, no allocation, constant time. Octets
+/// ahead of a hole are copied into blocks of 2 KiB, within [`Limits`](crate::base::Limits). A segment takes time
+/// logarithmic in the number of pieces that its side holds, and linear in those that it overlaps or moves.
 #[derive(Debug)]
 pub struct Reassembler<T> {
     pub(super) config: ReassemblerConfig,
+    pub(super) limits: Limits,
     pub(super) ack_grace_ns: u64,
     pub(super) hole_timeout_ns: u64,
-    /// Nothing is held, and what is ahead is dropped.
+    /// True if nothing is held, and segments ahead of a hole are dropped.
     is_in_order_only: bool,
-    /// Octets to compare, a power of two, or zero.
+    /// Number of delivered octets kept for comparison, a power of two or zero.
     pub(super) compared_len: usize,
     pub(super) memory: Allowance,
     pub(super) store: Store,
     pub(super) holds: Holds<T>,
     /// The highest timestamp seen.
     pub(super) now_ns: u64,
-    /// Capture time of the packet that brought the latest octets that the current call delivered.
+    /// Capture time of the packet with the latest octets that the current call delivered.
     pub(super) delivered_at: Timestamp,
     pub(super) stats: ReassemblerStats,
 }
 
 impl<T: Copy> Default for Reassembler<T> {
-    /// With the default configuration.
+    /// Creates a reassembler with the default configuration.
     fn default() -> Self {
-        Self::build(ReassemblerConfig::default())
+        Self::build(ReassemblerConfig::default(), &Resources::default())
     }
 }
 
 impl<T: Copy> Reassembler<T> {
-    /// A reassembler with a configuration of the caller's. Allocates nothing yet.
+    /// Creates a reassembler. Allocates nothing yet.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for more octets to compare than allowed.
-    pub fn new(config: ReassemblerConfig) -> Result<Self, ConfigError> {
+    /// A [`ConfigError`] if `compared_len` exceeds its maximum.
+    pub fn new(config: ReassemblerConfig, resources: &Resources) -> Result<Self, ConfigError> {
         config.check()?;
-        Ok(Self::build(config))
+        Ok(Self::build(config, resources))
     }
 
-    fn build(config: ReassemblerConfig) -> Self {
+    fn build(config: ReassemblerConfig, resources: &Resources) -> Self {
         let compared_len = match config.compared_len {
             0 => 0,
             len => (len as usize).next_power_of_two(),
         };
-        let limits = &config.limits;
+        let limits = resources.limits;
         let holds_nothing = limits.stream_side_bytes_max == 0 || limits.stream_side_segment_count_max == 0;
         Self {
             ack_grace_ns: duration_nanos(config.ack_grace),
             hole_timeout_ns: duration_nanos(config.hole_timeout),
             is_in_order_only: holds_nothing && config.overflow == OverflowPolicy::DropNewest,
             compared_len,
-            memory: Allowance::new(config.budget.clone(), Account::Streams, config.limits.stream_bytes_max),
+            memory: Allowance::new(resources.budget.clone(), Account::Streams, limits.stream_bytes_max),
             store: Store::default(),
             holds: Holds::new(),
             now_ns: 0,
             delivered_at: Timestamp::ZERO,
             stats: ReassemblerStats::default(),
             config,
+            limits,
         }
     }
 
-    /// Takes a segment of the direction that `stream` is about, and calls `out` with what it brings. `name` is what
-    /// [`next_due`](Self::next_due) calls the stream by.
+    /// Processes a segment of the direction `stream`, and calls `out` with the resulting events.
+    /// [`next_due`](Self::next_due) returns `name` to identify the stream.
     ///
-    /// The stream begins at the first segment, SYN or not, unless that may be a keep-alive. A repeated SYN changes nothing. A
-    /// SYN with another number is the beginning if the receiver acknowledges it, or octets follow it, before any octets were
-    /// delivered. A RST is left to the caller. Urgent octets stay where they are in the stream (RFC 6093).
+    /// The stream begins at the first segment, with or without SYN, unless that may be a keep-alive. A repeated SYN
+    /// changes nothing. A SYN with another sequence number becomes the beginning if the receiver acknowledges it, or
+    /// octets follow it, before any octets were delivered. A RST is left to the caller. Urgent octets remain in the
+    /// stream (RFC 6093).
     #[inline]
     pub fn segment(
         &mut self,
@@ -117,8 +120,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Takes the acknowledgment in a segment of the other direction: what `stream` lacks up to there was received and
-    /// is not waited for, but for a short grace.
+    /// Processes the acknowledgment in a segment of the other direction. The receiver has received all octets of
+    /// `stream` up to there, so that missing ones are awaited for a short grace period only.
     #[inline]
     pub fn acknowledgment(
         &mut self,
@@ -136,7 +139,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Whether a segment is dropped because it is ahead and nothing may be held, as far as that is quickly told.
+    /// Returns whether a segment is dropped because it is ahead and nothing may be held. May return false for a segment
+    /// that the slow path drops.
     #[inline(always)]
     fn is_dropped(&self, stream: &Stream, segment: &Segment<'_>) -> bool {
         let ahead = segment.seq.distance_from(stream.next);
@@ -148,34 +152,35 @@ impl<T: Copy> Reassembler<T> {
             && (1..WINDOW_MAX as i32).contains(&ahead)
     }
 
-    /// Lets time go on, for segments that were captured earlier than others of which this reassembler does not know.
+    /// Advances the clock to the time of other segments that this reassembler did not process.
     #[inline(always)]
-    pub fn advance_clock(&mut self, timestamp: Timestamp) {
-        // A branch, so that nothing waits for the time of the segment before.
+    pub(crate) fn advance_clock(&mut self, timestamp: Timestamp) {
+        // A branch, so that there is no data dependency on the time of the previous segment.
         if timestamp.as_nanos() > self.now_ns {
             self.now_ns = timestamp.as_nanos();
         }
     }
 
-    /// Wants nothing more of a stream: what it holds is freed, and its later segments cost the test of a flag.
+    /// Stops a stream: releases its held octets. Each later segment costs the test of a flag.
     pub fn stop(&mut self, stream: &mut Stream) {
         self.release(stream);
         stream.flags |= Stream::STOPPED;
     }
 
-    /// Allowance in use, in bytes as accounted. Up to 128 KiB of it is spare.
+    /// Returns the memory in use, in bytes as accounted. Up to 128 KiB of it is spare.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
         self.memory.held_bytes()
     }
 
-    /// Streams that have something here.
+    /// Returns the number of streams that have a hold.
+    #[doc(hidden)]
     #[must_use]
     pub const fn held_stream_count(&self) -> usize {
         self.holds.live_count()
     }
 
-    /// What it counted.
+    /// Returns the counters.
     #[must_use]
     pub const fn stats(&self) -> ReassemblerStats {
         let mut stats = self.stats;
@@ -183,28 +188,29 @@ impl<T: Copy> Reassembler<T> {
         stats
     }
 
-    /// Panics unless lists, pieces and counts agree. For tests; takes time linear in what is held.
+    /// Panics unless lists, pieces and counts agree. For tests; takes time linear in the held data.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let (live_len, block_count, bytes) = self.holds.check_invariants();
         self.store.check_invariants(live_len, block_count);
         assert_eq!(bytes + self.store.spare_bytes(), self.memory.held_bytes(), "all memory is accounted");
-        assert!(self.memory.held_bytes() <= self.config.limits.stream_bytes_max);
+        assert!(self.memory.held_bytes() <= self.limits.stream_bytes_max);
     }
 
-    /// Pieces that were looked at or moved since it was made. For tests; counted in debug builds only.
+    /// Returns the number of pieces that were visited or moved since the reassembler was created. For tests; counted in
+    /// debug builds only.
     #[doc(hidden)]
     #[must_use]
     pub const fn step_count(&self) -> u64 {
         self.store.step_count
     }
 
-    /// The hold of a stream, if it has one that was not taken back.
+    /// Returns the hold of a stream, if it has one that was not evicted.
     pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut Hold<T>> {
         if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }
     }
 
-    /// The same, made if there is none and memory for it.
+    /// Returns the hold of a stream, or a new one if there is memory for it.
     pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut Hold<T>> {
         if !stream.has(Stream::HELD) || self.holds.get(stream.hold).is_none() {
             stream.flags &= !Stream::HELD;
@@ -215,7 +221,7 @@ impl<T: Copy> Reassembler<T> {
         self.holds.get_mut(stream.hold)
     }
 
-    /// Frees what a stream holds.
+    /// Releases the held octets of a stream.
     pub(super) fn release(&mut self, stream: &mut Stream) {
         if stream.has(Stream::HELD) {
             self.holds.remove(&mut self.store, &mut self.memory, stream.hold);
@@ -223,7 +229,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// The direction stops for want of room.
+    /// Stops a direction because a limit was reached.
     pub(super) fn poison(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         self.release(stream);
         stream.flags |= Stream::STOPPED | Stream::POISONED;

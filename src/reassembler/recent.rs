@@ -1,13 +1,13 @@
-//! The bytes that a side delivered last, to compare with what comes again.
+//! The latest delivered bytes of a side, for comparison with repeated octets.
 
 use super::event::Chunk;
 use super::pieces::difference;
 use crate::base::{Allowance, Timestamp};
 
-/// Octets of the first allocation; it doubles up to the configured length.
+/// Size of the first allocation in octets; it doubles up to the configured length.
 const LEN_MIN: usize = 4096;
 
-/// A ring over stream offsets, a power of two long.
+/// A ring buffer indexed by stream offset. Its length is a power of two.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     ring: Box<[u8]>,
@@ -18,11 +18,11 @@ pub(super) struct Recent {
 }
 
 impl Recent {
-    /// Takes what was delivered. How many octets could not be kept for want of memory.
+    /// Adds delivered octets. Returns the number of octets that could not be kept because memory was refused.
     pub(super) fn push(&mut self, memory: &mut Allowance, chunk: &Chunk<'_>, len_max: usize) -> u64 {
         let (offset, bytes) = (chunk.offset, chunk.bytes);
         if self.end != offset {
-            // A gap lies between.
+            // There is a gap in between.
             (self.start, self.end) = (offset, offset);
         }
         self.timestamp = chunk.timestamp;
@@ -43,7 +43,8 @@ impl Recent {
         if len == 0 { bytes.len() as u64 } else { 0 }
     }
 
-    /// Calls with the one or two places in the ring of octets from an offset on: place, and from where to where in them.
+    /// Calls `with` for the one or two parts of the ring that contain the octets from an offset on: index in the ring,
+    /// and start and end of the part within these octets.
     fn parts(&mut self, offset: u64, len: usize, mut with: impl FnMut(&mut [u8], usize, usize, usize)) {
         let size = self.ring.len();
         if size == 0 || len == 0 {
@@ -71,8 +72,8 @@ impl Recent {
         }
     }
 
-    /// Compares bytes that came again: the first offset that differs and how many octets to the last, and the range that
-    /// could be compared.
+    /// Compares repeated bytes. Returns the first offset that differs and the number of octets up to the last one, and
+    /// the range that could be compared.
     pub(super) fn compare(&mut self, offset: u64, bytes: &[u8]) -> Option<((u64, u64), (u64, u64))> {
         let (from, to) = (offset.max(self.start), (offset + bytes.len() as u64).min(self.end));
         if from >= to {
@@ -96,7 +97,7 @@ impl Recent {
     }
 
     pub(super) fn clear(&mut self, memory: &mut Allowance) {
-        // The account is shared between threads, which costs more than the rest.
+        // The account is shared between threads, and its update costs more than the rest.
         if !self.ring.is_empty() {
             memory.give(self.memory_bytes());
             self.ring = Box::default();

@@ -1,35 +1,35 @@
-//! What the reassembler takes.
+//! Input of the reassembler.
 
 use crate::base::{SeqNum, TcpFlags, Timestamp};
-use crate::extractor::{Packet, PacketMarks, Transport};
+use crate::decode::extractor::{Packet, PacketMarks, Transport};
 
-/// A TCP segment of one side. Borrows its payload; `Copy`.
+/// A TCP segment of one direction. Borrows its payload; `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment<'a> {
-    /// When it was captured.
+    /// Capture time.
     pub timestamp: Timestamp,
-    /// Its payload, as far as captured.
+    /// The captured octets of the payload.
     pub payload: &'a [u8],
-    /// Octets of its payload on the wire; never fewer than were captured.
+    /// Length of the payload on the wire in octets; never less than the captured length.
     pub len: u32,
-    /// Sequence number: of SYN if it has that, of the first octet otherwise.
+    /// Sequence number: that of the SYN if there is one, otherwise that of the first octet.
     pub seq: SeqNum,
-    /// Acknowledgment number; means something if ACK is set.
+    /// Acknowledgment number; valid only if ACK is set.
     pub ack: SeqNum,
     /// Control bits.
     pub flags: TcpFlags,
 }
 
 impl<'a> Segment<'a> {
-    /// A segment whose payload was captured whole.
+    /// Creates a segment whose payload was captured completely.
     #[must_use]
     #[inline]
     pub const fn new(seq: SeqNum, flags: TcpFlags, payload: &'a [u8], timestamp: Timestamp) -> Self {
         Self { timestamp, payload, len: payload.len() as u32, seq, ack: SeqNum(0), flags }
     }
 
-    /// The same with an acknowledgment.
+    /// Sets the acknowledgment number and the ACK bit.
     #[must_use]
     pub const fn with_ack(mut self, ack: SeqNum) -> Self {
         self.ack = ack;
@@ -37,7 +37,7 @@ impl<'a> Segment<'a> {
         self
     }
 
-    /// The same with a length on the wire that exceeds what was captured; a smaller one is not taken.
+    /// Sets the length on the wire if it exceeds the captured length; ignores a smaller one.
     #[must_use]
     pub const fn with_wire_len(mut self, len: u32) -> Self {
         if len as usize > self.payload.len() {
@@ -46,8 +46,8 @@ impl<'a> Segment<'a> {
         self
     }
 
-    /// The segment in a packet, unless that is no TCP or its header is cut. What a length field claims beyond the end of the
-    /// frame on the wire does not exist.
+    /// Returns the segment in a packet; `None` if the packet is not TCP or its header is truncated. A payload length
+    /// beyond the end of the frame on the wire is reduced to that end.
     #[must_use]
     #[inline(always)]
     pub fn of(packet: &Packet<'a>) -> Option<Self> {

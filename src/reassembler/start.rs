@@ -1,8 +1,9 @@
 //! The beginning of a stream: its SYN, its first segment, or another SYN that the receiver confirms.
 //!
-//! A second SYN-ACK with another number comes from another host behind an anycast address, from a middlebox, or from a
-//! server that lost its state; stale ones are repeated. While nothing was delivered or given up, two numbers are kept at
-//! which the stream may begin. The receiver's acknowledgment, or the octets that follow, decide between them.
+//! A second SYN-ACK with another sequence number comes from another host behind an anycast address, from a middlebox,
+//! or from a server that lost its state; stale ones are repeated. While nothing was delivered or skipped, two sequence
+//! numbers are kept at which the stream may begin. The receiver's acknowledgment, or the octets that follow, decide
+//! between them.
 
 use super::pieces::Out;
 use super::reassembler::{Reassembler, WINDOW_MAX};
@@ -10,11 +11,12 @@ use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags};
 
-/// Greatest distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
+/// Maximum distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl<T: Copy> Reassembler<T> {
-    /// Sets the beginning of the stream, if that is open. Returns whether there is more to the segment.
+    /// Sets the beginning of the stream, unless it is already fixed. Returns whether the segment must be processed
+    /// further.
     pub(super) fn anchor(
         &mut self,
         stream: &mut Stream,
@@ -29,8 +31,9 @@ impl<T: Copy> Reassembler<T> {
             let is_open = stream.offset == 0 && !stream.has(Stream::ENDED) && seq != stream.next;
             return (!is_open || self.choose_start(stream, seq, segment, out)) && !is_empty;
         }
-        // A keep-alive has the number before the next octet's, and sometimes an octet, which is none of the stream's. The first
-        // segment is taken for one if it lacks the PSH that an octet of data has behind which the sender has no more.
+        // A keep-alive has the sequence number before that of the next octet, and sometimes an octet that is not part
+        // of the stream. The first segment is taken for a keep-alive if it lacks the PSH bit, which the last data of a
+        // sender has.
         let is_probe = segment.len == 1
             && !segment.flags.intersects(TcpFlags::SYN | TcpFlags::FIN)
             && if is_soft {
@@ -49,8 +52,9 @@ impl<T: Copy> Reassembler<T> {
         !is_empty && !is_probe
     }
 
-    /// Takes a segment that does not begin where a stream without octets does: another SYN, or what follows one. Returns
-    /// whether there may be more to the segment: octets in a SYN belong to the stream only if it begins there.
+    /// Processes a segment that does not begin at the start of a stream without octets: another SYN, or a segment that
+    /// follows one. Returns whether the segment may need further processing: octets in a SYN belong to the stream only
+    /// if it begins there.
     fn choose_start(
         &mut self,
         stream: &mut Stream,
@@ -79,7 +83,7 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    /// Takes an acknowledgment of a stream without octets: it confirms one of the SYNs that claim to begin it.
+    /// Processes an acknowledgment for a stream without octets: it confirms one of the candidate SYNs.
     pub(super) fn confirm_start(&mut self, stream: &mut Stream, ack: SeqNum, out: &mut Out<'_>) {
         if stream.offset > 0 {
             stream.marks &= !(Stream::CONTESTED | Stream::HINTED);
@@ -91,21 +95,21 @@ impl<T: Copy> Reassembler<T> {
             .into_iter()
             .filter(|start| (0..=FIRST_WINDOW_LEN).contains(&ahead(start)))
             .min_by_key(ahead);
-        // None of the two: there were more, of which only the last one is known.
+        // It confirms neither: there were more SYNs, and only the latest one is kept.
         let start = nearest.unwrap_or(ack);
         if start != stream.next {
             self.move_start(stream, start, out);
         }
     }
 
-    /// Notes an acknowledgment that nothing explains: it may be of a SYN that was not captured yet.
+    /// Records an acknowledgment that matches no known SYN: its SYN may not have been captured yet.
     pub(super) fn hint_start(&self, stream: &mut Stream, ack: SeqNum) {
         if stream.offset == 0 && stream.other_start().is_none() && !stream.has(Stream::SOFT) {
             stream.contest(ack, true);
         }
     }
 
-    /// Lets a stream of which nothing was delivered begin elsewhere. Where it began before may still prove to be right.
+    /// Moves the beginning of a stream of which nothing was delivered. The previous beginning remains a candidate.
     fn move_start(&mut self, stream: &mut Stream, seq: SeqNum, out: &mut Out<'_>) {
         debug_assert_eq!(stream.offset, 0, "what was delivered stays where it is");
         let by = seq.distance_from(stream.next);

@@ -1,9 +1,9 @@
-//! What the reassembler counts about itself.
+//! Counters of the reassembler.
 
 use super::event::GapReason;
 
-/// Counts since the reassembler was made. Segments that came in order are not among them: their octets are the streams'
-/// offsets, less the gaps.
+/// Counters since the reassembler was created. Segments in order are not counted: their octets are the offsets of the
+/// streams minus the gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -16,32 +16,33 @@ pub struct ReassemblerStats {
     pub gap_counts: [u64; GapReason::ALL.len()],
     /// Octets in gaps.
     pub gap_octet_count: u64,
-    /// Segments with octets that had come before.
+    /// Segments with octets that were received before.
     pub repeated_count: u64,
-    /// Octets that differed from what had come before, from the first to the last of each place.
+    /// Octets in ranges that differ from earlier bytes, each counted from the first to the last octet that differs.
     pub conflict_octet_count: u64,
-    /// Places that differed.
+    /// Ranges that differ from earlier bytes.
     pub conflict_count: u64,
-    /// Segments with octets behind the FIN.
+    /// Segments with octets after the FIN.
     pub after_fin_count: u64,
-    /// Segments that were dropped for want of room.
+    /// Segments that were dropped because a limit was reached.
     pub refused_count: u64,
-    /// Segments that were dropped because their numbers are more than a window away.
+    /// Segments that were dropped because their sequence numbers are more than a window away.
     pub stray_count: u64,
-    /// Acknowledgments of octets far beyond all that is known, which were not believed.
+    /// Acknowledgments far beyond all known octets, which were ignored.
     pub implausible_ack_count: u64,
     /// Directions that were poisoned.
     pub poisoned_count: u64,
-    /// Holds that nobody came for, and whose memory was taken back.
+    /// Holds whose streams were dropped without `finish`, and whose memory was released.
     pub orphaned_count: u64,
-    /// Octets that were delivered without being kept for comparison, for want of room.
+    /// Octets that were delivered without being kept for comparison, because memory was refused.
     pub uncompared_octet_count: u64,
-    /// The most bytes of memory that were in use at once, as accounted.
+    /// Maximum memory in use, in bytes as accounted.
     pub held_bytes_max: u64,
 }
 
 impl ReassemblerStats {
-    /// What several reassemblers counted. Of `held_bytes_max`, which each reached at a time of its own, the sum is an upper bound.
+    /// Adds the counters of another reassembler. The sum of `held_bytes_max` is an upper bound, because each
+    /// reassembler reached its maximum at a different time.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             held_segment_count,
@@ -86,7 +87,7 @@ impl ReassemblerStats {
         self.gap_octet_count += len;
     }
 
-    /// Gaps of one reason.
+    /// Returns the number of gaps of one reason.
     #[must_use]
     #[expect(
         clippy::indexing_slicing,

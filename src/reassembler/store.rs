@@ -1,22 +1,22 @@
-//! The memory of bytes that wait: blocks of one size, which several segments share.
+//! Memory for held octets: blocks of equal size, which several segments share.
 
 use crate::base::Allowance;
 
-/// Octets of a block: room for a segment of common size, or for many small ones.
+/// Octets of a block, enough for a segment of common size or for many small ones.
 pub(super) const BLOCK_LEN: usize = 2048;
 
-/// What a block costs, its place in the table and the lists included.
+/// Memory of a block in bytes, including its entries in the table and the lists.
 pub(super) const BLOCK_COST: u64 = BLOCK_LEN as u64 + 48;
 
-/// No block.
+/// Identifier that refers to no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 
-/// Blocks that are kept for the next hold instead of being given back: 128 KiB.
+/// Number of spare blocks that are kept for later holds instead of being released: 128 KiB.
 const SPARE_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Block {
-    /// Empty if the block was given back.
+    /// Empty if the block was released.
     bytes: Box<[u8]>,
     /// Octets that pieces refer to.
     live_len: u32,
@@ -28,12 +28,12 @@ pub(super) struct Store {
     blocks: Vec<Block>,
     spare: Vec<u32>,
     vacant: Vec<u32>,
-    /// Pieces that were looked at or moved, for tests; counted in debug builds only.
+    /// Number of pieces that were visited or moved, for tests; counted in debug builds only.
     pub(super) step_count: u64,
 }
 
 impl Store {
-    /// Makes sure that `count` blocks can be had without asking again.
+    /// Ensures that `count` blocks are available. Returns false if memory is refused.
     pub(super) fn reserve(&mut self, memory: &mut Allowance, count: usize) -> bool {
         while self.spare.len() < count {
             if memory.take(BLOCK_COST).is_err() {
@@ -60,13 +60,13 @@ impl Store {
         }
     }
 
-    /// A block that was reserved.
+    /// Returns a block that was reserved.
     pub(super) fn obtain(&mut self) -> u32 {
         debug_assert!(!self.spare.is_empty(), "blocks are reserved first");
         self.spare.pop().unwrap_or(NO_BLOCK)
     }
 
-    /// Puts a block that nothing refers to back.
+    /// Returns an unused block to the spare ones.
     pub(super) fn put_back(&mut self, id: u32) {
         debug_assert_eq!(
             self.blocks.get(id as usize).map(|block| block.live_len),
@@ -76,7 +76,7 @@ impl Store {
         self.spare.push(id);
     }
 
-    /// Gives spare blocks back to the allocator, beyond a number that is kept.
+    /// Releases spare blocks beyond the number that is kept.
     pub(super) fn trim(&mut self, memory: &mut Allowance) {
         while self.spare.len() > SPARE_MAX {
             let Some(id) = self.spare.pop() else { return };
@@ -88,13 +88,13 @@ impl Store {
         }
     }
 
-    /// Bytes of a block.
+    /// Returns bytes of a block.
     pub(super) fn bytes(&self, id: u32, at: u32, len: u32) -> &[u8] {
         let block = self.blocks.get(id as usize);
         block.and_then(|block| block.bytes.get(at as usize..(at + len) as usize)).unwrap_or_default()
     }
 
-    /// Writes bytes that nothing referred to before.
+    /// Writes bytes to a part of a block that no piece refers to.
     pub(super) fn write_new(&mut self, id: u32, at: u32, bytes: &[u8]) {
         self.write(id, at, bytes);
         if let Some(block) = self.blocks.get_mut(id as usize) {
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Writes over bytes.
+    /// Overwrites bytes.
     pub(super) fn write(&mut self, id: u32, at: u32, bytes: &[u8]) {
         let block = self.blocks.get_mut(id as usize);
         let room = block.and_then(|block| block.bytes.get_mut(at as usize..at as usize + bytes.len()));
@@ -112,7 +112,7 @@ impl Store {
         }
     }
 
-    /// Says that so many octets of a block are not referred to any more. Whether none is now.
+    /// Subtracts octets of a block that are no longer referred to. Returns whether the block is unused now.
     pub(super) fn forget(&mut self, id: u32, len: u32) -> bool {
         let Some(block) = self.blocks.get_mut(id as usize) else { return false };
         debug_assert!(len <= block.live_len, "what is forgotten was live");
@@ -120,7 +120,7 @@ impl Store {
         block.live_len == 0
     }
 
-    /// Allowance of the spare blocks, as accounted.
+    /// Returns the memory of the spare blocks, as accounted.
     pub(super) fn spare_bytes(&self) -> u64 {
         self.spare.len() as u64 * BLOCK_COST
     }

@@ -1,21 +1,22 @@
-//! What is kept of one direction of a connection: where it stands, and a handle on what it holds.
+//! State of one direction of a connection: its offset and flags, and a handle to its hold.
 
 use crate::base::SeqNum;
 
-/// Where one direction of a TCP connection stands. 32 octets; lies in the caller's state of the flow.
+/// State of one direction of a TCP connection: 32 octets, which the caller stores with the flow.
 ///
-/// What waits behind a hole lies in the [`Reassembler`](super::Reassembler), which every stream must leave through
-/// [`finish`](super::Reassembler::finish).
+/// Octets behind a hole are in the [`Reassembler`](super::Reassembler). Pass every stream to
+/// [`finish`](super::Reassembler::finish) at its end to release them.
 #[derive(Debug)]
 pub struct Stream {
-    /// Octets that were delivered or given up.
+    /// Number of octets that were delivered or skipped.
     pub(super) offset: u64,
     /// Sequence number of the octet at that offset.
     pub(super) next: SeqNum,
-    /// Sequence number of FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); behind what was dropped, if [`DROPPED`](Self::DROPPED).
+    /// Sequence number of the FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); of the end of the dropped octets, if
+    /// [`DROPPED`](Self::DROPPED).
     pub(super) fin: SeqNum,
-    /// Sequence number of the next segment in a row of stray ones; of a stream that is [`CONTESTED`](Self::CONTESTED), the
-    /// other number at which it may begin.
+    /// Next sequence number of a sequence of stray segments. For a stream that is [`CONTESTED`](Self::CONTESTED), the
+    /// other sequence number at which it may begin.
     pub(super) stray_next: SeqNum,
     pub(super) stray_count: u8,
     pub(super) flags: u8,
@@ -23,7 +24,7 @@ pub struct Stream {
     pub(super) hold: Handle,
 }
 
-/// Names a hold of the reassembler; stale once that was given to another stream.
+/// Identifies a hold of the reassembler; stale after the hold was freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     pub(super) slot: u32,
@@ -50,29 +51,30 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// `next` means something.
+    /// `next` is valid.
     pub(super) const ANCHORED: u8 = 1;
-    /// It was taken from a segment without payload, which may be a keep-alive.
+    /// `next` was taken from a segment that may be a keep-alive.
     pub(super) const SOFT: u8 = 1 << 1;
     /// There is a hold.
     pub(super) const HELD: u8 = 1 << 2;
     pub(super) const FIN_KNOWN: u8 = 1 << 3;
     /// The FIN was reached.
     pub(super) const ENDED: u8 = 1 << 4;
-    /// Nothing is wanted any more.
+    /// No further octets are needed.
     pub(super) const STOPPED: u8 = 1 << 5;
-    /// It was stopped for want of room.
+    /// The stream was stopped because a limit was reached.
     pub(super) const POISONED: u8 = 1 << 6;
-    /// What was delivered is kept for comparison: segments in order are not ordinary.
+    /// Delivered octets are kept for comparison, which excludes segments in order from the fast path.
     pub(super) const COMPARED: u8 = 1 << 7;
 
-    /// Of the marks: the other side acknowledged something.
+    /// In `marks`: the other side acknowledged something.
     pub(super) const ACKED: u8 = 1;
-    /// Of the marks: a segment ahead was dropped, and `fin` is not known but stands behind its last octet.
+    /// In `marks`: a segment ahead was dropped; the FIN is not known, and `fin` is the end of the dropped octets.
     pub(super) const DROPPED: u8 = 1 << 1;
-    /// Of the marks: more than one number claims to be the stream's first. Means nothing once there is an offset.
+    /// In `marks`: there are several candidates for the first sequence number. Ignored after the first octet was
+    /// delivered or skipped.
     pub(super) const CONTESTED: u8 = 1 << 2;
-    /// Of the marks: the other number is known from an acknowledgment, and not from a SYN.
+    /// In `marks`: the other candidate was taken from an acknowledgment, and not from a SYN.
     pub(super) const HINTED: u8 = 1 << 3;
 
     #[inline(always)]
@@ -80,26 +82,26 @@ impl Stream {
         self.marks & Self::ACKED != 0
     }
 
-    /// Returns whether an acknowledgment is news only if it lies beyond the next octet.
+    /// Returns whether an acknowledgment is relevant only if it is beyond the next octet.
     #[inline(always)]
     pub(super) const fn has_plain_acks(&self) -> bool {
         self.marks & (Self::ACKED | Self::CONTESTED) == Self::ACKED
     }
 
-    /// Returns the other number at which the stream may begin, while nothing was delivered or given up.
+    /// Returns the other sequence number at which the stream may begin, while nothing was delivered or skipped.
     pub(super) const fn other_start(&self) -> Option<SeqNum> {
         let is_open = self.offset == 0 && !self.has(Self::ENDED);
         if is_open && self.marks & Self::CONTESTED != 0 { Some(self.stray_next) } else { None }
     }
 
-    /// Notes another number at which the stream may begin.
+    /// Records another sequence number at which the stream may begin.
     pub(super) const fn contest(&mut self, seq: SeqNum, is_hint: bool) {
         self.stray_next = seq;
         self.stray_count = 0;
         self.marks = self.marks & !Self::HINTED | Self::CONTESTED | if is_hint { Self::HINTED } else { 0 };
     }
 
-    /// Notes that octets up to a sequence number were dropped, unless the FIN tells as much.
+    /// Records that octets up to a sequence number were dropped, unless the FIN is known.
     #[inline(always)]
     pub(super) const fn note_dropped(&mut self, end: SeqNum) {
         let is_noted = self.marks & Self::DROPPED != 0 && !end.is_after(self.fin);
@@ -109,7 +111,7 @@ impl Stream {
         }
     }
 
-    /// Behind the last octet that was dropped, if that lies ahead.
+    /// Returns the offset after the last dropped octet, if that is ahead.
     pub(super) const fn dropped_end(&self) -> Option<u64> {
         let ahead = self.fin.distance_from(self.next);
         if self.marks & Self::DROPPED == 0 || self.has(Self::FIN_KNOWN) || ahead <= 0 {
@@ -123,43 +125,43 @@ impl Stream {
         self.flags & flag != 0
     }
 
-    /// Octets that were delivered or given up: where the next chunk will begin.
+    /// Returns the number of octets that were delivered or skipped, which is the offset of the next chunk.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// Whether a segment has told where the stream begins.
+    /// Returns whether the beginning of the stream is known.
     #[must_use]
-    pub const fn is_anchored(&self) -> bool {
+    pub(crate) const fn is_anchored(&self) -> bool {
         self.has(Self::ANCHORED)
     }
 
-    /// Whether the FIN was reached.
+    /// Returns whether the FIN was reached.
     #[must_use]
     pub const fn has_ended(&self) -> bool {
         self.has(Self::ENDED)
     }
 
-    /// Whether it was stopped for want of room.
+    /// Returns whether the stream was stopped because a limit was reached.
     #[must_use]
     pub const fn is_poisoned(&self) -> bool {
         self.has(Self::POISONED)
     }
 
-    /// Whether nothing more will come of it: poisoned, or stopped by the caller.
+    /// Returns whether the stream produces no further events, because it was poisoned or stopped by the caller.
     #[must_use]
     pub const fn is_stopped(&self) -> bool {
         self.has(Self::STOPPED)
     }
 
-    /// Whether it has something in the reassembler: bytes behind a hole, or bytes to compare.
+    /// Returns whether the stream has a hold in the reassembler: bytes behind a hole, or bytes for comparison.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.has(Self::HELD)
     }
 
-    /// The sequence number that it expects next.
+    /// Returns the next expected sequence number.
     #[must_use]
     pub const fn next_seq(&self) -> Option<SeqNum> {
         if self.is_anchored() { Some(self.next) } else { None }
@@ -170,19 +172,19 @@ impl Stream {
         self.flags = self.flags & !Self::SOFT | Self::ANCHORED | flags;
     }
 
-    /// Goes on to an offset that lies ahead.
+    /// Advances to a higher offset.
     #[inline(always)]
     pub(super) const fn advance_to(&mut self, offset: u64) {
         self.next = self.next.add((offset - self.offset) as u32);
         self.offset = offset;
     }
 
-    /// Up to where octets are delivered.
+    /// Returns the offset up to which octets are delivered.
     pub(super) fn drain_limit(&self) -> u64 {
         self.fin_offset().unwrap_or(u64::MAX)
     }
 
-    /// The offset of the FIN, if it is known.
+    /// Returns the offset of the FIN, if it is known.
     pub(super) const fn fin_offset(&self) -> Option<u64> {
         if !self.has(Self::FIN_KNOWN) {
             return None;

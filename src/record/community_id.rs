@@ -1,5 +1,6 @@
-//! Community ID version 1: one name for a flow in all tools that know it.
+//! Community ID version 1: a flow identifier shared by many tools.
 
+use std::fmt;
 use std::net::IpAddr;
 
 use base64::Engine as _;
@@ -8,13 +9,65 @@ use sha1::{Digest, Sha1};
 
 use crate::base::{FlowKey, Ports, Side};
 
-/// The Community ID of a flow, version 1, as text: `1:` and 28 letters.
+/// A Community ID as text: the version, a colon and 28 letters of base64. 30 octets, `Copy`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommunityId([u8; CommunityId::LEN]);
+
+impl CommunityId {
+    const LEN: usize = 30;
+
+    /// Returns the text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // Base64 is ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for CommunityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for CommunityId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CommunityId({self})")
+    }
+}
+
+impl AsRef<str> for CommunityId {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl PartialEq<str> for CommunityId {
+    fn eq(&self, other: &str) -> bool {
+        self.as_str() == other
+    }
+}
+
+impl PartialEq<&str> for CommunityId {
+    fn eq(&self, other: &&str) -> bool {
+        self.as_str() == *other
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for CommunityId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// Returns the Community ID of a flow, version 1.
 ///
 /// The specification (corelight/community-id-spec) hashes seed, addresses, protocol and ports in canonical order with
-/// SHA-1; a key holds them in that order already, ICMP types included. Scope, VLAN ids and VNI do not enter. Keys
-/// without ports give the identifier of the address pair. Allocates the text; takes some hundred nanoseconds.
+/// SHA-1. A key has that order already, including ICMP types. Scope, VLAN ids and VNI are not part of the hash. For
+/// keys without ports, the identifier is that of the address pair. Takes some hundred nanoseconds.
 #[must_use]
-pub fn community_id(key: &FlowKey, seed: u16) -> String {
+pub fn community_id(key: &FlowKey, seed: u16) -> CommunityId {
     let ends = [Side::A, Side::B].map(|side| key.address(side));
     let ports = match key.ports() {
         Ports::Transport(a, b) => Some([a, b]),
@@ -22,7 +75,7 @@ pub fn community_id(key: &FlowKey, seed: u16) -> String {
         Ports::None => None,
     };
     let mut order = [0, 1];
-    // Only a uniflow's key is out of order.
+    // Only the key of a uniflow is not in canonical order.
     let places = order.map(|place| (ends[place], ports.map(|ports| ports[place])));
     if !key.is_one_way_icmp() && places[0] > places[1] {
         order = [1, 0];
@@ -41,7 +94,12 @@ pub fn community_id(key: &FlowKey, seed: u16) -> String {
             hash.update(ports[place].to_be_bytes());
         }
     }
-    format!("1:{}", STANDARD.encode(hash.finalize()))
+    let mut id = [0; CommunityId::LEN];
+    let (version, letters) = id.split_at_mut(2);
+    version.copy_from_slice(b"1:");
+    let len = STANDARD.encode_slice(hash.finalize(), letters);
+    debug_assert_eq!(len, Ok(letters.len()), "20 octets are 28 letters");
+    CommunityId(id)
 }
 
 #[cfg(test)]

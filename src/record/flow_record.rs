@@ -1,146 +1,268 @@
-//! The record of a flow, under the names of IPFIX.
+//! The record of a flow, with the names of IPFIX.
 
-use std::net::IpAddr;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::{Enclosure, community_id};
+use super::community_id::{CommunityId, community_id};
+use super::encapsulation::FlowEncapsulation;
 use crate::base::{
     Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
 };
 
-/// What one side of a flow did.
+/// Counters and properties of one direction of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SideRecord {
     /// Packets and octets.
     pub counters: Counters,
-    /// What TCP adds to them.
+    /// Counters of TCP.
     pub tcp: TcpCounters,
     /// Union of the control bits (tcpControlBits, IPFIX 6).
     pub tcp_flags: TcpFlags,
     /// VLAN ids of its first frame, outermost first (dot1qVlanId, IPFIX 243).
     pub vlan_ids: VlanIds,
-    /// Its hardware address (sourceMacAddress, IPFIX 56).
+    /// MAC address of this side (sourceMacAddress, IPFIX 56).
     pub mac: Option<[u8; 6]>,
-    /// Least and greatest TTL or hop limit (minimumTTL, maximumTTL, IPFIX 52 and 53); `None` if it sent nothing.
+    /// Minimum and maximum TTL or hop limit (minimumTTL, maximumTTL, IPFIX 52 and 53); `None` if this side sent
+    /// nothing.
     pub hop_limits: Option<(u8, u8)>,
     /// DSCP of its first packet (ipDiffServCodePoint, IPFIX 195).
     pub dscp: Option<u8>,
 }
 
-/// A bidirectional flow record (RFC 5103): what is known of a flow when it ends, initiator first.
+/// A bidirectional flow record (RFC 5103) with the properties of a flow at its end, initiator first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlowRecord {
     /// The Flow Key.
     pub key: FlowKey,
-    /// Which side of the key began: the source of the record.
+    /// Side of the key that began the flow: the source of the record.
     pub initiator: Side,
-    /// First packet (flowStartNanoseconds, IPFIX 156).
+    /// Time of the first packet (flowStartNanoseconds, IPFIX 156).
     pub start: Timestamp,
-    /// Last packet (flowEndNanoseconds, IPFIX 157).
+    /// Time of the last packet (flowEndNanoseconds, IPFIX 157).
     pub end: Timestamp,
-    /// Time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST; otherwise of the last packet.
+    /// Time of the packet by which both sides of a TCP connection had closed it, each by FIN or RST; otherwise of the
+    /// last packet.
     pub open_end: Timestamp,
-    /// What the initiator sent.
+    /// Direction from the initiator.
     pub forward: SideRecord,
-    /// What the responder sent.
+    /// Direction from the responder.
     pub reverse: SideRecord,
-    /// How the TCP connection stood at the end.
+    /// State of the TCP connection at the end.
     pub tcp_state: TcpState,
-    /// The outcome in one word.
+    /// Outcome of the connection, as Zeek names it.
     pub conn_state: ConnState,
-    /// What happened, as letters.
+    /// Events in order of their first occurrence, as letters (Zeek's `history`).
     pub history: History,
-    /// From the last SYN to the ACK that completed the handshake, if both were seen.
+    /// Time from the last SYN to the ACK that completed the handshake, if both were captured.
     pub handshake_rtt: Option<Duration>,
-    /// Why the record was made (flowEndReason, IPFIX 136).
+    /// Reason for the record (flowEndReason, IPFIX 136).
     pub flow_end_reason: EndReason,
-    /// On what grounds the initiator was told.
+    /// Evidence for which side is the initiator.
     pub direction_evidence: DirectionEvidence,
     /// ICMP type and code of the initiator's first packet.
     pub icmp: Option<(u8, u8)>,
-    /// ICMP errors that quoted one of its packets.
+    /// Number of ICMP errors that quoted one of its packets.
     pub icmp_error_count: u32,
-    /// Fragments among its packets.
+    /// Number of fragments among its packets.
     pub fragment_count: u32,
-    /// Where its first packet was captured (ingressInterface, IPFIX 10, counted from zero).
+    /// Interface of its first packet (ingressInterface, IPFIX 10, counted from zero).
     pub interface: u32,
-    /// How many records an active timeout had made of the flow before this one.
+    /// Number of records that active timeouts made of the flow before this one.
     pub sequence_number: u32,
-    /// What is spoken in it, if that was asked for and is known.
+    /// Application protocol, if the stage identifies one.
     pub application: Option<Application>,
-    /// What encloses it, and what it carries, if that was asked for and there is anything.
-    pub enclosure: Option<Box<Enclosure>>,
+    /// Outer headers and carried packets, if they are recorded and present.
+    pub encapsulation: Option<Box<FlowEncapsulation>>,
+    /// Known fields. A tracker knows all of them; a collector knows those that its exporter sent. Fields that are not
+    /// known are written as absent.
+    pub known: FieldSet,
 }
 
 impl FlowRecord {
-    /// The same, with what is spoken in it.
+    /// Creates a record of a flow without packets at a given time, with all fields known. Set the public fields for the
+    /// rest.
+    ///
+    /// ```
+    /// use flowgauge::{FlowKey, FlowRecord, IpProtocol, Timestamp};
+    ///
+    /// let client = ([192, 0, 2, 1].into(), 40_000);
+    /// let (key, initiator) = FlowKey::new(IpProtocol::UDP, client, ([192, 0, 2, 2].into(), 53));
+    /// let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(1_700_000_000, 0));
+    /// record.forward.counters.packet_count = 1;
+    /// record.forward.counters.octet_count = 72;
+    /// assert_eq!(record.to_string(), "udp 192.0.2.1:40000 -> 192.0.2.2:53 OTH 1 packets, 72 octets");
+    /// ```
+    #[must_use]
+    pub fn new(key: FlowKey, initiator: Side, time: Timestamp) -> Self {
+        Self {
+            key,
+            initiator,
+            start: time,
+            end: time,
+            open_end: time,
+            forward: SideRecord::default(),
+            reverse: SideRecord::default(),
+            tcp_state: TcpState::default(),
+            conn_state: ConnState::Oth,
+            history: History::EMPTY,
+            handshake_rtt: None,
+            flow_end_reason: EndReason::ForcedEnd,
+            direction_evidence: DirectionEvidence::default(),
+            icmp: None,
+            icmp_error_count: 0,
+            fragment_count: 0,
+            interface: 0,
+            sequence_number: 0,
+            application: None,
+            encapsulation: None,
+            known: FieldSet::ALL,
+        }
+    }
+
+    /// Replaces the application protocol.
     #[must_use]
     pub fn with_application(self, application: Option<Application>) -> Self {
         Self { application, ..self }
     }
 
-    /// The initiator's address (sourceIPv4Address, sourceIPv6Address; IPFIX 8 and 27).
+    /// Returns the initiator's address (sourceIPv4Address, sourceIPv6Address; IPFIX 8 and 27).
     #[must_use]
     pub fn source_address(&self) -> IpAddr {
         self.key.address(self.initiator)
     }
 
-    /// The responder's address (IPFIX 12 and 28).
+    /// Returns the responder's address (IPFIX 12 and 28).
     #[must_use]
     pub fn destination_address(&self) -> IpAddr {
         self.key.address(self.initiator.other())
     }
 
-    /// The initiator's port (sourceTransportPort, IPFIX 7); zero if the key has none.
+    /// Returns the initiator's port (sourceTransportPort, IPFIX 7); `None` if the key has no ports, as for ICMP.
     #[must_use]
-    pub const fn source_port(&self) -> u16 {
+    pub const fn source_port(&self) -> Option<u16> {
         self.key.port(self.initiator)
     }
 
-    /// The responder's port (IPFIX 11); zero if the key has none.
+    /// Returns the responder's port (IPFIX 11); `None` if the key has no ports.
     #[must_use]
-    pub const fn destination_port(&self) -> u16 {
+    pub const fn destination_port(&self) -> Option<u16> {
         self.key.port(self.initiator.other())
     }
 
-    /// The protocol (protocolIdentifier, IPFIX 4).
+    /// Returns the protocol (protocolIdentifier, IPFIX 4).
     #[must_use]
     pub const fn protocol(&self) -> IpProtocol {
         self.key.protocol()
     }
 
-    /// From the first packet to the last (flowDurationMilliseconds, IPFIX 161).
+    /// Returns the time from the first packet to the last (flowDurationMilliseconds, IPFIX 161).
     #[must_use]
     pub const fn duration(&self) -> Duration {
         self.end.saturating_since(self.start)
     }
 
-    /// From the first packet to the one by which both ends of a TCP connection had closed it; without that, to the last. It is
-    /// what Zeek calls duration.
+    /// Returns the time from the first packet to the one by which both sides of a TCP connection had closed it, or
+    /// otherwise to the last. Corresponds to Zeek's duration.
     #[must_use]
     pub const fn open_duration(&self) -> Duration {
         self.open_end.saturating_since(self.start)
     }
 
-    /// The Community ID of the flow, version 1, seed 0.
+    /// Returns the Community ID of the flow, version 1, seed 0.
     #[must_use]
-    pub fn community_id(&self) -> String {
+    pub fn community_id(&self) -> CommunityId {
         community_id(&self.key, 0)
     }
 
-    /// Packets of both sides.
+    /// Returns the number of packets of both sides.
     #[must_use]
     pub const fn packet_count(&self) -> u64 {
         self.forward.counters.packet_count + self.reverse.counters.packet_count
     }
 
-    /// Octets of both sides on the wire.
+    /// Returns the octets of both sides on the wire.
     #[must_use]
     pub const fn octet_count(&self) -> u64 {
         self.forward.counters.octet_count + self.reverse.counters.octet_count
+    }
+}
+
+/// One line for people: protocol, addresses and ports, outcome, packets and octets. [`export`](crate::export) has
+/// formats for programs.
+impl fmt::Display for FlowRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = |side: Side| (self.key.address(side), self.key.port(side));
+        write!(f, "{} ", self.protocol())?;
+        write_end(f, end(self.initiator))?;
+        f.write_str(" -> ")?;
+        write_end(f, end(self.initiator.other()))?;
+        write!(f, " {} {} packets, {} octets", self.conn_state, self.packet_count(), self.octet_count())
+    }
+}
+
+fn write_end(f: &mut fmt::Formatter<'_>, (address, port): (IpAddr, Option<u16>)) -> fmt::Result {
+    match port {
+        None => write!(f, "{address}"),
+        Some(port) => write!(f, "{}", SocketAddr::new(address, port)),
+    }
+}
+
+/// A set of fields of the schema.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FieldSet(u64);
+
+impl FieldSet {
+    /// No field.
+    pub const EMPTY: Self = Self(0);
+    /// All fields.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// Returns the set with one more field, by its index in [`FlowRecord::SCHEMA`].
+    #[must_use]
+    pub const fn with(self, index: usize) -> Self {
+        Self(self.0 | 1 << (index & 63))
+    }
+
+    /// Returns whether the set contains a field, by its index.
+    #[must_use]
+    #[inline]
+    pub const fn contains(self, index: usize) -> bool {
+        self.0 >> (index & 63) & 1 != 0
+    }
+
+    /// Returns the set of fields with these names.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first name that is not a field.
+    pub fn of_names<'n>(names: impl IntoIterator<Item = &'n str>) -> Result<Self, &'n str> {
+        names.into_iter().try_fold(Self::EMPTY, |set, name| {
+            FlowRecord::SCHEMA
+                .iter()
+                .position(|field| field.name == name)
+                .map(|index| set.with(index))
+                .ok_or(name)
+        })
+    }
+}
+
+impl Default for FieldSet {
+    fn default() -> Self {
+        Self::ALL
+    }
+}
+
+impl fmt::Debug for FieldSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return f.write_str("FieldSet(ALL)");
+        }
+        let fields = FlowRecord::SCHEMA.iter().enumerate().filter(|(index, _)| self.contains(*index));
+        f.debug_set().entries(fields.map(|(_, field)| field.name)).finish()
     }
 }

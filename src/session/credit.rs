@@ -1,34 +1,35 @@
-//! A bound on what octets may cause: an amount to begin with, and so much more for each octet that comes.
+//! A bound on the work and memory that input may cause: an initial amount, plus an amount for each octet received.
 //!
-//! Compression, pointers and commands of a few octets can stand for far more than themselves. Whatever unfolds them spends
-//! from a credit, so that the whole of a connection is bounded by its octets and no single message has to be.
+//! With compression, pointers and short commands, a few octets can expand to far more. Each decoder that expands its
+//! input spends from a credit, so that the total for a connection is bounded by its octets, without a bound on each
+//! message.
 
-/// What may still be spent.
+/// Amount that may still be spent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Credit {
+pub(crate) struct Credit {
     left: u64,
 }
 
 impl Credit {
-    pub(super) const fn new(left: u64) -> Self {
+    pub(crate) const fn new(left: u64) -> Self {
         Self { left }
     }
 
-    /// What is left.
+    /// Returns the remaining amount.
     #[cfg(feature = "protocols")]
-    pub(super) const fn left(self) -> u64 {
+    pub(crate) const fn left(self) -> u64 {
         self.left
     }
 
     #[inline]
-    pub(super) const fn earn(&mut self, amount: u64) {
+    pub(crate) const fn earn(&mut self, amount: u64) {
         self.left = self.left.saturating_add(amount);
     }
 
-    /// Spends an amount if there is as much. Whether there was.
+    /// Spends an amount if that much is left. Returns whether it was.
     #[inline]
     #[must_use]
-    pub(super) const fn spend(&mut self, amount: u64) -> bool {
+    pub(crate) const fn spend(&mut self, amount: u64) -> bool {
         let is_granted = amount <= self.left;
         if is_granted {
             self.left -= amount;

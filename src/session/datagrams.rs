@@ -1,35 +1,37 @@
-//! Flows of datagrams: the window in which the probes are undecided, and the second chance of the protocol that has the port.
+//! Recognition in flows of datagrams: the window in which the probes are undecided, and the later search for the
+//! protocol that has the port.
 
 use super::driver::Driver;
 use super::parsing::Rival;
 use super::probing::{Answer, Entries, Found, ask, by_port};
 use super::protocol::{DatagramOpening, Role, Verdict};
 use super::protocols::Protocols;
-use super::session::{Receiver, Session, State, Whose};
+use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::{Evidence, Side};
 
-/// Datagrams of a flow after which the port decides.
+/// Number of datagrams of a flow after which the port decides.
 pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
 
-/// Datagrams of a flow on the port of a protocol with a parser among which that protocol is looked for, although the first ones
-/// were of something else.
+/// Number of datagrams of a flow within which the protocol of the port is searched for, although the first datagrams
+/// were of another protocol. Applies to ports of protocols with a parser.
 pub const RESUME_DATAGRAM_COUNT_MAX: u8 = 64;
 
-/// Octets of a datagram that are remembered for the probes of those that follow.
+/// Number of octets of a datagram that are kept for the probes of later datagrams.
 const PREFIX_LEN: usize = 64;
 
-/// A flow of datagrams that is undecided, or whose port may yet be right.
+/// A flow of datagrams that is undecided, or that may still turn out to be of the protocol of its port.
 #[derive(Debug, Default)]
 pub(super) struct DatagramProbing {
     refuted: Entries,
-    /// Entries that a datagram refuted and that have the port: their probes see the next datagrams too, because one damaged
-    /// datagram is not the flow. The port alone does not name them.
+    /// Entries that have the port but were refuted by a datagram. Their probes see the next datagrams too, because one
+    /// damaged datagram does not exclude the protocol. The port alone does not identify them.
     doubted: Entries,
     previous: [Prefix; 2],
     count: u8,
     /// The entry with a parser that has one of the ports.
     owner: Option<usize>,
-    /// An entry without a parser that matched on the port of the owner. It names the flow unless the owner is found.
+    /// An entry without a parser that matched on the port of the owner. It identifies the flow unless the owner is
+    /// found.
     held: Option<Found>,
 }
 
@@ -60,7 +62,7 @@ impl Prefix {
 }
 
 impl DatagramProbing {
-    /// Asks about one more datagram. `opening` needs no datagrams before it.
+    /// Passes one more datagram to the probes. `opening` need not contain previous datagrams.
     fn ask<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
         let (from, bytes) = (opening.from, opening.bytes);
         let opening = DatagramOpening {
@@ -68,7 +70,7 @@ impl DatagramProbing {
             answered: from.other().of(&self.previous).as_slice(),
             ..*opening
         };
-        // Behind the window of all, only the owner of the port is still looked for.
+        // After the general window, only the owner of the port is still searched for.
         let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX;
         let mut refuted = if is_late { !self.owner.map_or(0, bit) } else { self.refuted };
         let before = refuted;
@@ -95,26 +97,28 @@ impl DatagramProbing {
         }
     }
 
-    /// Whether so many datagrams were asked about that the port decides. If something else came on the port of the owner, there may
-    /// be more of them.
+    /// Returns whether enough datagrams were probed for the port to decide. If datagrams of another protocol arrived on
+    /// the port of the owner, the window is longer.
     fn is_over(&self) -> bool {
         let is_doubted = self.owner.is_some_and(|owner| self.doubted & bit(owner) != 0);
         self.count >= if is_doubted { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
     }
 
-    /// Asks no more about an entry that matched and has no parser, and waits for others. The entry, if it names the flow at once.
+    /// Excludes an entry that matched but has no parser, and waits for others. Returns the entry if it identifies the
+    /// flow at once.
     fn set_aside(&mut self, found: Found) -> Option<Found> {
         self.refuted |= bit(found.entry);
         self.doubted &= !bit(found.entry);
         let Some(owner) = self.owner else { return Some(found) };
-        // A datagram of something else has refuted it, or comes before its turn.
+        // A datagram of another protocol has refuted the owner, or arrived before its first message.
         self.refuted &= !bit(owner);
         self.doubted |= bit(owner);
         self.held = self.held.or(Some(found));
         None
     }
 
-    /// What names a flow that is still undecided: what matched, or else the port.
+    /// Returns the entry that identifies a flow that is still undecided: the one that matched, or else the one of the
+    /// port.
     pub(super) fn decide<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
         let refuted = self.refuted | self.doubted;
         self.held.or_else(|| by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports()))
@@ -131,7 +135,7 @@ fn ask_datagram<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'
     })
 }
 
-/// Those of some entries that have a probe and one of the ports of a datagram.
+/// Returns the entries, out of the given ones, that have a probe and one of the ports of a datagram.
 fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
     let mut found = 0;
     while entries != 0 {
@@ -147,7 +151,8 @@ fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) ->
     found
 }
 
-/// Whether what was found has a parser and one of the ports: the common case, in which nobody else is looked for.
+/// Returns whether the entry found has a parser and one of the ports: the common case, in which no other entry is
+/// probed.
 fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> bool {
     let Answer::Found(found) = answer else { return false };
     let is_owner = |ports: &[u16]| ports.iter().any(|port| opening.has_port(*port));
@@ -155,7 +160,7 @@ fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> b
         && P::TABLE.get(found.entry).is_some_and(|entry| is_owner(entry.protocol.datagram_ports()))
 }
 
-/// The entry with a parser and a probe that has the receiver's port, or else the sender's.
+/// Returns the entry with a parser and a probe that has the receiver's port, or else the sender's.
 fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
     [opening.destination_port, opening.source_port].into_iter().find_map(|port| {
         P::TABLE.iter().position(|entry| {
@@ -167,7 +172,7 @@ fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
     })
 }
 
-/// Whether what was found has no parser.
+/// Returns whether the entry found has no parser.
 fn is_only_named<P: Protocols>(found: Found) -> bool {
     P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
 }
@@ -176,22 +181,20 @@ impl<P: Protocols> Driver<P> {
     pub(super) fn probe_datagram(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         (bytes, len): (&[u8], usize),
         receiver: &mut impl Receiver<P>,
     ) {
-        let opening = opening(whose, side, session.role(side), (bytes, len));
+        let opening = opening(context, side, session.role(side), (bytes, len));
         let mut fresh = DatagramProbing::default();
-        let is_fresh = matches!(session.state, State::New);
-        let probing = match &mut session.state {
-            State::Datagrams(probing) => &mut **probing,
-            _ => &mut fresh,
-        };
+        let is_fresh = matches!(session.state(), State::New);
+        let (is_named, ports) = (session.protocol.is_some(), context.ports(session.client));
+        let probing = session.datagrams_mut().unwrap_or(&mut fresh);
         let answer = probing.ask::<P>(&opening);
         let mut named = None;
         let found = match answer {
-            // What is only named does not shut out what may follow it and is parsed, as DTLS follows STUN.
+            // A protocol without a parser does not exclude one with a parser that may follow it, as DTLS follows STUN.
             Answer::Found(found)
                 if is_only_named::<P>(found)
                     && !probing.is_over()
@@ -201,8 +204,8 @@ impl<P: Protocols> Driver<P> {
                 None
             }
             Answer::Found(found) => Some(found),
-            Answer::Unknown if session.application.is_some() => None,
-            Answer::Unknown => probing.decide::<P>(whose.ports(session.client)),
+            Answer::Unknown if is_named => None,
+            Answer::Unknown => probing.decide::<P>(ports),
             Answer::Undecided => None,
         };
         let is_waiting = match answer {
@@ -212,62 +215,65 @@ impl<P: Protocols> Driver<P> {
         };
         if is_waiting {
             if is_fresh && self.take_for_window(size_of::<DatagramProbing>()) {
-                session.state = State::Datagrams(Box::new(fresh));
+                session.transition(State::Datagrams(Box::new(fresh)), Cause::Undecided);
             } else if is_fresh {
                 named = named.or(fresh.held);
-                session.state = State::Off;
+                session.transition(State::Off, Cause::Refused);
             }
             self.name(session, named, receiver);
             return;
         }
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
-        self.close(session);
-        let Some(found) = found else { return };
+        self.release(session);
+        let Some(found) = found else {
+            session.transition(State::Off, Cause::Unparsed);
+            return;
+        };
         let rival = owner.filter(|owner| *owner != found.entry);
         if rival.is_some() && held.is_some_and(|held| held.entry != found.entry) {
-            // Neither has the port: the first one names the flow. Roles are those of the second one.
+            // Neither has the port: the first one identifies the flow. Roles are those of the second one.
             let held = held.map(|held| Found { is_reversed: false, ..held });
             self.name(session, held, receiver);
         }
-        if self.start(session, whose, found, receiver)
-            && let State::Parsing(parsing) = &mut session.state
-        {
+        self.start(session, context, found, receiver);
+        if let Some(parsing) = session.parsing_mut() {
             let left = RESUME_DATAGRAM_COUNT_MAX.saturating_sub(count);
             parsing.rival = rival.filter(|_| left > 0).map(|entry| Rival { entry: entry as u8, left });
         }
     }
 
-    /// Asks the protocol that has the port about a datagram of a flow that another one parses, and lets it take over.
+    /// Probes a datagram for the protocol that has the port, in a flow that another protocol parses. If it matches,
+    /// that protocol replaces the other one.
     #[cold]
     pub(super) fn ask_rival(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         (bytes, len): (&[u8], usize),
         receiver: &mut impl Receiver<P>,
     ) {
         let from = session.role(side);
-        let State::Parsing(parsing) = &mut session.state else { return };
+        let Some(parsing) = session.parsing_mut() else { return };
         let Some(Rival { entry, left }) = parsing.rival else { return };
         parsing.rival = (left > 1).then_some(Rival { entry, left: left.saturating_sub(1) });
         let entry = usize::from(entry);
         let Some(rival) = P::TABLE.get(entry) else { return };
-        let is_reversed = match rival.protocol.probe_datagram(&opening(whose, side, from, (bytes, len))) {
+        let is_reversed = match rival.protocol.probe_datagram(&opening(context, side, from, (bytes, len))) {
             Verdict::Match => false,
             Verdict::MatchReversed => true,
             Verdict::No | Verdict::More => return,
         };
         for role in [Role::Client, Role::Server] {
-            parsing.end((role, super::EndKind::Flow, whose.timestamp), receiver);
+            parsing.end((role, super::EndKind::Flow, context.timestamp), receiver);
         }
         self.stats.handover_count += 1;
-        self.close(session);
+        self.release(session);
         let found = Found { entry, evidence: Evidence::Content, is_reversed, is_early: false };
-        self.start(session, whose, found, receiver);
+        self.start(session, context, found, receiver);
     }
 
-    /// Names a flow without a parser.
+    /// Identifies a flow without a parser.
     pub(super) fn name(
         &mut self,
         session: &mut Session<P>,
@@ -280,22 +286,22 @@ impl<P: Protocols> Driver<P> {
         if found.is_reversed {
             session.client = session.client.other();
         }
-        self.recognised(session, entry.protocol, found.evidence, receiver);
+        self.recognized(session, entry.protocol, found.evidence, receiver);
     }
 }
 
-/// A datagram as the probes see it, without those before it.
+/// Returns a datagram as input for the probes, without previous datagrams.
 fn opening<'a>(
-    whose: &Whose<'_>,
+    context: &FlowContext<'_>,
     side: Side,
     from: Role,
     (bytes, len): (&'a [u8], usize),
 ) -> DatagramOpening<'a> {
-    let (source_port, destination_port) = (whose.key.port(side), whose.key.port(side.other()));
+    let (source_port, destination_port) = (context.key.raw_port(side), context.key.raw_port(side.other()));
     DatagramOpening {
         len,
         from,
-        ip_protocol: whose.key.protocol().0,
+        ip_protocol: context.key.protocol().0,
         ..DatagramOpening::first(bytes, source_port, destination_port)
     }
 }

@@ -1,56 +1,62 @@
-//! Leads each flow's octets to the parser that its protocol has.
+//! Passes the octets of each flow to the parser of its protocol.
 
 use std::ops::ControlFlow;
 
-use super::datagrams::DatagramProbing;
+use super::charged::Charged;
 use super::parser::{AfterGap, Datagram, EndKind, Fault};
 use super::parsing::{Lane, Outcome, Parsing};
 use super::probing::{Found, StreamProbing, datagram_by_port, stream_by_port};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
-use super::session::{About, Receiver, Session, SessionEvent, State, Whose};
+use super::session::{Cause, FlowContext, MessageMeta, Receiver, Session, SessionEvent, State};
 use super::stats::{DriverConfig, DriverStats};
-use crate::base::{Account, Allowance, Evidence, IpProtocol, Side};
+use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
 use crate::reassembler::{Chunk, Gap};
+use crate::tracker::FlowId;
 
-/// Handovers that one connection may make: CONNECT, then an upgrade inside, then STARTTLS are three.
+/// Maximum number of handovers of a connection: CONNECT, an upgrade inside it and STARTTLS are three.
 pub const HANDOVER_COUNT_MAX: u8 = 4;
 
-/// Leads the octets of many flows to parsers. Each flow's [`Session`] lies with the caller; what parsers leave of the octets, and
-/// the account of it, is here.
+/// Passes the octets of many flows to parsers. The caller keeps the [`Session`] of each flow; the driver accounts for
+/// the memory of all of them.
 ///
-/// A driver reads no clock and allocates only for sessions: one allocation where a protocol is recognised that has a parser,
-/// and what is kept of incomplete messages.
+/// A driver reads no clock and allocates only for sessions: once when a protocol with a parser is recognized, and for
+/// octets of incomplete messages.
 #[derive(Debug)]
 pub struct Driver<P: Protocols> {
     pub(super) allowance: Allowance,
     side_max: usize,
     is_naming_only: bool,
+    charged: Charged,
+    /// True if a session was charged since the last call of `take_charged`.
+    is_charged: bool,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
 }
 
 impl<P: Protocols> Default for Driver<P> {
     fn default() -> Self {
-        Self::new(&DriverConfig::default())
+        Self::new(DriverConfig::default(), &Resources::default())
     }
 }
 
 impl<P: Protocols> Driver<P> {
-    /// A driver that nothing went through yet. Its limits are those of `config`.
+    /// Creates a driver without sessions.
     #[must_use]
-    pub fn new(config: &DriverConfig) -> Self {
-        let limits = &config.limits;
+    pub fn new(config: DriverConfig, resources: &Resources) -> Self {
+        let limits = &resources.limits;
         Self {
-            allowance: Allowance::new(config.budget.clone(), Account::Sessions, limits.session_bytes_max),
+            allowance: Allowance::new(resources.budget.clone(), Account::Sessions, limits.session_bytes_max),
             side_max: limits.session_side_bytes_max as usize,
             is_naming_only: config.is_naming_only,
+            charged: Charged::default(),
+            is_charged: false,
             stats: DriverStats::default(),
             set: std::marker::PhantomData,
         }
     }
 
-    /// What went through so far.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> DriverStats {
         DriverStats {
@@ -60,44 +66,42 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Octets that `side` sent, next in order. [`ControlFlow::Break`]: no more of this direction are wanted.
     #[inline]
-    pub fn chunk(
+    fn deliver_chunk(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         chunk: &Chunk<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
         let (offset, bytes) = (chunk.offset, chunk.bytes);
-        match &session.state {
+        match session.state() {
             State::Parsing(_) => {
                 let from = session.role(side);
-                self.offer(session, whose, (from, offset, bytes), receiver)
+                self.offer(session, context, (from, offset, bytes), receiver)
             }
             State::Off => ControlFlow::Break(()),
             State::New => {
-                session.client = whose.initiator;
-                self.first_chunk(session, whose, (session.role(side), offset, bytes), receiver)
+                session.client = context.initiator;
+                self.first_chunk(session, context, (session.role(side), offset, bytes), receiver)
             }
             State::Stream(_) => {
                 let from = session.role(side);
-                self.next_chunk(session, whose, (from, offset, bytes), receiver)
+                self.next_chunk(session, context, (from, offset, bytes), receiver)
             }
             State::Resuming(_) => {
                 let from = session.role(side);
-                self.resume_chunk(session, whose, (from, offset, bytes), receiver)
+                self.resume_chunk(session, context, (from, offset, bytes), receiver)
             }
             State::Datagrams(_) => ControlFlow::Break(()),
         }
     }
 
-    /// Octets that `side` sent will not come. [`ControlFlow::Break`]: no more of this direction are wanted.
-    pub fn gap(
+    fn deliver_gap(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         gap: &Gap,
         receiver: &mut impl Receiver<P>,
@@ -105,39 +109,36 @@ impl<P: Protocols> Driver<P> {
         if is_done(session, side) {
             return ControlFlow::Break(());
         }
-        match &mut session.state {
-            // What follows is looked at as if it began there.
+        match session.state() {
+            // The octets after the gap are probed as if the stream began there.
             State::New => return ControlFlow::Continue(()),
             State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
             State::Stream(probing) => {
-                // What was heard cannot be joined to what comes: now or never.
+                // The buffered octets cannot be joined to those after the gap, so that the protocol is decided now.
                 if probing.heard.iter().any(|heard| !heard.bytes.is_empty()) {
-                    self.decide_by_port(session, whose, receiver);
+                    self.decide_by_port(session, context, receiver);
                 }
             }
             State::Parsing(_) | State::Resuming(_) => {}
         }
         let from = session.role(side);
-        match &mut session.state {
-            State::Parsing(parsing) => {
-                let after = parsing.gap(gap, (from, whose.timestamp), &mut self.allowance, receiver);
-                self.stats.count_suppressed(parsing);
-                if after == AfterGap::Stop {
-                    self.stop(session, whose, (from, gap.offset, Fault::GAP), receiver);
-                }
+        if let Some(parsing) = session.parsing_mut() {
+            let after = parsing.gap(gap, (from, context.timestamp), &mut self.allowance, receiver);
+            self.stats.count_suppressed(parsing);
+            if after == AfterGap::Stop {
+                self.stop(session, context, (from, gap.offset, Fault::GAP), receiver);
             }
-            State::Resuming(resuming) => resuming.gap(from),
-            _ => {}
+        } else if let Some(resuming) = session.resuming_mut() {
+            resuming.gap(from);
         }
         off(session)
     }
 
-    /// A datagram of a flow, `len` octets long on the wire.
     #[inline]
-    pub fn datagram(
+    fn deliver_datagram(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         (bytes, len): (&[u8], usize),
         receiver: &mut impl Receiver<P>,
@@ -145,144 +146,337 @@ impl<P: Protocols> Driver<P> {
         if bytes.is_empty() {
             return;
         }
-        match &session.state {
+        match session.state() {
             State::Parsing(parsing) if parsing.rival.is_none() => {}
-            State::Parsing(_) => self.ask_rival(session, whose, side, (bytes, len), receiver),
+            State::Parsing(_) => self.ask_rival(session, context, side, (bytes, len), receiver),
             State::Off | State::Stream(_) | State::Resuming(_) => return,
             State::New => {
-                session.client = whose.initiator;
-                self.probe_datagram(session, whose, side, (bytes, len), receiver);
+                session.client = context.initiator;
+                self.probe_datagram(session, context, side, (bytes, len), receiver);
             }
-            State::Datagrams(_) => self.probe_datagram(session, whose, side, (bytes, len), receiver),
+            State::Datagrams(_) => self.probe_datagram(session, context, side, (bytes, len), receiver),
         }
         let from = session.role(side);
-        if let State::Parsing(parsing) = &mut session.state {
-            let datagram = Datagram { bytes, len, from, timestamp: whose.timestamp };
+        if let Some(parsing) = session.parsing_mut() {
+            let datagram = Datagram { bytes, len, from, timestamp: context.timestamp };
             let outcome = parsing.datagram(&datagram, &mut self.allowance, receiver);
             self.stats.count_suppressed(parsing);
             match outcome {
                 Outcome::More | Outcome::Handover(_) => {}
                 Outcome::Done => self.close(session),
-                Outcome::Fault(fault) => self.stop(session, whose, (from, 0, fault), receiver),
+                Outcome::Fault(fault) => self.stop(session, context, (from, 0, fault), receiver),
             }
         }
     }
 
-    /// A direction ended with its FIN.
-    pub fn fin(
+    fn deliver_fin(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         side: Side,
         receiver: &mut impl Receiver<P>,
     ) {
-        if matches!(session.state, State::Stream(_)) {
-            self.decide_by_port(session, whose, receiver);
+        if matches!(session.state(), State::Stream(_)) {
+            self.decide_by_port(session, context, receiver);
         }
         let from = session.role(side);
-        if let State::Parsing(parsing) = &mut session.state
-            && parsing.end((from, EndKind::Fin, whose.timestamp), receiver)
+        if let Some(parsing) = session.parsing_mut()
+            && parsing.end((from, EndKind::Fin, context.timestamp), receiver)
         {
             self.close(session);
         }
     }
 
-    /// The flow ended: tells the parser, names the protocol by its port if no octets told, and frees what is held.
-    pub fn finish(
+    fn deliver_finish(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         kind: EndKind,
         receiver: &mut impl Receiver<P>,
     ) {
-        match &session.state {
+        match session.state() {
             State::New => {
-                let (ports, refuted) = (whose.ports(whose.initiator), 0);
-                let found = match whose.key.protocol() {
+                let (ports, refuted) = (context.ports(context.initiator), 0);
+                let found = match context.key.protocol() {
                     IpProtocol::TCP => stream_by_port::<P>(refuted, ports),
                     IpProtocol::UDP => datagram_by_port::<P>(refuted, ports),
                     _ => None,
                 };
                 self.name(session, found, receiver);
             }
-            State::Stream(_) => self.decide_by_port(session, whose, receiver),
-            State::Datagrams(_) if session.application.is_some() => {}
+            State::Stream(_) => self.decide_by_port(session, context, receiver),
+            State::Datagrams(_) if session.protocol.is_some() => {}
             State::Datagrams(probing) => {
-                let found = probing.decide::<P>(whose.ports(session.client));
+                let found = probing.decide::<P>(context.ports(session.client));
                 self.name(session, found, receiver);
             }
             State::Parsing(_) | State::Resuming(_) | State::Off => {}
         }
-        self.end_resuming(session, whose, receiver);
-        if let State::Parsing(parsing) = &mut session.state {
-            parsing.end((Role::Client, kind, whose.timestamp), receiver);
-            parsing.end((Role::Server, kind, whose.timestamp), receiver);
+        self.end_resuming(session, context, receiver);
+        if let Some(parsing) = session.parsing_mut() {
+            parsing.end((Role::Client, kind, context.timestamp), receiver);
+            parsing.end((Role::Server, kind, context.timestamp), receiver);
         }
         self.close(session);
     }
 
-    /// Frees what a session holds; nothing more is wanted of its flow.
-    pub fn close(&mut self, session: &mut Session<P>) {
-        match std::mem::replace(&mut session.state, State::Off) {
-            State::Parsing(mut parsing) => {
-                self.stats.count_suppressed(&mut parsing);
-                self.allowance.give(parsing.charged);
+    /// Processes the next octets in order that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
+    /// direction are needed.
+    #[inline]
+    pub fn chunk(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        side: Side,
+        chunk: &Chunk<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let wants = self.deliver_chunk(session, context, side, chunk, receiver);
+        self.settle(session, context, receiver);
+        wants
+    }
+
+    /// Processes a gap in the octets that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
+    /// direction are needed.
+    pub fn gap(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        side: Side,
+        gap: &Gap,
+        receiver: &mut impl Receiver<P>,
+    ) -> ControlFlow<()> {
+        let wants = self.deliver_gap(session, context, side, gap, receiver);
+        self.settle(session, context, receiver);
+        wants
+    }
+
+    /// Processes a datagram: its captured octets, and its length on the wire.
+    #[inline]
+    pub fn datagram(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        side: Side,
+        payload: (&[u8], usize),
+        receiver: &mut impl Receiver<P>,
+    ) {
+        self.deliver_datagram(session, context, side, payload, receiver);
+        self.settle(session, context, receiver);
+    }
+
+    /// Ends a direction with its FIN.
+    pub fn fin(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        side: Side,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        self.deliver_fin(session, context, side, receiver);
+        self.settle(session, context, receiver);
+    }
+
+    /// Ends the flow: notifies the parser, identifies the protocol by its port if no octets identified it, and releases
+    /// memory.
+    pub fn finish(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        kind: EndKind,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        self.deliver_finish(session, context, kind, receiver);
+        self.settle(session, context, receiver);
+    }
+
+    /// Returns the flow whose session was charged longest ago, while memory for sessions is short. Pass its session to
+    /// [`evict`](Self::evict), unless the flow has ended.
+    pub fn next_evicted(&mut self) -> Option<FlowId> {
+        if !self.allowance.is_pressed() {
+            return None;
+        }
+        let (node, id) = self.charged.oldest()?;
+        self.charged.remove(node);
+        self.allowance.give(Charged::ENTRY_LEN as u64);
+        Some(id)
+    }
+
+    /// Closes the session of the flow that [`next_evicted`](Self::next_evicted) returned, and reports a parser as
+    /// stopped ([`Fault::EVICTED`]). The protocol of a flow that was not recognized yet is identified by its port.
+    pub fn evict(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        session.node = Charged::NONE;
+        self.stats.evicted_count += 1;
+        self.drop_session(session, context, Fault::EVICTED, receiver);
+    }
+
+    /// Closes a session for lack of memory. A parser is reported as stopped; a flow that was not recognized yet is
+    /// identified by its port.
+    fn drop_session(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        fault: Fault,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        match session.state() {
+            State::Parsing(parsing) => {
+                let offset = parsing.lanes.iter().map(|lane| lane.offset).max().unwrap_or_default();
+                self.stop(session, context, (Role::Client, offset, fault), receiver);
             }
-            State::Stream(probing) => self.allowance.give(probing.allocated_len() as u64),
-            State::Resuming(resuming) => self.allowance.give(resuming.allocated_len() as u64),
-            State::Datagrams(_) => self.allowance.give(size_of::<DatagramProbing>() as u64),
-            State::New | State::Off => {}
+            State::Stream(_) => {
+                self.close(session);
+                self.name_by_port(session, context, receiver);
+            }
+            State::Datagrams(probing) => {
+                let found = probing.decide::<P>(context.ports(session.client));
+                self.close(session);
+                self.name(session, found, receiver);
+            }
+            State::Resuming(_) | State::New | State::Off => self.close(session),
         }
     }
 
-    /// Sets the session to an entry of the table. Whether a parser wants the octets.
+    /// Returns whether a session was charged since the last call, so that memory may be short now.
+    #[inline(always)]
+    pub(crate) const fn take_charged(&mut self) -> bool {
+        std::mem::replace(&mut self.is_charged, false)
+    }
+
+    /// Updates the list of charged sessions after a call in which a session was charged or released.
+    #[inline(always)]
+    fn settle(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        let is_released = session.node != Charged::NONE && session.is_off();
+        if self.allowance.has_taken() | is_released {
+            self.relist(session, context, receiver);
+        }
+    }
+
+    #[inline(never)]
+    fn relist(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        receiver: &mut impl Receiver<P>,
+    ) {
+        self.is_charged = true;
+        match (session.node, context.id) {
+            (Charged::NONE, Some(id)) if session.held_bytes() > 0 => {
+                if self.allowance.take(Charged::ENTRY_LEN as u64).is_ok() {
+                    session.node = self.charged.insert(id);
+                } else {
+                    // A session that is not in the list would keep its memory until the flow ends, even while memory is
+                    // short.
+                    self.stats.refused_count += u64::from(session.parsing_mut().is_none());
+                    self.drop_session(session, context, Fault::NO_MEMORY, receiver);
+                }
+            }
+            (Charged::NONE, _) => {}
+            (_, _) if session.is_off() => self.delist(session),
+            (node, _) => self.charged.touch(node),
+        }
+    }
+
+    fn delist(&mut self, session: &mut Session<P>) {
+        if session.node != Charged::NONE {
+            self.charged.remove(session.node);
+            session.node = Charged::NONE;
+            self.allowance.give(Charged::ENTRY_LEN as u64);
+        }
+    }
+
+    /// Closes a session and releases its memory; further octets of the flow are ignored.
+    pub fn close(&mut self, session: &mut Session<P>) {
+        self.close_for(session, Cause::Closed);
+    }
+
+    pub(super) fn close_for(&mut self, session: &mut Session<P>, cause: Cause) {
+        self.release(session);
+        if !session.is_off() {
+            session.transition(State::Off, cause);
+        }
+    }
+
+    /// Releases the memory of a session that is about to leave its state.
+    pub(super) fn release(&mut self, session: &mut Session<P>) {
+        self.delist(session);
+        let held_bytes = session.held_bytes();
+        if let Some(parsing) = session.parsing_mut() {
+            self.stats.count_suppressed(parsing);
+        }
+        self.allowance.give(held_bytes);
+    }
+
+    /// Panics unless the list of charged sessions is consistent. Returns the number of charged sessions. For tests and
+    /// fuzzers; takes linear time.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn check_invariants(&self) -> usize {
+        self.charged.check_invariants()
+    }
+
+    /// Starts the parser of an entry of the table, or only identifies the flow if the entry has none. The caller must
+    /// release the memory of the previous state.
     pub(super) fn start(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         found: Found,
         receiver: &mut impl Receiver<P>,
-    ) -> bool {
-        session.state = State::Off;
-        let Some(entry) = P::TABLE.get(found.entry) else { return false };
+    ) -> Started<P> {
+        let Some(entry) = P::TABLE.get(found.entry) else {
+            return Started::without_parser(session, Cause::Unparsed);
+        };
         if found.is_reversed {
             session.client = session.client.other();
         }
-        self.recognised(session, entry.protocol, found.evidence, receiver);
-        let Some(start) = entry.start.filter(|_| !self.is_naming_only) else { return false };
+        self.recognized(session, entry.protocol, found.evidence, receiver);
+        let Some(start) = entry.start.filter(|_| !self.is_naming_only) else {
+            return Started::without_parser(session, Cause::Unparsed);
+        };
         let len = size_of::<Parsing<P>>() as u64;
         if self.allowance.take(len).is_err() {
-            let about = About {
+            let meta = MessageMeta {
                 protocol: entry.protocol,
                 from: Role::Client,
                 side: session.client,
-                timestamp: whose.timestamp,
+                timestamp: context.timestamp,
             };
-            self.stopped(about, (0, Fault::NO_MEMORY), receiver);
-            return false;
+            self.stopped(meta, (0, Fault::NO_MEMORY), receiver);
+            return Started::without_parser(session, Cause::Refused);
         }
-        let mut parsing = Parsing::new(start(), entry.protocol, session.client, whose.timestamp);
+        let mut parsing = Parsing::new(start(), entry.protocol, session.client, context.timestamp);
         parsing.charged = len;
-        session.state = State::Parsing(Box::new(parsing));
-        true
+        let cause = if session.parsing_mut().is_some() { Cause::Handover } else { Cause::Recognized };
+        Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
     }
 
-    /// Octets for a parser.
+    /// Passes octets to a parser.
     #[inline]
     pub(super) fn offer(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset, bytes): (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let State::Parsing(parsing) = &mut session.state else { return off(session) };
+        let Some(parsing) = session.parsing_mut() else { return off(session) };
         let memory = (&mut self.allowance, self.side_max);
-        let outcome = parsing.offer((from, offset, whose.timestamp), bytes, memory, receiver);
+        let outcome = parsing.offer((from, offset, context.timestamp), bytes, memory, receiver);
         self.stats.count_suppressed(parsing);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
-            outcome => self.after_offer(session, whose, (from, offset), outcome, receiver),
+            outcome => self.after_offer(session, context, (from, offset), outcome, receiver),
         }
     }
 
@@ -290,12 +484,12 @@ impl<P: Protocols> Driver<P> {
     fn after_offer(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset): (Role, u64),
         outcome: Outcome,
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let State::Parsing(parsing) = &mut session.state else { return off(session) };
+        let State::Parsing(parsing) = session.state() else { return off(session) };
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
             Outcome::Done => {
@@ -305,132 +499,143 @@ impl<P: Protocols> Driver<P> {
                 ControlFlow::Break(())
             }
             Outcome::Fault(fault) => {
-                self.stop(session, whose, (from, offset, fault), receiver);
+                self.stop(session, context, (from, offset, fault), receiver);
                 ControlFlow::Break(())
             }
             Outcome::Handover(next) => {
                 let side = side_of(from, session.client);
-                self.hand_over(session, whose, from, next, receiver);
+                self.hand_over(session, context, from, next, receiver);
                 if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
             }
         }
     }
 
-    /// Drops the parser, and leads what it left of both directions to what comes next.
+    /// Drops the parser, and passes the buffered octets of both directions to the next protocol.
     fn hand_over(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         from: Role,
         next: Option<&'static Protocol>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Parsing(parsing) = &mut session.state else { return };
+        let Some(parsing) = session.parsing_mut() else { return };
         let handover_count = parsing.handover_count + 1;
         if handover_count > HANDOVER_COUNT_MAX {
             let offset = from.of(&parsing.lanes).offset;
-            return self.stop(session, whose, (from, offset, Fault::TOO_MANY_HANDOVERS), receiver);
+            return self.stop(session, context, (from, offset, Fault::TOO_MANY_HANDOVERS), receiver);
         }
         let lanes = std::mem::take(&mut parsing.lanes);
         self.stats.handover_count += 1;
-        self.close(session);
+        self.release(session);
         let entry = next.and_then(|next| P::TABLE.iter().position(|entry| entry.protocol == next));
-        let is_on = match (next, entry) {
+        match (next, entry) {
             (Some(_), Some(entry)) => {
                 let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
-                self.start(session, whose, found, receiver)
+                self.start(session, context, found, receiver);
             }
             (Some(next), None) => {
-                self.recognised(session, next, Evidence::Content, receiver);
-                false
+                self.recognized(session, next, Evidence::Content, receiver);
+                session.transition(State::Off, Cause::Unparsed);
+            }
+            (None, _) if self.take_for_window(size_of::<StreamProbing>()) => {
+                session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Handover);
             }
             (None, _) => {
-                let is_granted = self.take_for_window(size_of::<StreamProbing>());
-                if is_granted {
-                    session.state = State::Stream(Box::new(StreamProbing::new()));
-                }
-                is_granted
+                session.transition(State::Off, Cause::Refused);
             }
-        };
-        if !is_on {
-            return;
         }
-        match &mut session.state {
-            State::Parsing(parsing) => {
-                parsing.handover_count = handover_count;
-                for (new, old) in parsing.lanes.iter_mut().zip(&lanes) {
-                    *new = Lane::at(old.offset, old.is_ended);
-                }
+        if let Some(parsing) = session.parsing_mut() {
+            parsing.handover_count = handover_count;
+            for (new, old) in parsing.lanes.iter_mut().zip(&lanes) {
+                *new = Lane::at(old.offset, old.is_ended);
             }
-            State::Stream(probing) => probing.handover_count = handover_count,
-            _ => {}
+        } else if let Some(probing) = session.stream_mut() {
+            probing.handover_count = handover_count;
+        } else {
+            return;
         }
         for (role, lane) in [Role::Client, Role::Server].into_iter().zip(&lanes) {
             if lane.rest().is_empty() {
                 continue;
             }
             let octets = (role, lane.offset, lane.rest());
-            self.go_on(session, &whose.at(lane.captured), octets, receiver);
+            self.go_on(session, &context.at(lane.captured), octets, receiver);
         }
     }
 
-    /// Octets that were kept, for whatever is there now: a parser may hand over at those of the other direction.
+    /// Passes buffered octets to the current state: a parser may hand over while it processes octets of the other
+    /// direction.
     pub(super) fn go_on(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         octets: (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) {
-        let _ = match session.state {
-            State::Stream(_) => self.next_chunk(session, whose, octets, receiver),
-            State::Resuming(_) => self.resume_chunk(session, whose, octets, receiver),
-            _ => self.offer(session, whose, octets, receiver),
+        let _ = match session.state() {
+            State::Stream(_) => self.next_chunk(session, context, octets, receiver),
+            State::Resuming(_) => self.resume_chunk(session, context, octets, receiver),
+            _ => self.offer(session, context, octets, receiver),
         };
     }
 
-    pub(super) fn recognised(
+    pub(super) fn recognized(
         &mut self,
         session: &mut Session<P>,
         protocol: &'static Protocol,
         evidence: Evidence,
         receiver: &mut impl Receiver<P>,
     ) {
-        if session.application.is_none() {
-            self.stats.recognised_count += 1;
-            session.application = Some((protocol, evidence));
+        if session.protocol.is_none() {
+            self.stats.recognized_count += 1;
+            session.set_application(protocol, evidence);
         }
-        receiver.event(&SessionEvent::Recognised { protocol, evidence });
+        receiver.event(&SessionEvent::Recognized { protocol, evidence });
     }
 
-    /// Drops a parser that gave up.
+    /// Drops a parser that stopped with a fault.
     fn stop(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset, fault): (Role, u64, Fault),
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Parsing(parsing) = &session.state else { return };
-        let about = parsing.about(from, whose.timestamp);
+        let State::Parsing(parsing) = session.state() else { return };
+        let meta = parsing.meta(from, context.timestamp);
         self.close(session);
-        self.stopped(about, (offset, fault), receiver);
+        self.stopped(meta, (offset, fault), receiver);
     }
 
     pub(super) fn stopped(
         &mut self,
-        about: About,
+        meta: MessageMeta,
         (offset, fault): (u64, Fault),
         receiver: &mut impl Receiver<P>,
     ) {
         self.stats.stopped_count += 1;
-        receiver.event(&SessionEvent::Stopped { about, fault, offset });
+        receiver.event(&SessionEvent::Stopped { meta, fault, offset });
     }
 }
 
-/// Whether the parser wants no more of a side's direction.
+/// Result of [`Driver::start`].
+pub(super) struct Started<P: Protocols> {
+    /// The previous state.
+    pub(super) previous: State<P>,
+    /// True if a parser processes the octets; otherwise the session is off.
+    pub(super) has_parser: bool,
+}
+
+impl<P: Protocols> Started<P> {
+    fn without_parser(session: &mut Session<P>, cause: Cause) -> Self {
+        Self { previous: session.transition(State::Off, cause), has_parser: false }
+    }
+}
+
+/// Returns whether the parser needs no more octets from a side.
 pub(super) fn is_done<P: Protocols>(session: &Session<P>, side: Side) -> bool {
-    let State::Parsing(parsing) = &session.state else { return false };
+    let State::Parsing(parsing) = session.state() else { return false };
     session.role(side).of(&parsing.lanes).is_done
 }
 

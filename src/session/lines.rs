@@ -1,11 +1,12 @@
-//! Lines out of a stream's octets, as protocols of lines and codes need them.
+//! Lines of a stream, for parsers of text protocols.
 
 use memchr::memchr;
 
 use super::protocol::{Search, Verdict};
 
-/// Searches for a line of a protocol behind lines of something else. `judge` sees a line with its end, as far as it came.
-pub(super) fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Search {
+/// Searches for the first line of a protocol after lines of another one. `judge` is called with each line including its
+/// end; the last one may be incomplete.
+pub fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Search {
     let mut start = 0;
     for line in bytes.split_inclusive(|octet| *octet == b'\n') {
         if judge(line) == Verdict::Match {
@@ -15,43 +16,56 @@ pub(super) fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Se
             start += line.len();
         }
     }
-    // The last line is kept even if it is none, so that its middle is not taken for the start of one.
+    // The last line is kept even if it does not match, so that its middle is not taken for the start of a line.
     Search::From(start)
 }
 
 /// A line without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Line<'a> {
-    /// The octets before CR LF or LF, at most as many as the limit.
-    pub(super) text: &'a [u8],
-    /// Whether the line had more, which are dropped.
-    pub(super) is_cut: bool,
-    /// Whether CR stood before LF. Of a line that is cut, false.
-    pub(super) has_cr: bool,
+pub struct Line<'a> {
+    /// The octets before CR LF or LF, up to the limit.
+    pub text: &'a [u8],
+    /// True if the line was longer; the rest is dropped.
+    pub is_truncated: bool,
+    /// True if the line ended with CR LF; false for a truncated line.
+    pub has_cr: bool,
 }
 
-/// Splits one direction into lines. Between calls it holds nothing but whether the rest of a line is to be dropped, so that a
-/// line of any length costs at most the limit and two octets of what the driver keeps.
+/// Splits one direction of a stream into lines.
+///
+/// Its only state is whether the rest of a truncated line must be dropped. The driver buffers an incomplete line: at
+/// most the limit and two octets.
+///
+/// ```
+/// use flowgauge::session::lines::LineSplitter;
+///
+/// let mut lines = LineSplitter::default();
+/// let (taken, line) = lines.next(b"HELO example\r\nQUI", 0, 80);
+/// assert_eq!((taken, line.unwrap().text), (14, &b"HELO example"[..]));
+/// assert_eq!(lines.next(b"QUI", 0, 80), (0, None));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LineSplitter {
+pub struct LineSplitter {
     is_dropping: bool,
 }
 
 impl LineSplitter {
-    /// Drops what comes up to the next line's beginning: octets are missing, or a line was cut.
-    pub(super) const fn resynchronise(&mut self) {
+    /// Drops everything up to the beginning of the next line, because octets are missing.
+    pub const fn resynchronize(&mut self) {
         self.is_dropping = true;
     }
 
-    /// Whether what comes next is a line's beginning, and not the rest of one that is dropped.
-    pub(super) const fn is_at_start(self) -> bool {
+    /// Returns whether the next octet begins a line, and is not part of a truncated one.
+    #[must_use]
+    pub const fn is_at_start(self) -> bool {
         !self.is_dropping
     }
 
-    /// The next line at the start of `bytes`, of which `len_max` octets are given, and how many octets were taken. None: there is
-    /// no whole line. The same lines come out however the octets are split. The first `seen_len` octets are what a call before
-    /// left: they end no line.
-    pub(super) fn next<'a>(
+    /// Returns the number of octets consumed, and the line at the start of `bytes`, at most `len_max` octets of it;
+    /// `None` if no line is complete. The result does not depend on how the octets are divided into calls. The first
+    /// `seen_len` octets were left by an earlier call and are not searched again. Takes time linear in the new octets;
+    /// allocates nothing.
+    pub fn next<'a>(
         &mut self,
         bytes: &'a [u8],
         seen_len: usize,
@@ -64,7 +78,7 @@ impl LineSplitter {
             start = end + 1;
         }
         let rest = bytes.get(start..).unwrap_or_default();
-        // Room for a line of the greatest length with its end.
+        // Window for a line of maximum length with its end.
         let window = rest.get(..len_max + 2).unwrap_or(rest);
         let seen_len = seen_len.saturating_sub(start);
         match memchr(b'\n', window.get(seen_len..).unwrap_or_default()) {
@@ -72,39 +86,42 @@ impl LineSplitter {
                 let end = seen_len + end;
                 let text = rest.get(..end).unwrap_or_default();
                 let (text, has_cr) = text.strip_suffix(b"\r").map_or((text, false), |text| (text, true));
-                (start + end + 1, Some(cut(text, len_max, has_cr)))
+                (start + end + 1, Some(truncated(text, len_max, has_cr)))
             }
             None if window.len() == len_max + 2 => {
                 self.is_dropping = true;
-                (start + len_max, Some(cut(window, len_max, false)))
+                (start + len_max, Some(truncated(window, len_max, false)))
             }
             None => (start, None),
         }
     }
 }
 
-fn cut(text: &[u8], len_max: usize, has_cr: bool) -> Line<'_> {
+fn truncated(text: &[u8], len_max: usize, has_cr: bool) -> Line<'_> {
     match text.get(..len_max) {
-        Some(first) if text.len() > len_max => Line { text: first, is_cut: true, has_cr: false },
-        _ => Line { text, is_cut: false, has_cr },
+        Some(first) if text.len() > len_max => Line { text: first, is_truncated: true, has_cr: false },
+        _ => Line { text, is_truncated: false, has_cr },
     }
 }
 
-/// The first word of a line, and what follows the blanks behind it.
-pub(super) fn first_word(line: &[u8]) -> (&[u8], &[u8]) {
+/// Returns the first word of a line, and the text after the white space that follows it.
+#[must_use]
+pub fn first_word(line: &[u8]) -> (&[u8], &[u8]) {
     let line = line.trim_ascii();
     let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
     let (word, rest) = line.split_at_checked(end).unwrap_or((line, &[]));
     (word, rest.trim_ascii_start())
 }
 
-/// Whether octets begin with a word in any case.
-pub(super) fn starts_with_ignore_case(bytes: &[u8], prefix: &[u8]) -> bool {
+/// Returns whether octets begin with a prefix, ignoring the case of ASCII letters.
+#[must_use]
+pub(crate) fn starts_with_ignore_case(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// A decimal number and nothing else. None if it is too great.
-pub(super) fn decimal(text: &[u8]) -> Option<u64> {
+/// Parses a decimal number; `None` for anything else, and for a number of more than 64 bits.
+#[must_use]
+pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
@@ -118,7 +135,7 @@ pub(super) fn decimal(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// All lines of octets that come in pieces of a length, as the driver would offer them.
+    /// Returns all lines of octets that are passed in pieces of a given length, as by the driver.
     fn lines(bytes: &[u8], len_max: usize, piece_len: usize) -> Vec<(String, bool, bool)> {
         let (mut splitter, mut kept, mut all) = (LineSplitter::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
@@ -130,7 +147,7 @@ mod tests {
                 at += taken;
                 let Some(line) = line else { break };
                 let text = line.text.escape_ascii().to_string();
-                all.push((text, line.is_cut, line.has_cr));
+                all.push((text, line.is_truncated, line.has_cr));
             }
             kept.drain(..at);
             assert!(kept.len() < len_max + 2, "what is kept is bounded");
@@ -141,7 +158,7 @@ mod tests {
     #[test]
     fn lines_end_with_crlf_or_lf_and_are_cut_at_the_limit() {
         let text = b"one\r\ntwo\n\r\n\n12345\r\n123456\r\n123456\n1234567890\nmore\rless\r\nlast";
-        let line = |text: &str, is_cut, has_cr| (text.to_owned(), is_cut, has_cr);
+        let line = |text: &str, is_truncated, has_cr| (text.to_owned(), is_truncated, has_cr);
         let expected = [
             line("one", false, true),
             line("two", false, false),
@@ -161,7 +178,7 @@ mod tests {
     #[test]
     fn after_a_hole_lines_begin_behind_the_next_end() {
         let mut splitter = LineSplitter::default();
-        splitter.resynchronise();
+        splitter.resynchronize();
         assert_eq!(splitter.next(b"rest of a li", 0, 80), (12, None));
         let (taken, line) = splitter.next(b"ne\r\nwhole\r\n", 0, 80);
         assert_eq!((taken, line.map(|line| line.text)), (11, Some(b"whole".as_slice())));

@@ -1,66 +1,49 @@
-//! Ordered bytes and datagrams to typed messages.
+//! Parsing of ordered bytes and datagrams into typed messages.
 //!
-//! A [`Driver`] leads what the directions of a flow say to the [`Parser`] of its protocol. Which one that is, the first octets
-//! tell: every [`Protocol`] of the set is asked, by a bounded probe, and where none matches, the port decides. The set is an
-//! enum that [`protocols!`](crate::protocols) writes, of the parsers here and of one's own.
+//! A [`Driver`] passes the octets of each flow to the [`Parser`] of its protocol. The first octets identify the
+//! protocol: the bounded probes of all [`Protocol`]s of the set are called, and if none matches, the port decides. The
+//! set is an enum that [`protocols!`](crate::protocols!) generates from the parsers of this crate and from your own.
 //!
-//! On the port of a protocol with a parser, its messages are also found behind octets or datagrams of something else, within
-//! [`RESUME_LEN_MAX`], [`RESUME_CHUNK_COUNT_MAX`] and [`RESUME_DATAGRAM_COUNT_MAX`].
+//! On the port of a protocol with a parser, its messages are also found after octets or datagrams of another protocol,
+//! within [`RESUME_LEN_MAX`], [`RESUME_CHUNK_COUNT_MAX`] and [`RESUME_DATAGRAM_COUNT_MAX`].
 //!
-//! What a flow costs: 32 octets in the caller's state. While probes are undecided, at most [`PROBE_LEN_MAX`] octets a
-//! direction, and a chunk; with a parser, its state and what it left of an incomplete message, at most
-//! `session_side_bytes_max` a direction. A flow that is not recognised, or is done, costs a test.
+//! Memory per flow: 32 octets in the caller's state. While probes are undecided, at most [`PROBE_LEN_MAX`] octets per
+//! direction, and a chunk. With a parser, its state and the octets of incomplete messages, at most
+//! `session_side_bytes_max` per direction. A flow that is not recognized, or is done, only costs a test per call.
 //!
-//! A parser that errs is dropped, its memory is freed, and [`SessionEvent::Stopped`] says so once; the flow goes on.
+//! After a fault, the parser is dropped, its memory is released, and [`SessionEvent::Stopped`] is reported once; the
+//! flow stays tracked.
 
-mod credit;
+mod charged;
+pub(crate) mod credit;
 mod datagrams;
-#[cfg(feature = "protocols")]
-pub mod dns;
 mod driver;
+pub mod length_prefix;
 #[cfg(feature = "protocols")]
-pub mod ftp;
-#[cfg(feature = "protocols")]
-pub mod http1;
-#[cfg(feature = "protocols")]
-pub mod http2;
-#[cfg(feature = "protocols")]
-mod lines;
+pub mod lines;
 mod parser;
 mod parsing;
 mod preamble;
 mod probing;
 mod protocol;
 mod protocols;
-#[cfg(feature = "protocols")]
-pub mod quic;
 mod quota;
 #[cfg(feature = "protocols")]
-pub mod recognised;
-#[cfg(feature = "protocols")]
-mod replies;
+pub mod replies;
 mod resuming;
 #[allow(clippy::module_inception, reason = "the state of one flow is what the layer is named after")]
 mod session;
-#[cfg(feature = "protocols")]
-pub mod smtp;
-#[cfg(feature = "protocols")]
-pub mod ssh;
-#[cfg(feature = "protocols")]
-mod standard;
-#[cfg(feature = "protocols")]
-mod starttls;
 mod stats;
 mod text;
-#[cfg(feature = "protocols")]
-pub mod tls;
-#[cfg(feature = "protocols")]
-mod turns;
+#[cfg(test)]
+mod transitions;
 mod window;
 
 pub use crate::base::{Application, Evidence};
 pub use datagrams::{PROBE_DATAGRAM_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX};
-pub use driver::{Driver, HANDOVER_COUNT_MAX};
+#[doc(hidden)]
+pub use driver::Driver;
+pub use driver::HANDOVER_COUNT_MAX;
 pub use parser::{AfterGap, Datagram, End, EndKind, Fault, Input, Missing, Out, Parser, Progress};
 pub use probing::{PROBE_CHUNK_COUNT_MAX, PROBE_LEN_MAX};
 pub use protocol::{
@@ -69,8 +52,8 @@ pub use protocol::{
 pub use protocols::{Entry, Protocols, count, table};
 pub use quota::{MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET};
 pub use resuming::{RESUME_CHUNK_COUNT_MAX, RESUME_LEN_MAX};
-pub use session::{About, Receiver, Session, SessionEvent, Whose};
-#[cfg(feature = "protocols")]
-pub use standard::{Message, Standard};
+#[doc(hidden)]
+pub use session::{FlowContext, Receiver, Session};
+pub use session::{MessageMeta, SessionEvent};
 pub use stats::{DriverConfig, DriverStats};
 pub use text::Text;

@@ -1,4 +1,4 @@
-//! The trait that a parser implements, and what it is told.
+//! The trait that a parser implements, and its inputs.
 
 use std::fmt;
 
@@ -6,21 +6,21 @@ use super::protocol::{Protocol, Role};
 use crate::base::Timestamp;
 use crate::reassembler::GapReason;
 
-/// Octets of a stream, next in order, from the first one that the parser has not taken.
+/// The next octets of a stream in order, beginning with the first one that the parser has not consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Input<'a> {
-    /// The octets, never none.
+    /// The octets, at least one.
     pub bytes: &'a [u8],
-    /// Octets of the stream before them, gaps included.
+    /// Number of octets of the stream before them, gaps included.
     pub offset: u64,
-    /// Who sent them.
+    /// Role of the sender.
     pub from: Role,
-    /// When the last of them was captured, or came in order.
+    /// Capture time of the packet that made the last of them available in order.
     pub timestamp: Timestamp,
-    /// Number of octets at the front of `bytes` that were in the input before and that the parser left. Whatever it searched them
-    /// for in vain is not there, so that the search goes on behind them: octets that come one by one are then looked at once and
-    /// not each time that one more comes. Zero of octets that are all new.
+    /// Number of octets at the front of `bytes` that an earlier input contained and that the parser did not consume. A
+    /// parser that searched them without success continues its search after them, so that octets that arrive one by one
+    /// are searched once and not again with each call. Zero if all octets are new.
     ///
     /// ```
     /// use flowgauge::session::Input;
@@ -36,15 +36,15 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Octets for a parser that is used without the driver.
+    /// Creates an input for a parser that is used without the driver.
     #[must_use]
     pub const fn new(bytes: &'a [u8], offset: u64, from: Role, timestamp: Timestamp) -> Self {
         Self { bytes, offset, from, timestamp, seen_len: 0 }
     }
 
-    /// The same, of which the parser has seen the first octets before.
+    /// Sets the number of octets at the front that the parser has seen before.
     #[must_use]
-    pub const fn with_seen_len(self, seen_len: usize) -> Self {
+    pub(crate) const fn with_seen_len(self, seen_len: usize) -> Self {
         Self { seen_len, ..self }
     }
 }
@@ -53,77 +53,79 @@ impl<'a> Input<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Datagram<'a> {
-    /// The octets, as far as captured.
+    /// The captured octets.
     pub bytes: &'a [u8],
-    /// Octets on the wire; more than there are if a snap length cut it.
+    /// Length on the wire in octets, which exceeds that of `bytes` if the snap length truncated the datagram.
     pub len: usize,
-    /// Who sent it.
+    /// Role of the sender.
     pub from: Role,
-    /// When it was captured.
+    /// Capture time.
     pub timestamp: Timestamp,
 }
 
 impl<'a> Datagram<'a> {
-    /// A whole datagram.
+    /// Creates a datagram that was captured completely.
     #[must_use]
     pub const fn new(bytes: &'a [u8], from: Role, timestamp: Timestamp) -> Self {
         Self { bytes, len: bytes.len(), from, timestamp }
     }
 
-    /// Whether a snap length cut it.
+    /// Returns whether the snap length truncated the datagram.
     #[must_use]
     pub const fn is_cut(&self) -> bool {
         self.bytes.len() < self.len
     }
 }
 
-/// How far a parser got with a direction.
+/// Progress of a parser in a direction.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress {
-    /// It took so many octets. What is left over is kept, and offered again in front of what comes next.
+    /// The parser consumed this many octets. The rest is buffered and passed again, followed by the next octets.
     Took(usize),
-    /// It took `taken`, and the rest is of use once there are `need` of them: it is not called before.
+    /// The parser consumed `taken` octets, and is called again when `need` octets follow them.
     Needs {
-        /// Octets that it took.
+        /// Number of octets consumed.
         taken: usize,
-        /// Octets from there on that it waits for, more than are there.
+        /// Total number of octets from there on that the parser needs, which exceeds the number available.
         need: usize,
     },
-    /// It wants no more of this direction. When both directions are done, its memory is freed.
+    /// The parser needs no more of this direction. When both directions are done, its memory is released.
     Done,
-    /// It took `taken`, and from there on, in both directions, something else is spoken.
+    /// The parser consumed `taken` octets, and another protocol follows in both directions.
     Handover {
-        /// Octets that it took.
+        /// Number of octets consumed.
         taken: usize,
-        /// What; unknown if the probes are to tell.
+        /// The next protocol; `None` if the probes identify it.
         next: Option<&'static Protocol>,
     },
 }
 
-/// Why a parser gives up: it is dropped, and the flow goes on without.
+/// Reason for which a parser stops: it is dropped, and the flow stays tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault(&'static str);
 
 impl Fault {
-    /// More octets would have to be kept than [`Limits::session_side_bytes_max`](crate::base::Limits) allows.
+    /// More octets would have to be buffered than [`Limits::session_side_bytes_max`](crate::base::Limits) allows.
     pub const TOO_LONG: Self = Self("too_long");
-    /// No memory: [`Limits::session_bytes_max`](crate::base::Limits), or the budget.
+    /// Memory was refused by [`Limits::session_bytes_max`](crate::base::Limits), or the budget.
     pub const NO_MEMORY: Self = Self("no_memory");
-    /// Octets are missing, and it cannot go on behind them.
+    /// Memory for sessions was short, and this session was charged longest ago.
+    pub const EVICTED: Self = Self("evicted");
+    /// Octets are missing, and the parser cannot continue after them.
     pub const GAP: Self = Self("gap");
-    /// The parser is not made for what it was offered.
+    /// The parser does not support this transport.
     pub const NOT_SPOKEN: Self = Self("not_spoken");
     /// More handovers than [`HANDOVER_COUNT_MAX`](super::HANDOVER_COUNT_MAX).
     pub const TOO_MANY_HANDOVERS: Self = Self("too_many_handovers");
 
-    /// A reason in a word or a few, lower case with underscores.
+    /// Creates a fault from a reason: one or a few words in lower case, with underscores.
     #[must_use]
     pub const fn new(reason: &'static str) -> Self {
         Self(reason)
     }
 
-    /// The reason.
+    /// Returns the reason.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         self.0
@@ -138,43 +140,43 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Octets of a stream that will not come.
+/// Octets of a stream that are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing<'a> {
-    /// What was kept of the octets before, which the parser did not take. It is dropped now.
+    /// Buffered octets before the gap that the parser did not consume. They are dropped now.
     pub rest: &'a [u8],
-    /// Where the gap begins.
+    /// Stream offset at which the gap begins.
     pub offset: u64,
-    /// How many octets are missing, at least one.
+    /// Number of missing octets, at least one.
     pub len: u64,
-    /// Who sent them.
+    /// Role of the sender.
     pub from: Role,
-    /// Why.
+    /// Reason for the gap.
     pub reason: GapReason,
-    /// When that was decided.
+    /// Time at which the gap was due.
     pub timestamp: Timestamp,
 }
 
-/// What a parser does after a gap.
+/// Decision of a parser after a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterGap {
-    /// It goes on with what follows.
+    /// The parser continues with the octets after the gap.
     Resume,
-    /// It cannot.
+    /// The parser cannot continue.
     Stop,
 }
 
-/// How a direction ended.
+/// Cause of the end of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum EndKind {
-    /// By a FIN: all was said.
+    /// A FIN: the stream is complete.
     Fin,
-    /// By a RST.
+    /// A RST.
     Reset,
-    /// The flow ended otherwise: by a timeout, or with the capture.
+    /// Another end of the flow: a timeout, or the end of the capture.
     Flow,
 }
 
@@ -182,79 +184,83 @@ pub enum EndKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct End<'a> {
-    /// What was kept, and the parser did not take.
+    /// Buffered octets that the parser did not consume.
     pub rest: &'a [u8],
-    /// Octets of the stream before `rest`.
+    /// Number of octets of the stream before `rest`.
     pub offset: u64,
-    /// Whose.
+    /// Role of the sender of the direction.
     pub from: Role,
-    /// How.
+    /// Cause of the end.
     pub kind: EndKind,
     /// The time of the last packet.
     pub timestamp: Timestamp,
 }
 
-/// Where a parser puts its messages.
+/// Callback that receives the messages of a parser.
 pub type Out<'o, P> = &'o mut dyn for<'m> FnMut(<P as Parser>::Message<'m>);
 
-/// Turns octets into messages.
+/// Parser of octets into messages.
 ///
-/// The driver calls it with what each direction says, in order, and keeps what the parser leaves. Both directions of a
-/// connection go to one parser, whose state should be small: there is one per recognised flow.
+/// The driver passes the octets of each direction in order, and buffers those that the parser does not consume. Both
+/// directions of a connection are passed to one parser, whose state should be small: there is one per recognized flow.
 ///
-/// A parser of streams has [`bytes`](Self::bytes), one of datagrams [`datagram`](Self::datagram); a protocol that is spoken over
-/// both has both.
+/// A parser of streams implements [`bytes`](Self::bytes), one of datagrams implements [`datagram`](Self::datagram); a
+/// parser of a protocol that uses both kinds of transport implements both.
 pub trait Parser: Sized + 'static {
-    /// What it says. It may borrow the octets.
+    /// Message type. A message may borrow the octets.
     type Message<'m>;
 
-    /// Takes octets of a stream. Called with what was left and at least one octet more; [`Input::seen_len`] says how much of it
-    /// was there before.
+    /// Processes octets of a stream. The input contains the octets that were not consumed before, and at least one more
+    /// octet; [`Input::seen_len`] is the number of the former.
     ///
     /// # Errors
     ///
-    /// Why it gives up: it is dropped.
+    /// The reason for which the parser stops. The driver then drops it.
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let _ = (input, out);
         Err(Fault::NOT_SPOKEN)
     }
 
-    /// Takes a datagram. [`Progress::Done`] means: no more of either direction; other progress means nothing.
+    /// Processes a datagram. [`Progress::Done`] ends both directions; any other progress has no effect.
     ///
     /// # Errors
     ///
-    /// Why it gives up: it is dropped. A datagram that is merely bad should be left alone instead.
+    /// The reason for which the parser stops. The driver then drops it. A parser should ignore a datagram that is
+    /// merely malformed.
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let _ = (datagram, out);
         Err(Fault::NOT_SPOKEN)
     }
 
-    /// Octets are missing.
+    /// Processes a gap.
     fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
         let _ = (missing, out);
         AfterGap::Stop
     }
 
-    /// A direction ended. Of a stream, each direction ends once; of datagrams, both end with the flow.
+    /// Processes the end of a direction. Each direction of a stream ends once; those of datagrams both end with the
+    /// flow.
     fn end(&mut self, end: &End<'_>, out: Out<'_, Self>) {
         let _ = (end, out);
     }
 
-    /// A second or more of the flow's time is over since it was last called; comes before the octets of that time.
+    /// Processes the passing of time: called before octets are passed if at least one second of the flow's time has
+    /// elapsed since the last call.
     fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
         let _ = (now, out);
     }
 
-    /// Whether a message is a piece of what is carried, such as a body, and no longer than the octets that it was made of. All
-    /// others are counted, and left out where a flow reports more of them than its packets account for
-    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets that
+    /// it was made from. All other messages are counted, and suppressed if a flow reports more of them than its packets
+    /// justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     #[must_use]
     fn is_content(message: &Self::Message<'_>) -> bool {
         let _ = message;
         false
     }
 
-    /// Octets that it has allocated beside itself, which are charged to the budget.
+    /// Returns the number of octets that the parser has allocated in addition to itself, which are charged to the
+    /// budget.
     fn heap_len(&self) -> usize {
         0
     }

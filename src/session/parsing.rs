@@ -1,34 +1,34 @@
-//! A parser at work on a flow, and what it left of each direction.
+//! A parser that processes a flow, and the octets of each direction that it did not consume.
 
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::quota::Quota;
-use super::session::{About, Receiver};
+use super::session::{MessageMeta, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
 
-/// Time of a flow between two ticks.
+/// Interval between two ticks, in the time of the flow.
 const TICK_NS: u64 = 1_000_000_000;
 
-/// Octets of capacity that a direction keeps for the next time it needs them.
+/// Capacity in octets that a direction keeps for reuse.
 const SPARE_LEN: usize = 4096;
 
-/// Octets of an incomplete message that may be kept even where memory is nearly used up.
+/// Length up to which an incomplete message may be buffered even if memory is nearly exhausted.
 const MODEST_LEN: usize = 4096;
 
-/// What a parser left of a direction.
+/// Octets of a direction that a parser did not consume.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// What was kept, behind octets that were taken since and lie there until it pays to move the rest.
+    /// Buffered octets, after consumed ones that stay in place until the buffer is compacted.
     kept: Vec<u8>,
-    /// Octets of `kept` that were taken.
+    /// Number of octets of `kept` that were consumed.
     taken: usize,
-    /// Octets behind these that the parser has seen and left.
+    /// Number of octets after these that the parser has seen but not consumed.
     seen: usize,
-    /// The stream's octets before what is kept, or before what comes next.
+    /// Number of octets of the stream before the buffered ones, or before the next ones.
     pub(super) offset: u64,
-    /// Octets below which the parser need not be called.
+    /// Number of octets below which the parser need not be called.
     pub(super) need: usize,
     /// Capture time of the latest of its octets.
     pub(super) captured: Timestamp,
@@ -41,12 +41,12 @@ impl Lane {
         Self { offset, is_ended, ..Self::default() }
     }
 
-    /// What the parser left.
+    /// Returns the octets that the parser did not consume.
     pub(super) fn rest(&self) -> &[u8] {
         self.kept.get(self.taken..).unwrap_or_default()
     }
 
-    /// Adds octets, if there is memory.
+    /// Appends octets if there is memory.
     fn keep(&mut self, bytes: &[u8], memory: &mut Memory<'_>) -> Result<(), Fault> {
         if self.kept.len() + bytes.len() > self.kept.capacity() {
             self.make_room(bytes.len(), memory)?;
@@ -55,11 +55,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Makes room for octets to be added. What is kept is moved at most once while a quarter of it is taken or added.
+    /// Ensures capacity for octets to be appended. Buffered octets are moved at most once while a quarter of them is
+    /// consumed or appended.
     fn make_room(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
         let (len, capacity) = (self.rest().len() + len, self.kept.capacity());
         if len > capacity - capacity / 4 {
-            // What is waited for is known, so that it is allocated once; twice the room otherwise, so that octets are moved seldom.
+            // The length that the parser needs is known, so that there is one allocation for it. Otherwise the capacity
+            // is doubled, so that octets are seldom moved.
             let wanted = len.max(self.need).max(2 * capacity).max(64);
             memory.take_for_message(wanted, capacity)?;
             self.drop_taken();
@@ -75,7 +77,7 @@ impl Lane {
         self.taken = 0;
     }
 
-    /// Forgets the first octets of what is kept.
+    /// Removes the first octets of the buffer.
     fn drop_front(&mut self, len: usize, memory: &mut Memory<'_>) {
         let capacity = self.kept.capacity();
         self.taken += len;
@@ -95,11 +97,11 @@ impl Lane {
     }
 }
 
-/// What a session may allocate, and what it did.
+/// Memory that a session may allocate, and has allocated.
 pub(super) struct Memory<'a> {
     pub(super) allowance: &'a mut Allowance,
     pub(super) charged: &'a mut u64,
-    /// Octets that a direction may keep.
+    /// Maximum number of octets buffered per direction.
     pub(super) side_max: usize,
 }
 
@@ -110,8 +112,8 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// For an incomplete message to grow. What is nearly used up is left to short ones, so that whoever begins thousands of long ones
-    /// and ends none keeps no other flow from being parsed.
+    /// Takes memory for an incomplete message. If memory is nearly exhausted, only short messages get it, so that a
+    /// sender that begins thousands of long messages and completes none does not prevent other flows from being parsed.
     fn take_for_message(&mut self, wanted: usize, capacity: usize) -> Result<(), Fault> {
         if wanted > MODEST_LEN && self.allowance.is_pressed() {
             return Err(Fault::NO_MEMORY);
@@ -126,24 +128,24 @@ impl Memory<'_> {
     }
 }
 
-/// What is to be done after octets were offered.
+/// Next step after octets were passed to a parser.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Go on.
+    /// Continue.
     More,
-    /// No more of this direction.
+    /// This direction is done.
     Done,
-    /// The parser gave up.
+    /// The parser stopped with a fault.
     Fault(Fault),
-    /// Something else is spoken from here on; what was not taken is kept.
+    /// Another protocol follows; octets that were not consumed are kept.
     Handover(Option<&'static Protocol>),
 }
 
-/// The entry that has the port of a flow of datagrams which another one parses.
+/// The entry that has the port of a flow of datagrams that another protocol parses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rival {
     pub(super) entry: u8,
-    /// Datagrams that it is still asked about.
+    /// Number of datagrams that its probe will still see.
     pub(super) left: u8,
 }
 
@@ -153,7 +155,7 @@ pub(super) struct Parsing<P> {
     pub(super) parser: P,
     pub(super) protocol: &'static Protocol,
     pub(super) lanes: [Lane; 2],
-    /// Octets charged for this session beside the state itself.
+    /// Number of octets charged for this session in addition to the state itself.
     pub(super) charged: u64,
     heap_len: usize,
     ticked: Timestamp,
@@ -179,12 +181,12 @@ impl<P: Protocols> Parsing<P> {
         }
     }
 
-    pub(super) fn about(&self, from: Role, timestamp: Timestamp) -> About {
+    pub(super) fn meta(&self, from: Role, timestamp: Timestamp) -> MessageMeta {
         let side = if from == Role::Client { self.client } else { self.client.other() };
-        About { protocol: self.protocol, from, side, timestamp }
+        MessageMeta { protocol: self.protocol, from, side, timestamp }
     }
 
-    /// Octets of a direction, next in order.
+    /// Processes the next octets of a direction in order.
     #[inline]
     pub(super) fn offer(
         &mut self,
@@ -194,7 +196,7 @@ impl<P: Protocols> Parsing<P> {
         receiver: &mut impl Receiver<P>,
     ) -> Outcome {
         self.tick(from, timestamp, receiver);
-        let about = self.about(from, timestamp);
+        let meta = self.meta(from, timestamp);
         self.quota.earn(bytes.len());
         let mut memory = Memory { allowance, charged: &mut self.charged, side_max };
         let lane = from.of_mut(&mut self.lanes);
@@ -215,7 +217,7 @@ impl<P: Protocols> Parsing<P> {
         }
         let input = Input::new(available, lane.offset, from, timestamp).with_seen_len(seen_len);
         let quota = &mut self.quota;
-        let progress = self.parser.bytes(&input, &mut |message| quota.pass(&about, message, receiver));
+        let progress = self.parser.bytes(&input, &mut |message| quota.pass(&meta, message, receiver));
         let progress = match progress {
             Ok(progress) => progress,
             Err(fault) => return Outcome::Fault(fault),
@@ -250,7 +252,7 @@ impl<P: Protocols> Parsing<P> {
         self.charge_heap(allowance).map_or(then, Outcome::Fault)
     }
 
-    /// A datagram.
+    /// Processes a datagram.
     #[inline]
     pub(super) fn datagram(
         &mut self,
@@ -259,10 +261,10 @@ impl<P: Protocols> Parsing<P> {
         receiver: &mut impl Receiver<P>,
     ) -> Outcome {
         self.tick(datagram.from, datagram.timestamp, receiver);
-        let about = self.about(datagram.from, datagram.timestamp);
+        let meta = self.meta(datagram.from, datagram.timestamp);
         self.quota.earn(datagram.bytes.len());
         let quota = &mut self.quota;
-        match self.parser.datagram(datagram, &mut |message| quota.pass(&about, message, receiver)) {
+        match self.parser.datagram(datagram, &mut |message| quota.pass(&meta, message, receiver)) {
             Ok(Progress::Done) => Outcome::Done,
             Ok(_) => self.charge_heap(allowance).map_or(Outcome::More, Outcome::Fault),
             Err(fault) => Outcome::Fault(fault),
@@ -273,13 +275,13 @@ impl<P: Protocols> Parsing<P> {
     fn tick(&mut self, from: Role, now: Timestamp, receiver: &mut impl Receiver<P>) {
         if now.as_nanos().saturating_sub(self.ticked.as_nanos()) >= TICK_NS {
             self.ticked = now;
-            let about = self.about(from, now);
+            let meta = self.meta(from, now);
             let quota = &mut self.quota;
-            self.parser.tick(now, &mut |message| quota.pass(&about, message, receiver));
+            self.parser.tick(now, &mut |message| quota.pass(&meta, message, receiver));
         }
     }
 
-    /// Charges what the parser allocated since.
+    /// Charges the memory that the parser has allocated since the last call.
     #[inline]
     fn charge_heap(&mut self, allowance: &mut Allowance) -> Option<Fault> {
         let heap_len = self.parser.heap_len();
@@ -298,7 +300,7 @@ impl<P: Protocols> Parsing<P> {
         None
     }
 
-    /// Octets are missing. Whether the parser goes on.
+    /// Processes a gap. Returns whether the parser continues.
     pub(super) fn gap(
         &mut self,
         gap: &crate::reassembler::Gap,
@@ -306,7 +308,7 @@ impl<P: Protocols> Parsing<P> {
         allowance: &mut Allowance,
         receiver: &mut impl Receiver<P>,
     ) -> super::AfterGap {
-        let about = self.about(from, timestamp);
+        let meta = self.meta(from, timestamp);
         let lane = from.of_mut(&mut self.lanes);
         let missing = Missing {
             rest: lane.rest(),
@@ -317,27 +319,27 @@ impl<P: Protocols> Parsing<P> {
             timestamp,
         };
         let quota = &mut self.quota;
-        let after = self.parser.gap(&missing, &mut |message| quota.pass(&about, message, receiver));
+        let after = self.parser.gap(&missing, &mut |message| quota.pass(&meta, message, receiver));
         let len = lane.rest().len();
         lane.drop_front(len, &mut Memory { allowance, charged: &mut self.charged, side_max: 0 });
         (lane.offset, lane.need) = (gap.offset.saturating_add(gap.len), 0);
         after
     }
 
-    /// A direction ended. Whether nothing more is wanted of either.
+    /// Processes the end of a direction. Returns whether neither direction is needed any more.
     pub(super) fn end(
         &mut self,
         (from, kind, timestamp): (Role, EndKind, Timestamp),
         receiver: &mut impl Receiver<P>,
     ) -> bool {
-        let about = self.about(from, timestamp);
+        let meta = self.meta(from, timestamp);
         let lane = from.of_mut(&mut self.lanes);
         if !lane.is_ended {
             lane.is_ended = true;
             if !lane.is_done {
                 let end = End { rest: lane.rest(), offset: lane.offset, from, kind, timestamp };
                 let quota = &mut self.quota;
-                self.parser.end(&end, &mut |message| quota.pass(&about, message, receiver));
+                self.parser.end(&end, &mut |message| quota.pass(&meta, message, receiver));
             }
         }
         self.lanes.iter().all(|lane| lane.is_ended || lane.is_done)

@@ -1,32 +1,33 @@
-//! The header of the PROXY protocol, with which a proxy introduces a connection that it passes on.
+//! The header of the PROXY protocol, which a proxy sends at the start of a connection that it forwards.
 //!
-//! It says nothing about the application protocol, so that recognition begins behind it. The format is that of the specification
-//! of HAProxy, versions 1 (a line of text) and 2 (binary).
+//! It does not identify the application protocol, so that recognition begins after it. The format is that of the
+//! HAProxy specification, versions 1 (a line of text) and 2 (binary).
 
 use super::probing::PROBE_LEN_MAX;
 
-/// Octets of the longest line of version 1, its end included.
+/// Maximum length in octets of a line of version 1, including its end.
 const LINE_LEN_MAX: usize = 107;
 
-/// What every header of version 2 begins with.
+/// First octets of every header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Octets of a header of version 2 in front of the addresses: signature, version and command, family, length.
+/// Length in octets of the fixed part of a header of version 2, before the addresses: signature, version and command,
+/// family, length.
 const FIXED_LEN: usize = 16;
 
-/// The beginning of a client's octets.
+/// Result of the search for a header at the beginning of a client's octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preamble {
     /// There is no header.
     None,
-    /// There may be one; octets of it are missing.
+    /// There may be a header, but octets of it are missing.
     Partial,
-    /// A header of so many octets.
+    /// There is a header of this many octets.
     Whole(usize),
 }
 
 impl Preamble {
-    /// The header at the front of what a client sent.
+    /// Reads the header at the front of a client's octets.
     pub(super) fn read(bytes: &[u8]) -> Self {
         match bytes.first() {
             Some(b'P') => line(bytes),
@@ -55,7 +56,7 @@ fn binary(bytes: &[u8]) -> Preamble {
     let Some([_, _, _, _, _, _, _, _, _, _, _, _, version, family, high, low]) = bytes.first_chunk() else {
         return Preamble::Partial;
     };
-    // Version 2, local or proxied; no address, or one of IPv4, IPv6 or Unix with streams or datagrams.
+    // Version 2, local or proxied; without an address, or with one of IPv4, IPv6 or Unix for streams or datagrams.
     let is_header = matches!(version, 0x20 | 0x21) && family >> 4 <= 3 && family & 0x0F <= 2;
     let len = FIXED_LEN + usize::from(u16::from_be_bytes([*high, *low]));
     match is_header && len < PROBE_LEN_MAX {

@@ -1,28 +1,28 @@
-//! Asking the probes, for as long as they are undecided and the window is open.
+//! Calls of the probes, while they are undecided and the window is open.
 
 use super::preamble::Preamble;
 use super::protocol::{Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
 use crate::base::{Evidence, Timestamp};
 
-/// Octets of either direction of a stream that probes may look at.
+/// Number of octets of each direction of a stream that probes may inspect.
 pub const PROBE_LEN_MAX: usize = 2048;
 
-/// Chunks of a stream after which the port decides.
+/// Number of chunks of a stream after which the port decides.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
 
 /// Entries of a table, as bits.
 pub(super) type Entries = u128;
 
-/// The octets of one direction that no probe could tell yet.
+/// The octets of one direction for which the probes are undecided.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
-    /// Where they begin. Means nothing without octets.
+    /// Stream offset of the first octet; valid only if there are octets.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A chunk whose octets are kept.
+/// A chunk whose octets are buffered.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: Role,
@@ -35,15 +35,15 @@ struct Kept {
 pub(super) struct StreamProbing {
     refuted: Entries,
     pub(super) heard: [Heard; 2],
-    /// The chunks as they came, so that they reach the parser as if nobody had waited.
+    /// The chunks in the order of arrival, so that the parser receives them as if there had been no delay.
     kept: [Kept; PROBE_CHUNK_COUNT_MAX as usize],
     chunk_count: u8,
     pub(super) handover_count: u8,
-    /// Whether one side's octets are from the middle of its stream.
+    /// True if the octets of one side begin in the middle of its stream.
     pub(super) is_picked_up: bool,
-    /// Whether the client's octets are known to begin with a preamble, which was taken off, or not to.
+    /// True if the client's octets are known to begin without a preamble, or with one that was removed.
     is_past_preamble: bool,
-    /// Octets of the preamble.
+    /// Length of the preamble in octets.
     preamble_len: u64,
 }
 
@@ -62,12 +62,12 @@ impl StreamProbing {
         }
     }
 
-    /// Octets of the stream of a direction that are known not to belong to the application protocol.
+    /// Returns the number of octets of a direction that are known not to belong to the application protocol.
     pub(super) fn start(&self, from: Role) -> u64 {
         if from == Role::Client { self.preamble_len } else { 0 }
     }
 
-    /// Takes octets up to the window. Whether they are all in it.
+    /// Adds octets up to the limit of the window. Returns whether all of them were added.
     pub(super) fn hear(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         if let Some(kept) = self.kept.get_mut(usize::from(self.chunk_count)) {
             *kept = Kept { from, len: bytes.len() as u32, timestamp };
@@ -86,7 +86,7 @@ impl StreamProbing {
         if !self.is_past_preamble && !client.bytes.is_empty() {
             match Preamble::read(&client.bytes) {
                 Preamble::Partial => {
-                    // It has a greatest length, so that the chunks in which it comes need not count.
+                    // The preamble has a maximum length, so that its chunks need not be counted.
                     self.join_chunks();
                     return Answer::Undecided;
                 }
@@ -110,7 +110,8 @@ impl StreamProbing {
         )
     }
 
-    /// Makes one chunk of all that came from each side, the server's first: it does not answer what is not whole.
+    /// Joins the octets of each side into one chunk, the server's first: the server does not answer an incomplete
+    /// message.
     fn join_chunks(&mut self) {
         let mut joined =
             [Role::Server, Role::Client].map(|from| Kept { from, len: 0, timestamp: Timestamp::ZERO });
@@ -126,7 +127,7 @@ impl StreamProbing {
         }
     }
 
-    /// Takes the first octets of the client off its chunks.
+    /// Removes the first octets of the client from its chunks.
     fn drop_chunks(&mut self, mut len: usize) {
         for kept in
             self.kept.iter_mut().take(self.chunk_count.into()).filter(|kept| kept.from == Role::Client)
@@ -137,8 +138,7 @@ impl StreamProbing {
         }
     }
 
-    /// The chunks that were kept, in the order in which they came: who sent them, where they begin, their octets, and when
-    /// they were captured.
+    /// Returns the buffered chunks in the order of arrival: sender, stream offset, octets and capture time.
     pub(super) fn chunks(&self) -> impl Iterator<Item = (Role, u64, &[u8], Timestamp)> {
         let mut passed = [0; 2];
         self.kept.iter().take(self.chunk_count.into()).filter_map(move |kept| {
@@ -160,35 +160,35 @@ impl StreamProbing {
     }
 }
 
-/// An entry of the table, and what led to it.
+/// An entry of the table that was found, and the evidence for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) entry: usize,
     pub(super) evidence: Evidence,
     pub(super) is_reversed: bool,
-    /// Whether a probe that is asked before could not tell yet.
+    /// True if a probe that precedes it in the table was undecided.
     pub(super) is_early: bool,
 }
 
-/// What all probes together say.
+/// Combined result of all probes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Found(Found),
-    /// Some wait for more.
+    /// Some probes need more octets.
     Undecided,
-    /// None waits, and none matches.
+    /// No probe matches or needs more octets.
     Unknown,
 }
 
-/// Asks about a stream that begins with these octets.
+/// Calls the probes for a stream that begins with these octets.
 pub(super) fn ask_stream<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
     ask::<P>(refuted, |entry| {
         entry.protocol.streams.as_ref().map(|streams| streams.probe.map(|probe| probe(opening)))
     })
 }
 
-/// Asks all entries that are not refuted. `probe` gives none for one that is not spoken so, and none inside for one without a
-/// probe.
+/// Calls the probes of all entries that are not refuted. `probe` returns `None` for a protocol without this kind of
+/// transport, and `Some(None)` for one without a probe.
 pub(super) fn ask<P: Protocols>(
     refuted: &mut Entries,
     probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>,
@@ -219,7 +219,7 @@ pub(super) fn ask<P: Protocols>(
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
 
-/// The first entry that was not refuted and has the server's port, or else the client's.
+/// Returns the first entry that was not refuted and has the server's port, or else the client's.
 pub(super) fn stream_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
     by_port::<P>(refuted, ports, |entry| entry.protocol.stream_ports())
 }
@@ -228,7 +228,7 @@ pub(super) fn datagram_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)
     by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports())
 }
 
-/// The first entry that was not refuted and has the server's port among some, or else the client's.
+/// Returns the first of some entries that was not refuted and has the server's port, or else the client's.
 pub(super) fn by_port<P: Protocols>(
     refuted: Entries,
     (client, server): (u16, u16),

@@ -1,19 +1,21 @@
-//! What is known of an application protocol before anything is parsed: its name, its ports, and how it is recognised.
+//! Properties of an application protocol that do not depend on its parser: name, ports and recognition.
 
 use std::fmt;
 
-/// Who sends: in a session, roles are fixed with the first octets and never turn over.
+use crate::base::{Application, ApplicationName, Evidence};
+
+/// Role of a sender. In a session, roles are assigned with the first octets and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Role {
-    /// Who opened the conversation.
+    /// The side that initiated the conversation.
     Client,
-    /// Who answers.
+    /// The side that responds.
     Server,
 }
 
 impl Role {
-    /// The peer's.
+    /// Returns the role of the peer.
     #[must_use]
     #[inline]
     pub const fn other(self) -> Self {
@@ -23,14 +25,15 @@ impl Role {
         }
     }
 
-    /// 0 for the client, 1 for the server.
+    /// Returns 0 for the client and 1 for the server.
+    #[doc(hidden)]
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// What is this role's of a pair, the client's first.
+    /// Returns the item of this role from a pair, in which the client's is first.
     #[must_use]
     #[inline]
     pub const fn of<T>(self, [client, server]: &[T; 2]) -> &T {
@@ -40,9 +43,10 @@ impl Role {
         }
     }
 
-    /// The same, to be changed.
+    /// Returns a mutable reference to the item of this role from a pair, in which the client's is first.
     #[must_use]
     #[inline]
+    #[doc(hidden)]
     pub const fn of_mut<T>(self, [client, server]: &mut [T; 2]) -> &mut T {
         match self {
             Self::Client => client,
@@ -50,7 +54,7 @@ impl Role {
         }
     }
 
-    /// `client` or `server`.
+    /// Returns `client` or `server`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,55 +64,56 @@ impl Role {
     }
 }
 
-/// What a probe says of octets.
+/// Result of a probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They are of the protocol.
+    /// The octets are of the protocol.
     Match,
-    /// They are, and who opened the flow answers in it: the capture began in the middle, or the protocol is spoken that way.
+    /// The octets are of the protocol, and the initiator of the flow responds in it: the capture began in the middle,
+    /// or the protocol works that way.
     MatchReversed,
-    /// They are not.
+    /// The octets are not of the protocol.
     No,
-    /// They may be. A probe that says so again when the window is over was wrong, and the port decides.
+    /// The octets may be of the protocol. If a probe still returns this when the window closes, the port decides.
     More,
 }
 
 impl Verdict {
-    /// A match if a condition holds, otherwise no.
+    /// Returns `Match` if a condition holds, otherwise `No`.
     #[must_use]
     pub const fn of(is_match: bool) -> Self {
         if is_match { Self::Match } else { Self::No }
     }
 }
 
-/// The first octets of both directions of a stream, as far as they came.
+/// The first octets received in both directions of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamOpening<'a> {
-    /// What the client sent.
+    /// Octets sent by the client.
     pub client: &'a [u8],
-    /// What the server sent.
+    /// Octets sent by the server.
     pub server: &'a [u8],
     /// The client's port.
     pub client_port: u16,
-    /// The server's.
+    /// The server's port.
     pub server_port: u16,
 }
 
 impl<'a> StreamOpening<'a> {
-    /// Octets of both directions.
+    /// Creates an opening from the octets and ports of both directions.
     #[must_use]
     pub const fn new(client: &'a [u8], server: &'a [u8], client_port: u16, server_port: u16) -> Self {
         Self { client, server, client_port, server_port }
     }
 
-    /// Whether one of both ports has a number.
+    /// Returns whether one of the two ports has this number.
     #[must_use]
     pub const fn has_port(&self, port: u16) -> bool {
         self.client_port == port || self.server_port == port
     }
 
-    /// The same with the roles turned over.
+    /// Returns the opening with the roles exchanged.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -120,30 +125,30 @@ impl<'a> StreamOpening<'a> {
     }
 }
 
-/// One datagram of a flow that is not recognised yet, and the beginnings of those before it.
+/// One datagram of a flow that is not recognized yet, and the first octets of previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramOpening<'a> {
-    /// Its payload, as far as captured.
+    /// The captured octets of the payload.
     pub bytes: &'a [u8],
-    /// Octets of its payload on the wire.
+    /// Length of the payload on the wire in octets.
     pub len: usize,
-    /// Who sent it.
+    /// Role of the sender.
     pub from: Role,
     /// The sender's port; zero if the transport has none.
     pub source_port: u16,
-    /// The receiver's.
+    /// The receiver's port.
     pub destination_port: u16,
-    /// The IP protocol: UDP, or another one that is no stream.
+    /// The IP protocol: UDP, or another one without streams.
     pub ip_protocol: u8,
-    /// The first octets, 64 at most, of the datagram that the same side sent before; none if it sent none.
+    /// The first octets, at most 64, of the previous datagram of the same sender; empty if there is none.
     pub previous: &'a [u8],
-    /// The same of the datagram that the other side sent last.
+    /// The first octets, at most 64, of the last datagram of the other side; empty if there is none.
     pub answered: &'a [u8],
 }
 
 impl<'a> DatagramOpening<'a> {
-    /// The first datagram of a flow, sent by the client.
+    /// Creates an opening for the first datagram of a flow, sent by the client.
     #[must_use]
     pub const fn first(bytes: &'a [u8], source_port: u16, destination_port: u16) -> Self {
         Self {
@@ -158,47 +163,48 @@ impl<'a> DatagramOpening<'a> {
         }
     }
 
-    /// Whether one of both ports has a number.
+    /// Returns whether one of the two ports has this number.
     #[must_use]
     pub const fn has_port(&self, port: u16) -> bool {
         self.source_port == port || self.destination_port == port
     }
 }
 
-/// Looks at the beginning of a stream. Called again when more came, as long as it says [`Verdict::More`].
+/// Probe for the beginning of a stream. Called again after more octets were received, while it returns
+/// [`Verdict::More`].
 pub type StreamProbe = fn(&StreamOpening<'_>) -> Verdict;
 
-/// Looks at a datagram. Called for those that follow, as long as it says [`Verdict::More`].
+/// Probe for a datagram. Called for later datagrams too, while it returns [`Verdict::More`].
 pub type DatagramProbe = fn(&DatagramOpening<'_>) -> Verdict;
 
 /// Result of a search for the beginning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// A message begins with this octet.
+    /// A message begins at this index.
     Found(usize),
-    /// No message begins before this octet. Those from there on are searched again together with what follows.
+    /// No message begins before this index. The octets from there on are searched again together with later ones.
     From(usize),
 }
 
-/// Searches the octets that one role sent for the beginning of a message, behind octets of any kind.
+/// Function that searches the octets that one role sent for the beginning of a message, after octets of any kind.
 pub type StreamSearch = fn(Role, &[u8]) -> Search;
 
-/// How the messages of a protocol are found behind octets that are not of the protocol.
+/// Search for messages of a protocol after octets of another one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resumption {
     pub(super) search: StreamSearch,
-    /// Whether streams that are captured from the middle on are searched too.
+    /// True if streams that were captured from the middle on are searched too.
     pub(super) is_for_middle: bool,
 }
 
-/// How a protocol is recognised over one kind of transport.
+/// Recognition of a protocol over one kind of transport.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recognition<F> {
     pub(super) ports: &'static [u16],
     pub(super) probe: Option<F>,
 }
 
-/// An application protocol: a name, and how it is recognised.
+/// An application protocol: its name and how it is recognized.
 ///
 /// ```
 /// use flowgauge::session::{Protocol, StreamOpening, Verdict};
@@ -216,51 +222,77 @@ pub(super) struct Recognition<F> {
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     name: &'static str,
+    /// One as identified by content, and one as identified by port.
+    applications: [Application; 2],
     pub(super) streams: Option<Recognition<StreamProbe>>,
     pub(super) datagrams: Option<Recognition<DatagramProbe>>,
     pub(super) resumption: Option<Resumption>,
 }
 
 impl Protocol {
-    /// A protocol over nothing yet. Names are lower case, with an underscore between words.
+    /// Creates a protocol without a transport. Names are in lower case, with underscores between words.
+    ///
+    /// # Panics
+    ///
+    /// At compile time in a constant: if the name is not valid for an [`ApplicationName`].
     #[must_use]
+    #[expect(clippy::panic, reason = "a protocol is a constant, so that the compiler reports it")]
     pub const fn new(name: &'static str) -> Self {
-        Self { name, streams: None, datagrams: None, resumption: None }
+        let Some(application) = ApplicationName::new(name) else {
+            panic!("a protocol has a name of at most 23 lower-case letters, digits, `_`, `-`, `.` and `/`")
+        };
+        let (by_content, by_port) = (Evidence::Content, Evidence::Port);
+        let applications = [
+            Application { name: application, evidence: by_content },
+            Application { name: application, evidence: by_port },
+        ];
+        Self { name, applications, streams: None, datagrams: None, resumption: None }
     }
 
-    /// Over TCP: its registered ports, and a probe; without one, the port alone decides.
+    /// Adds TCP: its registered ports, and a probe. Without a probe, the port alone decides.
     #[must_use]
     pub const fn over_streams(self, ports: &'static [u16], probe: Option<StreamProbe>) -> Self {
         Self { streams: Some(Recognition { ports, probe }), ..self }
     }
 
-    /// Over UDP, and other protocols that carry no stream: likewise.
+    /// Adds UDP and other protocols without streams: registered ports, and a probe. Without a probe, the port alone
+    /// decides.
     #[must_use]
     pub const fn over_datagrams(self, ports: &'static [u16], probe: Option<DatagramProbe>) -> Self {
         Self { datagrams: Some(Recognition { ports, probe }), ..self }
     }
 
-    /// The same with a search for messages in streams that begin with octets of something else. It is used on the protocol's own
-    /// ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by content.
+    /// Adds a search for messages in streams that begin with octets of another protocol. It is used on the protocol's
+    /// own ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by content.
     #[must_use]
     pub const fn resumed_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: false }), ..self }
     }
 
-    /// The same, also for streams that are captured from the middle on. For protocols whose messages stay readable and keep
-    /// coming.
+    /// Adds the same search, also for streams that were captured from the middle on. Use it for protocols whose
+    /// messages remain decodable and recur.
     #[must_use]
     pub const fn resumed_anywhere_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: true }), ..self }
     }
 
-    /// The name, as `http`.
+    /// Returns the name, such as `http`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The TCP ports that name it where content does not tell.
+    /// Returns the protocol in the form that records contain.
+    #[must_use]
+    pub const fn application(&self, evidence: Evidence) -> &Application {
+        let [by_content, by_port] = &self.applications;
+        match evidence {
+            Evidence::Content => by_content,
+            Evidence::Port => by_port,
+        }
+    }
+
+    /// Returns the TCP ports that identify the protocol if the content does not.
     #[must_use]
     pub const fn stream_ports(&self) -> &'static [u16] {
         match &self.streams {
@@ -269,7 +301,7 @@ impl Protocol {
         }
     }
 
-    /// The UDP ports likewise.
+    /// Returns the UDP ports that identify the protocol if the content does not.
     #[must_use]
     pub const fn datagram_ports(&self) -> &'static [u16] {
         match &self.datagrams {
@@ -278,13 +310,15 @@ impl Protocol {
         }
     }
 
-    /// What its probe says of a stream's beginning; [`Verdict::No`] if it has none.
+    /// Calls the probe for the beginning of a stream; returns [`Verdict::No`] if there is none.
+    #[doc(hidden)]
     #[must_use]
     pub fn probe_stream(&self, opening: &StreamOpening<'_>) -> Verdict {
         self.streams.and_then(|streams| streams.probe).map_or(Verdict::No, |probe| probe(opening))
     }
 
-    /// What its probe says of a datagram; [`Verdict::No`] if it has none.
+    /// Calls the probe for a datagram; returns [`Verdict::No`] if there is none.
+    #[doc(hidden)]
     #[must_use]
     pub fn probe_datagram(&self, opening: &DatagramOpening<'_>) -> Verdict {
         self.datagrams.and_then(|datagrams| datagrams.probe).map_or(Verdict::No, |probe| probe(opening))

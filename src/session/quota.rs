@@ -1,26 +1,28 @@
-//! How many messages a flow may report: enough for any protocol, and not so many that output outgrows input.
+//! Maximum number of messages that a flow may report: sufficient for any protocol, and bounded in proportion to its
+//! input.
 
 use super::credit::Credit;
 use super::protocols::Protocols;
-use super::session::{About, Receiver, SessionEvent};
+use super::session::{MessageMeta, Receiver, SessionEvent};
 
-/// Messages that a flow may report whatever its octets; see [`MESSAGE_OCTET_COUNT`].
+/// Number of messages that a flow may report independent of its octets; see [`MESSAGE_OCTET_COUNT`].
 pub const MESSAGE_CREDIT: u64 = 1024;
 
-/// Messages that each segment or datagram of a flow adds to them.
+/// Number of additional messages for each segment or datagram of a flow.
 pub const MESSAGES_PER_PACKET: u64 = 8;
 
-/// Octets of payload of which each multiple adds one more.
+/// Number of octets of payload for which a flow may report one additional message.
 ///
-/// A conversation of short commands and replies has a packet for each, and one that packs many into a packet has more to say
-/// than this in each. Pieces of bodies ([`Parser::is_content`](super::Parser::is_content)) are not counted, since they are no longer than what was sent.
+/// A conversation of short commands and replies has a packet for each of them; a packet with many messages is covered
+/// by this value. Pieces of bodies ([`Parser::is_content`](super::Parser::is_content)) are not counted, because they
+/// are no longer than the input.
 pub const MESSAGE_OCTET_COUNT: u64 = 16;
 
-/// What a flow may still report, in octets.
+/// Remaining quota of a flow, in octets.
 #[derive(Debug)]
 pub(super) struct Quota {
     credit: Credit,
-    /// Messages that were left out since the driver asked.
+    /// Number of messages that were suppressed since the driver last read this.
     pub(super) suppressed_count: u64,
     has_suppressed: bool,
 }
@@ -31,32 +33,32 @@ impl Quota {
         Self { credit, suppressed_count: 0, has_suppressed: false }
     }
 
-    /// A segment or a datagram came.
+    /// Adds the quota of a segment or a datagram.
     #[inline]
     pub(super) const fn earn(&mut self, len: usize) {
         self.credit.earn(len as u64 + MESSAGES_PER_PACKET * MESSAGE_OCTET_COUNT);
     }
 
-    /// Passes a message on, or leaves it out.
+    /// Passes on a message, or suppresses it.
     #[inline(always)]
     pub(super) fn pass<P: Protocols>(
         &mut self,
-        about: &About,
+        meta: &MessageMeta,
         message: P::Message<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
         if P::is_content(&message) || self.credit.spend(MESSAGE_OCTET_COUNT) {
-            receiver.message(about, message);
+            receiver.message(meta, message);
         } else {
-            self.suppress(about, receiver);
+            self.suppress(meta, receiver);
         }
     }
 
     #[cold]
-    fn suppress<P: Protocols>(&mut self, about: &About, receiver: &mut impl Receiver<P>) {
+    fn suppress<P: Protocols>(&mut self, meta: &MessageMeta, receiver: &mut impl Receiver<P>) {
         self.suppressed_count += 1;
         if !std::mem::replace(&mut self.has_suppressed, true) {
-            receiver.event(&SessionEvent::Suppressed { about: *about });
+            receiver.event(&SessionEvent::Suppressed { meta: *meta });
         }
     }
 }

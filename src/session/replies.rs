@@ -1,70 +1,79 @@
-//! Replies of three digits and text, over one line or many, as SMTP and FTP have them (RFC 5321 section 4.2, RFC 959 section 4.2).
+//! Replies of three digits and text, on one or more lines, as in SMTP and FTP (RFC 5321 section 4.2, RFC 959 section
+//! 4.2).
 
 use super::lines::{Line, LineSplitter};
 use super::parser::Fault;
 
-/// Octets of a line of a reply that are kept; RFC 5321 section 4.5.3.1.5 asks for 512.
-pub(super) const REPLY_LINE_LEN_MAX: usize = 1024;
+/// Number of octets kept of a line of a reply; RFC 5321 section 4.5.3.1.5 requires 512.
+pub const REPLY_LINE_LEN_MAX: usize = 1024;
 
-/// Octets of the text of a reply of many lines that are kept.
-pub(super) const REPLY_LEN_MAX: usize = 4096;
+/// Number of octets kept of the text of a reply of several lines.
+pub const REPLY_LEN_MAX: usize = 4096;
 
-/// Lines between the first and the last one.
+/// The form of the lines between the first and the last line of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Middle {
+pub enum Middle {
     /// Each has the code and a hyphen.
     Coded,
-    /// They are any text.
+    /// Each is any text.
     Free,
 }
 
-/// Invalid lines in a row, beyond which the octets are taken for another protocol's.
-pub(super) const INVALID_LINE_COUNT_MAX: u8 = 16;
+/// Maximum number of consecutive invalid lines; with more, the stream is assumed to be another protocol.
+pub const INVALID_LINE_COUNT_MAX: u8 = 16;
 
 const NOT_A_REPLY: Fault = Fault::new("not_a_reply");
 
-/// A reply whose last line came.
+/// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct WholeReply<'a> {
-    pub(super) code: u16,
+pub struct WholeReply<'a> {
+    /// The code, from 100 to 699.
+    pub code: u16,
     /// Its lines without codes, joined by LF.
-    pub(super) text: &'a [u8],
-    pub(super) is_cut: bool,
-    /// A code is followed by neither space nor hyphen, or missing in a line between.
-    pub(super) is_malformed: bool,
+    pub text: &'a [u8],
+    /// True if the text was longer than the octets that are kept.
+    pub is_truncated: bool,
+    /// True if a code is followed by neither space nor hyphen, or is missing in a middle line.
+    pub is_malformed: bool,
 }
 
 /// The result of one or more lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Item<'a> {
+pub enum Item<'a> {
+    /// A complete reply.
     Reply(WholeReply<'a>),
-    /// A line of text without a code where a reply has to begin.
+    /// A line of text without a code where a reply must begin.
     Invalid,
 }
 
-/// Puts the lines of one direction together to replies.
+/// Parser of the replies in one direction of a stream.
 #[derive(Debug, Default)]
-pub(super) struct ReplyReader {
+pub struct ReplyReader {
     lines: LineSplitter,
-    /// The code of a reply of many lines that has begun.
+    /// Code of a reply of several lines that is incomplete.
     code: Option<u16>,
-    is_cut: bool,
+    is_truncated: bool,
     is_malformed: bool,
     /// Its text so far.
     text: Vec<u8>,
-    /// The text is that of a reply that was given out.
+    /// True if the text is that of a reply that was already returned.
     is_given: bool,
-    /// Octets are missing before what comes next.
+    /// True if octets are missing before the next ones.
     is_behind_gap: bool,
-    /// A reply came, so that a line that is none is a server's mistake.
+    /// True after the first reply: an invalid line is an error of the server then, not another protocol.
     has_replied: bool,
     invalid_line_count: u8,
 }
 
 impl ReplyReader {
-    /// The next reply or invalid line of `bytes`, and how many octets were taken. A reply of one line borrows it, and
-    /// nothing is allocated. The first `seen_len` octets are what a call before left.
-    pub(super) fn next<'a>(
+    /// Returns the number of octets consumed, and the next reply or invalid line; `None` if no reply is complete. A
+    /// reply of one line borrows `bytes`, and nothing is allocated. The first `seen_len` octets were left by an earlier
+    /// call.
+    ///
+    /// # Errors
+    ///
+    /// A [`Fault`] if the octets are those of another protocol.
+    pub fn next<'a>(
         &'a mut self,
         bytes: &'a [u8],
         mut seen_len: usize,
@@ -75,13 +84,13 @@ impl ReplyReader {
             self.text = Vec::new();
         }
         if self.is_behind_gap {
-            // A reply that begins right here is whole; anything else is the rest of a line.
+            // A reply that begins here is complete; anything else is the rest of a line.
             let Some(start) = bytes.get(..4) else { return Ok((0, None)) };
             self.is_behind_gap = false;
-            // These few were not searched for the end of a line.
+            // These octets were not searched for the end of a line.
             seen_len = 0;
             if coded(start).is_none() {
-                self.lines.resynchronise();
+                self.lines.resynchronize();
             }
         }
         let mut taken = 0;
@@ -101,14 +110,15 @@ impl ReplyReader {
         }
     }
 
-    /// Takes a line. The reply that ends with it, with the line's own text: that of several is in `self`.
+    /// Processes a line. Returns the reply that ends with it, with the text of this line only; `self` contains that of
+    /// several lines.
     fn line<'a>(&mut self, line: &Line<'a>, middle: Middle) -> Result<Option<Item<'a>>, Fault> {
         let coded = coded(line.text);
         let Some(known) = self.code else { return self.first_line(line, coded) };
-        self.is_cut |= line.is_cut;
+        self.is_truncated |= line.is_truncated;
         let (is_last, text) = match (coded, middle) {
             (Some((code, is_last, text)), Middle::Coded) => {
-                // The last line counts, should the codes differ.
+                // If the codes differ, the one of the last line counts.
                 self.code = Some(code);
                 (is_last, text)
             }
@@ -126,28 +136,28 @@ impl ReplyReader {
         }
         self.is_given = true;
         let code = self.code.take().unwrap_or(known);
-        let (is_cut, is_malformed) =
-            (std::mem::take(&mut self.is_cut), std::mem::take(&mut self.is_malformed));
-        Ok(Some(self.replied(WholeReply { code, text: &[], is_cut, is_malformed })))
+        let (is_truncated, is_malformed) =
+            (std::mem::take(&mut self.is_truncated), std::mem::take(&mut self.is_malformed));
+        Ok(Some(self.replied(WholeReply { code, text: &[], is_truncated, is_malformed })))
     }
 
-    /// Takes a line where a reply has to begin.
+    /// Processes a line where a reply must begin.
     fn first_line<'a>(
         &mut self,
         line: &Line<'a>,
         coded: Option<(u16, bool, &'a [u8])>,
     ) -> Result<Option<Item<'a>>, Fault> {
-        let is_cut = line.is_cut;
+        let is_truncated = line.is_truncated;
         match coded {
             Some((code, true, text)) => {
-                Ok(Some(self.replied(WholeReply { code, text, is_cut, is_malformed: false })))
+                Ok(Some(self.replied(WholeReply { code, text, is_truncated, is_malformed: false })))
             }
             Some((code, false, text)) => {
-                (self.code, self.is_cut) = (Some(code), is_cut);
+                (self.code, self.is_truncated) = (Some(code), is_truncated);
                 self.add(text);
                 Ok(None)
             }
-            // Some servers end what they say with an empty line.
+            // Some servers send an empty line after a reply.
             None if line.text.is_empty() => Ok(None),
             None => {
                 let Some((code, text)) = split_code(line.text) else {
@@ -155,7 +165,7 @@ impl ReplyReader {
                     return Ok(Some(Item::Invalid));
                 };
                 self.check_text(line.text)?;
-                Ok(Some(self.replied(WholeReply { code, text, is_cut, is_malformed: true })))
+                Ok(Some(self.replied(WholeReply { code, text, is_truncated, is_malformed: true })))
             }
         }
     }
@@ -173,24 +183,25 @@ impl ReplyReader {
         self.check_text(text)
     }
 
-    /// Refuses what is no mistake of a server that replied before, but another protocol.
+    /// Returns a fault if an invalid line is from another protocol, rather than an error of a server that replied
+    /// before.
     fn check_text(&self, text: &[u8]) -> Result<(), Fault> {
         let is_text = !text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t');
         let has_begun = self.has_replied || self.code.is_some();
         (is_text && has_begun).then_some(()).ok_or(NOT_A_REPLY)
     }
 
-    /// Adds a line to the text, as far as there is room.
+    /// Appends a line to the text, up to the limit.
     fn add(&mut self, line: &[u8]) {
-        // The first line is followed by another one in any case.
+        // The first line is always followed by another one.
         let separator: &[u8] = if self.text.capacity() > 0 { b"\n" } else { b"" };
         let room = REPLY_LEN_MAX.saturating_sub(self.text.len() + separator.len());
         let kept = line.get(..room).unwrap_or(line);
-        self.is_cut |= kept.len() < line.len() || (room == 0 && self.text.len() >= REPLY_LEN_MAX);
+        self.is_truncated |= kept.len() < line.len() || (room == 0 && self.text.len() >= REPLY_LEN_MAX);
         if room > 0 {
             let len = self.text.len() + separator.len() + kept.len();
             if len > self.text.capacity() {
-                // Twice the room, so that a reply of many short lines is not moved with each.
+                // The capacity is doubled, so that a reply of many short lines is not moved with each line.
                 let wanted = len.max(2 * self.text.capacity()).clamp(256, REPLY_LEN_MAX);
                 self.text.reserve_exact(wanted - self.text.len());
             }
@@ -199,22 +210,25 @@ impl ReplyReader {
         }
     }
 
-    /// Octets are missing: what was begun is dropped, and replies begin anew.
-    pub(super) fn resynchronise(&mut self) {
+    /// Drops an incomplete reply, because octets are missing. The next octets may begin a reply.
+    pub fn resynchronize(&mut self) {
         *self = Self { is_behind_gap: true, has_replied: self.has_replied, ..Self::default() };
     }
 
     /// Returns whether the next octet is the first one of a reply.
-    pub(super) const fn is_at_start(&self) -> bool {
+    #[must_use]
+    pub(crate) const fn is_at_start(&self) -> bool {
         self.code.is_none() && self.lines.is_at_start() && !self.is_behind_gap
     }
 
-    pub(super) fn heap_len(&self) -> usize {
+    /// Returns the number of octets that the reader has allocated, for [`Parser::heap_len`](super::Parser).
+    #[must_use]
+    pub(crate) fn heap_len(&self) -> usize {
         self.text.capacity()
     }
 }
 
-/// The code of a line, whether the reply ends with it, and the text behind.
+/// Returns the code of a line, whether the reply ends with it, and the text after the code.
 fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     let (code, rest) = split_code(line)?;
     match rest.split_first() {
@@ -225,7 +239,7 @@ fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     }
 }
 
-/// The code of a line, and what follows it.
+/// Returns the code of a line, and the octets after it.
 fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
     let (code, rest) = line.split_first_chunk::<3>()?;
     let is_code = code.iter().all(u8::is_ascii_digit) && matches!(code, [b'1'..=b'6', ..]);
@@ -236,7 +250,7 @@ fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Codes, texts, and whether they were cut; of invalid lines zero.
+    /// Codes, texts, and whether they were truncated; the code of an invalid line is zero.
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
@@ -250,7 +264,7 @@ mod tests {
                     Some(Item::Reply(reply)) => {
                         let malformed = if reply.is_malformed { "malformed: " } else { "" };
                         let text = format!("{malformed}{}", reply.text.escape_ascii());
-                        all.push((reply.code, text, reply.is_cut));
+                        all.push((reply.code, text, reply.is_truncated));
                     }
                     Some(Item::Invalid) => all.push((0, String::new(), false)),
                     None => {}
@@ -328,7 +342,7 @@ mod tests {
             let mut reader = ReplyReader::default();
             let (taken, _) = reader.next(b"250-begun\r\n25", 0, Middle::Coded).expect("nothing");
             assert_eq!(taken, 11);
-            reader.resynchronise();
+            reader.resynchronize();
             let (mut rest, mut all) = (text.as_bytes(), Vec::new());
             while let Ok((taken, Some(Item::Reply(reply)))) = reader.next(rest, 0, Middle::Coded) {
                 all.push((reply.code, reply.text.escape_ascii().to_string()));

@@ -1,34 +1,34 @@
-//! The second chance of a stream: its first octets are not of the protocol that has its port, but a message may follow them.
+//! Search for messages in a stream whose first octets are not of the protocol that has its port.
 //!
-//! Octets in front of the first message would otherwise hide all messages behind them, and a stream that is captured from the
-//! middle of a message on would have none. The search is bounded in octets and in chunks.
+//! Otherwise, octets in front of the first message would hide all messages after them, and no message of a stream that
+//! is captured from the middle of a message would be parsed. The search is bounded in octets and in chunks.
 
 use std::ops::ControlFlow;
 
-use super::driver::{Driver, is_done, off, side_of};
-use super::probing::{Found, Heard, PROBE_LEN_MAX, StreamProbing, by_port};
+use super::driver::{Driver, Started, is_done, off, side_of};
+use super::probing::{Found, Heard, PROBE_LEN_MAX, by_port};
 use super::protocol::{Role, Search, StreamSearch};
 use super::protocols::Protocols;
-use super::session::{Receiver, Session, State, Whose};
+use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::{Evidence, Timestamp};
 
-/// Octets of either direction that are searched for a message, behind octets that are not of the protocol of the port.
+/// Maximum number of octets of each direction that are searched for a message of the protocol of the port.
 pub const RESUME_LEN_MAX: usize = 256 << 10;
 
-/// Chunks of either direction that are searched likewise.
+/// Maximum number of chunks of each direction that are searched for it.
 pub const RESUME_CHUNK_COUNT_MAX: u16 = 256;
 
 /// A stream in which a message is searched for.
 #[derive(Debug)]
 pub(super) struct Resuming {
-    /// The place of the protocol in the table.
+    /// Index of the protocol in the table.
     entry: usize,
     search: StreamSearch,
     is_picked_up: bool,
     lanes: [Searched; 2],
 }
 
-/// How far the search got in one direction.
+/// Progress of the search in one direction.
 #[derive(Debug, Default)]
 struct Searched {
     /// The last octets, which may begin a message.
@@ -40,7 +40,7 @@ struct Searched {
 }
 
 impl Resuming {
-    /// Searches the next octets of a direction. If a message begins in them, the tail begins with it.
+    /// Searches the next octets of a direction. If a message begins in them, the tail is set to begin with it.
     fn search(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         let lane = from.of_mut(&mut self.lanes);
         lane.captured = timestamp;
@@ -64,12 +64,12 @@ impl Resuming {
         is_found
     }
 
-    /// Whether one direction was searched as far as it may be.
+    /// Returns whether one direction was searched up to the limit.
     fn is_over(&self) -> bool {
         self.lanes.iter().any(|lane| lane.len > RESUME_LEN_MAX || lane.chunk_count >= RESUME_CHUNK_COUNT_MAX)
     }
 
-    /// Forgets the last octets of a direction, behind which some are missing.
+    /// Discards the last octets of a direction, because octets after them are missing.
     pub(super) fn gap(&mut self, from: Role) {
         from.of_mut(&mut self.lanes).tail.bytes.clear();
     }
@@ -79,8 +79,8 @@ impl Resuming {
     }
 }
 
-/// The protocol whose messages are searched for in a stream with these ports. Only of a stream that was captured from the middle
-/// on may the client turn out to be the server.
+/// Returns the protocol whose messages are searched for in a stream with these ports. Only in a stream that was
+/// captured from the middle on may the roles turn out to be exchanged.
 fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
     let found = by_port::<P>(0, ports, |entry| {
         let is_fit = |resumption: &super::protocol::Resumption| !is_picked_up || resumption.is_for_middle;
@@ -92,90 +92,76 @@ fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Fou
 }
 
 impl<P: Protocols> Driver<P> {
-    /// Begins the search in a stream whose octets so far are not of the protocol of its port. False if that protocol has none, or
-    /// there is no memory.
-    pub(super) fn resume(&mut self, session: &mut Session<P>, whose: &Whose<'_>, is_picked_up: bool) -> bool {
-        let Some((found, search)) = resumable::<P>(whose.ports(session.client), is_picked_up) else {
-            return false;
-        };
+    /// Starts the search in a stream whose octets so far are not of the protocol of its port. Returns the previous
+    /// state, or `None` if that protocol has no search, or memory is refused.
+    pub(super) fn resume(
+        &mut self,
+        session: &mut Session<P>,
+        context: &FlowContext<'_>,
+        is_picked_up: bool,
+    ) -> Option<State<P>> {
+        let (found, search) = resumable::<P>(context.ports(session.client), is_picked_up)?;
         if !self.take_for_window(size_of::<Resuming>()) {
-            return false;
+            return None;
         }
         if found.is_reversed {
             session.client = session.client.other();
         }
         let lanes = Default::default();
-        session.state =
-            State::Resuming(Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes }));
-        true
+        let resuming = Box::new(Resuming { entry: found.entry, search, is_picked_up, lanes });
+        Some(session.transition(State::Resuming(resuming), Cause::Searched))
     }
 
-    /// The same behind a window in which octets were kept: those are searched first.
-    pub(super) fn resume_behind(
-        &mut self,
-        session: &mut Session<P>,
-        whose: &Whose<'_>,
-        probing: &StreamProbing,
-        receiver: &mut impl Receiver<P>,
-    ) -> bool {
-        let client = session.client;
-        if !self.resume(session, whose, probing.is_picked_up) {
-            return false;
-        }
-        for (role, offset, bytes, timestamp) in probing.chunks() {
-            let from = session.role(side_of(role, client));
-            self.go_on(session, &whose.at(timestamp), (from, offset, bytes), receiver);
-        }
-        true
-    }
-
-    /// More octets of a stream in which a message is searched for.
+    /// Processes further octets of a stream in which a message is searched for.
     pub(super) fn resume_chunk(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset, bytes): (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let State::Resuming(resuming) = &mut session.state else { return off(session) };
+        let Some(resuming) = session.resuming_mut() else { return off(session) };
         let before = resuming.allocated_len();
-        let is_found = resuming.search((from, offset, bytes), whose.timestamp);
+        let is_found = resuming.search((from, offset, bytes), context.timestamp);
         let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
         if !self.take_for_window(after.saturating_sub(before)) {
-            // What is given back is what was taken, not what it has grown to.
-            session.state = State::Off;
+            // The memory released is the memory that was taken, not the current length.
+            session.transition(State::Off, Cause::Refused);
             self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
         self.allowance.give(before.saturating_sub(after) as u64);
         if is_found {
             let side = side_of(from, session.client);
-            self.resumed(session, whose, from, receiver);
+            self.resumed(session, context, from, receiver);
             return if is_done(session, side) { ControlFlow::Break(()) } else { off(session) };
         }
         if is_over {
-            self.end_resuming(session, whose, receiver);
+            self.end_resuming(session, context, receiver);
         }
         off(session)
     }
 
-    /// Starts the parser with the message that was found, and with the last octets of the other direction behind it.
+    /// Starts the parser with the message that was found, and then with the last octets of the other direction.
     fn resumed(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         from: Role,
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Resuming(resuming) = std::mem::replace(&mut session.state, State::Off) else { return };
-        let allocated_len = resuming.allocated_len() as u64;
-        let Resuming { entry, lanes, .. } = *resuming;
+        let State::Resuming(resuming) = session.state() else { return };
+        let entry = resuming.entry;
         let found = Found { entry, evidence: Evidence::Content, is_reversed: false, is_early: false };
-        if self.start(session, whose, found, receiver) {
+        let Started { previous, has_parser } = self.start(session, context, found, receiver);
+        let State::Resuming(resuming) = previous else { return };
+        let allocated_len = resuming.allocated_len() as u64;
+        let Resuming { lanes, .. } = *resuming;
+        if has_parser {
             for role in [from, from.other()] {
                 let Searched { tail, captured, .. } = role.of(&lanes);
                 if !tail.bytes.is_empty() {
-                    self.go_on(session, &whose.at(*captured), (role, tail.offset, &tail.bytes), receiver);
+                    self.go_on(session, &context.at(*captured), (role, tail.offset, &tail.bytes), receiver);
                 }
             }
         }
@@ -186,14 +172,14 @@ impl<P: Protocols> Driver<P> {
     pub(super) fn end_resuming(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Resuming(resuming) = &session.state else { return };
+        let State::Resuming(resuming) = session.state() else { return };
         let is_picked_up = resuming.is_picked_up;
-        self.close(session);
+        self.close_for(session, Cause::Unparsed);
         if is_picked_up {
-            self.name_by_port(session, whose, receiver);
+            self.name_by_port(session, context, receiver);
         }
     }
 }

@@ -1,5 +1,31 @@
-//! What a driver keeps for a flow.
+//! The state of one flow, and the transitions between its states.
+//!
+//! A [`Session`] is one state machine. Probes, window, search, parsers and eviction are its states and their causes:
+//!
+//! | state | waits for | holds |
+//! |---|---|---|
+//! | `New` | the first octets | nothing |
+//! | `Stream` | octets that decide the probes of a stream, at most `PROBE_LEN_MAX` a direction | those octets |
+//! | `Datagrams` | a datagram that decides the probes, or is of the protocol of the port | prefixes of datagrams |
+//! | `Resuming` | a message of the protocol of the port, after octets of another protocol | the last octets |
+//! | `Parsing` | octets or datagrams for a parser | the parser, and incomplete messages |
+//! | `Off` | nothing: octets are refused | nothing |
+//!
+//! | from | cause | to | when |
+//! |---|---|---|---|
+//! | `New` | `Undecided` | `Stream`, `Datagrams` | a probe needs more than the first octets |
+//! | `New`, `Stream`, `Resuming`, `Datagrams` | `Recognized` | `Parsing` | a probe or the port names a protocol with a parser; the search found a message |
+//! | `New`, `Stream` | `Searched` | `Resuming` | no probe matches, and messages of the protocol of the port can be searched for |
+//! | `Parsing` | `Handover` | `Parsing` | the parser names the next protocol, or a datagram is of the protocol of the port |
+//! | `Parsing` | `Handover` | `Stream` | the parser hands over to an unknown protocol |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Unparsed` | `Off` | the protocol has no parser, or is unknown; the search ended without a message |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
+//! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |
+//!
+//! No transition leaves `Off`. [`Session::transition`] is the only place that changes the state; it asserts the table
+//! ([`TRANSITIONS`]) in debug builds, and the tests in `transitions.rs` check that each entry is taken.
 
+use super::charged::{Charged, Node};
 use super::datagrams::DatagramProbing;
 use super::parsing::Parsing;
 use super::probing::StreamProbing;
@@ -7,55 +33,73 @@ use super::protocol::{Protocol, Role};
 use super::protocols::Protocols;
 use super::resuming::Resuming;
 use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
+use crate::tracker::FlowId;
 
-/// The flow that octets belong to, and when they came.
+/// The flow of a chunk, gap or datagram, and its capture time.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct Whose<'a> {
-    /// Its key.
+pub struct FlowContext<'a> {
+    /// Key of the flow.
     pub key: &'a FlowKey,
-    /// The side that began it, as far as is known.
+    /// Presumed initiator of the flow.
     pub initiator: Side,
-    /// When what is told was captured.
+    /// Capture time of the octets, or the time at which a gap was due.
     pub timestamp: Timestamp,
-    /// Whether the stream of the side at hand is known from its beginning. Octets from the middle of one refute no protocol, so
-    /// that the port may name it all the same.
+    /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
+    /// refute no protocol, so that the port may still identify it.
     pub is_from_start: bool,
+    /// The flow in its tracker. A session without one is not closed to release memory for others.
+    pub id: Option<FlowId>,
 }
 
-impl<'a> Whose<'a> {
-    /// A flow at a time, its streams known from their beginnings.
+impl<'a> FlowContext<'a> {
+    /// Creates the context of a flow whose streams were captured from their beginnings.
     #[must_use]
     #[inline]
     pub const fn new(key: &'a FlowKey, initiator: Side, timestamp: Timestamp) -> Self {
-        Self { key, initiator, timestamp, is_from_start: true }
+        Self { key, initiator, timestamp, is_from_start: true, id: None }
     }
 
-    /// The same of a side whose stream was picked up in the middle, if so.
+    /// Sets the id of the flow in its tracker, so that its session can be evicted.
+    #[must_use]
+    #[inline]
+    pub(crate) const fn of_flow(self, id: FlowId) -> Self {
+        Self { id: Some(id), ..self }
+    }
+
+    /// Sets whether the stream of the current side was captured from the middle on.
     #[must_use]
     #[inline]
     pub const fn picked_up(self, is_picked_up: bool) -> Self {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
-    /// The same at another time.
+    /// Sets the time.
     pub(super) const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
     }
 
-    /// The client's port and the server's. Who is the client the session knows, for the initiator may turn over.
+    /// Returns the client's port and the server's. The session knows which side is the client; the initiator in this
+    /// context may change.
     pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
-        (self.key.port(client), self.key.port(client.other()))
+        (self.key.raw_port(client), self.key.raw_port(client.other()))
     }
 }
 
-/// How a flow's protocol stands: 32 octets, and an allocation while it is parsed or while the probes are undecided.
+/// State of the application protocol of one flow: 32 bytes, and an allocation while the flow is parsed or the probes
+/// are undecided.
 #[derive(Debug)]
 pub struct Session<P: Protocols> {
-    pub(super) state: State<P>,
-    pub(super) application: Option<(&'static Protocol, Evidence)>,
-    /// The side of the client. Means nothing while the state is new.
+    /// Changed by [`transition`](Self::transition) only.
+    state: State<P>,
+    /// The protocol that was recognized first.
+    pub(super) protocol: Option<&'static Protocol>,
+    /// Evidence for the protocol, outside the option, where it would take eight octets.
+    evidence: Evidence,
+    /// The side of the client; valid only if the state is not `New`.
     pub(super) client: Side,
+    /// Its node in the list of charged sessions.
+    pub(super) node: Node,
 }
 
 #[derive(Debug)]
@@ -64,47 +108,171 @@ pub(super) enum State<P: Protocols> {
     New,
     /// Octets of a stream that are undecided.
     Stream(Box<StreamProbing>),
-    /// A stream that does not begin with the protocol of its port, whose messages may follow.
+    /// A stream that does not begin with the protocol of its port, but may contain its messages.
     Resuming(Box<Resuming>),
     /// Datagrams that are undecided.
     Datagrams(Box<DatagramProbing>),
-    /// A parser has it.
+    /// A parser processes the flow.
     Parsing(Box<Parsing<P>>),
-    /// Nothing more is wanted.
+    /// Octets are refused.
     Off,
 }
 
+impl<P: Protocols> State<P> {
+    const fn kind(&self) -> StateKind {
+        match self {
+            Self::New => StateKind::New,
+            Self::Stream(_) => StateKind::Stream,
+            Self::Resuming(_) => StateKind::Resuming,
+            Self::Datagrams(_) => StateKind::Datagrams,
+            Self::Parsing(_) => StateKind::Parsing,
+            Self::Off => StateKind::Off,
+        }
+    }
+}
+
+/// Kind of a state, without its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum StateKind {
+    New,
+    Stream,
+    Resuming,
+    Datagrams,
+    Parsing,
+    Off,
+}
+
+/// Cause of a transition; the module documentation states when each occurs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Cause {
+    Undecided,
+    Recognized,
+    Searched,
+    Handover,
+    Unparsed,
+    Refused,
+    Closed,
+}
+
+/// A transition from a state to another one.
+pub(super) type Transition = (StateKind, Cause, StateKind);
+
+/// All transitions that a session can make.
+pub(super) const TRANSITIONS: [Transition; 25] = {
+    use Cause::{Closed, Handover, Recognized, Refused, Searched, Undecided, Unparsed};
+    use StateKind::{Datagrams, New, Off, Parsing, Resuming, Stream};
+    [
+        (New, Undecided, Stream),
+        (New, Undecided, Datagrams),
+        (New, Recognized, Parsing),
+        (New, Searched, Resuming),
+        (New, Unparsed, Off),
+        (New, Refused, Off),
+        (New, Closed, Off),
+        (Stream, Recognized, Parsing),
+        (Stream, Searched, Resuming),
+        (Stream, Unparsed, Off),
+        (Stream, Refused, Off),
+        (Stream, Closed, Off),
+        (Resuming, Recognized, Parsing),
+        (Resuming, Unparsed, Off),
+        (Resuming, Refused, Off),
+        (Resuming, Closed, Off),
+        (Datagrams, Recognized, Parsing),
+        (Datagrams, Unparsed, Off),
+        (Datagrams, Refused, Off),
+        (Datagrams, Closed, Off),
+        (Parsing, Handover, Parsing),
+        (Parsing, Handover, Stream),
+        (Parsing, Unparsed, Off),
+        (Parsing, Refused, Off),
+        (Parsing, Closed, Off),
+    ]
+};
+
 impl<P: Protocols> Default for Session<P> {
     fn default() -> Self {
-        Self { state: State::New, application: None, client: Side::A }
+        Self {
+            state: State::New,
+            protocol: None,
+            evidence: Evidence::Content,
+            client: Side::A,
+            node: Charged::NONE,
+        }
     }
 }
 
 impl<P: Protocols> Session<P> {
-    /// The protocol that was recognised first, and on what grounds. Handovers do not change it: a connection that begins as
-    /// SMTP is one of SMTP.
+    /// Returns the protocol that was recognized first, and the evidence for it. Handovers do not change it: a
+    /// connection that begins with SMTP is identified as SMTP.
     #[must_use]
     pub const fn application(&self) -> Option<(&'static Protocol, Evidence)> {
-        self.application
+        match self.protocol {
+            Some(protocol) => Some((protocol, self.evidence)),
+            None => None,
+        }
     }
 
-    /// Whether nothing more is wanted: octets are turned away.
+    pub(super) const fn set_application(&mut self, protocol: &'static Protocol, evidence: Evidence) {
+        (self.protocol, self.evidence) = (Some(protocol), evidence);
+    }
+
+    pub(super) const fn state(&self) -> &State<P> {
+        &self.state
+    }
+
+    #[inline]
+    pub(super) fn parsing_mut(&mut self) -> Option<&mut Parsing<P>> {
+        if let State::Parsing(parsing) = &mut self.state { Some(parsing) } else { None }
+    }
+
+    pub(super) fn stream_mut(&mut self) -> Option<&mut StreamProbing> {
+        if let State::Stream(probing) = &mut self.state { Some(probing) } else { None }
+    }
+
+    pub(super) fn resuming_mut(&mut self) -> Option<&mut Resuming> {
+        if let State::Resuming(resuming) = &mut self.state { Some(resuming) } else { None }
+    }
+
+    pub(super) fn datagrams_mut(&mut self) -> Option<&mut DatagramProbing> {
+        if let State::Datagrams(probing) = &mut self.state { Some(probing) } else { None }
+    }
+
+    /// Changes the state. Returns the previous one, whose memory the driver releases.
+    pub(super) fn transition(&mut self, next: State<P>, cause: Cause) -> State<P> {
+        let transition = (self.state.kind(), cause, next.kind());
+        debug_assert!(TRANSITIONS.contains(&transition), "{transition:?} is no transition of a session");
+        #[cfg(test)]
+        super::transitions::note(transition);
+        std::mem::replace(&mut self.state, next)
+    }
+
+    /// Returns whether the session is closed: further octets are ignored.
     #[must_use]
-    pub const fn is_off(&self) -> bool {
+    pub(crate) const fn is_off(&self) -> bool {
         matches!(self.state, State::Off)
     }
 
-    /// Octets that its driver has charged for it. For tests and fuzzers.
+    /// Returns the number of bytes that the driver has charged for the session. For tests and fuzzers.
     #[doc(hidden)]
     #[must_use]
     pub fn held_bytes(&self) -> u64 {
-        match &self.state {
-            State::Parsing(parsing) => parsing.charged,
-            State::Stream(probing) => probing.allocated_len() as u64,
-            State::Resuming(resuming) => resuming.allocated_len() as u64,
-            State::Datagrams(_) => size_of::<DatagramProbing>() as u64,
-            State::New | State::Off => 0,
-        }
+        let listed = if self.node == Charged::NONE { 0 } else { Charged::ENTRY_LEN as u64 };
+        listed
+            + match &self.state {
+                State::Parsing(parsing) => parsing.charged,
+                State::Stream(probing) => probing.allocated_len() as u64,
+                State::Resuming(resuming) => resuming.allocated_len() as u64,
+                State::Datagrams(_) => size_of::<DatagramProbing>() as u64,
+                State::New | State::Off => 0,
+            }
+    }
+
+    /// Returns whether the session is in its driver's list of charged sessions. For tests and fuzzers.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn is_listed(&self) -> bool {
+        self.node != Charged::NONE
     }
 
     #[inline]
@@ -113,67 +281,65 @@ impl<P: Protocols> Session<P> {
     }
 }
 
-/// What a message is about.
+/// Protocol, sender and time of a message.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct About {
+pub struct MessageMeta {
     /// The protocol of the parser.
     pub protocol: &'static Protocol,
-    /// Who sent the octets at which it came.
+    /// Role of the sender of the octets that completed the message.
     pub from: Role,
     /// The side of the flow's key that sent them.
     pub side: Side,
-    /// When they were captured.
+    /// Capture time of these octets.
     pub timestamp: Timestamp,
 }
 
-/// What happened to a session.
+/// Event of a session.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// A protocol was recognised. Comes again after a handover.
-    Recognised {
-        /// Which.
+    /// A protocol was recognized. Reported again after a handover.
+    Recognized {
+        /// The protocol.
         protocol: &'static Protocol,
-        /// On what grounds.
+        /// Evidence for it.
         evidence: Evidence,
     },
-    /// A parser gave up, which happens once in a flow.
+    /// A parser stopped. Reported once per flow.
     Stopped {
-        /// Whose octets it could not take, and when.
-        about: About,
-        /// Why.
+        /// Sender and time of the octets at which it stopped.
+        meta: MessageMeta,
+        /// Reason.
         fault: super::Fault,
-        /// The stream's octets before; of a datagram zero.
+        /// Number of octets of the stream before them; zero for datagrams.
         offset: u64,
     },
-    /// Messages of the flow are left out from here on, as far as it reports more than its packets account for
-    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Comes once; [`DriverStats`](super::DriverStats) counts them.
+    /// Messages of the flow are suppressed from here on while it reports more than its packets justify
+    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Reported once; [`DriverStats`](super::DriverStats) counts them.
     Suppressed {
-        /// What the first of them was about.
-        about: About,
+        /// Protocol, sender and time of the first of them.
+        meta: MessageMeta,
     },
 }
 
 impl SessionEvent {
-    /// The protocol that was recognised, if that is what happened.
+    /// Returns the protocol of [`Recognized`](Self::Recognized).
     #[must_use]
-    pub const fn application(&self) -> Option<Application> {
+    pub const fn application(&self) -> Option<&'static Application> {
         match self {
-            Self::Recognised { protocol, evidence } => {
-                Some(Application { name: protocol.name(), evidence: *evidence })
-            }
+            Self::Recognized { protocol, evidence } => Some(protocol.application(*evidence)),
             Self::Stopped { .. } | Self::Suppressed { .. } => None,
         }
     }
 }
 
-/// Hears messages and events of the session at hand.
+/// Receives the messages and events of the current session.
 pub trait Receiver<P: Protocols> {
-    /// A message. What it borrows is gone after the call.
-    fn message(&mut self, about: &About, message: P::Message<'_>);
+    /// Receives a message, which is valid until the call returns.
+    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>);
 
-    /// Something else.
+    /// Receives an event.
     fn event(&mut self, event: &SessionEvent) {
         let _ = event;
     }

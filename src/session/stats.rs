@@ -1,62 +1,57 @@
-//! What the caller decides about a driver, and what it counts.
+//! Settings and counters of a driver.
 
 use super::parsing::Parsing;
-use crate::base::{Budget, Limits};
 
-/// Limits of a [`Driver`](super::Driver).
-#[derive(Clone, Debug)]
+/// Settings of a [`Driver`](super::Driver).
+///
+/// The driver uses two of the limits in its [`Resources`](crate::base::Resources): `session_bytes_max` and
+/// `session_side_bytes_max`.
+#[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct DriverConfig {
-    /// Whether parsers are left out, so that flows are named and nothing is parsed: what a name costs without the messages.
-    /// Default no.
+    /// True to omit the parsers, so that protocols are identified but not parsed. Measures the cost of recognition
+    /// without messages. Default false.
     pub is_naming_only: bool,
-    /// Caps. Of these, `session_bytes_max` and `session_side_bytes_max`.
-    pub limits: Limits,
-    /// The account of memory; shared with other layers by cloning the handle.
-    pub budget: Budget,
 }
 
-impl Default for DriverConfig {
-    fn default() -> Self {
-        let limits = Limits::DEFAULT;
-        Self { is_naming_only: false, limits, budget: Budget::new(limits.total_bytes_max) }
-    }
-}
-
-/// What went through a [`Driver`](super::Driver).
+/// Counters of a [`Driver`](super::Driver).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DriverStats {
-    /// Flows of which the protocol was named, by content or port.
-    pub recognised_count: u64,
-    /// Parsers that gave up.
+    /// Flows whose protocol was identified, by content or port.
+    pub recognized_count: u64,
+    /// Parsers that stopped with a fault.
     pub stopped_count: u64,
     /// Handovers from one parser to another.
     pub handover_count: u64,
-    /// Flows that were not looked at, or not any further, for want of memory before a parser had them.
+    /// Flows that were ignored, completely or from some octet on, because memory was refused before they reached a
+    /// parser.
     pub refused_count: u64,
-    /// Messages that were left out, since their flows reported more than their packets account for
+    /// Sessions that were closed to release memory for others, those with the oldest charge first.
+    pub evicted_count: u64,
+    /// Messages that were suppressed, because their flows reported more than their packets justify
     /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     pub suppressed_message_count: u64,
-    /// Octets that sessions hold now.
+    /// Memory that sessions hold, in octets.
     pub held_bytes: u64,
-    /// The most they held.
+    /// Maximum of `held_bytes`.
     pub peak_bytes: u64,
 }
 
 impl DriverStats {
-    /// Adds what another driver counted; of peaks, the sum, which is an upper bound.
-    pub fn add(&mut self, other: &Self) {
-        self.recognised_count += other.recognised_count;
+    /// Adds the counters of another driver. The sum of the maxima is an upper bound.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.recognized_count += other.recognized_count;
         self.stopped_count += other.stopped_count;
         self.handover_count += other.handover_count;
         self.refused_count += other.refused_count;
+        self.evicted_count += other.evicted_count;
         self.suppressed_message_count += other.suppressed_message_count;
         self.held_bytes += other.held_bytes;
         self.peak_bytes += other.peak_bytes;
     }
-    /// Counts messages that a parser's flow left out.
+    /// Counts the suppressed messages of a parser's flow.
     #[inline]
     pub(super) fn count_suppressed<P>(&mut self, parsing: &mut Parsing<P>) {
         if parsing.quota.suppressed_count > 0 {

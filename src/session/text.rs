@@ -1,19 +1,20 @@
-//! Octets that are text by their protocol, whatever was sent.
+//! Octets that are text according to their protocol, with any content.
 
 use std::fmt;
 
-/// Octets that should be text: shown and serialised as UTF-8, with U+FFFD for what is none. The octets themselves are kept.
+/// Octets that should be text. Displayed and serialized as UTF-8, with U+FFFD for invalid octets. The original octets
+/// are kept.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<'a>(pub &'a [u8]);
 
 impl<'a> Text<'a> {
-    /// As a string, borrowed if it is UTF-8.
+    /// Returns a string, borrowed if the octets are UTF-8.
     #[must_use]
     pub fn to_str_lossy(self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.0)
     }
 
-    /// Whether there is nothing.
+    /// Returns whether there are no octets.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()

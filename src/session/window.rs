@@ -1,32 +1,32 @@
-//! The window in which it is not known yet what a flow speaks.
+//! The window in which the protocol of a flow is not known yet.
 
 use std::ops::ControlFlow;
 
-use super::driver::{Driver, is_done, off, side_of};
+use super::driver::{Driver, Started, is_done, off, side_of};
 use super::preamble::Preamble;
 use super::probing::{Answer, Found, StreamProbing, ask_stream, stream_by_port};
 use super::protocol::{Role, StreamOpening};
 use super::protocols::Protocols;
-use super::session::{Receiver, Session, State, Whose};
+use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::Evidence;
 
 impl<P: Protocols> Driver<P> {
-    /// Takes octets of memory for what is undecided, or counts that there are none.
+    /// Takes memory for undecided octets. Returns false and counts the refusal if there is none.
     pub(super) fn take_for_window(&mut self, len: usize) -> bool {
         let is_granted = self.allowance.take(len as u64).is_ok();
         self.stats.refused_count += u64::from(!is_granted);
         is_granted
     }
 
-    /// The first octets of a stream: most protocols are recognised by them, so that nothing is copied.
+    /// Processes the first octets of a stream. Most protocols are recognized by them, so that nothing is copied.
     pub(super) fn first_chunk(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset, bytes): (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let (client_port, server_port) = whose.ports(session.client);
+        let (client_port, server_port) = context.ports(session.client);
         let (client, server): (&[u8], &[u8]) = if from == Role::Client { (bytes, &[]) } else { (&[], bytes) };
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
@@ -38,64 +38,64 @@ impl<P: Protocols> Driver<P> {
             Answer::Found(found) => Some(found),
             Answer::Unknown => stream_by_port::<P>(refuted, (client_port, server_port)),
             Answer::Undecided => {
-                let mut probing = Box::new(StreamProbing::new());
-                return if !self.take_for_window(size_of::<StreamProbing>()) {
-                    self.close(session);
-                    ControlFlow::Break(())
+                return if self.take_for_window(size_of::<StreamProbing>()) {
+                    session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Undecided);
+                    self.next_chunk(session, context, (from, offset, bytes), receiver)
                 } else {
-                    probing.handover_count = 0;
-                    session.state = State::Stream(probing);
-                    self.next_chunk(session, whose, (from, offset, bytes), receiver)
+                    self.close_for(session, Cause::Refused);
+                    ControlFlow::Break(())
                 };
             }
         };
         let Some(found) = found else {
-            session.state = State::Off;
-            // What follows a gap is from the middle as well.
-            let is_picked_up = !whose.is_from_start || offset > 0;
+            // Octets after a gap are from the middle of the stream as well.
+            let is_picked_up = !context.is_from_start || offset > 0;
             let side = side_of(from, session.client);
-            if self.resume(session, whose, is_picked_up) {
+            if self.resume(session, context, is_picked_up).is_some() {
                 let from = session.role(side);
-                return self.resume_chunk(session, whose, (from, offset, bytes), receiver);
+                return self.resume_chunk(session, context, (from, offset, bytes), receiver);
             }
+            session.transition(State::Off, Cause::Unparsed);
             if is_picked_up {
-                self.name_by_port(session, whose, receiver);
+                self.name_by_port(session, context, receiver);
             }
             return ControlFlow::Break(());
         };
         let from = if found.is_reversed { from.other() } else { from };
-        if self.start(session, whose, found, receiver) {
-            self.offer(session, whose, (from, offset, bytes), receiver)
+        if self.start(session, context, found, receiver).has_parser {
+            self.offer(session, context, (from, offset, bytes), receiver)
         } else {
             ControlFlow::Break(())
         }
     }
 
-    /// More octets of a stream that is undecided.
+    /// Processes further octets of a stream that is undecided.
     pub(super) fn next_chunk(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         (from, offset, bytes): (Role, u64, &[u8]),
         receiver: &mut impl Receiver<P>,
     ) -> ControlFlow<()> {
-        let State::Stream(probing) = &mut session.state else { return off(session) };
+        let ports = context.ports(session.client);
+        let Some(probing) = session.stream_mut() else { return off(session) };
         let before = probing.allocated_len();
-        probing.is_picked_up |= !whose.is_from_start
+        probing.is_picked_up |= !context.is_from_start
             || (offset > probing.start(from) && from.of(&probing.heard).bytes.is_empty());
-        let is_open = probing.hear((from, offset, bytes), whose.timestamp);
+        let is_open = probing.hear((from, offset, bytes), context.timestamp);
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
-            // What is given back is what was taken, not what it has grown to.
-            session.state = State::Off;
+            // The memory released is the memory that was taken, not the current length.
+            session.transition(State::Off, Cause::Refused);
             self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
+        let answer = probing.ask::<P>(ports);
         let side = side_of(from, session.client);
-        match probing.ask::<P>(whose.ports(session.client)) {
-            Answer::Found(found) => self.begin(session, whose, Some(found), receiver),
+        match answer {
+            Answer::Found(found) => self.begin(session, context, Some(found), receiver),
             Answer::Undecided if is_open => {}
-            Answer::Undecided | Answer::Unknown => self.decide_by_port(session, whose, receiver),
+            Answer::Undecided | Answer::Unknown => self.decide_by_port(session, context, receiver),
         }
         if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
     }
@@ -104,77 +104,80 @@ impl<P: Protocols> Driver<P> {
     pub(super) fn decide_by_port(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Stream(probing) = &session.state else { return };
-        // What the port tells was true of the first protocol, and not of what that handed over to.
+        let State::Stream(probing) = session.state() else { return };
+        // The port identifies the first protocol of the connection, and not the one after a handover.
         let is_first = probing.handover_count == 0;
-        let found = probing.by_port::<P>(whose.ports(session.client)).filter(|_| is_first);
+        let found = probing.by_port::<P>(context.ports(session.client)).filter(|_| is_first);
         let is_picked_up = probing.is_picked_up && is_first;
-        if found.is_none() && is_first && self.resume_heard(session, whose, receiver) {
+        if found.is_none() && is_first && self.resume_heard(session, context, receiver) {
             return;
         }
-        self.begin(session, whose, found, receiver);
+        self.begin(session, context, found, receiver);
         if found.is_none() && is_picked_up {
-            self.name_by_port(session, whose, receiver);
+            self.name_by_port(session, context, receiver);
         }
     }
 
-    /// Searches what was heard, and what follows, for a message of the protocol that has the port. False if there is none to be
-    /// searched for.
+    /// Starts the search for a message of the protocol of the port in the buffered octets and those that follow.
+    /// Returns false if that protocol has no search.
     fn resume_heard(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         receiver: &mut impl Receiver<P>,
     ) -> bool {
-        let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return false };
-        if self.resume_behind(session, whose, &probing, receiver) {
-            self.allowance.give(probing.allocated_len() as u64);
-            true
-        } else {
-            session.state = State::Stream(probing);
-            false
+        let State::Stream(probing) = session.state() else { return false };
+        let (is_picked_up, client) = (probing.is_picked_up, session.client);
+        let Some(State::Stream(probing)) = self.resume(session, context, is_picked_up) else { return false };
+        for (role, offset, bytes, timestamp) in probing.chunks() {
+            let from = session.role(side_of(role, client));
+            self.go_on(session, &context.at(timestamp), (from, offset, bytes), receiver);
         }
+        self.allowance.give(probing.allocated_len() as u64);
+        true
     }
 
-    /// Names the protocol that has the port, although the octets are not how it begins: they are from the middle. No parser is
-    /// made, for it could not tell where to begin either.
+    /// Identifies the protocol by its port although the octets do not match its beginning, because they are from the
+    /// middle of the stream. No parser is created, because it could not find the start of a message either.
     #[cold]
     pub(super) fn name_by_port(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let found = stream_by_port::<P>(0, whose.ports(session.client));
+        let found = stream_by_port::<P>(0, context.ports(session.client));
         if let Some(entry) = found.and_then(|found| P::TABLE.get(found.entry)) {
-            self.recognised(session, entry.protocol, Evidence::Port, receiver);
+            self.recognized(session, entry.protocol, Evidence::Port, receiver);
         }
     }
 
-    /// Ends the window of a stream, and offers what was heard to the parser that was found.
+    /// Ends the window of a stream, and passes the buffered octets to the parser that was found.
     pub(super) fn begin(
         &mut self,
         session: &mut Session<P>,
-        whose: &Whose<'_>,
+        context: &FlowContext<'_>,
         found: Option<Found>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let State::Stream(probing) = std::mem::replace(&mut session.state, State::Off) else { return };
-        let allocated_len = probing.allocated_len() as u64;
-        if let Some(found) = found
-            && self.start(session, whose, found, receiver)
-        {
-            if let State::Parsing(parsing) = &mut session.state {
+        if session.stream_mut().is_none() {
+            return;
+        }
+        let Some(found) = found else { return self.close_for(session, Cause::Unparsed) };
+        let Started { previous, has_parser } = self.start(session, context, found, receiver);
+        let State::Stream(probing) = previous else { return };
+        if has_parser {
+            if let Some(parsing) = session.parsing_mut() {
                 parsing.handover_count = probing.handover_count;
             }
             for (role, offset, bytes, timestamp) in probing.chunks() {
                 let role = if found.is_reversed { role.other() } else { role };
-                self.go_on(session, &whose.at(timestamp), (role, offset, bytes), receiver);
+                self.go_on(session, &context.at(timestamp), (role, offset, bytes), receiver);
             }
         }
-        self.allowance.give(allocated_len);
+        self.allowance.give(probing.allocated_len() as u64);
     }
 }

@@ -1,6 +1,6 @@
-//! One capture that is being read: blocks, and the frames in them. It has no interfaces of its own.
+//! State of one open capture: blocks, and the frames in them. It has no interface table of its own.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::Path;
 
 use super::compressed::decompressed;
@@ -14,20 +14,21 @@ use super::walk::Sinks;
 use super::warning::{Stop, Warning, WarningKind};
 use crate::base::{FrameBatch, Limits};
 
-/// Octets that are read at first, to see what the input is.
+/// Octets of the first read, which identifies the format of the input.
 const HEAD_LEN: usize = 4096;
 
-/// An open capture. Reads of several may share a table of interfaces and an account of memory.
+/// Open capture. Reads of several captures may share an interface table and a memory account.
 #[derive(Debug)]
 pub(super) struct Capture {
     input: Input,
     format: Format,
     limits: Limits,
-    /// What was read and not walked yet: the start of a record, and after opening the head of the file.
+    /// Octets that were read but not walked yet: the start of a record, and after opening the head of the
+    /// file.
     carry: Vec<u8>,
-    /// What `carry` takes, and the part of a long record that exceeds a block.
+    /// Memory of `carry`, and of the part of a long record that exceeds a block.
     charge: Charge,
-    /// Octets of the capture ahead of `carry`.
+    /// Octets of the capture before `carry`.
     offset: u64,
     tally: Tally,
     warnings: Vec<Warning>,
@@ -66,7 +67,7 @@ impl Capture {
                         });
                     }
                 },
-                // Compressed twice is what nobody means.
+                // Double compression is treated as an error.
                 Head::Compressed(_) if input.decompresses() => {
                     return Err(Error::NotACapture {
                         path: input.path().to_owned(),
@@ -100,7 +101,7 @@ impl Capture {
         self.input.path()
     }
 
-    /// Closes the file until it is read again, if it is a plain one; whether that was possible.
+    /// Closes the file until the next read, if it is a plain file. Returns whether that was possible.
     pub(super) fn park(&mut self) -> bool {
         self.input.park()
     }
@@ -113,17 +114,17 @@ impl Capture {
         self.input.decompresses()
     }
 
-    /// Reads blocks of so many octets from now on.
+    /// Sets the length of the blocks of further reads.
     pub(super) const fn set_block_len(&mut self, len: u32) {
         self.limits.batch_len = len;
     }
 
-    /// Reads no more of it.
+    /// Stops reading the capture.
     pub(super) const fn stop(&mut self) {
         self.ended = true;
     }
 
-    /// Numbers the interface that the head alone describes, if there is one.
+    /// Assigns a number to the interface that is described only by the file header, if there is one.
     pub(super) fn number_interfaces(&mut self, interfaces: &mut Interfaces) {
         self.format.number_interfaces(interfaces);
     }
@@ -144,12 +145,13 @@ impl Capture {
         self.input.total_len()
     }
 
-    /// How long a block should be that has `have` octets: no longer than what is left of a plain file, so that a small
-    /// file makes a small block; always longer than `have` if that is below [`Limits::batch_len`].
+    /// Returns the length of a block that already has `have` octets: no longer than the rest of a plain file,
+    /// so that a small file yields a small block; always longer than `have` if that is below
+    /// [`Limits::batch_len`].
     fn block_len(&self, have: usize) -> usize {
         let left =
             self.input.left_len().map_or(usize::MAX, |left| usize::try_from(left).unwrap_or(usize::MAX));
-        // One octet more, so that the read finds the end of the file.
+        // One octet more, so that the read detects the end of the file.
         let useful = have.saturating_add(left).saturating_add(1).max(HEAD_LEN);
         (self.limits.batch_len as usize).max(1).min(useful)
     }
@@ -171,13 +173,41 @@ impl Capture {
         });
     }
 
-    /// Ends the capture with an error; what is in the batch stays there.
+    /// Ends the capture with an error; the batch keeps its content.
     fn refuse(&mut self, refused: Refused) -> Error {
         self.ended = true;
         Error::memory(self.input.path(), refused)
     }
 
-    /// As [`Source::next_batch`](super::Source::next_batch), with the interfaces numbered in a table of the caller's.
+    /// Handles a failed read: a stream that has no data yet continues with the next call, any other failure
+    /// ends the capture.
+    #[cold]
+    #[inline(never)]
+    fn refused_read(&mut self, batch: &mut FrameBatch, error: std::io::Error) -> Result<bool, Error> {
+        if error.kind() == ErrorKind::WouldBlock {
+            self.carry.extend_from_slice(batch.bytes());
+            batch.clear();
+            let charged = self.charge.set(self.carry.capacity() as u64);
+            return charged.map(|()| true).map_err(|refused| self.refuse(refused));
+        }
+        batch.clear();
+        self.ended = true;
+        // A compressed stream that the caller stopped is truncated.
+        if self.input.is_stopped() {
+            return Ok(false);
+        }
+        match Error::of_decompressor(self.input.path(), error) {
+            Ok(error) => Err(error),
+            Err(error) if self.input.decompresses() => {
+                self.end(0, WarningKind::Compression(error.kind()));
+                Ok(false)
+            }
+            Err(error) => Err(Error::io(self.input.path(), error)),
+        }
+    }
+
+    /// Implements [`Source::next_batch`](super::Source::next_batch), with the interfaces numbered in a table
+    /// of the caller. Returns `false` at the end, and an empty batch with `true` if a stream has no data yet.
     pub(super) fn fill(
         &mut self,
         batch: &mut FrameBatch,
@@ -217,7 +247,8 @@ impl Capture {
             self.offset += at as u64;
             at = 0;
             let have = batch.bytes().len();
-            // A record longer than a block gets room as it comes in, not as it claims.
+            // Memory for a record longer than a block grows with the octets that arrive, not with the claimed
+            // length.
             let usual_len = self.block_len(have);
             let block_len = need.min(have * 2).max(usual_len);
             if block_len > usual_len {
@@ -235,39 +266,36 @@ impl Capture {
                 }
                 Ok(len) => batch.fill(len),
                 Err(error) => {
-                    batch.clear();
-                    self.ended = true;
-                    // A compressed stream that the caller ended is cut.
-                    if self.input.is_stopped() {
-                        return Ok(false);
-                    }
-                    return match Error::of_decompressor(self.input.path(), error) {
-                        Ok(error) => Err(error),
-                        Err(error) if self.input.decompresses() => {
-                            self.end(0, WarningKind::Compression(error.kind()));
-                            Ok(false)
-                        }
-                        Err(error) => Err(Error::io(self.input.path(), error)),
-                    };
+                    batch.fill(0);
+                    return self.refused_read(batch, error);
                 }
             }
         }
     }
 }
 
-/// What came of reading on.
+/// Result of a further read.
 enum More {
     Read,
     End,
-    /// The decompressor cannot go on.
+    /// The decompressor cannot continue.
     Damaged,
 }
 
-/// Appends what one read gives to a head of which `len` octets are needed.
+/// Appends the data of one read to a head of which `len` octets are needed.
 fn read_more(input: &mut Input, head: &mut Vec<u8>, len: usize) -> Result<More, Error> {
     let have = head.len();
     head.resize(len.max(HEAD_LEN), 0);
-    let result = input.read(head.get_mut(have..).unwrap_or_default());
+    let result = loop {
+        match input.read(head.get_mut(have..).unwrap_or_default()) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if input.is_stopped() {
+                    break Ok(0);
+                }
+            }
+            result => break result,
+        }
+    };
     let (read_len, outcome) = match result {
         Ok(0) => (0, More::End),
         Ok(read_len) => (read_len, More::Read),

@@ -1,6 +1,6 @@
-//! Captures in gzip (RFC 1952) and zstd (RFC 8878), told by their first octets.
+//! Captures in gzip (RFC 1952) and zstd (RFC 8878), identified by their first octets.
 //!
-//! Several members or frames after each other read as one capture, as the tools of both formats have it.
+//! Consecutive members or frames are read as one capture, as in the tools of both formats.
 
 use super::error::Error;
 use super::head::Method;
@@ -8,20 +8,20 @@ use super::input::Input;
 use super::memory::Memory;
 use crate::base::Limits;
 
-/// Octets of compressed data that are read at once.
+/// Octets of compressed data per read.
 #[cfg(feature = "compression")]
 const INPUT_LEN: usize = 64 << 10;
 
-/// What gzip keeps: its window of 32 KiB, tables, and the compressed data that was read.
+/// Memory of a gzip decompressor: its window of 32 KiB, tables, and the compressed data that was read.
 #[cfg(feature = "compression")]
 const GZIP_BYTES: u64 = INPUT_LEN as u64 + (96 << 10);
 
-/// What the compressed `input` holds; `head` was read from it.
+/// Returns a reader for the content of the compressed `input`; `head` was read from it.
 ///
 /// # Errors
 ///
-/// [`Error::Compressed`] in a build without the feature `compression`; [`Error::Memory`] if there is none for a
-/// decompressor.
+/// Returns [`Error::Compressed`] in a build without the feature `compression`, and [`Error::Memory`] if there
+/// is not enough memory for a decompressor.
 #[cfg(feature = "compression")]
 pub(super) fn decompressed(
     input: Input,
@@ -47,7 +47,7 @@ pub(super) fn decompressed(
     })
 }
 
-/// As above.
+/// Same as above, for a build without the feature.
 #[cfg(not(feature = "compression"))]
 pub(super) fn decompressed(
     input: Input,
@@ -58,7 +58,7 @@ pub(super) fn decompressed(
     Err(Error::Compressed { path: input.path().to_owned(), method: method.name() })
 }
 
-/// A reader whose memory is given back when it goes.
+/// Reader whose memory is released when it is dropped.
 #[cfg(feature = "compression")]
 struct Charged<R> {
     inner: R,

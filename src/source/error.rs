@@ -1,4 +1,4 @@
-//! What the caller has to change: a file that is no capture, or one that cannot be opened.
+//! Errors that the caller has to resolve: a file that is not a capture, or one that cannot be opened.
 
 use std::fmt;
 use std::io;
@@ -6,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use super::memory::Refused;
 
-/// Why a source could not be opened or read on.
+/// Reason that a source could not be opened or could not continue.
 ///
-/// One clear line each, the path included. Damage within a capture is no error but a
+/// The message of each is one line that contains the path. Damage within a capture is not an error but a
 /// [`Warning`](super::Warning).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused to open or read.
+    /// The operating system returned an error for an open or a read.
     Io {
         /// The file.
         path: PathBuf,
-        /// The refusal.
+        /// Error of the operating system.
         error: io::Error,
     },
     /// The path is a directory.
@@ -25,16 +25,16 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
-    /// There is not one octet.
+    /// The input is empty.
     Empty {
         /// The file.
         path: PathBuf,
     },
-    /// The input does not begin as a capture does.
+    /// The input does not begin like a capture.
     NotACapture {
         /// The file.
         path: PathBuf,
-        /// What it looks like instead, such as `text`.
+        /// Apparent content, such as `text`.
         looks_like: &'static str,
     },
     /// The input is compressed, and this build cannot decompress.
@@ -44,7 +44,7 @@ pub enum Error {
         /// `gzip` or `zstd`.
         method: &'static str,
     },
-    /// A capture format of a version that this crate does not know.
+    /// The capture format has an unsupported version.
     Version {
         /// The file.
         path: PathBuf,
@@ -63,32 +63,34 @@ pub enum Error {
         /// The limit.
         limit: u32,
     },
-    /// A zstd frame needs a longer window than [`Limits::zstd_window_len_max`](crate::base::Limits::zstd_window_len_max).
+    /// A zstd frame needs a longer window than
+    /// [`Limits::zstd_window_len_max`](crate::base::Limits::zstd_window_len_max).
     ZstdWindow {
         /// The file.
         path: PathBuf,
-        /// Bytes of the window that it asks for.
+        /// Length of the required window in bytes.
         window_len: u64,
         /// The limit.
         limit: u32,
     },
-    /// The capture needs more memory than is left of what all captures together may hold.
+    /// The capture needs more memory than remains of the limit for all captures together.
     Memory {
-        /// The file that could not be read on.
+        /// The file that could not be read further.
         path: PathBuf,
-        /// Bytes that it needs.
+        /// Number of bytes needed.
         needed_bytes: u64,
-        /// What all captures together may hold: [`Limits::source_bytes_max`](crate::base::Limits::source_bytes_max), and no more
-        /// than a quarter of the budget.
+        /// Limit for all captures together:
+        /// [`Limits::source_bytes_max`](crate::base::Limits::source_bytes_max), and no more than a quarter of
+        /// the budget.
         max_bytes: u64,
     },
-    /// No file was named.
+    /// The list of files is empty.
     NoFiles,
-    /// The capture library refused (feature `live`).
+    /// The capture library returned an error (feature `live`).
     Live {
         /// The interface.
         device: String,
-        /// The library's words.
+        /// Message of the library.
         message: String,
     },
 }
@@ -99,10 +101,10 @@ impl Error {
         Self::Memory { path: path.to_owned(), needed_bytes, max_bytes }
     }
 
-    /// Returns why a decompressor refused to go on, or could not read; the error itself if the data is damaged.
+    /// Returns the reason that a decompressor stopped or could not read; the error itself if the data is
+    /// damaged.
     #[cfg(feature = "compression")]
     pub(super) fn of_decompressor(path: &Path, error: io::Error) -> Result<Self, io::Error> {
-        use super::input::ReadFailed;
         use super::zstd::WindowTooLong;
         error
             .downcast()
@@ -115,7 +117,7 @@ impl Error {
             .or_else(|error| error.downcast().map(|ReadFailed(error)| Self::io(path, error)))
     }
 
-    /// As above; there is no decompressor.
+    /// Same as above, for a build without a decompressor.
     #[cfg(not(feature = "compression"))]
     pub(super) fn of_decompressor(_: &Path, error: io::Error) -> Result<Self, io::Error> {
         Err(error)
@@ -174,6 +176,21 @@ impl std::error::Error for Error {
         }
     }
 }
+
+/// Error of the reader below a decompressor, which does not indicate damage of the compressed data.
+#[cfg(feature = "compression")]
+#[derive(Debug)]
+pub(super) struct ReadFailed(pub(super) io::Error);
+
+#[cfg(feature = "compression")]
+impl fmt::Display for ReadFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(feature = "compression")]
+impl std::error::Error for ReadFailed {}
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,4 @@
-//! One capture: read in blocks, frames described where they lie.
+//! Single capture: read in blocks, with frames described in place.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,23 +10,25 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::stats::SourceStats;
 use super::warning::Warning;
-use super::{Interface, Source};
+use super::{Interface, Next, Source};
 use crate::base::FrameBatch;
 
-/// One capture file or stream: pcap or pcapng, plain or compressed, told by its content and never by its name.
+/// Capture file or stream: pcap or pcapng, plain or compressed, identified by its content and never by its
+/// name.
 ///
-/// Each batch is filled by one read of [`Limits::batch_len`](crate::base::Limits::batch_len) octets, and its frames lie where the read put them; only
-/// the record that the block's end cuts is moved, to the start of the next. A pipe is not waited upon: what one read
-/// returned is delivered if it holds a frame. Holds one block's partial record, at most
-/// [`Limits::block_len_max`](crate::base::Limits::block_len_max) octets, besides the caller's batch.
+/// Each batch is filled by one read of [`Limits::batch_len`](crate::base::Limits::batch_len) octets, and its
+/// frames stay at the position of the read; only a record that extends beyond the end of the block is moved,
+/// to the start of the next. The source does not wait for more data of a pipe: the result of one read is
+/// delivered if it contains a frame. Holds the partial record of one block, at most
+/// [`Limits::block_len_max`](crate::base::Limits::block_len_max) octets, in addition to the caller's batch.
 ///
 /// ```no_run
 /// use flowgauge::base::FrameBatch;
-/// use flowgauge::source::{FileSource, Source};
+/// use flowgauge::source::{FileSource, Next, Source};
 ///
 /// let mut source = FileSource::open("day.pcapng.gz")?;
 /// let mut batch = FrameBatch::new();
-/// while source.next_batch(&mut batch)? {
+/// while source.next_batch(&mut batch)? == Next::Frames {
 ///     for frame in batch.iter() {
 ///         println!("{} {}", frame.timestamp, frame.wire_len);
 ///     }
@@ -47,7 +49,7 @@ impl FileSource {
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_with(path, SourceConfig::default())
     }
@@ -56,51 +58,53 @@ impl FileSource {
     ///
     /// # Errors
     ///
-    /// [`Error`] if the path cannot be opened or read, is a directory, is empty, or holds no capture that this build
-    /// can read; if its compression takes a window or memory beyond the limits.
+    /// Returns an [`Error`] if the path cannot be opened or read, is a directory, is empty, or holds no
+    /// capture that this build can read, or if decompression requires a window or memory beyond the limits.
     pub fn open_with(path: impl AsRef<Path>, config: impl Into<SourceConfig>) -> Result<Self, Error> {
-        Self::begin(config, |config, memory| Capture::open(path.as_ref(), &config.limits, memory))
+        Self::begin(config, |config, memory| Capture::open(path.as_ref(), &config.resources.limits, memory))
     }
 
-    /// Reads a capture from any reader, such as a socket or a `Cursor`. Needs no buffering around it. Waits for the
-    /// capture's header.
+    /// Reads a capture from any reader, such as a socket or a `Cursor`. A buffered reader is not necessary.
+    /// Waits for the header of the capture.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn from_reader(reader: impl Read + Send + 'static) -> Result<Self, Error> {
         Self::from_reader_with(reader, SourceConfig::default())
     }
 
-    /// As [`from_reader`](Self::from_reader), with limits.
+    /// Reads a capture from any reader as [`from_reader`](Self::from_reader) does, with limits.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn from_reader_with(
         reader: impl Read + Send + 'static,
         config: impl Into<SourceConfig>,
     ) -> Result<Self, Error> {
         let path = Path::new("(stream)");
-        Self::begin(config, |config, memory| Capture::from_reader(reader, path, &config.limits, memory))
+        Self::begin(config, |config, memory| {
+            Capture::from_reader(reader, path, &config.resources.limits, memory)
+        })
     }
 
-    /// Reads a capture from standard input. Waits for the capture's header.
+    /// Reads a capture from standard input. Waits for the header of the capture.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn stdin() -> Result<Self, Error> {
         Self::stdin_with(SourceConfig::default())
     }
 
-    /// As [`stdin`](Self::stdin), with limits.
+    /// Reads a capture from standard input as [`stdin`](Self::stdin) does, with limits.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn stdin_with(config: impl Into<SourceConfig>) -> Result<Self, Error> {
-        Self::begin(config, |config, memory| Capture::stdin(&config.limits, memory))
+        Self::begin(config, |config, memory| Capture::stdin(&config.resources.limits, memory))
     }
 
     fn begin(
@@ -110,12 +114,12 @@ impl FileSource {
         let config = config.into();
         let memory = Memory::new(&config);
         let mut capture = open(&config, &memory)?;
-        let mut interfaces = Interfaces::new(config.limits.interface_count_max, &memory);
+        let mut interfaces = Interfaces::new(config.resources.limits.interface_count_max, &memory);
         capture.number_interfaces(&mut interfaces);
         Ok(Self { capture, interfaces })
     }
 
-    /// The path; `-` for standard input, `(stream)` for a reader.
+    /// Returns the path; `-` for standard input, `(stream)` for a reader.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.capture.path()
@@ -123,8 +127,9 @@ impl FileSource {
 }
 
 impl Source for FileSource {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
-        self.capture.fill(batch, &mut self.interfaces)
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+        let has_more = self.capture.fill(batch, &mut self.interfaces)?;
+        Ok(if has_more { Next::Frames } else { Next::End })
     }
 
     fn warnings(&self) -> &[Warning] {

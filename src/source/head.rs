@@ -1,4 +1,4 @@
-//! What the first octets of an input say about it.
+//! Detection of the format from the first octets of an input.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::walk::Sinks;
 use super::warning::{BadBlock, Stop};
 use crate::base::Limits;
 
-/// A compression that wraps a capture.
+/// Compression method of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Method {
     Gzip,
@@ -27,8 +27,8 @@ impl Method {
         }
     }
 
-    /// By the magic octets (RFC 1952 section 2.3.1; RFC 8878 sections 3.1.1 and 3.1.2, whose skippable frames may come
-    /// first).
+    /// Detects the method by the magic octets (RFC 1952 section 2.3.1; RFC 8878 sections 3.1.1 and 3.1.2,
+    /// whose skippable frames may come first).
     pub(super) fn of(head: &[u8]) -> Option<Self> {
         match head {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -38,7 +38,7 @@ impl Method {
     }
 }
 
-/// A capture format with what it has to remember between blocks.
+/// Capture format, with its state between blocks.
 #[derive(Debug)]
 pub(super) enum Format {
     Pcap(Pcap),
@@ -46,7 +46,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    /// Describes the frames of all whole records from `at` on and returns the place behind them.
+    /// Describes the frames of all complete records from `at` on and returns the offset behind them.
     pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         match self {
             Self::Pcap(pcap) => pcap.walk(bytes, at, sinks),
@@ -54,7 +54,7 @@ impl Format {
         }
     }
 
-    /// Numbers the interface that the head alone describes, if there is one.
+    /// Assigns a number to the interface that is described only by the file header, if there is one.
     pub(super) fn number_interfaces(&mut self, interfaces: &mut Interfaces) {
         if let Self::Pcap(pcap) = self {
             pcap.number(interfaces);
@@ -62,24 +62,24 @@ impl Format {
     }
 }
 
-/// What the octets read so far say.
+/// Result of the octets read so far.
 #[derive(Debug)]
 pub(super) enum Head {
-    /// Not enough: this many octets are needed.
+    /// More octets are needed; the value is the total number.
     Need(usize),
     Compressed(Method),
-    /// A capture, whose records begin at the octet given.
+    /// A capture, with the offset of its first record.
     Capture(Format, usize),
 }
 
-/// The octets that say for certain whether an input is compressed, pcap or pcapng.
+/// Octets that identify compressed input, pcap and pcapng reliably.
 const MAGIC_LEN: usize = 4;
 
-/// Judges the head of an input.
+/// Detects the format from the head of an input.
 ///
 /// # Errors
 ///
-/// [`Error::NotACapture`] and [`Error::Version`].
+/// Returns [`Error::NotACapture`] and [`Error::Version`].
 pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) -> Result<Head, Error> {
     let Some(magic) = head.first_chunk::<MAGIC_LEN>() else {
         return Ok(Head::Need(MAGIC_LEN));
@@ -109,7 +109,7 @@ pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) 
     Ok(Head::Capture(Format::Pcap(pcap), pcap::FILE_HEADER_LEN))
 }
 
-/// The error for an input that ends before its head does.
+/// Returns the error for an input that ends before the end of its head.
 pub(super) fn too_short(head: &[u8], path: &Path) -> Error {
     match head {
         [] => Error::Empty { path: path.to_owned() },
@@ -122,7 +122,7 @@ fn not_a_capture(path: &Path, looks_like: &'static str) -> Error {
     Error::NotACapture { path: path.to_owned(), looks_like }
 }
 
-/// A guess in a few words, for people who named the wrong file.
+/// Returns a short description of the apparent content, for users who specified the wrong file.
 fn looks_like(head: &[u8]) -> &'static str {
     const KNOWN: [(&[u8], &str); 12] = [
         (b"BZh", "bzip2, which is not supported"),

@@ -1,16 +1,19 @@
-//! Where octets come from: a file that can be closed and opened again, or a stream.
+//! Input: a file that can be closed and reopened, or a stream.
 
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::error::Error;
+#[cfg(feature = "compression")]
+use super::error::ReadFailed;
+use crate::base::StopHandle;
 
-/// Reads, and counts in a place that others can see. A read that a signal interrupted is repeated: decompressors would lose what
-/// they read ahead.
+/// Reader that counts octets in a shared counter. A read that a signal interrupted is repeated, because
+/// decompressors would otherwise lose the data that they read ahead.
 struct Counted<R> {
     inner: R,
     count: Arc<AtomicU64>,
@@ -31,22 +34,7 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// An error of the reader below a decompressor, which is no damage of the compressed data.
-#[cfg(feature = "compression")]
-#[derive(Debug)]
-pub(super) struct ReadFailed(pub(super) io::Error);
-
-#[cfg(feature = "compression")]
-impl fmt::Display for ReadFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-#[cfg(feature = "compression")]
-impl std::error::Error for ReadFailed {}
-
-/// Marks the errors of a reader as its own.
+/// Reader that marks its errors as its own.
 #[cfg(feature = "compression")]
 struct Marked<R>(R);
 
@@ -57,14 +45,15 @@ impl<R: Read> Read for Marked<R> {
     }
 }
 
-/// Reads from a pipe, a device or a socket when there is something to read, and ends once the flag is set.
+/// Reads from a pipe, a device or a socket when data is available, and ends once the handle is set. Without
+/// data, reads fail with [`io::ErrorKind::WouldBlock`] after a wait.
 #[cfg(unix)]
 struct Polled<R> {
     inner: R,
-    stop: Arc<AtomicBool>,
+    stop: StopHandle,
 }
 
-/// The longest wait between two looks at the flag.
+/// Maximum time that a read waits for input.
 #[cfg(unix)]
 const POLL_INTERVAL: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
@@ -72,61 +61,78 @@ const POLL_INTERVAL: rustix::event::Timespec = rustix::event::Timespec { tv_sec:
 impl<R: Read + std::os::fd::AsFd> Read for Polled<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         use rustix::event::{PollFd, PollFlags, poll};
-        while !self.stop.load(Relaxed) {
-            match poll(&mut [PollFd::new(&self.inner, PollFlags::IN)], Some(&POLL_INTERVAL)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return self.inner.read(buffer),
-                Err(error) => return Err(error.into()),
-            }
+        if self.stop.is_stopped() {
+            return Ok(0);
         }
-        Ok(0)
+        match poll(&mut [PollFd::new(&self.inner, PollFlags::IN)], Some(&POLL_INTERVAL)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(_) => self.inner.read(buffer),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
 #[cfg(unix)]
-fn polled(file: File, stop: &Arc<AtomicBool>) -> impl Read + Send + 'static {
-    Polled { inner: file, stop: Arc::clone(stop) }
+fn polled(file: File, stop: &StopHandle) -> impl Read + Send + 'static {
+    Polled { inner: file, stop: stop.clone() }
 }
 
 #[cfg(not(unix))]
-fn polled(file: File, _: &Arc<AtomicBool>) -> impl Read + Send + 'static {
+fn polled(file: File, _: &StopHandle) -> impl Read + Send + 'static {
     file
 }
 
-/// Standard input without a buffer of its own, in which octets would wait that no poll tells of.
+/// Returns standard input without a buffer, because poll does not report octets in a buffer.
 #[cfg(unix)]
-fn stdin_reader(stop: &Arc<AtomicBool>) -> io::Result<impl Read + Send + 'static> {
+fn stdin_reader(stop: &StopHandle) -> io::Result<impl Read + Send + 'static> {
     use std::os::fd::AsFd as _;
     Ok(polled(File::from(io::stdin().as_fd().try_clone_to_owned()?), stop))
 }
 
 #[cfg(not(unix))]
-fn stdin_reader(_: &Arc<AtomicBool>) -> io::Result<impl Read + Send + 'static> {
+fn stdin_reader(_: &StopHandle) -> io::Result<impl Read + Send + 'static> {
     Ok(io::stdin())
+}
+
+/// Opens a file. A named pipe is opened without waiting for its writer, so that a stop handle is noticed in
+/// the meantime.
+#[cfg(unix)]
+fn open(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+    let mut options = File::options();
+    if std::fs::metadata(path)?.file_type().is_fifo() {
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    options.read(true).open(path)
+}
+
+#[cfg(not(unix))]
+fn open(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 enum Octets {
     /// A regular file, read directly.
     Plain(File),
-    /// A regular file that was closed for the time being.
+    /// A regular file that is temporarily closed.
     Parked,
-    /// Anything else.
+    /// Any other input.
     Stream(Box<dyn Read + Send>),
 }
 
-/// The input of a file source.
+/// Input of a file source.
 pub(super) struct Input {
     octets: Octets,
     path: PathBuf,
     count: Arc<AtomicU64>,
     total_len: Option<u64>,
     decompresses: bool,
-    stop: Arc<AtomicBool>,
+    stop: StopHandle,
 }
 
 impl Input {
-    pub(super) fn open(path: &Path, stop: &Arc<AtomicBool>) -> Result<Self, Error> {
-        let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    pub(super) fn open(path: &Path, stop: &StopHandle) -> Result<Self, Error> {
+        let file = open(path).map_err(|error| Error::io(path, error))?;
         let metadata = file.metadata().map_err(|error| Error::io(path, error))?;
         if metadata.is_dir() {
             return Err(Error::Directory { path: path.to_owned() });
@@ -134,31 +140,32 @@ impl Input {
         if metadata.is_file() {
             let octets = Octets::Plain(file);
             let total_len = Some(metadata.len());
-            let (path, count, stop) = (path.to_owned(), Arc::default(), Arc::clone(stop));
+            let (path, count, stop) = (path.to_owned(), Arc::default(), stop.clone());
             Ok(Self { octets, path, count, total_len, decompresses: false, stop })
         } else {
             Ok(Self::stream(polled(file, stop), path, stop))
         }
     }
 
-    pub(super) fn stdin(stop: &Arc<AtomicBool>) -> Result<Self, Error> {
+    pub(super) fn stdin(stop: &StopHandle) -> Result<Self, Error> {
         let path = Path::new("-");
         let reader = stdin_reader(stop).map_err(|error| Error::io(path, error))?;
         Ok(Self::stream(reader, path, stop))
     }
 
-    pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path, stop: &Arc<AtomicBool>) -> Self {
-        let (count, stop) = (Arc::default(), Arc::clone(stop));
+    pub(super) fn stream(reader: impl Read + Send + 'static, path: &Path, stop: &StopHandle) -> Self {
+        let (count, stop) = (Arc::default(), stop.clone());
         let octets = Octets::Stream(Box::new(Counted { inner: reader, count: Arc::clone(&count) }));
         Self { octets, path: path.to_owned(), count, total_len: None, decompresses: false, stop }
     }
 
-    /// Whether the caller ended the input.
+    /// Returns whether the caller ended the input.
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.load(Relaxed)
+        self.stop.is_stopped()
     }
 
-    /// Puts `head`, which was read from it, back in front, and what `wrap` makes of the whole in its place.
+    /// Puts `head`, which was read from the input, back in front of it, and replaces the whole by the result
+    /// of `wrap`.
     #[cfg(feature = "compression")]
     pub(super) fn wrapped(
         self,
@@ -180,12 +187,12 @@ impl Input {
         &self.path
     }
 
-    /// Whether a failure to read may be one of the compressed data.
+    /// Returns whether a read error may be caused by the compressed data.
     pub(super) fn decompresses(&self) -> bool {
         self.decompresses
     }
 
-    /// Octets read from the file itself.
+    /// Returns the number of octets read from the file itself.
     pub(super) fn progress(&self) -> u64 {
         self.count.load(Relaxed)
     }
@@ -194,13 +201,14 @@ impl Input {
         self.total_len
     }
 
-    /// Octets of capture that a plain file still had when it was opened; `None` for anything else.
+    /// Returns the number of octets that remained in a plain file when it was opened; `None` for any other
+    /// input.
     pub(super) fn left_len(&self) -> Option<u64> {
         let total_len = self.total_len.filter(|_| !self.decompresses)?;
         Some(total_len.saturating_sub(self.progress()))
     }
 
-    /// Closes the file until it is read again; whether that was possible.
+    /// Closes the file until the next read. Returns whether that was possible.
     pub(super) fn park(&mut self) -> bool {
         if matches!(self.octets, Octets::Plain(_)) {
             self.octets = Octets::Parked;
@@ -212,7 +220,8 @@ impl Input {
         matches!(self.octets, Octets::Parked)
     }
 
-    /// One read, repeated only if a signal interrupted it.
+    /// Performs one read, repeated only if a signal interrupted it. [`io::ErrorKind::WouldBlock`] means that
+    /// a stream has no data yet; the next call continues.
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.is_parked() {
             let mut file = File::open(&self.path)?;

@@ -1,4 +1,4 @@
-//! The interfaces of all captures that are read together, each once.
+//! Interfaces of all captures that are read together, each listed once.
 
 use std::collections::HashMap;
 
@@ -7,45 +7,48 @@ use ahash::RandomState;
 use super::Interface;
 use super::memory::{Charge, Memory};
 
-/// Bytes that an interface takes without its texts: itself and its place in the table, both of which grow by doubling.
+/// Memory of an interface without its texts: the interface and its entry in the table, both of which grow by
+/// doubling.
 const FIXED_BYTES: u64 =
     2 * (size_of::<Interface>() + size_of::<Entry>() + size_of::<(u64, u32)>() + 8) as u64;
 
-/// What names may take of the memory of all captures, as a divisor: what is needed to read frames comes first.
+/// Share of the memory of all captures that names may use, as a divisor: the memory for reading frames has
+/// priority.
 const MEMORY_PART: u64 = 4;
 
-/// Finds an interface by what its capture says of it.
+/// Entry for lookups by the description of an interface.
 #[derive(Debug)]
 struct Entry {
-    /// Interfaces before it in the same section that are described alike.
+    /// Number of interfaces before it in the same section with the same description.
     occurrence: u32,
-    /// The next one with the same hash; its own number if there is none.
+    /// Next interface with the same hash; its own number if there is none.
     next: u32,
 }
 
-/// Interfaces that are described alike are one, whatever section or file describes them, so that the files of a rotated capture
-/// have one, and so has a file that was put together of many sections. Those of one section are never joined.
+/// Table of interfaces. Interfaces with the same description are one, regardless of the section or file that
+/// describes them, so that the files of a rotated capture have one interface, and so has a file that was
+/// concatenated from many sections. Interfaces of the same section are never merged.
 #[derive(Debug)]
 pub(super) struct Interfaces {
     list: Vec<Interface>,
     entries: Vec<Entry>,
-    /// The first one for a keyed hash of description and occurrence.
+    /// First interface for a keyed hash of description and occurrence.
     numbers: HashMap<u64, u32>,
     hasher: RandomState,
     count_max: u32,
     charge: Charge,
     max_bytes: u64,
-    /// The one that stands for all for which there was no room.
+    /// Interface that represents all interfaces for which there was not enough memory.
     others: Option<u32>,
-    /// Nothing is kept: the numbers mean nothing.
+    /// True if nothing is stored, in which case the numbers are meaningless.
     is_idle: bool,
 }
 
-/// What an interface is from now on.
+/// Number that was assigned to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
     pub(super) number: u32,
-    /// It has all that its capture says of it.
+    /// True if the interface is stored with its complete description.
     pub(super) is_whole: bool,
 }
 
@@ -64,7 +67,7 @@ impl Interfaces {
         }
     }
 
-    /// A table that keeps nothing: for captures of which only the first time is asked.
+    /// Creates a table that stores nothing, for reading only the first timestamp of captures.
     pub(super) fn idle(memory: &Memory) -> Self {
         Self { is_idle: true, ..Self::new(0, memory) }
     }
@@ -73,12 +76,13 @@ impl Interfaces {
         &self.list
     }
 
-    /// A keyed hash of what a capture says of an interface.
+    /// Returns a keyed hash of the description of an interface.
     pub(super) fn hash(&self, interface: &Interface) -> u64 {
         if self.is_idle { 0 } else { self.hasher.hash_one(interface) }
     }
 
-    /// The number of an interface with a [hash](Self::hash), described alike so many times before in its section.
+    /// Returns the number of an interface with a [hash](Self::hash), which had the same description
+    /// `occurrence` times before in its section.
     pub(super) fn number(&mut self, interface: Interface, hash: u64, occurrence: u32) -> Number {
         if self.is_idle {
             return Number { number: 0, is_whole: true };
@@ -100,7 +104,7 @@ impl Interfaces {
             }
             at = Some(entry.next).filter(|next| *next != number);
         }
-        // One place is left for all others.
+        // One entry is reserved for all others.
         let number = self.list.len() as u32;
         let text_len = [&interface.name, &interface.description].into_iter().flatten().map(String::capacity);
         let bytes = FIXED_BYTES + text_len.sum::<usize>() as u64;
@@ -114,14 +118,14 @@ impl Interfaces {
         Some(number)
     }
 
-    /// The interface for all for which there is no room, which needs none itself.
+    /// Returns the interface that represents all those without memory, which itself needs no memory.
     fn others(&mut self) -> u32 {
         if let Some(number) = self.others {
             return number;
         }
         let number = self.list.len() as u32;
         self.list.push(Interface::new(crate::base::LinkType::NULL));
-        // It equals no other one: such an occurrence there is never.
+        // Equals no other entry, because this occurrence never exists.
         self.entries.push(Entry { occurrence: u32::MAX, next: number });
         self.others = Some(number);
         number

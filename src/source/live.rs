@@ -1,47 +1,48 @@
 //! Frames from a network interface, through libpcap (feature `live`).
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use pcap::{Active, Capture, Precision};
 
 use super::error::Error;
 use super::stats::{SourceStats, Tally};
 use super::warning::Warning;
-use super::{Interface, Source, TimeResolution};
-use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, Timestamp};
+use super::{Interface, Next, Source, TimeResolution};
+use crate::base::{Frame, FrameBatch, Limits, LinkType, NANOS_PER_SECOND, StopHandle, Timestamp};
 
-/// Frames that are taken from the library at once.
+/// Maximum number of frames that are taken from the library at once.
 const DISPATCH_COUNT: usize = 64;
 
-/// How long to sleep when nothing is there. The library's own waiting would not end on a quiet interface.
+/// Sleep time while no frames are available. The library's own wait would not end on a quiet interface.
 const NAP: Duration = Duration::from_millis(1);
 
-/// Linux offers nanoseconds everywhere. Where the library would fall back in silence, microseconds are asked for.
+/// Linux supports nanoseconds on all interfaces. On systems where the library would silently fall back,
+/// microseconds are requested.
 const PRECISION: (Precision, u64, TimeResolution) = if cfg!(target_os = "linux") {
     (Precision::Nano, 1, TimeResolution::NANOSECONDS)
 } else {
     (Precision::Micro, 1000, TimeResolution::MICROSECONDS)
 };
 
-/// How to listen on an interface.
+/// Configuration of a capture on an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveConfig {
-    /// Octets of each frame to keep. Default 262,144: all.
+    /// Octets of each frame to keep. Default 262,144: complete frames.
     pub snap_len: u32,
-    /// Whether to see frames that are not for this host. Default true.
+    /// True to capture frames that are not for this host (promiscuous mode). Default true.
     pub promiscuous: bool,
-    /// Octets of the kernel's buffer, which bridges the times in which nobody reads. Default 16 MiB.
+    /// Octets of the kernel's buffer, which holds frames while nobody reads. Default 16 MiB.
     pub buffer_len: u32,
-    /// After how long without frames [`Source::next_batch`] returns an empty batch, and how long the kernel may gather
-    /// frames if not in immediate mode. Default 100 ms.
+    /// Time without frames after which [`Source::next_batch`] returns [`Next::Idle`], and maximum time that
+    /// the kernel may collect frames if not in immediate mode. Default 100 ms.
     pub read_timeout: Duration,
-    /// Whether the kernel hands over each frame at once. Default false: in groups, which costs less.
+    /// True if the kernel delivers each frame immediately. Default false: frames are delivered in groups,
+    /// which costs less.
     pub immediate: bool,
-    /// Octets after which a batch is full. A batch holds at most this and 64 frames more. Default that of [`Limits`].
+    /// Octets after which a batch is full. A batch holds at most this and 64 more frames. Default that of
+    /// [`Limits`].
     pub batch_len: u32,
 }
 
@@ -58,39 +59,27 @@ impl Default for LiveConfig {
     }
 }
 
-/// Ends a [`LiveSource`] from any thread, or from a handler of signals that runs on a thread.
-#[derive(Clone, Debug)]
-pub struct StopHandle {
-    stopped: Arc<AtomicBool>,
-}
-
-impl StopHandle {
-    /// Makes the source end: within about a millisecond if it waits, else at its next call.
-    pub fn stop(&self) {
-        self.stopped.store(true, Relaxed);
-    }
-}
-
-/// A network interface that is being listened on.
+/// Live capture on a network interface.
 ///
-/// [`Source::next_batch`] gives what has arrived, an empty batch after [`LiveConfig::read_timeout`] without frames, and
-/// `false` once a [`StopHandle`] was used. Each frame is copied once, out of the kernel's buffer.
+/// [`Source::next_batch`] returns the frames that have arrived, [`Next::Idle`] after
+/// [`LiveConfig::read_timeout`] without frames, and [`Next::End`] once its [`StopHandle`] is set. Each frame
+/// is copied once, out of the kernel's buffer.
 pub struct LiveSource {
     capture: Capture<Active>,
     interface: Interface,
     config: LiveConfig,
     tally: Tally,
-    /// The library's counters as last seen; they wrap.
+    /// Last values of the library's counters, which wrap.
     drops: (u32, u32),
     stop: StopHandle,
 }
 
 impl LiveSource {
-    /// Listens on an interface by name; `any` is all of them, on Linux.
+    /// Starts a capture on an interface by name; `any` selects all of them, on Linux.
     ///
     /// # Errors
     ///
-    /// [`Error::Live`] in the library's words: no such interface, no permission.
+    /// Returns [`Error::Live`] with the message of the library: no such interface, no permission.
     pub fn open(device: &str, config: LiveConfig) -> Result<Self, Error> {
         let error = |error: pcap::Error| live_error(device, &error);
         let clamped = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
@@ -113,17 +102,17 @@ impl LiveSource {
             snap_len: Some(config.snap_len),
             ..Interface::new(LinkType(capture.get_datalink().0 as u16))
         };
-        let stop = StopHandle { stopped: Arc::default() };
+        let stop = StopHandle::new();
         Ok(Self { capture, interface, config, tally: Tally::default(), drops: (0, 0), stop })
     }
 
-    /// A handle that ends this source.
+    /// Returns a handle that ends this source.
     #[must_use]
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
     }
 
-    /// Takes up to [`DISPATCH_COUNT`] frames that have arrived; how many.
+    /// Takes up to [`DISPATCH_COUNT`] frames that have arrived. Returns their number.
     fn take(&mut self, batch: &mut FrameBatch) -> Result<usize, Error> {
         let (link_type, tally) = (self.interface.link_type, &mut self.tally);
         let taken = self.capture.dispatch(Some(DISPATCH_COUNT), |packet| {
@@ -153,24 +142,30 @@ impl LiveSource {
     }
 }
 
+/// Returns the time of the system clock, which is also the clock of the frames.
+fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_nanos(u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX))
+}
+
 fn live_error(device: &str, error: &pcap::Error) -> Error {
     Error::Live { device: device.to_owned(), message: error.to_string() }
 }
 
 impl Source for LiveSource {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let mut waited = Duration::ZERO;
         loop {
-            if self.stop.stopped.load(Relaxed) {
-                // What was taken already is delivered first.
-                return Ok(!batch.is_empty());
+            if self.stop.is_stopped() {
+                // Frames that were already taken are delivered first.
+                return Ok(if batch.is_empty() { Next::End } else { Next::Frames });
             }
             let taken = self.take(batch)?;
             let full = batch.bytes().len() >= self.config.batch_len as usize;
             if full || (taken == 0 && (!batch.is_empty() || waited >= self.config.read_timeout)) {
                 self.count_drops();
-                return Ok(true);
+                return Ok(if batch.is_empty() { Next::Idle(now()) } else { Next::Frames });
             }
             if taken == 0 {
                 thread::sleep(NAP);
@@ -224,7 +219,7 @@ mod tests {
         let mut batch = FrameBatch::new();
         let heard = (0..50).any(|_| {
             socket.send_to(mark, socket.local_addr().unwrap()).unwrap();
-            assert!(source.next_batch(&mut batch).unwrap());
+            assert_ne!(source.next_batch(&mut batch).unwrap(), Next::End);
             batch.iter().any(|frame| {
                 frame.data.ends_with(mark) && frame.timestamp > Timestamp::from_parts(1_600_000_000, 0)
             })
@@ -233,7 +228,7 @@ mod tests {
         assert_eq!(source.interfaces()[0].name.as_deref(), Some("lo"));
         let stop = source.stop_handle();
         thread::spawn(move || stop.stop()).join().unwrap();
-        assert!(!source.next_batch(&mut batch).unwrap());
+        assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
     }
 
     #[test]

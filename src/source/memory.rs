@@ -1,37 +1,36 @@
-//! The memory of captures that are read together: one cap for all of them, charged to the budget.
+//! Memory of captures that are read together: one cap for all of them, charged to the budget.
 
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::SourceConfig;
-use crate::base::{Account, Allowance};
+use crate::base::{Account, Allowance, StopHandle};
 
-/// The part of the budget that captures may take, as a divisor: what is read must not leave the layers above without memory.
+/// Share of the budget that captures may use, as a divisor: reading must leave memory for the layers above.
 const BUDGET_PART: u64 = 4;
 
-/// What all captures hold that are read together. Clones are handles on the same account.
+/// Memory of all captures that are read together. Clones are handles to the same account.
 #[derive(Clone, Debug)]
 pub(super) struct Memory {
     shared: Arc<Mutex<Share>>,
     max_bytes: u64,
-    /// Ends all of them once it is set.
-    stop: Arc<AtomicBool>,
+    /// Ends all of the captures once it is set.
+    stop: StopHandle,
 }
 
 #[derive(Debug)]
 struct Share {
-    /// What is charged to the budget: what is in use, and what is set aside.
+    /// Bytes that are charged to the budget: used bytes and reserved bytes.
     allowance: Allowance,
     used_bytes: u64,
     reserved_bytes: u64,
 }
 
-/// Memory that was refused.
+/// Refused request for memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
     pub(super) needed_bytes: u64,
-    /// What all captures together may hold.
+    /// Limit for all captures together.
     pub(super) max_bytes: u64,
 }
 
@@ -45,8 +44,9 @@ impl std::error::Error for Refused {}
 
 impl Memory {
     pub(super) fn new(config: &SourceConfig) -> Self {
-        let max_bytes = config.limits.source_bytes_max.min(config.budget.limit() / BUDGET_PART);
-        let allowance = Allowance::new(config.budget.clone(), Account::Sources, max_bytes);
+        let max_bytes =
+            config.resources.limits.source_bytes_max.min(config.resources.budget.limit() / BUDGET_PART);
+        let allowance = Allowance::new(config.resources.budget.clone(), Account::Sources, max_bytes);
         Self {
             shared: Arc::new(Mutex::new(Share { allowance, used_bytes: 0, reserved_bytes: 0 })),
             max_bytes,
@@ -54,27 +54,28 @@ impl Memory {
         }
     }
 
-    /// The flag that ends all captures that are read together.
-    pub(super) const fn stop(&self) -> &Arc<AtomicBool> {
+    /// Returns the flag that ends all captures that are read together.
+    pub(super) const fn stop(&self) -> &StopHandle {
         &self.stop
     }
 
-    /// What all captures together may hold.
+    /// Returns the limit for all captures together.
     pub(super) const fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
 
-    /// What all captures together hold.
+    /// Returns the number of bytes that all captures together use.
     pub(super) fn used_bytes(&self) -> u64 {
         self.share().used_bytes
     }
 
-    /// Nothing yet, for one part of it.
+    /// Creates an empty charge for one part of the memory.
     pub(super) fn charge(&self) -> Charge {
         Charge { memory: self.clone(), bytes: 0 }
     }
 
-    /// Sets bytes aside, so that they are there when other layers have taken the rest of the budget; as many as there are.
+    /// Reserves bytes, so that they are available when other layers have used the rest of the budget; as many
+    /// as are available.
     pub(super) fn reserve(&self, bytes: u64) {
         let mut share = self.share();
         let bytes = bytes.min(self.max_bytes);
@@ -85,7 +86,7 @@ impl Memory {
     }
 
     fn share(&self) -> MutexGuard<'_, Share> {
-        // Whoever panicked with it left sums that are right.
+        // The sums are consistent even if a holder of the lock panicked.
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +110,7 @@ impl Memory {
     }
 }
 
-/// What one part holds; given back when it goes.
+/// Memory of one part, released on drop.
 #[derive(Debug)]
 pub(super) struct Charge {
     memory: Memory,
@@ -117,11 +118,11 @@ pub(super) struct Charge {
 }
 
 impl Charge {
-    /// Holds so many bytes from now on, more or fewer than before.
+    /// Sets the number of bytes held, more or fewer than before.
     ///
     /// # Errors
     ///
-    /// What is refused; the charge stays as it was.
+    /// Returns the refused request; the charge is unchanged.
     pub(super) fn set(&mut self, bytes: u64) -> Result<(), Refused> {
         if bytes > self.bytes {
             self.memory.take(bytes - self.bytes)?;
@@ -132,16 +133,16 @@ impl Charge {
         Ok(())
     }
 
-    /// Bytes that it holds.
+    /// Number of bytes held.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Holds so many bytes more.
+    /// Increases the number of bytes held.
     ///
     /// # Errors
     ///
-    /// As [`set`](Self::set).
+    /// Same as for [`set`](Self::set).
     pub(super) fn add(&mut self, bytes: u64) -> Result<(), Refused> {
         self.set(self.bytes + bytes)
     }
@@ -156,12 +157,12 @@ impl Drop for Charge {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Budget, Limits};
+    use crate::base::{Budget, Resources};
 
     #[test]
     fn all_parts_have_one_cap_and_what_is_set_aside_stays() {
         let budget = Budget::new(4000);
-        let config = SourceConfig { budget: budget.clone(), ..SourceConfig::from(Limits::DEFAULT) };
+        let config = SourceConfig::from(Resources::default().with_budget(budget.clone()));
         let memory = Memory::new(&config);
         assert_eq!(memory.max_bytes(), 1000);
         memory.reserve(300);
@@ -174,7 +175,7 @@ mod tests {
         assert_eq!((one.set(0), budget.held()), (Ok(()), 300));
         drop((one, other));
         assert_eq!(budget.held(), 300);
-        // Others may take the rest, but not what is set aside.
+        // Others may use the rest, but not the reserved bytes.
         assert!(budget.charge(Account::Flows, 3700));
         let mut late = memory.charge();
         assert_eq!((late.set(300), late.set(301).is_err()), (Ok(()), true));

@@ -1,12 +1,12 @@
-//! Where frames come from: capture files, plain or compressed, one or several, and live interfaces.
+//! Sources of frames: capture files, plain or compressed, one or several, and live interfaces.
 //!
-//! A [`Source`] fills a [`FrameBatch`] that the caller owns and recycles. [`FileSource`] reads one capture from a path
-//! or any reader, [`Files`] merges several in time order, [`PcapngWriter`] writes frames out again, and `LiveSource`
-//! (feature `live`) listens on an interface.
+//! A [`Source`] fills a [`FrameBatch`] that the caller owns and recycles. [`FileSource`] reads one capture
+//! from a path or any reader, [`Files`] merges several in time order, [`PcapngWriter`] writes frames to a
+//! file, and `LiveSource` (feature `live`) captures on an interface.
 //!
-//! Bad input is data: what a file holds before the place where it breaks is delivered, then the source ends and
-//! [`Source::warnings`] names the place. An [`Error`] is for what is no capture at all, and for the operating system's
-//! refusals.
+//! Bad input is data: the frames before the position of the damage are delivered, then the source ends and
+//! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
+//! and for errors of the operating system.
 
 #![cfg_attr(
     not(test),
@@ -34,102 +34,127 @@ mod warning;
 #[cfg(feature = "compression")]
 mod zstd;
 
-use crate::base::{FrameBatch, LinkType};
+use crate::base::{FrameBatch, LinkType, Timestamp};
 
 pub use config::SourceConfig;
 pub use error::Error;
 pub use file::FileSource;
 #[cfg(feature = "live")]
-pub use live::{LiveConfig, LiveSource, StopHandle};
+pub use live::{LiveConfig, LiveSource};
 pub use pcapng::TimeResolution;
 pub use pcapng_writer::PcapngWriter;
 pub use several::Files;
 pub use stats::SourceStats;
 pub use warning::{BadBlock, Warning, WarningKind};
 
-/// Something that gives frames, batch by batch.
+/// Result of [`Source::next_batch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// The batch contains frames.
+    Frames,
+    /// There are no frames at present, from a live source. The time is that of the source's clock: no other
+    /// component reads a clock.
+    Idle(Timestamp),
+    /// End of the input. The batch is empty.
+    End,
+}
+
+/// Source of frames, delivered in batches.
 ///
-/// Object-safe and `Send`, so that a `Box<dyn Source>` may be read on a thread of its own.
+/// Object-safe and `Send`, so that a `Box<dyn Source>` can be read on another thread.
 pub trait Source: Send {
-    /// Clears the batch and fills it with the next frames; `false` at the end, with an empty batch.
+    /// Clears the batch and fills it with the next frames.
     ///
-    /// A batch may come back empty with `true`: a live source does so when its time-out passes, so that the caller can
-    /// let time go on. Costs O(octets read) and, once the batch has grown to its size, allocates nothing per frame.
+    /// A live source returns [`Next::Idle`] within about 100 ms if there are no frames, so that the caller
+    /// can process timeouts and check whether it should stop. A pipe or a socket, which has no clock, returns
+    /// [`Next::Frames`] with an empty batch instead. Costs O(octets read) and, once the batch has grown to
+    /// its size, allocates nothing per frame.
     ///
     /// # Errors
     ///
-    /// [`Error`] if the operating system refuses to read. A capture that is cut or damaged is no error: it ends early,
-    /// and [`warnings`](Self::warnings) says where. Frames that were gathered before the refusal are in the batch, and
-    /// [`Files`] goes on with the other files at the next call.
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error>;
+    /// Returns an [`Error`] if the operating system returns an error for a read. A capture that is truncated
+    /// or damaged is not an error: it ends early, and [`warnings`](Self::warnings) reports the position.
+    /// Frames that were read before the error are in the batch, and [`Files`] continues with the other files
+    /// at the next call.
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error>;
 
-    /// Places where input broke, so far. At most a few per file: reading a file ends at its first bad place.
+    /// Positions of damaged input so far. At most a few per file, because reading a file ends at its first
+    /// damage.
     fn warnings(&self) -> &[Warning];
 
-    /// What was read so far.
+    /// Counters of the input so far.
     fn stats(&self) -> SourceStats;
 
-    /// The interfaces met so far; [`Frame::interface`](crate::base::Frame::interface) is an index into them. Grows
-    /// while reading, as a pcapng file may describe another interface at any place.
+    /// Interfaces so far; [`Frame::interface`](crate::base::Frame::interface) is an index into them. Grows
+    /// while reading, because a pcapng file may describe another interface at any position.
     fn interfaces(&self) -> &[Interface];
 
-    /// Octets of the input that were read: those of the file, hence compressed ones where it is compressed.
+    /// Number of octets of the input that were read: for a compressed file, the compressed octets.
     fn progress(&self) -> u64;
 
-    /// What [`progress`](Self::progress) will have come to at the end, where that is known: the length of the files.
+    /// Value of [`progress`](Self::progress) at the end, if known: the length of the files.
     fn total_len(&self) -> Option<u64> {
         None
     }
 }
 
-impl<S: Source + ?Sized> Source for Box<S> {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
-        (**self).next_batch(batch)
-    }
+/// Forwards all methods to the source that a pointer refers to.
+macro_rules! forward {
+    ($pointer:ty) => {
+        impl<S: Source + ?Sized> Source for $pointer {
+            fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+                (**self).next_batch(batch)
+            }
 
-    fn warnings(&self) -> &[Warning] {
-        (**self).warnings()
-    }
+            fn warnings(&self) -> &[Warning] {
+                (**self).warnings()
+            }
 
-    fn stats(&self) -> SourceStats {
-        (**self).stats()
-    }
+            fn stats(&self) -> SourceStats {
+                (**self).stats()
+            }
 
-    fn interfaces(&self) -> &[Interface] {
-        (**self).interfaces()
-    }
+            fn interfaces(&self) -> &[Interface] {
+                (**self).interfaces()
+            }
 
-    fn progress(&self) -> u64 {
-        (**self).progress()
-    }
+            fn progress(&self) -> u64 {
+                (**self).progress()
+            }
 
-    fn total_len(&self) -> Option<u64> {
-        (**self).total_len()
-    }
+            fn total_len(&self) -> Option<u64> {
+                (**self).total_len()
+            }
+        }
+    };
 }
 
-/// What a capture says about the interface that frames were seen on.
+forward!(&mut S);
+forward!(Box<S>);
+
+/// Description in a capture of the interface on which frames were captured.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Interface {
-    /// Its name, such as `eth0` (pcapng if_name); cut at 255 octets.
+    /// Name, such as `eth0` (pcapng if_name); truncated at 255 octets.
     pub name: Option<String>,
-    /// What it is (pcapng if_description); cut at 255 octets.
+    /// Description (pcapng if_description); truncated at 255 octets.
     pub description: Option<String>,
-    /// What its frames start with. A value that nobody registered is kept as it is.
+    /// Type of the header at the start of its frames. Unregistered values are kept unchanged.
     pub link_type: LinkType,
-    /// The unit of its timestamps in the file. Frames carry nanoseconds whatever it is.
+    /// Unit of its timestamps in the file. Frames always carry nanoseconds.
     pub resolution: TimeResolution,
-    /// The most octets of a frame that the capture kept, where it says so.
+    /// Maximum number of octets per frame that the capture kept, if it is recorded.
     pub snap_len: Option<u32>,
-    /// Octets of frame check sequence at the end of each frame, where a classic pcap header states them. They are left
-    /// in the frames: the lengths of the enclosed protocols tell them from payload.
+    /// Octets of frame check sequence at the end of each frame, if a classic pcap header contains the number.
+    /// They are left in the frames: the lengths of the inner protocols distinguish them from payload.
     pub fcs_len: Option<u8>,
 }
 
 impl Interface {
-    /// An interface of which only the link type is known, with microseconds.
+    /// Creates an interface with only a link type, and with microseconds.
     #[must_use]
     pub const fn new(link_type: LinkType) -> Self {
         Self {

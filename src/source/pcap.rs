@@ -1,4 +1,4 @@
-//! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that are found in the wild.
+//! Classic pcap files: draft-ietf-opsawg-pcap, and the variants of it that exist in practice.
 
 use super::interfaces::Interfaces;
 use super::walk::Sinks;
@@ -6,26 +6,26 @@ use super::warning::{BadBlock, Stop};
 use super::{Interface, TimeResolution};
 use crate::base::{Limits, LinkType, NANOS_PER_SECOND, Timestamp};
 
-/// Octets of the header of a file.
+/// Octets of the file header.
 pub(super) const FILE_HEADER_LEN: usize = 24;
 
-/// Octets of the header of a record; the modified format has eight more (interface, protocol, packet type), which are
-/// read past.
+/// Octets of a record header; the modified format has eight more (interface, protocol, packet type), which
+/// are skipped.
 const RECORD_HEADER_LEN: usize = 16;
 const MODIFIED_RECORD_HEADER_LEN: usize = 24;
 
-/// Which of the two length fields of a record comes first.
+/// Order of the two length fields of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LengthOrder {
     /// Captured length, then length on the wire.
     Standard,
-    /// The other way round: versions below 2.3, and 543.0 of DG/UX.
+    /// Length on the wire, then captured length: versions below 2.3, and 543.0 of DG/UX.
     Swapped,
     /// Version 2.3 was written in both orders; the captured length is the smaller one.
     SmallerIsCaptured,
 }
 
-/// A classic pcap file: what its header says.
+/// Classic pcap file: the fields of its header.
 #[derive(Debug)]
 pub(super) struct Pcap {
     big_endian: bool,
@@ -34,11 +34,11 @@ pub(super) struct Pcap {
     length_order: LengthOrder,
     frame_len_max: u32,
     interface: Interface,
-    /// The interface's number among those of all captures, once it has one.
+    /// Number of the interface among those of all captures, once assigned.
     number: Option<u32>,
 }
 
-/// What the four octets at the start of a file mean.
+/// Meaning of the four octets at the start of a file.
 struct Magic {
     big_endian: bool,
     modified: bool,
@@ -62,12 +62,13 @@ impl Magic {
 }
 
 impl Pcap {
-    /// Whether a file that begins so is a pcap.
+    /// Returns whether a file with these first octets is a pcap file.
     pub(super) fn knows(octets: [u8; 4]) -> bool {
         Magic::read(octets).is_some()
     }
 
-    /// Reads the header of a file, whose magic is known; the version, if it is not.
+    /// Reads the header of a file whose magic is known. Returns the version as the error if it is not
+    /// supported.
     pub(super) fn new(header: &[u8; FILE_HEADER_LEN], limits: &Limits) -> Result<Self, (u16, u16)> {
         let (words, _) = header.as_chunks::<4>();
         let [magic, version, _zone, _accuracy, snap_len, link] = words else {
@@ -103,14 +104,14 @@ impl Pcap {
         Ok(Self { big_endian, modified, nanos_per_unit, length_order, frame_len_max, interface, number })
     }
 
-    /// The number of its interface, which is among all from now on.
+    /// Returns the number of its interface, and assigns one at the first call.
     pub(super) fn number(&mut self, interfaces: &mut Interfaces) -> u32 {
         let interface = &self.interface;
         let add = || interfaces.number(interface.clone(), interfaces.hash(interface), 0).number;
         *self.number.get_or_insert_with(add)
     }
 
-    /// As [`Format::walk`](super::head::Format::walk).
+    /// Implements [`Format::walk`](super::head::Format::walk).
     pub(super) fn walk(&mut self, bytes: &[u8], at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         let number = self.number(sinks.interfaces);
         match (self.big_endian, self.modified) {
@@ -134,7 +135,8 @@ impl Pcap {
         let (link_type, nanos_per_unit) = (self.interface.link_type, self.nanos_per_unit);
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
-            // A header is judged when all of it is there, so that the verdict does not depend on how it came in.
+            // A header is checked when it is complete, so that the result does not depend on the sizes of the
+            // reads.
             let (words, _) =
                 rest.first_chunk::<HEADER_LEN>().map(|header| header.as_chunks::<4>()).unwrap_or_default();
             let [seconds, fraction, first_len, second_len, ..] = words else {
@@ -153,7 +155,7 @@ impl Pcap {
             if rest.len() < record_len {
                 return (at, Stop::Need(record_len));
             }
-            // Fractions of a second and more are written by real programs; they are simply added.
+            // Some programs write fractions of a second or more; the value is simply added.
             let nanos =
                 u64::from(word(*seconds)) * NANOS_PER_SECOND + u64::from(word(*fraction)) * nanos_per_unit;
             let timestamp = Timestamp::from_nanos(nanos);
@@ -164,8 +166,8 @@ impl Pcap {
     }
 }
 
-/// Octets of frame check sequence, from the upper bits of the link type field: bit 26 says that the topmost four bits
-/// count it in units of two octets.
+/// Returns the octets of frame check sequence, from the upper bits of the link type field: if bit 26 is set,
+/// the topmost four bits contain the number in units of two octets.
 fn fcs_len(link: u32) -> Option<u8> {
     (link & 0x0400_0000 != 0).then_some(((link >> 28) * 2) as u8)
 }
@@ -177,7 +179,7 @@ pub(super) mod tests {
     use super::*;
     use crate::base::FrameBatch;
 
-    /// A file header in either byte order.
+    /// Builds a file header in either byte order.
     pub(in crate::source) fn header(magic: u32, big: bool, version: (u16, u16), link: u32) -> Vec<u8> {
         let mut file = Vec::new();
         put(&mut file, big, magic);

@@ -1,4 +1,4 @@
-//! Frames into a pcapng file (draft-ietf-opsawg-pcapng), such as a slice of a capture.
+//! Writer of pcapng files (draft-ietf-opsawg-pcapng), for example for a slice of a capture.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -19,9 +19,9 @@ const IF_TSRESOL: u16 = 9;
 
 /// Writes frames into one little-endian section with nanosecond timestamps.
 ///
-/// An interface is described ahead of the first frame that was seen on it; one interface with frames of two link
-/// types becomes two. Each frame makes three small writes, so give it a `BufWriter` for a file. Allocates per
-/// interface, not per frame.
+/// An interface is described before the first frame that was captured on it; one interface with frames of two
+/// link types becomes two. Each frame causes three small writes, so use a `BufWriter` for a file. Allocates
+/// per interface, not per frame.
 ///
 /// ```
 /// use flowgauge::base::{Frame, Timestamp};
@@ -45,12 +45,12 @@ impl<W: Write> PcapngWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     pub fn new(mut out: W) -> io::Result<Self> {
         let mut body = Vec::new();
         body.extend(BYTE_ORDER_MAGIC.to_le_bytes());
         body.extend([1_u16, 0].into_iter().flat_map(u16::to_le_bytes));
-        // The length of the section is not known.
+        // The length of the section is unknown.
         body.extend(u64::MAX.to_le_bytes());
         option(&mut body, SHB_USERAPPL, concat!("flowgauge ", env!("CARGO_PKG_VERSION")).as_bytes());
         option(&mut body, OPT_END, &[]);
@@ -58,12 +58,14 @@ impl<W: Write> PcapngWriter<W> {
         Ok(Self { out, numbers: HashMap::new(), last: None })
     }
 
-    /// Writes a frame. `interfaces` are those of its [`Source`](super::Source), for name, description and snap length;
-    /// a frame of an interface beyond them gets one without.
+    /// Writes a frame. `interfaces` are those of its [`Source`](super::Source), which provide name,
+    /// description and snap length; for a frame whose interface is not in the slice, an interface without
+    /// these is written.
     ///
     /// # Errors
     ///
-    /// Those of `out`, and [`io::ErrorKind::InvalidInput`] for a frame that does not fit a block (4 GiB).
+    /// Returns the errors of `out`, and [`io::ErrorKind::InvalidInput`] for a frame that does not fit in a
+    /// block (4 GiB).
     pub fn write(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) -> io::Result<()> {
         let interface = self.number_of(frame, interfaces)?;
         let captured_len = frame.data.len();
@@ -91,17 +93,17 @@ impl<W: Write> PcapngWriter<W> {
         self.out.write_all(trailer.get(3 - pad_len..).unwrap_or_default())
     }
 
-    /// Flushes, and gives back what was written to.
+    /// Flushes the output and returns it.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     pub fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
     }
 
-    /// The number of a frame's interface in this file; describes it if it is new.
+    /// Returns the number of a frame's interface in this file; describes it if it is new.
     fn number_of(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) -> io::Result<u32> {
         let key = (frame.interface, frame.link_type);
         if let Some((last, number)) = self.last
@@ -139,7 +141,7 @@ impl<W: Write> PcapngWriter<W> {
     }
 }
 
-/// Appends an option, padded; text beyond what an option holds is cut.
+/// Appends an option with padding; text that exceeds the maximum length of an option is truncated.
 fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
     body.extend(code.to_le_bytes());
@@ -148,7 +150,7 @@ fn option(body: &mut Vec<u8>, code: u16, value: &[u8]) {
     body.resize(body.len().next_multiple_of(4), 0);
 }
 
-/// Writes a block whose body is padded already.
+/// Writes a block whose body is already padded.
 fn write_block(out: &mut impl Write, block_type: u32, body: &[u8]) -> io::Result<()> {
     let len = (body.len() as u32 + 12).to_le_bytes();
     out.write_all(&block_type.to_le_bytes())?;
@@ -163,7 +165,7 @@ mod tests {
 
     use super::*;
     use crate::base::{FrameBatch, Timestamp};
-    use crate::source::{FileSource, Source};
+    use crate::source::{FileSource, Next, Source};
 
     #[test]
     fn what_is_written_reads_back() {
@@ -191,7 +193,7 @@ mod tests {
         let file = writer.finish().unwrap();
         let mut source = FileSource::from_reader(Cursor::new(file)).unwrap();
         let (mut batch, mut number) = (FrameBatch::new(), 0);
-        while source.next_batch(&mut batch).unwrap() {
+        while source.next_batch(&mut batch).unwrap() == Next::Frames {
             for read in batch.iter() {
                 let wanted = frame(number);
                 assert_eq!((read.timestamp, read.link_type), (wanted.timestamp, wanted.link_type));
@@ -217,7 +219,7 @@ mod tests {
         }
         let mut source = FileSource::from_reader(Cursor::new(writer.finish().unwrap())).unwrap();
         let mut batch = FrameBatch::new();
-        assert!(source.next_batch(&mut batch).unwrap());
+        assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
         let found: Vec<_> = batch.iter().map(|frame| (frame.interface, frame.link_type)).collect();
         assert_eq!(found, [(0, LinkType::ETHERNET), (1, LinkType::RAW), (0, LinkType::ETHERNET)]);
     }

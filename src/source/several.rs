@@ -1,4 +1,4 @@
-//! Several captures as one, merged in time order.
+//! Several captures, merged into one in time order.
 
 mod reader;
 
@@ -13,45 +13,48 @@ use super::interfaces::Interfaces;
 use super::memory::Memory;
 use super::stats::SourceStats;
 use super::warning::Warning;
-use super::{Interface, Source};
+use super::{Interface, Next, Source};
 use crate::base::{FrameBatch, Limits, Timestamp};
 
-/// The shortest block that files are read by when memory is short.
+/// Shortest block length for reading files when memory is short.
 const BLOCK_LEN_MIN: u32 = 4096;
 
-/// What blocks may take of the memory of all files, as a divisor: descriptions of frames, which are at most twice as long, and
-/// windows of decompressors come on top.
+/// Share of the memory of all files that blocks may use, as a divisor: descriptions of frames, which are at
+/// most twice as long, and windows of decompressors need additional memory.
 const BLOCKS_PART: u64 = 8;
 
-/// Files that overlap in time for which memory is set aside.
+/// Number of files that overlap in time for which memory is reserved.
 const RESERVED_COUNT: u64 = 16;
 
-/// Several capture files, merged in time order; for equal times, in the order in which the files were given.
+/// Several capture files, merged in time order; frames with equal times are in the order in which the files
+/// were specified.
 ///
-/// All files are opened at first, so that what is no capture is known before anything is read; each is then closed
-/// until the merge reaches its first frame. A batch that lies ahead of all other files is handed over as it is; only
-/// where files overlap in time are frames copied. With one file there is no overhead.
+/// All files are opened first, so that a file that is not a capture is detected before anything is read; each
+/// is then closed until the merge reaches its first frame. A batch that precedes all other files in time is
+/// passed on without a copy; frames are copied only where files overlap in time. With one file there is no
+/// overhead.
 ///
-/// The frames of one file keep their order, also where time steps back within it: then its next frame is the earliest of all,
-/// and comes next, as `mergecap` has it. Interfaces that sections and files describe alike are one, so that the files of a
-/// rotating capture stay one interface; those of one section are never joined.
+/// The frames of one file keep their order, even if time steps back within it: then its next frame is the
+/// earliest of all and comes next, as in `mergecap`. Interfaces that sections and files describe identically
+/// are one, so that the files of a rotating capture have one interface; interfaces of the same section are
+/// never merged.
 ///
-/// At most [`Limits::open_file_count_max`] files are open at once. A file that the merge has begun holds a block of
-/// at most [`Limits::batch_len`] octets, a shorter one if there are many. All of them together, with their decompressors and
-/// the interfaces, hold no more than [`Limits::source_bytes_max`].
+/// At most [`Limits::open_file_count_max`] files are open at once. A file that the merge has started holds a
+/// block of at most [`Limits::batch_len`] octets, or a shorter one if there are many files. All files
+/// together, with their decompressors and the interfaces, hold no more than [`Limits::source_bytes_max`].
 #[derive(Debug)]
 pub struct Files {
     limits: Limits,
-    /// Files that the merge has not reached, the next one last.
+    /// Files that the merge has not reached, in reverse order.
     waiting: Vec<Waiting>,
-    /// Files that the merge is within, by the key of their next frame, the next one last. One whose batch is used up is
-    /// at the end, and is read on before anything else.
+    /// Files that the merge has started, by the key of their next frame, in reverse order. A file whose batch
+    /// is exhausted is at the end, and is read before anything else.
     #[expect(clippy::vec_box, reason = "they move on every change of the file whose frame is next")]
     open: Vec<Box<Reader>>,
     interfaces: Interfaces,
     memory: Memory,
     warnings: Vec<Warning>,
-    /// Of files that are done.
+    /// Counters of completed files.
     closed: SourceStats,
     closed_len: u64,
     total_len: Option<u64>,
@@ -62,26 +65,27 @@ pub struct Files {
 struct Waiting {
     path: PathBuf,
     key: Key,
-    /// What cannot be opened twice stays open, with the frames that were read to know its first time.
+    /// An input that cannot be opened twice stays open, with the frames that were read to determine its first
+    /// time.
     kept: Option<Box<Reader>>,
 }
 
 impl Files {
-    /// Opens captures with the default limits; the path `-` is standard input.
+    /// Opens captures with the default limits; the path `-` selects standard input.
     ///
     /// # Errors
     ///
-    /// As [`open_with`](Self::open_with).
+    /// Same as for [`open_with`](Self::open_with).
     pub fn open<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self, Error> {
         Self::open_with(paths, SourceConfig::default())
     }
 
-    /// Opens captures and looks at the first frame of each.
+    /// Opens captures and reads the first frame of each.
     ///
     /// # Errors
     ///
-    /// [`Error::NoFiles`] without a path, and whatever [`FileSource::open_with`](super::FileSource::open_with) says of the first
-    /// file that cannot be read.
+    /// Returns [`Error::NoFiles`] without a path, and the error of
+    /// [`FileSource::open_with`](super::FileSource::open_with) for the first file that cannot be read.
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         config: impl Into<SourceConfig>,
@@ -91,8 +95,8 @@ impl Files {
         if is_named { Ok(files) } else { Err(Error::NoFiles) }
     }
 
-    /// Opens those captures that can be opened, and hands the errors of the others to `refuse`; nothing of the good ones
-    /// is lost. Without any, there are no frames.
+    /// Opens those captures that can be opened, and passes the errors of the others to `refuse`; all readable
+    /// captures are read. If there are none, there are no frames.
     pub fn open_readable<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         config: impl Into<SourceConfig>,
@@ -115,10 +119,10 @@ impl Files {
     ) -> Result<Self, E> {
         let memory = Memory::new(config);
         let mut files = Self {
-            limits: config.limits,
+            limits: config.resources.limits,
             waiting: Vec::new(),
             open: Vec::new(),
-            interfaces: Interfaces::new(config.limits.interface_count_max, &memory),
+            interfaces: Interfaces::new(config.resources.limits.interface_count_max, &memory),
             memory,
             warnings: Vec::new(),
             closed: SourceStats::default(),
@@ -129,7 +133,7 @@ impl Files {
         let mut decoder_bytes_max = 0;
         let mut paths = paths.into_iter().enumerate().peekable();
         while let Some((order, path)) = paths.next() {
-            // A file on its own is read straight away.
+            // A single file is read immediately.
             let is_only = order == 0 && paths.peek().is_none();
             let opened = if is_only {
                 files.begin_only(path.as_ref())
@@ -140,9 +144,11 @@ impl Files {
             opened.or_else(&mut refuse)?;
         }
         files.waiting.sort_by_key(|waiting| std::cmp::Reverse(waiting.key));
-        // The first files to overlap are read whatever the layers above have taken by then.
+        // The first files that overlap can be read regardless of the memory that the layers above use later.
         let overlapping = RESERVED_COUNT.min(files.waiting.len() as u64);
-        files.memory.reserve(overlapping * (u64::from(config.limits.batch_len) * 2 + decoder_bytes_max));
+        files
+            .memory
+            .reserve(overlapping * (u64::from(config.resources.limits.batch_len) * 2 + decoder_bytes_max));
         Ok(files)
     }
 
@@ -153,13 +159,13 @@ impl Files {
         Ok(())
     }
 
-    /// Looks at the first frame of a file; what its decompressor takes.
+    /// Reads the first frame of a file. Returns the memory of its decompressor.
     fn look_at(&mut self, path: &Path, order: usize) -> Result<u64, Error> {
         let before = self.memory.used_bytes();
         let mut reader = Reader::new(self.open_path(path)?, order, &self.memory);
         let len = reader.source.total_len();
         let mut idle = Interfaces::idle(&self.memory);
-        // What is read again later describes its interfaces again.
+        // A file that is opened again later describes its interfaces again.
         let interfaces = if len.is_none() { &mut self.interfaces } else { &mut idle };
         while reader.source.fill(&mut reader.batch, interfaces)? && reader.batch.is_empty() {}
         self.total_len = self.total_len.zip(len).map(|(sum, len)| sum + len);
@@ -183,7 +189,7 @@ impl Files {
         }
     }
 
-    /// Begins the waiting file that comes next.
+    /// Starts reading the next waiting file.
     fn begin_next(&mut self) -> Result<(), Error> {
         let Some(Waiting { path, key: (_, order), kept }) = self.waiting.pop() else { return Ok(()) };
         let reader = if let Some(mut reader) = kept {
@@ -198,7 +204,7 @@ impl Files {
         Ok(())
     }
 
-    /// By how many octets a file is read while so many are being merged.
+    /// Returns the block length for reading a file, which depends on the number of files being merged.
     fn block_len(&self) -> u32 {
         let file_count = self.open.len() as u64 + 1;
         let share = self.memory.max_bytes() / BLOCKS_PART / file_count;
@@ -206,7 +212,7 @@ impl Files {
         u32::try_from(share).unwrap_or(u32::MAX).max(BLOCK_LEN_MIN).min(limit)
     }
 
-    /// Puts a file where its next frame belongs.
+    /// Inserts a file at the position of its next frame.
     fn put_back(&mut self, reader: Box<Reader>) {
         let place = match reader.head {
             None => self.open.len(),
@@ -215,7 +221,7 @@ impl Files {
         self.open.insert(place, reader);
     }
 
-    /// Closes a file for the time being if as many are open as may be: the one whose last read lies furthest back.
+    /// Closes a file temporarily if the maximum number of files is open: the one with the oldest read.
     fn make_room(&mut self, path: &Path) -> Result<(), Error> {
         let limit = self.limits.open_file_count_max.max(1);
         while self.open.iter().filter(|reader| !reader.source.is_parked()).count() >= limit as usize {
@@ -228,8 +234,8 @@ impl Files {
         Ok(())
     }
 
-    /// Reads on in a file whose batch is used up, and closes it if it is at its end. It is not in the list, so that
-    /// making room never closes it.
+    /// Continues reading a file whose batch is exhausted, and closes it at its end. The file is not in the
+    /// list meanwhile, so it is never the one that is closed temporarily.
     fn refill(&mut self, mut reader: Box<Reader>) -> Result<(), Error> {
         if reader.source.is_parked() {
             self.make_room(reader.source.path())?;
@@ -237,7 +243,7 @@ impl Files {
         self.refills += 1;
         reader.refilled = self.refills;
         let result = self.read(&mut reader);
-        // An error may have come behind frames.
+        // An error may have occurred after some frames.
         if matches!(result, Ok(true)) || !reader.batch.is_empty() {
             reader.begin_batch();
             self.put_back(reader);
@@ -247,14 +253,14 @@ impl Files {
         result.map(drop)
     }
 
-    /// Reads the next batch of a file, within what memory there is.
+    /// Reads the next batch of a file, within the available memory.
     fn read(&mut self, reader: &mut Reader) -> Result<bool, Error> {
         reader.prepare(self.block_len()).or_else(|_| reader.prepare(BLOCK_LEN_MIN))?;
         loop {
             match reader.source.fill(&mut reader.batch, &mut self.interfaces) {
                 Ok(true) if reader.batch.is_empty() => {}
                 Ok(has_frames) => {
-                    // What is there is delivered, and nothing more is read.
+                    // The frames read so far are delivered, and reading stops.
                     return reader.settle().map(|()| has_frames).inspect_err(|_| reader.source.stop());
                 }
                 Err(error) => return Err(error),
@@ -268,7 +274,7 @@ impl Files {
         self.warnings.extend_from_slice(reader.source.warnings());
     }
 
-    /// The only file left reads straight into the caller's batch.
+    /// Reads the only remaining file directly into the caller's batch.
     fn read_last(&mut self, mut reader: Box<Reader>, batch: &mut FrameBatch) -> Result<bool, Error> {
         reader.source.set_block_len(self.limits.batch_len);
         reader.drop_batch();
@@ -280,10 +286,9 @@ impl Files {
         }
         result
     }
-}
 
-impl Source for Files {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    /// Fills a batch with the next frames of all files, in time order. Returns `false` at the end.
+    fn merge_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
         batch.clear();
         let len_max = (self.limits.batch_len as usize).max(1);
         loop {
@@ -312,7 +317,7 @@ impl Source for Files {
                 if batch.is_empty() {
                     std::mem::swap(batch, &mut reader.batch);
                     reader.head = None;
-                    // What came from the caller may be larger than what it took.
+                    // The caller's batch may be larger than the one it replaced.
                     if reader.settle().is_err() {
                         reader.drop_batch();
                     }
@@ -326,6 +331,12 @@ impl Source for Files {
                 return Ok(true);
             }
         }
+    }
+}
+
+impl Source for Files {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+        Ok(if self.merge_batch(batch)? { Next::Frames } else { Next::End })
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -1,28 +1,29 @@
-//! What a source has read, in numbers.
+//! Counters of a source.
 
 use crate::base::Timestamp;
 
-/// What a source has read so far: plain numbers for a caller to print or export.
+/// Counters of a source so far, for a caller to print or export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SourceStats {
     /// Frames delivered.
     pub frame_count: u64,
-    /// Octets of those frames that the capture kept.
+    /// Captured octets of those frames.
     pub captured_octet_count: u64,
     /// Octets of those frames on the wire.
     pub wire_octet_count: u64,
-    /// Frames of which the capture kept less than was on the wire.
+    /// Frames that were truncated by the capture.
     pub cut_frame_count: u64,
-    /// Frames whose time lies before that of the frame ahead of them in the same file.
+    /// Frames with a time before that of the previous frame in the same file.
     pub time_step_back_count: u64,
     /// Frames without a time of their own (pcapng Simple Packet Blocks); they carry `Timestamp::ZERO`.
     pub untimed_frame_count: u64,
     /// Sections of pcapng files.
     pub section_count: u64,
-    /// Interfaces that pcapng files describe beyond [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for
-    /// whose names there was no memory: frames of all of them carry the number of one interface without a name.
+    /// Interfaces that pcapng files describe beyond
+    /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max), or for whose names there
+    /// was not enough memory: frames of all of them carry the number of one interface without a name.
     pub unnamed_interface_count: u64,
     /// pcapng Name Resolution Blocks skipped.
     pub name_resolution_block_count: u64,
@@ -34,22 +35,22 @@ pub struct SourceStats {
     pub systemd_journal_block_count: u64,
     /// pcapng Custom Blocks skipped, of both kinds.
     pub custom_block_count: u64,
-    /// pcapng blocks of a type that this crate does not know, skipped.
+    /// pcapng blocks of unknown types, skipped.
     pub unknown_block_count: u64,
     /// Records and blocks that could not be read; reading of their file ended there.
     pub bad_block_count: u64,
     /// Files, or streams, that ended within a record.
     pub truncated_file_count: u64,
-    /// Files, or streams, whose compression turned out damaged or cut short.
+    /// Files, or streams, whose compressed data was damaged or truncated.
     pub damaged_compression_count: u64,
-    /// Frames that the kernel dropped for want of buffer space (live capture).
+    /// Frames that the kernel dropped because its buffer was full (live capture).
     pub kernel_drop_count: u64,
     /// Frames that the interface or its driver dropped (live capture).
     pub interface_drop_count: u64,
 }
 
 impl SourceStats {
-    /// pcapng blocks without frames that were skipped, of all types.
+    /// Returns the number of pcapng blocks without frames that were skipped, of all types.
     #[must_use]
     pub const fn skipped_block_count(&self) -> u64 {
         self.name_resolution_block_count
@@ -62,7 +63,7 @@ impl SourceStats {
 }
 
 impl std::ops::AddAssign for SourceStats {
-    /// Adds up the numbers of several files.
+    /// Adds the counters of another file.
     fn add_assign(&mut self, other: Self) {
         self.frame_count += other.frame_count;
         self.captured_octet_count += other.captured_octet_count;

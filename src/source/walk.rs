@@ -1,10 +1,10 @@
-//! What a walk over the records of a capture fills.
+//! Output of a walk over the records of a capture.
 
 use super::interfaces::Interfaces;
 use super::stats::Tally;
 use crate::base::Descriptors;
 
-/// Where frames, counts and interfaces go.
+/// Destinations of frames, counts and interfaces.
 #[derive(Debug)]
 pub(super) struct Sinks<'a, 'b> {
     pub(super) out: Descriptors<'b>,

@@ -1,4 +1,4 @@
-//! Where input broke: not an error, as everything before the place was delivered.
+//! Warnings about damaged input. They are not errors, because all frames before the damage were delivered.
 
 use std::fmt;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::memory::Refused;
 
-/// A place at which reading of a capture ended before its time.
+/// Position at which reading of a capture ended prematurely.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Warning {
@@ -14,65 +14,66 @@ pub struct Warning {
     pub path: PathBuf,
     /// Octets from the start of the capture, decompressed, to the record that could not be read.
     pub offset: u64,
-    /// The number, counted from one, that the next frame of this file would have had.
+    /// Number, counted from one, that the next frame of this file would have had.
     pub frame_number: u64,
-    /// What is wrong there.
+    /// Kind of damage.
     pub kind: WarningKind,
 }
 
-/// In which way input broke.
+/// Kind of damage in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// The input ends within a record: cut short, or still being written.
+    /// The input ends within a record: truncated, or still being written.
     Truncated {
-        /// Octets that the record asks for, as far as is known.
+        /// Octets that the record needs, if known.
         need: u64,
-        /// Octets that are there.
+        /// Octets that are present.
         have: u64,
     },
-    /// A record or block that cannot be.
+    /// An invalid record or block.
     BadBlock(BadBlock),
-    /// The compressed data is damaged, or ends early ([`io::ErrorKind::UnexpectedEof`]).
+    /// The compressed data is damaged, or ends prematurely ([`io::ErrorKind::UnexpectedEof`]).
     Compression(io::ErrorKind),
 }
 
-/// Why a record of a pcap file or a block of a pcapng file cannot be.
+/// Reason that a record of a pcap file or a block of a pcapng file is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BadBlock {
-    /// The block's total length is below its least possible one, or no multiple of four.
+    /// The block's total length is below the minimum, or not a multiple of four.
     TotalLen(u32),
     /// The block is longer than [`Limits::block_len_max`](crate::base::Limits::block_len_max).
     TooLong(u32),
-    /// The two lengths that enclose a block differ.
+    /// The two lengths at the ends of a block differ.
     Trailer {
-        /// The length ahead of the block.
+        /// Length at the start of the block.
         leading: u32,
-        /// The length after it.
+        /// Length at the end of the block.
         trailing: u32,
     },
     /// A section's byte-order magic is neither of the two.
     ByteOrder(u32),
-    /// A section of a version that this crate does not know.
+    /// The section has an unsupported version.
     Version {
         /// Major version.
         major: u16,
         /// Minor version.
         minor: u16,
     },
-    /// A frame of an interface that its section does not describe.
+    /// The frame belongs to an interface that its section does not describe.
     UnknownInterface(u32),
-    /// More interfaces in one section than [`Limits::interface_count_max`](crate::base::Limits::interface_count_max).
+    /// The section has more interfaces than
+    /// [`Limits::interface_count_max`](crate::base::Limits::interface_count_max).
     TooManyInterfaces,
-    /// A frame claims more octets than its block holds.
+    /// The frame claims more octets than its block holds.
     FrameLen {
         /// Octets claimed.
         need: u32,
-        /// Octets there.
+        /// Octets present.
         have: u32,
     },
-    /// A frame is longer than [`Limits::frame_len_max`](crate::base::Limits::frame_len_max).
+    /// The frame is longer than [`Limits::frame_len_max`](crate::base::Limits::frame_len_max).
     FrameTooLong(u32),
 }
 
@@ -110,21 +111,21 @@ impl fmt::Display for WarningKind {
 }
 
 impl fmt::Display for Warning {
-    /// One line: file, place, what.
+    /// Formats one line: file, position, kind of damage.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, offset, frame_number, kind } = self;
         write!(f, "{}: at offset {offset}, frame {frame_number}: {kind}", path.display())
     }
 }
 
-/// Why a walk over a block of bytes ended.
+/// Reason that a walk over a block of bytes ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// The record at the place needs this many octets from there on.
+    /// The record at the offset needs this many octets from there on.
     Need(usize),
-    /// The record at the place cannot be read.
+    /// The record at the offset cannot be read.
     Bad(BadBlock),
-    /// What the record at the place describes would take more memory than there is.
+    /// The content of the record at the offset would need more memory than is available.
     NoMemory(Refused),
 }
 

@@ -1,4 +1,5 @@
-//! zstd (RFC 8878), frame by frame: the window of each is known, bounded and charged before its decoder allocates it.
+//! zstd (RFC 8878), frame by frame: the window of each frame is known, bounded and charged before its decoder
+//! allocates it.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -12,10 +13,11 @@ const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Octets of the longest frame header: magic, descriptor, window, dictionary, content size.
 const HEADER_LEN_MAX: usize = 4 + 1 + 1 + 4 + 8;
 
-/// What a decoder allocates besides the window: its tables, and room for a compressed and two decompressed blocks.
+/// Memory of a decoder besides the window: its tables, and buffers for a compressed and two decompressed
+/// blocks.
 const DECODER_BYTES: u64 = 768 << 10;
 
-/// A frame asks for a longer window than is allowed.
+/// Error for a frame that needs a longer window than is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WindowTooLong {
     pub(super) window_len: u64,
@@ -34,22 +36,23 @@ impl std::error::Error for WindowTooLong {}
 pub(super) struct ZstdReader<R> {
     input: R,
     decoder: Decoder<'static>,
-    /// Octets of the next frame's header that were read ahead of the decoder.
+    /// Octets of the next frame's header that were read before the decoder reads them.
     header: Vec<u8>,
-    /// How many of them the decoder has.
+    /// Number of those octets that were passed to the decoder.
     header_at: usize,
     is_in_frame: bool,
     window_len_max: u32,
     charge: Charge,
-    /// What is charged without a window.
+    /// Memory that is charged without a window.
     fixed_bytes: u64,
 }
 
 impl<R: BufRead> ZstdReader<R> {
-    /// `charge` holds what the reader itself takes; the window and the decoder are charged with the first frame.
+    /// Creates a reader. `charge` holds the memory of the reader itself; the window and the decoder are
+    /// charged with the first frame.
     pub(super) fn new(input: R, window_len_max: u32, charge: Charge) -> io::Result<Self> {
         let mut decoder = Decoder::new()?;
-        // The decoder takes powers of two, and refuses by itself what this one lets pass by default.
+        // The decoder accepts powers of two, and by default rejects some windows that are allowed here.
         let log = (window_len_max.max(1).ilog2() + 1)
             .clamp(10, if cfg!(target_pointer_width = "64") { 31 } else { 30 });
         decoder.set_parameter(DParameter::WindowLogMax(log))?;
@@ -67,7 +70,7 @@ impl<R: BufRead> ZstdReader<R> {
         })
     }
 
-    /// Reads ahead until `len` octets of the header are there; whether they are.
+    /// Reads until `len` octets of the header are present. Returns whether they are.
     fn read_header(&mut self, len: usize) -> io::Result<bool> {
         while self.header.len() < len {
             let octets = self.input.fill_buf()?;
@@ -81,14 +84,13 @@ impl<R: BufRead> ZstdReader<R> {
         Ok(true)
     }
 
-    /// Looks at the header of the next frame; `false` at the end of the input.
+    /// Reads the header of the next frame. Returns `false` at the end of the input. Can be called again after
+    /// an error of the input, such as [`io::ErrorKind::WouldBlock`].
     fn begin_frame(&mut self) -> io::Result<bool> {
-        self.header.clear();
-        self.header_at = 0;
         if !self.read_header(MAGIC.len())? {
             return if self.header.is_empty() { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
-        // Of anything else, such as a skippable frame, the decoder knows what it is.
+        // The decoder itself identifies anything else, such as a skippable frame.
         if self.header == MAGIC {
             let mut need = MAGIC.len() + 1;
             let window_len = loop {
@@ -103,7 +105,7 @@ impl<R: BufRead> ZstdReader<R> {
             if window_len > u64::from(self.window_len_max) {
                 return Err(io::Error::other(WindowTooLong { window_len, limit: self.window_len_max }));
             }
-            // The decoder keeps the longest window that it had.
+            // The decoder keeps the longest window so far.
             let bytes = (self.fixed_bytes + DECODER_BYTES + window_len).max(self.charge.bytes());
             self.charge.set(bytes).map_err(io::Error::other)?;
         }
@@ -112,7 +114,8 @@ impl<R: BufRead> ZstdReader<R> {
         Ok(true)
     }
 
-    /// Gives the decoder what there is of the frame; octets written. `None` if it needs more input.
+    /// Passes the available octets of the frame to the decoder. Returns the number of octets written, or
+    /// `None` if it needs more input.
     fn decode(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
         let ahead = self.header.get(self.header_at..).unwrap_or_default();
         let is_ahead = !ahead.is_empty();
@@ -126,6 +129,8 @@ impl<R: BufRead> ZstdReader<R> {
         }
         if status.remaining == 0 {
             self.is_in_frame = false;
+            self.header.clear();
+            self.header_at = 0;
             return Ok(Some(status.bytes_written));
         }
         if status.bytes_written == 0 && is_empty {
@@ -152,7 +157,8 @@ impl<R: BufRead> Read for ZstdReader<R> {
     }
 }
 
-/// The window that a frame asks for (RFC 8878 section 3.1.1.1), or how many octets of its header are needed to know.
+/// Returns the window that a frame needs (RFC 8878 section 3.1.1.1), or the number of octets of its header
+/// that are needed to determine it.
 fn window_len(header: &[u8]) -> Result<u64, usize> {
     const DESCRIPTOR: usize = MAGIC.len();
     const SINGLE_SEGMENT: u8 = 0x20;
@@ -162,7 +168,7 @@ fn window_len(header: &[u8]) -> Result<u64, usize> {
         let base = 1_u64 << (10 + (window >> 3));
         return Ok(base + base / 8 * u64::from(window & 7));
     }
-    // The content is in one piece, which is its own window.
+    // The content is a single segment, which is its own window.
     let dictionary_len = match descriptor & 3 {
         3 => 4,
         len => usize::from(len),
@@ -184,7 +190,7 @@ mod tests {
     use crate::base::Limits;
     use crate::source::memory::{Memory, Refused};
 
-    /// A frame of raw blocks, written out from RFC 8878 section 3.1.1.
+    /// Builds a frame of raw blocks according to RFC 8878 section 3.1.1.
     fn frame(window: u8, content: &[u8]) -> Vec<u8> {
         let mut frame = [&MAGIC[..], &[0, window]].concat();
         let mut chunks = content.chunks(1000).peekable();
@@ -211,7 +217,8 @@ mod tests {
         }
         assert_eq!(window_len(&MAGIC), Err(5));
         assert_eq!(window_len(&[&MAGIC[..], &[0]].concat()), Err(6));
-        // In one piece: content sizes of one, two (less 256), four and eight octets, with a dictionary of two.
+        // Single segment: content sizes of one, two (less 256), four and eight octets, with a dictionary of
+        // two.
         for (descriptor, octets, wanted) in [
             (0x20, &[7][..], 7),
             (0x60, &[1, 1], 0x101 + 256),
@@ -244,7 +251,7 @@ mod tests {
             }
             assert!(out == content, "read by {step}");
         }
-        // Cut anywhere but behind a whole frame, the data ends early.
+        // If the data is truncated anywhere but at the end of a frame, it ends prematurely.
         let first_len = frame(0x10, &content[..40_000]).len();
         let whole = [11, 11 + first_len, 22 + first_len, 22 + first_len + packed.len()];
         for cut in (1..100).chain((100..octets.len() - 11).step_by(97)).chain(whole) {
@@ -267,7 +274,7 @@ mod tests {
         let (mut zstd, memory) = reader(&octets, 128 << 20);
         assert_eq!((zstd.read(&mut out).unwrap(), zstd.read(&mut out).unwrap()), (5, 6));
         assert!(zstd.charge.bytes() >= 128 << 20);
-        // What all captures may hold together is another bound.
+        // The memory limit for all captures is another bound.
         let mut other = memory.charge();
         other.set(memory.max_bytes() - (128 << 20) - DECODER_BYTES).unwrap();
         let mut late = ZstdReader::new(&octets[..], 128 << 20, memory.charge()).unwrap();

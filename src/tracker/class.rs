@@ -1,23 +1,23 @@
-//! Timeout classes: how long a flow may be silent, and in which order flows make room.
+//! Timeout classes: the idle timeout of a flow, and the order in which flows are evicted.
 
 use std::time::Duration;
 
 use crate::base::{IpProtocol, TcpState};
 
-/// Classes that the caller may define.
+/// Maximum number of classes that the caller may define.
 pub const USER_CLASS_COUNT_MAX: usize = 16;
 
-/// What decides a flow's idle timeout. Every flow is in one class at a time.
+/// Timeout class of a flow, which determines its idle timeout. Every flow is in one class at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// TCP: SYN, and nothing from the other side.
+    /// TCP: a SYN was seen, and no packet from the other side.
     Unanswered,
-    /// TCP: the handshake is under way.
+    /// TCP: the handshake is in progress.
     HalfOpen,
-    /// TCP: established, or picked up in its middle, or closed by one side only.
+    /// TCP: established, first seen in the middle of the connection, or closed by one side only.
     Established,
-    /// TCP: closed by both sides or reset, lingering for late segments.
+    /// TCP: closed by both sides or reset, kept for late segments.
     Closing,
     /// UDP.
     Udp,
@@ -25,7 +25,7 @@ pub enum Class {
     Icmp,
     /// Everything else.
     Other,
-    /// A class of the caller's, by its number.
+    /// A class defined by the caller, by its number.
     User(UserClass),
 }
 
@@ -33,11 +33,11 @@ pub enum Class {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserClass(pub(super) u8);
 
-/// How many classes there can be.
+/// Maximum number of classes.
 pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
 
-/// Two lists for each class, for flows that never saw a reply and the others; a power of two, which a list number can
-/// be masked with.
+/// Two lists for each class: flows without a reply, and all others. A power of two, so that a list number can be
+/// masked.
 pub(super) const LISTS: usize = (CLASSES * 2).next_power_of_two();
 
 const FIXED: usize = 7;
@@ -71,7 +71,7 @@ impl Class {
         (self.number() * 2) as u8 + is_answered as u8
     }
 
-    /// The class of a flow that no class of the caller's claims.
+    /// Returns the class of a flow that the caller's classifier does not assign to a class.
     pub(super) const fn natural(protocol: IpProtocol, state: TcpState, is_answered: bool) -> Self {
         match protocol {
             IpProtocol::TCP => match state {
@@ -87,7 +87,7 @@ impl Class {
     }
 }
 
-/// Whether the flows of a list wait for the end of a handshake, which only a SYN prolongs.
+/// Returns whether the flows of a list are in a handshake, where only a SYN restarts the timeout.
 #[inline(always)]
 pub(super) const fn is_handshake(list: u8) -> bool {
     list < Class::Closing.list(false)
@@ -97,12 +97,13 @@ pub(super) const fn is_handshake(list: u8) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// TCP handshakes without an answer or without an end, from the last SYN on. Default 65 s.
+    /// TCP handshakes without a reply or not completed, since the last SYN. Default 65 s.
     pub half_open: Option<Duration>,
     /// TCP connections. Default 300 s.
     pub established: Option<Duration>,
-    /// Closed TCP connections, for late segments, from the last packet on. Default 15 s: a FIN of which the
-    /// acknowledgment got lost comes again after 1 s, 2 s more, 4 s and 8 s more (RFC 6298), and belongs to the connection.
+    /// Closed TCP connections, kept for late segments, since the last packet. Default 15 s: a FIN whose
+    /// acknowledgment was lost is retransmitted after 1 s, another 2 s, 4 s and 8 s (RFC 6298), and belongs to the
+    /// connection.
     pub linger: Option<Duration>,
     /// UDP. Default 60 s.
     pub udp: Option<Duration>,
@@ -113,7 +114,7 @@ pub struct Timeouts {
 }
 
 impl Timeouts {
-    /// The defaults named at each field.
+    /// The defaults stated at each field.
     pub const DEFAULT: Self = Self {
         half_open: Some(Duration::from_secs(65)),
         established: Some(Duration::from_secs(300)),
@@ -123,7 +124,7 @@ impl Timeouts {
         other: Some(Duration::from_secs(30)),
     };
 
-    /// The same timeout for all classes, the linger included; `None` for flows that end with the input.
+    /// Returns the same timeout for all classes, including the linger; `None` for flows that end only with the input.
     #[must_use]
     pub const fn all(timeout: Option<Duration>) -> Self {
         Self {

@@ -1,13 +1,13 @@
-//! Who began: the evidence of a packet, and when it turns the direction over.
+//! Direction of a flow: the evidence in a packet for the initiator.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
 
 use super::services;
 use crate::base::{DirectionEvidence, Side, TcpFlags};
-use crate::extractor::{Packet, Transport};
+use crate::decode::extractor::{Packet, Transport};
 
-/// What the first packet of a flow says about its direction.
+/// Returns the initiator and the evidence according to the first packet of a flow.
 pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     let (sender, receiver) = (packet.side, packet.side.other());
     if let Some(found) = of_handshake(packet) {
@@ -19,7 +19,7 @@ pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     if is_group(packet.key.address(sender)) {
         return (receiver, DirectionEvidence::Multicast);
     }
-    let rank = |side| services::rank(packet.key.protocol(), packet.key.port(side));
+    let rank = |side| services::rank(packet.key.protocol(), packet.key.raw_port(side));
     match rank(sender).cmp(&rank(receiver)) {
         Ordering::Greater => (receiver, DirectionEvidence::ServicePort),
         Ordering::Less => (sender, DirectionEvidence::ServicePort),
@@ -27,7 +27,7 @@ pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     }
 }
 
-/// What a SYN or SYN-ACK says; `None` for any other packet.
+/// Returns the initiator and the evidence according to a SYN or SYN-ACK; `None` for any other packet.
 #[inline]
 pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEvidence)> {
     if packet.transport != Transport::Tcp || !packet.tcp.flags.contains(TcpFlags::SYN) {
@@ -40,7 +40,7 @@ pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEviden
     }
 }
 
-/// Whether an address can only receive: multicast, or the limited broadcast.
+/// Returns whether an address can only be a destination: multicast, or the limited broadcast.
 fn is_group(address: IpAddr) -> bool {
     address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }
@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(first(udp, "10.0.0.1", 53, "10.0.0.2", 53), (true, FirstSeen));
         assert_eq!(first(udp, "10.0.0.1", 67, "255.255.255.255", 40_000), (true, Multicast));
         assert_eq!(first(udp, "fe80::1", 5353, "ff02::fb", 5353), (true, Multicast));
-        // A server that answers comes first: DHCP and DHCPv6 by both ports, a system port before a registered one.
+        // The first packet is a reply of the server: DHCP and DHCPv6 by both ports, a system port before a registered
+        // one.
         assert_eq!(first(udp, "10.0.0.1", 67, "10.0.0.2", 68), (false, ServicePort));
         assert_eq!(first(udp, "10.0.0.2", 68, "10.0.0.1", 67), (true, ServicePort));
         assert_eq!(first(udp, "fe80::1", 547, "fe80::2", 546), (false, ServicePort));

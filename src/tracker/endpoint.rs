@@ -1,12 +1,12 @@
-//! The outcome of a TCP connection, told from how each of its ends stands.
+//! The outcome of a TCP connection, derived from the state of each end.
 //!
-//! The states and their transitions are those from which Zeek derives `conn_state`, so that the letters mean the
-//! same; the lifecycle that timeouts and splits rest on is that of [`lifecycle`](super::lifecycle).
+//! The states and their transitions are those from which Zeek derives `conn_state`, so that the codes have the same
+//! meaning. Timeouts and the split of connections depend on the state in [`lifecycle`](super::lifecycle) instead.
 
 use super::flow::Endpoint;
 use crate::base::{ConnState, History, TcpFlags};
 
-/// How the sender and its peer stand after a segment, in that order.
+/// Returns the states of the sender and of its peer after a segment, in that order.
 pub(super) fn after(
     sender: Endpoint,
     peer: Endpoint,
@@ -23,13 +23,13 @@ pub(super) fn after(
         Partial if has(TcpFlags::SYN) && !has(TcpFlags::ACK) && peer == Inactive => (SynSent, peer),
         Established | Partial if has(TcpFlags::RST) => (Reset, peer),
         Established | Partial if has(TcpFlags::FIN) => (Closed, peer),
-        // Both ends sent FIN: a RST behind it changes nothing.
+        // Both ends sent FIN: a later RST changes nothing.
         Closed if has(TcpFlags::RST) && peer != Closed => (Reset, peer),
         _ => (sender, peer),
     }
 }
 
-/// After the first segment of a side.
+/// Returns the states after the first segment of a side.
 fn first(peer: Endpoint, is_initiator: bool, flags: TcpFlags, payload_len: u32) -> (Endpoint, Endpoint) {
     use Endpoint::{Closed, Established, Inactive, Partial, Reset, SynAckSent, SynSent};
     let has = |flag| flags.contains(flag);
@@ -48,14 +48,14 @@ fn first(peer: Endpoint, is_initiator: bool, flags: TcpFlags, payload_len: u32) 
         };
     }
     match peer {
-        // Some stacks acknowledge a SYN before they answer it.
+        // Some stacks acknowledge a SYN before they send the SYN-ACK.
         SynSent if !is_initiator && payload_len == 0 => (Inactive, peer),
         Established if has(TcpFlags::ACK) => (Established, peer),
         _ => (Partial, peer),
     }
 }
 
-/// The outcome in one word.
+/// Returns the outcome code.
 pub(super) fn outcome(
     initiator: Endpoint,
     responder: Endpoint,
@@ -88,7 +88,7 @@ pub(super) fn outcome(
     }
 }
 
-/// Whether the initiator sent SYN and then RST, and nothing that speaks of a connection between.
+/// Returns whether the initiator sent SYN and then RST, with nothing in between that indicates a connection.
 fn was_aborted_attempt(history: History) -> bool {
     let mut letters = history.letters().skip_while(|letter| *letter == '^');
     letters.next() == Some('S')
@@ -104,7 +104,7 @@ mod tests {
     const FIN: TcpFlags = TcpFlags::FIN;
     const RST: TcpFlags = TcpFlags::RST;
 
-    /// The outcome of segments: upper case from the initiator, with the letters of a history.
+    /// Returns the outcome of segments, given as letters of a history: upper case for the initiator.
     fn outcome_of(segments: &str) -> ConnState {
         let mut ends = [Endpoint::Inactive; 2];
         let mut history = History::EMPTY;

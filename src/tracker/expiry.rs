@@ -1,16 +1,16 @@
-//! How flows end: by timeout, to make room, or with the input.
+//! The end of flows: by timeout, by eviction, or with the input.
 
 use super::Tracker;
 use super::class::{CLASSES, Class, UserClass, is_handshake};
 use super::flow::{FlowBits, NOT_STARTED};
+use super::observer::Observer;
 use super::recency::{Linked, Links, List};
-use super::sink::{FlowEvent, FlowSink};
 use super::slab::{Slab, Vacant};
 use super::view::FlowView;
 use crate::base::{EndReason, TcpState, Timestamp};
 
-/// Flows in the order in which their records began, for the active timeout. Empty, and without memory, if there is
-/// none.
+/// Flows in the order in which their records began, for the active timeout. Empty, and without memory, if there is no
+/// active timeout.
 #[derive(Debug)]
 pub(super) struct ActiveList {
     entries: Slab<ActiveEntry>,
@@ -21,7 +21,7 @@ pub(super) struct ActiveList {
 struct ActiveEntry {
     links: Links,
     is_listed: bool,
-    /// When the record began, on the tracker's clock.
+    /// Start of the record, on the tracker's clock.
     began_ns: u64,
 }
 
@@ -63,7 +63,7 @@ impl ActiveList {
         entry.began_ns = now_ns;
     }
 
-    /// When the record of a flow began, if its active timeout is still to come.
+    /// Returns the start of a flow's record, if its active timeout has not passed yet.
     fn began_ns(&self, slot: u32) -> Option<u64> {
         self.entries.get(slot).filter(|entry| entry.is_listed).map(|entry| entry.began_ns)
     }
@@ -77,38 +77,38 @@ impl ActiveList {
 }
 
 impl<S> Tracker<S> {
-    /// Whether a flow has been silent for its timeout.
+    /// Returns whether a flow has been idle for its timeout.
     pub(super) fn is_due(&mut self, slot: u32) -> bool {
         let list = self.table.hot(slot).list;
         let timeout_ns = self.lists.of(list).timeout_ns;
         timeout_ns != u64::MAX && self.now_ns - self.refreshed_ns(slot) >= timeout_ns
     }
 
-    /// When a flow will have been silent for its timeout.
+    /// Returns the time at which a flow reaches its idle timeout.
     fn due_ns(&mut self, slot: u32) -> u64 {
         let list = self.table.hot(slot).list;
         let timeout_ns = self.lists.of(list).timeout_ns;
         self.refreshed_ns(slot).saturating_add(timeout_ns)
     }
 
-    /// From when on a flow's idle timeout runs: its last packet, or for a handshake its last SYN.
+    /// Returns the start of a flow's idle timeout: its last packet, or during a handshake its last SYN.
     fn refreshed_ns(&self, slot: u32) -> u64 {
         let hot = self.table.hot(slot);
         let is_waiting = is_handshake(hot.list) && hot.state <= TcpState::SynReceived;
         if is_waiting { self.table.cold().at(slot).timing.syn_ns().min(self.now_ns) } else { hot.last_ns }
     }
 
-    /// Why a flow ends that nothing came for.
+    /// Returns the end reason of a flow that has been idle for its timeout.
     pub(super) fn idle_reason(&self, slot: u32) -> EndReason {
         if self.is_closed(slot) { EndReason::EndOfFlow } else { EndReason::IdleTimeout }
     }
 
-    /// Whether the flow's protocol ended it. A reset out of window that follows does not undo that.
+    /// Returns whether the protocol ended the flow. A later out-of-window reset does not change that.
     fn is_closed(&self, slot: u32) -> bool {
         self.table.hot(slot).state.is_closed()
     }
 
-    /// Puts a flow to the front of a list and sees to it that its timeout is looked at.
+    /// Moves a flow to the front of a list, and schedules a sweep for its timeout.
     pub(super) fn enlist(&mut self, slot: u32, list_number: u8) {
         let now_ns = self.now_ns;
         let list = self.lists.of(list_number);
@@ -120,7 +120,7 @@ impl<S> Tracker<S> {
         self.sweep_by(due_ns);
     }
 
-    /// Sees to it that a sweep comes by a time.
+    /// Schedules a sweep no later than a time.
     pub(super) fn sweep_by(&mut self, due_ns: u64) {
         self.next_sweep_ns = self.next_sweep_ns.min(due_ns);
         self.wake_ns = self.wake_ns.min(due_ns);
@@ -131,20 +131,20 @@ impl<S> Tracker<S> {
         self.lists.of(list).remove(self.table.cold_mut(), slot);
     }
 
-    /// The flow of a list that is due first, up to an epoch, and when.
+    /// Returns the flow of a list that is due first (exact up to one epoch), and its deadline.
     fn oldest_due(&self, list: &List) -> Option<(u32, u64)> {
         let slot = list.oldest()?;
         Some((slot, self.refreshed_ns(slot).saturating_add(list.timeout_ns)))
     }
 
-    /// When the oldest active record is due.
+    /// Returns the oldest active record and its deadline.
     fn active_due(&self) -> Option<(u32, u64)> {
         let slot = self.active.list.oldest()?;
         Some((slot, self.active.began_ns(slot)?.saturating_add(self.active_ns)))
     }
 
-    /// The time at which [`Tracker::advance`] has something to do: the next timeout. `None` if no open flow can time
-    /// out.
+    /// Returns the time of the next timeout, at which [`Tracker::advance`] has work to do. `None` if no open flow can
+    /// time out.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let idle = self.lists.0.iter().filter_map(|list| self.oldest_due(list)).map(|(_, due_ns)| due_ns);
@@ -153,44 +153,60 @@ impl<S> Tracker<S> {
     }
 }
 
+/// Maximum number of flows that one packet ends because they are due. If more are due, for example after a jump of
+/// the clock, the next packets end them, so that a caller that collects ended flows does not receive a whole table at
+/// once. The time at which a flow ends is determined by its timeout in any case.
+const SWEEP_COUNT_MAX: u32 = 64;
+
 impl<S: Default> Tracker<S> {
-    /// Moves the clock to `now`, if it is not there yet, and ends what is due. For live capture, when no packets
-    /// come. Costs time linear in the number of flows that end.
-    pub fn advance<K: FlowSink<S> + ?Sized>(&mut self, now: Timestamp, sink: &mut K) {
+    /// Moves the clock forward to `now`, and ends flows that are due. For live capture, while no packets arrive.
+    /// Takes time linear in the number of flows that end.
+    pub fn advance<K: Observer<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
         self.now_ns = self.now_ns.max(now.as_nanos());
         if self.now_ns >= self.wake_ns {
-            self.wake(sink);
+            self.wake(observer);
+        }
+        // At the end of time, nothing more can become due.
+        while self.now_ns >= self.next_sweep_ns && self.next_sweep_ns != u64::MAX {
+            self.sweep(observer);
+            self.wake_ns = self.wake_ns.min(self.next_sweep_ns);
         }
     }
 
-    /// Ends what is due: the sink's own, then flows.
+    /// Processes everything that is due: first the deadlines of the observer, then flows.
     #[inline(never)]
-    pub(super) fn wake<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+    pub(super) fn wake<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         let now = self.now();
-        while let Some(id) = sink.next_due(now) {
-            if let Some(slot) = self.table.resolve(id)
-                && let Some(mut flow) = self.table.flow(slot)
-            {
-                sink.due(&mut flow, now);
+        while let Some(id) = observer.next_due(now) {
+            if let Some(slot) = self.table.resolve(id) {
+                let mut flow = self.table.flow(slot);
+                observer.due(&mut flow, now);
                 if flow.is_muted() {
                     self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
                 }
             }
         }
         if self.now_ns >= self.next_sweep_ns {
-            self.sweep(sink);
+            self.sweep(observer);
         }
-        self.wake_ns = self.next_sweep_ns.min(sink.next_due_ns());
+        self.wake_ns = self.next_sweep_ns.min(observer.next_due_ns());
     }
 
-    /// Ends the flows that are due, each list from its oldest, and notes when to look again.
+    /// Ends flows that are due, oldest first in each list, at most [`SWEEP_COUNT_MAX`] of them, and schedules the
+    /// next sweep: immediately if more may be due.
     #[inline(never)]
-    pub(super) fn sweep<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+    pub(super) fn sweep<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
+        let mut left = SWEEP_COUNT_MAX;
         while let Some((slot, due_ns)) = self.active_due()
             && due_ns <= self.now_ns
             && due_ns != u64::MAX
         {
-            self.active_timeout_if_due(slot, sink);
+            if left == 0 {
+                self.next_sweep_ns = self.now_ns;
+                return;
+            }
+            left -= 1;
+            self.active_timeout_if_due(slot, observer);
         }
         let mut next_ns = self.active_due().map_or(u64::MAX, |(_, due_ns)| due_ns);
         for list in 0..self.lists.0.len() {
@@ -201,15 +217,30 @@ impl<S: Default> Tracker<S> {
                     next_ns = next_ns.min(due_ns);
                     break;
                 }
+                if left == 0 {
+                    self.next_sweep_ns = self.now_ns;
+                    return;
+                }
+                left -= 1;
                 let reason = self.idle_reason(slot);
-                self.end(slot, reason, sink);
+                self.end(slot, reason, observer);
             }
         }
         self.next_sweep_ns = next_ns;
     }
 
-    /// Makes a record of a flow that goes on, if its active timeout passed before its idle timeout.
-    pub(super) fn active_timeout_if_due<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, sink: &mut K) {
+    /// Ends flows that are due when a new one needs memory, before any other flow is evicted. Returns whether there
+    /// were any.
+    pub(super) fn sweep_overdue<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
+        let open_count = self.table.live_count();
+        if self.now_ns >= self.next_sweep_ns {
+            self.sweep(observer);
+        }
+        self.table.live_count() < open_count
+    }
+
+    /// Makes a record of a flow that continues, if its active timeout passed before its idle timeout.
+    pub(super) fn active_timeout_if_due<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
         let Some(began_ns) = self.active.began_ns(slot) else { return };
         let due_ns = began_ns.saturating_add(self.active_ns);
         let list = self.table.hot(slot).list;
@@ -219,10 +250,14 @@ impl<S: Default> Tracker<S> {
         }
         self.active.remove(slot);
         if idle_due_ns < due_ns {
-            // Its idle timeout came first: that end is delivered by the list that it is in.
+            // Its idle timeout passed first: the sweep of its list delivers that end.
             return;
         }
-        self.tell(slot, &FlowEvent::ActiveTimeout, sink);
+        let mut flow = self.table.flow(slot);
+        observer.active_timeout(&mut flow);
+        if flow.is_muted() {
+            self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
+        }
         let (hot, cold, extras) = self.table.parts(slot);
         hot.sides.iter_mut().for_each(super::flow::SideState::restart_counters);
         if let Some(extra) = extras.get_mut(hot) {
@@ -233,72 +268,81 @@ impl<S: Default> Tracker<S> {
         self.stats.active_timeout_count += 1;
     }
 
-    /// Makes room: the least recent flow of the first group that has any. First handshakes that are not complete, then
-    /// flows that never saw a reply, then closed ones that linger, then the rest.
+    /// Evicts the least recently used flow of the first nonempty group. The groups, in order: incomplete handshakes,
+    /// flows without a reply, closed flows that linger, all others.
     #[inline(never)]
-    pub(super) fn evict<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
+    pub(super) fn evict<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         let handshakes = [Class::Unanswered, Class::HalfOpen].into_iter().flat_map(both);
         if let Some(slot) = self.least_recent(handshakes) {
             self.stats.evicted_half_open_count += 1;
-            return self.end(slot, EndReason::LackOfResources, sink);
+            return self.end(slot, EndReason::LackOfResources, observer);
         }
         if let Some(slot) = self.least_recent(open_classes().map(|class| class.list(false))) {
             self.stats.evicted_unanswered_count += 1;
-            return self.end(slot, EndReason::LackOfResources, sink);
+            return self.end(slot, EndReason::LackOfResources, observer);
         }
         if let Some(slot) = self.least_recent(both(Class::Closing).into_iter()) {
             self.stats.evicted_closed_count += 1;
-            return self.end(slot, EndReason::LackOfResources, sink);
+            return self.end(slot, EndReason::LackOfResources, observer);
         }
         if let Some(slot) = self.least_recent(open_classes().map(|class| class.list(true))) {
             self.stats.evicted_answered_count += 1;
-            self.end(slot, EndReason::LackOfResources, sink);
+            self.end(slot, EndReason::LackOfResources, observer);
         }
     }
 
-    /// Of the oldest entries of some lists, the one whose last packet is longest ago.
+    /// Returns the least recently used flow among the oldest entries of some lists.
     fn least_recent(&self, lists: impl Iterator<Item = u8>) -> Option<u32> {
         lists
             .filter_map(|list| self.lists.0[usize::from(list)].oldest())
             .min_by_key(|slot| self.table.hot(*slot).last_ns)
     }
 
-    /// Ends a flow: takes it out and hands its state back.
+    /// Ends a flow: removes it from the table and returns its state to the caller.
     #[inline(never)]
-    pub(super) fn end<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, sink: &mut K) {
+    pub(super) fn end<K: Observer<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, observer: &mut K) {
         self.stats.count_end(reason);
         let clock_ns = self.now_ns.min(self.due_ns(slot));
         self.delist(slot);
         self.active.remove(slot);
-        if let Some(state) = self.table.take_state(slot) {
-            sink.ended(&FlowView { clock_ns, ..self.table.view(slot) }, reason, state);
-        }
+        let state = self.table.take_state(slot);
+        observer.ended(&FlowView { clock_ns, ..self.table.view(slot) }, reason, state);
         self.table.remove(slot);
     }
 
-    /// Ends all flows: those that are due by their timeout, then the others, in the order in which they began (then of
-    /// their keys), closed ones as such. The tracker can be used again.
-    pub fn finish<K: FlowSink<S> + ?Sized>(&mut self, sink: &mut K) {
-        self.wake(sink);
-        let mut slots: Vec<u32> = self.table.slots().collect();
-        // The order of slots is nearly this one already, which sorting notices; it is another where packets came late,
-        // and where slots were used again.
-        slots.sort_unstable_by_key(|slot| (self.table.cold().at(*slot).start_ns, self.table.hot(*slot).key));
-        for slot in slots {
-            self.active_timeout_if_due(slot, sink);
-            let is_over = self.is_due(slot) || self.is_closed(slot);
-            let reason = if is_over { self.idle_reason(slot) } else { EndReason::ForcedEnd };
-            self.end(slot, reason, sink);
+    /// Ends all flows: first those that are due by their timeout, then the others in the order in which they began
+    /// (then by key); closed ones end with the reason of closed flows. The tracker can be used again.
+    pub fn finish<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
+        self.advance(self.now(), observer);
+        for slot in self.slots_in_order() {
+            self.finish_one(slot, observer);
         }
+    }
+
+    /// Returns the slots of all open flows in the order in which [`finish`](Self::finish) ends them.
+    pub(crate) fn slots_in_order(&self) -> Vec<u32> {
+        let mut slots: Vec<u32> = self.table.slots().collect();
+        // The slots are nearly in this order already, which the sort exploits; exceptions are late packets and reused
+        // slots.
+        slots.sort_unstable_by_key(|slot| (self.table.cold().at(*slot).start_ns, self.table.hot(*slot).key));
+        slots
+    }
+
+    /// Ends the flow of a slot at the end of the input.
+    pub(crate) fn finish_one<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
+        self.active_timeout_if_due(slot, observer);
+        let is_over = self.is_due(slot) || self.is_closed(slot);
+        let reason = if is_over { self.idle_reason(slot) } else { EndReason::ForcedEnd };
+        self.end(slot, reason, observer);
     }
 }
 
-/// Both lists of a class.
+/// Returns both lists of a class.
 fn both(class: Class) -> [u8; 2] {
     [class.list(false), class.list(true)]
 }
 
-/// The classes of flows that are neither in a handshake nor closed.
+/// Returns the classes of flows that are neither in a handshake nor closed.
 fn open_classes() -> impl Iterator<Item = Class> {
     let user = (0..(CLASSES - Class::BUILT_IN.len()) as u8).map(|number| Class::User(UserClass(number)));
     [Class::Established, Class::Udp, Class::Icmp, Class::Other].into_iter().chain(user)

@@ -1,57 +1,59 @@
-//! What is kept of a flow once something unusual happened to it, and where.
+//! Additional state of flows with unusual events, and its storage.
 
-use super::enclosures::Enclosures;
+use super::encapsulations::Encapsulations;
 use super::flow::{FlowBits, Hot};
-use super::slab::{SEGMENT_LEN, Slab, Vacant};
+use super::slab::{SEGMENT_LEN, Slab};
 use crate::base::{Account, Budget, Limits, SeqNum, Side};
-use crate::record::Enclosure;
+use crate::record::FlowEncapsulation;
 
-/// What is kept of a flow once something unusual happened to it.
+/// Additional state of a flow, allocated at its first unusual event.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extra {
     pub(super) sides: [ExtraSide; 2],
-    /// How far the last packet's own time lies behind the tracker's clock; while the entry is free, the next one that is.
+    /// Time by which the last packet's own timestamp is behind the tracker's clock. In a free entry: the next free
+    /// entry.
     pub(super) lag_ns: u64,
-    /// A SYN of this side with another number than its connection's, which waits to be acknowledged: on an open flow for a
-    /// SYN-ACK, behind a SYN-ACK for what confirms one of the two.
+    /// A SYN of this side whose number differs from that of its connection and is not acknowledged yet. On an open
+    /// flow it waits for a SYN-ACK; after a SYN-ACK, for an acknowledgment or octets that confirm one of the two.
     pub(super) pending_syn: Option<(Side, SeqNum)>,
     /// ICMP errors that quoted a packet of the flow.
     pub(super) icmp_error_count: u32,
-    /// Fragments, and packets of which no ports were seen.
+    /// Fragments, and packets whose ports are unknown.
     pub(super) fragment_count: u32,
-    /// What encloses the flow, side A first, and what it carries.
-    pub(super) enclosure: Option<Box<Enclosure>>,
+    /// Encapsulation of the flow, side A first, and counters of the packets that it carries.
+    pub(super) encapsulation: Option<Box<FlowEncapsulation>>,
 }
 
-/// The same, of one side of a TCP flow. What each retransmission touches stands together, in one cache line of both sides.
+/// Additional state of one side of a TCP flow. The fields that each retransmission updates are adjacent, in one cache
+/// line for both sides.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct ExtraSide {
     pub(super) retransmitted_count: u32,
-    /// Segments with payload that brought nothing new: the count behind the letter `t`.
+    /// Segments with payload but without new octets: the count behind the letter `t`.
     pub(super) stale_count: u32,
-    /// At which of them the letter is due again.
+    /// Value of `stale_count` at which the letter is due again.
     pub(super) stale_letter_count: u32,
     pub(super) out_of_order_count: u32,
     pub(super) zero_window_count: u32,
-    /// Those of earlier records.
+    /// Zero windows of earlier records.
     pub(super) zero_window_before_count: u32,
     pub(super) gap_count: u32,
-    /// Octets that were jumped over, from the first missing to the last.
+    /// Octets that were skipped, from the first missing one to the end of the last.
     pub(super) hole: Option<(SeqNum, SeqNum)>,
-    /// Where the last SYN, FIN and RST lay, from the second one on.
+    /// Sequence numbers of the last SYN, FIN and RST, starting with the second one of each.
     pub(super) last_syn: Option<SeqNum>,
     pub(super) last_fin: Option<SeqNum>,
     pub(super) last_rst: Option<SeqNum>,
 }
 
 impl Extra {
-    /// Starts the deltas of a new record; what letters of the history and holes rest on remains.
+    /// Resets the delta counters for a new record. State on which history letters and holes depend is kept.
     pub(super) fn restart_counters(&mut self) {
         self.icmp_error_count = 0;
         self.fragment_count = 0;
-        if let Some(enclosure) = &mut self.enclosure {
-            enclosure.restart_counters();
+        if let Some(encapsulation) = &mut self.encapsulation {
+            encapsulation.restart_counters();
         }
         for side in &mut self.sides {
             side.retransmitted_count = 0;
@@ -61,13 +63,7 @@ impl Extra {
     }
 }
 
-impl Vacant for Extra {
-    fn vacant() -> Self {
-        Self::default()
-    }
-}
-
-/// The extras of all flows.
+/// The additional state of all flows.
 #[derive(Debug)]
 pub(super) struct Extras {
     entries: Slab<Extra>,
@@ -75,7 +71,7 @@ pub(super) struct Extras {
     live_count: u32,
     max: u32,
     budget: Budget,
-    pub(super) enclosures: Enclosures,
+    pub(super) encapsulations: Encapsulations,
 }
 
 const NO_FREE: u32 = u32::MAX;
@@ -85,9 +81,9 @@ const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
     pub(super) fn new(limits: &Limits, budget: Budget) -> Self {
-        let enclosures = Enclosures::new(limits.enclosure_count_max, budget.clone());
+        let encapsulations = Encapsulations::new(limits.encapsulation_count_max, budget.clone());
         let max = limits.tcp_extra_count_max;
-        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget, enclosures }
+        Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget, encapsulations }
     }
 
     pub(super) fn get(&self, hot: &Hot) -> Option<&Extra> {
@@ -98,13 +94,13 @@ impl Extras {
         hot.bits.has(FlowBits::EXTRA).then(|| self.entries.at_mut(hot.extra))
     }
 
-    /// The extra of a flow that has one.
+    /// Returns the extra of a flow that has one.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, extra: u32) -> &mut Extra {
         self.entries.at_mut(extra)
     }
 
-    /// The extra of a flow, which is made if it has none yet; `None` without room for it.
+    /// Returns the extra of a flow, which is created if there is none; `None` without memory for it.
     pub(super) fn of(&mut self, hot: &mut Hot) -> Option<&mut Extra> {
         if !hot.bits.has(FlowBits::EXTRA) {
             hot.extra = self.take()?;
@@ -137,22 +133,26 @@ impl Extras {
         if hot.bits.has(FlowBits::EXTRA) {
             let entry = self.entries.at_mut(hot.extra);
             entry.lag_ns = self.free.into();
-            if let Some(enclosure) = entry.enclosure.take() {
-                self.enclosures.release(&enclosure);
+            if let Some(encapsulation) = entry.encapsulation.take() {
+                self.encapsulations.release(&encapsulation);
             }
             self.free = hot.extra;
             self.live_count -= 1;
         }
     }
 
-    /// What encloses a flow, and what keeps account of it; made if there is none yet. `None` without room for it.
-    pub(super) fn enclosure_of(&mut self, hot: &mut Hot) -> Option<(&mut Enclosure, &mut Enclosures)> {
+    /// Returns the encapsulation of a flow, which is created if there is none, and the account that stores it. `None`
+    /// without memory for it.
+    pub(super) fn encapsulation_of(
+        &mut self,
+        hot: &mut Hot,
+    ) -> Option<(&mut FlowEncapsulation, &mut Encapsulations)> {
         self.of(hot)?;
-        let place = &mut self.entries.at_mut(hot.extra).enclosure;
+        let place = &mut self.entries.at_mut(hot.extra).encapsulation;
         if place.is_none() {
-            *place = Some(self.enclosures.take()?);
+            *place = Some(self.encapsulations.take()?);
         }
-        place.as_deref_mut().map(|enclosure| (enclosure, &mut self.enclosures))
+        place.as_deref_mut().map(|encapsulation| (encapsulation, &mut self.encapsulations))
     }
 
     pub(super) const fn live_count(&self) -> u32 {

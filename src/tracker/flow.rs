@@ -1,41 +1,42 @@
-//! The state of one flow, laid out by how often it is touched.
+//! The state of one flow, arranged by frequency of access.
 //!
-//! [`Hot`] is three cache lines: what identifies the flow and decides about it, then a line per side. A packet
-//! touches the first and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list.
-//! An [`Extra`](super::extras::Extra) exists only for flows to which something out of the ordinary happened.
+//! [`Hot`] is three cache lines: one for the key and the decisions about the flow, and one per side. A packet
+//! accesses the first one and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
+//! [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
 use super::recency::{Linked, Links};
 use super::slab::Vacant;
 use super::timing::Timing;
 use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
-use crate::extractor::Packet;
+use crate::decode::extractor::Packet;
 
-/// Which entry of the flow table, and which of the flows that it held one after the other.
+/// Identifier of a flow: an entry of the flow table, and the generation that distinguishes the flows that used the
+/// entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId {
-    pub(super) slot: u32,
-    pub(super) generation: u32,
+    pub(crate) slot: u32,
+    pub(crate) generation: u32,
 }
 
-/// Three cache lines that packets touch.
+/// Three cache lines that packets access.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Hot {
     pub(super) key: FlowKey,
-    /// When its last packet came, on the tracker's clock.
+    /// Time of the last packet, on the tracker's clock.
     pub(super) last_ns: u64,
-    /// Which entry of the extras belongs to it.
+    /// Index of the flow's extra.
     pub(super) extra: u32,
-    /// The recency list that it is in.
+    /// The recency list of the flow.
     pub(super) list: u8,
-    /// The list's epoch when the flow was moved last.
+    /// The list's epoch when the flow was last moved.
     pub(super) epoch: u8,
     pub(super) state: TcpState,
     pub(super) bits: FlowBits,
     pub(super) sides: [SideState; 2],
 }
 
-/// What one side sent: a cache line.
+/// Packets and TCP state of one side: a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct SideState {
@@ -43,9 +44,9 @@ pub(super) struct SideState {
     pub(super) octet_count: u64,
     pub(super) ip_octet_count: u64,
     pub(super) payload_octet_count: u64,
-    /// Initial sequence number; for ICMP the code of the side's first packet.
+    /// Initial sequence number; for ICMP, the code of the side's first packet.
     pub(super) initial_seq: SeqNum,
-    /// One past the highest octet sent, SYN and FIN counted: SND.NXT as far as seen.
+    /// One past the highest octet sent, including SYN and FIN: SND.NXT as observed.
     pub(super) next_seq: SeqNum,
     /// Highest acknowledgment that this side sent.
     pub(super) ack: SeqNum,
@@ -59,14 +60,14 @@ pub(super) struct SideState {
     pub(super) mac: [u8; 6],
     pub(super) vlan_ids: [u8; 3],
     pub(super) endpoint: Endpoint,
-    /// Letters of the history that this side has had.
+    /// Letters of the history that this side has used.
     pub(super) letters: u8,
     pub(super) bits: SideBits,
 }
 
 pub(super) const WINDOW_SCALE_UNKNOWN: u8 = u8::MAX;
 
-/// How one end of a TCP connection stands, in the coarse terms from which the outcome of a connection is told.
+/// State of one end of a TCP connection, with the detail that the outcome of a connection requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Endpoint {
@@ -83,7 +84,7 @@ pub(super) enum Endpoint {
     Reset,
 }
 
-/// Yes-or-no facts about a flow, and who began it.
+/// Boolean properties of a flow, and the evidence for its initiator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowBits(u8);
 
@@ -91,13 +92,13 @@ impl FlowBits {
     pub(super) const INITIATOR_B: u8 = 1;
     const EVIDENCE_SHIFT: u32 = 1;
     const EVIDENCE: u8 = 7 << Self::EVIDENCE_SHIFT;
-    /// The sink wants no more packets and events of it.
+    /// The sink muted the flow: no more packets and events are delivered.
     pub(super) const MUTED: u8 = 1 << 4;
-    /// It has an extra.
+    /// The flow has an extra.
     pub(super) const EXTRA: u8 = 1 << 5;
-    /// A reset that could be forged was seen, and nothing since.
+    /// A possibly forged reset was seen, and no data since.
     pub(super) const SUSPECT: u8 = 1 << 6;
-    /// The last packet's own time lies behind the tracker's clock, by the extra's `lag_ns`.
+    /// The last packet's own timestamp is behind the tracker's clock, by the extra's `lag_ns`.
     pub(super) const LAG: u8 = 1 << 7;
 
     #[inline(always)]
@@ -124,24 +125,24 @@ impl FlowBits {
     }
 }
 
-/// Yes-or-no facts about a side.
+/// Boolean properties of a side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SideBits(u8);
 
 impl SideBits {
-    /// It sent a packet.
+    /// The side sent a packet.
     pub(super) const SEEN: u8 = 1;
-    /// `next_seq` means something.
+    /// `next_seq` is valid.
     pub(super) const SEQ: u8 = 1 << 1;
-    /// `ack` means something.
+    /// `ack` is valid.
     pub(super) const ACK: u8 = 1 << 2;
-    /// It sent FIN, which `next_seq` counts.
+    /// The side sent FIN, which `next_seq` includes.
     pub(super) const FIN: u8 = 1 << 3;
-    /// Its SYN was seen, so `initial_seq` is one.
+    /// The side's SYN was seen, so `initial_seq` is exact.
     pub(super) const SYN: u8 = 1 << 4;
-    /// Octets of it are missing, as the extra's `hole` tells.
+    /// Octets of the side are missing; the extra's `hole` is their range.
     pub(super) const HOLE: u8 = 1 << 5;
-    /// The record has no packet yet: an active timeout ended the last one.
+    /// The current record has no packet yet, because an active timeout ended the previous one.
     pub(super) const FRESH: u8 = 1 << 6;
 
     #[inline(always)]
@@ -163,7 +164,7 @@ impl SideBits {
         self.0 &= !bit;
     }
 
-    /// Seen, in the record that is under way.
+    /// Returns whether the side sent a packet in the current record.
     #[inline(always)]
     pub(super) const fn is_under_way(self) -> bool {
         self.0 & (Self::SEEN | Self::FRESH) == Self::SEEN
@@ -217,7 +218,7 @@ impl SideState {
         }
     }
 
-    /// Starts the deltas of a new record; what the side is remains.
+    /// Resets the delta counters for a new record; the properties of the side are kept.
     pub(super) fn restart_counters(&mut self) {
         self.packet_count = 0;
         self.octet_count = 0;
@@ -254,20 +255,21 @@ impl Hot {
     }
 }
 
-/// Start of a record that has no packet yet. A packet of that very time counts as one nanosecond earlier.
+/// Start of a record that has no packet yet. A packet with exactly this timestamp is treated as one nanosecond
+/// earlier.
 pub(super) const NOT_STARTED: u64 = u64::MAX;
 
-/// What packets of a known flow do not touch.
+/// State that packets of a known flow do not access.
 #[derive(Clone, Debug)]
 pub(super) struct Cold {
-    /// When the first packet of the record came, as captured; [`NOT_STARTED`] after an active timeout.
+    /// Timestamp of the record's first packet, as captured; [`NOT_STARTED`] after an active timeout.
     pub(super) start_ns: u64,
     pub(super) timing: Timing,
     pub(super) history: [u64; 2],
     pub(super) links: Links,
     pub(super) interface: u32,
     pub(super) sequence_number: u32,
-    /// How many flows the slot has held before.
+    /// Number of flows that used the slot before.
     pub(super) generation: u32,
 }
 
@@ -307,7 +309,7 @@ impl Vacant for Cold {
     }
 }
 
-/// The start of a record by its first packet.
+/// Returns the start of a record from the timestamp of its first packet.
 pub(super) const fn started(own_ns: u64) -> u64 {
     if own_ns == NOT_STARTED { own_ns - 1 } else { own_ns }
 }

@@ -1,8 +1,8 @@
-//! The flows of the last packets, in front of the index.
+//! A cache of the flows of the most recent packets, in front of the index.
 //!
-//! Packets come in bursts. A direct-mapped table of 128 KiB from keys to slots, which stays in the second-level cache,
-//! answers for them without the keyed hash and without a probe of the index. Its own hash is cheap and not keyed: who crafts
-//! keys that collide in it gains nothing but that the index is asked.
+//! Packets arrive in bursts. A direct-mapped table of 128 KiB from keys to slots, which stays in the second-level
+//! cache, finds their flows without the keyed hash and without a probe of the index. Its own hash is cheap and has no
+//! secret key: an attacker who crafts colliding keys only causes look-ups in the index.
 
 use crate::base::FlowKey;
 
@@ -10,7 +10,7 @@ const ENTRIES: usize = 16384;
 
 const VACANT: u32 = u32::MAX;
 
-/// Recently used slots by key; an entry is a guess that the caller checks against the flow's key.
+/// Recently used slots by key. An entry is a guess that the caller verifies against the flow's key.
 #[derive(Debug)]
 pub(super) struct HotCache {
     entries: Box<[(u32, u32); ENTRIES]>,
@@ -21,14 +21,14 @@ impl HotCache {
         Self { entries: Box::new([(0, VACANT); ENTRIES]) }
     }
 
-    /// Place and tag of a key.
+    /// Returns the position and the tag of a key.
     #[inline(always)]
     fn place(key: &FlowKey) -> (usize, u32) {
         let mixed = key.mixed();
         ((mixed >> 50) as usize % ENTRIES, (mixed >> 20) as u32)
     }
 
-    /// The slot that was noted for this key, if no other key took its place since.
+    /// Returns the slot that was stored for this key, unless another key has replaced it since.
     #[inline(always)]
     pub(super) fn get(&self, key: &FlowKey) -> Option<u32> {
         let (place, own_tag) = Self::place(key);

@@ -1,35 +1,37 @@
-//! From a keyed hash to slots: an extendible hash table of cache-line chunks.
+//! Index from keyed hashes to slots: an extendible hash table of cache-line chunks.
 //!
-//! A chunk is one cache line: twelve slots, a tag of each (eight bits of its hash), and how many entries found the
-//! chunk full and went on to the next one. So a look-up touches one line almost always, a miss included, and
-//! removal needs no tombstones. Chunks lie in tables of a fixed size; a directory, indexed by the highest bits of
-//! the hash, says which table is meant. When a table fills up, it alone is split in two, so growing never touches
-//! more than one table: the pause is bounded whatever the number of flows.
+//! A chunk is one cache line: twelve slots, a tag for each (eight bits of its hash), and the number of entries that
+//! found the chunk full and were stored in a later one. A look-up therefore almost always accesses one line, also for
+//! a miss, and removal needs no tombstones. Chunks are stored in tables of a fixed size; a directory, indexed by the
+//! highest bits of the hash, selects the table. When a table fills up, only that table is split in two, so growth
+//! never accesses more than one table: the pause is bounded regardless of the number of flows.
 //!
-//! Someone who knows the seeds can choose flows whose hashes agree. Then a table fills up that splitting does not relieve, or
-//! that is split again and again for few entries. Tables and directory are bounded by the number of entries, and the run that
-//! an entry may lie behind its home by [`RUN_CHUNKS_MAX`]; beyond, an entry of the same run has to leave for a new one.
+//! An attacker who knows the seeds can choose flows with equal hashes. A full table then cannot be relieved by
+//! splits, or is split repeatedly for few entries. Tables and directory are therefore bounded by the number of
+//! entries, and the distance of an entry from its home chunk by [`RUN_CHUNKS_MAX`]; beyond that, an entry of the same
+//! run is evicted for each new one.
 
 const CHUNK_ENTRIES: usize = 12;
 
 /// Chunks of a table: 16 KiB.
 const TABLE_CHUNKS: usize = 256;
 
-/// Entries at which a table is split: five sixths, so that runs over several chunks stay rare.
+/// Number of entries at which a table is split: five sixths, so that runs over several chunks stay rare.
 const TABLE_ENTRIES_MAX: u32 = (TABLE_CHUNKS * CHUNK_ENTRIES * 5 / 6) as u32;
 
-/// Bytes of index per flow in the worst case, which is right after all tables were split.
+/// Bytes of index per flow in the worst case, right after all tables were split.
 pub(super) const BYTES_PER_FLOW_MAX: usize = 16;
 
-/// Chunks that are looked through for a place. By chance, no run is nearly as long in a table that may be split.
+/// Maximum number of chunks that are searched for a free entry. With random hashes, no run is nearly as long in a
+/// table that may be split.
 const RUN_CHUNKS_MAX: usize = 32;
 
-/// Tables that there may be without a single entry, and one more for each so many entries. By chance, a table holds at least
-/// 1,280 entries, half of those at which it was split.
+/// Number of tables allowed without any entry; one more is allowed for each `TABLE_ENTRIES_MIN` entries. With random
+/// hashes, a table holds at least 1,280 entries, half of the number at which it was split.
 const SPARE_TABLES: usize = 8;
 const TABLE_ENTRIES_MIN: usize = 512;
 
-/// Places of the directory for each table. By chance, tables differ by a bit or two in depth.
+/// Directory entries for each table. With random hashes, the depths of tables differ by a bit or two.
 const PLACES_PER_TABLE_MAX: usize = 16;
 
 const EMPTY: u8 = 0;
@@ -37,23 +39,23 @@ const EMPTY: u8 = 0;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Chunk {
-    /// Twelve tags; the last four octets stay zero, so that the sixteen can be compared at once.
+    /// Twelve tags; the last four octets stay zero, so that all sixteen can be compared at once.
     tags: [u8; 16],
     slots: [u32; CHUNK_ENTRIES],
 }
 
-/// Where in `tags` the number of entries that went past this chunk is kept; saturating, then sticky.
+/// Octet of `tags` that counts the entries stored past this chunk; saturating, then sticky.
 const OVERFLOW: usize = 15;
 
 #[derive(Debug)]
 struct Table {
     chunks: Box<[Chunk; TABLE_CHUNKS]>,
     len: u32,
-    /// Bits of the hash that all its entries share.
+    /// Number of leading hash bits that all its entries share.
     depth: u32,
 }
 
-/// The index. Hashes are the caller's; equal keys must have equal hashes.
+/// The index. The caller computes the hashes; equal keys must have equal hashes.
 #[derive(Debug)]
 pub(super) struct Index {
     tables: Vec<Table>,
@@ -65,8 +67,8 @@ pub(super) struct Index {
 impl Chunk {
     const VACANT: Self = Self { tags: [EMPTY; 16], slots: [0; CHUNK_ENTRIES] };
 
-    /// The entries whose tag is `tag`, as the high bit of one octet each. Exact: no carry runs from one octet into
-    /// the next.
+    /// Returns the entries whose tag is `tag`, as the high bit of one octet each. Exact: no carry crosses from one
+    /// octet into the next.
     #[inline(always)]
     fn matches(&self, tag: u8) -> Matches {
         const LOW: u128 = u128::from_le_bytes([0x7f; 16]);
@@ -76,7 +78,7 @@ impl Chunk {
     }
 }
 
-/// Places in a chunk, lowest first.
+/// Positions in a chunk, lowest first.
 #[derive(Clone, Copy)]
 struct Matches(u128);
 
@@ -90,7 +92,7 @@ impl Iterator for Matches {
         }
         let place = self.0.trailing_zeros() as usize / 8;
         self.0 &= self.0 - 1;
-        // The modulo is a promise to the compiler.
+        // The modulo lets the compiler omit bounds checks.
         Some(place % CHUNK_ENTRIES)
     }
 }
@@ -116,7 +118,8 @@ impl Table {
         Self { chunks, len: 0, depth }
     }
 
-    /// Adds an entry, if one of so many chunks from its home on has room. Nothing is changed otherwise.
+    /// Adds an entry to the first chunk with a free entry, among `chunks_max` chunks starting at its home. Otherwise,
+    /// nothing is changed, and the result is false.
     fn insert(&mut self, hash: u64, slot: u32, chunks_max: usize) -> bool {
         let home = home_of(hash);
         let vacant_in = |step: usize| self.chunks[(home + step) % TABLE_CHUNKS].matches(EMPTY).next();
@@ -177,11 +180,11 @@ impl Index {
 
     #[inline(always)]
     fn directory_place(&self, hash: u64) -> usize {
-        // A shift by 64 in two steps: depth may be zero.
+        // A shift by 64 in two steps, because depth may be zero.
         (hash >> 1 >> (63 - self.depth)) as usize
     }
 
-    /// The slot with this hash for which `is_it` holds.
+    /// Returns the slot with this hash for which `is_it` returns true.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let table = self.table(hash);
@@ -202,14 +205,14 @@ impl Index {
         None
     }
 
-    /// Loads the line in which a hash is looked for first; what it holds means nothing.
+    /// Loads the cache line in which a hash is searched first. The returned value has no meaning.
     #[inline(always)]
     pub(super) fn touch(&self, hash: u64) -> u64 {
         u64::from(self.table(hash).chunks[home_of(hash)].slots[0])
     }
 
-    /// The first slot whose tag fits, in the home chunk or, of one that overflowed, the next: probably the right one, certainly
-    /// cheap.
+    /// Returns the first slot with a matching tag, in the home chunk or, if that overflowed, the next one: a cheap
+    /// guess that is probably right.
     #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
         let (table, home) = (self.table(hash), home_of(hash));
@@ -224,12 +227,13 @@ impl Index {
         chunk.matches(tag_of(hash)).next().map(|place| chunk.slots[place])
     }
 
-    /// Adds a slot that is not in the index. `hash_of` gives the hash of a slot that is, for splitting a table.
+    /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a
+    /// table.
     ///
     /// # Errors
     ///
-    /// The slot that has to be removed first: so many hashes agree with this one that there is no room, which does not happen
-    /// by chance.
+    /// Returns the slot that must be removed first if too many hashes agree with this one to leave a free entry,
+    /// which does not happen by chance.
     pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) -> Result<(), u32> {
         loop {
             let place = self.directory_place(hash);
@@ -247,7 +251,8 @@ impl Index {
         }
     }
 
-    /// Whether a table may become two: tables and directory stay in proportion to the entries.
+    /// Returns whether a table may be split: the numbers of tables and directory entries must stay in proportion to
+    /// the entries.
     fn may_split(&self, number: usize) -> bool {
         let table_count = self.tables.len();
         let is_deepest = self.tables[number].depth == self.depth;
@@ -256,7 +261,8 @@ impl Index {
             && directory_len <= PLACES_PER_TABLE_MAX * (table_count + 1)
     }
 
-    /// Splits a table by the next bit of the hash, doubling the directory if it has no bit left to tell them.
+    /// Splits a table by the next bit of the hash, and doubles the directory if its index has too few bits to
+    /// distinguish the halves.
     fn split(&mut self, number: usize, place: usize, hash_of: impl Fn(u32) -> u64) {
         let depth = self.tables[number].depth;
         let mut place = place;
@@ -275,7 +281,7 @@ impl Index {
         let high_number = self.tables.len() as u32;
         self.tables[number] = low;
         self.tables.push(high);
-        // The directory entries that pointed to the table are one run; its upper half points to the new one.
+        // The directory entries of the table are contiguous; the upper half of them is set to the new table.
         let run = 1 << (self.depth - depth);
         let start = place / run * run;
         for entry in &mut self.directory[start + run / 2..start + run] {
@@ -283,7 +289,7 @@ impl Index {
         }
     }
 
-    /// Takes a slot out. Whether it was there.
+    /// Removes a slot. Returns whether it was present.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let number = self.directory[self.directory_place(hash)] as usize;
         let was_there = self.tables[number].remove(hash, slot);
@@ -291,7 +297,7 @@ impl Index {
         was_there
     }
 
-    /// Entries in all tables.
+    /// Returns the number of entries in all tables.
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.len, self.tables.iter().map(|table| table.len as usize).sum::<usize>());
         self.len
@@ -303,7 +309,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// A hash good enough for tests (the finalizer of SplitMix64), from what a slot stands for.
+    /// A hash good enough for tests (the finalizer of SplitMix64) of the value that a slot represents.
     fn mix(value: u64) -> u64 {
         let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -346,8 +352,8 @@ mod tests {
         assert!(index.tables[0].chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
     }
 
-    /// Hashes as someone makes them who knows the seeds: all equal; equal in the bits that choose the table, and spread over
-    /// it; and so that each split separates one entry from all others.
+    /// Hashes that an attacker who knows the seeds could create: all equal; equal in the bits that select the table
+    /// but spread within it; and such that each split separates one entry from all others.
     #[test]
     fn hashes_that_agree_cost_entries_and_neither_memory_nor_a_panic() {
         let equal = |_: u32| 0x1234_5678_9abc_def0_u64;
@@ -379,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Nothing of that shows with hashes that are spread, as large as the table may become in a test.
+    /// Random hashes never reach these bounds, with as many entries as a test permits.
     #[test]
     fn hashes_that_are_spread_never_meet_a_bound() {
         let mut index = Index::new();

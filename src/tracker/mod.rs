@@ -1,21 +1,21 @@
-//! From packets to flows.
+//! Flow tracking: from packets to flows.
 //!
-//! [`Tracker::track`] finds the flow of a packet, counts it, follows the TCP connection, and tells a
-//! [`FlowSink`] what happened. A packet of a known flow costs one look-up and no allocation; a batch
-//! ([`Tracker::track_batch`]) hides the latency of memory, with the same results. Everything is bounded: see
-//! [`Limits`](crate::base::Limits), and [`Class`] for who makes room.
+//! [`Tracker::track`] finds the flow of a packet, counts the packet, follows the TCP connection, and reports events
+//! to an [`Observer`]. A packet of a known flow costs one look-up and no allocation; a batch
+//! ([`Tracker::track_batch`]) hides the latency of memory, with the same results. All memory is bounded: see
+//! [`Limits`](crate::base::Limits), and [`Class`] for the order of eviction.
 //!
-//! Time is that of the packets: the clock is the highest timestamp seen. A timeout is decided when the flow's own next
-//! packet comes, or at the end; sweeps in between only deliver the same decision sooner. So the same packets give the
-//! same records however they are cut into calls.
+//! Time is taken from the packets: the clock is the highest timestamp seen. A timeout is decided when the flow's own
+//! next packet arrives, or at the end; sweeps in between only deliver the same decision sooner. The same packets
+//! therefore give the same records, regardless of how they are divided into calls.
 //!
 //! ```
 //! use flowgauge::base::{EndReason, Frame, Timestamp};
-//! use flowgauge::extractor::Extractor;
-//! use flowgauge::tracker::{FlowSink, FlowView, Tracker};
+//! use flowgauge::decode::extractor::Extractor;
+//! use flowgauge::tracker::{Observer, FlowView, Tracker};
 //!
 //! struct Print;
-//! impl FlowSink<()> for Print {
+//! impl Observer<()> for Print {
 //!     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: ()) {
 //!         println!("{} {} packets, {reason}", flow.key(), flow.packet_count());
 //!     }
@@ -32,7 +32,7 @@
 mod class;
 mod config;
 mod direction;
-mod enclosures;
+mod encapsulations;
 mod endpoint;
 mod expiry;
 mod extras;
@@ -40,10 +40,10 @@ mod flow;
 mod hot_cache;
 mod index;
 mod lifecycle;
+mod observer;
 mod recency;
 mod services;
 mod share;
-mod sink;
 mod slab;
 mod stats;
 mod table;
@@ -52,16 +52,16 @@ mod update;
 mod view;
 
 pub use class::{Class, Timeouts, USER_CLASS_COUNT_MAX, UserClass};
-pub use config::{ConfigError, TrackerConfig};
+pub use config::TrackerConfig;
 pub use flow::FlowId;
-pub use sink::{Anomaly, Flow, FlowEvent, FlowSink, Interest};
+pub use observer::{Anomaly, Flow, FlowEvent, Interest, Observer};
 pub use stats::TrackerStats;
 pub use view::FlowView;
 
 use ahash::RandomState;
 
-use crate::base::{Budget, EndReason, FlowKey, Timestamp, duration_nanos};
-use crate::extractor::Packet;
+use crate::base::{Budget, ConfigError, EndReason, FlowKey, Resources, Timestamp, duration_nanos};
+use crate::decode::extractor::Packet;
 use class::{CLASSES, Class as ClassOf, LISTS};
 use recency::List;
 pub(crate) use share::Share;
@@ -70,44 +70,46 @@ use table::{Hint, Table};
 /// Packets of a batch that are looked up together.
 const BATCH: usize = 32;
 
-/// A batch is scattered over the table if more than one of so many packets was of a flow that was not used lately.
+/// A batch is scattered over the table if more than one in this many packets was of a flow that was not used
+/// recently.
 const SCATTERED_SHARE: u64 = 2;
 
-/// Follows flows. `S` is the caller's own state per flow, made by default when a flow begins and handed back when it
-/// ends; `()` costs nothing.
+/// Tracks flows. `S` is the caller's own state per flow, which is created by default when a flow begins and returned
+/// when it ends; `()` costs nothing.
 #[derive(Debug)]
 pub struct Tracker<S> {
     table: Table<S>,
     lists: Lists,
     config: TrackerConfig,
+    resources: Resources,
     /// The highest timestamp seen.
     now_ns: u64,
-    /// Before this time no flow can be due.
+    /// Time before which no flow can be due.
     next_sweep_ns: u64,
-    /// Before this time nothing can be due, neither a flow nor anything of the sink's.
+    /// Time before which nothing can be due, neither a flow nor a deadline of the sink.
     wake_ns: u64,
-    /// Whether the latest batch was scattered over the table: then so is the next one, probably.
+    /// True if the latest batch was scattered over the table; the next one probably is, too.
     is_scattered: bool,
     /// Active timeout; `u64::MAX` for none.
     active_ns: u64,
     active: expiry::ActiveList,
     stats: TrackerStats,
-    /// Where others track the rest.
+    /// The share of flows that this tracker tracks, if other trackers track the rest.
     share: Option<Share>,
 }
 
-/// The recency lists, as an array that is copied nowhere.
+/// The recency lists, as an array that is never copied.
 #[derive(Debug)]
 struct Lists([List; LISTS]);
 
 impl Lists {
     #[inline(always)]
     fn of(&mut self, list: u8) -> &mut List {
-        // The modulo is a promise to the compiler: list numbers come from classes only.
+        // The modulo lets the compiler omit bounds checks: list numbers come from classes only.
         &mut self.0[list as usize % LISTS]
     }
 
-    /// The epoch of a list as it was when it was asked for last.
+    /// Returns the epoch of a list as of its last update.
     #[inline(always)]
     const fn epoch(&self, list: u8) -> u8 {
         self.0[list as usize % LISTS].latest_epoch()
@@ -115,12 +117,13 @@ impl Lists {
 }
 
 impl<S> Default for Tracker<S> {
-    /// With the default configuration, and a budget that holds at least the first flows, however large their state.
+    /// Creates a tracker with the default configuration, and a budget that holds at least the first flows, regardless
+    /// of the size of their state.
     fn default() -> Self {
-        let mut config = TrackerConfig::default();
-        let limit = config.limits.total_bytes_max.max(Table::<S>::segment_bytes());
-        config.budget = Budget::new(limit);
-        let mut tracker = Self::build(config);
+        let mut resources = Resources::default();
+        let limit = resources.limits.total_bytes_max.max(Table::<S>::segment_bytes());
+        resources.budget = Budget::new(limit);
+        let mut tracker = Self::build(TrackerConfig::default(), resources);
         let is_reserved = tracker.table.reserve();
         debug_assert!(is_reserved, "the budget was made to hold it");
         tracker
@@ -128,24 +131,27 @@ impl<S> Default for Tracker<S> {
 }
 
 impl<S> Tracker<S> {
-    /// A tracker with a configuration of the caller's. Allocates a cache of 128 KiB and an index of 16 KiB; the table grows
-    /// with the flows, 1024 at a time.
+    /// Creates a tracker. Allocates a cache of 128 KiB and an index of 16 KiB; the table grows with the flows, 1024
+    /// at a time.
     ///
     /// # Errors
     ///
-    /// A [`ConfigError`] for a cap of zero, or a budget in which there is no room for the first flows; these are charged
-    /// at once.
-    pub fn new(config: TrackerConfig) -> Result<Self, ConfigError> {
-        config.check()?;
-        let mut tracker = Self::build(config);
+    /// Returns a [`ConfigError`] for a limit of zero, or a budget that is too small for the first flows, whose memory
+    /// is charged at once.
+    pub fn new(config: TrackerConfig, resources: &Resources) -> Result<Self, ConfigError> {
+        const FLOW_COUNT_MAX: u32 = 1 << 31;
+        if !(1..=FLOW_COUNT_MAX).contains(&resources.limits.flow_count_max) {
+            return Err(ConfigError::out_of_range("tracker", "flow_count_max", (1, FLOW_COUNT_MAX.into())));
+        }
+        let mut tracker = Self::build(config, resources.clone());
         if !tracker.table.reserve() {
-            return Err(ConfigError::BudgetTooSmall { needed_bytes: tracker.table.segment_cost() });
+            return Err(ConfigError::too_small("tracker", "budget", tracker.table.segment_cost()));
         }
         Ok(tracker)
     }
 
-    fn build(config: TrackerConfig) -> Self {
-        let hasher = match config.seeds {
+    fn build(config: TrackerConfig, resources: Resources) -> Self {
+        let hasher = match resources.seeds {
             Some([a, b, c, d]) => RandomState::with_seeds(a, b, c, d),
             None => RandomState::new(),
         };
@@ -165,7 +171,7 @@ impl<S> Tracker<S> {
             }
         }
         let beside_len = if config.active_timeout.is_some() { expiry::ActiveList::ENTRY_LEN } else { 0 };
-        let table = Table::new(hasher, config.limits, config.budget.clone(), beside_len);
+        let table = Table::new(hasher, resources.limits, resources.budget.clone(), beside_len);
         Self {
             table,
             lists: Lists(lists),
@@ -178,60 +184,68 @@ impl<S> Tracker<S> {
             stats: TrackerStats::default(),
             share: None,
             config,
+            resources,
         }
     }
 
-    /// Open flows.
+    /// Returns the number of open flows.
     #[must_use]
     pub fn len(&self) -> usize {
         self.table.live_count() as usize
     }
 
-    /// Whether no flow is open.
+    /// Returns whether no flow is open.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The highest timestamp seen.
+    /// Returns the highest timestamp seen.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.now_ns)
     }
 
-    /// What the tracker counted.
+    /// Returns the counters of the tracker.
     #[must_use]
     pub const fn stats(&self) -> &TrackerStats {
         &self.stats
     }
 
-    /// The account of memory.
+    /// Returns the memory budget.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
-        &self.config.budget
+        &self.resources.budget
     }
 
-    /// The open flow of a key, in constant time.
+    /// Returns the open flow of a key, in constant time.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
         let slot = self.table.find(self.table.hash(key), key)?;
         Some(self.table.view(slot).id())
     }
 
-    /// An open flow by its name, and the caller's state of it; `None` once it ended.
+    /// Returns an open flow by its id, and the caller's state; `None` if the flow has ended.
     #[must_use]
     pub fn get(&self, id: FlowId) -> Option<(FlowView<'_>, &S)> {
         let slot = self.table.resolve(id)?;
-        Some((self.table.view(slot), self.table.state(slot)?))
+        Some((self.table.view(slot), self.table.state(slot)))
     }
 
-    /// The same, with the state to be changed.
+    /// Returns whether a slot holds an open flow.
+    pub(crate) fn is_open(&self, slot: u32) -> bool {
+        self.table.is_open(slot)
+    }
+
+    /// Returns an open flow by its id, and the caller's state as a mutable reference; `None` if the flow has ended.
     pub fn get_mut(&mut self, id: FlowId) -> Option<(FlowView<'_>, &mut S)> {
         let slot = self.table.resolve(id)?;
-        self.table.flow(slot).map(|flow| (flow.view, flow.state))
+        let flow = self.table.flow(slot);
+        Some((flow.view, flow.state))
     }
 
-    /// No more packets and events of an open flow, as [`Flow::mute`] in a callback. Whether it was open.
+    /// Stops delivery of packets and events of an open flow, like [`Flow::mute`] in a callback. Returns whether the
+    /// flow was open.
     pub fn mute(&mut self, id: FlowId) -> bool {
         let slot = self.table.resolve(id);
         if let Some(slot) = slot {
@@ -240,12 +254,12 @@ impl<S> Tracker<S> {
         slot.is_some()
     }
 
-    /// All open flows and the caller's state of each, in the order of their slots.
+    /// Iterates over all open flows and the caller's state of each, in the order of their slots.
     pub fn iter(&self) -> impl Iterator<Item = (FlowView<'_>, &S)> {
-        self.table.slots().filter_map(|slot| Some((self.table.view(slot), self.table.state(slot)?)))
+        self.table.slots().map(|slot| (self.table.view(slot), self.table.state(slot)))
     }
 
-    /// Panics unless index, lists and counts agree. For tests; takes time linear in the number of flows.
+    /// Panics unless index, lists and counters are consistent. For tests; takes time linear in the number of flows.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let listed: u32 = self.lists.0.iter().map(List::len).sum();
@@ -264,17 +278,17 @@ impl<S> Tracker<S> {
 }
 
 impl<S: Default> Tracker<S> {
-    /// Tracks a packet: a look-up, and for a known flow no allocation.
+    /// Tracks a packet: one look-up, and no allocation for a known flow.
     #[inline]
-    pub fn track<K: FlowSink<S> + ?Sized>(&mut self, packet: &Packet<'_>, sink: &mut K) {
-        let interest = sink.interest();
-        self.track_one(packet, Hint::default(), interest, sink);
+    pub fn track<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
+        let interest = observer.interest();
+        self.track_one(packet, Hint::default(), interest, observer);
     }
 
-    /// Tracks packets one after the other, with the same results as [`Tracker::track`] for each; the look-ups of up to
-    /// 32 are under way at a time.
-    pub fn track_batch<K: FlowSink<S> + ?Sized>(&mut self, packets: &[Packet<'_>], sink: &mut K) {
-        let interest = sink.interest();
+    /// Tracks packets in order, with the same results as [`Tracker::track`] for each; up to 32 look-ups are in
+    /// progress at a time.
+    pub fn track_batch<K: Observer<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
+        let interest = observer.interest();
         for chunk in packets.chunks(BATCH) {
             let mut hints = [Hint::default(); BATCH];
             let staged_min = self.config.staged_flow_count_min;
@@ -283,18 +297,18 @@ impl<S: Default> Tracker<S> {
             }
             let hit_count = self.stats.hot_hit_count;
             for (packet, hint) in chunk.iter().zip(hints) {
-                self.track_one(packet, hint, interest, sink);
+                self.track_one(packet, hint, interest, observer);
             }
             let miss_count = chunk.len() as u64 - (self.stats.hot_hit_count - hit_count);
             self.is_scattered = miss_count > chunk.len() as u64 / SCATTERED_SHARE;
         }
     }
 
-    /// Ends a flow at once, in constant time. Whether it was open.
-    pub fn remove<K: FlowSink<S> + ?Sized>(&mut self, id: FlowId, sink: &mut K) -> bool {
+    /// Ends a flow at once, in constant time. Returns whether it was open.
+    pub fn remove<K: Observer<S> + ?Sized>(&mut self, id: FlowId, observer: &mut K) -> bool {
         match self.table.resolve(id) {
             Some(slot) => {
-                self.end(slot, EndReason::ForcedEnd, sink);
+                self.end(slot, EndReason::ForcedEnd, observer);
                 true
             }
             None => false,

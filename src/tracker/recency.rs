@@ -1,25 +1,25 @@
-//! Lists of flows by recency, one per timeout class and answeredness, linked through the flows themselves.
+//! Lists of flows by recency, one per timeout class and per presence of a reply, linked through the flows themselves.
 //!
 //! The lists are lazy: a packet moves its flow to the front only if the flow was not moved in the list's current
-//! epoch, which lasts an eighth of the timeout, or as long as an eighth of the list is new. So a busy flow touches
-//! its neighbours rarely, and the order of a list is that of recency up to an epoch. The true deadline is checked
+//! epoch. An epoch lasts an eighth of the timeout, or until an eighth of the list is new. A busy flow therefore
+//! rarely accesses its neighbors, and the order of a list is exact up to one epoch. The true deadline is checked
 //! where it matters.
 
-use super::slab::{Slab, Vacant};
+use super::slab::Slab;
 
-/// No slot.
+/// The absence of a slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How many epochs a timeout, or the population of a list, is divided into.
+/// Number of epochs into which a timeout, or the population of a list, is divided.
 const EPOCHS: u32 = 8;
 
-/// The two links of an entry.
+/// An entry with links to its two neighbors.
 pub(super) trait Linked {
     fn links(&self) -> Links;
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// Neighbours in a list: towards the front (more recent), and towards the back.
+/// Neighbors in a list: towards the front (more recent), and towards the back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Links {
     pub(super) newer: u32,
@@ -30,7 +30,7 @@ impl Links {
     pub(super) const NONE: Self = Self { newer: NONE, older: NONE };
 }
 
-/// One list: its ends, and what decides when a flow is worth moving.
+/// One list: its ends, and the current epoch, which determines whether a flow is moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     newest: u32,
@@ -63,12 +63,12 @@ impl List {
         self.len
     }
 
-    /// The entry that was moved to the front longest ago.
+    /// Returns the entry that was moved to the front least recently.
     pub(super) const fn oldest(&self) -> Option<u32> {
         if self.oldest == NONE { None } else { Some(self.oldest) }
     }
 
-    /// The epoch at a point in time; a flow that carries another one is worth moving.
+    /// Returns the epoch at a point in time; a flow with another epoch is due to be moved.
     #[inline(always)]
     pub(super) fn epoch(&mut self, now_ns: u64) -> u8 {
         if now_ns.wrapping_sub(self.epoch_began_ns) > self.epoch_len_ns {
@@ -77,7 +77,7 @@ impl List {
         self.epoch
     }
 
-    /// The epoch that began last.
+    /// Returns the epoch that began last.
     #[inline(always)]
     pub(super) const fn latest_epoch(&self) -> u8 {
         self.epoch
@@ -89,8 +89,8 @@ impl List {
         self.added_count = 0;
     }
 
-    /// Puts an entry that is in no list to the front. The epoch to note in the flow.
-    pub(super) fn add<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32, now_ns: u64) -> u8 {
+    /// Adds an entry that is in no list to the front. Returns the epoch to store in the flow.
+    pub(super) fn add<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32, now_ns: u64) -> u8 {
         self.added_count += 1;
         if self.added_count > self.len / EPOCHS {
             self.next_epoch(now_ns);
@@ -101,21 +101,21 @@ impl List {
     }
 
     /// Moves an entry of this list to the front.
-    pub(super) fn touch<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    pub(super) fn touch<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         if self.newest != slot {
             self.unlink(slab, slot);
             self.link_newest(slab, slot);
         }
     }
 
-    /// Takes an entry out of this list.
-    pub(super) fn remove<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    /// Removes an entry from this list.
+    pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         self.unlink(slab, slot);
         *slab.at_mut(slot).links_mut() = Links::NONE;
         self.len -= 1;
     }
 
-    fn link_newest<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    fn link_newest<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         *slab.at_mut(slot).links_mut() = Links { newer: NONE, older: self.newest };
         match self.newest {
             NONE => self.oldest = slot,
@@ -124,7 +124,7 @@ impl List {
         self.newest = slot;
     }
 
-    fn unlink<T: Linked + Vacant>(&mut self, slab: &mut Slab<T>, slot: u32) {
+    fn unlink<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         let Links { newer, older } = slab.at(slot).links();
         match newer {
             NONE => self.newest = older,
@@ -136,12 +136,12 @@ impl List {
         }
     }
 
-    /// Panics unless the links of the list agree in both directions.
-    pub(super) fn check_invariants<T: Linked + Vacant>(&self, slab: &Slab<T>) {
+    /// Panics unless the links of the list are consistent in both directions.
+    pub(super) fn check_invariants<T: Linked>(&self, slab: &Slab<T>) {
         let (mut slot, mut newer, mut count) = (self.newest, NONE, 0);
         while slot != NONE {
             let links = slab.at(slot).links();
-            assert_eq!(links.newer, newer, "slot {slot} points back to its neighbour");
+            assert_eq!(links.newer, newer, "slot {slot} points back to its neighbor");
             (slot, newer) = (links.older, slot);
             count += 1;
         }
@@ -151,6 +151,7 @@ impl List {
 
 #[cfg(test)]
 mod tests {
+    use super::super::slab::Vacant;
     use super::*;
 
     struct Entry(Links);

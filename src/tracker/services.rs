@@ -1,11 +1,11 @@
-//! Ports that are registered for a service, to tell the responder of a flow whose beginning was not seen.
+//! Registered service ports, which identify the responder of a flow whose beginning was not seen.
 
 use crate::base::IpProtocol;
 
-/// Ports below are system ports: assigned by IETF review, and servers' in practice (RFC 6335 section 6).
+/// End of the system ports, which are assigned by IETF review and in practice used by servers (RFC 6335 section 6).
 const SYSTEM_PORTS_END: u16 = 1024;
 
-/// User ports of the IANA service name registry behind which servers commonly listen, sorted.
+/// User ports of the IANA service name registry on which servers commonly listen, sorted.
 #[rustfmt::skip]
 const REGISTERED: [u16; 93] = [
     1080, 1194, 1344, 1352, 1414, 1433, 1434, 1494, 1512, 1521, 1526, 1645, 1646, 1701, 1720, 1723, 1755, 1812,
@@ -16,11 +16,11 @@ const REGISTERED: [u16; 93] = [
     11211, 20000, 27017, 47808,
 ];
 
-/// System ports at which clients sit: DHCP (RFC 2131 section 4.1) and DHCPv6 (RFC 8415 section 7.2).
+/// System ports that clients use: DHCP (RFC 2131 section 4.1) and DHCPv6 (RFC 8415 section 7.2).
 const CLIENTS: [u16; 2] = [68, 546];
 
-/// Likelihood that a server listens at a port of TCP, UDP or SCTP: registered ports are more likely than others, and system
-/// ports are most likely, since operating systems choose the ports of clients among all others.
+/// Likelihood that a server listens on a port of TCP, UDP or SCTP: registered ports are more likely than others, and
+/// system ports are most likely, because operating systems choose client ports from all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
     Other,

@@ -1,31 +1,32 @@
-//! The part of all flows that one of several trackers takes.
+//! The share of all flows that one of several trackers tracks.
 
 use ahash::RandomState;
 
 use super::Tracker;
-use super::sink::FlowSink;
+use super::observer::Observer;
 use crate::base::FlowKey;
-use crate::extractor::{KeyPolicy, Packet, quoted_key};
+use crate::decode::extractor::{Packet, quoted_key};
 
-/// Flows by a keyed hash of their key, which is the same for both directions.
+/// Assignment of flows to shares by a keyed hash of the key, which is the same for both directions.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     hasher: RandomState,
     index: usize,
     count: usize,
-    /// Shares that have flows, the first ones: no more than there may be flows.
+    /// Number of shares that have flows, which are the first ones: at most the maximum number of flows.
     owner_count: usize,
 }
 
 impl Share {
-    /// All shares of a whole of at most `flow_count_max` flows.
+    /// Returns all shares of a total of at most `flow_count_max` flows.
     pub(crate) fn all(
         count: usize,
         flow_count_max: u32,
         seeds: Option<[u64; 4]>,
     ) -> impl Iterator<Item = Self> {
         let hasher = match seeds {
-            // Others than the flow table's, so that a share is as well spread there as the whole.
+            // The seeds differ from those of the flow table, so that the flows of a share are as well distributed in
+            // the table as all flows.
             Some([a, b, c, d]) => RandomState::with_seeds(!a, !b, !c, !d),
             None => RandomState::new(),
         };
@@ -33,25 +34,25 @@ impl Share {
         (0..count).map(move |index| Self { hasher: hasher.clone(), index, count, owner_count })
     }
 
-    /// Whether a flow belongs to it.
+    /// Returns whether a flow belongs to this share.
     #[inline]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
         self.owner(key) == self.index
     }
 
-    /// The number of the share to which a flow belongs, from zero.
+    /// Returns the index of the share to which a flow belongs.
     #[inline]
     pub(crate) fn owner(&self, key: &FlowKey) -> usize {
         let spread = u128::from(self.hasher.hash_one(key)) * self.owner_count as u128;
         (spread >> 64) as usize
     }
 
-    /// How many there are.
+    /// Returns the number of shares.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Its part of so many flows: the parts of all shares come to exactly that.
+    /// Returns the part of `flow_count` for this share. The parts of all shares add up to exactly that number.
     fn part_of(&self, flow_count: u32) -> u32 {
         let (index, owner_count) = (self.index as u32, self.owner_count as u32);
         if index >= owner_count {
@@ -63,58 +64,43 @@ impl Share {
 }
 
 impl<S> Tracker<S> {
-    /// Leaves all flows but a share to others, before the first packet. The cap is shared, too.
+    /// Restricts the tracker to a share, before the first packet. The limit on flows is divided, too.
     pub(crate) fn restrict(&mut self, share: Share) {
         debug_assert!(self.is_empty());
-        // One without a flow gets no packet either.
-        let max = share.part_of(self.config.limits.flow_count_max).max(1);
-        self.config.limits.flow_count_max = max;
+        // A share without flows receives no packets either.
+        let max = share.part_of(self.resources.limits.flow_count_max).max(1);
+        self.resources.limits.flow_count_max = max;
         self.table.set_max(max);
         self.share = Some(share);
     }
 
-    /// Whether a flow is tracked here.
+    /// Returns whether this tracker tracks a flow.
     #[inline(always)]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
         self.share.as_ref().is_none_or(|share| share.takes(key))
     }
 
-    /// What the caller configured.
-    pub(crate) const fn key_policy(&self) -> &KeyPolicy {
-        &self.config.key_policy
-    }
-
-    /// The cap on flows.
-    pub(crate) const fn flow_count_max(&self) -> u32 {
-        self.config.limits.flow_count_max
-    }
-
-    /// The seeds, if they are the caller's.
-    pub(crate) const fn seeds(&self) -> Option<[u64; 4]> {
-        self.config.seeds
-    }
-
-    /// Whether there are flows that are tracked elsewhere.
+    /// Returns whether other trackers track some of the flows.
     pub(crate) const fn is_restricted(&self) -> bool {
         self.share.is_some()
     }
 
-    /// The time that packets of all shares have reached.
+    /// Moves the clock forward to the time that packets of all shares have reached.
     pub(crate) fn note_time(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 }
 
 impl<S: Default> Tracker<S> {
-    /// Whether a packet of another share is an ICMP error that quotes a packet of this one.
+    /// Returns whether a packet of another share is an ICMP error that quotes a packet of this one.
     pub(crate) fn is_quoted_in(&self, packet: &Packet<'_>) -> bool {
         packet.icmp().is_some()
             && quoted_key(packet, &self.config.key_policy).is_some_and(|(key, _)| self.takes(&key))
     }
 
     /// Counts such an error.
-    pub(crate) fn note_quoted_in<K: FlowSink<S> + ?Sized>(&mut self, packet: &Packet<'_>, sink: &mut K) {
+    pub(crate) fn note_quoted_in<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
         self.note_time(packet.timestamp.as_nanos());
-        self.note_quoted(packet, sink.interest(), sink);
+        self.note_quoted(packet, observer.interest(), observer);
     }
 }

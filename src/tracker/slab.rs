@@ -1,4 +1,4 @@
-//! A table that grows by segments: nothing that lies in it ever moves, and growing never pauses for long.
+//! A table that grows by segments: its entries never move, and growth never causes a long pause.
 
 /// Entries of a segment, as a power of two.
 const SEGMENT_BITS: u32 = 10;
@@ -6,42 +6,45 @@ const SEGMENT_BITS: u32 = 10;
 /// Entries of a segment.
 pub(super) const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
 
-/// What an entry is before it is used.
+/// The value of an entry before it is used.
 pub(super) trait Vacant {
     fn vacant() -> Self;
 }
 
-impl<S> Vacant for Option<S> {
+impl<T: Default> Vacant for T {
     fn vacant() -> Self {
-        None
+        Self::default()
     }
 }
 
-/// A vector of segments. Slots are handed out in order; a slot once handed out stays valid.
+/// A vector of segments. Slots are allocated in order, and stay valid once allocated.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
-    // Arrays behind thin pointers: one load and one check less per access than with vectors.
+    // Arrays behind thin pointers need one load and one check less per access than vectors.
     segments: Vec<Box<[T; SEGMENT_LEN]>>,
     len: usize,
 }
 
-impl<T: Vacant> Slab<T> {
+impl<T> Slab<T> {
     pub(super) const fn new() -> Self {
         Self { segments: Vec::new(), len: 0 }
     }
 
-    /// Slots handed out.
+    /// Returns the number of allocated slots.
     pub(super) const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the next push needs a segment of memory.
+    /// Returns whether the next push allocates a segment.
     pub(super) const fn is_full(&self) -> bool {
         self.len == self.segments.len() * SEGMENT_LEN
     }
 
-    /// Appends an entry, and before it a segment if there is no room.
-    pub(super) fn push(&mut self, entry: T) -> u32 {
+    /// Appends an entry, and allocates a segment first if the last one is full.
+    pub(super) fn push(&mut self, entry: T) -> u32
+    where
+        T: Vacant,
+    {
         if self.is_full() {
             let segment: Box<[T]> = (0..SEGMENT_LEN).map(|_| T::vacant()).collect();
             let Ok(segment) = segment.try_into() else { unreachable!("it has the length of the array") };
@@ -53,19 +56,19 @@ impl<T: Vacant> Slab<T> {
         slot
     }
 
-    /// The entry of a slot that was handed out before.
+    /// Returns the entry of an allocated slot.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
         &self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
     }
 
-    /// The same, to be changed.
+    /// Returns the entry of an allocated slot as a mutable reference.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         &mut self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
     }
 
-    /// The entry of a slot, if it was ever handed out.
+    /// Returns the entry of a slot, if the slot was ever allocated.
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
         ((slot as usize) < self.len).then(|| self.at(slot))
     }

@@ -1,8 +1,8 @@
-//! What the tracker counts about itself.
+//! Counters of the tracker.
 
 use crate::base::EndReason;
 
-/// Counts since the tracker was made.
+/// Counters since the tracker was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -11,59 +11,61 @@ pub struct TrackerStats {
     pub packet_count: u64,
     /// Octets on the wire.
     pub octet_count: u64,
-    /// Flows begun.
+    /// Flows that began.
     pub started_count: u64,
-    /// Flows that were open at once, at most.
+    /// Maximum number of flows that were open at the same time.
     pub open_count_max: u64,
-    /// Records that ended by an active timeout; the flows went on.
+    /// Records that ended by an active timeout; their flows continued.
     pub active_timeout_count: u64,
-    /// Flows ended for want of packets.
+    /// Flows that ended by the idle timeout.
     pub idle_timeout_count: u64,
-    /// Flows ended by their protocol.
+    /// Flows that were ended by their protocol.
     pub end_of_flow_count: u64,
-    /// Flows ended by the caller or the end of input.
+    /// Flows that were ended by the caller or the end of the input.
     pub forced_end_count: u64,
-    /// Flows that made room: unanswered or half-open TCP.
+    /// Evicted flows: unanswered or half-open TCP.
     pub evicted_half_open_count: u64,
-    /// Flows that made room: never answered.
+    /// Evicted flows: without a reply.
     pub evicted_unanswered_count: u64,
-    /// Flows that made room: closed ones that lingered.
+    /// Evicted flows: closed ones that lingered.
     pub evicted_closed_count: u64,
-    /// Flows that made room: answered ones.
+    /// Evicted flows: with a reply.
     pub evicted_answered_count: u64,
-    /// Flows that made room because the hashes of too many agree, which does not happen by chance: someone knows the seeds.
+    /// Flows evicted because too many hashes collide, which does not happen by chance: an attacker knows the seeds.
     pub evicted_by_hash_count: u64,
-    /// Flows, of those before, that made room because the budget, not the number of flows, was exhausted.
+    /// Those of the evicted flows above that were evicted because the budget, not the number of flows, was exhausted.
     pub evicted_by_budget_count: u64,
-    /// Packets whose flow the hot cache knew. The one number that depends on how packets are cut into batches.
+    /// Packets whose flow was found in the hot cache. The only counter that depends on how packets are divided into
+    /// batches.
     pub hot_hit_count: u64,
-    /// Packets with a time before that of an earlier one.
+    /// Packets with a timestamp before that of an earlier one.
     pub late_packet_count: u64,
-    /// Directions turned over.
+    /// Changes of direction.
     pub direction_change_count: u64,
-    /// Resets out of window.
+    /// Out-of-window resets.
     pub bad_reset_count: u64,
     /// SYNs with a new sequence number on open flows.
     pub syn_on_open_flow_count: u64,
     /// ICMP errors that quoted a packet of an open flow.
     pub icmp_error_matched_count: u64,
-    /// ICMP errors that quoted a packet of no open flow, or too little to tell.
+    /// ICMP errors that quoted a packet of no open flow, or too little of it to identify the flow.
     pub icmp_error_unmatched_count: u64,
     /// Fragments, each a packet of a flow.
     pub fragment_count: u64,
-    /// Packets of TCP, UDP and SCTP counted under their address pair because no ports were seen.
+    /// Packets of TCP, UDP and SCTP that were counted under their address pair because their ports are unknown.
     pub without_ports_count: u64,
-    /// Packets whose capture ends before the transport header does.
+    /// Packets that were truncated before the end of the transport header.
     pub cut_count: u64,
-    /// Packets with a length field that contradicts what encloses its header: that of IP is zero or too large, or that of
-    /// UDP or of a header around the packet is too large.
+    /// Packets with a length field that contradicts the outer data: the IP length is zero or too large, or the length
+    /// in UDP or in an outer header is too large.
     pub bad_ip_len_count: u64,
-    /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; it was not looked into.
+    /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; the tunnel was
+    /// not parsed.
     pub too_deep_count: u64,
-    /// Unusual segments not told apart because no memory was left for it.
+    /// Unusual segments that were not classified because no memory was left for it.
     pub extra_refused_count: u64,
-    /// Packets of which it is not known what enclosed or carried them because no memory was left for it.
-    pub enclosure_refused_count: u64,
+    /// Packets whose encapsulation, or whose carrying flow, is not recorded because no memory was left for it.
+    pub encapsulation_refused_count: u64,
 }
 
 impl TrackerStats {
@@ -73,13 +75,13 @@ impl TrackerStats {
             EndReason::ActiveTimeout => self.active_timeout_count += 1,
             EndReason::EndOfFlow => self.end_of_flow_count += 1,
             EndReason::ForcedEnd => self.forced_end_count += 1,
-            // Counted by the group that made room.
+            // Counted by the group of the evicted flow.
             EndReason::LackOfResources => {}
         }
     }
 
-    /// What several trackers counted that each had a part of the flows. Of `open_count_max`, which each reached at a time of its
-    /// own, the sum is an upper bound.
+    /// Adds the counters of another tracker that tracked a different part of the flows. The sum of `open_count_max`
+    /// is an upper bound, because each tracker reached its own maximum at a different time.
     pub(crate) fn add(&mut self, other: &Self) {
         let Self {
             packet_count,
@@ -109,7 +111,7 @@ impl TrackerStats {
             bad_ip_len_count,
             too_deep_count,
             extra_refused_count,
-            enclosure_refused_count,
+            encapsulation_refused_count,
         } = other;
         self.packet_count += packet_count;
         self.octet_count += octet_count;
@@ -138,10 +140,10 @@ impl TrackerStats {
         self.bad_ip_len_count += bad_ip_len_count;
         self.too_deep_count += too_deep_count;
         self.extra_refused_count += extra_refused_count;
-        self.enclosure_refused_count += enclosure_refused_count;
+        self.encapsulation_refused_count += encapsulation_refused_count;
     }
 
-    /// Flows that made room.
+    /// Returns the number of evicted flows.
     #[must_use]
     pub const fn evicted_count(&self) -> u64 {
         self.evicted_half_open_count
@@ -151,7 +153,7 @@ impl TrackerStats {
             + self.evicted_by_hash_count
     }
 
-    /// Flows that ended.
+    /// Returns the number of flows that ended.
     #[must_use]
     pub const fn ended_count(&self) -> u64 {
         self.idle_timeout_count + self.end_of_flow_count + self.forced_end_count + self.evicted_count()

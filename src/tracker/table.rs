@@ -1,4 +1,6 @@
-//! Where flows lie and how they are found: slabs, index, hot cache.
+//! Storage and look-up of flows: slabs, index, hot cache.
+
+use std::mem;
 
 use ahash::RandomState;
 
@@ -6,29 +8,30 @@ use super::extras::{Extra, Extras};
 use super::flow::{Cold, FlowId, Hot};
 use super::hot_cache::HotCache;
 use super::index::{BYTES_PER_FLOW_MAX, Index};
+use super::observer::Flow;
 use super::recency::{Links, NONE};
-use super::sink::Flow;
 use super::slab::{SEGMENT_LEN, Slab};
 use super::view::FlowView;
 use super::{BATCH, Lists};
 use crate::base::{Account, Budget, FlowKey, Limits};
-use crate::extractor::Packet;
+use crate::decode::extractor::Packet;
 
-/// What is known of where a packet's flow lies before its turn comes: a guess, and the hash if it was computed.
+/// Information about the slot of a packet's flow before the packet is processed: a guess, and the hash if it was
+/// computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hint {
     pub(super) slot: Option<u32>,
     pub(super) hash: Option<u64>,
 }
 
-/// Why a flow could not be added.
+/// Reason why a flow could not be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The cap on flows.
+    /// The limit on flows is reached.
     Count,
-    /// The budget.
+    /// The budget is exhausted.
     Budget,
-    /// The index, for hashes that agree: the flow in this slot is in the way.
+    /// The index is full for colliding hashes: the flow in this slot must be removed first.
     Index(u32),
 }
 
@@ -36,24 +39,26 @@ pub(super) enum Full {
 pub(super) struct Table<S> {
     hot: Slab<Hot>,
     cold: Slab<Cold>,
-    states: Slab<Option<S>>,
+    /// The state of a vacant slot is the default.
+    states: Slab<S>,
     pub(super) extras: Extras,
     index: Index,
     hot_cache: HotCache,
     hasher: RandomState,
-    /// The entry that was vacated last; the next one stands in its links.
+    /// The entry that was vacated last; the next vacant entry is stored in its links.
     vacant: u32,
     live_count: u32,
     max: u32,
     budget: Budget,
     /// Bytes charged for a segment of flows.
     segment_cost: u64,
-    /// Whether the first segment is charged already.
+    /// True if the first segment is already charged.
     is_reserved: bool,
 }
 
 impl<S> Table<S> {
-    /// `beside_len` is what others keep beside the table for each of its slots.
+    /// Creates an empty table. `beside_len` is the number of bytes that other structures allocate for each of its
+    /// slots.
     pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget, beside_len: usize) -> Self {
         Self {
             hot: Slab::new(),
@@ -72,29 +77,30 @@ impl<S> Table<S> {
         }
     }
 
-    /// Another cap, which is not below what is there.
+    /// Sets another limit, which must not be below the number of flows.
     pub(super) const fn set_max(&mut self, max: u32) {
         self.max = max;
     }
 
-    /// Charges the first segment, so that there is always a flow that can make room. Whether the budget holds it.
+    /// Charges the first segment, so that there is always a flow that can be evicted. Returns whether the budget
+    /// allows it.
     pub(super) fn reserve(&mut self) -> bool {
         self.is_reserved = self.budget.charge(Account::Flows, self.segment_cost);
         self.is_reserved
     }
 
-    /// Whether one more segment is in the budget.
+    /// Returns whether the budget allows one more segment.
     fn may_grow(&self) -> bool {
         (self.hot.len() == 0 && self.is_reserved) || self.budget.charge(Account::Flows, self.segment_cost)
     }
 
-    /// Bytes that a segment of flows takes in the table, its share of the index included.
+    /// Returns the bytes of a segment of flows, including its share of the index.
     pub(super) const fn segment_bytes() -> u64 {
-        let per_flow = size_of::<Hot>() + size_of::<Cold>() + size_of::<Option<S>>() + BYTES_PER_FLOW_MAX;
+        let per_flow = size_of::<Hot>() + size_of::<Cold>() + size_of::<S>() + BYTES_PER_FLOW_MAX;
         (SEGMENT_LEN * per_flow) as u64
     }
 
-    /// Bytes that are charged for a segment of flows.
+    /// Returns the bytes that are charged for a segment of flows.
     pub(super) const fn segment_cost(&self) -> u64 {
         self.segment_cost
     }
@@ -113,13 +119,13 @@ impl<S> Table<S> {
         self.index.find(hash, |slot| self.hot.at(slot).key == *key)
     }
 
-    /// The slot in which the flow of a key probably is, if it was used lately.
+    /// Returns the slot that probably holds the flow of a key, if it was used recently.
     #[inline(always)]
     pub(super) fn guess(&self, key: &FlowKey) -> Option<u32> {
         self.hot_cache.get(key)
     }
 
-    /// The slot of a key that is not hot; it is from now on.
+    /// Returns the slot of a key that is not in the hot cache, and adds it there.
     #[inline(always)]
     pub(super) fn find_and_note(&mut self, hash: u64, key: &FlowKey) -> Option<u32> {
         let slot = self.find(hash, key)?;
@@ -127,10 +133,10 @@ impl<S> Table<S> {
         Some(slot)
     }
 
-    /// Brings the lines that packets will need into the cache, and notes which slot each packet's flow is in, as far as one
-    /// look tells.
+    /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow.
     ///
-    /// Each loop is as short as it can be: the shorter, the more of its loads the processor has under way at a time.
+    /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in
+    /// parallel.
     #[inline(always)]
     pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
         for (hint, packet) in hints.iter_mut().zip(packets) {
@@ -170,7 +176,7 @@ impl<S> Table<S> {
         std::hint::black_box(touched);
     }
 
-    /// The same for the flows that will move in their lists: their links, then their neighbours'.
+    /// Loads the cache lines for the flows that will move in their lists: their links, then their neighbors'.
     #[inline(always)]
     fn warm_moves(&self, hints: &[Hint; BATCH], lists: &Lists) -> u64 {
         let (mut moved, mut count) = ([0; BATCH], 0);
@@ -186,8 +192,8 @@ impl<S> Table<S> {
         }
         for slot in moved {
             let Links { newer, older } = self.cold.at(*slot).links;
-            for neighbour in [newer, older] {
-                touched ^= self.cold.get(neighbour).map_or(0, |cold| cold.links.newer);
+            for neighbor in [newer, older] {
+                touched ^= self.cold.get(neighbor).map_or(0, |cold| cold.links.newer);
             }
         }
         touched.into()
@@ -211,14 +217,13 @@ impl<S> Table<S> {
         }
         if is_new {
             self.cold.push(cold);
-            self.states.push(Some(S::default()));
+            self.states.push(S::default());
             self.hot.push(Hot::new(key, now_ns));
         } else {
             *self.hot.at_mut(slot) = Hot::new(key, now_ns);
             let vacated = self.cold.at_mut(slot);
             self.vacant = vacated.links.older;
             *vacated = Cold { generation: vacated.generation.wrapping_add(1), ..cold };
-            *self.states.at_mut(slot) = Some(S::default());
         }
         self.live_count += 1;
         self.hot_cache.note(&key, slot);
@@ -226,11 +231,19 @@ impl<S> Table<S> {
     }
 
     /// Takes the caller's state out of a flow that is about to be removed.
-    pub(super) fn take_state(&mut self, slot: u32) -> Option<S> {
-        self.states.at_mut(slot).take()
+    pub(super) fn take_state(&mut self, slot: u32) -> S
+    where
+        S: Default,
+    {
+        mem::take(self.states.at_mut(slot))
     }
 
-    /// Takes a flow out; it must be in no list any more.
+    /// Returns whether a slot holds an open flow.
+    pub(super) fn is_open(&self, slot: u32) -> bool {
+        self.hot.at(slot).key != FlowKey::VACANT
+    }
+
+    /// Removes a flow, which must not be in any list.
     pub(super) fn remove(&mut self, slot: u32) {
         let hash = self.hash(&self.hot.at(slot).key);
         let was_indexed = self.index.remove(hash, slot);
@@ -262,49 +275,59 @@ impl<S> Table<S> {
         &mut self.cold
     }
 
-    /// All parts of a flow at once, to be changed.
+    /// Returns mutable references to all parts of a flow.
     #[inline(always)]
     pub(super) fn parts(&mut self, slot: u32) -> (&mut Hot, &mut Cold, &mut Extras) {
         (self.hot.at_mut(slot), self.cold.at_mut(slot), &mut self.extras)
     }
 
-    /// What the path of an ordinary packet touches.
+    /// Returns the parts of a flow that an ordinary packet accesses.
     #[inline(always)]
     pub(super) fn hot_and_extras(&mut self, slot: u32) -> (&mut Hot, &mut Extras) {
         (self.hot.at_mut(slot), &mut self.extras)
     }
 
-    /// The extra of a flow, made if there is room.
+    /// Returns the extra of a flow, which is created if there is memory for it.
     pub(super) fn extra_mut(&mut self, slot: u32) -> Option<&mut Extra> {
         self.extras.of(self.hot.at_mut(slot))
     }
 
     pub(super) fn view(&self, slot: u32) -> FlowView<'_> {
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns }
+        FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns, application: None }
     }
 
-    pub(super) fn state(&self, slot: u32) -> Option<&S> {
-        self.states.at(slot).as_ref()
+    pub(super) fn state(&self, slot: u32) -> &S {
+        self.states.at(slot)
     }
 
-    /// Inlined, or its result goes through memory, written by octets and read by words, which stalls.
+    /// Returns an open flow for a callback.
+    ///
+    /// This is inlined, because otherwise its result is written to memory by octets and read by words, which stalls.
     #[inline(always)]
-    pub(super) fn flow(&mut self, slot: u32) -> Option<Flow<'_, S>> {
+    pub(super) fn flow(&mut self, slot: u32) -> Flow<'_, S> {
+        debug_assert!(self.is_open(slot), "callbacks are for open flows");
         let (hot, cold) = (self.hot.at(slot), self.cold.at(slot));
-        let view = FlowView { slot, hot, cold, extra: self.extras.get(hot), clock_ns: hot.last_ns };
-        Some(Flow::new(self.states.at_mut(slot).as_mut()?, view))
+        let view = FlowView {
+            slot,
+            hot,
+            cold,
+            extra: self.extras.get(hot),
+            clock_ns: hot.last_ns,
+            application: None,
+        };
+        Flow::new(self.states.at_mut(slot), view)
     }
 
-    /// The slot of a flow that is still open.
+    /// Returns the slot of a flow, if it is still open.
     pub(super) fn resolve(&self, id: FlowId) -> Option<u32> {
         let hot = self.hot.get(id.slot)?;
         (self.cold.at(id.slot).generation == id.generation && hot.key != FlowKey::VACANT).then_some(id.slot)
     }
 
-    /// The slots of open flows, in order.
+    /// Iterates over the slots of open flows, in order.
     pub(super) fn slots(&self) -> impl Iterator<Item = u32> {
-        (0..self.hot.len() as u32).filter(|slot| self.hot.at(*slot).key != FlowKey::VACANT)
+        (0..self.hot.len() as u32).filter(|slot| self.is_open(*slot))
     }
 
     pub(super) fn check_invariants(&self) {
@@ -317,7 +340,6 @@ impl<S> Table<S> {
                 Some(slot),
                 "slot {slot} is found by its key"
             );
-            assert!(self.state(slot).is_some(), "slot {slot} has a state");
             extra_count += u32::from(self.extras.get(hot).is_some());
         }
         assert_eq!(extra_count, self.extras.live_count(), "extras belong to open flows");

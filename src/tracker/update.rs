@@ -1,14 +1,14 @@
-//! One packet: which flow it belongs to, and what it changes there.
+//! Processing of one packet: its flow, and the changes to the flow.
 
 use super::class::{Class, is_handshake};
 use super::extras::Extras;
 use super::flow::{Cold, FlowBits, Hot, NOT_STARTED, SideBits, started};
 use super::lifecycle::{self, Changes};
-use super::sink::{Anomaly, FlowEvent, FlowSink, Interest};
+use super::observer::{Anomaly, FlowEvent, Interest, Observer};
 use super::table::{Full, Hint};
 use super::{Lists, Tracker, direction};
 use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
-use crate::extractor::{Packet, PacketMarks, Transport, quoted_key};
+use crate::decode::extractor::{Packet, PacketMarks, Transport, quoted_key};
 
 /// Marks that are counted.
 const COUNTED_MARKS: [PacketMarks; 5] = [
@@ -19,19 +19,19 @@ const COUNTED_MARKS: [PacketMarks; 5] = [
     PacketMarks::TOO_DEEP,
 ];
 
-/// Whether a packet was counted as an ordinary one.
+/// Result of counting a packet as an ordinary one.
 enum Counted {
-    /// No, and nothing was changed.
+    /// Not an ordinary packet; nothing was changed.
     No,
     Yes,
-    /// Yes, and its flow is due to be moved to the front of its list.
+    /// Counted, and the flow is due to be moved to the front of its list.
     AndToBeMoved,
 }
 
-/// Counts a packet that does not change how its flow stands.
+/// Counts a packet that does not change the state of its flow.
 ///
-/// This is the path of nearly all packets: it touches the first line of the flow and that of the sender, and for an
-/// acknowledgment that advances that of the receiver.
+/// This is the path of nearly all packets. It accesses the first cache line of the flow and that of the sender, and,
+/// for an acknowledgment that advances, that of the receiver.
 #[inline(always)]
 fn count_ordinary(
     hot: &mut Hot,
@@ -55,7 +55,7 @@ fn count_ordinary(
     let is_counted = match packet.transport {
         Transport::Tcp => lifecycle::ordinary(hot, extras, packet),
         Transport::Udp => lifecycle::has_sent(own),
-        // ICMP may quote a packet; what has no ports may have become so by a cut.
+        // ICMP may quote a packet; a packet without ports may be a truncated one.
         _ => false,
     };
     if !is_counted {
@@ -67,24 +67,24 @@ fn count_ordinary(
 }
 
 impl<S: Default> Tracker<S> {
-    /// Finds or makes the flow of a packet and counts it there.
+    /// Finds or creates the flow of a packet, and counts the packet.
     #[inline(always)]
-    pub(super) fn track_one<K: FlowSink<S> + ?Sized>(
+    pub(super) fn track_one<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
         hint: Hint,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let own_ns = packet.timestamp.as_nanos();
         if own_ns < self.now_ns {
-            // A fragment that waited for others is not what a capture has out of order.
+            // A fragment that waited for others is not out of order in the capture.
             self.stats.late_packet_count += u64::from(!packet.marks.contains(PacketMarks::FRAGMENT));
         } else {
             self.now_ns = own_ns;
         }
         if self.now_ns >= self.wake_ns {
-            self.wake(sink);
+            self.wake(observer);
         }
         self.stats.packet_count += 1;
         self.stats.octet_count += u64::from(packet.wire_len);
@@ -94,120 +94,118 @@ impl<S: Default> Tracker<S> {
             if hot.key == packet.key {
                 self.stats.hot_hit_count += u64::from(hint.hash.is_none());
                 return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
-                    Counted::Yes => self.offer(slot, packet, interest, sink),
+                    Counted::Yes => self.offer(slot, packet, interest, observer),
                     Counted::AndToBeMoved => {
                         self.touch(slot);
-                        self.offer(slot, packet, interest, sink);
+                        self.offer(slot, packet, interest, observer);
                     }
-                    Counted::No => self.track_odd(slot, packet, interest, sink),
+                    Counted::No => self.track_odd(slot, packet, interest, observer),
                 };
             }
         }
-        self.track_cold(hint.hash, packet, interest, sink);
+        self.track_cold(hint.hash, packet, interest, observer);
     }
 
-    /// A packet whose flow was not used lately, or is new.
+    /// Tracks a packet whose flow is new or was not used recently.
     #[inline(never)]
-    fn track_cold<K: FlowSink<S> + ?Sized>(
+    fn track_cold<K: Observer<S> + ?Sized>(
         &mut self,
         hash: Option<u64>,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let hash = hash.unwrap_or_else(|| self.table.hash(&packet.key));
         let Some(slot) = self.table.find_and_note(hash, &packet.key) else {
-            return self.track_new(hash, packet, interest, sink);
+            return self.track_new(hash, packet, interest, observer);
         };
         let (hot, extras) = self.table.hot_and_extras(slot);
         match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
-            Counted::No => return self.track_odd(slot, packet, interest, sink),
+            Counted::No => return self.track_odd(slot, packet, interest, observer),
             Counted::AndToBeMoved => self.touch(slot),
             Counted::Yes => {}
         }
-        self.offer(slot, packet, interest, sink);
+        self.offer(slot, packet, interest, observer);
     }
 
-    /// A packet that changes how its flow stands, or ends it and begins another.
+    /// Tracks a packet that changes the state of its flow, or ends the flow and begins another.
     #[inline(never)]
-    fn track_odd<K: FlowSink<S> + ?Sized>(
+    fn track_odd<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
-        if self.goes_on(slot, packet, sink) {
-            self.count(slot, packet, interest, sink);
-            self.offer(slot, packet, interest, sink);
+        if self.goes_on(slot, packet, observer) {
+            self.count(slot, packet, interest, observer);
+            self.offer(slot, packet, interest, observer);
         } else {
             let hash = self.table.hash(&packet.key);
-            self.track_new(hash, packet, interest, sink);
+            self.track_new(hash, packet, interest, observer);
         }
     }
 
-    /// The first packet of a flow.
+    /// Tracks the first packet of a flow.
     #[inline(never)]
-    fn track_new<K: FlowSink<S> + ?Sized>(
+    fn track_new<K: Observer<S> + ?Sized>(
         &mut self,
         hash: u64,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
-        let slot = self.start(packet, hash, interest, sink);
-        self.count(slot, packet, interest, sink);
-        self.offer(slot, packet, interest, sink);
+        let slot = self.start(packet, hash, interest, observer);
+        self.count(slot, packet, interest, observer);
+        self.offer(slot, packet, interest, observer);
     }
 
-    /// Shows a packet that was counted to the sink, if it wants it.
+    /// Delivers a packet that was counted to the observer, if the observer requires it.
     #[inline(always)]
-    fn offer<K: FlowSink<S> + ?Sized>(
+    fn offer<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
-        if interest.wants_packets()
-            && !self.table.hot(slot).bits.has(FlowBits::MUTED)
-            && let Some(mut flow) = self.table.flow(slot)
-        {
-            sink.packet(&mut flow, packet);
+        if interest.wants_packets() && !self.table.hot(slot).bits.has(FlowBits::MUTED) {
+            let mut flow = self.table.flow(slot);
+            observer.packet(&mut flow, packet);
             if flow.is_muted() {
                 self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
             }
-            self.wake_ns = self.wake_ns.min(sink.next_due_ns());
+            self.wake_ns = self.wake_ns.min(observer.next_due_ns());
         }
     }
 
-    /// Whether a packet belongs to the flow that holds its key; if not, that flow is ended.
-    fn goes_on<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, packet: &Packet<'_>, sink: &mut K) -> bool {
-        self.active_timeout_if_due(slot, sink);
+    /// Returns whether a packet belongs to the flow with its key; if not, that flow is ended.
+    fn goes_on<K: Observer<S> + ?Sized>(&mut self, slot: u32, packet: &Packet<'_>, observer: &mut K) -> bool {
+        self.active_timeout_if_due(slot, observer);
         if self.is_due(slot) {
             let reason = self.idle_reason(slot);
-            self.end(slot, reason, sink);
+            self.end(slot, reason, observer);
             return false;
         }
         let view = self.table.view(slot);
-        // By the packet's own time: a late one belongs to what was open then.
+        // Compared by the packet's own time: a late packet belongs to the flow that was open then.
         let silent_ns = packet.timestamp.as_nanos().saturating_sub(view.hot.last_ns);
         if packet.transport == Transport::Tcp
             && lifecycle::starts_anew(view.hot, view.extra, packet.side, &packet.tcp, silent_ns)
         {
-            self.end(slot, EndReason::EndOfFlow, sink);
+            self.end(slot, EndReason::EndOfFlow, observer);
             return false;
         }
         true
     }
 
-    /// Makes a flow, and room for it if there is none.
-    fn start<K: FlowSink<S> + ?Sized>(
+    /// Creates a flow, and evicts one first if the table is full.
+    fn start<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
         hash: u64,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) -> u32 {
         let slot = loop {
             let cold = Cold::new(packet.timestamp.as_nanos(), self.now_ns, packet.interface);
@@ -215,11 +213,12 @@ impl<S: Default> Tracker<S> {
                 Ok(slot) => break slot,
                 Err(Full::Index(other)) => {
                     self.stats.evicted_by_hash_count += 1;
-                    self.end(other, EndReason::LackOfResources, sink);
+                    self.end(other, EndReason::LackOfResources, observer);
                 }
+                Err(_) if self.sweep_overdue(observer) => {}
                 Err(full) => {
                     self.stats.evicted_by_budget_count += u64::from(full == Full::Budget);
-                    self.evict(sink);
+                    self.evict(observer);
                 }
             }
         };
@@ -237,23 +236,22 @@ impl<S: Default> Tracker<S> {
             self.active.add(slot, self.now_ns);
             self.sweep_by(self.now_ns.saturating_add(self.active_ns));
         }
-        if interest.contains(Interest::STARTS)
-            && let Some(mut flow) = self.table.flow(slot)
-        {
-            sink.started(&mut flow);
+        if interest.contains(Interest::STARTS) {
+            let mut flow = self.table.flow(slot);
+            observer.started(&mut flow);
             let is_muted = flow.is_muted();
             self.table.hot_mut(slot).bits.set(FlowBits::MUTED, is_muted);
         }
         slot
     }
 
-    /// Counts a packet and follows what it means.
-    fn count<K: FlowSink<S> + ?Sized>(
+    /// Counts a packet and updates the state of its flow.
+    fn count<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let now_ns = self.now_ns;
         let hot = self.table.hot_mut(slot);
@@ -266,7 +264,7 @@ impl<S: Default> Tracker<S> {
             self.first_of_side(slot, packet);
         }
         self.record_times(slot, packet);
-        self.marks(slot, packet, interest, sink);
+        self.marks(slot, packet, interest, observer);
         let turned = self.turn_over(slot, packet);
         let (hot, cold, extras) = self.table.parts(slot);
         let changes = match packet.transport {
@@ -283,10 +281,10 @@ impl<S: Default> Tracker<S> {
                 Changes::default()
             }
         };
-        self.after_change(slot, before, turned, changes, interest, sink);
+        self.after_change(slot, before, turned, changes, interest, observer);
     }
 
-    /// Moves a flow to the front of its list, if that is worth it.
+    /// Moves a flow to the front of its list, if it was not moved in the current epoch.
     #[inline(always)]
     fn touch(&mut self, slot: u32) {
         let now_ns = self.now_ns;
@@ -299,7 +297,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Sees to it that the record begins with its first packet, and that its end is that packet's own time.
+    /// Sets the start of the record at its first packet, and its end to the packet's own time.
     fn record_times(&mut self, slot: u32, packet: &Packet<'_>) {
         let own_ns = packet.timestamp.as_nanos();
         let lag_ns = self.now_ns - own_ns;
@@ -319,13 +317,13 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Counts what is unusual about a packet.
-    fn marks<K: FlowSink<S> + ?Sized>(
+    /// Counts the unusual properties of a packet.
+    fn marks<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let [is_fragment, is_without_ports, is_cut, is_bad_ip_len, is_too_deep] =
             COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
@@ -338,7 +336,7 @@ impl<S: Default> Tracker<S> {
             extra.fragment_count = extra.fragment_count.saturating_add(1);
         }
         if packet.transport == Transport::Icmp {
-            self.note_quoted(packet, interest, sink);
+            self.note_quoted(packet, interest, observer);
         }
     }
 
@@ -362,7 +360,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Takes a SYN or SYN-ACK as evidence of who began, if it outweighs what is known.
+    /// Applies a SYN or SYN-ACK as evidence of the initiator, if it is stronger than the known evidence.
     fn turn_over(&mut self, slot: u32, packet: &Packet<'_>) -> Option<DirectionEvidence> {
         let (initiator, evidence) = direction::of_handshake(packet)?;
         let (hot, cold, _) = self.table.parts(slot);
@@ -382,13 +380,13 @@ impl<S: Default> Tracker<S> {
         Some(evidence)
     }
 
-    /// Counts an ICMP error on the flow of the packet that it quotes. A flow whose time is over is not found, whether or
-    /// not a sweep ended it yet.
-    pub(super) fn note_quoted<K: FlowSink<S> + ?Sized>(
+    /// Counts an ICMP error on the flow of the packet that it quotes. A flow whose timeout has passed is not found,
+    /// whether or not a sweep has ended it yet.
+    pub(super) fn note_quoted<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let is_ipv6 = packet.key.is_ipv6();
         let is_error = packet.icmp().is_some_and(|(kind, _)| crate::wire::icmp::quotes_packet(is_ipv6, kind));
@@ -407,26 +405,26 @@ impl<S: Default> Tracker<S> {
             return;
         };
         self.stats.icmp_error_matched_count += 1;
-        self.active_timeout_if_due(slot, sink);
+        self.active_timeout_if_due(slot, observer);
         match self.table.extra_mut(slot) {
             Some(extra) => extra.icmp_error_count = extra.icmp_error_count.saturating_add(1),
             None => self.stats.extra_refused_count += 1,
         }
         if interest.contains(Interest::EVENTS) {
-            self.tell(slot, &FlowEvent::Anomaly(Anomaly::IcmpError), sink);
+            self.tell(slot, &FlowEvent::Anomaly(Anomaly::IcmpError), observer);
         }
     }
 
-    /// Puts a flow into the list where it now belongs, and tells what happened.
+    /// Moves a flow to the list of its new class, and delivers events of the change.
     #[inline(never)]
-    fn after_change<K: FlowSink<S> + ?Sized>(
+    fn after_change<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         before: TcpState,
         turned: Option<DirectionEvidence>,
         changes: Changes,
         interest: Interest,
-        sink: &mut K,
+        observer: &mut K,
     ) {
         let is_answered = self.table.hot(slot).is_answered();
         let list = self.class_of(slot).list(is_answered);
@@ -456,24 +454,23 @@ impl<S: Default> Tracker<S> {
             changes.anomaly.map(FlowEvent::Anomaly),
         ];
         for event in events.into_iter().flatten() {
-            self.tell(slot, &event, sink);
+            self.tell(slot, &event, observer);
         }
     }
 
-    /// Calls the sink with an event, unless the flow is muted.
-    pub(super) fn tell<K: FlowSink<S> + ?Sized>(&mut self, slot: u32, event: &FlowEvent, sink: &mut K) {
-        if self.table.hot(slot).bits.has(FlowBits::MUTED) && *event != FlowEvent::ActiveTimeout {
+    /// Delivers an event, unless the flow is muted.
+    pub(super) fn tell<K: Observer<S> + ?Sized>(&mut self, slot: u32, event: &FlowEvent, observer: &mut K) {
+        if self.table.hot(slot).bits.has(FlowBits::MUTED) {
             return;
         }
-        if let Some(mut flow) = self.table.flow(slot) {
-            sink.event(&mut flow, event);
-            if flow.is_muted() {
-                self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
-            }
+        let mut flow = self.table.flow(slot);
+        observer.event(&mut flow, event);
+        if flow.is_muted() {
+            self.table.hot_mut(slot).bits.set(FlowBits::MUTED, true);
         }
     }
 
-    /// The class in which a flow now is.
+    /// Returns the current class of a flow.
     fn class_of(&self, slot: u32) -> Class {
         let hot = self.table.hot(slot);
         if hot.bits.has(FlowBits::SUSPECT) {

@@ -1,4 +1,4 @@
-//! What can be seen of a flow.
+//! A read-only view of a flow.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use super::extras::Extra;
 use super::flow::{Cold, FlowBits, FlowId, Hot, NOT_STARTED, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::lifecycle;
 use crate::base::{
-    ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports, SeqNum, Side,
-    TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
+    Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports,
+    SeqNum, Side, TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds, duration_nanos,
 };
-use crate::record::{Enclosure, FlowRecord, SideRecord};
+use crate::record::{FieldSet, FlowEncapsulation, FlowRecord, SideRecord, SortKey};
 
-/// A read-only view of a flow: cheap to make, `Copy`. Everything is per record: after an active timeout, times and
-/// counters are those since.
+/// A read-only view of a flow: cheap to create, `Copy`. All values are per record: after an active timeout, times and
+/// counters cover the time since.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView<'t> {
     pub(super) slot: u32,
@@ -22,28 +22,44 @@ pub struct FlowView<'t> {
     pub(super) cold: &'t Cold,
     pub(super) extra: Option<&'t Extra>,
     pub(super) clock_ns: u64,
+    /// A reference, so that a view, which is copied for each callback, stays small.
+    pub(super) application: Option<&'static Application>,
 }
 
 impl FlowView<'_> {
-    /// The name of the flow, unique among all that the tracker ever held (until a slot was used 2^32 times).
+    /// Returns the id of the flow, which is unique among all flows of the tracker (until a slot was used 2^32 times).
     #[must_use]
     pub const fn id(&self) -> FlowId {
         FlowId { slot: self.slot, generation: self.cold.generation }
     }
 
-    /// Its key.
+    /// Returns the application protocol, if a stage with sessions has identified it by now.
+    #[must_use]
+    pub const fn application(&self) -> Option<Application> {
+        match self.application {
+            Some(application) => Some(*application),
+            None => None,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn with_application(self, application: Option<&'static Application>) -> Self {
+        Self { application, ..self }
+    }
+
+    /// Returns the Flow Key.
     #[must_use]
     pub const fn key(&self) -> &FlowKey {
         &self.hot.key
     }
 
-    /// The side that began, as far as is known.
+    /// Returns the side that began, according to the evidence so far.
     #[must_use]
     pub const fn initiator(&self) -> Side {
         self.hot.bits.initiator()
     }
 
-    /// On what grounds.
+    /// Returns the evidence for the initiator.
     #[must_use]
     pub const fn direction_evidence(&self) -> DirectionEvidence {
         DirectionEvidence::from_bits(self.hot.bits.evidence_bits())
@@ -53,7 +69,7 @@ impl FlowView<'_> {
         &self.hot.sides[side.index()]
     }
 
-    /// What a side sent.
+    /// Returns the counters of a side.
     #[must_use]
     pub fn counters(&self, side: Side) -> Counters {
         let state = self.side(side);
@@ -65,7 +81,7 @@ impl FlowView<'_> {
         }
     }
 
-    /// What TCP adds to it.
+    /// Returns the TCP counters of a side.
     #[must_use]
     pub fn tcp_counters(&self, side: Side) -> TcpCounters {
         self.extra.map_or_else(TcpCounters::default, |extra| {
@@ -78,37 +94,55 @@ impl FlowView<'_> {
         })
     }
 
-    /// Packets of both sides.
+    /// Returns the value by which flows are sorted under a key; `None` if the flow has none. The greatest value comes
+    /// first.
+    #[must_use]
+    pub fn sort_value(&self, key: SortKey) -> Option<u64> {
+        let both = |value: &dyn Fn(Side) -> u64| value(Side::A) + value(Side::B);
+        match key {
+            // The earliest flow comes first.
+            SortKey::Start => Some(!self.start().as_nanos()),
+            SortKey::End => Some(!self.end().as_nanos()),
+            SortKey::Duration => Some(duration_nanos(self.end().saturating_since(self.start()))),
+            SortKey::Packets => Some(self.packet_count()),
+            SortKey::Octets => Some(self.octet_count()),
+            SortKey::Payload => Some(both(&|side| self.counters(side).payload_octet_count)),
+            SortKey::Retransmitted => Some(both(&|side| self.tcp_counters(side).retransmitted_count.into())),
+            SortKey::Rtt => self.handshake_rtt().map(duration_nanos),
+        }
+    }
+
+    /// Returns the number of packets of both sides.
     #[must_use]
     pub fn packet_count(&self) -> u64 {
         self.hot.sides.iter().map(|side| side.packet_count).sum()
     }
 
-    /// Octets of both sides on the wire.
+    /// Returns the number of octets of both sides on the wire.
     #[must_use]
     pub fn octet_count(&self) -> u64 {
         self.hot.sides.iter().map(|side| side.octet_count).sum()
     }
 
-    /// Whether nothing was counted since the last active timeout.
+    /// Returns whether no packet was counted since the last active timeout.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.cold.start_ns == NOT_STARTED
     }
 
-    /// Control bits of all segments of a side.
+    /// Returns the control bits of all segments of a side.
     #[must_use]
     pub const fn tcp_flags(&self, side: Side) -> TcpFlags {
         self.side(side).flags
     }
 
-    /// How the TCP connection stands.
+    /// Returns the state of the TCP connection.
     #[must_use]
     pub const fn tcp_state(&self) -> TcpState {
         self.hot.state
     }
 
-    /// Initial sequence number of a side and one past its highest, if it was seen or acknowledged.
+    /// Returns the initial sequence number of a side and one past its highest, if the side was seen or acknowledged.
     #[must_use]
     pub fn sequence_numbers(&self, side: Side) -> Option<(SeqNum, SeqNum)> {
         let state = self.side(side);
@@ -116,8 +150,8 @@ impl FlowView<'_> {
         (is_tcp && state.bits.has(SideBits::SEQ)).then_some((state.initial_seq, state.next_seq))
     }
 
-    /// The window scale that a side announced in its SYN; 0 if it announced none, `None` if no SYN was seen, or not to
-    /// the end of its options.
+    /// Returns the window scale that a side announced in its SYN; 0 if it announced none, `None` if no SYN was seen,
+    /// or its options were truncated.
     #[must_use]
     pub const fn window_scale(&self, side: Side) -> Option<u8> {
         match self.side(side).window_scale {
@@ -126,13 +160,13 @@ impl FlowView<'_> {
         }
     }
 
-    /// What happened, as letters.
+    /// Returns the history as letters.
     #[must_use]
     pub fn history(&self) -> History {
         self.cold.history()
     }
 
-    /// The outcome in one word.
+    /// Returns the outcome code of the connection.
     #[must_use]
     pub fn conn_state(&self) -> ConnState {
         let initiator = self.side(self.initiator());
@@ -153,13 +187,13 @@ impl FlowView<'_> {
         }
     }
 
-    /// When its first packet was captured.
+    /// Returns the time at which the first packet was captured.
     #[must_use]
     pub const fn start(&self) -> Timestamp {
         Timestamp::from_nanos(if self.is_empty() { self.hot.last_ns } else { self.cold.start_ns })
     }
 
-    /// When its last packet was captured; never before the start.
+    /// Returns the time at which the last packet was captured; never before the start.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         let has_lag = self.hot.bits.has(FlowBits::LAG);
@@ -167,7 +201,8 @@ impl FlowView<'_> {
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
     }
 
-    /// Time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST; otherwise [`end`](Self::end).
+    /// Returns the time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST;
+    /// otherwise [`end`](Self::end).
     #[must_use]
     pub fn open_end(&self) -> Timestamp {
         let end = self.end();
@@ -178,13 +213,13 @@ impl FlowView<'_> {
         Timestamp::from_nanos(closed_ns).clamp(self.start(), end)
     }
 
-    /// The time that the tracker had reached at its last packet, or when its end was due.
+    /// Returns the time on the tracker's clock at the last packet, or when the end was due.
     #[inline(always)]
     pub(crate) const fn clock(&self) -> Timestamp {
         Timestamp::from_nanos(self.clock_ns)
     }
 
-    /// From the last SYN to the ACK that completed the handshake, if both were seen.
+    /// Returns the time from the last SYN to the ACK that completed the handshake, if both were seen.
     #[must_use]
     pub const fn handshake_rtt(&self) -> Option<Duration> {
         match self.cold.timing.rtt_ns() {
@@ -195,52 +230,52 @@ impl FlowView<'_> {
         }
     }
 
-    /// Where its first packet was captured.
+    /// Returns the interface at which the first packet was captured.
     #[must_use]
     pub const fn interface(&self) -> u32 {
         self.cold.interface
     }
 
-    /// How many records an active timeout has made of it so far.
+    /// Returns the number of records that active timeouts have made of the flow so far.
     #[must_use]
     pub const fn sequence_number(&self) -> u32 {
         self.cold.sequence_number
     }
 
-    /// VLAN ids of the first frame that a side sent.
+    /// Returns the VLAN ids of the first frame of a side.
     #[must_use]
     pub fn vlan_ids(&self, side: Side) -> VlanIds {
         self.side(side).vlan_ids()
     }
 
-    /// The hardware address of a side, as the first frames show it: that of a router, if one is in between.
+    /// Returns the hardware address of a side in the first frames: that of a router, if one is in between.
     #[must_use]
     pub const fn mac(&self, side: Side) -> Option<[u8; 6]> {
         let state = self.side(side);
-        // Loopback devices show zeros, which are nobody's address.
+        // Loopback devices use zeros, which are not a valid address.
         if matches!(state.mac, [0, 0, 0, 0, 0, 0]) { None } else { Some(state.mac) }
     }
 
-    /// Least and greatest TTL or hop limit of a side's packets.
+    /// Returns the least and the greatest TTL or hop limit of a side's packets.
     #[must_use]
     pub const fn hop_limits(&self, side: Side) -> Option<(u8, u8)> {
         let state = self.side(side);
         if state.packet_count == 0 { None } else { Some((state.hop_limit_min, state.hop_limit_max)) }
     }
 
-    /// DSCP of a side's first packet.
+    /// Returns the DSCP of a side's first packet.
     #[must_use]
     pub const fn dscp(&self, side: Side) -> Option<u8> {
         let state = self.side(side);
         if state.bits.has(SideBits::SEEN) { Some(state.traffic_class >> 2) } else { None }
     }
 
-    /// Type and code of the initiator's first packet, if it is ICMP.
+    /// Returns type and code of the initiator's first packet, if it is ICMP.
     #[must_use]
     pub fn icmp(&self) -> Option<(u8, u8)> {
         let Ports::Icmp { kind, counterpart, .. } = self.hot.key.ports() else { return None };
         let initiator = self.initiator();
-        // The code of a type that is answered is not in the key.
+        // For a type with a reply, the code is not in the key.
         let code = self.side(initiator).initial_seq.0 as u8;
         Some(match initiator {
             _ if self.hot.key.is_one_way_icmp() => (kind, counterpart),
@@ -249,31 +284,31 @@ impl FlowView<'_> {
         })
     }
 
-    /// ICMP errors that quoted one of its packets.
+    /// Returns the number of ICMP errors that quoted a packet of the flow.
     #[must_use]
     pub fn icmp_error_count(&self) -> u32 {
         self.extra.map_or(0, |extra| extra.icmp_error_count)
     }
 
-    /// Fragments among its packets.
+    /// Returns the number of fragments among the packets of the flow.
     #[must_use]
     pub fn fragment_count(&self) -> u32 {
         self.extra.map_or(0, |extra| extra.fragment_count)
     }
 
-    /// What encloses it, initiator first, and what it carries, if that was asked for and there is anything. Copies; stacks
-    /// are shared.
+    /// Returns the encapsulation of the flow, initiator first, and counters of the packets that it carries, if
+    /// requested and present. Copies the data; stacks are shared.
     #[must_use]
-    pub fn enclosure(&self) -> Option<Enclosure> {
-        let enclosure = self.extra?.enclosure.as_deref()?.clone();
-        Some(if self.initiator() == Side::A { enclosure } else { enclosure.turned() })
+    pub fn encapsulation(&self) -> Option<FlowEncapsulation> {
+        let encapsulation = self.extra?.encapsulation.as_deref()?.clone();
+        Some(if self.initiator() == Side::A { encapsulation } else { encapsulation.turned() })
     }
 
-    /// The record of the flow, initiator first, as it ends for a reason. Copies some 400 octets, and allocates nothing but
-    /// room for an [`enclosure`](Self::enclosure).
+    /// Returns the record of the flow, initiator first, with an end reason. Copies some 400 octets, and allocates
+    /// only for an [`encapsulation`](Self::encapsulation).
     ///
-    /// Where a closed connection meets its active timeout before its linger is over, the record says that it ended: it
-    /// may be the last one, since a record without packets is not made.
+    /// If the active timeout of a closed connection passes before its linger is over, the record states that the
+    /// connection ended: it may be the last one, since a record without packets is not made.
     #[must_use]
     pub fn record(&self, reason: EndReason) -> FlowRecord {
         let has_ended = reason == EndReason::ActiveTimeout && self.tcp_state().is_closed();
@@ -298,8 +333,9 @@ impl FlowView<'_> {
             fragment_count: self.fragment_count(),
             interface: self.interface(),
             sequence_number: self.sequence_number(),
-            application: None,
-            enclosure: self.enclosure().map(Box::new),
+            application: self.application(),
+            encapsulation: self.encapsulation().map(Box::new),
+            known: FieldSet::ALL,
         }
     }
 
@@ -315,7 +351,7 @@ impl FlowView<'_> {
         }
     }
 
-    /// The address of a side.
+    /// Returns the address of a side.
     #[must_use]
     pub fn address(&self, side: Side) -> IpAddr {
         self.hot.key.address(side)

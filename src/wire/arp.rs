@@ -6,39 +6,39 @@ use std::net::Ipv4Addr;
 
 use crate::base::{EtherType, Reader};
 
-/// Octets of a packet for Ethernet and IPv4; what lies behind is padding.
-pub const PACKET_LEN: usize = 28;
+/// Octets of a packet for Ethernet and IPv4; octets after it are padding.
+pub(crate) const PACKET_LEN: usize = 28;
 
-/// Asks for the hardware address of the target.
-pub const REQUEST: u16 = 1;
+/// Requests the hardware address of the target.
+pub(crate) const REQUEST: u16 = 1;
 
 /// Answers a request.
-pub const REPLY: u16 = 2;
+pub(crate) const REPLY: u16 = 2;
 
 const HARDWARE_ETHERNET: u16 = 1;
 const HARDWARE_LEN: u8 = 6;
 const PROTOCOL_LEN: u8 = 4;
 
-/// An ARP packet for Ethernet and IPv4, field by field as RFC 826 orders them.
+/// ARP packet for Ethernet and IPv4, with the fields in the order of RFC 826.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArpPacket {
-    /// [`REQUEST`], [`REPLY`], or another.
-    pub operation: u16,
+pub(crate) struct ArpPacket {
+    /// [`REQUEST`], [`REPLY`], or another value.
+    pub(crate) operation: u16,
     /// Hardware address of the sender.
-    pub sender_hardware: [u8; 6],
+    pub(crate) sender_hardware: [u8; 6],
     /// Protocol address of the sender; unspecified in a probe (RFC 5227 section 1.1).
-    pub sender_protocol: Ipv4Addr,
-    /// Hardware address of the target; means nothing in a request.
-    pub target_hardware: [u8; 6],
+    pub(crate) sender_protocol: Ipv4Addr,
+    /// Hardware address of the target; meaningless in a request.
+    pub(crate) target_hardware: [u8; 6],
     /// Protocol address of the target.
-    pub target_protocol: Ipv4Addr,
+    pub(crate) target_protocol: Ipv4Addr,
 }
 
 impl ArpPacket {
-    /// Reads a packet from behind the EtherType; `None` if it is shorter than [`PACKET_LEN`] or of another hardware or
-    /// protocol than Ethernet and IPv4. Constant time, no allocation.
+    /// Reads a packet from the octets behind the EtherType. Returns `None` if it is shorter than
+    /// [`PACKET_LEN`] or if its hardware or protocol is not Ethernet and IPv4. Constant time, no allocation.
     #[must_use]
-    pub fn read(data: &[u8]) -> Option<Self> {
+    pub(crate) fn read(data: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(data);
         let is_ipv4_on_ethernet = reader.u16()? == HARDWARE_ETHERNET
             && reader.u16()? == EtherType::IPV4.0
@@ -56,9 +56,9 @@ impl ArpPacket {
         })
     }
 
-    /// The octets of the packet. Constant time, no allocation.
+    /// Returns the octets of the packet. Constant time, no allocation.
     #[must_use]
-    pub fn to_octets(&self) -> [u8; PACKET_LEN] {
+    pub(crate) fn to_octets(self) -> [u8; PACKET_LEN] {
         let mut octets = [0; PACKET_LEN];
         octets[..2].copy_from_slice(&HARDWARE_ETHERNET.to_be_bytes());
         octets[2..4].copy_from_slice(&EtherType::IPV4.0.to_be_bytes());

@@ -1,9 +1,10 @@
-//! The Internet checksum (RFC 1071).
+//! Internet checksum (RFC 1071).
 
-/// The ones' complement sum of octets taken as 16-bit words in network order, an odd last one padded with zero; to be
-/// added to others and folded. Linear, at about an octet per tenth of a nanosecond; holds for up to 2^33 octets.
+/// Returns the ones' complement sum of octets as 16-bit words in network order; an odd last octet is padded
+/// with zero. The sum can be added to others and must be folded. Linear, at about 0.1 ns per octet; correct
+/// for up to 2^33 octets.
 #[must_use]
-pub fn sum(octets: &[u8]) -> u64 {
+pub(crate) fn sum(octets: &[u8]) -> u64 {
     // Words of 32 bits give the same sum as pairs of 16 bits once it is folded (RFC 1071 section 2).
     let (words, rest) = octets.as_chunks::<4>();
     let sum = words.iter().fold(0, |sum, word| sum + u64::from(u32::from_be_bytes(*word)));
@@ -12,9 +13,9 @@ pub fn sum(octets: &[u8]) -> u64 {
     sum + u64::from(u32::from_be_bytes(last))
 }
 
-/// Folds a sum to 16 bits; what a field holds is the complement of it.
+/// Folds a sum to 16 bits; a checksum field holds its complement.
 #[must_use]
-pub const fn fold(mut sum: u64) -> u16 {
+pub(crate) const fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

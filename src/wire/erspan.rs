@@ -2,21 +2,21 @@
 
 use super::be16;
 
-/// What a header says.
+/// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct ErspanHeader {
+pub(crate) struct ErspanHeader {
     /// Octets of the header.
-    pub len: usize,
+    pub(crate) len: usize,
     /// The mirror session, ten bits.
-    pub session_id: u16,
-    /// An IP packet follows instead of an Ethernet frame.
-    pub is_ip: bool,
+    pub(crate) session_id: u16,
+    /// True if an IP packet follows instead of an Ethernet frame.
+    pub(crate) is_ip: bool,
 }
 
-/// Reads a header of type II; `None` if it is cut or of another version.
+/// Reads a header of type II; `None` if it is truncated or of another version.
 #[must_use]
-pub fn type_2(data: &[u8]) -> Option<ErspanHeader> {
+pub(crate) fn type_2(data: &[u8]) -> Option<ErspanHeader> {
     let header = data.first_chunk::<8>()?;
     (header[0] >> 4 == 1).then_some(ErspanHeader {
         len: 8,
@@ -25,9 +25,10 @@ pub fn type_2(data: &[u8]) -> Option<ErspanHeader> {
     })
 }
 
-/// Reads a header of type III and counts its platform-specific part; `None` if it is cut or of another version.
+/// Reads a header of type III and includes its platform-specific part in the length; `None` if it is
+/// truncated or of another version.
 #[must_use]
-pub fn type_3(data: &[u8]) -> Option<ErspanHeader> {
+pub(crate) fn type_3(data: &[u8]) -> Option<ErspanHeader> {
     let header = data.first_chunk::<12>()?;
     let len = if header[11] & 1 != 0 { 20 } else { 12 };
     let is_ip = header[10] >> 2 & 0x1f == 2;
@@ -45,7 +46,7 @@ mod tests {
         assert_eq!(type_2(&two), Some(ErspanHeader { len: 8, session_id: 0x2a3, is_ip: false }));
         let mut three = [0x20, 5, 0xfe, 0xa3, 0, 0, 0, 1, 0, 0, 0x88, 0xf0];
         assert_eq!(type_3(&three), Some(ErspanHeader { len: 12, session_id: 0x2a3, is_ip: true }));
-        // The O bit: eight octets of the platform's.
+        // The O bit: eight octets of platform-specific data.
         three[10..].copy_from_slice(&[0, 1]);
         assert_eq!(type_3(&three), Some(ErspanHeader { len: 20, session_id: 0x2a3, is_ip: false }));
         assert_eq!((type_2(&three), type_3(&[&two[..], &[0; 4]].concat())), (None, None));

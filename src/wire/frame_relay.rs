@@ -1,29 +1,29 @@
-//! Frame Relay with multiprotocol encapsulation (Q.922; RFC 2427), or with Cisco's.
+//! Frame Relay with multiprotocol encapsulation (Q.922; RFC 2427), or with that of Cisco.
 
 use super::{be16, llc};
 use crate::base::EtherType;
 
-/// What a Frame Relay header leads to.
+/// Payload that a Frame Relay header announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FrameRelay {
-    /// A protocol, behind so many octets.
+pub(crate) enum FrameRelay {
+    /// A protocol, and the length of the headers in front of it in octets.
     EtherType(EtherType, usize),
     /// A bridged Ethernet frame.
     Ethernet(usize),
     /// PPP (RFC 1973).
     Ppp(usize),
-    /// Another network layer protocol identifier.
+    /// An unsupported network layer protocol identifier.
     Nlpid(u8),
-    /// Another SNAP protocol.
+    /// An unsupported SNAP protocol.
     Other,
 }
 
 const UNNUMBERED: u8 = 3;
 
-/// Reads address, control field and protocol; `None` if they are cut.
+/// Reads address, control field and protocol; `None` if they are truncated.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<FrameRelay> {
+pub(crate) fn header(data: &[u8]) -> Option<FrameRelay> {
     // The lowest bit ends the address: 2 to 4 octets.
     let address_len = (2..=4).find(|len| data.get(len - 1).is_none_or(|octet| octet & 1 == 1)).unwrap_or(4);
     let rest = data.get(address_len..)?;
@@ -58,7 +58,7 @@ mod tests {
             (&[4, 1, 3, 0xcf], Some(FrameRelay::Ppp(4))),
             (&[4, 1, 3, 0, 0x80, 0, 0x80, 0xc2, 0, 7], Some(FrameRelay::Ethernet(10))),
             (&[4, 1, 3, 0, 0x80, 0, 0, 0x0c, 0, 7], Some(FrameRelay::Other)),
-            // Signalling (Q.933); Cisco's encapsulation, which has no control field.
+            // Signaling (Q.933); the encapsulation of Cisco, which has no control field.
             (&[0, 1, 3, 8], Some(FrameRelay::Nlpid(8))),
             (&[4, 1, 8, 0], Some(FrameRelay::EtherType(EtherType::IPV4, 4))),
             (&[4, 1, 3], None),

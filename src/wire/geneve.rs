@@ -5,22 +5,22 @@ use crate::base::EtherType;
 
 const HEADER_LEN: usize = 8;
 
-/// What a header says.
+/// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct GeneveHeader {
+pub(crate) struct GeneveHeader {
     /// Virtual network identifier, 24 bits.
-    pub vni: u32,
-    /// The protocol of the payload.
-    pub protocol: EtherType,
+    pub(crate) vni: u32,
+    /// Protocol of the payload.
+    pub(crate) protocol: EtherType,
     /// Octets of the header with its options.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
-/// Reads a header; `None` if it is cut, of another version than 0, a control packet, or its options do not fill their
-/// length.
+/// Reads a header; `None` if it is truncated, of a version other than 0, or a control packet, or if its
+/// options do not fill their length.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<GeneveHeader> {
+pub(crate) fn header(data: &[u8]) -> Option<GeneveHeader> {
     let [first, flags, ..] = *data.first_chunk::<HEADER_LEN>()?;
     if first & 0xc0 != 0 || flags & 0x80 != 0 {
         return None;

@@ -4,37 +4,38 @@ use super::{be16, be32};
 use crate::base::EtherType;
 
 /// ERSPAN types I and II.
-pub const ERSPAN_II: EtherType = EtherType(0x88be);
+pub(crate) const ERSPAN_II: EtherType = EtherType(0x88be);
 
 /// ERSPAN type III.
-pub const ERSPAN_III: EtherType = EtherType(0x22eb);
+pub(crate) const ERSPAN_III: EtherType = EtherType(0x22eb);
 
 /// PPP.
-pub const PPP: EtherType = EtherType(0x880b);
+pub(crate) const PPP: EtherType = EtherType(0x880b);
 
-/// What a header says.
+/// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct GreHeader {
+pub(crate) struct GreHeader {
     /// 0, or 1 for PPTP.
-    pub version: u8,
-    /// The protocol of the payload.
-    pub protocol: EtherType,
+    pub(crate) version: u8,
+    /// Protocol of the payload.
+    pub(crate) protocol: EtherType,
     /// Octets of the header.
-    pub len: usize,
-    /// The key, if there is one. Of PPTP: the payload length and the call identifier.
-    pub key: Option<u32>,
-    /// A checksum is there.
-    pub has_checksum: bool,
-    /// A sequence number is there; in PPTP, only then a payload.
-    pub has_sequence: bool,
+    pub(crate) len: usize,
+    /// The key, if there is one. For PPTP: the payload length and the call identifier.
+    pub(crate) key: Option<u32>,
+    /// True if a checksum is present.
+    pub(crate) has_checksum: bool,
+    /// True if a sequence number is present; in PPTP, there is a payload only in this case.
+    pub(crate) has_sequence: bool,
 }
 
-/// Reads a header; `None` if it is cut, of another version, or has the source routes that RFC 2784 took away.
+/// Reads a header; `None` if it is truncated, of another version, or has the source routes that RFC 2784
+/// removed.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<GreHeader> {
+pub(crate) fn header(data: &[u8]) -> Option<GreHeader> {
     let (flags, protocol) = (be16(data, 0)?, EtherType(be16(data, 2)?));
-    // Nearly all of them; the rest of this reads the same from them, in twice the time.
+    // The most common case; the code below returns the same result in twice the time.
     if flags == 0 {
         let (has_checksum, has_sequence) = (false, false);
         return Some(GreHeader { version: 0, protocol, len: 4, key: None, has_checksum, has_sequence });
@@ -55,7 +56,7 @@ pub fn header(data: &[u8]) -> Option<GreHeader> {
 mod tests {
     use super::*;
 
-    /// The length and the key for each set of flags, counted field by field (RFC 2890 section 2).
+    /// Checks the length and the key for each set of flags, counted field by field (RFC 2890 section 2).
     #[test]
     fn fields_stand_in_the_order_of_their_flags() {
         for flags in [0u16, 0x8000, 0x2000, 0x1000, 0xa000, 0x9000, 0x3000, 0xb000] {

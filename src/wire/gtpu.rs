@@ -5,23 +5,23 @@ use super::{be16, be32};
 const HEADER_LEN: usize = 8;
 const G_PDU: u8 = 255;
 
-/// What the header of a G-PDU says.
+/// Fields of the header of a G-PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct GtpuHeader {
+pub(crate) struct GtpuHeader {
     /// Tunnel endpoint identifier of the receiver.
-    pub teid: u32,
+    pub(crate) teid: u32,
     /// Octets of the header with its extension headers.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Octets of the whole message.
-    pub message_len: usize,
+    pub(crate) message_len: usize,
 }
 
-/// Reads the header of a G-PDU and steps over its extension headers; `None` if it is cut, or anything else.
+/// Reads the header of a G-PDU and skips its extension headers; `None` if it is truncated or another message.
 ///
 /// Linear in the number of extension headers, which the message length bounds.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<GtpuHeader> {
+pub(crate) fn header(data: &[u8]) -> Option<GtpuHeader> {
     let [flags, kind, ..] = *data.first_chunk::<HEADER_LEN>()?;
     if flags & 0xf0 != 0x30 || kind != G_PDU {
         return None;
@@ -30,7 +30,7 @@ pub fn header(data: &[u8]) -> Option<GtpuHeader> {
     let mut len = HEADER_LEN;
     if flags & 0x07 != 0 {
         len += 4;
-        // Of the three optional fields, only those whose flag is set mean something.
+        // Only those of the three optional fields whose flag is set have a meaning.
         let mut next = if flags & 0x04 != 0 { *data.get(len - 1)? } else { 0 };
         while next != 0 {
             let extension_len = usize::from(*data.get(len)?) * 4;
@@ -52,7 +52,7 @@ mod tests {
     fn extension_headers_are_stepped_over() {
         let plain = [0x30, 255, 0, 20, 0, 0, 1, 77];
         assert_eq!(header(&plain), Some(GtpuHeader { teid: 333, len: 8, message_len: 28 }));
-        // A sequence number alone: the next type behind it means nothing.
+        // Only a sequence number: the next type behind it has no meaning.
         let numbered = [0x32, 255, 0, 20, 0, 0, 1, 77, 0, 1, 0, 0x85];
         assert_eq!(header(&numbered), Some(GtpuHeader { teid: 333, len: 12, message_len: 28 }));
         // Extension headers of four octets and of eight.

@@ -1,20 +1,49 @@
-//! ICMP types: which answers which, and which quote a packet.
+//! ICMP types: pairs of requests and replies, and errors that quote a packet.
 
-/// How a Community ID pairs an ICMP type.
+use std::net::IpAddr;
+
+use super::be16;
+use crate::base::{FlowKey, IpProtocol, Side, address_bits};
+
+impl FlowKey {
+    /// Returns the key of an ICMP or ICMPv6 conversation in which `source` sends messages of a type and code,
+    /// and the side of `source`. Types that answer each other, such as echo request and reply, have the same
+    /// key.
+    #[must_use]
+    pub fn icmp(source: IpAddr, destination: IpAddr, kind: u8, code: u8) -> (Self, Side) {
+        let is_ipv6 = source.is_ipv6() || destination.is_ipv6();
+        let protocol = if is_ipv6 { IpProtocol::ICMPV6 } else { IpProtocol::ICMP };
+        let pairing = if is_ipv6 { pairing_v6(kind) } else { pairing_v4(kind) };
+        let (source, destination) = (address_bits(source), address_bits(destination));
+        match pairing {
+            Pairing::TwoWay { counterpart } => {
+                let ends = ((source, kind.into()), (destination, counterpart.into()));
+                let (key, side) = Self::ordered(protocol, is_ipv6, ends.0, ends.1, true);
+                (key.with_icmp(false, None), side)
+            }
+            Pairing::OneWay => {
+                let ends = ((source, kind.into()), (destination, code.into()));
+                (Self::directed(protocol, is_ipv6, ends.0, ends.1, true).with_icmp(true, None), Side::A)
+            }
+        }
+    }
+}
+
+/// Pairing of an ICMP type according to Community ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pairing {
-    /// A question and its answer: both belong to one conversation.
+pub(crate) enum Pairing {
+    /// A request and its reply: both belong to one conversation.
     TwoWay {
-        /// The type that the other side sends.
+        /// Type that the other side sends.
         counterpart: u8,
     },
-    /// Nothing answers it: type and code stand in place of the ports, and the sender stands first.
+    /// There is no reply: type and code are used in place of the ports, and the sender comes first.
     OneWay,
 }
 
-/// The pairing of an ICMP type (RFC 792, 950, 1256), as the Community ID specification 1.0 lists it.
+/// Returns the pairing of an ICMP type (RFC 792, 950, 1256) according to the Community ID specification 1.0.
 #[must_use]
-pub const fn pairing_v4(kind: u8) -> Pairing {
+pub(crate) const fn pairing_v4(kind: u8) -> Pairing {
     let counterpart = match kind {
         0 => 8,
         8 => 0,
@@ -31,9 +60,10 @@ pub const fn pairing_v4(kind: u8) -> Pairing {
     Pairing::TwoWay { counterpart }
 }
 
-/// The pairing of an ICMPv6 type (RFC 4443, 4861, 2710, 4620, 6275), as the Community ID specification lists it.
+/// Returns the pairing of an ICMPv6 type (RFC 4443, 4861, 2710, 4620, 6275) according to the Community ID
+/// specification.
 #[must_use]
-pub const fn pairing_v6(kind: u8) -> Pairing {
+pub(crate) const fn pairing_v6(kind: u8) -> Pairing {
     let counterpart = match kind {
         128 => 129,
         129 => 128,
@@ -52,19 +82,34 @@ pub const fn pairing_v6(kind: u8) -> Pairing {
     Pairing::TwoWay { counterpart }
 }
 
-/// Octets before the quoted packet in an ICMP error.
-pub const ERROR_HEADER_LEN: usize = 8;
+/// Octets of a header with an identifier, and of the header before the packet that an error quotes.
+pub(crate) const HEADER_LEN: usize = 8;
 
-/// Whether a type reports an error and quotes the packet that caused it (RFC 792; RFC 4443 section 2.1: all types
-/// below 128).
+/// Octets of type and code.
+pub(crate) const KIND_AND_CODE_LEN: usize = 2;
+
+/// Returns type and code of the message at the start of `data`.
 #[must_use]
-pub const fn quotes_packet(is_ipv6: bool, kind: u8) -> bool {
+pub(crate) fn kind_and_code(data: &[u8]) -> Option<(u8, u8)> {
+    data.first_chunk().map(|[kind, code]| (*kind, *code))
+}
+
+/// Returns the identifier of the echo message at the start of `data`.
+#[must_use]
+pub(crate) fn echo_id(data: &[u8]) -> Option<u16> {
+    be16(data, 4)
+}
+
+/// Returns whether a type reports an error and quotes the packet that caused it (RFC 792; RFC 4443 section
+/// 2.1: all types below 128).
+#[must_use]
+pub(crate) const fn quotes_packet(is_ipv6: bool, kind: u8) -> bool {
     if is_ipv6 { kind < 128 } else { matches!(kind, 3 | 4 | 5 | 11 | 12) }
 }
 
-/// Whether a type is an echo request or reply, so that an identifier follows.
+/// Returns whether a type is an echo request or reply, so that an identifier follows.
 #[must_use]
-pub const fn is_echo(is_ipv6: bool, kind: u8) -> bool {
+pub(crate) const fn is_echo(is_ipv6: bool, kind: u8) -> bool {
     if is_ipv6 { matches!(kind, 128 | 129) } else { matches!(kind, 0 | 8) }
 }
 

@@ -1,19 +1,19 @@
 //! Wireless LAN frames (IEEE 802.11, clause 9.2).
 
-/// What kind of frame it is, and where its payload begins.
+/// Kind of a frame, and the offset of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Wlan {
-    /// A data frame in the clear: LLC at an offset.
+pub(crate) enum Wlan {
+    /// An unencrypted data frame, with LLC at an offset.
     Data {
         /// Octets of the header.
         len: usize,
-        /// Where the sender's address lies.
+        /// Offset of the sender's address.
         source_offset: usize,
-        /// Several payloads follow, each behind an Ethernet-like header of 14 octets.
+        /// True if several payloads follow, each behind an Ethernet-like header of 14 octets.
         is_aggregate: bool,
     },
-    /// A data frame under WEP, TKIP or CCMP.
+    /// A data frame encrypted with WEP, TKIP or CCMP.
     Protected,
     /// A data frame that is a later fragment.
     LaterFragment,
@@ -21,9 +21,9 @@ pub enum Wlan {
     Other,
 }
 
-/// Reads a header; `None` if it is cut.
+/// Reads a header; `None` if it is truncated.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<Wlan> {
+pub(crate) fn header(data: &[u8]) -> Option<Wlan> {
     let [kind, flags] = *data.first_chunk::<2>()?;
     let subtype = kind >> 4;
     if kind & 0x0f != 0x08 || subtype & 4 != 0 {
@@ -60,7 +60,8 @@ mod tests {
         [&[kind, flags][..], &vec![0; len - 2]].concat()
     }
 
-    /// Lengths and the sender's place of IEEE 802.11, table 9-30: address 2, 3 or 4 by the two bits of the distribution system.
+    /// Checks lengths and sender offsets against IEEE 802.11, table 9-30: address 2, 3 or 4, depending on the
+    /// two bits of the distribution system.
     #[test]
     fn the_two_bits_of_the_distribution_system_place_the_sender() {
         for (flags, len, source_offset) in [(0, 24, 10), (1, 24, 10), (2, 24, 16), (3, 30, 24)] {
@@ -87,7 +88,7 @@ mod tests {
         let mut later = frame(0x08, 1, 24);
         later[22] = 0x21;
         assert_eq!(header(&later), Some(Wlan::LaterFragment));
-        // A beacon, an acknowledgement, a data frame without data with and without QoS.
+        // A beacon, an acknowledgment, a data frame without data with and without QoS.
         for kind in [0x80, 0xd4, 0x48, 0xc8] {
             assert_eq!(header(&frame(kind, 0, 24)), Some(Wlan::Other), "{kind:x}");
         }

@@ -2,31 +2,31 @@
 
 use super::{be16, be32};
 
-/// What the header of a data message says.
+/// Fields of the header of a data message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum L2tp {
+pub(crate) enum L2tp {
     /// Version 2: PPP follows.
     V2 {
         /// Octets of the header.
         len: usize,
-        /// Octets of the message, if the header says so.
+        /// Octets of the message, if the header contains the length.
         message_len: Option<usize>,
-        /// The tunnel in the upper half, the session in the lower.
+        /// Tunnel in the upper half, session in the lower.
         ids: u32,
     },
-    /// Version 3: the session decides what follows, and behind how long a cookie.
+    /// Version 3: the session determines the payload and the length of the cookie in front of it.
     V3 {
         /// Octets of the header without cookie.
         len: usize,
-        /// The session.
+        /// Session identifier.
         session_id: u32,
     },
 }
 
-/// Reads a header in UDP; `None` if it is cut, a control message, or of another version.
+/// Reads a header in UDP; `None` if it is truncated, a control message, or of another version.
 #[must_use]
-pub fn in_udp(data: &[u8]) -> Option<L2tp> {
+pub(crate) fn in_udp(data: &[u8]) -> Option<L2tp> {
     let flags = be16(data, 0)?;
     let has = |bit: u16| flags & bit != 0;
     match flags & 0xf {
@@ -50,9 +50,9 @@ pub fn in_udp(data: &[u8]) -> Option<L2tp> {
     }
 }
 
-/// Reads a header of version 3 directly in IP; `None` if it is cut or a control message.
+/// Reads a header of version 3 directly in IP; `None` if it is truncated or a control message.
 #[must_use]
-pub fn in_ip(data: &[u8]) -> Option<L2tp> {
+pub(crate) fn in_ip(data: &[u8]) -> Option<L2tp> {
     be32(data, 0).filter(|id| *id != 0).map(|session_id| L2tp::V3 { len: 4, session_id })
 }
 
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(in_udp(&[0x4a, 2, 0, 40, 0, 7, 0, 9, 0, 1, 0, 2, 0, 3]), v2(17, Some(40)));
         assert_eq!(in_udp(&[0, 3, 0, 0, 0, 0, 1, 0]), Some(L2tp::V3 { len: 8, session_id: 256 }));
         assert_eq!(in_ip(&[0, 0, 1, 0]), Some(L2tp::V3 { len: 4, session_id: 256 }));
-        // Control messages, another version, cut.
+        // Control messages, another version, truncated headers.
         for data in [
             &[0xc8, 2, 0, 12, 0, 7, 0, 9][..],
             &[0x80, 3, 0, 0, 0, 0, 0, 1],

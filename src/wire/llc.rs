@@ -3,39 +3,39 @@
 use super::be16;
 use crate::base::EtherType;
 
-/// What an LLC header leads to.
+/// Payload that an LLC header announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Llc {
-    /// A protocol by its EtherType, behind so many octets.
+pub(crate) enum Llc {
+    /// A protocol by its EtherType, and the length of the headers in front of it in octets.
     EtherType(EtherType, usize),
-    /// A bridged Ethernet frame (RFC 2427, RFC 2684), behind so many octets.
+    /// A bridged Ethernet frame (RFC 2427, RFC 2684), and the length of the headers in front of it in octets.
     Ethernet(usize),
-    /// Anything else: spanning tree, IPX, NetBEUI, Cisco's own.
+    /// Any other payload: spanning tree, IPX, NetBEUI, protocols of Cisco.
     Other,
 }
 
 /// Octets of an LLC header with an unnumbered control field.
-pub const HEADER_LEN: usize = 3;
+pub(crate) const HEADER_LEN: usize = 3;
 
 const SNAP_LEN: usize = 5;
 const UNNUMBERED: u8 = 3;
 
 /// IPv4 as a network layer protocol identifier.
-pub const NLPID_IPV4: u8 = 0xcc;
+pub(crate) const NLPID_IPV4: u8 = 0xcc;
 
 /// IPv6 as a network layer protocol identifier.
-pub const NLPID_IPV6: u8 = 0x8e;
+pub(crate) const NLPID_IPV6: u8 = 0x8e;
 
 /// SNAP as a network layer protocol identifier.
-pub const NLPID_SNAP: u8 = 0x80;
+pub(crate) const NLPID_SNAP: u8 = 0x80;
 
 /// PPP as a network layer protocol identifier (RFC 1973).
-pub const NLPID_PPP: u8 = 0xcf;
+pub(crate) const NLPID_PPP: u8 = 0xcf;
 
-/// Reads an LLC header and, behind it, SNAP; `None` if it is cut.
+/// Reads an LLC header and the SNAP header behind it; `None` if they are truncated.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<Llc> {
+pub(crate) fn header(data: &[u8]) -> Option<Llc> {
     let [dsap, ssap, control] = *data.first_chunk::<HEADER_LEN>()?;
     match (dsap, ssap, control) {
         (0xaa | 0xab, 0xaa | 0xab, UNNUMBERED) => snap(data.get(HEADER_LEN..)?, HEADER_LEN),
@@ -49,9 +49,9 @@ pub fn header(data: &[u8]) -> Option<Llc> {
     }
 }
 
-/// Reads a SNAP header that stands behind `before` octets; `None` if it is cut.
+/// Reads a SNAP header behind `before` octets; `None` if it is truncated.
 #[must_use]
-pub fn snap(data: &[u8], before: usize) -> Option<Llc> {
+pub(crate) fn snap(data: &[u8], before: usize) -> Option<Llc> {
     let [a, b, c, ..] = *data.first_chunk::<SNAP_LEN>()?;
     let protocol = be16(data, 3)?;
     Some(match [a, b, c] {
@@ -73,7 +73,7 @@ mod tests {
             (&[0xfe, 0xfe, 3, 0x83], Some(Llc::Other)),
             (&[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], Some(Llc::EtherType(EtherType::ARP, 8))),
             (&[0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0], Some(Llc::EtherType(EtherType::IPV4, 8))),
-            // Bridged Ethernet with and without its check sequence; Cisco's own; spanning tree.
+            // Bridged Ethernet with and without its check sequence; a protocol of Cisco; spanning tree.
             (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1], Some(Llc::Ethernet(8))),
             (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7], Some(Llc::Ethernet(8))),
             (&[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0], Some(Llc::Other)),

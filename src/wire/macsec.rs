@@ -1,23 +1,23 @@
 //! MACsec: the security tag (IEEE 802.1AE, clause 9).
 
 /// Octets of the integrity check value at the end, for the default cipher suites.
-pub const CHECK_VALUE_LEN: usize = 16;
+pub(crate) const CHECK_VALUE_LEN: usize = 16;
 
-/// What a security tag says.
+/// Fields of a security tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SecTag {
-    /// The user data cannot be read: encrypted, or changed by the cipher suite.
-    pub is_encrypted: bool,
+pub(crate) struct SecTag {
+    /// True if the user data cannot be read: encrypted, or changed by the cipher suite.
+    pub(crate) is_encrypted: bool,
     /// Octets from behind the EtherType of MACsec to the user data, which begins with an EtherType.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Octets of user data, if fewer than 48.
-    pub short_len: Option<usize>,
+    pub(crate) short_len: Option<usize>,
 }
 
-/// Reads a tag, from behind its EtherType.
+/// Reads a tag from the octets behind its EtherType.
 #[must_use]
-pub fn tag(data: &[u8]) -> Option<SecTag> {
+pub(crate) fn tag(data: &[u8]) -> Option<SecTag> {
     let [control, short_len, ..] = *data.first_chunk::<6>()?;
     let len = if control & 0x20 != 0 { 14 } else { 6 };
     let short_len = Some(usize::from(short_len & 0x3f)).filter(|len| *len > 0);
@@ -33,7 +33,7 @@ mod tests {
         let clear = |len, short_len| Some(SecTag { is_encrypted: false, len, short_len });
         assert_eq!(tag(&[0, 0, 0, 0, 0, 1]), clear(6, None));
         assert_eq!(tag(&[0x20, 46, 0, 0, 0, 1]), clear(14, Some(46)));
-        // Either of E and C: the octets are not those that were sent.
+        // Either of E and C: the octets differ from those that were sent.
         for control in [0x08, 0x04, 0x0c] {
             assert!(tag(&[control, 0, 0, 0, 0, 1]).unwrap().is_encrypted);
         }

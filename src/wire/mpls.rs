@@ -3,27 +3,21 @@
 use super::be32;
 
 /// Octets of a label stack entry.
-pub const ENTRY_LEN: usize = 4;
-
-/// The label that says that IPv4 follows (RFC 3032).
-pub const IPV4_EXPLICIT_NULL: u32 = 0;
-
-/// The label that says that IPv6 follows (RFC 3032).
-pub const IPV6_EXPLICIT_NULL: u32 = 2;
+pub(crate) const ENTRY_LEN: usize = 4;
 
 /// A label stack entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct MplsEntry {
-    /// The label, 20 bits.
-    pub label: u32,
-    /// Whether it is the last one.
-    pub is_bottom: bool,
+pub(crate) struct MplsEntry {
+    /// Label, 20 bits.
+    pub(crate) label: u32,
+    /// True if the entry is the last one.
+    pub(crate) is_bottom: bool,
 }
 
 /// Reads a label stack entry.
 #[must_use]
-pub fn entry(data: &[u8]) -> Option<MplsEntry> {
+pub(crate) fn entry(data: &[u8]) -> Option<MplsEntry> {
     let word = be32(data, 0)?;
     Some(MplsEntry { label: word >> 12, is_bottom: word & 0x100 != 0 })
 }

@@ -1,22 +1,23 @@
-//! Neighbour solicitations and advertisements of IPv6 on Ethernet (RFC 4861 sections 4.3, 4.4 and 4.6.1).
+//! Neighbor solicitations and advertisements of IPv6 on Ethernet (RFC 4861 sections 4.3, 4.4 and 4.6.1).
 
 #![cfg_attr(not(test), warn(clippy::indexing_slicing))]
 
 use std::net::Ipv6Addr;
 
 use super::checksum::{fold, sum};
+use super::ipv6::{self, Ipv6, Ipv6Header};
+use super::put;
 use crate::base::{IpProtocol, Reader};
 
-/// ICMPv6 type of a neighbour solicitation.
-pub const SOLICITATION: u8 = 135;
+/// ICMPv6 type of a neighbor solicitation.
+pub(crate) const SOLICITATION: u8 = 135;
 
-/// ICMPv6 type of a neighbour advertisement.
-pub const ADVERTISEMENT: u8 = 136;
+/// ICMPv6 type of a neighbor advertisement.
+pub(crate) const ADVERTISEMENT: u8 = 136;
 
-/// Octets of a message that names its link-layer address, from the IPv6 header to the end of the option.
-pub const PACKET_LEN: usize = IPV6_HEADER_LEN + MESSAGE_LEN_MIN + OPTION_LEN;
+/// Octets of a message with a link-layer address option, from the IPv6 header to the end of the option.
+pub(crate) const PACKET_LEN: usize = ipv6::HEADER_LEN + MESSAGE_LEN_MIN + OPTION_LEN;
 
-const IPV6_HEADER_LEN: usize = 40;
 const MESSAGE_LEN_MIN: usize = 24;
 const OPTION_LEN: usize = 8;
 const OPTION_SOURCE: u8 = 1;
@@ -25,60 +26,61 @@ const HOP_LIMIT: u8 = 255;
 
 /// A solicitation, or an advertisement with its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NeighbourMessageKind {
-    /// Asks for the link-layer address of the target.
+pub(crate) enum NeighborMessageKind {
+    /// Requests the link-layer address of the target.
     Solicitation,
-    /// Tells the link-layer address of the target.
+    /// Contains the link-layer address of the target.
     Advertisement {
-        /// The sender is a router (R).
+        /// True if the sender is a router (R).
         is_router: bool,
-        /// It answers a solicitation (S).
+        /// True if the message answers a solicitation (S).
         is_solicited: bool,
-        /// It replaces what is known (O).
+        /// True if the message replaces a known address (O).
         is_override: bool,
     },
 }
 
-/// A neighbour solicitation or advertisement with the IPv6 header around it.
+/// A neighbor solicitation or advertisement with the IPv6 header around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NeighbourMessage {
-    /// Which of the two.
-    pub kind: NeighbourMessageKind,
+pub(crate) struct NeighborMessage {
+    /// Solicitation or advertisement.
+    pub(crate) kind: NeighborMessageKind,
     /// IPv6 source.
-    pub source: Ipv6Addr,
+    pub(crate) source: Ipv6Addr,
     /// IPv6 destination.
-    pub destination: Ipv6Addr,
-    /// Whose link-layer address this is about.
-    pub target: Ipv6Addr,
-    /// The link-layer address option that belongs to the kind: of the source in a solicitation, of the target in an
+    pub(crate) destination: Ipv6Addr,
+    /// Address whose link-layer address the message requests or contains.
+    pub(crate) target: Ipv6Addr,
+    /// Link-layer address option of the kind: that of the source in a solicitation, that of the target in an
     /// advertisement. The first one, if there are several.
-    pub link_layer: Option<[u8; 6]>,
+    pub(crate) link_layer: Option<[u8; 6]>,
 }
 
-/// Whether an IPv6 packet is a neighbour solicitation or advertisement, valid or not. ICMPv6 behind extension headers
-/// is none: no host sends these messages so, and RFC 6980 forbids fragments of them.
+/// Returns whether an IPv6 packet is a neighbor solicitation or advertisement, valid or not. ICMPv6 behind
+/// extension headers does not count: no host sends these messages in that form, and RFC 6980 forbids that
+/// they are fragmented.
 #[must_use]
-pub fn is_neighbour_message(packet: &[u8]) -> bool {
-    let next_header = packet.get(6).copied().map(IpProtocol);
-    let kind = packet.get(IPV6_HEADER_LEN).copied();
-    next_header == Some(IpProtocol::ICMPV6) && matches!(kind, Some(SOLICITATION | ADVERTISEMENT))
+pub(crate) fn is_neighbor_message(packet: &[u8]) -> bool {
+    let kind = packet.get(ipv6::HEADER_LEN).copied();
+    ipv6::next_header(packet) == Some(IpProtocol::ICMPV6)
+        && matches!(kind, Some(SOLICITATION | ADVERTISEMENT))
 }
 
-impl NeighbourMessage {
-    /// Reads a message from a whole IPv6 packet, cut to its total length. `None` if it is none, or fails a check of RFC
-    /// 4861 sections 7.1.1 and 7.1.2: hop limit, checksum, code, length, target, options, and what an unspecified source
-    /// or a multicast destination forbid. Linear in the packet; no allocation.
+impl NeighborMessage {
+    /// Reads a message from a whole IPv6 packet, without octets beyond its total length. Returns `None` if it
+    /// is another message, or fails a check of RFC 4861 sections 7.1.1 and 7.1.2: hop limit, checksum, code,
+    /// length, target, options, and the restrictions on an unspecified source or a multicast destination.
+    /// Linear in the packet; no allocation.
     #[must_use]
-    pub fn read(packet: &[u8]) -> Option<Self> {
-        if !is_neighbour_message(packet) {
+    pub(crate) fn read(packet: &[u8]) -> Option<Self> {
+        if !is_neighbor_message(packet) {
             return None;
         }
-        let mut reader = Reader::new(packet);
-        reader.skip(7)?;
-        let hop_limit = reader.u8()?;
-        let source = Ipv6Addr::from(reader.array::<16>()?);
-        let destination = Ipv6Addr::from(reader.array::<16>()?);
-        let message = reader.rest();
+        let header = Ipv6::read(packet)?;
+        let hop_limit = header.hop_limit();
+        let [source, destination] = [header.source(), header.destination()].map(Ipv6Addr::from_bits);
+        let message = packet.get(ipv6::HEADER_LEN..)?;
+        let mut reader = Reader::new(message);
         let (kind, code) = (reader.u8()?, reader.u8()?);
         reader.skip(2)?;
         let flags = reader.u32()?;
@@ -92,9 +94,9 @@ impl NeighbourMessage {
             return None;
         }
         let kind = if kind == SOLICITATION {
-            NeighbourMessageKind::Solicitation
+            NeighborMessageKind::Solicitation
         } else {
-            NeighbourMessageKind::Advertisement {
+            NeighborMessageKind::Advertisement {
                 is_router: flags >> 31 & 1 == 1,
                 is_solicited: flags >> 30 & 1 == 1,
                 is_override: flags >> 29 & 1 == 1,
@@ -102,24 +104,24 @@ impl NeighbourMessage {
         };
         let link_layer = link_layer_option(reader.rest(), kind.option())?;
         let is_allowed = match kind {
-            NeighbourMessageKind::Solicitation => {
+            NeighborMessageKind::Solicitation => {
                 !source.is_unspecified() || destination == solicited_node(target) && link_layer.is_none()
             }
-            NeighbourMessageKind::Advertisement { is_solicited, .. } => {
+            NeighborMessageKind::Advertisement { is_solicited, .. } => {
                 !(source.is_unspecified() || is_solicited && destination.is_multicast())
             }
         };
         is_allowed.then_some(Self { kind, source, destination, target, link_layer })
     }
 
-    /// The octets of the packet with the link-layer address of its sender as the option, checksum set. Constant time, no
-    /// allocation.
+    /// Returns the octets of the packet with the link-layer address of its sender as the option and a valid
+    /// checksum. Constant time, no allocation.
     #[must_use]
-    pub fn to_octets(&self, link_layer: [u8; 6]) -> [u8; PACKET_LEN] {
-        const MESSAGE_LEN: usize = PACKET_LEN - IPV6_HEADER_LEN;
+    pub(crate) fn to_octets(self, link_layer: [u8; 6]) -> [u8; PACKET_LEN] {
+        const MESSAGE_LEN: usize = PACKET_LEN - ipv6::HEADER_LEN;
         let (kind, flags) = match self.kind {
-            NeighbourMessageKind::Solicitation => (SOLICITATION, 0),
-            NeighbourMessageKind::Advertisement { is_router, is_solicited, is_override } => {
+            NeighborMessageKind::Solicitation => (SOLICITATION, 0),
+            NeighborMessageKind::Advertisement { is_router, is_solicited, is_override } => {
                 let flags =
                     u8::from(is_router) << 7 | u8::from(is_solicited) << 6 | u8::from(is_override) << 5;
                 (ADVERTISEMENT, flags)
@@ -135,18 +137,21 @@ impl NeighbourMessage {
         let sum = checksum(self.source, self.destination, &message);
         message[2..4].copy_from_slice(&sum.to_be_bytes());
 
+        let header = Ipv6Header {
+            payload_len: MESSAGE_LEN as u16,
+            next_header: IpProtocol::ICMPV6,
+            hop_limit: HOP_LIMIT,
+            source: self.source,
+            destination: self.destination,
+        };
         let mut octets = [0; PACKET_LEN];
-        octets[0] = 6 << 4;
-        octets[4..6].copy_from_slice(&(MESSAGE_LEN as u16).to_be_bytes());
-        octets[6..8].copy_from_slice(&[IpProtocol::ICMPV6.0, HOP_LIMIT]);
-        octets[8..24].copy_from_slice(&self.source.octets());
-        octets[24..40].copy_from_slice(&self.destination.octets());
-        octets[40..].copy_from_slice(&message);
+        put(&mut octets, 0, header.to_octets());
+        put(&mut octets, ipv6::HEADER_LEN, message);
         octets
     }
 }
 
-impl NeighbourMessageKind {
+impl NeighborMessageKind {
     const fn option(self) -> u8 {
         match self {
             Self::Solicitation => OPTION_SOURCE,
@@ -155,7 +160,8 @@ impl NeighbourMessageKind {
     }
 }
 
-/// The address in the first option of a kind; the outer `None` if an option has no length or exceeds the message.
+/// Returns the address in the first option of a kind; the outer `None` if an option has no length or exceeds
+/// the message.
 #[expect(clippy::option_option, reason = "no option and a broken one are two answers")]
 fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> {
     let mut found = None;
@@ -169,17 +175,17 @@ fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> 
     options.is_empty().then_some(found)
 }
 
-/// The group that a host joins for each of its addresses (RFC 4291 section 2.7.1).
+/// Returns the group that a host joins for each of its addresses (RFC 4291 section 2.7.1).
 #[must_use]
-pub fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
+pub(crate) fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
     const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Addr::from_bits(PREFIX | target.to_bits() & 0xff_ffff)
 }
 
-/// The ICMPv6 checksum (RFC 4443 section 2.3) over a message whose checksum field is zero; over a received one, zero
-/// means that it is right. Linear in the message.
+/// Returns the ICMPv6 checksum (RFC 4443 section 2.3) over a message whose checksum field is zero; over a
+/// received message, zero means that its checksum is correct. Linear in the message.
 #[must_use]
-pub fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
+pub(crate) fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let pseudo_header = sum(&source.octets()) + sum(&destination.octets());
     let len_and_protocol = message.len() as u64 + u64::from(IpProtocol::ICMPV6.0);
     !fold(pseudo_header + len_and_protocol + sum(message))
@@ -192,9 +198,9 @@ mod tests {
     const SOURCE: Ipv6Addr = Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 1);
     const TARGET: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0x12ab, 0xcdef);
 
-    fn solicitation() -> NeighbourMessage {
-        NeighbourMessage {
-            kind: NeighbourMessageKind::Solicitation,
+    fn solicitation() -> NeighborMessage {
+        NeighborMessage {
+            kind: NeighborMessageKind::Solicitation,
             source: SOURCE,
             destination: solicited_node(TARGET),
             target: TARGET,
@@ -202,12 +208,12 @@ mod tests {
         }
     }
 
-    fn advertisement(is_solicited: bool) -> NeighbourMessage {
-        let kind = NeighbourMessageKind::Advertisement { is_router: true, is_solicited, is_override: false };
-        NeighbourMessage { kind, source: TARGET, destination: SOURCE, ..solicitation() }
+    fn advertisement(is_solicited: bool) -> NeighborMessage {
+        let kind = NeighborMessageKind::Advertisement { is_router: true, is_solicited, is_override: false };
+        NeighborMessage { kind, source: TARGET, destination: SOURCE, ..solicitation() }
     }
 
-    /// Sets the checksum anew, so that only what was changed is wrong.
+    /// Recomputes the checksum, so that only the changed field is wrong.
     fn summed(mut packet: Vec<u8>) -> Vec<u8> {
         let address = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&packet[at..at + 16]).unwrap());
         let (source, destination) = (address(8), address(24));
@@ -221,16 +227,16 @@ mod tests {
     fn what_is_written_is_read() {
         for message in [solicitation(), advertisement(true), advertisement(false)] {
             let octets = message.to_octets([2, 0, 0, 0, 0, 9]);
-            assert_eq!(NeighbourMessage::read(&octets), Some(message));
+            assert_eq!(NeighborMessage::read(&octets), Some(message));
             assert_eq!(summed(octets.to_vec()), octets);
             for len in 0..octets.len() {
-                assert_eq!(NeighbourMessage::read(&octets[..len]), None, "{len} octets");
+                assert_eq!(NeighborMessage::read(&octets[..len]), None, "{len} octets");
             }
             for bit in 0..octets.len() * 8 {
                 let mut other = octets;
                 other[bit / 8] ^= 1 << (bit % 8);
-                // Version, class, label, payload length are the IP layer's; the rest is under the checksum.
-                let is_read = NeighbourMessage::read(&other).is_some();
+                // The IP layer checks version, class, label and payload length; the checksum covers the rest.
+                let is_read = NeighborMessage::read(&other).is_some();
                 assert!(bit / 8 < 6 || !is_read, "bit {bit} is not checked");
             }
         }
@@ -269,11 +275,11 @@ mod tests {
             ("advertised by nobody", changed(&told, 8, &[0; 16]), false),
         ];
         for (what, packet, is_valid) in cases {
-            assert_eq!(NeighbourMessage::read(&packet).is_some(), is_valid, "{what}");
+            assert_eq!(NeighborMessage::read(&packet).is_some(), is_valid, "{what}");
         }
         let mut odd = asked.clone();
         odd.push(0);
-        assert_eq!(NeighbourMessage::read(&summed(odd)), None, "an octet behind the options");
-        assert!(!is_neighbour_message(&changed(&asked, 40, &[133])) && is_neighbour_message(&asked));
+        assert_eq!(NeighborMessage::read(&summed(odd)), None, "an octet behind the options");
+        assert!(!is_neighbor_message(&changed(&asked, 40, &[133])) && is_neighbor_message(&asked));
     }
 }

@@ -4,11 +4,11 @@ const HEADER_LEN: usize = 4;
 const TLV_HEADER_LEN: usize = 4;
 const TLV_PAYLOAD: u16 = 9;
 
-/// Where the logged packet begins; `None` if the capture ends before it, or there is none.
+/// Returns the offset of the logged packet; `None` if the capture ends before it, or there is none.
 ///
 /// Lengths and types are in the order of the capturing host. Linear in the number of attributes.
 #[must_use]
-pub fn payload_offset(data: &[u8]) -> Option<usize> {
+pub(crate) fn payload_offset(data: &[u8]) -> Option<usize> {
     let mut at = HEADER_LEN;
     let first = data.get(at..)?.first_chunk::<2>()?;
     let (little, big) = (u16::from_le_bytes(*first), u16::from_be_bytes(*first));
@@ -37,7 +37,8 @@ mod tests {
         let little = [2, 0, 0, 1, 7, 0, 10, 0, 1, 2, 3, 0, 8, 0, 9, 0, 0x45];
         let big = [2, 0, 0, 1, 0, 7, 0, 10, 1, 2, 3, 0, 0, 8, 0, 9, 0x45];
         assert_eq!((payload_offset(&little), payload_offset(&big)), (Some(16), Some(16)));
-        // Cut in the header of the packet; an attribute shorter than its header would never end.
+        // Truncated in the header of the packet; an attribute shorter than its header would cause an endless
+        // loop.
         assert_eq!(payload_offset(&little[..15]), None);
         assert_eq!(payload_offset(&[2, 0, 0, 1, 3, 0, 10, 0, 0, 0, 0, 0]), None);
     }

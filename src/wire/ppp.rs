@@ -4,29 +4,29 @@ use crate::base::EtherType;
 
 use super::be16;
 
-/// What a PPP header says.
+/// Fields of a PPP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PppHeader {
+pub(crate) struct PppHeader {
     /// The PPP protocol number (IANA "PPP DLL Protocol Numbers").
-    pub protocol: u16,
+    pub(crate) protocol: u16,
     /// Octets of address, control and protocol field.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
-/// IPv4 as PPP numbers it.
-pub const PROTOCOL_IPV4: u16 = 0x0021;
+/// PPP protocol number of IPv4.
+pub(crate) const PROTOCOL_IPV4: u16 = 0x0021;
 
-/// IPv6 as PPP numbers it.
-pub const PROTOCOL_IPV6: u16 = 0x0057;
+/// PPP protocol number of IPv6.
+pub(crate) const PROTOCOL_IPV6: u16 = 0x0057;
 
 const ALL_STATIONS: u8 = 0xff;
 const UNNUMBERED: u8 = 0x03;
 
-/// Reads address and control if they are there, and the protocol field, which may be compressed to one octet
-/// (RFC 1661 section 6.5: its low bit is set then).
+/// Reads address and control if they are present, and the protocol field, which may be compressed to one
+/// octet (RFC 1661 section 6.5: its low bit is then set).
 #[must_use]
-pub fn header(data: &[u8]) -> Option<PppHeader> {
+pub(crate) fn header(data: &[u8]) -> Option<PppHeader> {
     let framing_len = if data.starts_with(&[ALL_STATIONS, UNNUMBERED]) { 2 } else { 0 };
     let first = *data.get(framing_len)?;
     if first & 1 == 1 {
@@ -36,9 +36,9 @@ pub fn header(data: &[u8]) -> Option<PppHeader> {
 }
 
 impl PppHeader {
-    /// The EtherType of the same protocol, for IP.
+    /// Returns the EtherType of the same protocol, for IP.
     #[must_use]
-    pub const fn ether_type(&self) -> Option<EtherType> {
+    pub(crate) const fn ether_type(&self) -> Option<EtherType> {
         match self.protocol {
             PROTOCOL_IPV4 => Some(EtherType::IPV4),
             PROTOCOL_IPV6 => Some(EtherType::IPV6),

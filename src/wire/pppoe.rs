@@ -3,23 +3,23 @@
 use super::be16;
 
 /// Octets of the header.
-pub const HEADER_LEN: usize = 6;
+pub(crate) const HEADER_LEN: usize = 6;
 
-/// What a session header says.
+/// Fields of a session header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PppoeHeader {
-    /// Version 1, type 1, code 0: a session's data.
-    pub is_session_data: bool,
-    /// The session.
-    pub session_id: u16,
+pub(crate) struct PppoeHeader {
+    /// True for version 1, type 1, code 0: the data of a session.
+    pub(crate) is_session_data: bool,
+    /// Session identifier.
+    pub(crate) session_id: u16,
     /// Octets behind the header.
-    pub payload_len: usize,
+    pub(crate) payload_len: usize,
 }
 
 /// Reads a header.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<PppoeHeader> {
+pub(crate) fn header(data: &[u8]) -> Option<PppoeHeader> {
     Some(PppoeHeader {
         is_session_data: be16(data, 0)? == 0x1100,
         session_id: be16(data, 2)?,

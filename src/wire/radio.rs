@@ -1,18 +1,18 @@
-//! What stands before 802.11 frames: radiotap (radiotap.org), Prism, AVS; and PPI, which names its own link type.
+//! Headers before 802.11 frames: radiotap (radiotap.org), Prism, AVS; and PPI, which contains a link type.
 
 use super::be32;
 use crate::base::LinkType;
 
-/// What a radio header says.
+/// Fields of a radio header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Radio {
+pub(crate) struct Radio {
     /// Octets of the header.
-    pub len: usize,
-    /// The frame is padded to four octets between header and payload.
-    pub is_padded: bool,
-    /// The frame ends with its check sequence.
-    pub has_check_sequence: bool,
+    pub(crate) len: usize,
+    /// True if the frame is padded to four octets between header and payload.
+    pub(crate) is_padded: bool,
+    /// True if the frame ends with its check sequence.
+    pub(crate) has_check_sequence: bool,
 }
 
 fn le16(data: &[u8], at: usize) -> Option<u16> {
@@ -23,9 +23,9 @@ fn le32(data: &[u8], at: usize) -> Option<u32> {
     data.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Reads a radiotap header: version 0, its length, and the flags field if it is there.
+/// Reads a radiotap header: version 0, its length, and the flags field if present.
 #[must_use]
-pub fn radiotap(data: &[u8]) -> Option<Radio> {
+pub(crate) fn radiotap(data: &[u8]) -> Option<Radio> {
     const TIMER: u32 = 1;
     const FLAGS: u32 = 1 << 1;
     const MORE: u32 = 1 << 31;
@@ -47,20 +47,20 @@ pub fn radiotap(data: &[u8]) -> Option<Radio> {
 
 /// Reads a Prism header, or an AVS header, which some drivers write under the same link type.
 #[must_use]
-pub fn prism(data: &[u8]) -> Option<Radio> {
+pub(crate) fn prism(data: &[u8]) -> Option<Radio> {
     const AVS_MAGIC: u32 = 0x8021_1000;
     let word = be32(data, 4)?;
     if be32(data, 0)? & 0xffff_f000 == AVS_MAGIC {
         return Some(Radio { len: word as usize, is_padded: false, has_check_sequence: false });
     }
-    // In the order of the capturing host: a length is small.
+    // The length is in the byte order of the capturing host, and it is small.
     let len = if word <= 0xffff { word } else { word.swap_bytes() };
     Some(Radio { len: len as usize, is_padded: false, has_check_sequence: false })
 }
 
 /// Reads a PPI header: its length, and the link type of what follows.
 #[must_use]
-pub fn ppi(data: &[u8]) -> Option<(usize, LinkType)> {
+pub(crate) fn ppi(data: &[u8]) -> Option<(usize, LinkType)> {
     let (len, link_type) = (le16(data, 2)?, le32(data, 4)?);
     Some((len.into(), LinkType(u16::try_from(link_type).ok()?)))
 }
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn the_flags_of_radiotap_stand_behind_all_bitmaps_and_the_timer() {
         let wanted = |len, is_padded, has_check_sequence| Some(Radio { len, is_padded, has_check_sequence });
-        // Nothing present; flags alone; a timer, aligned to eight, before them; a second bitmap.
+        // No fields present; only flags; a timer, aligned to eight, before them; a second bitmap.
         assert_eq!(radiotap(&[0, 0, 8, 0, 0, 0, 0, 0]), wanted(8, false, false));
         assert_eq!(radiotap(&[0, 0, 9, 0, 2, 0, 0, 0, 0x10]), wanted(9, false, true));
         let timed = [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[9; 8], &[0x20]].concat();
@@ -80,7 +80,7 @@ mod tests {
         let twice = [&[0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0][..], &[0; 4], &[9; 8], &[0x30]].concat();
         assert_eq!(radiotap(&twice), wanted(25, true, true));
         assert_eq!(radiotap(&timed[..16]), None);
-        // A bitmap that always announces another one ends with the header.
+        // A sequence of bitmaps that each announce another one ends with the header.
         assert_eq!(radiotap(&[0, 0, 12, 0, 2, 0, 0, 0x80, 0, 0, 0, 0x80]), None);
     }
 

@@ -2,34 +2,35 @@
 
 use crate::base::{EtherType, Reader};
 
-/// What a cooked header says.
+/// Fields of a cooked header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SllHeader {
-    /// The protocol of what follows, if the device carries EtherTypes.
-    pub ether_type: EtherType,
+pub(crate) struct SllHeader {
+    /// Protocol of the payload, if the device uses EtherTypes.
+    pub(crate) ether_type: EtherType,
     /// ARPHRD_ value of the device.
-    pub hardware_type: u16,
-    /// Where the sender's address lies, if it is one of six octets.
-    pub source_offset: Option<usize>,
+    pub(crate) hardware_type: u16,
+    /// Offset of the sender's address, if it has six octets.
+    pub(crate) source_offset: Option<usize>,
     /// Octets of the header.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
-/// Hardware type of Frame Relay: a Frame Relay header follows, whatever the protocol field holds.
-pub const FRAME_RELAY: u16 = 770;
+/// Hardware type of Frame Relay: a Frame Relay header follows, regardless of the protocol field.
+pub(crate) const FRAME_RELAY: u16 = 770;
 
-/// Hardware type of a wireless monitor: radiotap and an 802.11 header follow, whatever the protocol field holds.
-pub const RADIOTAP: u16 = 803;
+/// Hardware type of a wireless monitor: radiotap and an 802.11 header follow, regardless of the protocol
+/// field.
+pub(crate) const RADIOTAP: u16 = 803;
 
 /// Hardware type of netlink: the protocol field is a netlink family.
-pub const NETLINK: u16 = 824;
+pub(crate) const NETLINK: u16 = 824;
 
 const MAC_LEN: u16 = 6;
 
 /// Reads a header of version 1: 16 octets.
 #[must_use]
-pub fn v1(data: &[u8]) -> Option<SllHeader> {
+pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
     let _packet_type = reader.u16()?;
     let hardware_type = reader.u16()?;
@@ -43,7 +44,7 @@ pub fn v1(data: &[u8]) -> Option<SllHeader> {
 
 /// Reads a header of version 2: 20 octets.
 #[must_use]
-pub fn v2(data: &[u8]) -> Option<SllHeader> {
+pub(crate) fn v2(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
     let ether_type = EtherType(reader.u16()?);
     let _reserved = reader.u16()?;

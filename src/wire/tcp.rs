@@ -4,30 +4,33 @@ use super::{be16, be32};
 use crate::base::{SeqNum, TcpFlags};
 
 /// Octets of a header without options.
-pub const HEADER_LEN_MIN: usize = 20;
+pub(crate) const HEADER_LEN_MIN: usize = 20;
 
-/// Octets that must be there to know ports, numbers, flags and window.
-pub const FIELDS_LEN: usize = 16;
+/// Offset of the checksum.
+pub(crate) const CHECKSUM_OFFSET: usize = 16;
 
-/// The fields of a segment's header that describe its place in the stream.
+/// Octets that must be present to read ports, numbers, flags and window.
+pub(crate) const FIELDS_LEN: usize = 16;
+
+/// Fields of a segment's header that describe its position in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TcpSegment {
     /// Sequence number of the first octet, or of SYN.
     pub seq: SeqNum,
-    /// Acknowledgment number; means something if ACK is set.
+    /// Acknowledgment number; valid if ACK is set.
     pub ack: SeqNum,
-    /// Window as sent, without scale.
+    /// Window as sent, without scaling.
     pub window: u16,
     /// Control bits.
     pub flags: TcpFlags,
 }
 
 impl TcpSegment {
-    /// Reads the fields; `None` if fewer than [`FIELDS_LEN`] octets are there.
+    /// Reads the fields; `None` if there are fewer than [`FIELDS_LEN`] octets.
     #[must_use]
     #[inline(always)]
-    pub fn read(header: &[u8]) -> Option<Self> {
+    pub(crate) fn read(header: &[u8]) -> Option<Self> {
         let header = header.first_chunk::<FIELDS_LEN>()?;
         Some(Self {
             seq: SeqNum(be32(header, 4)?),
@@ -38,10 +41,11 @@ impl TcpSegment {
     }
 }
 
-/// Octets of the header by its data offset field, which is at least 20 in a valid header.
+/// Returns the octets of the header according to its data offset field, which is at least 20 in a valid
+/// header.
 #[must_use]
 #[inline(always)]
-pub fn header_len(header: &[u8]) -> Option<usize> {
+pub(crate) fn header_len(header: &[u8]) -> Option<usize> {
     header.get(12).map(|octet| usize::from(octet >> 4) * 4)
 }
 
@@ -49,14 +53,14 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_WINDOW_SCALE: u8 = 3;
 
-/// RFC 7323 section 2.3: larger shifts are read as this one.
-pub const WINDOW_SCALE_MAX: u8 = 14;
+/// Maximum shift; larger shifts are read as this one (RFC 7323 section 2.3).
+pub(crate) const WINDOW_SCALE_MAX: u8 = 14;
 
-/// The window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
+/// Returns the window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
 ///
-/// `header` is what was captured of the header, options included. Linear in its length.
+/// `header` is the captured part of the header, options included. Linear in its length.
 #[must_use]
-pub fn window_scale(header: &[u8]) -> Option<u8> {
+pub(crate) fn window_scale(header: &[u8]) -> Option<u8> {
     let end = header_len(header)?.min(header.len());
     let mut options = header.get(HEADER_LEN_MIN..end)?;
     loop {

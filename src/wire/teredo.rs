@@ -2,9 +2,10 @@
 
 use super::be16;
 
-/// Octets of authentication and origin indication before the IPv6 packet; `None` if they are cut.
+/// Returns the octets of authentication and origin indication before the IPv6 packet; `None` if they are
+/// truncated.
 #[must_use]
-pub fn indications_len(data: &[u8]) -> Option<usize> {
+pub(crate) fn indications_len(data: &[u8]) -> Option<usize> {
     const AUTHENTICATION: u16 = 1;
     const ORIGIN: u16 = 0;
     // Nonce and confirmation.

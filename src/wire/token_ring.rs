@@ -1,32 +1,33 @@
-//! Token Ring (IEEE 802.5) and FDDI (ISO 9314): what stands before LLC.
+//! Token Ring (IEEE 802.5) and FDDI (ISO 9314): headers before LLC.
 
 /// Octets of an FDDI header: frame control and two addresses.
-pub const FDDI_LEN: usize = 13;
+pub(crate) const FDDI_LEN: usize = 13;
 
 const TOKEN_RING_LEN: usize = 14;
 const SOURCE_OFFSET: usize = 8;
 
-/// What a Token Ring header says.
+/// Fields of a Token Ring header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TokenRing {
-    /// LLC follows, no ring management.
-    pub is_llc: bool,
-    /// The source address marks a routing field, so that its first octet is not the address's own.
-    pub is_routed: bool,
+pub(crate) struct TokenRing {
+    /// True if LLC follows, false for ring management.
+    pub(crate) is_llc: bool,
+    /// True if the source address indicates a routing field, in which case its first octet is not that of the
+    /// real address.
+    pub(crate) is_routed: bool,
     /// Octets before LLC.
-    pub len: usize,
+    pub(crate) len: usize,
 }
 
-/// Whether LLC follows an FDDI header; `None` if it is cut.
+/// Returns whether LLC follows an FDDI header; `None` if it is truncated.
 #[must_use]
-pub fn fddi_is_llc(data: &[u8]) -> Option<bool> {
+pub(crate) fn fddi_is_llc(data: &[u8]) -> Option<bool> {
     data.first_chunk::<FDDI_LEN>().map(|header| header[0] & 0x30 == 0x10)
 }
 
-/// Reads a Token Ring header and its routing field; `None` if it is cut.
+/// Reads a Token Ring header and its routing field; `None` if it is truncated.
 #[must_use]
-pub fn header(data: &[u8]) -> Option<TokenRing> {
+pub(crate) fn header(data: &[u8]) -> Option<TokenRing> {
     let fixed = data.first_chunk::<TOKEN_RING_LEN>()?;
     let is_routed = fixed[SOURCE_OFFSET] & 0x80 != 0;
     let routing_len = if is_routed { usize::from(data.get(TOKEN_RING_LEN)? & 0x1f) } else { 0 };

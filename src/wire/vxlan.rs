@@ -4,22 +4,22 @@ use super::{be32, nsh};
 use crate::base::EtherType;
 
 /// Octets of the header.
-pub const HEADER_LEN: usize = 8;
+pub(crate) const HEADER_LEN: usize = 8;
 
 const HAS_VNI: u8 = 0x08;
 const HAS_NEXT_PROTOCOL: u8 = 0x04;
 const VERSION: u8 = 0x30;
 
-/// The network identifier of a VXLAN header; `None` if it is cut, or the I flag is not set.
+/// Returns the network identifier of a VXLAN header; `None` if it is truncated, or the I flag is not set.
 #[must_use]
-pub fn vni(data: &[u8]) -> Option<u32> {
+pub(crate) fn vni(data: &[u8]) -> Option<u32> {
     let header = data.first_chunk::<HEADER_LEN>()?;
     if header[0] & HAS_VNI == 0 { None } else { be32(header, 4).map(|word| word >> 8) }
 }
 
-/// The network identifier of a VXLAN-GPE header of version 0 and what follows, by its EtherType.
+/// Returns the network identifier of a VXLAN-GPE header of version 0 and the EtherType of its payload.
 #[must_use]
-pub fn gpe(data: &[u8]) -> Option<(u32, EtherType)> {
+pub(crate) fn gpe(data: &[u8]) -> Option<(u32, EtherType)> {
     let header = data.first_chunk::<HEADER_LEN>()?;
     let next = match header[0] & (HAS_NEXT_PROTOCOL | VERSION) {
         HAS_NEXT_PROTOCOL => nsh::next_protocol(header[3])?,

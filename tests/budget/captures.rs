@@ -5,10 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use flowgauge::base::{Budget, FrameBatch, Limits, Timestamp};
-use flowgauge::source::{Error, Files, Source, SourceConfig};
+use flowgauge::base::{Budget, FrameBatch, Resources, Timestamp};
+use flowgauge::source::{Error, Files, Next, Source, SourceConfig};
 
-use super::{alone, held_now, peak_since};
+use super::alone;
+use super::heap::{held_now, peak_since};
 
 /// What a reader holds besides: the caller's batch and its frames, paths, the lists of files, buffers of the system.
 const BESIDE: usize = 3 << 20;
@@ -86,9 +87,8 @@ struct Outcome {
 }
 
 fn read(paths: &[PathBuf], limit: u64) -> Outcome {
-    let mut config = SourceConfig::from(Limits::DEFAULT);
-    config.budget = Budget::new(limit);
-    let budget = config.budget.clone();
+    let budget = Budget::new(limit);
+    let config = SourceConfig::from(Resources::default().with_budget(budget.clone()));
     let before = held_now();
     let mut errors = Vec::new();
     let mut files = Files::open_readable(paths, config, |error| errors.push(error));
@@ -101,8 +101,8 @@ fn read(paths: &[PathBuf], limit: u64) -> Outcome {
             assert!((frame.interface as usize) < files.interfaces().len());
         }
         match goes_on {
-            Ok(true) => {}
-            Ok(false) => break,
+            Ok(Next::End) => break,
+            Ok(_) => {}
             Err(error) => errors.push(error),
         }
     }
@@ -211,10 +211,8 @@ fn windows_of_decompressors_are_charged() {
     assert_eq!((outcome.frame_count, outcome.errors.len()), (2 * 800, 18));
     assert!(outcome.errors.iter().all(|error| matches!(error, Error::Memory { .. })), "{:?}", outcome.errors);
     // Layers above that have taken all the rest leave what was set aside for the first files.
-    let mut config = SourceConfig::from(Limits::DEFAULT);
-    config.budget = Budget::new(1 << 30);
-    let budget = config.budget.clone();
-    let mut files = Files::open_with(&paths, config).unwrap();
+    let budget = Budget::new(1 << 30);
+    let mut files = Files::open_with(&paths, Resources::default().with_budget(budget.clone())).unwrap();
     assert!(budget.held_by(flowgauge::base::Account::Sources) >= 16 * WINDOW);
     assert!(budget.charge(flowgauge::base::Account::Flows, budget.limit() - budget.held()));
     let (mut batch, mut frame_count, mut error_count) = (FrameBatch::new(), 0, 0);
@@ -222,7 +220,7 @@ fn windows_of_decompressors_are_charged() {
         let goes_on = files.next_batch(&mut batch);
         frame_count += batch.len();
         match goes_on {
-            Ok(false) => break,
+            Ok(Next::End) => break,
             goes_on => error_count += u32::from(goes_on.is_err()),
         }
     }

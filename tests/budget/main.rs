@@ -6,43 +6,19 @@
 //! A binary of its own: its allocator counts the octets that are held. One test runs at a time.
 
 mod captures;
+#[path = "../support/heap.rs"]
+mod heap;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Account, Budget, EndReason, Frame, Side, Timestamp};
-use flowgauge::pipeline::{Pipeline, StreamPipeline, StreamSink};
-use flowgauge::reassembler::{GapReason, ReassemblerConfig, StreamEvent};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
+use flowgauge::base::{Account, Budget, EndReason, Frame, Limits, Resources, Side, Timestamp};
+use flowgauge::pipeline::{Pipeline, Sink, Streams};
+use flowgauge::reassembler::{GapReason, StreamEvent};
+use flowgauge::tracker::{Flow, FlowView};
 
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Weighing;
-
-// SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. The counts are atomic integers, which neither allocate nor unwind.
-#[allow(unsafe_code, reason = "an allocator cannot be written without")]
-unsafe impl GlobalAlloc for Weighing {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`, which are those of this call.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above; `block` came from `System`, since all allocations do.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Weighing = Weighing;
+use heap::{held_now, peak_since};
 
 /// Lets one test allocate at a time. The hostile day comes first, since it measures what is resident, which what was freed
 /// before may be.
@@ -52,18 +28,6 @@ fn alone() -> MutexGuard<'static, ()> {
     let guard = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
     DAY.call_once(hostile_day);
     guard
-}
-
-/// What is held now; the peak is counted from here.
-fn held_now() -> usize {
-    let held = HELD.load(Relaxed);
-    PEAK.store(held, Relaxed);
-    held
-}
-
-/// The most that was held since then, beyond what was held then.
-fn peak_since(before: usize) -> usize {
-    PEAK.load(Relaxed).saturating_sub(before)
 }
 
 const LIMIT: usize = 32 << 20;
@@ -82,14 +46,15 @@ struct Count {
     ended_count: u64,
 }
 
-impl FlowSink<()> for Count {
+impl Sink for Count {
+    type State = ();
+    type Stage = Streams;
+
     fn ended(&mut self, _: &FlowView<'_>, reason: EndReason, (): ()) {
         self.ended_count += 1;
         self.evicted_count += u64::from(reason == EndReason::LackOfResources);
     }
-}
 
-impl StreamSink<()> for Count {
     fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         if let StreamEvent::Gap(gap) = event {
             self.gap_count += u64::from(gap.reason == GapReason::Overflow);
@@ -99,8 +64,7 @@ impl StreamSink<()> for Count {
 }
 
 struct Day {
-    pipeline: StreamPipeline<()>,
-    sink: Count,
+    pipeline: Pipeline<Count>,
     budget: Budget,
     nanos: u64,
 }
@@ -108,19 +72,17 @@ struct Day {
 impl Day {
     fn new() -> Self {
         let budget = Budget::new(LIMIT as u64);
-        let mut config = TrackerConfig::default();
-        config.budget = budget.clone();
-        config.limits.fragment_datagram_count_max = 1 << 15;
-        let mut streams = ReassemblerConfig::default();
-        streams.budget = budget.clone();
-        let pipeline = Pipeline::new(config).and_then(|pipeline| pipeline.with_streams(streams));
-        Self { pipeline: pipeline.expect("a sound configuration"), sink: Count::default(), budget, nanos: 0 }
+        let mut limits = Limits::DEFAULT;
+        limits.fragment_datagram_count_max = 1 << 15;
+        let builder = Pipeline::builder().resources(Resources::new(limits).with_budget(budget.clone()));
+        let pipeline = builder.build(Count::default()).expect("a sound configuration");
+        Self { pipeline, budget, nanos: 0 }
     }
 
     /// All of it happens within a second, so that nothing is due.
     fn frame(&mut self, data: &[u8]) {
         self.nanos += 1000;
-        self.pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(self.nanos), data), &mut self.sink);
+        self.pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(self.nanos), data));
     }
 
     /// A first fragment of a datagram of which no other comes.
@@ -195,21 +157,21 @@ fn hostile_day() {
     assert!(day.held(Account::Fragments) < alone / 4, "{} of {alone}", day.held(Account::Fragments));
     assert!(day.held(Account::Streams) > sixteenths(4), "{}", day.held(Account::Streams));
     assert!(
-        day.sink.gap_count > 0
-            && day.pipeline.stats().streams.gap_count(GapReason::Overflow) == day.sink.gap_count
+        day.pipeline.sink().gap_count > 0
+            && day.pipeline.stats().streams.gap_count(GapReason::Overflow) == day.pipeline.sink().gap_count
     );
-    assert_eq!(day.sink.evicted_count, 0, "no flow had to go for it");
+    assert_eq!(day.pipeline.sink().evicted_count, 0, "no flow had to go for it");
 
     // Flows need room: streams go, and only then flows, of which handshakes go first.
     (0..200_000).for_each(|number| day.syn(number));
     assert!(day.held(Account::Flows) > sixteenths(14), "{}", day.held(Account::Flows));
-    day.pipeline.reassembler().check_invariants();
+    day.pipeline.check_invariants();
     // What is left are the pool's table, and some spare blocks.
     assert!(day.held(Account::Fragments) + day.held(Account::Streams) < 1 << 20);
-    assert!(day.sink.evicted_count > 0);
+    assert!(day.pipeline.sink().evicted_count > 0);
     let tracker = day.pipeline.stats().tracker;
-    assert_eq!(tracker.evicted_half_open_count, day.sink.evicted_count, "{tracker:?}");
-    assert_eq!(tracker.evicted_by_budget_count, day.sink.evicted_count);
+    assert_eq!(tracker.evicted_half_open_count, day.pipeline.sink().evicted_count, "{tracker:?}");
+    assert_eq!(tracker.evicted_by_budget_count, day.pipeline.sink().evicted_count);
 
     let peak = peak_since(before);
     println!("{peak} octets at most, {} accounted, {:?} resident", day.budget.peak(), resident_peak());
@@ -218,10 +180,10 @@ fn hostile_day() {
     assert!(resident_peak().is_none_or(|resident| resident <= LIMIT + RESIDENT));
 
     // What is ended gives back what it had.
-    let Day { mut pipeline, mut sink, budget, .. } = day;
-    pipeline.finish(&mut sink);
+    let Day { mut pipeline, budget, .. } = day;
+    pipeline.finish();
     // Connections, handshakes, and the one flow of all first fragments.
-    assert_eq!(sink.ended_count, 30_000 + 200_000 + 1);
+    assert_eq!(pipeline.sink().ended_count, 30_000 + 200_000 + 1);
     drop(pipeline);
     assert_eq!(budget.held(), 0);
 }

@@ -6,8 +6,8 @@ mod pipeline;
 
 use std::time::Duration;
 
-use flowgauge::base::{Account, Budget, Frame, LinkType, Timestamp};
-use flowgauge::dedup::{ConfigError, DedupConfig, Mode, Verdict, Window};
+use flowgauge::base::{Account, Budget, ConfigProblem, Frame, LinkType, Resources, Timestamp};
+use flowgauge::dedup::{DedupConfig, Mode, Verdict, Window};
 use naive::Model;
 use proptest::prelude::*;
 
@@ -16,10 +16,13 @@ fn at(nanos: u64, data: &[u8]) -> Frame<'_> {
 }
 
 fn window(configure: impl FnOnce(&mut DedupConfig)) -> Window {
-    let mut config = DedupConfig::default();
-    config.seeds = Some([1, 2, 3, 4]);
-    configure(&mut config);
-    Window::new(config).expect("a valid configuration")
+    window_of(|config, _| configure(config))
+}
+
+fn window_of(configure: impl FnOnce(&mut DedupConfig, &mut Resources)) -> Window {
+    let (mut config, mut resources) = (DedupConfig::default(), Resources::default().with_seeds([1, 2, 3, 4]));
+    configure(&mut config, &mut resources);
+    Window::new(config, &resources).expect("a valid configuration")
 }
 
 /// Verdicts in letters: `k` for what is kept, `d` for a duplicate.
@@ -73,7 +76,7 @@ fn between_interfaces_what_a_host_repeats_is_kept() {
 
 #[test]
 fn a_full_ring_forgets_the_oldest() {
-    let mut window = window(|config| config.limits.dedup_frame_count_max = 3);
+    let mut window = window_of(|_, resources| resources.limits.dedup_frame_count_max = 3);
     let frames: Vec<_> = [0, 1, 2, 0, 3, 4, 5, 0, 1].map(|number| [number]).into();
     let frames: Vec<_> = frames.iter().map(|data| at(7, data)).collect();
     // The second 0 is seen again when it comes, so it is younger than 2; three others push it out.
@@ -87,7 +90,9 @@ fn a_full_ring_forgets_the_oldest() {
 
 #[test]
 fn what_cannot_be_verified_is_kept_and_counted() {
-    let mut verified = window(|config| (config.verifies, config.limits.dedup_bytes_max) = (true, 100));
+    let mut verified = window_of(|config, resources| {
+        (config.verifies, resources.limits.dedup_bytes_max) = (true, 100);
+    });
     let (long, other) = ([1; 60], [2; 60]);
     assert_eq!(verdicts(&mut verified, &[at(1, &long), at(2, &long)]), "kd");
     // 60 octets of another frame leave no room for both.
@@ -102,7 +107,8 @@ fn what_cannot_be_verified_is_kept_and_counted() {
 #[test]
 fn memory_grows_with_use_and_is_charged() {
     let budget = Budget::default();
-    let mut window = window(|config| (config.budget, config.verifies) = (budget.clone(), true));
+    let mut window =
+        window_of(|config, resources| (resources.budget, config.verifies) = (budget.clone(), true));
     let begun = budget.held_by(Account::Dedup);
     assert!(begun > 0 && begun < 24_000);
     for number in 0..40_000_u32 {
@@ -121,7 +127,7 @@ fn memory_grows_with_use_and_is_charged() {
 #[test]
 fn a_refusing_budget_leaves_a_smaller_window() {
     let budget = Budget::new(124_000);
-    let mut window = window(|config| config.budget = budget.clone());
+    let mut window = window_of(|_, resources| resources.budget = budget.clone());
     for number in 0..5000_u32 {
         let _ = window.check(&at(1, &number.to_be_bytes()));
     }
@@ -134,13 +140,15 @@ fn a_refusing_budget_leaves_a_smaller_window() {
     assert!(!window.check(&at(1, &3000_u32.to_be_bytes())).is_duplicate());
     assert!(budget.peak() <= 100_750);
 
-    let mut config = DedupConfig::default();
-    config.budget = Budget::new(1000);
-    assert_eq!(Window::new(config).err(), Some(ConfigError::BudgetTooSmall { needed_bytes: 256 * 56 }));
+    let resources = Resources::default().with_budget(Budget::new(1000));
+    let error = Window::new(DedupConfig::default(), &resources).expect_err("a budget that is too small");
+    assert_eq!(error.problem, ConfigProblem::TooSmall { needed_bytes: 256 * 56 });
     for count in [0, (1 << 30) + 1] {
-        let mut config = DedupConfig::default();
-        config.limits.dedup_frame_count_max = count;
-        assert_eq!(Window::new(config).err(), Some(ConfigError::FrameCount));
+        let mut resources = Resources::default();
+        resources.limits.dedup_frame_count_max = count;
+        let error = Window::new(DedupConfig::default(), &resources).expect_err("a wrong number");
+        assert_eq!((error.layer, error.field), ("dedup", "dedup_frame_count_max"));
+        assert_eq!(error.problem, ConfigProblem::OutOfRange { min: 1, max: 1 << 30 });
     }
 }
 
@@ -148,10 +156,13 @@ fn a_refusing_budget_leaves_a_smaller_window() {
 fn seeds_change_no_verdict_and_are_not_shown() {
     let frames: Vec<_> = (0..200_u8).map(|number| [number % 70, 0, 1]).collect();
     let frames: Vec<_> = frames.iter().map(|data| at(9, data)).collect();
-    let mut seeded = window(|config| config.seeds = Some([0x5eed_5eed, 0, 0, 0]));
-    let mut random = Window::new(DedupConfig::default()).expect("a valid configuration");
+    let seeds = Some([0x5eed_5eed, 0, 0, 0]);
+    let mut seeded = window_of(|_, resources| resources.seeds = seeds);
+    let mut random = window_of(|_, resources| resources.seeds = None);
     assert_eq!(verdicts(&mut seeded, &frames), verdicts(&mut random, &frames));
-    assert!(!format!("{seeded:?} {:?}", DedupConfig::default()).contains("seed"));
+    let resources = Resources::default().with_seeds([0x5eed_5eed, 0, 0, 0]);
+    let shown = format!("{seeded:?} {:?} {resources:?}", DedupConfig::default());
+    assert!(!shown.contains("seed") && !shown.contains(&0x5eed_5eed_u64.to_string()));
 }
 
 #[derive(Clone, Debug)]
@@ -186,9 +197,9 @@ proptest! {
         only_between_interfaces in any::<bool>(),
         verifies in any::<bool>(),
     ) {
-        let mut window = window(|config| {
+        let mut window = window_of(|config, resources| {
             config.window = Duration::from_nanos(100);
-            config.limits.dedup_frame_count_max = frame_count_max;
+            resources.limits.dedup_frame_count_max = frame_count_max;
             (config.only_between_interfaces, config.verifies) = (only_between_interfaces, verifies);
         });
         let mut model = Model::new(frame_count_max as usize, 100, only_between_interfaces);
@@ -206,9 +217,9 @@ proptest! {
     /// With a store that is too small, what is dropped is still what the model drops, or kept and counted.
     #[test]
     fn a_small_store_only_keeps_more(steps in steps(), bytes in 0u64..400) {
-        let mut window = window(|config| {
+        let mut window = window_of(|config, resources| {
             config.window = Duration::from_nanos(100);
-            (config.verifies, config.limits.dedup_bytes_max) = (true, bytes);
+            (config.verifies, resources.limits.dedup_bytes_max) = (true, bytes);
             config.mode = Mode::IgnoreMirrorChanges;
         });
         let mut model = Model::new(16_384, 100, false);

@@ -1,7 +1,7 @@
 //! What mirror ports and routers change, and what they do not.
 
 use etherparse::{IpNumber, PacketBuilder};
-use flowgauge::base::{Frame, LinkType, Timestamp};
+use flowgauge::base::{Frame, LinkType, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 
 const TTL: usize = 22;
@@ -13,7 +13,7 @@ const ID: usize = 18;
 fn are_one(one: (LinkType, &[u8]), other: (LinkType, &[u8])) -> bool {
     let mut config = DedupConfig::default();
     (config.mode, config.verifies) = (Mode::IgnoreMirrorChanges, true);
-    let mut window = Window::new(config).expect("a valid configuration");
+    let mut window = Window::new(config, &Resources::default()).expect("a valid configuration");
     let verdicts = [one, other].map(|(link_type, data)| {
         let frame = Frame::ethernet(Timestamp::from_parts(1, 0), data);
         window.check(&Frame { link_type, ..frame }).is_duplicate()

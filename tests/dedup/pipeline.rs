@@ -1,9 +1,9 @@
 //! A window in the pipeline: what it drops is counted, and is in no flow.
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Budget, Frame, FrameBatch, Timestamp};
-use flowgauge::dedup::{self, DedupConfig};
-use flowgauge::pipeline::{ConfigError, Pipeline, Records};
+use flowgauge::base::{Account, Frame, FrameBatch, Limits, Timestamp};
+use flowgauge::dedup::DedupConfig;
+use flowgauge::pipeline::{Pipeline, Records};
 
 /// A datagram from a port, at a microsecond, from an interface.
 fn datagram(port: u16) -> Vec<u8> {
@@ -37,25 +37,25 @@ fn duplicates_are_counted_and_in_no_flow() {
     for (is_on, only_between, dropped_count, packet_count) in
         [(false, false, 0, 5), (true, false, 3, 3), (true, true, 2, 4)]
     {
-        let make = || {
-            let mut config = DedupConfig::default();
-            config.only_between_interfaces = only_between;
-            let pipeline = Pipeline::default();
-            if is_on { pipeline.with_dedup(config).expect("a valid configuration") } else { pipeline }
-        };
+        let mut config = DedupConfig::default();
+        config.only_between_interfaces = only_between;
+        let builder = Pipeline::builder();
+        let builder = if is_on { builder.dedup(config) } else { builder };
         let mut counts = Vec::new();
         for in_batch in [false, true] {
-            let (mut pipeline, mut packets) = (make(), 0);
-            let mut sink = Records::new(|record| packets += record.packet_count());
+            let mut packets = 0;
+            let sink = Records::new(|record| packets += record.packet_count());
+            let mut pipeline = builder.build(sink).expect("a valid configuration");
             if in_batch {
                 let mut batch = FrameBatch::new();
                 frames.iter().for_each(|frame| batch.push(frame));
-                pipeline.batch(&batch, &mut sink);
+                let _ = pipeline.batch(&batch);
             } else {
-                frames.iter().for_each(|frame| pipeline.frame(frame, &mut sink));
+                frames.iter().for_each(|frame| pipeline.frame(frame));
             }
-            pipeline.finish(&mut sink);
+            pipeline.finish();
             let stats = pipeline.stats();
+            drop(pipeline);
             assert_eq!((stats.frame_count, stats.octet_count), (7, octet_count));
             assert_eq!(stats.dedup.duplicate_count, dropped_count);
             assert_eq!(stats.dedup.frame_count, if is_on { 7 } else { 0 });
@@ -69,20 +69,16 @@ fn duplicates_are_counted_and_in_no_flow() {
 
 #[test]
 fn a_mistake_in_the_configuration_names_the_layer() {
-    let mut config = DedupConfig::default();
-    config.limits.dedup_frame_count_max = 0;
-    let error = Pipeline::default().with_dedup(config).err();
-    assert_eq!(error, Some(ConfigError::Dedup(dedup::ConfigError::FrameCount)));
-    // A window that is replaced gives its memory back first.
-    let budget = Budget::new(20_000);
-    let config = || {
-        let mut config = DedupConfig::default();
-        config.budget = budget.clone();
-        config
-    };
-    let pipeline =
-        Pipeline::default().with_dedup(config()).and_then(|pipeline| pipeline.with_dedup(config()));
-    assert!(pipeline.is_ok() && budget.held() > 0);
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = 0;
+    let builder = Pipeline::builder().limits(limits).dedup(DedupConfig::default());
+    let error = builder.build(()).expect_err("no room for any frame");
+    assert_eq!((error.layer, error.field), ("dedup", "dedup_frame_count_max"));
+    // A pipeline that could not be built gives back what its layers had.
+    assert_eq!(builder.budget().held(), 0);
+    let builder = Pipeline::builder().dedup(DedupConfig::default()).dedup(DedupConfig::default());
+    let pipeline = builder.build(()).expect("a valid configuration");
+    assert!(builder.budget().held_by(Account::Dedup) > 0);
     drop(pipeline);
-    assert_eq!(budget.held(), 0);
+    assert_eq!(builder.budget().held(), 0);
 }

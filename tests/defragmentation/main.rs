@@ -2,15 +2,20 @@
 
 mod frames;
 
-use flowgauge::base::{FlowKey, Frame, IpProtocol, Ports};
-use flowgauge::extractor::{Packet, PacketMarks};
-use flowgauge::fragment::{OverlapPolicy, PoolConfig};
-use flowgauge::pipeline::{FragmentHandling, Pipeline, PipelineStats, Records};
+use flowgauge::base::{FlowKey, Frame, IpProtocol, Limits, Ports};
+use flowgauge::decode::extractor::{Packet, PacketMarks};
+use flowgauge::decode::fragment::{OverlapPolicy, PoolConfig};
+use flowgauge::pipeline::{Flows, FragmentHandling, Pipeline, PipelineStats, Records, Sink};
 use flowgauge::record::FlowRecord;
-use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+use flowgauge::tracker::Flow;
 use proptest::prelude::*;
 
 use frames::{HOSTS, ethernet, fragment, fragments, frame, payload, tcp, udp, vxlan};
+
+/// A pipeline with the default settings.
+fn pipeline<K: Sink>(sink: K) -> Pipeline<K> {
+    Pipeline::builder().build(sink).unwrap()
+}
 
 /// The records and counts of frames that come a millisecond apart.
 fn run_with(
@@ -18,18 +23,18 @@ fn run_with(
     handling: FragmentHandling,
     pool: PoolConfig,
 ) -> (Vec<FlowRecord>, PipelineStats) {
-    let pipeline = Pipeline::<()>::new(TrackerConfig::default()).unwrap();
-    let mut pipeline = pipeline.with_fragments(handling, pool).unwrap();
     let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let sink = Records::new(|record| records.push(record));
+    let mut pipeline = Pipeline::builder().fragments(handling).fragment_pool(pool).build(sink).unwrap();
     for (millis, data) in frames.iter().enumerate() {
-        pipeline.frame(&frame(data, millis as u64), &mut sink);
+        pipeline.frame(&frame(data, millis as u64));
     }
-    pipeline.finish(&mut sink);
+    pipeline.finish();
     let stats = pipeline.stats();
+    drop(pipeline);
     assert_eq!(
         stats.frame_count,
-        stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count,
+        stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count,
         "each frame counts once"
     );
     (records, stats)
@@ -53,7 +58,10 @@ fn wire_len(frames: &[Vec<u8>]) -> u64 {
 #[derive(Default)]
 struct Payloads(Vec<(FlowKey, Vec<u8>)>);
 
-impl FlowSink<()> for Payloads {
+impl Sink for Payloads {
+    type State = ();
+    type Stage = Flows;
+
     fn packet(&mut self, flow: &mut Flow<'_, ()>, packet: &Packet<'_>) {
         assert_eq!(flow.view.key(), &packet.key);
         assert_eq!(packet.mac_addresses.source(packet.frame), Some([2, 0, 0, 0, 0, 1]));
@@ -121,15 +129,14 @@ proptest! {
         // Octets of IP: those of the innermost packets, whether they are fragments or the whole.
         let inner = if tunnel == 2 { vec![packet.clone()] } else { fragments(&packet, 9, &cuts) };
         prop_assert_eq!(ip_octets, wire_len(&inner));
-        prop_assert_eq!(stats.fragment_alone_count, 0);
+        prop_assert_eq!(stats.orphan_fragment_count, 0);
 
-        let mut pipeline = Pipeline::<()>::default();
-        let mut shown = Payloads::default();
+        let mut pipeline = pipeline(Payloads::default());
         for (millis, data) in frames.iter().enumerate() {
-            pipeline.frame(&frame(data, millis as u64), &mut shown);
+            pipeline.frame(&frame(data, millis as u64));
         }
         if frames.len() > 1 && tunnel < 2 {
-            prop_assert_eq!(shown.0, vec![(whole[0].key, payload(len))]);
+            prop_assert_eq!(pipeline.into_sink().0, vec![(whole[0].key, payload(len))]);
         }
     }
 
@@ -156,9 +163,9 @@ proptest! {
         pool.policy = policy;
         let (records, stats) = run_with(&frames, handling, pool);
         let octets: u64 = records.iter().map(|record| record.octet_count()).sum();
-        prop_assert_eq!(octets + stats.fragment_alone_octet_count, wire_len(&frames));
+        prop_assert_eq!(octets + stats.orphan_fragment_octet_count, wire_len(&frames));
         if handling != FragmentHandling::Reassemble {
-            prop_assert_eq!(stats.fragment_alone_count, 0);
+            prop_assert_eq!(stats.orphan_fragment_count, 0);
         }
     }
 }
@@ -168,11 +175,11 @@ fn a_fragment_without_a_first_part_is_of_no_flow_unless_asked() {
     let parts = fragments(&udp(false, 3000), 5, &[100, 200]);
     let frames: Vec<_> = parts[1..].iter().map(|part| ethernet(part)).collect();
     let (records, stats) = run(&frames);
-    assert_eq!((records.len(), stats.fragment_alone_count), (0, 2));
-    assert_eq!(stats.fragment_alone_octet_count, wire_len(&frames));
+    assert_eq!((records.len(), stats.orphan_fragment_count), (0, 2));
+    assert_eq!(stats.orphan_fragment_octet_count, wire_len(&frames));
 
     let (records, stats) = run_with(&frames, FragmentHandling::ReassembleOrPair, PoolConfig::default());
-    assert_eq!((records.len(), stats.fragment_alone_count), (1, 0));
+    assert_eq!((records.len(), stats.orphan_fragment_count), (1, 0));
     assert_eq!((records[0].key.ports(), records[0].protocol()), (Ports::None, IpProtocol::UDP));
     assert_eq!(records[0].source_address(), std::net::IpAddr::from(HOSTS[0]));
     assert_eq!(stats.tracker.without_ports_count, 2);
@@ -189,7 +196,7 @@ fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_t
     let [packets, octets, _, payload] = sums(&records[0]);
     // What no host received is no payload.
     assert_eq!((packets, octets, payload), (2, wire_len(&frames), 0));
-    assert_eq!(records[0].source_port(), 5000);
+    assert_eq!(records[0].source_port(), Some(5000));
 }
 
 #[test]
@@ -197,20 +204,20 @@ fn the_deadline_is_in_packet_time() {
     let parts = fragments(&udp(false, 3000), 5, &[100]);
     let (first, last) = (ethernet(&parts[0]), ethernet(&parts[1]));
     for (wait_millis, is_whole) in [(29_999, true), (30_000, false)] {
-        let mut pipeline = Pipeline::<()>::default();
-        pipeline.frame(&frame(&first, 0), &mut ());
-        pipeline.frame(&frame(&last, wait_millis), &mut ());
-        pipeline.finish(&mut ());
+        let mut pipeline = pipeline(());
+        pipeline.frame(&frame(&first, 0));
+        pipeline.frame(&frame(&last, wait_millis));
+        pipeline.finish();
         let stats = pipeline.stats();
         assert_eq!(stats.fragments.completed_count, u64::from(is_whole));
-        assert_eq!(stats.fragment_alone_count, u64::from(!is_whole));
+        assert_eq!(stats.orphan_fragment_count, u64::from(!is_whole));
         assert_eq!(stats.tracker.late_packet_count, 0, "who waits is not late");
     }
     // Without packets the caller's clock does it.
-    let mut pipeline = Pipeline::<()>::default();
-    pipeline.frame(&frame(&first, 0), &mut ());
-    pipeline.advance(frame(&[], 30_000).timestamp, &mut ());
-    assert_eq!((pipeline.stats().fragments.expired_count, pipeline.tracker().stats().packet_count), (1, 1));
+    let mut pipeline = pipeline(());
+    pipeline.frame(&frame(&first, 0));
+    pipeline.advance(frame(&[], 30_000).timestamp);
+    assert_eq!((pipeline.stats().fragments.expired_count, pipeline.stats().tracker.packet_count), (1, 1));
 }
 
 #[test]
@@ -226,7 +233,7 @@ fn overlapping_fragments_are_counted_and_bring_no_payload() {
     // The one that overlaps ends the datagram, and counts for its flow; who comes later meets a tombstone.
     assert_eq!((records.len(), sums(&records[0])[0], sums(&records[0])[3]), (1, 2, 0));
     assert_eq!((stats.fragments.overlap_discarded_count, stats.fragments.already_discarded_count), (1, 1));
-    assert_eq!(stats.fragment_alone_count, 1);
+    assert_eq!(stats.orphan_fragment_count, 1);
     let mut pool = PoolConfig::default();
     pool.policy = OverlapPolicy::First;
     let (records, _) = run_with(&frames, FragmentHandling::Reassemble, pool);
@@ -261,15 +268,15 @@ fn tcp_follows_the_segment_that_was_put_together() {
 fn a_cut_capture_completes_with_what_is_there() {
     let parts = fragments(&udp(false, 2000), 5, &[100]);
     let whole: Vec<_> = parts.iter().map(|part| ethernet(part)).collect();
-    let mut pipeline = Pipeline::<()>::default();
     let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let mut pipeline = pipeline(Records::new(|record| records.push(record)));
     for data in &whole {
         let cut = Frame { data: &data[..60], wire_len: data.len() as u32, ..frame(&[], 0) };
-        pipeline.frame(&cut, &mut sink);
+        pipeline.frame(&cut);
     }
-    pipeline.finish(&mut sink);
+    pipeline.finish();
     assert_eq!(pipeline.stats().fragments.completed_cut_count, 1);
+    drop(pipeline);
     assert_eq!(sums(&records[0]), [2, wire_len(&whole), 2008 + 40, 2000]);
 }
 
@@ -278,20 +285,20 @@ fn a_cut_capture_completes_with_what_is_there() {
 fn a_flood_of_first_fragments_stays_in_bounds() {
     const COUNT: u32 = 300_000;
     let packet = udp(false, 1400);
-    let mut config = TrackerConfig::default();
-    config.limits.fragment_bytes_max = 4 << 20;
-    let mut pipeline = Pipeline::<()>::new(config).unwrap();
+    let mut limits = Limits::DEFAULT;
+    limits.fragment_bytes_max = 4 << 20;
+    let mut pipeline = Pipeline::builder().limits(limits).build(()).unwrap();
     for id in 0..COUNT {
         // A new datagram each: of 65,536 senders, each with a few identifications.
         let mut header = packet[..20].to_vec();
         header[12..16].copy_from_slice(&(0x0a00_0000 + id % 65_536).to_be_bytes());
         let data = ethernet(&fragment(&header, id / 65_536, 0, true, &packet[20..][..1400]));
-        pipeline.frame(&frame(&data, 0), &mut ());
+        pipeline.frame(&frame(&data, 0));
     }
     let stats = pipeline.stats();
     assert!(stats.fragments.evicted_by_bytes_count > 0);
-    assert!(pipeline.tracker().budget().held_by(flowgauge::base::Account::Fragments) <= 4 << 20);
-    pipeline.finish(&mut ());
+    assert!(pipeline.budget().held_by(flowgauge::base::Account::Fragments) <= 4 << 20);
+    pipeline.finish();
     assert_eq!(pipeline.stats().tracker.packet_count, u64::from(COUNT));
 
     let header = &packet[..20];
@@ -299,7 +306,7 @@ fn a_flood_of_first_fragments_stays_in_bounds() {
         ethernet(&fragment(header, 1, 0, true, &packet[20..][..1400])),
         ethernet(&fragment(header, 1, 65_528, false, &packet[20..][..800])),
     ]);
-    assert_eq!((stats.fragments.beyond_maximum_count, stats.fragment_alone_count), (1, 1));
+    assert_eq!((stats.fragments.beyond_maximum_count, stats.orphan_fragment_count), (1, 1));
 }
 
 /// The first fragment is of a length that is no multiple of eight, and the second one lies within it (teardrop), behind it, or
@@ -314,14 +321,14 @@ fn a_fragment_behind_one_of_an_odd_length_counts_for_its_flow() {
         let frames = [ethernet(&first), ethernet(&second)];
         let (records, stats) = run(&frames);
         let [record] = &records[..] else { panic!("{records:?}") };
-        assert_eq!((record.source_port(), record.destination_port()), (5000, 6000));
+        assert_eq!((record.source_port(), record.destination_port()), (Some(5000), Some(6000)));
         assert_eq!(sums(record)[..2], [2, wire_len(&frames)], "{stats:?}");
-        assert_eq!((stats.fragments.rounded_count, stats.fragment_alone_count), (1, 0));
+        assert_eq!((stats.fragments.rounded_count, stats.orphan_fragment_count), (1, 0));
         assert_eq!(stats.fragments.completed_count, u64::from(offset == 32));
         // Where hosts drop the first one, nothing tells the ports of the second.
         let mut pool = PoolConfig::default();
         pool.policy = OverlapPolicy::Bsd;
         let (records, stats) = run_with(&frames, FragmentHandling::default(), pool);
-        assert_eq!((records.len(), stats.fragment_alone_count), (1, 1));
+        assert_eq!((records.len(), stats.orphan_fragment_count), (1, 1));
     }
 }

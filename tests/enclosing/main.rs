@@ -8,12 +8,12 @@ use std::process::Command;
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, FrameBatch, IpProtocol, Limits, LinkType, Side, Timestamp};
-use flowgauge::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Transport, quoted_key};
-use flowgauge::link::{Checksum, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate};
-use flowgauge::pipeline::{ChecksumHandling, Pipeline, StreamSink};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::decode::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Transport, quoted_key};
+use flowgauge::decode::link::{Checksum, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate};
+use flowgauge::pipeline::{ChecksumHandling, Pipeline, Sink, Streams};
+use flowgauge::reassembler::StreamEvent;
 use flowgauge::source::PcapngWriter;
-use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+use flowgauge::tracker::Flow;
 
 use frames::{
     BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, gtpu, join, lying, segment,
@@ -33,7 +33,12 @@ fn extracted<'a>(case: &'a Case) -> Packet<'a> {
 fn no_octet_from_beyond_an_enclosing_length_is_delivered() {
     for case in cases() {
         let packet = extracted(&case);
-        assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Tcp, 1000), "{}", case.name);
+        assert_eq!(
+            (packet.transport, packet.key.port(packet.side)),
+            (Transport::Tcp, Some(1000)),
+            "{}",
+            case.name
+        );
         assert_eq!(packet.payload(), PAYLOAD, "{}", case.name);
         assert_eq!(packet.payload_len as usize, PAYLOAD.len(), "{}", case.name);
         assert_eq!(packet.transport_bytes().len(), 20 + PAYLOAD.len(), "{}", case.name);
@@ -56,8 +61,8 @@ fn a_wrong_length_is_counted_and_only_a_wrong_checksum_drops_the_packet() {
             (ChecksumHandling::Drop, &case.frame, 0),
             (ChecksumHandling::Drop, &corrupt, 1),
         ] {
-            let mut pipeline = Pipeline::default().with_checksums(handling);
-            pipeline.frame(&frame(case.link_type, data), &mut ());
+            let mut pipeline = Pipeline::builder().checksums(handling).build(()).unwrap();
+            pipeline.frame(&frame(case.link_type, data));
             let stats = pipeline.stats();
             assert_eq!(stats.checksums.dropped_count, dropped_count, "{}", case.name);
             assert_eq!(stats.tracker.bad_ip_len_count, 1 - dropped_count, "{}", case.name);
@@ -136,9 +141,10 @@ fn a_snap_length_changes_no_length() {
 #[derive(Default)]
 struct Octets([Vec<u8>; 2]);
 
-impl FlowSink<()> for Octets {}
+impl Sink for Octets {
+    type State = ();
+    type Stage = Streams;
 
-impl StreamSink<()> for Octets {
     fn stream(&mut self, _: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         if let StreamEvent::Chunk(chunk) = event {
             self.0[side.index()].extend(chunk.bytes);
@@ -171,15 +177,13 @@ fn padding_does_not_win_over_the_octets_of_the_next_segment() {
         segment(100, false, b"", 6),
         segment(100, false, b"\x16\x03\x01hello", 0),
     ];
-    let pipeline = Pipeline::new(TrackerConfig::default()).unwrap();
-    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).unwrap();
-    let mut octets = Octets::default();
+    let mut pipeline = Pipeline::builder().build(Octets::default()).unwrap();
     for (millis, data) in (1..).zip(&frames) {
         let frame = Frame::ethernet(Timestamp::from_nanos(millis * 1_000_000), data);
-        pipeline.frame(&frame, &mut octets);
+        pipeline.frame(&frame);
     }
-    pipeline.finish(&mut octets);
-    let sent = octets.0.iter().find(|octets| !octets.is_empty()).expect("a stream");
+    pipeline.finish();
+    let sent = pipeline.sink().0.iter().find(|octets| !octets.is_empty()).expect("a stream");
     assert_eq!(sent, b"\x16\x03\x01hello");
     let stats = pipeline.stats();
     assert_eq!((stats.tracker.bad_ip_len_count, stats.tracker.packet_count), (1, 3));
@@ -232,15 +236,15 @@ fn a_fragment_that_claims_too_much_is_no_part_of_a_datagram() {
     let whole = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..], 24)];
     let lying = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
     for (frames, completed_count, bad_count) in [(whole, 1, 0), (lying, 0, 1)] {
-        let mut pipeline = Pipeline::default();
+        let mut pipeline = Pipeline::builder().build(()).unwrap();
         for data in &frames {
-            pipeline.frame(&frame(LinkType::ETHERNET, data), &mut ());
+            pipeline.frame(&frame(LinkType::ETHERNET, data));
         }
-        pipeline.finish(&mut ());
+        pipeline.finish();
         let stats = pipeline.stats();
         assert_eq!(stats.fragments.completed_count, completed_count);
         // The second one has no ports, and its datagram never told them to it: it counts for no flow.
-        assert_eq!((stats.fragment_alone_count, stats.tracker.packet_count), (bad_count, 2 - bad_count));
+        assert_eq!((stats.orphan_fragment_count, stats.tracker.packet_count), (bad_count, 2 - bad_count));
     }
 }
 
@@ -259,7 +263,7 @@ fn little_evidence_makes_no_tunnel_of_a_length_that_is_wrong() {
     ] {
         let packet = Extractor::default();
         let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
-        assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Udp, 40_000));
+        assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Udp, Some(40_000)));
     }
     // A Teredo address is evidence enough.
     like_ipv6[8..12].copy_from_slice(&[0x20, 1, 0, 0]);
@@ -283,7 +287,7 @@ fn a_serial_line_may_speak_cisco_hdlc() {
             let read = read.extract(&frame(link_type, &data)).unwrap();
             assert_eq!(
                 (read.payload(), read.key.port(read.side)),
-                (PAYLOAD, 1000),
+                (PAYLOAD, Some(1000)),
                 "{link_type} {address:x}"
             );
             // Keepalives of Cisco's are named by their own number.
@@ -318,7 +322,7 @@ fn checksums_judge_what_is_there() {
     assert_eq!(judged(&corrupt), Checksum::Wrong);
     let mut batch = FrameBatch::new();
     batch.push(&frame(LinkType::RAW, &corrupt));
-    let mut pipeline = Pipeline::default().with_checksums(ChecksumHandling::Drop);
-    pipeline.batch(&batch, &mut ());
+    let mut pipeline = Pipeline::builder().checksums(ChecksumHandling::Drop).build(()).unwrap();
+    let _ = pipeline.batch(&batch);
     assert_eq!(pipeline.stats().checksums.dropped_count, 1);
 }

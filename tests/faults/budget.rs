@@ -2,15 +2,15 @@
 
 use std::ops::ControlFlow;
 
-use flowgauge::base::{Budget, EndReason, Frame, FrameBatch, LinkType, Side, Timestamp};
-use flowgauge::dedup::DedupConfig;
-use flowgauge::fragment::PoolConfig;
-use flowgauge::link::Decapsulation;
-use flowgauge::pipeline::{
-    ConfigError, FragmentHandling, Pipeline, PipelineStats, StreamPipeline, StreamSink,
+use flowgauge::base::{
+    Budget, ConfigError, EndReason, Frame, FrameBatch, LinkType, Resources, Side, Timestamp,
 };
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::decode::extractor::KeyPolicy;
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::dedup::DedupConfig;
+use flowgauge::pipeline::{Builder, Flows, FragmentHandling, Pipeline, PipelineStats, Sink, Streams};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::tracker::{Flow, FlowView, Interest};
 
 use super::{Fault, packets};
 
@@ -92,14 +92,14 @@ impl Trace {
 
     /// What captures of programs begin with. Each `every`-th frame with octets is left out, so that streams have holes.
     fn captures(every: usize, count: usize) -> Self {
-        use flowgauge::source::{FileSource, Source as _};
+        use flowgauge::source::{FileSource, Next, Source as _};
         const HEADERS_LEN: usize = 100;
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
         let mut trace = Self::default();
         for name in ["web.pcap", "dns.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap"] {
             let mut source = FileSource::open(folder.join(name)).unwrap();
             let mut batch = FrameBatch::new();
-            assert!(source.next_batch(&mut batch).unwrap());
+            assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
             let mut long_count = 0;
             for frame in batch.iter().take(count) {
                 long_count += usize::from(frame.data.len() > HEADERS_LEN);
@@ -135,15 +135,8 @@ struct Ended {
     octet_count: u64,
 }
 
-/// The offsets at which both sides of a stream go on.
-type Next = [u64; 2];
-
-impl<S> FlowSink<S> for Ended {
-    fn interest(&self) -> Interest {
-        Interest::STARTS | Interest::ENDS
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _: S) {
+impl Ended {
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
         let record = view.record(reason);
         self.flow_count += 1;
         self.packet_count += record.packet_count();
@@ -151,9 +144,50 @@ impl<S> FlowSink<S> for Ended {
     }
 }
 
-impl StreamSink<Next> for Ended {
-    /// Octets and gaps follow each other without a hole.
-    fn stream(&mut self, flow: &mut Flow<'_, Next>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+impl AsRef<Ended> for Ended {
+    fn as_ref(&self) -> &Ended {
+        self
+    }
+}
+
+impl Sink for Ended {
+    type State = ();
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::STARTS | Interest::RECORDS
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, (): ()) {
+        self.take(view, reason);
+    }
+}
+
+/// The same with streams, whose octets and gaps follow each other without a hole.
+#[derive(Default)]
+struct Gapless(Ended);
+
+impl AsRef<Ended> for Gapless {
+    fn as_ref(&self) -> &Ended {
+        &self.0
+    }
+}
+
+impl Sink for Gapless {
+    /// The offsets at which both sides of a stream go on.
+    type State = [u64; 2];
+    type Stage = Streams;
+
+    fn interest(&self) -> Interest {
+        Interest::STARTS | Interest::RECORDS
+    }
+
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, [u64; 2]>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
         let next = &mut flow.state[side.index()];
         match event {
             StreamEvent::Chunk(chunk) => {
@@ -168,6 +202,10 @@ impl StreamSink<Next> for Ended {
         }
         ControlFlow::Continue(())
     }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _: [u64; 2]) {
+        self.0.take(view, reason);
+    }
 }
 
 /// Every frame is in one count, and what flows had is what was counted.
@@ -176,8 +214,8 @@ fn check_totals(stats: &PipelineStats, ended: &Ended, frame_count: u64) {
     let left_out = stats.dedup.duplicate_count
         + stats.skipped.total()
         + stats.filtered_count
-        + stats.fragment_alone_count;
-    assert_eq!(ended.packet_count - stats.enclosing_count + left_out, frame_count, "{ended:?}: {stats:?}");
+        + stats.orphan_fragment_count;
+    assert_eq!(ended.packet_count - stats.outer_packet_count + left_out, frame_count, "{ended:?}: {stats:?}");
     let tracker = &stats.tracker;
     assert_eq!(tracker.packet_count, ended.packet_count);
     assert_eq!(tracker.octet_count, ended.octet_count);
@@ -186,34 +224,31 @@ fn check_totals(stats: &PipelineStats, ended: &Ended, frame_count: u64) {
     assert_eq!(stats.fragments.outcome_count(), stats.fragments.fragment_count);
 }
 
-fn config(budget: &Budget) -> TrackerConfig {
-    let mut config = TrackerConfig::default();
-    config.budget = budget.clone();
-    config
+fn builder(budget: &Budget) -> Builder {
+    Pipeline::builder().resources(Resources::default().with_budget(budget.clone()))
 }
 
 /// Runs a pipeline that may be refused at once.
-fn run(trace: &Trace, made: Result<Pipeline<()>, ConfigError>) {
+fn run<K: Sink + AsRef<Ended>>(trace: &Trace, made: Result<Pipeline<K>, ConfigError>) {
     let Ok(mut pipeline) = made else { return };
-    let mut ended = Ended::default();
     trace.each_batch(|batch| {
-        pipeline.batch(batch, &mut ended);
+        let _ = pipeline.batch(batch);
         pipeline.check_invariants();
     });
-    pipeline.finish(&mut ended);
+    pipeline.finish();
     pipeline.check_invariants();
-    check_totals(&pipeline.stats(), &ended, trace.count());
+    check_totals(&pipeline.stats(), pipeline.sink().as_ref(), trace.count());
+    assert_eq!(pipeline.stats().sessions.held_bytes, 0);
 }
 
 #[test]
 fn the_tracker_counts_every_packet() {
     let trace = Trace::flows();
     for decapsulation in [Decapsulation::Innermost, Decapsulation::Both] {
+        let mut policy = KeyPolicy::DEFAULT;
+        policy.decapsulation = decapsulation;
         each_refusal(&format!("flows, {decapsulation:?}"), 20, |budget, _| {
-            let mut config = config(budget);
-            config.key_policy.decapsulation = decapsulation;
-            let made = Pipeline::new(config);
-            run(&trace, made.map(|pipeline| pipeline.with_encapsulation(true)));
+            run(&trace, builder(budget).key_policy(policy).encapsulation(true).build(Ended::default()));
         });
     }
 }
@@ -223,10 +258,7 @@ fn the_pool_counts_every_fragment() {
     let trace = Trace::fragments();
     for handling in [FragmentHandling::Reassemble, FragmentHandling::ReassembleOrPair] {
         each_refusal(&format!("fragments, {handling:?}"), 20, |budget, _| {
-            let mut pool = PoolConfig::default();
-            pool.budget = budget.clone();
-            let made = Pipeline::new(config(budget));
-            run(&trace, made.and_then(|pipeline| pipeline.with_fragments(handling, pool)));
+            run(&trace, builder(budget).fragments(handling).build(Ended::default()));
         });
     }
 }
@@ -237,144 +269,109 @@ fn the_window_counts_every_frame() {
     let copies = Trace::captures(3, 110);
     copies.frames.iter().for_each(|frame| trace.frames.push(&frame));
     for verifies in [false, true] {
+        let mut dedup = DedupConfig::default();
+        dedup.verifies = verifies;
         each_refusal(&format!("duplicates, verified: {verifies}"), 2, |budget, _| {
-            let mut dedup = DedupConfig::default();
-            (dedup.budget, dedup.verifies) = (budget.clone(), verifies);
-            let made = Pipeline::new(config(budget));
-            run(&trace, made.and_then(|pipeline| pipeline.with_dedup(dedup)));
+            run(&trace, builder(budget).dedup(dedup).build(Ended::default()));
         });
     }
-}
-
-fn with_streams<U: Default>(budget: &Budget) -> Result<StreamPipeline<U>, ConfigError> {
-    let mut streams = ReassemblerConfig::default();
-    streams.budget = budget.clone();
-    Pipeline::new(config(budget))?.with_streams(streams)
 }
 
 #[test]
 fn streams_have_no_hole_without_a_gap() {
     let trace = Trace::captures(2, 300);
-    each_refusal("streams", 5, |budget, _| {
-        let Ok(mut pipeline) = with_streams(budget) else { return };
-        let mut ended = Ended::default();
-        trace.each_batch(|batch| {
-            pipeline.batch(batch, &mut ended);
-            pipeline.check_invariants();
-        });
-        pipeline.finish(&mut ended);
-        pipeline.check_invariants();
-        check_totals(&pipeline.stats(), &ended, trace.count());
-    });
+    each_refusal("streams", 5, |budget, _| run(&trace, builder(budget).build(Gapless::default())));
 }
 
 #[cfg(feature = "protocols")]
 mod sessions {
-    use std::num::NonZeroUsize;
+    use flowgauge::pipeline::{RunOptions, Sessions};
+    use flowgauge::protocols::{Message, Standard};
+    use flowgauge::record::FlowRecord;
+    use flowgauge::session::MessageMeta;
+    use flowgauge::source::{Next, Source};
 
-    use flowgauge::pipeline::{SessionPipeline, SessionSink};
-    use flowgauge::session::{About, DriverConfig, Message, Standard};
-
+    use super::super::fn_source::FnSource;
     use super::*;
 
-    impl SessionSink<Standard, ()> for Ended {
-        fn message(&mut self, _: &mut Flow<'_, ()>, about: &About, message: Message<'_>) {
-            // What borrows from a buffer is looked at.
-            assert!(!format!("{} {message:?}", about.protocol).is_empty());
+    /// The same with messages.
+    #[derive(Default)]
+    struct Shown(Ended);
+
+    impl AsRef<Ended> for Shown {
+        fn as_ref(&self) -> &Ended {
+            &self.0
         }
     }
 
-    fn with_sessions(budget: &Budget) -> Result<SessionPipeline<Standard, ()>, ConfigError> {
-        let mut sessions = DriverConfig::default();
-        sessions.budget = budget.clone();
-        Ok(with_streams(budget)?.with_sessions(&sessions))
+    impl Sink for Shown {
+        type State = ();
+        type Stage = Sessions<Standard>;
+
+        fn interest(&self) -> Interest {
+            Interest::STARTS | Interest::RECORDS
+        }
+
+        fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
+            // What borrows from a buffer is looked at.
+            assert!(!format!("{} {message:?}", meta.protocol).is_empty());
+        }
+
+        fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, (): ()) {
+            self.0.take(view, reason);
+        }
     }
 
     #[test]
     fn parsers_without_memory_end_alone() {
         let trace = Trace::captures(9, 110);
-        each_refusal("sessions", 30, |budget, _| {
-            let Ok(mut pipeline) = with_sessions(budget) else { return };
-            let mut ended = Ended::default();
-            trace.each_batch(|batch| {
-                pipeline.batch(batch, &mut ended);
-                pipeline.check_invariants();
-            });
-            pipeline.finish(&mut ended);
-            pipeline.check_invariants();
-            check_totals(&pipeline.stats(), &ended, trace.count());
-            assert_eq!(pipeline.stats().sessions.held_bytes, 0);
-        });
+        each_refusal("sessions", 30, |budget, _| run(&trace, builder(budget).build(Shown::default())));
     }
 
     /// Which thread makes the n-th request is not known, and need not be.
     #[test]
     fn shards_count_every_packet() {
         let trace = Trace::captures(9, 110);
-        let count = NonZeroUsize::new(3).unwrap();
         each_refusal("shards", 30, |budget, _| {
-            let Ok(mut shards) = SessionPipeline::shards(count, || with_sessions(budget)) else { return };
-            let mut source = Batches { trace: &trace, at: 0 };
-            let mut sinks = [const { Ended { flow_count: 0, packet_count: 0, octet_count: 0 } }; 3];
-            shards.run(&mut source, &mut sinks).unwrap();
-            let ended = sinks.iter().fold(Ended::default(), |sum, sink| Ended {
-                flow_count: sum.flow_count + sink.flow_count,
-                packet_count: sum.packet_count + sink.packet_count,
-                octet_count: sum.octet_count + sink.octet_count,
+            let mut sinks: [Shown; 3] = Default::default();
+            let options = RunOptions::default();
+            let Ok(summary) = builder(budget).run_shards(&mut sinks, &mut batches(&trace), &options) else {
+                return;
+            };
+            let ended = sinks.iter().fold(Ended::default(), |sum, Shown(ended)| Ended {
+                flow_count: sum.flow_count + ended.flow_count,
+                packet_count: sum.packet_count + ended.packet_count,
+                octet_count: sum.octet_count + ended.octet_count,
             });
-            check_totals(&shards.stats(), &ended, trace.count());
+            check_totals(&summary.stats, &ended, trace.count());
         });
     }
 
     #[test]
     fn merged_records_of_shards_have_every_packet() {
         let trace = Trace::flows();
-        let count = NonZeroUsize::new(2).unwrap();
         each_refusal("merged records", 5, |budget, _| {
-            let Ok(mut shards) = Pipeline::<()>::shards(count, || Pipeline::new(config(budget))) else {
-                return;
-            };
-            let mut source = Batches { trace: &trace, at: 0 };
             let mut ended = Ended::default();
-            let take = |record: flowgauge::record::FlowRecord| {
+            let take = |record: FlowRecord| {
                 ended.flow_count += 1;
                 ended.packet_count += record.packet_count();
                 ended.octet_count += record.octet_count();
             };
-            shards.run_records(&mut source, |_| true, take).unwrap();
-            check_totals(&shards.stats(), &ended, trace.count());
+            let (mut source, options) = (batches(&trace), RunOptions::default());
+            let run = builder(budget).run_records::<Flows>(2, &mut source, &options, |_| true, take);
+            let Ok(summary) = run else { return };
+            check_totals(&summary.stats, &ended, trace.count());
         });
     }
 
     /// A trace as a source.
-    struct Batches<'a> {
-        trace: &'a Trace,
-        at: usize,
-    }
-
-    impl flowgauge::source::Source for Batches<'_> {
-        fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, flowgauge::source::Error> {
-            batch.clear();
-            let end = (self.at + BATCH_COUNT).min(self.trace.frames.len());
-            (self.at..end).filter_map(|at| self.trace.frames.get(at)).for_each(|frame| batch.push(&frame));
-            self.at = end;
-            Ok(!batch.is_empty())
-        }
-
-        fn warnings(&self) -> &[flowgauge::source::Warning] {
-            &[]
-        }
-
-        fn stats(&self) -> flowgauge::source::SourceStats {
-            flowgauge::source::SourceStats::default()
-        }
-
-        fn interfaces(&self) -> &[flowgauge::source::Interface] {
-            &[]
-        }
-
-        fn progress(&self) -> u64 {
-            0
-        }
+    fn batches(trace: &Trace) -> impl Source {
+        let mut at = 0;
+        FnSource(move |batch: &mut FrameBatch| {
+            let end = (at + BATCH_COUNT).min(trace.frames.len());
+            (at..end).filter_map(|at| trace.frames.get(at)).for_each(|frame| batch.push(&frame));
+            at = end;
+            Ok(if batch.is_empty() { Next::End } else { Next::Frames })
+        })
     }
 }

@@ -1,7 +1,7 @@
 //! Small captures whose frames name their file and their number, and readers of them.
 
 use flowgauge::base::{Frame, FrameBatch, LinkType, Timestamp};
-use flowgauge::source::{Error, PcapngWriter, Source};
+use flowgauge::source::{Error, Next, PcapngWriter, Source};
 
 /// Octets of the classic header, and of a record with its frame.
 pub(crate) const PCAP_HEADER_LEN: usize = 24;
@@ -88,8 +88,8 @@ pub(crate) fn drain(source: &mut dyn Source, file_count: usize, mut after: impl 
             *count += 1;
         }
         match read {
-            Ok(true) => {}
-            Ok(false) => break,
+            Ok(Next::End) => break,
+            Ok(_) => {}
             Err(error) => {
                 assert!(!error.to_string().is_empty());
                 delivered.errors.push(error);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use flowgauge::base::{Budget, Limits};
+use flowgauge::base::{Budget, Limits, Resources};
 use flowgauge::source::{Files, SourceConfig};
 
 use super::Folder;
@@ -28,9 +28,7 @@ fn config(budget: &Budget) -> SourceConfig {
     let mut limits = Limits::DEFAULT;
     // Blocks are many, and so are requests.
     limits.batch_len = 1000;
-    let mut config = SourceConfig::from(limits);
-    config.budget = budget.clone();
-    config
+    Resources::new(limits).with_budget(budget.clone()).into()
 }
 
 #[test]
@@ -41,7 +39,7 @@ fn a_refused_file_is_named_and_the_others_are_whole() {
         each_refusal(&format!("sources, {open_file_count_max} open"), 10, |budget, is_lasting| {
             let mut errors = Vec::new();
             let mut config = config(budget);
-            config.limits.open_file_count_max = open_file_count_max;
+            config.resources.limits.open_file_count_max = open_file_count_max;
             let mut files = Files::open_readable(&paths, config, |error| errors.push(error));
             let delivered = drain(&mut files, FILE_COUNT, || {});
             errors.extend(delivered.errors);

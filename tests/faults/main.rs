@@ -5,19 +5,18 @@
 //! - `sources.rs`: readers fail, return short reads, are interrupted, or end at every octet.
 //! - `files.rs`: files disappear or shrink while they are merged, and memory for them is refused.
 //! - `writers.rs`: writers fail at every octet.
-//! - `outputs.rs`: the outputs of the command are full, closed or limited.
-//! - `signals.rs`: the command is ended while it reads or writes.
+//!
+//! The outputs of the command and signals have tests of their own, `crates/flowgauge-cli/tests/faults`.
 
 mod budget;
 mod captures;
 mod files;
-#[cfg(all(feature = "cli", target_os = "linux"))]
-mod outputs;
+#[cfg(feature = "protocols")]
+#[path = "../support/fn_source.rs"]
+mod fn_source;
 #[path = "../defragmentation/frames.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod packets;
-#[cfg(all(feature = "cli", target_os = "linux"))]
-mod signals;
 mod sources;
 mod writers;
 
@@ -44,16 +43,6 @@ impl Folder {
     fn file(&self, name: &str, octets: &[u8]) -> String {
         fs::write(self.path(name), octets).unwrap();
         self.path(name)
-    }
-
-    /// Names of all files in it, in order.
-    #[cfg(all(feature = "cli", target_os = "linux"))]
-    fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
     }
 }
 

@@ -88,11 +88,12 @@ fn records_in_json_return_the_error_at_every_octet() {
     use flowgauge::pipeline::{Pipeline, Records};
     use flowgauge::record::FlowRecord;
     let mut records: Vec<FlowRecord> = Vec::new();
-    let mut pipeline = Pipeline::default();
-    let mut sink = Records::new(|record| records.push(record));
+    let sink = Records::new(|record| records.push(record));
+    let mut pipeline = Pipeline::builder().build(sink).unwrap();
     let packet = super::packets::ethernet(&super::packets::udp(true, 10));
-    pipeline.frame(&super::packets::frame(&packet, 0), &mut sink);
-    pipeline.finish(&mut sink);
+    pipeline.frame(&super::packets::frame(&packet, 0));
+    pipeline.finish();
+    drop(pipeline);
     assert_eq!(records.len(), 1);
     check(|out| serde_json::to_writer(out, &records[0]).map_err(io::Error::from));
 }

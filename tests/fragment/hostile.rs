@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{Account, Budget, Timestamp};
-use flowgauge::fragment::{
-    Cap, ConfigError, Discard, EndReason, Malformed, Outcome, OverlapPolicy, Pool, PoolConfig,
+use flowgauge::base::{Account, Budget, ConfigProblem, Limits, Resources, Timestamp};
+use flowgauge::decode::fragment::{
+    Cap, Discard, EndReason, Malformed, Outcome, OverlapPolicy, Pool, PoolConfig,
 };
 
 use super::{fragment, key};
@@ -12,7 +12,14 @@ use super::{fragment, key};
 fn pool(policy: OverlapPolicy) -> Pool<u32> {
     let mut config = PoolConfig::default();
     config.policy = policy;
-    Pool::new(config).expect("a valid configuration")
+    Pool::new(config, &Resources::default()).expect("a valid configuration")
+}
+
+/// A pool with the default configuration and other limits.
+fn limited(set: impl FnOnce(&mut Limits)) -> Pool<u32> {
+    let mut limits = Limits::DEFAULT;
+    set(&mut limits);
+    Pool::new(PoolConfig::default(), &Resources::new(limits)).expect("a valid configuration")
 }
 
 #[test]
@@ -65,7 +72,7 @@ fn ping_of_death_and_other_lies_never_enter() {
 #[test]
 fn a_length_that_is_no_multiple_of_eight_is_rounded_down_where_linux_does() {
     use OverlapPolicy::{Discard, Linux, Linux2};
-    let v6 = flowgauge::fragment::DatagramKey::v6(1_u128.into(), 2_u128.into(), 1, 0);
+    let v6 = flowgauge::decode::fragment::DatagramKey::v6(1_u128.into(), 2_u128.into(), 1, 0);
     for policy in OverlapPolicy::ALL {
         for (key, rounds) in [(key(1), [Discard, Linux, Linux2].contains(&policy)), (v6, false)] {
             let mut pool = pool(policy);
@@ -138,9 +145,7 @@ fn overlaps_in_every_position() {
 
 #[test]
 fn fragments_without_end_meet_the_cap() {
-    let mut config = PoolConfig::default();
-    config.limits.fragment_per_datagram_count_max = 100;
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let mut pool = limited(|limits| limits.fragment_per_datagram_count_max = 100);
     let mut told = 0;
     for number in 0..10_000_u32 {
         let offset = (number % 8000) as u16 * 8;
@@ -163,18 +168,23 @@ fn a_million_first_fragments_stay_within_the_caps() {
     let count = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
     let bytes_max = 8 << 20;
     for (datagram_max, cap) in [(1000, Cap::Datagrams), (65_536, Cap::Bytes)] {
-        let mut config = PoolConfig::default();
-        config.limits.fragment_datagram_count_max = datagram_max;
-        config.limits.fragment_bytes_max = bytes_max;
-        config.budget = Budget::new(1 << 30);
-        let budget = config.budget.clone();
-        let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+        let mut limits = Limits::DEFAULT;
+        limits.fragment_datagram_count_max = datagram_max;
+        limits.fragment_bytes_max = bytes_max;
+        let budget = Budget::new(1 << 30);
+        let resources = Resources::new(limits).with_budget(budget.clone());
+        let mut pool: Pool<u32> =
+            Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
         let (mut told, mut deaths) = (0_u64, 0_u64);
         for number in 0..count {
             let mut key = key(number as u16);
             if number > 0xffff {
-                key =
-                    flowgauge::fragment::DatagramKey::v6(u128::from(number).into(), 1_u128.into(), number, 0);
+                key = flowgauge::decode::fragment::DatagramKey::v6(
+                    u128::from(number).into(),
+                    1_u128.into(),
+                    number,
+                    0,
+                );
             }
             let outcome = pool.push(&fragment(key, number.into(), 0, true, &[7; 1480]), number, |ended| {
                 assert_eq!(ended.reason, EndReason::Evicted(cap));
@@ -198,27 +208,28 @@ fn a_million_first_fragments_stay_within_the_caps() {
 
 #[test]
 fn a_budget_that_others_exhaust_refuses_by_name() {
-    let mut config = PoolConfig::default();
-    config.budget = Budget::new(1 << 20);
-    let budget = config.budget.clone();
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let budget = Budget::new(1 << 20);
+    let resources = Resources::default().with_budget(budget.clone());
+    let mut pool: Pool<u32> = Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
     assert!(budget.charge(Account::Flows, budget.limit() - budget.held()));
     let outcome = pool.push(&fragment(key(1), 0, 0, true, &[0; 8]), 1, |_| {});
     assert!(matches!(outcome, Outcome::Refused(Cap::Budget)));
     assert_eq!((pool.len(), pool.stats().refused_by_budget_count), (0, 1));
     pool.check_invariants();
-    let mut config = PoolConfig::default();
-    config.limits.fragment_bytes_max = 1000;
-    assert_eq!(Pool::<u32>::new(config).err(), Some(ConfigError::TooFewBytes));
+    let mut limits = Limits::DEFAULT;
+    limits.fragment_bytes_max = 1000;
+    let error = Pool::<u32>::new(PoolConfig::default(), &Resources::new(limits)).expect_err("too few bytes");
+    assert_eq!((error.layer, error.field), ("fragment", "fragment_bytes_max"));
+    assert!(matches!(error.problem, ConfigProblem::TooSmall { .. }), "{error}");
 }
 
 #[test]
 fn one_datagram_alone_can_be_refused_and_nothing_is_lost() {
-    let mut config = PoolConfig::default();
     // Room for an empty pool, the slots, and some pages.
-    config.limits.fragment_datagram_count_max = 64;
-    config.limits.fragment_bytes_max = 65_536 + 64 * 4 + 64 * 200 + 20_000;
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let mut pool = limited(|limits| {
+        limits.fragment_datagram_count_max = 64;
+        limits.fragment_bytes_max = 65_536 + 64 * 4 + 64 * 200 + 20_000;
+    });
     let (mut kept, mut refused, mut told) = (0, 0, 0);
     for number in 0..60_u16 {
         match pool.push(&fragment(key(1), 0, number * 1024, true, &[0; 1024]), 1, |_| panic!("nobody else")) {
@@ -237,7 +248,7 @@ fn one_datagram_alone_can_be_refused_and_nothing_is_lost() {
 fn deadlines_are_in_packet_time_and_counted_apart_without_a_first_fragment() {
     let mut config = PoolConfig::default();
     config.timeout = Duration::from_nanos(100);
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
     let _ = pool.push(&fragment(key(1), 1000, 8, true, &[0; 8]), 1, |_| {});
     let _ = pool.push(&fragment(key(2), 1010, 0, true, &[0; 8]), 2, |_| {});
     // A later fragment does not move the deadline, nor does a time that steps back.
@@ -293,7 +304,7 @@ fn atomic_fragments_pass_by_those_that_wait() {
 #[test]
 fn a_fragment_that_fills_the_last_unit_is_no_duplicate() {
     for is_cut in [false, true] {
-        let mut pool: Pool<u32> = Pool::new(PoolConfig::default()).expect("a valid configuration");
+        let mut pool = pool(OverlapPolicy::default());
         let bytes = [7; 16];
         let mut last = fragment(key(1), 0, 8, false, &bytes[..15]);
         if is_cut {

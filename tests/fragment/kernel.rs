@@ -3,8 +3,8 @@
 
 use std::process::Command;
 
-use flowgauge::base::IpProtocol;
-use flowgauge::fragment::{DatagramKey, Outcome, OverlapPolicy, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Resources};
+use flowgauge::decode::fragment::{DatagramKey, Outcome, OverlapPolicy, Pool, PoolConfig};
 
 use super::fragment;
 
@@ -89,7 +89,7 @@ fn linux_is_what_the_running_kernel_does() {
     };
     let mut config = PoolConfig::default();
     config.policy = OverlapPolicy::Linux;
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
     let received: Vec<Vec<&str>> = output.lines().map(|line| line.split(' ').skip(1).collect()).collect();
     assert_eq!(received.len(), sequences.len());
     let mut completed_count = 0;

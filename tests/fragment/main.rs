@@ -7,8 +7,10 @@ mod naive;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use flowgauge::base::{IpProtocol, Timestamp};
-use flowgauge::fragment::{DatagramKey, EndReason, Fragment, Outcome, OverlapPolicy, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Limits, Resources, Timestamp};
+use flowgauge::decode::fragment::{
+    DatagramKey, EndReason, Fragment, Outcome, OverlapPolicy, Pool, PoolConfig,
+};
 use naive::{Expected, Model};
 use proptest::prelude::*;
 
@@ -80,8 +82,9 @@ fn compare(policy: OverlapPolicy, steps: &[Step], scale: u16) {
     let mut config = PoolConfig::default();
     config.policy = policy;
     config.timeout = Duration::from_nanos(20);
-    config.limits.fragment_per_datagram_count_max = fragment_max;
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let mut limits = Limits::DEFAULT;
+    limits.fragment_per_datagram_count_max = fragment_max;
+    let mut pool: Pool<u32> = Pool::new(config, &Resources::new(limits)).expect("a valid configuration");
     let mut model = Model::new(policy, 20, fragment_max);
     let mut now = 100_u64;
     let mut ended = vec![];
@@ -149,7 +152,7 @@ proptest! {
         }
         let mut config = PoolConfig::default();
         config.policy = policy;
-        let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+        let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
         let last = *order.last().expect("two fragments at least");
         for &place in &order {
             let bytes = &payload[place * size..len.min((place + 1) * size)];

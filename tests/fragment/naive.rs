@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use flowgauge::fragment::{DatagramKey, Discard, Fragment, Malformed, OverlapPolicy};
+use flowgauge::decode::fragment::{DatagramKey, Discard, Fragment, Malformed, OverlapPolicy};
 
 /// What the model expects of a push, in the terms of `Outcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,18 +6,20 @@
 
 mod naive;
 mod packets;
+#[path = "../support/record_list.rs"]
+mod record_list;
 
 use std::time::Duration;
 
-use flowgauge::base::{Side, Timestamp};
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::Records;
+use flowgauge::base::{Resources, Side, Timestamp};
+use flowgauge::decode::extractor::Packet;
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::{Tracker, TrackerConfig};
 use proptest::prelude::*;
 
 use naive::{Model, Record};
 use packets::{packets, step};
+use record_list::RecordList;
 
 fn summary(record: &FlowRecord) -> Record {
     let counts = [&record.forward, &record.reverse].map(|side| {
@@ -40,7 +42,7 @@ fn tracker(active: Option<Duration>, is_staged: bool) -> Tracker<()> {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
     config.staged_flow_count_min = if is_staged { 0 } else { u32::MAX };
-    Tracker::new(config).expect("a valid configuration")
+    Tracker::new(config, &Resources::default()).expect("a valid configuration")
 }
 
 fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
@@ -50,15 +52,14 @@ fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
 
 /// The records of packets that are given one by one.
 fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> {
-    let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let mut records = RecordList::default();
     let mut tracker = tracker(active, false);
     for packet in packets {
-        tracker.track(packet, &mut sink);
+        tracker.track(packet, &mut records);
         tracker.check_invariants();
     }
-    tracker.finish(&mut sink);
-    sorted(records)
+    tracker.finish(&mut records);
+    sorted(records.0)
 }
 
 /// The same, cut into batches, with the clock moved forward between them.
@@ -68,22 +69,21 @@ fn cut(
     cuts: &[(usize, u8)],
     is_staged: bool,
 ) -> Vec<FlowRecord> {
-    let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let mut records = RecordList::default();
     let mut tracker = tracker(active, is_staged);
     let mut rest = packets;
     for (len, share) in cuts.iter().cycle() {
         let (batch, behind) = rest.split_at((*len).min(rest.len()));
-        tracker.track_batch(batch, &mut sink);
+        tracker.track_batch(batch, &mut records);
         rest = behind;
         let Some(next) = rest.first() else { break };
         let now = tracker.now().as_nanos();
         let ahead = next.timestamp.as_nanos().saturating_sub(now);
-        tracker.advance(Timestamp::from_nanos(now + ahead / 255 * u64::from(*share)), &mut sink);
+        tracker.advance(Timestamp::from_nanos(now + ahead / 255 * u64::from(*share)), &mut records);
         tracker.check_invariants();
     }
-    tracker.finish(&mut sink);
-    sorted(records)
+    tracker.finish(&mut records);
+    sorted(records.0)
 }
 
 /// Packets, and the records of either side that the other lacks, as text.

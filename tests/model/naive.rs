@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use flowgauge::base::{EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, Side, TcpFlags};
-use flowgauge::extractor::{Packet, Transport};
+use flowgauge::decode::extractor::{Packet, Transport};
 
 /// What is compared of a record.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -303,7 +303,7 @@ fn direction(packet: &Packet<'_>, is_first: bool) -> Option<(Side, u8)> {
     if packet.transport == Transport::Tcp && flags.contains(TcpFlags::SYN) {
         return Some(if flags.contains(TcpFlags::ACK) { (packet.side.other(), 3) } else { (packet.side, 4) });
     }
-    let is_service = |side| matches!(packet.key.port(side), 53 | 80);
+    let is_service = |side| matches!(packet.key.port(side), Some(53 | 80));
     let other = packet.side.other();
     is_first.then(|| match (is_service(packet.side), is_service(other)) {
         (true, false) => (other, 1),

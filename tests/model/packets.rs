@@ -1,7 +1,7 @@
 //! Random packets of few flows.
 
 use flowgauge::base::{FlowKey, IpProtocol, NANOS_PER_SECOND, SeqNum, TcpFlags, Timestamp};
-use flowgauge::extractor::{Packet, Transport};
+use flowgauge::decode::extractor::{Packet, Transport};
 use proptest::prelude::*;
 
 use super::naive::seconds;

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use flowgauge::base::{EndReason, FlowKey};
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Message, SessionEvent, Standard};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::Standard;
+use flowgauge::session::SessionEvent;
+use flowgauge::tracker::{Flow, FlowView, Interest};
+
+use super::support::run_without_timeouts;
 
 /// A flow, and what it was called.
 #[derive(Clone, Debug)]
@@ -29,9 +30,12 @@ struct Of {
 #[derive(Default)]
 struct Collect(Vec<Named>);
 
-impl FlowSink<Of> for Collect {
+impl Sink for Collect {
+    type State = Of;
+    type Stage = Sessions<Standard>;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, of: Of) {
@@ -42,18 +46,14 @@ impl FlowSink<Of> for Collect {
         let Of { application, stopped } = of;
         self.0.push(Named { key: *view.key(), application, stopped, payload_octet_count });
     }
-}
-
-impl SessionSink<Standard, Of> for Collect {
-    fn message(&mut self, _: &mut Flow<'_, Of>, _: &About, _: Message<'_>) {}
 
     fn session(&mut self, flow: &mut Flow<'_, Of>, event: &SessionEvent) {
         match event {
-            SessionEvent::Recognised { protocol, evidence } => {
+            SessionEvent::Recognized { protocol, evidence } => {
                 flow.state.application.get_or_insert((protocol.name(), evidence.name()));
             }
-            SessionEvent::Stopped { about, fault, .. } => {
-                flow.state.stopped.get_or_insert((about.protocol.name(), fault.reason()));
+            SessionEvent::Stopped { meta, fault, .. } => {
+                flow.state.stopped.get_or_insert((meta.protocol.name(), fault.reason()));
             }
             _ => {}
         }
@@ -66,14 +66,6 @@ impl SessionSink<Standard, Of> for Collect {
 ///
 /// If the file cannot be read.
 pub(crate) fn of(path: &Path) -> Vec<Named> {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline: SessionPipeline<Standard, Of> = pipeline.with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(path).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", path.display());
+    let sink = run_without_timeouts(path, Collect::default());
     sink.0
 }

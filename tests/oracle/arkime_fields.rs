@@ -178,7 +178,7 @@ fn compare_times(body: &Value, flow: &[&Observed]) -> (usize, Vec<String>) {
     for key in ["cert.notBefore", "cert.notAfter"] {
         for milliseconds in wanted(body, key) {
             let seconds = milliseconds.parse::<i64>().expect("a number") / 1000;
-            let time = flowgauge::session::tls::CertificateTime(seconds).to_string();
+            let time = flowgauge::protocols::tls::CertificateTime(seconds).to_string();
             if own.contains(&time) { equal_count += 1 } else { missing.push(time) }
         }
     }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use flowgauge::base::{FrameBatch, IpProtocol, Limits};
-use flowgauge::link::{
+use flowgauge::decode::link::{
     Checksum, Checksums, Decapsulated, Decapsulation, TunnelPorts, checksums, decapsulate,
 };
-use flowgauge::source::{FileSource, Source as _};
+use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus::{self, Capture};
 
@@ -24,7 +24,7 @@ fn ours(capture: &Capture) -> Vec<Option<(IpProtocol, Checksums)>> {
     let mut source = FileSource::open(capture.path()).expect("a readable capture");
     let mut batch = FrameBatch::new();
     let mut all = Vec::new();
-    while source.next_batch(&mut batch).unwrap_or(false) {
+    while source.next_batch(&mut batch).is_ok_and(|next| next != Next::End) {
         for frame in batch.iter() {
             let found =
                 decapsulate(&frame, Decapsulation::Outermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT);

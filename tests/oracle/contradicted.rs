@@ -228,7 +228,7 @@ fn no_name_by_content_is_contradicted_by_tshark() {
             if !matches!(named.key.protocol(), IpProtocol::TCP | IpProtocol::UDP) {
                 continue;
             }
-            let end = |side| (named.key.address(side).to_string(), named.key.port(side));
+            let end = |side| (named.key.address(side).to_string(), named.key.port(side).expect("a port"));
             let (a, b) = (end(Side::A), end(Side::B));
             let (key, _) = corpus::key(named.key.protocol().0, (&a.0, a.1), (&b.0, b.1));
             let layers =

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use flowgauge::base::FlowKey;
-use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
+use flowgauge::pipeline::{Pipeline, PipelineStats, Records, RunOptions};
 use flowgauge::record::FlowRecord;
 use flowgauge::source::{FileSource, Source};
 use flowgauge::tracker::{Timeouts, TrackerConfig};
@@ -88,14 +88,16 @@ pub(crate) fn flows_of(path: &Path) -> Outcome {
 /// If the file cannot be read.
 pub(crate) fn flows_with(path: &Path, config: TrackerConfig) -> Outcome {
     let mut source = FileSource::open(path).expect("a readable capture");
-    let mut pipeline = Pipeline::<()>::new(config).expect("a sound configuration");
     let mut records = Vec::new();
-    let run = pipeline.run(&mut source, &mut Records::new(|record| records.push(record)));
-    run.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let sink = Records::new(|record| records.push(record));
+    let mut pipeline = Pipeline::builder().tracker(config).build(sink).expect("a sound configuration");
+    let run = pipeline.run(&mut source, &RunOptions::default());
+    drop(pipeline);
+    let summary = run.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     for warning in source.warnings() {
         println!("{warning}");
     }
-    Outcome { stats: pipeline.stats(), records }
+    Outcome { stats: summary.stats, records }
 }
 
 /// A key from addresses in text, and the side of the first end.

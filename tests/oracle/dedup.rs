@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use flowgauge::base::{Frame, FrameBatch, Limits, NANOS_PER_SECOND, Timestamp};
+use flowgauge::base::{Frame, FrameBatch, Limits, NANOS_PER_SECOND, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Verdict, Window};
-use flowgauge::source::{FileSource, Source as _};
+use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus;
 
@@ -53,15 +53,17 @@ const SKIPPED: &[(&str, usize, usize)] = &[
 
 fn window(time: Duration, frame_count_max: u32) -> Window {
     let mut config = DedupConfig::default();
-    (config.window, config.limits.dedup_frame_count_max) = (time, frame_count_max);
-    Window::new(config).expect("a valid configuration")
+    config.window = time;
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = frame_count_max;
+    Window::new(config, &Resources::new(limits)).expect("a valid configuration")
 }
 
 /// The frames of a file, in a batch of their own.
 fn frames(path: &Path) -> FrameBatch {
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, mut all) = (FrameBatch::new(), FrameBatch::new());
-    while source.next_batch(&mut batch).unwrap_or(false) {
+    while source.next_batch(&mut batch).is_ok_and(|next| next != Next::End) {
         batch.iter().for_each(|frame| all.push(&frame));
     }
     batch.iter().for_each(|frame| all.push(&frame));

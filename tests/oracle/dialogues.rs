@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::process::Command;
 
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, ftp, smtp, ssh};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::{ftp, smtp, ssh};
+use flowgauge::session::MessageMeta;
+use flowgauge::tracker::Flow;
 
 use super::corpus;
+use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
     /// The three.
@@ -23,7 +23,7 @@ flowgauge::protocols! {
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
         Ftp: ftp::FtpParser = &ftp::PROTOCOL,
     }
-    recognised {}
+    recognized {}
 }
 
 /// The captures in which tshark finds one of the three.
@@ -52,10 +52,11 @@ const LISTED: &[(&str, &[&str], &str)] = &[(
 #[derive(Default)]
 struct Ear(Vec<String>);
 
-impl FlowSink<()> for Ear {}
+impl Sink for Ear {
+    type State = ();
+    type Stage = Sessions<Set>;
 
-impl SessionSink<Set, ()> for Ear {
-    fn message(&mut self, _: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+    fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
         let said = match message {
             Heard::Ssh(ssh::Message::Identification(id)) => {
                 let comments = id.comments.map(|comments| format!(" {comments}")).unwrap_or_default();
@@ -72,20 +73,12 @@ impl SessionSink<Set, ()> for Ear {
             Heard::Ftp(ftp::Message::Reply(reply)) => reply.code.to_string(),
             _ => return,
         };
-        self.0.push(format!("{} {said}", about.protocol));
+        self.0.push(format!("{} {said}", meta.protocol));
     }
 }
 
 fn ours(path: &Path) -> Vec<String> {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
-    let mut ear = Ear::default();
-    let mut source = FileSource::open(path).expect("a readable capture");
-    pipeline.run(&mut source, &mut ear).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    let mut ear = run_without_timeouts(path, Ear::default());
     ear.0.sort();
     ear.0
 }

@@ -7,16 +7,15 @@ use std::net::IpAddr;
 use std::process::Command;
 
 use flowgauge::base::IpProtocol;
-use flowgauge::pipeline::{Pipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::dns::{
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::dns::{
     DnsMessage, DnsParser, LLMNR, LlmnrParser, MDNS, MdnsParser, Message, Name, PROTOCOL, Value,
 };
-use flowgauge::session::{About, DriverConfig};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use flowgauge::session::MessageMeta;
+use flowgauge::tracker::Flow;
 
 use super::corpus::{self, Capture};
+use super::support::run_without_timeouts;
 
 /// What stands between values of one field.
 const BETWEEN: char = '\u{1}';
@@ -59,7 +58,7 @@ flowgauge::protocols! {
         Mdns: MdnsParser = &MDNS,
         Llmnr: LlmnrParser = &LLMNR,
     }
-    recognised {}
+    recognized {}
 }
 
 /// The fields that are compared.
@@ -92,21 +91,23 @@ struct Collect {
     message_count: usize,
 }
 
-impl FlowSink<()> for Collect {}
+impl Sink for Collect {
+    type State = ();
+    type Stage = Sessions<Set>;
 
-impl SessionSink<Set, ()> for Collect {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Said<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Said<'_>) {
         let (Said::Dns(message) | Said::Mdns(message) | Said::Llmnr(message)) = message;
         let (Message::Query(message) | Message::Response(message)) = message else { return };
         let key = flow.view.key();
         let place = if key.protocol() == IpProtocol::TCP {
-            format!("tcp {} {}", key.port(about.side), key.port(about.side.other()))
+            let port = |side| key.port(side).expect("a port");
+            format!("tcp {} {}", port(meta.side), port(meta.side.other()))
         } else {
-            let now = about.timestamp.as_nanos();
+            let now = meta.timestamp.as_nanos();
             format!("udp {}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
         };
         self.message_count += 1;
-        add(self.places.entry(place).or_default(), &message);
+        add(self.places.entry(place).or_default(), message);
     }
 }
 
@@ -172,16 +173,7 @@ fn add(values: &mut Values, message: &DnsMessage<'_>) {
 }
 
 fn ours(capture: &Capture) -> Collect {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline = pipeline.with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(capture.path()).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
-    assert_eq!(pipeline.session_stats().held_bytes, 0);
-    sink
+    run_without_timeouts(&capture.path(), Collect::default())
 }
 
 /// What tshark says; `None` if it is not installed.

@@ -49,7 +49,7 @@ impl Wanted {
             let own_ports = [record.source_port(), record.destination_port()];
             let [there, back] = [[0, 1], [1, 0]].map(|[first, second]: [usize; 2]| {
                 [own[first], own[second]] == ends
-                    && ports.is_none_or(|ports| [own_ports[first], own_ports[second]] == ports)
+                    && ports.is_none_or(|ports| [own_ports[first], own_ports[second]] == ports.map(Some))
             });
             if there || back {
                 for (side, of_side) in [&record.forward, &record.reverse].into_iter().enumerate() {

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 use std::process::Command;
 
 use flowgauge::base::{FlowKey, IpProtocol, Side};
-use flowgauge::pipeline::{Pipeline, StreamSink};
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Interest, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sink, Streams};
+use flowgauge::reassembler::StreamEvent;
+use flowgauge::tracker::{Flow, Interest};
 use serde_json::Value;
 
 use super::corpus::{self, Capture};
+use super::support::run_without_timeouts;
 
 /// Streams that tshark follows in one run.
 const AT_ONCE: usize = 400;
@@ -119,13 +119,16 @@ impl Text {
 }
 
 /// The streams of each five-tuple in the order of their beginnings, both sides.
-type Streams = BTreeMap<FlowKey, Vec<[Text; 2]>>;
+type ByKey = BTreeMap<FlowKey, Vec<[Text; 2]>>;
 
 /// Collects the streams of each five-tuple.
 #[derive(Default)]
-struct Collect(Streams);
+struct Collect(ByKey);
 
-impl FlowSink<()> for Collect {
+impl Sink for Collect {
+    type State = ();
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         Interest::STARTS
     }
@@ -135,9 +138,7 @@ impl FlowSink<()> for Collect {
             self.0.entry(*flow.view.key()).or_default().push(<[Text; 2]>::default());
         }
     }
-}
 
-impl StreamSink<()> for Collect {
     fn stream(&mut self, flow: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let streams = self.0.get_mut(flow.view.key());
         // One flow of a key is open at a time.
@@ -151,21 +152,14 @@ impl StreamSink<()> for Collect {
     }
 }
 
-fn ours(capture: &Capture) -> Streams {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let mut pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(capture.path()).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
-    assert_eq!(pipeline.reassembler().held_stream_count(), 0);
+fn ours(capture: &Capture) -> ByKey {
+    let sink = run_without_timeouts(&capture.path(), Collect::default());
     sink.0
 }
 
 /// What tshark says of streams by their numbers; `None` if it is not installed.
-fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<Streams> {
-    let mut streams = Streams::new();
+fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<ByKey> {
+    let mut streams = ByKey::new();
     for numbers in numbers.chunks(AT_ONCE) {
         let mut command = Command::new("tshark");
         command.args(["-n", "-q", "-r"]).arg(capture.path());
@@ -179,7 +173,7 @@ fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<Streams> {
     Some(streams)
 }
 
-fn parse(text: &str, streams: &mut Streams) {
+fn parse(text: &str, streams: &mut ByKey) {
     let mut nodes = Vec::new();
     // tshark prints the taps of one run in the reverse of their order.
     let mut found: Vec<(u64, FlowKey, [Text; 2])> = Vec::new();

@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use flowgauge::base::{FlowKey, IpProtocol};
-use flowgauge::pipeline::{Pipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::http1::{self, HttpParser};
-use flowgauge::session::http2::{self, Http2Parser};
-use flowgauge::session::{About, DriverConfig, SessionEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Interest, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::http1::{self, HttpParser};
+use flowgauge::protocols::http2::{self, Http2Parser};
+use flowgauge::session::{MessageMeta, SessionEvent};
+use flowgauge::tracker::{Flow, Interest};
 use serde_json::Value;
 
 use super::corpus::{self, Capture};
+use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
     /// HTTP of both kinds.
@@ -24,7 +23,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Http1: HttpParser = &http1::PROTOCOL, Http2: Http2Parser = &http2::PROTOCOL }
-    recognised {}
+    recognized {}
 }
 
 /// A capture of which tshark says something else, and why.
@@ -83,7 +82,7 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "tcptrace/single_byte_rexmit.dmp",
-        why: "the snap length cuts request lines, whose targets are not known; tshark shows what there is of them, and \
+        why: "the snap length cuts request lines, context targets are not known; tshark shows what there is of them, and \
               retransmissions again",
         differences: &[
             "tcp 30.229.118.67:37143 <-> 67.82.9.253:80: http.request.method [\"GET\", \"GET\"], tshark [\"GET\", \"GET\", \"GET\", \
@@ -150,14 +149,15 @@ struct Collect {
     stops: Vec<String>,
 }
 
-impl FlowSink<()> for Collect {
+impl Sink for Collect {
+    type State = ();
+    type Stage = Sessions<Http>;
+
     fn interest(&self) -> Interest {
         Interest::STARTS
     }
-}
 
-impl SessionSink<Http, ()> for Collect {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &About, message: Heard<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &MessageMeta, message: &Heard<'_>) {
         let Said([methods, targets, hosts, codes, methods2, paths, authorities, statuses]) =
             self.flows.entry(*flow.view.key()).or_default();
         match message {
@@ -190,16 +190,7 @@ fn printed(text: &[u8]) -> String {
 }
 
 fn ours(capture: &Capture) -> Collect {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline = pipeline.with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(capture.path()).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
-    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", capture.name);
-    sink
+    run_without_timeouts(&capture.path(), Collect::default())
 }
 
 /// What tshark says; `None` if it is not installed.

@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use flowgauge::base::{FlowKey, Side};
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Message, Role, Standard, http1, http2};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::{Message, Standard, http1, http2};
+use flowgauge::session::{MessageMeta, Role};
+use flowgauge::tracker::Flow;
 use serde_json::Value;
+
+use super::support::run_without_timeouts;
 
 /// A message, and who sent it to whom.
 #[derive(Clone, Debug)]
@@ -29,7 +30,7 @@ impl Observed {
     /// Address and port of the client, then of the server.
     pub(crate) fn ends(&self) -> [(IpAddr, u16); 2] {
         let client = if self.from == Role::Client { self.side } else { self.side.other() };
-        [client, client.other()].map(|side| (self.key.address(side), self.key.port(side)))
+        [client, client.other()].map(|side| (self.key.address(side), self.key.port(side).expect("a port")))
     }
 
     pub(crate) fn is(&self, kind: &str) -> bool {
@@ -73,13 +74,14 @@ struct Collect {
     bodies: BTreeMap<(FlowKey, usize, u64), Vec<u8>>,
 }
 
-impl FlowSink<()> for Collect {}
+impl Sink for Collect {
+    type State = ();
+    type Stage = Sessions<Standard>;
 
-impl SessionSink<Standard, ()> for Collect {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Message<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
         let key = *flow.view.key();
-        let of_stream = |stream: u64| (key, about.side.index(), stream);
-        let (piece, end) = match &message {
+        let of_stream = |stream: u64| (key, meta.side.index(), stream);
+        let (piece, end) = match message {
             Message::Http1(http1::Message::Body(body)) => (Some((0, body.bytes)), None),
             Message::Http1(http1::Message::End(_)) => (None, Some(0)),
             Message::Http2(http2::Message::Body(body)) => (Some((body.transaction, body.bytes)), None),
@@ -90,8 +92,8 @@ impl SessionSink<Standard, ()> for Collect {
             return self.bodies.entry(of_stream(stream)).or_default().extend(bytes);
         }
         let body = end.and_then(|stream| self.bodies.remove(&of_stream(stream))).unwrap_or_default();
-        let message = serde_json::to_value(&message).expect("an object");
-        let (protocol, from, side) = (about.protocol.name(), about.from, about.side);
+        let message = serde_json::to_value(message).expect("an object");
+        let (protocol, from, side) = (meta.protocol.name(), meta.from, meta.side);
         self.observed.push(Observed { key, protocol, from, side, message, body });
     }
 }
@@ -102,14 +104,6 @@ impl SessionSink<Standard, ()> for Collect {
 ///
 /// If the file cannot be read.
 pub(crate) fn of(path: &Path) -> Vec<Observed> {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline: SessionPipeline<Standard, ()> = pipeline.with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(path).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", path.display());
+    let sink = run_without_timeouts(path, Collect::default());
     sink.observed
 }

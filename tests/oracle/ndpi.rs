@@ -68,7 +68,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("WireGuard", &["wireguard"]),
 ];
 
-/// The protocols that are to be recognised in any case.
+/// The protocols that are to be recognized in any case.
 const CORE: &[&str] = &[
     "bittorrent",
     "dhcp",

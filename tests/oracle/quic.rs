@@ -5,14 +5,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flowgauge::base::{FlowKey, IpProtocol};
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::quic::{self, Message, QuicParser};
-use flowgauge::session::{About, DriverConfig, SessionEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::quic::{self, Message, QuicParser};
+use flowgauge::session::{MessageMeta, SessionEvent};
+use flowgauge::tracker::Flow;
 
 use super::corpus;
+use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
     /// QUIC alone.
@@ -22,7 +21,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
-    recognised {}
+    recognized {}
 }
 
 /// What differs, and why.
@@ -42,20 +41,21 @@ struct Ear {
     named: BTreeSet<FlowKey>,
 }
 
-impl FlowSink<()> for Ear {}
+impl Sink for Ear {
+    type State = ();
+    type Stage = Sessions<Set>;
 
-impl SessionSink<Set, ()> for Ear {
     fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
         match event {
-            SessionEvent::Recognised { .. } => self.named.insert(*flow.view.key()),
+            SessionEvent::Recognized { .. } => self.named.insert(*flow.view.key()),
             event => panic!("{}: {event:?}", flow.view.key()),
         };
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
         let Heard::Quic(message) = message;
-        let port = |side| flow.view.key().port(side);
-        let (source, destination) = (port(about.side), port(about.side.other()));
+        let port = |side| flow.view.key().port(side).expect("a port");
+        let (source, destination) = (port(meta.side), port(meta.side.other()));
         match message {
             Message::ClientHello(hello) => {
                 let tls = &hello.hello;
@@ -79,16 +79,7 @@ impl SessionSink<Set, ()> for Ear {
 }
 
 fn ours(path: &Path) -> Ear {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
-    let mut ear = Ear::default();
-    let mut source = FileSource::open(path).expect("a readable capture");
-    pipeline.run(&mut source, &mut ear).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    assert_eq!(pipeline.session_stats().held_bytes, 0);
-    ear
+    run_without_timeouts(path, Ear::default())
 }
 
 /// Fields of the frames that a filter passes, one line each; `None` if tshark is not installed.

@@ -1,6 +1,6 @@
 //! Frames of the corpus that belong to no flow, by reason: none is of a link or tunnel that is read.
 
-use flowgauge::extractor::SkipStats;
+use flowgauge::decode::extractor::SkipStats;
 
 use super::corpus;
 

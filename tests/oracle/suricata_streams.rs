@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 
 use base64::Engine as _;
-use flowgauge::base::{FrameBatch, SeqNum, TcpFlags};
-use flowgauge::extractor::Extractor;
+use flowgauge::base::{FrameBatch, Resources, SeqNum, TcpFlags};
+use flowgauge::decode::extractor::Extractor;
 use flowgauge::reassembler::{OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::source::{FileSource, Source as _};
+use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus;
 
@@ -36,7 +36,8 @@ const REPLACED_IN_ORDER: &[&str] =
 fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
     let mut config = ReassemblerConfig::default();
     config.overlap = policy;
-    let mut reassembler: Reassembler<()> = Reassembler::new(config).expect("a valid configuration");
+    let mut reassembler: Reassembler<()> =
+        Reassembler::new(config, &Resources::default()).expect("a valid configuration");
     let mut stream = Stream::default();
     let (mut text, mut client) = (String::new(), None);
     let mut out = |event: StreamEvent<'_>| match event {
@@ -48,7 +49,7 @@ fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, extractor) = (FrameBatch::new(), Extractor::default());
     let mut segment_count = 0;
-    while source.next_batch(&mut batch).expect("a whole capture") || !batch.is_empty() {
+    while source.next_batch(&mut batch).expect("a whole capture") != Next::End || !batch.is_empty() {
         for frame in batch.iter() {
             let packet = extractor.extract(&frame).expect("a packet");
             let mut segment = Segment::of(&packet).expect("a segment");

@@ -7,15 +7,14 @@ use std::net::IpAddr;
 use std::process::Command;
 
 use flowgauge::base::IpProtocol;
-use flowgauge::pipeline::{Pipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::tls::{self, DtlsParser, Message, TlsParser};
-use flowgauge::session::{About, DriverConfig, Fault, SessionEvent};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, Timeouts, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::tls::{self, DtlsParser, Message, TlsParser};
+use flowgauge::session::{Fault, MessageMeta, SessionEvent};
+use flowgauge::tracker::Flow;
 use serde_json::Value;
 
 use super::corpus::{self, Capture};
+use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
     /// The parsers at hand.
@@ -25,7 +24,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Said;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
-    recognised {}
+    recognized {}
 }
 
 /// Directions that differ, by their ports, and why.
@@ -77,15 +76,16 @@ struct Collect {
 
 fn direction(flow: &Flow<'_, ()>, side: flowgauge::base::Side) -> Direction {
     let key = flow.view.key();
-    let end = |side| (key.address(side), key.port(side));
+    let end = |side| (key.address(side), key.port(side).expect("a port"));
     (key.protocol().0, end(side), end(side.other()))
 }
 
-impl FlowSink<()> for Collect {}
+impl Sink for Collect {
+    type State = ();
+    type Stage = Sessions<Set>;
 
-impl SessionSink<Set, ()> for Collect {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Said<'_>) {
-        let direction = direction(flow, about.side);
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Said<'_>) {
+        let direction = direction(flow, meta.side);
         let lists = self.lists.entry(direction).or_default();
         let (Said::Tls(message) | Said::Dtls(message)) = message;
         match message {
@@ -114,16 +114,7 @@ impl SessionSink<Set, ()> for Collect {
 }
 
 fn ours(capture: &Capture) -> Collect {
-    let mut config = TrackerConfig::default();
-    config.timeouts = Timeouts::all(None);
-    let pipeline = Pipeline::new(config).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline = pipeline.with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    let mut source = FileSource::open(capture.path()).expect("a readable capture");
-    pipeline.run(&mut source, &mut sink).unwrap_or_else(|error| panic!("{}: {error}", capture.name));
-    assert_eq!(pipeline.session_stats().held_bytes, 0, "{}", capture.name);
-    sink
+    run_without_timeouts(&capture.path(), Collect::default())
 }
 
 /// The columns that are asked of tshark, after the names of the protocols.

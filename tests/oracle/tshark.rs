@@ -148,7 +148,7 @@ fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
     for capture in &captures {
         let outcome = corpus::flows_of(&capture.path());
         let stats = &outcome.stats;
-        let counted = stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count;
+        let counted = stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count;
         assert_eq!(stats.frame_count, counted, "{}", capture.name);
         let json = derived(capture);
         let found = differences(&outcome, &json);
@@ -268,7 +268,7 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
 const HEADER_CUT: &str =
     "the segment ends within the TCP header: the flow has ports, and nothing else of it is believed";
 
-const FRAGMENT_TIMES: &str = "the flow begins with a fragment, whose time is its own; tshark's streams begin with the frame that \
+const FRAGMENT_TIMES: &str = "the flow begins with a fragment, context time is its own; tshark's streams begin with the frame that \
                               completes the datagram";
 
 /// What differs where tshark takes another view of the fields of TCP.

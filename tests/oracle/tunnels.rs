@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::process::Command;
 
 use flowgauge::base::{FlowKey, HeaderKind, IpProtocol, Ports, Side};
-use flowgauge::link::Decapsulation;
-use flowgauge::pipeline::{Pipeline, Records};
-use flowgauge::record::{FlowRecord, SideEnclosure, SideRecord};
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::pipeline::{Pipeline, Records, RunOptions};
+use flowgauge::record::{FlowRecord, SideEncapsulation, SideRecord};
 use flowgauge::source::FileSource;
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
@@ -19,11 +19,14 @@ fn flows(capture: &Capture, decapsulation: Decapsulation) -> Outcome {
     config.timeouts = Timeouts::all(None);
     config.key_policy.decapsulation = decapsulation;
     let mut source = FileSource::open(capture.path()).expect("a readable capture");
-    let mut pipeline = Pipeline::<()>::new(config).expect("a sound configuration").with_encapsulation(true);
     let mut records = Vec::new();
-    let run = pipeline.run(&mut source, &mut Records::new(|record| records.push(record)));
-    run.unwrap_or_else(|error| panic!("{}: {error}", capture.name));
-    Outcome { stats: pipeline.stats(), records }
+    let sink = Records::new(|record| records.push(record));
+    let builder = Pipeline::builder().tracker(config).encapsulation(true);
+    let mut pipeline = builder.build(sink).expect("a sound configuration");
+    let run = pipeline.run(&mut source, &RunOptions::default());
+    drop(pipeline);
+    let summary = run.unwrap_or_else(|error| panic!("{}: {error}", capture.name));
+    Outcome { stats: summary.stats, records }
 }
 
 /// Packets and octets by key.
@@ -43,14 +46,14 @@ fn linked_flows_are_those_of_each_level_alone() {
     for capture in &captures {
         let both = flows(capture, Decapsulation::Both);
         let stats = &both.stats;
-        let counted = stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count;
-        assert_eq!(counted, stats.frame_count + stats.enclosing_count, "{}", capture.name);
+        let counted = stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count;
+        assert_eq!(counted, stats.frame_count + stats.outer_packet_count, "{}", capture.name);
 
         // Without what was carried, a flow is what it is innermost.
         let mut inner = sums(both.records.iter());
         for record in &both.records {
-            if let (Some(enclosure), Some(sum)) = (&record.enclosure, inner.get_mut(&record.key)) {
-                let carried = enclosure.carried;
+            if let (Some(encapsulation), Some(sum)) = (&record.encapsulation, inner.get_mut(&record.key)) {
+                let carried = encapsulation.carried;
                 *sum = (sum.0 - carried.packet_count, sum.1 - carried.octet_count);
                 tunnel_count += usize::from(carried.packet_count > 0);
             }
@@ -61,8 +64,10 @@ fn linked_flows_are_those_of_each_level_alone() {
 
         // A flow that no other carries is outermost.
         let outers = |record: &FlowRecord| {
-            let sides =
-                record.enclosure.as_ref().map(|enclosure| [enclosure.forward.outer, enclosure.reverse.outer]);
+            let sides = record
+                .encapsulation
+                .as_ref()
+                .map(|encapsulation| [encapsulation.forward.outer, encapsulation.reverse.outer]);
             sides.into_iter().flatten().flatten().map(|outer| outer.key).collect::<Vec<_>>()
         };
         let carried: BTreeSet<_> = both
@@ -91,7 +96,7 @@ fn linked_flows_are_those_of_each_level_alone() {
         let inner_count: u32 = both
             .records
             .iter()
-            .flat_map(|record| &record.enclosure)
+            .flat_map(|record| &record.encapsulation)
             .map(|all| all.carried.inner_flow_count)
             .sum();
         assert_eq!(named_count, inner_count as usize, "{}", capture.name);
@@ -202,7 +207,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
 }
 
 /// The same of a record.
-fn ours(side: &SideEnclosure) -> Headers {
+fn ours(side: &SideEncapsulation) -> Headers {
     let mut headers = Headers::new();
     for header in side.stack.headers() {
         match header.endpoints {
@@ -214,7 +219,7 @@ fn ours(side: &SideEnclosure) -> Headers {
                 // tshark has one field for both.
                 let kind = if header.kind == HeaderKind::VxlanGpe { HeaderKind::Vxlan } else { header.kind };
                 if NUMBERS.iter().any(|(other, _)| *other == kind) {
-                    headers.entry(kind.name()).or_default().push(header.id.to_string());
+                    headers.entry(kind.name()).or_default().push(header.id().unwrap_or_default().to_string());
                 }
             }
         }
@@ -228,7 +233,7 @@ fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
     let (mut equal_count, mut found) = (0, Vec::new());
     for capture in &captures {
         let outcome = flows(capture, Decapsulation::Innermost);
-        if outcome.records.iter().all(|record| record.enclosure.is_none()) {
+        if outcome.records.iter().all(|record| record.encapsulation.is_none()) {
             continue;
         }
         let Some(mut tsharks) = tsharks(capture) else {
@@ -241,20 +246,20 @@ fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
         records.sort_by_key(|record| record.start);
         for record in records {
             let is_read = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP);
-            let Some(enclosure) =
-                record.enclosure.as_ref().filter(|_| is_read && record.key.ports() != Ports::None)
+            let Some(encapsulation) =
+                record.encapsulation.as_ref().filter(|_| is_read && record.key.ports() != Ports::None)
             else {
                 continue;
             };
-            let sides: [(Side, &SideRecord, &SideEnclosure); 2] = [
-                (record.initiator, &record.forward, &enclosure.forward),
-                (record.initiator.other(), &record.reverse, &enclosure.reverse),
+            let sides: [(Side, &SideRecord, &SideEncapsulation); 2] = [
+                (record.initiator, &record.forward, &encapsulation.forward),
+                (record.initiator.other(), &record.reverse, &encapsulation.reverse),
             ];
-            for (side, _, enclosure) in sides {
-                if enclosure.stack.is_empty() || !seen.insert((record.key, side)) {
+            for (side, _, encapsulation) in sides {
+                if encapsulation.stack.is_empty() || !seen.insert((record.key, side)) {
                     continue;
                 }
-                let own = ours(enclosure);
+                let own = ours(encapsulation);
                 match tsharks.remove(&(record.key, side)) {
                     Some(other) if own == other => equal_count += 1,
                     // Headers without a number that is compared.

@@ -54,7 +54,7 @@ fn what_curl_asks_and_vsftpd_answers() {
     let control: Vec<&Talk> = all.iter().filter(|talk| talk.server_port == 2121).collect();
     assert_eq!(control.len(), 4);
     for (talk, log) in control.iter().zip(["passive.txt", "list.txt", "active.txt", "none.txt"]) {
-        assert_eq!(talk.recognised, [("ftp", "content")]);
+        assert_eq!(talk.recognized, [("ftp", "content")]);
         // Its last words, curl does not log, and does not always say.
         let (mut commands, mut replies) = (said(talk, "command"), said(talk, "greeting"));
         replies.extend(said(talk, "reply"));

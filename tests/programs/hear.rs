@@ -3,20 +3,21 @@
 use std::path::Path;
 
 use flowgauge::base::{EndReason, Timestamp};
-use flowgauge::pipeline::{Pipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Message, SessionEvent, Standard};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::{Message, Standard};
+use flowgauge::session::{MessageMeta, SessionEvent};
+use flowgauge::tracker::{Flow, FlowView, TrackerConfig};
 use serde_json::Value;
+
+use crate::support::run_capture;
 
 /// What was said in a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Talk {
     /// The first packet's destination port.
     pub(crate) server_port: u16,
-    /// Protocols in the order in which they were recognised, and on what grounds.
-    pub(crate) recognised: Vec<(&'static str, &'static str)>,
+    /// Protocols in the order in which they were recognized, and on what grounds.
+    pub(crate) recognized: Vec<(&'static str, &'static str)>,
     /// Why parsers stopped.
     pub(crate) faults: Vec<String>,
     /// Messages, with `protocol` and `from` added.
@@ -49,28 +50,29 @@ impl Talk {
 #[derive(Default)]
 struct Collect(Vec<(Timestamp, Talk)>);
 
-impl FlowSink<Talk> for Collect {
+impl Sink for Collect {
+    type State = Talk;
+    type Stage = Sessions<Standard>;
+
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, talk: Talk) {
-        let server_port = view.key().port(view.initiator().other());
+        let server_port = view.key().port(view.initiator().other()).expect("a port");
         self.0.push((view.start(), Talk { server_port, ..talk }));
     }
-}
 
-impl SessionSink<Standard, Talk> for Collect {
-    fn message(&mut self, flow: &mut Flow<'_, Talk>, about: &About, message: Message<'_>) {
-        let mut value = serde_json::to_value(&message).expect("an object");
-        value["protocol"] = about.protocol.name().into();
-        value["from"] = about.from.name().into();
+    fn message(&mut self, flow: &mut Flow<'_, Talk>, meta: &MessageMeta, message: &Message<'_>) {
+        let mut value = serde_json::to_value(message).expect("an object");
+        value["protocol"] = meta.protocol.name().into();
+        value["from"] = meta.from.name().into();
         flow.state.messages.push(value);
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Talk>, event: &SessionEvent) {
         match event {
-            SessionEvent::Recognised { protocol, evidence } => {
-                flow.state.recognised.push((protocol.name(), evidence.name()));
+            SessionEvent::Recognized { protocol, evidence } => {
+                flow.state.recognized.push((protocol.name(), evidence.name()));
             }
-            SessionEvent::Stopped { about, fault, .. } => {
-                flow.state.faults.push(format!("{}: {fault}", about.protocol));
+            SessionEvent::Stopped { meta, fault, .. } => {
+                flow.state.faults.push(format!("{}: {fault}", meta.protocol));
             }
             _ => {}
         }
@@ -79,14 +81,7 @@ impl SessionSink<Standard, Talk> for Collect {
 
 /// The flows of a capture in the order of their beginnings. No parser may have stopped.
 pub(crate) fn talks(capture: &Path) -> Vec<Talk> {
-    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a valid configuration");
-    let mut pipeline = pipeline
-        .with_streams(ReassemblerConfig::default())
-        .expect("a valid configuration")
-        .with_sessions(&DriverConfig::default());
-    let mut sink = Collect::default();
-    pipeline.run(&mut FileSource::open(capture).expect("a capture"), &mut sink).expect("a whole capture");
-    assert_eq!(pipeline.session_stats().held_bytes, 0);
+    let (sink, _) = run_capture(capture, TrackerConfig::default(), Collect::default());
     let mut talks = sink.0;
     talks.sort_by_key(|(start, _)| *start);
     let talks: Vec<_> = talks.into_iter().map(|(_, talk)| talk).collect();

@@ -129,7 +129,7 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
         recorded.file("taken").lines().map(|line| serde_json::from_str(line).expect("a list")).collect();
     assert_eq!(taken.len(), 3);
     for (talk, taken) in talks[..2].iter().zip(&taken) {
-        assert_eq!(talk.recognised, [("smtp", "content")]);
+        assert_eq!(talk.recognized, [("smtp", "content")]);
         let mail = talk.only("smtp", "mail");
         let accepted: Vec<_> = mail["recipients"]
             .as_array()
@@ -146,6 +146,6 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
         talks[0].only("smtp", "mail")["recipients"][1],
         serde_json::json!({"address": "nobody@mail.example", "code": 550})
     );
-    assert_eq!(talks[2].recognised, [("smtp", "content"), ("tls", "content")]);
+    assert_eq!(talks[2].recognized, [("smtp", "content"), ("tls", "content")]);
     assert_eq!(talks[2].all("smtp", "mail").len(), 0);
 }

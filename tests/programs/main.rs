@@ -4,7 +4,7 @@
 //! missing. Where `FLOWGAUGE_PROGRAMS` is set to `required`, it fails instead.
 //!
 //! ```text
-//! FLOWGAUGE_PROGRAMS=required cargo test --features cli --test programs
+//! FLOWGAUGE_PROGRAMS=required cargo test --test programs
 //! ```
 
 #[cfg(all(feature = "protocols", feature = "serde"))]
@@ -18,9 +18,12 @@ mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod names;
 #[cfg(all(feature = "protocols", feature = "serde"))]
-mod recognised;
+mod recognized;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ssh;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+#[path = "../support/sessions.rs"]
+mod support;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod things;
 #[cfg(all(feature = "protocols", feature = "serde"))]

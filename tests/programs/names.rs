@@ -68,7 +68,7 @@ fn what_dig_asks_and_dnsmasq_answers() {
     let talks = to_port(&recorded.capture(), 5300);
     assert_eq!(talks.len(), QUESTIONS.len());
     for (place, (talk, (question, _))) in talks.iter().zip(QUESTIONS).enumerate() {
-        assert_eq!(talk.recognised, [("dns", "content")]);
+        assert_eq!(talk.recognized, [("dns", "content")]);
         let [query, response] = of_both(talk);
         let (name, kind) = question.split_once(' ').expect("a name and a type");
         for message in [query, response] {

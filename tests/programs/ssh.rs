@@ -46,7 +46,7 @@ fn what_openssh_offers_and_agrees_on() {
     let talks = to_port(&recorded.capture(), 2222);
     assert_eq!(talks.len(), 2);
     for (talk, log) in talks.iter().zip(["first.err", "second.err"]) {
-        assert_eq!(talk.recognised, [("ssh", "content")]);
+        assert_eq!(talk.recognized, [("ssh", "content")]);
         let one = |prefix: &str| {
             recorded.lines(log, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix}"))
         };

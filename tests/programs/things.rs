@@ -1,4 +1,4 @@
-//! mosquitto's broker and clients: their protocol is recognised by its octets, on a port that says nothing.
+//! mosquitto's broker and clients: their protocol is recognized by its octets, on a port that says nothing.
 
 use crate::hear::to_port;
 use crate::lab::record;
@@ -27,7 +27,7 @@ fn what_mosquitto_speaks_is_mqtt() {
     let talks = to_port(&recorded.capture(), 11883);
     assert_eq!(talks.len(), 4, "a publisher and a subscriber of each version");
     for talk in &talks {
-        assert_eq!(talk.recognised, [("mqtt", "content")]);
+        assert_eq!(talk.recognized, [("mqtt", "content")]);
     }
     assert!(["mqttv311.txt", "mqttv5.txt"].iter().all(|name| recorded.file(name).trim() == "21.5"));
 }

@@ -74,7 +74,7 @@ ask --http2 https://web.example:9443/big >second.out 2>second.txt
 /// Requests with their responses, as the server's log has them, but for the number of its connection.
 fn exchanges(talk: &Talk) -> Vec<String> {
     let (protocol, target) =
-        if talk.recognised == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
+        if talk.recognized == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
     let responses = talk.all(protocol, "response");
     let of = |all: Vec<&Value>, number: &Value, from: &str| {
         let is = |said: &&&Value| said["transaction"] == *number && said["from"] == from;
@@ -121,7 +121,7 @@ fn what_curl_asks_and_nginx_answers() {
     let heard: Vec<_> = plain.iter().map(|talk| exchanges(talk)).collect();
     assert_eq!(heard, logged(&recorded, 9080));
     assert_eq!(heard.iter().map(Vec::len).sum::<usize>(), 10, "{heard:#?}");
-    assert!(plain.iter().all(|talk| talk.recognised == [("http", "content")]));
+    assert!(plain.iter().all(|talk| talk.recognized == [("http", "content")]));
     for (talk, name) in
         plain.iter().zip(["plain.out", "head.none", "put.out"]).filter(|(_, name)| *name != "head.none")
     {
@@ -137,7 +137,7 @@ fn what_curl_asks_and_nginx_answers() {
     assert!(put.all("http", "response").iter().any(|said| said["status"] == 100));
     let h2c = to(9082);
     assert_eq!(h2c.iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9082));
-    assert!(h2c.len() == 3 && h2c.iter().all(|talk| talk.recognised == [("http2", "content")]));
+    assert!(h2c.len() == 3 && h2c.iter().all(|talk| talk.recognized == [("http2", "content")]));
     // Credentials are named.
     let moved = plain
         .iter()
@@ -149,7 +149,7 @@ fn what_curl_asks_and_nginx_answers() {
     for (port, log, version) in [(9442, "first.txt", "TLSv1.2"), (9443, "second.txt", "TLSv1.3")] {
         let talks = to(port);
         assert_eq!(talks.len(), 1);
-        assert_eq!(talks[0].recognised, [("tls", "content")]);
+        assert_eq!(talks[0].recognized, [("tls", "content")]);
         tls(talks[0], &recorded, (log, version));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     GapReason, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
@@ -38,15 +38,15 @@ fn note(event: StreamEvent<'_>) -> String {
 }
 
 impl Rig {
-    pub(crate) fn new(config: ReassemblerConfig) -> Self {
-        let reassembler = Reassembler::new(config).expect("a valid configuration");
+    pub(crate) fn new(config: ReassemblerConfig, resources: &Resources) -> Self {
+        let reassembler = Reassembler::new(config, resources).expect("a valid configuration");
         Self { reassembler, stream: Stream::default(), now: Timestamp::ZERO, log: vec![] }
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut ReassemblerConfig)) -> Self {
-        let mut config = ReassemblerConfig::default();
-        change(&mut config);
-        Self::new(config)
+    pub(crate) fn with(change: impl FnOnce(&mut ReassemblerConfig, &mut Resources)) -> Self {
+        let (mut config, mut resources) = (ReassemblerConfig::default(), Resources::default());
+        change(&mut config, &mut resources);
+        Self::new(config, &resources)
     }
 
     pub(crate) fn send(&mut self, seq: u32, flags: TcpFlags, text: &str, wire_len: usize) -> &mut Self {
@@ -114,7 +114,7 @@ impl Rig {
 }
 
 pub(crate) fn rig() -> Rig {
-    Rig::with(|_| {})
+    Rig::with(|_, _| {})
 }
 
 #[test]
@@ -270,7 +270,7 @@ fn data_after_fin_is_told_and_not_delivered() {
 #[test]
 fn keep_alives_and_window_probes() {
     // RFC 9293 section 3.8.4: the octet before the next, with any content.
-    let mut rig = Rig::with(|config| config.compared_len = 4096);
+    let mut rig = Rig::with(|config, _| config.compared_len = 4096);
     rig.syn(99, "").data(100, "abc").data(102, "").data(102, "0").data(103, "d").gives(&["0:abc", "3:d"]);
     // A window probe is an octet of the stream, which comes again.
     rig.data(104, "e").data(104, "efg").gives(&["4:e", "4:again 1", "5:fg"]);
@@ -318,7 +318,7 @@ fn conflicts_name_both_places() {
 
 #[test]
 fn what_was_delivered_is_compared_on_request() {
-    let mut rig = Rig::with(|config| config.compared_len = 4);
+    let mut rig = Rig::with(|config, _| config.compared_len = 4);
     rig.syn(99, "").data(100, "abcdefgh").data(100, "XbcdefgH").data(108, "i").gives(&[
         "0:abcdefgh",
         "0:again 8",
@@ -360,7 +360,7 @@ fn strays_are_dropped_until_they_form_a_row() {
 
 #[test]
 fn sliding_gives_up_the_first_hole() {
-    let mut rig = Rig::with(|config| config.limits.stream_side_segment_count_max = 2);
+    let mut rig = Rig::with(|_, resources| resources.limits.stream_side_segment_count_max = 2);
     rig.syn(99, "").data(102, "c").data(104, "e").gives(&[]);
     rig.data(106, "g").gives(&["0:gap 2 overflow", "2:c"]);
     rig.data(108, "i").gives(&["3:gap 1 overflow", "4:e"]);
@@ -370,8 +370,8 @@ fn sliding_gives_up_the_first_hole() {
 
 #[test]
 fn poison_stops_the_direction() {
-    let mut rig = Rig::with(|config| {
-        config.limits.stream_side_segment_count_max = 1;
+    let mut rig = Rig::with(|config, resources| {
+        resources.limits.stream_side_segment_count_max = 1;
         config.overflow = OverflowPolicy::Poison;
     });
     rig.syn(99, "").data(100, "a").data(102, "c").data(104, "e").gives(&["0:a", "1:poisoned"]);
@@ -384,9 +384,9 @@ fn poison_stops_the_direction() {
 fn caps_of_zero_leave_what_is_in_order() {
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::DropNewest, OverflowPolicy::Poison] {
         for which in 0..3 {
-            let mut rig = Rig::with(|config| {
+            let mut rig = Rig::with(|config, resources| {
                 config.overflow = overflow;
-                let limits = &mut config.limits;
+                let limits = &mut resources.limits;
                 match which {
                     0 => limits.stream_bytes_max = 0,
                     1 => limits.stream_side_bytes_max = 0,
@@ -405,8 +405,8 @@ fn caps_of_zero_leave_what_is_in_order() {
 
 #[test]
 fn a_dropped_segment_is_a_gap_once_it_is_acknowledged() {
-    let mut rig = Rig::with(|config| {
-        config.limits.stream_side_bytes_max = 0;
+    let mut rig = Rig::with(|config, resources| {
+        resources.limits.stream_side_bytes_max = 0;
         config.overflow = OverflowPolicy::DropNewest;
     });
     rig.syn(99, "").data(103, "def").acked(106).after_ms(10).data(106, "g");
@@ -447,7 +447,7 @@ fn the_end_tells_what_is_missing() {
 
 #[test]
 fn the_grace_and_the_deadline_are_the_callers() {
-    let mut rig = Rig::with(|config| {
+    let mut rig = Rig::with(|config, _| {
         config.ack_grace = Duration::ZERO;
         config.hole_timeout = Duration::MAX;
     });
@@ -509,7 +509,7 @@ fn a_stale_handle_touches_nobody_else() {
 fn sweeps_end_where_memory_is_short_and_nothing_waits() {
     let mut rig = rig();
     let room = rig.syn(99, "").acked(105).reassembler.held_bytes() + 100;
-    let mut rig = Rig::with(|config| config.limits.stream_bytes_max = room);
+    let mut rig = Rig::with(|_, resources| resources.limits.stream_bytes_max = room);
     for ack in [101, 105] {
         rig.syn(99, "").acked(ack);
         assert!(rig.stream.is_held());

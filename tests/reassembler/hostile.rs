@@ -1,16 +1,16 @@
 //! Hand-made hostile input: memory stays below its caps, each outcome has its own count, and what a segment costs does not grow
 //! with what is held.
 
-use flowgauge::base::{Account, Budget, SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Account, Budget, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     GapReason, OverflowPolicy, OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
 
-fn made(change: impl FnOnce(&mut ReassemblerConfig)) -> (Reassembler<u32>, Budget) {
-    let mut config = ReassemblerConfig::default();
-    change(&mut config);
-    let budget = config.budget.clone();
-    (Reassembler::new(config).expect("a valid configuration"), budget)
+fn made(change: impl FnOnce(&mut ReassemblerConfig, &mut Resources)) -> (Reassembler<u32>, Budget) {
+    let (mut config, mut resources) = (ReassemblerConfig::default(), Resources::default());
+    change(&mut config, &mut resources);
+    let budget = resources.budget.clone();
+    (Reassembler::new(config, &resources).expect("a valid configuration"), budget)
 }
 
 fn data(seq: u32, bytes: &[u8]) -> Segment<'_> {
@@ -37,8 +37,8 @@ fn far_ahead_on_very_many_streams() {
     let count = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::Poison, OverflowPolicy::DropNewest] {
         for payload_len in [1, 1460] {
-            let (mut reassembler, budget) = made(|config| {
-                (config.overflow, config.limits.stream_bytes_max) = (overflow, BYTES_MAX);
+            let (mut reassembler, budget) = made(|config, resources| {
+                (config.overflow, resources.limits.stream_bytes_max) = (overflow, BYTES_MAX);
             });
             let payload = vec![7; payload_len];
             let (mut streams, mut octet_count, mut gap_count) = (Vec::new(), 0, 0);
@@ -86,7 +86,7 @@ fn far_ahead_on_very_many_streams() {
 
 #[test]
 fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
-    let (mut reassembler, budget) = made(|config| config.budget = Budget::new(1 << 20));
+    let (mut reassembler, budget) = made(|_, resources| resources.budget = Budget::new(1 << 20));
     assert!(budget.charge(Account::Flows, budget.limit()));
     let mut stream = opened(&mut reassembler, 0);
     let mut told = Vec::new();
@@ -99,7 +99,7 @@ fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
 
 #[test]
 fn a_flood_of_single_octets() {
-    let (mut reassembler, _) = made(|_| {});
+    let (mut reassembler, _) = made(|_, _| {});
     let mut stream = opened(&mut reassembler, 0);
     let (mut told_end, mut most) = (0, 0);
     // Every second octet, so that nothing ever fits together.
@@ -133,7 +133,7 @@ fn a_storm_of_overlaps() {
     const PIECES: u32 = 1000;
     for policy in OverlapPolicy::ALL {
         for gap_len in [0, 1] {
-            let (mut reassembler, _) = made(|config| config.overlap = policy);
+            let (mut reassembler, _) = made(|config, _| config.overlap = policy);
             let mut stream = opened(&mut reassembler, 0);
             for number in 0..PIECES {
                 let segment = data(110 + (1 + gap_len) * number, b"a");
@@ -166,7 +166,7 @@ fn a_storm_of_overlaps() {
 #[test]
 fn what_others_hold_costs_a_stream_nothing() {
     let run = |other_count: u32| {
-        let (mut reassembler, _) = made(|_| {});
+        let (mut reassembler, _) = made(|_, _| {});
         let mut others: Vec<Stream> = (0..other_count).map(|name| opened(&mut reassembler, name)).collect();
         for (name, stream) in (0..).zip(&mut others) {
             for number in 0..5 {
@@ -186,7 +186,7 @@ fn what_others_hold_costs_a_stream_nothing() {
 
 #[test]
 fn fin_and_rst_everywhere() {
-    let (mut reassembler, budget) = made(|_| {});
+    let (mut reassembler, budget) = made(|_, _| {});
     let mut random = 5_u64;
     let mut below = |count: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,6 +1,6 @@
 //! Every overlap of up to three chunks, for every policy, wherever the sequence numbers wrap.
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
 use super::naive::{Chunk, HOLE, Model};
@@ -47,7 +47,7 @@ pub(crate) fn reassembled(
 pub(crate) fn with_policy(policy: OverlapPolicy) -> Reassembler<()> {
     let mut config = ReassemblerConfig::default();
     config.overlap = policy;
-    Reassembler::new(config).expect("a valid configuration")
+    Reassembler::new(config, &Resources::default()).expect("a valid configuration")
 }
 
 #[test]

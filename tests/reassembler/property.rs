@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{Account, Budget, SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Account, Budget, Limits, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     GapReason, OverflowPolicy, OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
@@ -46,6 +46,7 @@ struct Told {
 struct Run<'c> {
     reassembler: Reassembler<usize>,
     config: ReassemblerConfig,
+    resources: Resources,
     has_room: bool,
     capture: &'c Capture,
     streams: Vec<Stream>,
@@ -111,13 +112,18 @@ fn take(told: &mut Told, sent: &Sent, number: usize, now_ms: u64, has_room: bool
 }
 
 impl<'c> Run<'c> {
-    fn new(config: &ReassemblerConfig, has_room: bool, capture: &'c Capture) -> Self {
+    fn new(
+        (config, resources): &(ReassemblerConfig, Resources),
+        has_room: bool,
+        capture: &'c Capture,
+    ) -> Self {
         let count = capture.lens.len();
         let blank =
             |len: &usize| Sent { came: vec![false; *len], on_wire: vec![false; *len], ..Sent::default() };
         Self {
-            reassembler: Reassembler::new(config.clone()).expect("a valid configuration"),
+            reassembler: Reassembler::new(config.clone(), resources).expect("a valid configuration"),
             config: config.clone(),
+            resources: resources.clone(),
             has_room,
             capture,
             streams: (0..count).map(|_| Stream::default()).collect(),
@@ -254,8 +260,8 @@ impl<'c> Run<'c> {
         let (told, sent) = (&self.told[number], &mut self.sent[number]);
         let stream = &self.streams[number];
         let held_bytes = self.reassembler.held_bytes();
-        assert!(held_bytes <= self.config.limits.stream_bytes_max);
-        assert_eq!(held_bytes, self.config.budget.held_by(Account::Streams));
+        assert!(held_bytes <= self.resources.limits.stream_bytes_max);
+        assert_eq!(held_bytes, self.resources.budget.held_by(Account::Streams));
         assert_eq!(stream.offset(), told.octets.len() as u64);
         assert_eq!(stream.is_poisoned(), told.is_poisoned);
         assert_eq!(stream.has_ended(), told.has_fin);
@@ -292,7 +298,7 @@ impl<'c> Run<'c> {
         assert_eq!((stats.conflict_count, stats.orphaned_count, stats.stray_count), (0, 0, 0));
         let gap_octet_count = self.told.iter().flat_map(|told| &told.octets).filter(|octet| octet.is_none());
         assert_eq!(stats.gap_octet_count, gap_octet_count.count() as u64);
-        let budget = self.config.budget.clone();
+        let budget = self.resources.budget.clone();
         drop(self.reassembler);
         assert_eq!(budget.held_by(Account::Streams), 0);
         self.told
@@ -300,7 +306,12 @@ impl<'c> Run<'c> {
 }
 
 /// The streams of a capture as they are told; `sweeps` says after how many events due holes are ended.
-fn told(config: &ReassemblerConfig, has_room: bool, capture: &Capture, sweeps: Option<usize>) -> Vec<Told> {
+fn told(
+    config: &(ReassemblerConfig, Resources),
+    has_room: bool,
+    capture: &Capture,
+    sweeps: Option<usize>,
+) -> Vec<Told> {
     let mut run = Run::new(config, has_room, capture);
     for (number, (stamp_ms, event)) in capture.events.iter().enumerate() {
         run.event(*stamp_ms, event);
@@ -347,7 +358,7 @@ proptest! {
         sweeps in prop::option::of(1..6_usize),
     ) {
         let capture = capture(&steps, &streams, true);
-        for (number, told) in told(&configured(overlap, compared_len), true, &capture, sweeps).iter().enumerate() {
+        for (number, told) in told(&(configured(overlap, compared_len), Resources::default()), true, &capture, sweeps).iter().enumerate() {
             let whole: Vec<_> = (0..capture.lens[number]).map(|place| Some(octet(number, place))).collect();
             prop_assert!(
                 told.octets == whole && told.has_fin,
@@ -365,7 +376,7 @@ proptest! {
         sweeps in 1..6_usize,
     ) {
         let capture = capture(&steps, &streams, false);
-        let config = configured(overlap, compared_len);
+        let config = (configured(overlap, compared_len), Resources::default());
         let swept = told(&config, true, &capture, Some(sweeps));
         let unswept = told(&config, true, &capture, None);
         for (number, (swept, unswept)) in swept.iter().zip(&unswept).enumerate() {
@@ -388,9 +399,10 @@ proptest! {
     ) {
         let mut config = configured(4, compared_len);
         config.overflow = overflow;
-        (config.limits.stream_bytes_max, config.limits.stream_side_bytes_max) = (caps.0, caps.1);
-        config.limits.stream_side_segment_count_max = caps.2;
-        config.budget = Budget::new(caps.3);
-        told(&config, false, &capture(&steps, &streams, false), sweeps);
+        let mut limits = Limits::DEFAULT;
+        (limits.stream_bytes_max, limits.stream_side_bytes_max) = (caps.0, caps.1);
+        limits.stream_side_segment_count_max = caps.2;
+        let resources = Resources::new(limits).with_budget(Budget::new(caps.3));
+        told(&(config, resources), false, &capture(&steps, &streams, false), sweeps);
     }
 }

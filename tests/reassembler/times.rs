@@ -1,7 +1,7 @@
 //! The times of what comes out: a gap has that at which it was due, whoever notices it and when; octets have that of the packet
 //! that made them next.
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
 /// A segment or an acknowledgment at a time in milliseconds, or a sweep.
@@ -18,7 +18,8 @@ use Step::{Ack, Cut, Data, Fin, Sweep};
 
 /// What comes out, each with its time in milliseconds.
 fn told(steps: &[Step], end_ms: u64) -> Vec<String> {
-    let mut reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
+    let mut reassembler =
+        Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let (mut stream, mut log) = (Stream::default(), Vec::new());
     let at = |ms: u64| Timestamp::from_nanos(ms * 1_000_000);
     let ms = |timestamp: Timestamp| timestamp.as_nanos() / 1_000_000;

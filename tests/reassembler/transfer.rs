@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use flowgauge::base::{FrameBatch, SeqNum, Side, TcpFlags};
-use flowgauge::extractor::Extractor;
+use flowgauge::base::{FrameBatch, Limits, Resources, SeqNum, Side, TcpFlags};
+use flowgauge::decode::extractor::Extractor;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
-use flowgauge::source::{FileSource, Source as _};
+use flowgauge::source::{FileSource, Next, Source as _};
 
 /// Sends the file named first to a server that answers with the last 200,000 octets of it, through a relay that writes the files
 /// named second (as read) and third (as passed on). Ends after 15 seconds at the latest.
@@ -132,8 +132,12 @@ struct Told {
 }
 
 /// Both directions of a capture, the client's first; `is_kept` says which frames are left, by their number.
-fn streams(path: &Path, config: ReassemblerConfig, mut is_kept: impl FnMut(usize) -> bool) -> [Told; 2] {
-    let mut reassembler = Reassembler::new(config).expect("a valid configuration");
+fn streams(
+    path: &Path,
+    (config, limits): (ReassemblerConfig, Limits),
+    mut is_kept: impl FnMut(usize) -> bool,
+) -> [Told; 2] {
+    let mut reassembler = Reassembler::new(config, &Resources::new(limits)).expect("a valid configuration");
     let (mut streams, mut told): ([Stream; 2], [Told; 2]) = Default::default();
     let take = |told: &mut Told, event: StreamEvent<'_>| match event {
         StreamEvent::Chunk(chunk) => {
@@ -159,7 +163,7 @@ fn streams(path: &Path, config: ReassemblerConfig, mut is_kept: impl FnMut(usize
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, extractor) = (FrameBatch::new(), Extractor::default());
     let (mut client, mut number): (Option<Side>, usize) = (None, 0);
-    while source.next_batch(&mut batch).expect("a whole capture") || !batch.is_empty() {
+    while source.next_batch(&mut batch).expect("a whole capture") != Next::End || !batch.is_empty() {
         for frame in batch.iter() {
             let packet = extractor.extract(&frame).expect("a packet");
             let segment = Segment::of(&packet).expect("a segment");
@@ -254,10 +258,10 @@ fn what_a_kernel_sent_is_what_comes_out() {
     let Some((_folder, captures)) = transferred(&file) else { return };
     let sent: [&[u8]; 2] = [&file, &file[FILE_LEN - 200_000..]];
     // On a busy machine, more segments wait behind a hole than the caps allow by default.
-    let mut roomy = ReassemblerConfig::default();
-    (roomy.limits.stream_side_bytes_max, roomy.limits.stream_side_segment_count_max) = (64 << 20, 1 << 16);
+    let mut roomy = Limits::DEFAULT;
+    (roomy.stream_side_bytes_max, roomy.stream_side_segment_count_max) = (64 << 20, 1 << 16);
     for capture in &captures {
-        let told = streams(capture, roomy.clone(), |_| true);
+        let told = streams(capture, (ReassemblerConfig::default(), roomy), |_| true);
         for (told, sent) in told.iter().zip(sent) {
             assert_eq!(told.gaps, []);
             assert!(told.bytes == sent && told.has_fin, "{} octets", told.bytes.len());
@@ -273,9 +277,11 @@ fn what_a_kernel_sent_is_what_comes_out() {
             number <= 4 || !(random >> 33).is_multiple_of(40)
         })
     };
-    let mut config = roomy;
+    let mut config = ReassemblerConfig::default();
     (config.ack_grace, config.hole_timeout) = (Duration::MAX, Duration::MAX);
-    for (number, (told, sent)) in streams(&captures[1], config, &mut is_kept).iter().zip(sent).enumerate() {
+    for (number, (told, sent)) in
+        streams(&captures[1], (config, roomy), &mut is_kept).iter().zip(sent).enumerate()
+    {
         check_gaps(told, sent);
         // An acknowledgment of a FIN that was lost counts one octet more, and what lies behind all that is known is not missing.
         let mut captured = told.captured.clone();
@@ -286,7 +292,7 @@ fn what_a_kernel_sent_is_what_comes_out() {
         assert!(number > 0 || told.gaps.len() > 10, "{} gaps", told.gaps.len());
     }
     // By the clock, what is sent again after the grace is missing too, and still nothing is wrong.
-    for (told, sent) in streams(&captures[1], ReassemblerConfig::default(), &mut is_kept).iter().zip(sent) {
+    for (told, sent) in streams(&captures[1], Default::default(), &mut is_kept).iter().zip(sent) {
         check_gaps(told, sent);
         let is_given_up = |run: &(u64, u64)| told.gaps.iter().any(|gap| gap.0 <= run.0 && run.1 <= gap.1);
         assert!(missing(&told.captured).iter().all(is_given_up));

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    About, Driver, Fault, Input, MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET, Out, Parser,
-    Progress, Protocol, Receiver, Role, Session, SessionEvent, Whose,
+    Driver, Fault, FlowContext, Input, MESSAGE_CREDIT, MESSAGE_OCTET_COUNT, MESSAGES_PER_PACKET, MessageMeta,
+    Out, Parser, Progress, Protocol, Receiver, Role, Session, SessionEvent,
 };
 
 use crate::harness::random;
@@ -85,7 +85,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Message;
     parsers { Leaver: Leaver = &LEAVER, Reporter: Reporter = &REPORTER }
-    recognised {}
+    recognized {}
 }
 
 #[derive(Default)]
@@ -96,7 +96,7 @@ struct Counts {
 }
 
 impl Receiver<Set> for Counts {
-    fn message(&mut self, _: &About, message: Message<'_>) {
+    fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         match message {
             Message::Reporter(b'c') => self.content += 1,
             _ => self.reported += 1,
@@ -123,11 +123,11 @@ fn a_parser_learns_how_much_it_has_seen_before() {
         for _ in 0..300 {
             let from = if random().is_multiple_of(4) { Role::Server } else { Role::Client };
             let side = if from == Role::Client { client } else { client.other() };
-            let whose = Whose::new(&key, client, Timestamp::ZERO);
+            let context = FlowContext::new(&key, client, Timestamp::ZERO);
             let offset = &mut offsets[from.index()];
             if random().is_multiple_of(50) {
                 let gap = Gap::new(*offset, 10, GapReason::Deadline);
-                assert!(driver.gap(&mut session, &whose, side, &gap, &mut Counts::default()).is_continue());
+                assert!(driver.gap(&mut session, &context, side, &gap, &mut Counts::default()).is_continue());
                 *offset += 10;
             } else {
                 // Few octets take others, so that long rests come about.
@@ -137,13 +137,13 @@ fn a_parser_learns_how_much_it_has_seen_before() {
                 let octets: Vec<u8> = (0..=random() % 40).map(|_| octet(&mut random)).collect();
                 let chunk = Chunk::new(*offset, &octets);
                 assert!(
-                    driver.chunk(&mut session, &whose, side, &chunk, &mut Counts::default()).is_continue()
+                    driver.chunk(&mut session, &context, side, &chunk, &mut Counts::default()).is_continue()
                 );
                 *offset += octets.len() as u64;
             }
         }
-        let whose = Whose::new(&key, client, Timestamp::ZERO);
-        driver.finish(&mut session, &whose, flowgauge::session::EndKind::Flow, &mut Counts::default());
+        let context = FlowContext::new(&key, client, Timestamp::ZERO);
+        driver.finish(&mut session, &context, flowgauge::session::EndKind::Flow, &mut Counts::default());
         assert_eq!(driver.stats().held_bytes, 0);
         let has_seen = CALLS.with_borrow(|calls| calls.iter().any(|(seen_len, _)| *seen_len > 0));
         assert!(has_seen, "seed {seed}");
@@ -155,11 +155,11 @@ fn reported(octet: u8, chunk_len: usize, chunk_count: u64) -> (Counts, u64) {
     let (key, client) = key(7101);
     let (mut driver, mut session, mut counts) =
         (Driver::<Set>::default(), Session::default(), Counts::default());
-    let whose = Whose::new(&key, client, Timestamp::ZERO);
+    let context = FlowContext::new(&key, client, Timestamp::ZERO);
     let octets = vec![octet; chunk_len];
     for number in 0..chunk_count {
         let chunk = Chunk::new(number * chunk_len as u64, &octets);
-        let flows = driver.chunk(&mut session, &whose, client, &chunk, &mut counts);
+        let flows = driver.chunk(&mut session, &context, client, &chunk, &mut counts);
         assert!(flows.is_continue());
     }
     let suppressed_count = driver.stats().suppressed_message_count;

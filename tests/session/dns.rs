@@ -1,11 +1,11 @@
 //! DNS, mDNS and LLMNR: dialogues after the examples of RFC 1035, RFC 6762, RFC 6891, RFC 2136 and RFC 5936.
 
 use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
-use flowgauge::session::dns::{
+use flowgauge::protocols::dns::{
     DnsMessage, DnsParser, EXCHANGE_COUNT_MAX, Item, LLMNR, LlmnrParser, MDNS, MdnsParser, Message, PROTOCOL,
 };
 use flowgauge::session::{
-    About, DatagramOpening, Driver, Receiver, Role, Session, StreamOpening, Verdict, Whose,
+    DatagramOpening, Driver, FlowContext, MessageMeta, Receiver, Role, Session, StreamOpening, Verdict,
 };
 
 use crate::harness::{
@@ -26,12 +26,12 @@ flowgauge::protocols! {
         Mdns: MdnsParser = &MDNS,
         Llmnr: LlmnrParser = &LLMNR,
     }
-    recognised {}
+    recognized {}
 }
 
-fn describe(about: &About, message: Heard<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Heard<'_>) -> Said {
     let (Heard::Dns(message) | Heard::Mdns(message) | Heard::Llmnr(message)) = message;
-    Said::Whole(format!("{} {}", about.from.name(), text(&message)))
+    Said::Whole(format!("{} {}", meta.from.name(), text(&message)))
 }
 
 /// A message in a line; times are left out, as they depend on how a stream is cut.
@@ -153,7 +153,7 @@ fn answers_have_the_number_of_their_query() {
 struct Times(Vec<String>);
 
 impl Receiver<Set> for Times {
-    fn message(&mut self, _: &About, message: Heard<'_>) {
+    fn message(&mut self, _: &MessageMeta, message: Heard<'_>) {
         let Heard::Dns(message) = message else { return };
         self.0.push(match message {
             Message::Response(response) => format!("{:?}", response.response_time_ns),
@@ -170,9 +170,9 @@ fn times_are_those_between_query_and_response() {
     let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
     let mut times = Times::default();
     let mut send = |nanoseconds, from: Role, message: &[u8]| {
-        let whose = Whose::new(&key, side, Timestamp::from_nanos(nanoseconds));
+        let context = FlowContext::new(&key, side, Timestamp::from_nanos(nanoseconds));
         let side: Side = if from == Client { side } else { side.other() };
-        driver.datagram(&mut session, &whose, side, (message, message.len()), &mut times);
+        driver.datagram(&mut session, &context, side, (message, message.len()), &mut times);
     };
     send(1_000, Client, &query(1, "a", 1));
     send(1_500, Client, &query(2, "b", 1));
@@ -299,7 +299,7 @@ fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
 fn what_a_snap_length_leaves_is_read() {
     let whole = response(1, "example.com", 1, &[192, 0, 2, 1]);
     for len in 12..=whole.len() {
-        let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::session::dns::Flavour::Dns);
+        let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::protocols::dns::Flavour::Dns);
         let message = message.expect("a header");
         let stop = message.stop().map(|stop| stop.name());
         assert_eq!(stop, (len < whole.len()).then_some("cut"), "{len}");
@@ -440,7 +440,7 @@ fn a_message_is_not_written_at_many_times_its_length() {
     };
     let written = |bytes: &[u8]| -> serde_json::Value {
         let message =
-            DnsMessage::read(bytes, bytes.len(), flowgauge::session::dns::Flavour::Dns).expect("a header");
+            DnsMessage::read(bytes, bytes.len(), flowgauge::protocols::dns::Flavour::Dns).expect("a header");
         let text = serde_json::to_string(&message).expect("an object");
         // Texts are eight times as long as the message and one kibioctet at most, backslashes are doubled, and each record has
         // its keys.
@@ -457,7 +457,7 @@ fn a_message_is_not_written_at_many_times_its_length() {
     assert!((8..30).contains(&listed), "{listed}");
     // All is there for who looks at it.
     let message =
-        DnsMessage::read(&bytes, bytes.len(), flowgauge::session::dns::Flavour::Dns).expect("a header");
+        DnsMessage::read(&bytes, bytes.len(), flowgauge::protocols::dns::Flavour::Dns).expect("a header");
     assert_eq!((message.records().count(), message.stop()), (91, None));
     // A single record of many types is cut within.
     let windows: Vec<u8> = (0..200).flat_map(|window| [&[window, 32][..], &[0xFF; 32]].concat()).collect();
@@ -474,7 +474,7 @@ fn a_message_is_one_object() {
     let opt = record(b"\0", 41, 1232, 0x0100_8000, &options.concat());
     let answer = record(FIRST, 65, 1, 300, b"\0\x01\0\0\x01\0\x06\x02h3\x02h2");
     let bytes = [header(0x1234, 0x81B0, [1, 1, 0, 1]), question("a.example", 65, 1), answer, opt].concat();
-    fn object(_: &About, message: Heard<'_>) -> Said {
+    fn object(_: &MessageMeta, message: Heard<'_>) -> Said {
         let Heard::Dns(message) = message else { unreachable!("DNS alone") };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }

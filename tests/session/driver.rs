@@ -1,11 +1,11 @@
 //! What the driver promises, shown with parsers that are simple enough to be read at a glance.
 
-use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
+use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, Timestamp};
 use flowgauge::reassembler::Chunk;
 use flowgauge::session::{
-    About, AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Fault, Input, Missing, Out,
-    PROBE_LEN_MAX, Parser, Progress, Protocol, RESUME_DATAGRAM_COUNT_MAX, Receiver, Role, Session,
-    SessionEvent, StreamOpening, Verdict, Whose,
+    AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, End, Fault, FlowContext, Input, MessageMeta,
+    Missing, Out, PROBE_LEN_MAX, Parser, Progress, Protocol, RESUME_DATAGRAM_COUNT_MAX, Receiver, Role,
+    Session, SessionEvent, StreamOpening, Verdict,
 };
 
 use crate::harness::{Said, Talk, hear, hear_in_any_split, hear_with_gap};
@@ -139,12 +139,12 @@ flowgauge::protocols! {
         LengthPrefixed: LengthPrefixed = &LENGTH_PREFIXED,
         Lines: Lines = &LINES,
     }
-    recognised { &NAMED, &PORT_ONLY }
+    recognized { &NAMED, &PORT_ONLY }
 }
 
-fn describe(about: &About, message: Message<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Message<'_>) -> Said {
     let (Message::LengthPrefixed(bytes) | Message::Lines(bytes)) = message;
-    Said::Whole(format!("{} {}: {}", about.protocol, about.from.name(), bytes.escape_ascii()))
+    Said::Whole(format!("{} {}: {}", meta.protocol, meta.from.name(), bytes.escape_ascii()))
 }
 
 const DIALOGUE: [(Role, &[u8]); 4] = [
@@ -189,9 +189,9 @@ fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
     );
 }
 
-fn describe_with_time(about: &About, message: Message<'_>) -> Said {
-    let Said::Whole(text) = describe(about, message) else { panic!("messages are told whole") };
-    Said::Whole(format!("{text} @{}", about.timestamp.as_nanos() / 1_000_000))
+fn describe_with_time(meta: &MessageMeta, message: Message<'_>) -> Said {
+    let Said::Whole(text) = describe(meta, message) else { panic!("messages are told whole") };
+    Said::Whole(format!("{text} @{}", meta.timestamp.as_nanos() / 1_000_000))
 }
 
 /// Each turn is a millisecond later than the one before; the first one is at 1.
@@ -224,7 +224,7 @@ fn what_was_kept_is_told_in_its_order_with_its_times() {
 }
 
 #[test]
-fn what_is_recognised_only_has_a_name_and_takes_no_memory() {
+fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
     let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
     talk.say(Client, b"NAMED and more");
     assert_eq!(talk.held_bytes(), 0);
@@ -514,7 +514,7 @@ fn a_stream_ends_behind_the_gap_that_is_last() {
 struct Stops(Vec<&'static str>);
 
 impl Receiver<Set> for Stops {
-    fn message(&mut self, _: &About, _: Message<'_>) {}
+    fn message(&mut self, _: &MessageMeta, _: Message<'_>) {}
 
     fn event(&mut self, event: &SessionEvent) {
         if let SessionEvent::Stopped { fault, .. } = event {
@@ -525,16 +525,16 @@ impl Receiver<Set> for Stops {
 
 #[test]
 fn long_messages_that_never_end_leave_room_for_short_ones() {
-    let mut config = DriverConfig::default();
-    config.limits.session_bytes_max = 1 << 20;
-    let mut driver = Driver::<Set>::new(&config);
+    let mut limits = Limits::DEFAULT;
+    limits.session_bytes_max = 1 << 20;
+    let mut driver = Driver::<Set>::new(DriverConfig::default(), &Resources::new(limits));
     let mut stops = Stops::default();
     let client = ([10, 0, 0, 1].into(), 40_000);
     let (key, side) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), 7000));
-    let whose = Whose::new(&key, side, Timestamp::ZERO);
+    let context = FlowContext::new(&key, side, Timestamp::ZERO);
     let mut say = |session: &mut Session<Set>, driver: &mut Driver<Set>, len: u16| {
         let message = [b"\x00\x02lp".as_slice(), &len.to_be_bytes(), &vec![0; usize::from(len) / 2]].concat();
-        let _ = driver.chunk(session, &whose, side, &Chunk::new(0, &message), &mut stops);
+        let _ = driver.chunk(session, &context, side, &Chunk::new(0, &message), &mut stops);
         driver.stats().held_bytes
     };
     let mut sessions: Vec<Session<Set>> = (0..200).map(|_| Session::default()).collect();

@@ -1,9 +1,9 @@
 //! FTP's control connection.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::ftp::{DataEnd, FtpParser, Message, PROTOCOL};
-use flowgauge::session::smtp::{self, SmtpParser};
-use flowgauge::session::{About, Protocol, Role};
+use flowgauge::protocols::ftp::{DataEnd, FtpParser, Message, PROTOCOL};
+use flowgauge::protocols::smtp::{self, SmtpParser};
+use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
     self, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
@@ -24,7 +24,7 @@ flowgauge::protocols! {
         Smtp: SmtpParser = &smtp::PROTOCOL,
         Ftp: FtpParser = &PROTOCOL,
     }
-    recognised { &TLS }
+    recognized { &TLS }
 }
 
 fn end(end: DataEnd) -> String {
@@ -33,11 +33,15 @@ fn end(end: DataEnd) -> String {
 }
 
 /// In any split behind the greeting, which takes more octets to tell than the window of the probes has chunks.
-fn hear_split(port: u16, turns: &[(Role, &[u8])], describe: fn(&About, Heard<'_>) -> Said) -> harness::Heard {
+fn hear_split(
+    port: u16,
+    turns: &[(Role, &[u8])],
+    describe: fn(&MessageMeta, Heard<'_>) -> Said,
+) -> harness::Heard {
     hear_in_any_split_behind::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &About, heard: Heard<'_>) -> Said {
+fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
     let message = match heard {
         Heard::Ftp(message) => message,
@@ -389,7 +393,7 @@ fn memory_is_bounded_whatever_comes() {
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &About, heard: Heard<'_>) -> Said {
+    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
         let Heard::Ftp(message) = heard else { return Said::Whole(String::new()) };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }

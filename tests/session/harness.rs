@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 use std::ops::ControlFlow;
 
-use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    About, Driver, DriverConfig, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Protocols, Receiver, Role, Session,
+    SessionEvent,
 };
 
 /// What a message says, for comparison. Parts that follow one another under one name are joined, as pieces of a body are.
@@ -16,7 +17,7 @@ pub(crate) enum Said {
 }
 
 /// What a test makes of a message.
-pub(crate) type Describe<P> = fn(&About, <P as Parser>::Message<'_>) -> Said;
+pub(crate) type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Said;
 
 /// Octets, and who says them.
 pub(crate) type Turn<'a> = (Role, &'a [u8]);
@@ -51,8 +52,8 @@ impl<P: Protocols> Ear<P> {
 }
 
 impl<P: Protocols> Receiver<P> for Ear<P> {
-    fn message(&mut self, about: &About, message: P::Message<'_>) {
-        match (self.describe)(about, message) {
+    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
+        match (self.describe)(meta, message) {
             Said::Whole(text) => {
                 self.end_part();
                 self.said.push(text);
@@ -70,8 +71,8 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
     fn event(&mut self, event: &SessionEvent) {
         self.end_part();
         self.said.push(match event {
-            SessionEvent::Recognised { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
-            SessionEvent::Stopped { about, fault, .. } => format!("[{} stopped: {fault}]", about.protocol),
+            SessionEvent::Recognized { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
+            SessionEvent::Stopped { meta, fault, .. } => format!("[{} stopped: {fault}]", meta.protocol),
             _ => "[?]".to_owned(),
         });
     }
@@ -113,9 +114,9 @@ impl<P: Protocols> Talk<P> {
 
     /// The same with a cap on all that sessions hold.
     pub(crate) fn with_bytes_max(mut self, bytes_max: u64) -> Self {
-        let mut config = DriverConfig::default();
-        config.limits.session_bytes_max = bytes_max;
-        self.driver = Driver::new(&config);
+        let mut limits = Limits::DEFAULT;
+        limits.session_bytes_max = bytes_max;
+        self.driver = Driver::new(DriverConfig::default(), &Resources::new(limits));
         self
     }
 
@@ -138,17 +139,17 @@ impl<P: Protocols> Talk<P> {
             return;
         }
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now).picked_up(self.is_picked_up);
+        let context = FlowContext::new(&self.key, Side::A, now).picked_up(self.is_picked_up);
         let chunk = Chunk::new(offset, bytes);
-        let wants = self.driver.chunk(&mut self.session, &whose, side(from), &chunk, &mut self.ear);
+        let wants = self.driver.chunk(&mut self.session, &context, side(from), &chunk, &mut self.ear);
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
     /// A datagram.
     pub(crate) fn send(&mut self, from: Role, bytes: &[u8]) {
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now);
-        self.driver.datagram(&mut self.session, &whose, side(from), (bytes, bytes.len()), &mut self.ear);
+        let context = FlowContext::new(&self.key, Side::A, now);
+        self.driver.datagram(&mut self.session, &context, side(from), (bytes, bytes.len()), &mut self.ear);
     }
 
     /// Octets that are lost.
@@ -159,9 +160,9 @@ impl<P: Protocols> Talk<P> {
             return;
         }
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now);
+        let context = FlowContext::new(&self.key, Side::A, now);
         let gap = Gap::new(offset, len, GapReason::Deadline);
-        let wants = self.driver.gap(&mut self.session, &whose, side(from), &gap, &mut self.ear);
+        let wants = self.driver.gap(&mut self.session, &context, side(from), &gap, &mut self.ear);
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
@@ -173,15 +174,15 @@ impl<P: Protocols> Talk<P> {
     /// The FIN of a direction.
     pub(crate) fn fin(&mut self, from: Role) {
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now);
-        self.driver.fin(&mut self.session, &whose, side(from), &mut self.ear);
+        let context = FlowContext::new(&self.key, Side::A, now);
+        self.driver.fin(&mut self.session, &context, side(from), &mut self.ear);
     }
 
     /// Ends the flow. Nothing may be held after it.
     pub(crate) fn finish(mut self) -> Heard {
         let now = self.now();
-        let whose = Whose::new(&self.key, Side::A, now);
-        self.driver.finish(&mut self.session, &whose, EndKind::Flow, &mut self.ear);
+        let context = FlowContext::new(&self.key, Side::A, now);
+        self.driver.finish(&mut self.session, &context, EndKind::Flow, &mut self.ear);
         self.ear.end_part();
         assert_eq!(self.driver.stats().held_bytes, 0, "all memory is given back");
         let application = self.session.application();
@@ -222,7 +223,7 @@ pub(crate) fn hear_in_any_split<P: Protocols>(port: u16, turns: &[Turn<'_>], des
     hear_in_any_split_behind(port, 0, turns, describe)
 }
 
-/// The same with the first turns whole: of protocols that need more octets to be recognised than the window has chunks.
+/// The same with the first turns whole: of protocols that need more octets to be recognized than the window has chunks.
 pub(crate) fn hear_in_any_split_behind<P: Protocols>(
     port: u16,
     whole_count: usize,

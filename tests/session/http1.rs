@@ -1,10 +1,10 @@
 //! HTTP/1.x: dialogues from RFC 9110 and RFC 9112, and what programs send beside them.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::http1::{
+use flowgauge::protocols::http1::{
     self, HEAD_LEN_MAX, HEADER_COUNT_MAX, Headers, HttpParser, Message, PROTOCOL, WEBSOCKET,
 };
-use flowgauge::session::{About, Input, Parser, Protocol, Role, Verdict};
+use flowgauge::session::{Input, MessageMeta, Parser, Protocol, Role, Verdict};
 
 use crate::harness::{
     Heard, Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
@@ -20,7 +20,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Http;
     parsers { Http: HttpParser = &PROTOCOL }
-    recognised { &WEBSOCKET }
+    recognized { &WEBSOCKET }
 }
 
 fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
@@ -38,18 +38,18 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum GivenHttp;
     parsers { Http: HttpParser = &IN_ANY_CASE }
-    recognised {}
+    recognized {}
 }
 
 fn given(turns: &[(Role, &[u8])]) -> Heard {
-    hear_in_any_split::<Given>(80, turns, |about, GivenHttp::Http(message)| describe_message(about, message))
+    hear_in_any_split::<Given>(80, turns, |meta, GivenHttp::Http(message)| describe_message(meta, message))
 }
 
-fn describe(about: &About, Http::Http(message): Http<'_>) -> Said {
-    describe_message(about, message)
+fn describe(meta: &MessageMeta, Http::Http(message): Http<'_>) -> Said {
+    describe_message(meta, message)
 }
 
-fn describe_message(about: &About, message: Message<'_>) -> Said {
+fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Said {
     match message {
         Message::Request(request) => Said::Whole(format!(
             "{} request {} {} {}{}{}{}",
@@ -71,13 +71,13 @@ fn describe_message(about: &About, message: Message<'_>) -> Said {
             optional("credentials", response.credentials)
         )),
         Message::Body(body) => {
-            Said::Part(format!("{} {} body", body.transaction, about.from.name()), body.bytes.to_vec())
+            Said::Part(format!("{} {} body", body.transaction, meta.from.name()), body.bytes.to_vec())
         }
         Message::Gap(gap) => Said::Whole(format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset)),
         Message::End(end) => Said::Whole(format!(
             "{} {} end {}-{}{}{}",
             end.transaction,
-            about.from.name(),
+            meta.from.name(),
             end.body_len,
             end.missing_len,
             if end.complete { "" } else { " incomplete" },
@@ -597,7 +597,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Http: HttpParser = &BY_PORT }
-    recognised {}
+    recognized {}
 }
 
 /// Heads that httparse refuses are read line by line. What is no head is refused there as it is when it comes octet by octet.
@@ -615,7 +615,7 @@ fn what_is_no_head_is_refused_whole_as_in_pieces() {
         &long_line,
     ] {
         let turns: [Turn<'_>; 1] = [(Client, request.as_bytes())];
-        let say = |about: &About, Report::Http(message): Report<'_>| describe(about, Http::Http(message));
+        let say = |meta: &MessageMeta, Report::Http(message): Report<'_>| describe(meta, Http::Http(message));
         let whole = hear::<Unprobed>(80, &turns, say, || usize::MAX);
         for len in [1, 2, 7, 31, 1000] {
             assert_eq!(hear::<Unprobed>(80, &turns, say, || len), whole, "{request:.40?} by {len}");

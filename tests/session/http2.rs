@@ -1,12 +1,12 @@
 //! HTTP/2: dialogues of frames made here, with header blocks from RFC 7541 appendix C and plain literals.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::http1::{self, HttpParser};
-use flowgauge::session::http2::{
+use flowgauge::protocols::http1::{self, HttpParser};
+use flowgauge::protocols::http2::{
     BLOCK_LEN_MAX, CONTINUATION_COUNT_MAX, EXPANSION_CREDIT, EXPANSION_FACTOR, Fields, Http2Parser,
     LIST_LEN_MAX, Message, PROTOCOL, STREAM_COUNT_MAX, TEXT_CREDIT, TEXT_FACTOR,
 };
-use flowgauge::session::{About, Role};
+use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
     Heard, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
@@ -22,7 +22,7 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Http;
     parsers { One: HttpParser = &http1::PROTOCOL, Two: Http2Parser = &PROTOCOL }
-    recognised {}
+    recognized {}
 }
 
 fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
@@ -34,8 +34,8 @@ fn names(fields: Fields<'_>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(","))
 }
 
-fn describe(about: &About, message: Http<'_>) -> Said {
-    let from = about.from.name();
+fn describe(meta: &MessageMeta, message: Http<'_>) -> Said {
+    let from = meta.from.name();
     Said::Whole(match message {
         Http::One(message) => format!("http1 {from} {}", format!("{message:?}").split('(').next().unwrap()),
         Http::Two(Message::Request(request)) => format!(

@@ -23,4 +23,7 @@ mod smtp;
 #[cfg(feature = "protocols")]
 mod ssh;
 #[cfg(feature = "protocols")]
+#[path = "../support/sessions.rs"]
+mod support;
+#[cfg(feature = "protocols")]
 mod tls;

@@ -4,16 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use flowgauge::base::IpProtocol;
-use flowgauge::pipeline::{Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::quic::{self, QuicParser};
-use flowgauge::session::{About, DriverConfig, Role};
-use flowgauge::source::FileSource;
-use flowgauge::tracker::{Flow, FlowSink, TrackerConfig};
+use flowgauge::pipeline::{Sessions, Sink};
+use flowgauge::protocols::quic::{self, QuicParser};
+use flowgauge::session::{MessageMeta, Role};
+use flowgauge::tracker::{Flow, TrackerConfig};
 
 use crate::harness::{Said, Talk, random};
+use crate::support::run_capture;
 
-#[path = "../../src/session/quic/vectors.rs"]
+#[path = "../../src/protocols/quic/vectors.rs"]
 mod vectors;
 
 use Role::{Client, Server};
@@ -26,10 +25,10 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
-    recognised {}
+    recognized {}
 }
 
-fn describe(_: &About, message: Heard<'_>) -> Said {
+fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
     let Heard::Quic(message) = message;
     Said::Whole(words(&message))
 }
@@ -231,28 +230,23 @@ struct Ear {
     json: Vec<String>,
 }
 
-impl FlowSink<()> for Ear {}
+impl Sink for Ear {
+    type State = ();
+    type Stage = Sessions<Set>;
 
-impl SessionSink<Set, ()> for Ear {
-    fn message(&mut self, flow: &mut Flow<'_, ()>, about: &About, message: Heard<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
         let Heard::Quic(message) = message;
-        let client = if about.from == Client { about.side } else { about.side.other() };
-        let port = flow.view.key().port(client.other());
-        self.said.entry(port).or_default().push(format!("{} {}", about.from.name(), words(&message)));
+        let client = if meta.from == Client { meta.side } else { meta.side.other() };
+        let port = flow.view.key().port(client.other()).expect("a port");
+        self.said.entry(port).or_default().push(format!("{} {}", meta.from.name(), words(message)));
         #[cfg(feature = "serde")]
-        self.json.push(serde_json::to_string(&message).expect("JSON"));
+        self.json.push(serde_json::to_string(message).expect("JSON"));
     }
 }
 
 fn hear_recording() -> Ear {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
-    let pipeline = Pipeline::new(TrackerConfig::default()).expect("a sound configuration");
-    let pipeline = pipeline.with_streams(ReassemblerConfig::default()).expect("a sound configuration");
-    let mut pipeline: SessionPipeline<Set, ()> = pipeline.with_sessions(&DriverConfig::default());
-    let mut ear = Ear::default();
-    pipeline.run(&mut FileSource::open(path).expect("the recording"), &mut ear).expect("a whole capture");
-    assert_eq!(pipeline.session_stats().held_bytes, 0);
-    ear
+    run_capture(&path, TrackerConfig::default(), Ear::default()).0
 }
 
 /// The recording's datagrams by the server's port, in their order.

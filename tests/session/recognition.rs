@@ -1,20 +1,18 @@
 //! Content against ports: what octets contradict is not named by its port, and what stands in front of a protocol does not hide it.
 
 use etherparse::PacketBuilder;
-use flowgauge::base::{Application, Frame, IpProtocol, TcpFlags, Timestamp};
-use flowgauge::pipeline::{NamedRecords, Pipeline, SessionPipeline};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{
-    About, DriverConfig, Message, PROBE_LEN_MAX, Role, Standard, dns, ftp, http1, smtp, ssh,
-};
-use flowgauge::tracker::TrackerConfig;
+use flowgauge::base::{EndReason, Frame, IpProtocol, TcpFlags, Timestamp};
+use flowgauge::pipeline::{Pipeline, Sessions, Sink};
+use flowgauge::protocols::{Message, Standard, dns, ftp, http1, smtp, ssh};
+use flowgauge::session::{MessageMeta, PROBE_LEN_MAX, Role};
+use flowgauge::tracker::Flow;
 
 use crate::harness::{Heard, Said, Talk, hear, hear_in_any_split, hear_in_any_split_behind};
 
 use Role::{Client, Server};
 
 /// The protocol, the kind of the message, and what tells it from others.
-pub(crate) fn describe(about: &About, message: Message<'_>) -> Said {
+pub(crate) fn describe(meta: &MessageMeta, message: Message<'_>) -> Said {
     let text = match &message {
         Message::Http1(http1::Message::Body(body)) => {
             return Said::Part("http body".to_owned(), body.bytes.to_vec());
@@ -32,7 +30,7 @@ pub(crate) fn describe(about: &About, message: Message<'_>) -> Said {
             text.split(|letter: char| !letter.is_alphanumeric()).nth(1).unwrap_or_default().to_owned()
         }
     };
-    Said::Whole(format!("{} {}: {text}", about.protocol, about.from.name()))
+    Said::Whole(format!("{} {}: {text}", meta.protocol, meta.from.name()))
 }
 
 /// A query of DNS for `example.com`.
@@ -86,20 +84,32 @@ fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
     assert_eq!(talk.held_bytes(), 0);
 }
 
+/// The names of records.
+#[derive(Default)]
+struct Names(Vec<Option<(String, &'static str)>>);
+
+impl Sink for Names {
+    type State = ();
+    type Stage = Sessions<Standard>;
+
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        let application = flow.view.record(reason).application;
+        self.0
+            .push(application.map(|application| (application.name.to_string(), application.evidence.name())));
+    }
+}
+
 /// Two ends of TCP whose segments are made into frames.
 struct Ends {
-    pipeline: SessionPipeline<Standard, Option<Application>>,
-    records: Vec<Option<(&'static str, &'static str)>>,
+    pipeline: Pipeline<Names>,
     server_port: u16,
     clock: u64,
 }
 
 impl Ends {
     fn new(server_port: u16) -> Self {
-        let pipeline = Pipeline::new(TrackerConfig::default()).unwrap();
-        let pipeline = pipeline.with_streams(ReassemblerConfig::default()).unwrap();
-        let pipeline = pipeline.with_sessions(&DriverConfig::default());
-        Self { pipeline, records: Vec::new(), server_port, clock: 0 }
+        let pipeline = Pipeline::builder().build(Names::default()).unwrap();
+        Self { pipeline, server_port, clock: 0 }
     }
 
     fn segment(&mut self, from: Role, (flags, seq, ack): (TcpFlags, u32, u32), payload: &[u8]) {
@@ -117,17 +127,14 @@ impl Ends {
         builder.write(&mut bytes, payload).unwrap();
         self.clock += 1_000_000;
         let frame = Frame::ethernet(Timestamp::from_nanos(self.clock), &bytes);
-        self.pipeline.frame(&frame, &mut NamedRecords::new(|_| ()));
+        self.pipeline.frame(&frame);
     }
 
-    fn application(mut self) -> Option<(&'static str, &'static str)> {
-        let records = &mut self.records;
-        self.pipeline.finish(&mut NamedRecords::new(|record| {
-            records
-                .push(record.application.map(|application| (application.name, application.evidence.name())));
-        }));
-        assert_eq!(self.records.len(), 1);
-        self.records[0]
+    fn application(mut self) -> Option<(String, &'static str)> {
+        self.pipeline.finish();
+        let records = self.pipeline.into_sink().0;
+        assert_eq!(records.len(), 1);
+        records[0].clone()
     }
 }
 
@@ -145,7 +152,7 @@ fn a_syn_ack_tells_the_beginning_of_both_sides() {
         // Without it they may be from the middle, where STARTTLS is long over.
         let mut ends = Ends::new(5222);
         ends.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
-        assert_eq!(ends.application(), Some(("xmpp", "port")));
+        assert_eq!(ends.application(), Some(("xmpp".to_owned(), "port")));
     }
 }
 

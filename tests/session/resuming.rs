@@ -1,8 +1,9 @@
 //! The second chance: messages behind octets or datagrams of something else, on the port of their protocol, within bounds.
 
 use flowgauge::base::IpProtocol;
+use flowgauge::protocols::Standard;
 use flowgauge::session::{
-    PROBE_CHUNK_COUNT_MAX, RESUME_CHUNK_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX, RESUME_LEN_MAX, Role, Standard,
+    PROBE_CHUNK_COUNT_MAX, RESUME_CHUNK_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX, RESUME_LEN_MAX, Role,
 };
 
 use crate::harness::{Heard, Talk, hear, hear_in_any_split};

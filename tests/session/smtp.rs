@@ -1,8 +1,8 @@
 //! SMTP and LMTP.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::smtp::{Message, PROTOCOL, SmtpParser};
-use flowgauge::session::{About, Protocol, Role};
+use flowgauge::protocols::smtp::{Message, PROTOCOL, SmtpParser};
+use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
     self, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
@@ -20,15 +20,19 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Smtp: SmtpParser = &PROTOCOL }
-    recognised { &TLS }
+    recognized { &TLS }
 }
 
 /// In any split behind the greeting, which takes more octets to tell than the window of the probes has chunks.
-fn hear_split(port: u16, turns: &[(Role, &[u8])], describe: fn(&About, Heard<'_>) -> Said) -> harness::Heard {
+fn hear_split(
+    port: u16,
+    turns: &[(Role, &[u8])],
+    describe: fn(&MessageMeta, Heard<'_>) -> Said,
+) -> harness::Heard {
     hear_in_any_split_behind::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &About, heard: Heard<'_>) -> Said {
+fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
     let Heard::Smtp(message) = heard;
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
     Said::Whole(match message {
@@ -56,7 +60,7 @@ fn describe(_: &About, heard: Heard<'_>) -> Said {
             )
         }
         Message::Mail(mail) => {
-            let recipient = |recipient: &flowgauge::session::smtp::Recipient| {
+            let recipient = |recipient: &flowgauge::protocols::smtp::Recipient| {
                 let code = recipient.code.map(u64::from);
                 format!("{} {}", recipient.address.escape_ascii(), number(code))
             };
@@ -506,7 +510,7 @@ fn memory_is_bounded_whatever_comes() {
 }
 
 #[test]
-fn what_is_not_smtp_is_not_recognised() {
+fn what_is_not_smtp_is_not_recognized() {
     for (port, turns) in [
         (25, vec![(Server, b"220 (vsFTPd 3.0.3)\r\n".as_slice())]),
         (2121, vec![(Server, b"220 ftp.example.org\r\n"), (Client, b"USER a\r\n")]),
@@ -527,7 +531,7 @@ fn what_is_not_smtp_is_not_recognised() {
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &About, heard: Heard<'_>) -> Said {
+    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
         let Heard::Smtp(message) = heard;
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }

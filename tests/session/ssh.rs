@@ -1,8 +1,8 @@
 //! SSH up to where it is encrypted.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::ssh::{Message, PROTOCOL, SshParser};
-use flowgauge::session::{About, Role};
+use flowgauge::protocols::ssh::{Message, PROTOCOL, SshParser};
+use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
     Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_in_any_split_behind,
@@ -19,10 +19,10 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Ssh: SshParser = &PROTOCOL }
-    recognised {}
+    recognized {}
 }
 
-fn describe(about: &About, heard: Heard<'_>) -> Said {
+fn describe(meta: &MessageMeta, heard: Heard<'_>) -> Said {
     let Heard::Ssh(message) = heard;
     let what = match message {
         Message::Identification(id) => {
@@ -46,7 +46,7 @@ fn describe(about: &About, heard: Heard<'_>) -> Said {
         Message::Disconnect(bye) => format!("leaves: {} {}", bye.reason_code, bye.description),
         other => format!("{other:?}"),
     };
-    Said::Whole(format!("{}: {what}", about.from.name()))
+    Said::Whole(format!("{}: {what}", meta.from.name()))
 }
 
 /// A packet of RFC 4253 section 6 before any keys.
@@ -215,7 +215,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn what_is_not_ssh_is_not_recognised() {
+fn what_is_not_ssh_is_not_recognized() {
     for (port, from, bytes) in [
         (2222, Server, b"220 mail.example ESMTP\r\n".as_slice()),
         (2222, Client, b"SSH\r\n"),
@@ -238,7 +238,7 @@ fn a_gap_ends_it() {
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &About, heard: Heard<'_>) -> Said {
+    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
         let Heard::Ssh(message) = heard;
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }

@@ -1,8 +1,8 @@
 //! TLS and DTLS: dialogues that were recorded between the client and the server of OpenSSL 3.0, and some written by hand.
 
 use flowgauge::base::IpProtocol;
-use flowgauge::session::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
-use flowgauge::session::{About, Role, Text};
+use flowgauge::protocols::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
+use flowgauge::session::{MessageMeta, Role, Text};
 
 use crate::harness::{
     Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
@@ -18,10 +18,10 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Heard;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
-    recognised {}
+    recognized {}
 }
 
-fn describe(about: &About, message: Heard<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Heard<'_>) -> Said {
     let (Heard::Tls(message) | Heard::Dtls(message)) = message;
     let text = match message {
         Message::ClientHello(hello) => {
@@ -49,7 +49,7 @@ fn describe(about: &About, message: Heard<'_>) -> Said {
         Message::Alert(alert) => format!("alert {} {}", alert.level, alert.description),
         _ => "?".to_owned(),
     };
-    Said::Whole(format!("{}: {text}", about.from.name()))
+    Said::Whole(format!("{}: {text}", meta.from.name()))
 }
 
 type Recorded = Vec<(Role, Vec<u8>)>;
@@ -138,7 +138,7 @@ fn a_refusal() {
 #[test]
 fn a_certificate_says_what_openssl_says() {
     // What follows is what `openssl x509 -text -fingerprint` says.
-    fn describe(_: &About, message: Heard<'_>) -> Said {
+    fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
         let Heard::Tls(Message::CertificateChain(chain)) = message else { return Said::Whole(String::new()) };
         let certificate = chain.iter().next().expect("a certificate");
         assert_eq!(chain.iter().count(), 1);
@@ -173,7 +173,7 @@ fn a_certificate_says_what_openssl_says() {
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_objects_of_json() {
-    fn describe(_: &About, message: Heard<'_>) -> Said {
+    fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
         let (Heard::Tls(message) | Heard::Dtls(message)) = message;
         Said::Whole(serde_json::to_string(&message).expect("JSON"))
     }
@@ -278,7 +278,7 @@ fn a_hello_of_ssl_2() {
 }
 
 #[test]
-fn a_flow_from_its_middle_is_recognised_and_free() {
+fn a_flow_from_its_middle_is_recognized_and_free() {
     let mut data = b"\x17\x03\x03\x04\x00".to_vec();
     data.resize(5 + 1024, 0xaa);
     let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
@@ -305,7 +305,7 @@ fn a_flow_from_its_middle_is_recognised_and_free() {
 }
 
 #[test]
-fn what_is_no_tls_is_not_recognised() {
+fn what_is_no_tls_is_not_recognized() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"\x16\x03\x05\x00\x10\x01\x00\x00\x0c\x03\x03",
@@ -456,7 +456,7 @@ fn datagrams_of_others_are_left_alone() {
 #[cfg(feature = "serde")]
 #[test]
 fn lists_are_written_up_to_a_limit() {
-    use flowgauge::session::tls::{Certificate, ClientHello, LISTED_COUNT_MAX, Transport};
+    use flowgauge::protocols::tls::{Certificate, ClientHello, LISTED_COUNT_MAX, Transport};
     let hello = |suite_count: usize, extension_count: usize| {
         let mut body = [&[3, 3][..], &[7; 32], &[0]].concat();
         body.extend((2 * suite_count as u16).to_be_bytes());

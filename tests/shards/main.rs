@@ -1,25 +1,26 @@
 //! One, two, three and eight shards, and batches of any size: the same records, octets and counts.
 
+mod runs;
 #[cfg(feature = "protocols")]
 mod sessions;
 mod sources;
 
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, FlowKey, Frame, FrameBatch, Side, Timestamp};
+use flowgauge::base::{ConfigProblem, EndReason, FlowKey, Frame, FrameBatch, Limits, Side, Timestamp};
+use flowgauge::decode::link::Decapsulation;
 use flowgauge::filter::Filter;
-use flowgauge::link::Decapsulation;
 use flowgauge::pipeline::{
-    ChecksumHandling, ConfigError, Pipeline, PipelineStats, Records, StreamPipeline, StreamSink,
+    Builder, ChecksumHandling, Error, ErrorPolicy, Flows, Pipeline, PipelineStats, Records, RunEnd,
+    RunOptions, Sink, Streams,
 };
-use flowgauge::reassembler::{ReassemblerConfig, StreamEvent};
+use flowgauge::reassembler::StreamEvent;
 use flowgauge::record::FlowRecord;
 use flowgauge::source::{FileSource, Source};
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest, TrackerConfig};
 
 use sources::{Rebatched, captures};
 
@@ -31,25 +32,30 @@ struct Keep {
     event_count: u64,
 }
 
-impl FlowSink<[Vec<u8>; 2]> for Keep {
+impl Sink for Keep {
+    type State = [Vec<u8>; 2];
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
         Interest::EVENTS
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, [Vec<u8>; 2]>, event: &FlowEvent) {
+    fn event(&mut self, _: &mut Flow<'_, [Vec<u8>; 2]>, _: &FlowEvent) {
         self.event_count += 1;
-        if *event == FlowEvent::ActiveTimeout {
-            self.records.push(flow.view.record(EndReason::ActiveTimeout));
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, [Vec<u8>; 2]>, reason: EndReason) {
+        if reason == EndReason::ActiveTimeout {
+            self.records.push(flow.view.record(reason));
         }
     }
 
+    // Records of all flows that ended, also of those without packets since their active timeout.
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, octets: [Vec<u8>; 2]) {
         self.records.push(view.record(reason));
         self.streams.push((*view.key(), octets));
     }
-}
 
-impl StreamSink<[Vec<u8>; 2]> for Keep {
     fn stream(
         &mut self,
         flow: &mut Flow<'_, [Vec<u8>; 2]>,
@@ -81,10 +87,8 @@ fn config() -> TrackerConfig {
     config
 }
 
-fn shard() -> Result<StreamPipeline<[Vec<u8>; 2]>, ConfigError> {
-    Pipeline::new(config())?
-        .with_checksums(ChecksumHandling::Count)
-        .with_streams(ReassemblerConfig::default())
+fn builder() -> Builder {
+    Pipeline::builder().tracker(config())
 }
 
 /// Statistics without what depends on batches or is a bound.
@@ -98,17 +102,17 @@ fn counted(mut stats: PipelineStats) -> String {
 
 fn run(source: &mut impl Source, count: usize) -> Said {
     let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
-    let count = NonZeroUsize::new(count).expect("a shard");
-    let mut shards = StreamPipeline::shards(count, shard).expect("a sound configuration");
     // What was read before an error counts.
-    let _ = shards.run(source, &mut sinks);
+    let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+    let run = builder().checksums(ChecksumHandling::Count).run_shards(&mut sinks, source, &options);
+    let stats = run.expect("a sound configuration").stats;
     let mut records: Vec<_> =
         sinks.iter().flat_map(|sink| &sink.records).map(|record| format!("{record:?}")).collect();
     records.sort();
     let event_count = sinks.iter().map(|sink| sink.event_count).sum();
     let mut streams: Vec<_> = sinks.into_iter().flat_map(|sink| sink.streams).collect();
     streams.sort();
-    Said { records, streams, event_count, stats: counted(shards.stats()) }
+    Said { records, streams, event_count, stats: counted(stats) }
 }
 
 #[test]
@@ -154,19 +158,16 @@ fn a_filter_leaves_the_same_to_shards() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
     let mut seen = Vec::new();
     for count in [1, 3] {
-        let make = || {
-            let filter = Filter::parse("udp or icmp").expect("a filter");
-            Ok(Pipeline::<()>::new(config())?.with_filter(filter))
-        };
-        let mut shards = Pipeline::shards(NonZeroUsize::new(count).unwrap(), make).unwrap();
+        let builder = builder().filter(Filter::parse("udp or icmp").expect("a filter"));
         let mut records: Vec<Vec<String>> = vec![Vec::new(); count];
         let mut sinks: Vec<_> = records
             .iter_mut()
             .map(|all| Records::new(|record: FlowRecord| all.push(format!("{record:?}"))))
             .collect();
-        shards.run(&mut FileSource::open(&path).unwrap(), &mut sinks).unwrap();
-        let stats = counted(shards.stats());
-        assert!(shards.stats().filtered_count > 0);
+        let mut source = FileSource::open(&path).unwrap();
+        let stats = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap().stats;
+        assert!(stats.filtered_count > 0);
+        let stats = counted(stats);
         let mut records = records.concat();
         records.sort();
         seen.push((records, stats));
@@ -176,26 +177,33 @@ fn a_filter_leaves_the_same_to_shards() {
 
 #[test]
 fn what_shards_cannot_do_is_refused() {
-    let make = || {
-        let mut config = config();
-        config.key_policy.decapsulation = Decapsulation::Both;
-        Pipeline::<()>::new(config)
+    let mut config = config();
+    config.key_policy.decapsulation = Decapsulation::Both;
+    let builder = Pipeline::builder().tracker(config);
+    let run = |sinks: &mut [()]| {
+        let mut source = Rebatched { frames: FrameBatch::new(), at: 0, size: 1 };
+        builder.run_shards(sinks, &mut source, &RunOptions::default()).map(|_| ())
     };
-    assert!(Pipeline::shards(NonZeroUsize::MIN, make).is_ok());
-    let two = NonZeroUsize::new(2).unwrap();
-    assert_eq!(Pipeline::shards(two, make).err(), Some(ConfigError::LinkedTunnels));
+    assert!(run(&mut [()]).is_ok());
+    let Err(Error::Config(error)) = run(&mut [(), ()]) else { panic!("linked flows in two shards") };
+    assert_eq!(error.problem, ConfigProblem::Conflict { with: "more than one shard" });
+    let Err(Error::Config(error)) = run(&mut []) else { panic!("no shards") };
+    assert!(matches!(error.problem, ConfigProblem::OutOfRange { min: 1, .. }), "{error}");
 }
 
 /// Stops after its first record.
 struct Stop(bool);
 
-impl FlowSink<()> for Stop {
+impl Sink for Stop {
+    type State = ();
+    type Stage = Flows;
+
     fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {
         self.0 = true;
     }
 
-    fn wants_more(&self) -> bool {
-        !self.0
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        if self.0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -210,27 +218,28 @@ fn a_sink_can_stop_all_shards() {
         frames.push(&Frame { timestamp: Timestamp::from_nanos(hour * 3_600_000_000_000), ..frame });
     }
     let mut source = Rebatched { frames, at: 0, size: 10 };
-    let mut shards =
-        Pipeline::shards(NonZeroUsize::new(2).unwrap(), || Pipeline::<()>::new(config())).unwrap();
-    shards.run(&mut source, &mut [Stop(false), Stop(false)]).unwrap();
-    let count = shards.stats().frame_count;
+    let mut sinks = [Stop(false), Stop(false)];
+    let summary = builder().run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap();
+    let count = summary.stats.frame_count;
     assert!((1..5000).contains(&count), "{count}");
+    assert_eq!(summary.end, RunEnd::SinkBreak);
 }
 
 #[test]
-#[should_panic(expected = "a scoped thread panicked")]
+#[should_panic(expected = "on purpose")]
 fn a_sink_that_panics_is_heard() {
     struct Panic;
-    impl FlowSink<()> for Panic {
+    impl Sink for Panic {
+        type State = ();
+        type Stage = Flows;
+
         fn started(&mut self, _: &mut Flow<'_, ()>) {
             panic!("on purpose");
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
     let mut source = Rebatched::new(&path, 1, 0).unwrap();
-    let mut shards =
-        Pipeline::shards(NonZeroUsize::new(3).unwrap(), || Pipeline::<()>::new(config())).unwrap();
-    let _ = shards.run(&mut source, &mut [Panic, Panic, Panic]);
+    let _ = builder().run_shards(&mut [Panic, Panic, Panic], &mut source, &RunOptions::default());
 }
 
 /// A flow that ends last begins first, and its shard has its record before all others: those of the other shards must not wait
@@ -252,20 +261,21 @@ fn shards_that_end_at_different_times_do_not_wait_for_each_other() {
         frames.push(&Frame::ethernet(Timestamp::from_nanos(u64::from(millis) * 1_000_000), &udp(flow)));
     }
     let mut source = Rebatched { frames, at: 0, size: 1000 };
-    let make = || Pipeline::<()>::new(TrackerConfig::default());
-    let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
+    let (builder, options) = (Pipeline::builder(), RunOptions::default());
     let mut count = 0;
-    shards.run_records(&mut source, |_| true, |_| count += 1).unwrap();
+    builder.run_records::<Flows>(2, &mut source, &options, |_| true, |_| count += 1).unwrap();
     assert_eq!(count, COUNT);
 
     // A panic in one shard ends all of it, too.
     source.at = 0;
-    let mut shards = Pipeline::shards(NonZeroUsize::new(2).unwrap(), make).unwrap();
     let wants = |view: &FlowView<'_>| {
-        assert!(view.key().port(Side::A) + view.key().port(Side::B) != 54, "on purpose");
+        let port = |side| view.key().port(side).expect("a port");
+        assert!(port(Side::A) + port(Side::B) != 54, "on purpose");
         true
     };
-    let run = std::panic::AssertUnwindSafe(|| shards.run_records(&mut source, wants, |_| ()));
+    let run = std::panic::AssertUnwindSafe(|| {
+        builder.run_records::<Flows>(2, &mut source, &options, wants, |_| ())
+    });
     assert!(std::panic::catch_unwind(run).is_err());
 }
 
@@ -275,16 +285,16 @@ fn merged_records_are_all_of_them() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name);
         let mut source = Rebatched::new(&path, 50, 0).unwrap();
         let mut one = Vec::new();
-        let mut pipeline = Pipeline::<()>::new(config()).unwrap();
-        pipeline.run(&mut source, &mut Records::new(|record| one.push(record))).unwrap();
+        let sink = Records::new(|record| one.push(record));
+        let options = RunOptions::default();
+        builder().build(sink).unwrap().run(&mut source, &options).unwrap();
         for count in [1, 2, 8] {
             let mut merged = Vec::new();
             for _ in 0..2 {
                 source.at = 0;
-                let count = NonZeroUsize::new(count).unwrap();
-                let mut shards = Pipeline::shards(count, || Pipeline::<()>::new(config())).unwrap();
                 let mut records = Vec::new();
-                shards.run_records(&mut source, |_| true, |record| records.push(record)).unwrap();
+                let deliver = |record| records.push(record);
+                builder().run_records::<Flows>(count, &mut source, &options, |_| true, deliver).unwrap();
                 merged.push(records);
             }
             let sorted = |records: &[FlowRecord]| {
@@ -294,12 +304,10 @@ fn merged_records_are_all_of_them() {
             };
             assert!(merged.iter().all(|records| sorted(records) == sorted(&one)), "{name} with {count}");
         }
-        let mut shards =
-            Pipeline::shards(NonZeroUsize::new(2).unwrap(), || Pipeline::<()>::new(config())).unwrap();
         let mut wanted_count = 0;
         source.at = 0;
         let wants = |view: &FlowView<'_>| view.octet_count() > 1000;
-        shards.run_records(&mut source, wants, |_| wanted_count += 1).unwrap();
+        builder().run_records::<Flows>(2, &mut source, &options, wants, |_| wanted_count += 1).unwrap();
         assert_eq!(wanted_count, one.iter().filter(|record| record.octet_count() > 1000).count());
     }
 }
@@ -338,7 +346,10 @@ struct Open<'a> {
     max: &'a AtomicUsize,
 }
 
-impl FlowSink<()> for Open<'_> {
+impl Sink for Open<'_> {
+    type State = ();
+    type Stage = Flows;
+
     fn started(&mut self, _: &mut Flow<'_, ()>) {
         self.max.fetch_max(self.now.fetch_add(1, SeqCst) + 1, SeqCst);
     }
@@ -363,17 +374,13 @@ fn the_cap_on_flows_bounds_all_shards_together() {
     }
     let mut source = Rebatched { frames, at: 0, size: 100 };
     for (shard_count, flow_count_max) in [(1, 5), (4, 1), (4, 3), (4, 5), (4, 7), (3, 1000), (16, 17)] {
-        let make = || {
-            let mut config = config();
-            config.limits.flow_count_max = flow_count_max;
-            Pipeline::<()>::new(config)
-        };
+        let mut limits = Limits::DEFAULT;
+        limits.flow_count_max = flow_count_max;
         let (now, max) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        let mut shards = Pipeline::shards(NonZeroUsize::new(shard_count).unwrap(), make).unwrap();
         let mut sinks: Vec<_> = (0..shard_count).map(|_| Open { now: &now, max: &max }).collect();
         source.at = 0;
-        shards.run(&mut source, &mut sinks).unwrap();
-        let tracker = shards.stats().tracker;
+        let run = builder().limits(limits).run_shards(&mut sinks, &mut source, &RunOptions::default());
+        let tracker = run.unwrap().stats.tracker;
         assert_eq!((tracker.packet_count, tracker.started_count), (FLOW_COUNT as u64, FLOW_COUNT as u64));
         // With so many flows, each shard reaches its part.
         let what = format!("{shard_count} shards, at most {flow_count_max}");

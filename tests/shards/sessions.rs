@@ -1,14 +1,11 @@
 //! What is said in flows is the same on one shard and on many, in batches of any size.
 
-use std::num::NonZeroUsize;
-
-use flowgauge::base::Application;
-use flowgauge::pipeline::{ConfigError, Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
+use flowgauge::pipeline::{ErrorPolicy, Pipeline, RunOptions, Sessions, Sink};
+use flowgauge::protocols::{Message, Standard};
 use flowgauge::record::FlowRecord;
-use flowgauge::session::{About, DriverConfig, Message, SessionEvent, Standard};
+use flowgauge::session::{MessageMeta, SessionEvent};
 use flowgauge::source::Source;
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::tracker::{Flow, FlowView, Interest};
 
 use super::sources::{Rebatched, captures};
 
@@ -23,19 +20,20 @@ struct Keep {
     all: Vec<String>,
 }
 
-impl FlowSink<Heard> for Keep {
+impl Sink for Keep {
+    type State = Heard;
+    type Stage = Sessions<Standard>;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: flowgauge::base::EndReason, heard: Heard) {
         self.flows.push((format!("{} {}", view.key(), view.start()), heard.0));
     }
-}
 
-impl SessionSink<Standard, Heard> for Keep {
-    fn message(&mut self, flow: &mut Flow<'_, Heard>, about: &About, message: Message<'_>) {
-        let what = format!("{} {} {}", about.timestamp, about.protocol, about.from.name());
+    fn message(&mut self, flow: &mut Flow<'_, Heard>, meta: &MessageMeta, message: &Message<'_>) {
+        let what = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
         let message = format!("{what}: {message:?}");
         self.all.push(format!("{} {message}", flow.view.key()));
         flow.state.0.push(message);
@@ -43,25 +41,20 @@ impl SessionSink<Standard, Heard> for Keep {
 
     fn session(&mut self, flow: &mut Flow<'_, Heard>, event: &SessionEvent) {
         flow.state.0.push(match event {
-            SessionEvent::Recognised { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
+            SessionEvent::Recognized { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
             event => format!("{event:?}"),
         });
     }
 }
 
-fn shard<U: Default>() -> Result<SessionPipeline<Standard, U>, ConfigError> {
-    let streams = Pipeline::new(TrackerConfig::default())?.with_streams(ReassemblerConfig::default())?;
-    Ok(streams.with_sessions(&DriverConfig::default()))
-}
-
 /// What each flow says, by flow, and the order in which the first shard told it.
 fn run(source: &mut impl Source, count: usize) -> (Vec<(String, Vec<String>)>, Vec<String>) {
     let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
-    let count = NonZeroUsize::new(count).expect("a shard");
-    let mut shards = SessionPipeline::shards(count, shard).expect("a sound configuration");
     // What was read before an error counts.
-    let _ = shards.run(source, &mut sinks);
-    assert_eq!(shards.stats().sessions.held_bytes, 0, "all memory is given back");
+    let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+    let run = Pipeline::builder().run_shards(&mut sinks, source, &options);
+    let stats = run.expect("a sound configuration").stats;
+    assert_eq!(stats.sessions.held_bytes, 0, "all memory is given back");
     let first = std::mem::take(&mut sinks[0].all);
     let mut flows: Vec<_> = sinks.into_iter().flat_map(|sink| sink.flows).collect();
     flows.sort();
@@ -115,12 +108,12 @@ fn any_number_of_shards_and_batches_of_any_size_hear_the_same() {
 fn records_of_shards_name_what_is_spoken() {
     let path = &captures()[0];
     let named = |count: usize| {
-        let count = NonZeroUsize::new(count).expect("a shard");
-        let make = shard::<Option<Application>>;
-        let mut shards = SessionPipeline::shards(count, make).expect("a sound configuration");
         let mut source = Rebatched::new(path, 64, 0).expect("a capture");
         let mut records: Vec<FlowRecord> = Vec::new();
-        shards.run_records(&mut source, |_| true, |record| records.push(record)).expect("no error");
+        let (options, deliver) = (RunOptions::default(), |record| records.push(record));
+        Pipeline::builder()
+            .run_records::<Sessions<Standard>>(count, &mut source, &options, |_| true, deliver)
+            .expect("no error");
         let mut names: Vec<_> =
             records.iter().map(|record| (record.key, record.start, record.application)).collect();
         names.sort_by_key(|(key, start, _)| (*key, *start));

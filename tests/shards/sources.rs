@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{Error, FileSource, Interface, Source, SourceStats, Warning};
+use flowgauge::source::{Error, FileSource, Interface, Next, Source, SourceStats, Warning};
 
 /// Frames of a file with other times, in batches of a size.
 pub(crate) struct Rebatched {
@@ -19,7 +19,7 @@ impl Rebatched {
         let mut source = FileSource::open(path).ok()?;
         let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
         let mut random = 88_172_645_463_325_252_u64;
-        while source.next_batch(&mut batch).ok()? {
+        while source.next_batch(&mut batch).ok()? != Next::End {
             for frame in batch.iter() {
                 random ^= random << 13;
                 random ^= random >> 7;
@@ -63,12 +63,12 @@ impl Rebatched {
 }
 
 impl Source for Rebatched {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let end = (self.at + self.size).min(self.frames.len());
         (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
         self.at = end;
-        Ok(!batch.is_empty())
+        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }
 
     fn warnings(&self) -> &[Warning] {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use flowgauge::base::{EndReason, FlowKey, IpProtocol, SeqNum, Side, TcpFlags, Timestamp};
-use flowgauge::extractor::{Packet, Transport};
+use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
-use flowgauge::tracker::{Anomaly, Flow, FlowEvent, FlowSink, FlowView, Tracker};
+use flowgauge::tracker::{Anomaly, Flow, FlowEvent, FlowView, Observer, Tracker};
 
 /// The client stands on side A: its address is the lower one.
 pub(crate) const CLIENT: Side = Side::A;
@@ -26,7 +26,7 @@ impl Log {
     }
 }
 
-impl FlowSink<()> for Log {
+impl Observer<()> for Log {
     fn started(&mut self, _: &mut Flow<'_, ()>) {
         self.add("start");
     }
@@ -39,13 +39,16 @@ impl FlowSink<()> for Log {
             FlowEvent::DirectionChanged { initiator, evidence } => {
                 format!("dir:{}:{evidence}", if *initiator == CLIENT { '>' } else { '<' })
             }
-            FlowEvent::ActiveTimeout => "active".to_owned(),
             FlowEvent::Anomaly(Anomaly::ResetOutOfWindow) => "!reset".to_owned(),
             FlowEvent::Anomaly(Anomaly::SynOnOpenFlow) => "!syn".to_owned(),
             FlowEvent::Anomaly(Anomaly::AckedUnseen) => "!unseen".to_owned(),
             other => format!("{other:?}"),
         };
         self.add(&word);
+    }
+
+    fn active_timeout(&mut self, _: &mut Flow<'_, ()>) {
+        self.add("active");
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {

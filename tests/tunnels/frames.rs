@@ -42,7 +42,8 @@ impl Level {
 /// The key of an address pair, as the extractor has it of a packet without payload.
 fn flow_of_pair(protocol: IpProtocol, ends: [Ipv4Addr; 2]) -> (FlowKey, Side) {
     let data = ethernet(&ipv4(protocol.0, ends, &[]));
-    let packet = flowgauge::extractor::Extractor::default().extract(&Frame::ethernet(Timestamp::ZERO, &data));
+    let packet =
+        flowgauge::decode::extractor::Extractor::default().extract(&Frame::ethernet(Timestamp::ZERO, &data));
     let packet = packet.expect("a packet");
     (packet.key, packet.side)
 }

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use flowgauge::base::{Budget, FlowKey, Frame, FrameBatch, LinkType, Side, Timestamp};
-use flowgauge::link::Decapsulation;
-use flowgauge::pipeline::{Pipeline, PipelineStats, Records};
-use flowgauge::record::{Enclosure, FlowRecord, SideEnclosure};
+use flowgauge::base::{Budget, FlowKey, Frame, FrameBatch, Limits, LinkType, Resources, Side, Timestamp};
+use flowgauge::decode::link::Decapsulation;
+use flowgauge::pipeline::{Builder, Pipeline, PipelineStats, Records};
+use flowgauge::record::{FlowEncapsulation, FlowRecord, SideEncapsulation};
 use flowgauge::tracker::TrackerConfig;
 use proptest::prelude::*;
 
@@ -18,16 +18,23 @@ use frames::{Level, Tunnel, datagram, ethernet, fragments, wrap};
 fn config(decapsulation: Decapsulation) -> TrackerConfig {
     let mut config = TrackerConfig::default();
     config.key_policy.decapsulation = decapsulation;
-    config.seeds = Some([1, 2, 3, 4]);
     config
 }
 
+/// The builder of pipelines that keep what encloses flows.
+fn builder(config: TrackerConfig, resources: Resources) -> Builder {
+    Pipeline::builder().tracker(config).resources(resources.with_seeds([1, 2, 3, 4])).encapsulation(true)
+}
+
+fn with_default_limits(config: TrackerConfig) -> Builder {
+    builder(config, Resources::default())
+}
+
 /// Records and counts of frames that come a millisecond apart.
-fn run_with(frames: &[Vec<u8>], config: TrackerConfig, in_batches: bool) -> (Vec<FlowRecord>, PipelineStats) {
-    let mut pipeline = Pipeline::<()>::new(config).unwrap().with_encapsulation(true);
-    let budget = pipeline.tracker().budget().clone();
+fn run_with(frames: &[Vec<u8>], builder: &Builder, in_batches: bool) -> (Vec<FlowRecord>, PipelineStats) {
     let mut records = Vec::new();
-    let mut sink = Records::new(|record| records.push(record));
+    let mut pipeline = builder.build(Records::new(|record| records.push(record))).unwrap();
+    let budget = pipeline.budget().clone();
     let mut batch = FrameBatch::new();
     for (millis, data) in (1..).zip(frames) {
         let frame = Frame {
@@ -37,22 +44,22 @@ fn run_with(frames: &[Vec<u8>], config: TrackerConfig, in_batches: bool) -> (Vec
         if in_batches {
             batch.push(&frame);
         } else {
-            pipeline.frame(&frame, &mut sink);
+            pipeline.frame(&frame);
         }
     }
-    pipeline.batch(&batch, &mut sink);
-    pipeline.tracker().check_invariants();
-    pipeline.finish(&mut sink);
+    assert!(pipeline.batch(&batch).is_continue());
+    pipeline.check_invariants();
+    pipeline.finish();
     let stats = pipeline.stats();
-    let counted = stats.tracker.packet_count + stats.skipped.total() + stats.fragment_alone_count;
-    assert_eq!(counted, stats.frame_count + stats.enclosing_count, "a frame counts once per level");
+    let counted = stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count;
+    assert_eq!(counted, stats.frame_count + stats.outer_packet_count, "a frame counts once per level");
     drop(pipeline);
     assert_eq!(budget.held(), 0, "all memory is given back");
     (records, stats)
 }
 
 fn run(frames: &[Vec<u8>], decapsulation: Decapsulation) -> Vec<FlowRecord> {
-    run_with(frames, config(decapsulation), false).0
+    run_with(frames, &with_default_limits(config(decapsulation)), false).0
 }
 
 fn of<'r>(records: &'r [FlowRecord], level: &Level) -> &'r FlowRecord {
@@ -63,12 +70,12 @@ fn of<'r>(records: &'r [FlowRecord], level: &Level) -> &'r FlowRecord {
     record
 }
 
-fn enclosure(record: &FlowRecord) -> &Enclosure {
-    record.enclosure.as_deref().expect("an enclosure")
+fn encapsulation(record: &FlowRecord) -> &FlowEncapsulation {
+    record.encapsulation.as_deref().expect("an encapsulation")
 }
 
 /// Headers, later changes, and the flow around it in words.
-fn words(side: &SideEnclosure) -> (String, u32, String) {
+fn words(side: &SideEncapsulation) -> (String, u32, String) {
     (
         side.stack.to_string(),
         side.changed_count,
@@ -77,7 +84,7 @@ fn words(side: &SideEnclosure) -> (String, u32, String) {
 }
 
 fn carried(record: &FlowRecord) -> (u32, u64, u64) {
-    let carried = enclosure(record).carried;
+    let carried = encapsulation(record).carried;
     (carried.inner_flow_count, carried.packet_count, carried.octet_count)
 }
 
@@ -98,7 +105,7 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
     assert_eq!(records.len(), 3);
     let flow = of(&records, &inner);
     assert_eq!(
-        words(&enclosure(flow).forward),
+        words(&encapsulation(flow).forward),
         (
             "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -106,7 +113,7 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
         )
     );
     assert_eq!(
-        words(&enclosure(flow).reverse),
+        words(&encapsulation(flow).reverse),
         (
             "IP 192.0.2.2>192.0.2.1 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -115,12 +122,14 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
     );
     assert_eq!(carried(flow), (0, 0, 0));
     for (level, frame, side) in
-        [(out, &frames[0], &enclosure(flow).forward), (home, &frames[1], &enclosure(flow).reverse)]
+        [(out, &frames[0], &encapsulation(flow).forward), (home, &frames[1], &encapsulation(flow).reverse)]
     {
         let tunnel = of(&records, &level);
         assert_eq!(carried(tunnel), (1, 1, frame.len() as u64));
         assert_eq!(side.outer.unwrap().community_id(), tunnel.community_id());
-        assert!(enclosure(tunnel).forward.stack.is_empty() && enclosure(tunnel).forward.outer.is_none());
+        assert!(
+            encapsulation(tunnel).forward.stack.is_empty() && encapsulation(tunnel).forward.outer.is_none()
+        );
         assert_eq!((tunnel.packet_count(), tunnel.octet_count()), (1, frame.len() as u64));
     }
 }
@@ -137,7 +146,7 @@ fn of_tunnels_in_tunnels_each_names_the_one_around_it() {
     let middle_name = "gre 192.0.2.1>192.0.2.2".to_owned();
     let outer_name = "udp 203.0.113.1:2152>203.0.113.2:2152".to_owned();
     let [inner, middle, outer] = [inner, middle, outer].map(|level| of(&records, &level));
-    let forward = |record| words(&enclosure(record).forward);
+    let forward = |record| words(&encapsulation(record).forward);
     assert_eq!(forward(inner), (format!("{outer_words} / {middle_words}"), 0, middle_name));
     assert_eq!(forward(middle), (outer_words, 0, outer_name));
     assert_eq!(forward(outer), (String::new(), 0, String::new()));
@@ -161,7 +170,7 @@ fn a_path_that_changes_is_counted_and_the_first_one_kept() {
     frames.insert(2, ethernet(&packet));
     let changed = |decapsulation| {
         let records = run(&frames, decapsulation);
-        let side = &enclosure(of(&records, &inner)).forward;
+        let side = &encapsulation(of(&records, &inner)).forward;
         assert_eq!(side.stack.to_string(), "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
         assert_eq!(of(&records, &inner).packet_count(), 5);
         side.changed_count
@@ -210,7 +219,7 @@ fn fragments_count_for_each_level_and_have_its_stack() {
             assert_eq!((record.packet_count(), record.octet_count()), (count, octets));
         }
         assert_eq!(
-            words(&enclosure(flow).forward),
+            words(&encapsulation(flow).forward),
             (stack.clone(), 0, "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned())
         );
         assert_eq!(carried(tunnel), (1, count, octets));
@@ -235,7 +244,8 @@ fn links_without_ip_are_on_the_stack_and_tags_alone_are_not() {
     ] {
         for decapsulation in [Decapsulation::Innermost, Decapsulation::Outermost, Decapsulation::Both] {
             let records = run(std::slice::from_ref(&frame), decapsulation);
-            let found = of(&records, &level).enclosure.as_deref().map(|all| all.forward.stack.to_string());
+            let found =
+                of(&records, &level).encapsulation.as_deref().map(|all| all.forward.stack.to_string());
             assert_eq!(found.as_deref(), stack);
         }
     }
@@ -249,13 +259,13 @@ fn an_active_timeout_restarts_the_counts_and_keeps_what_encloses() {
     let mut config = config(Decapsulation::Both);
     config.active_timeout = Some(Duration::from_millis(3));
     let frames: Vec<_> = [&wrapped, &other, &other, &other, &wrapped].map(|packet| ethernet(packet)).into();
-    let (records, _) = run_with(&frames, config, false);
+    let (records, _) = run_with(&frames, &with_default_limits(config), false);
     let key = outer.key().0;
     let (of_outer, of_inner): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.key == key);
     let counts: Vec<_> = of_outer.iter().map(|record| carried(record).0).collect();
     assert_eq!(counts, [1, 0], "the inner flow began in the first record");
     assert_eq!(of_outer.iter().map(|record| carried(record).1).sum::<u64>(), 5);
-    let sides: Vec<_> = of_inner.iter().map(|record| &enclosure(record).forward).collect();
+    let sides: Vec<_> = of_inner.iter().map(|record| &encapsulation(record).forward).collect();
     assert!(sides.len() == 2 && sides.iter().all(|side| side.stack.to_string() == stack));
     assert_eq!(sides.iter().map(|side| side.changed_count).sum::<u32>(), 3);
 }
@@ -266,18 +276,16 @@ fn without_room_packets_count_all_the_same() {
         .map(|port| ethernet(&wrap(&datagram(CLIENT, [1000 + port, 53], 4).0, Tunnel::Gre, LEFT).0))
         .collect();
     let wanted = run(&frames, Decapsulation::Both);
-    let mut few = config(Decapsulation::Both);
-    few.limits.enclosure_count_max = 5;
-    let mut poor = config(Decapsulation::Both);
-    // The flow table and the pool fit, the first segment of what is kept apart, and a few enclosures.
-    let needed = Pipeline::<()>::new(config(Decapsulation::Both)).unwrap().tracker().budget().held();
-    poor.budget = Budget::new(needed + 1024 * 160 + 1000);
-    let mut none = config(Decapsulation::Both);
-    none.limits.tcp_extra_count_max = 0;
-    for (config, kept_count) in [(few, 5), (poor, 4), (none, 0)] {
-        let (records, stats) = run_with(&frames, config, false);
-        assert_eq!(records.iter().filter(|record| record.enclosure.is_some()).count(), kept_count);
-        assert!(stats.tracker.enclosure_refused_count > 0);
+    let (mut few, mut none) = (Limits::DEFAULT, Limits::DEFAULT);
+    few.encapsulation_count_max = 5;
+    // The flow table and the pool fit, the first segment of what is kept apart, and a few encapsulations.
+    let needed = with_default_limits(config(Decapsulation::Both)).build(()).unwrap().budget().held();
+    let poor = Resources::default().with_budget(Budget::new(needed + 1024 * 160 + 1000));
+    none.tcp_extra_count_max = 0;
+    for (resources, kept_count) in [(Resources::new(few), 5), (poor, 4), (Resources::new(none), 0)] {
+        let (records, stats) = run_with(&frames, &builder(config(Decapsulation::Both), resources), false);
+        assert_eq!(records.iter().filter(|record| record.encapsulation.is_some()).count(), kept_count);
+        assert!(stats.tracker.encapsulation_refused_count > 0);
         let counters = |records: &[FlowRecord]| {
             records.iter().map(|record| (record.key, record.forward.counters)).collect::<BTreeMap<_, _>>()
         };
@@ -401,11 +409,11 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
     let mut flows = BTreeMap::new();
     for record in records {
         let mut flow = Expected::default();
-        let none = Enclosure::default();
-        let enclosure = record.enclosure.as_deref().unwrap_or(&none);
+        let none = FlowEncapsulation::default();
+        let encapsulation = record.encapsulation.as_deref().unwrap_or(&none);
         let sides = [
-            (record.initiator, &record.forward, &enclosure.forward),
-            (record.initiator.other(), &record.reverse, &enclosure.reverse),
+            (record.initiator, &record.forward, &encapsulation.forward),
+            (record.initiator.other(), &record.reverse, &encapsulation.reverse),
         ];
         for (side, of_side, around) in sides {
             let place = Side::index(side);
@@ -417,8 +425,8 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
                 |outer| outer.key.address(outer.sender) != outer.key.address(outer.sender.other())
             ));
         }
-        flow.inner_flows = enclosure.carried.inner_flow_count;
-        flow.carried = (enclosure.carried.packet_count, enclosure.carried.octet_count);
+        flow.inner_flows = encapsulation.carried.inner_flow_count;
+        flow.carried = (encapsulation.carried.packet_count, encapsulation.carried.octet_count);
         assert!(flows.insert(record.key, flow).is_none(), "one record per flow");
     }
     flows
@@ -427,7 +435,7 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
 /// A record without what encloses it.
 fn bare(record: &FlowRecord) -> FlowRecord {
     let mut record = record.clone();
-    record.enclosure = None;
+    record.encapsulation = None;
     record
 }
 
@@ -446,11 +454,11 @@ proptest! {
     fn both_levels_are_what_a_model_says_and_what_each_alone_gives(packets in prop::collection::vec(sent(), 1..30)) {
         let all: Vec<_> = packets.iter().zip(0..).map(|(sent, number)| sent.frames(number * 300)).collect();
         let frames: Vec<_> = all.iter().flat_map(|(frames, _, _)| frames.clone()).collect();
-        let (both, stats) = run_with(&frames, config(Decapsulation::Both), false);
+        let (both, stats) = run_with(&frames, &with_default_limits(config(Decapsulation::Both)), false);
         prop_assert_eq!(found(&both), expected(&all));
 
         // As a batch, nothing is different.
-        let (batched, _) = run_with(&frames, config(Decapsulation::Both), true);
+        let (batched, _) = run_with(&frames, &with_default_limits(config(Decapsulation::Both)), true);
         prop_assert_eq!(&both, &batched);
 
         // Inner flows are those of a run that looks inside, outer flows those of one that does not, but for their links.
@@ -468,6 +476,6 @@ proptest! {
         let packet_count: u64 = both.iter().map(FlowRecord::packet_count).sum();
         let carried_count: u64 = found(&both).values().map(|flow| flow.carried.0).sum();
         prop_assert_eq!(packet_count - carried_count, frames.len() as u64);
-        prop_assert_eq!(carried_count, stats.enclosing_count);
+        prop_assert_eq!(carried_count, stats.outer_packet_count);
     }
 }

@@ -1,6 +1,6 @@
 //! Frames through a window of 256 that is full.
 
-use flowgauge::base::{Frame, Timestamp};
+use flowgauge::base::{Frame, Limits, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 use gungraun::prelude::*;
 
@@ -36,9 +36,11 @@ impl Checking {
 
 fn full(len: usize, times: u32, mode: Mode) -> Checking {
     let mut config = DedupConfig::default();
-    config.limits.dedup_frame_count_max = 256;
-    (config.mode, config.seeds) = (mode, Some(SEEDS));
-    let window = Window::new(config).expect("a valid configuration");
+    config.mode = mode;
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = 256;
+    let window =
+        Window::new(config, &Resources::new(limits).with_seeds(SEEDS)).expect("a valid configuration");
     let payload = vec![0x5a; len - HEADERS_LEN];
     let frames = (0..COUNT).map(|number| {
         let mut frame = tcp((CLIENT, 40_000), (SERVER, 443), &payload);

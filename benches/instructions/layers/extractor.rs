@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use flowgauge::base::{Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::decode::extractor::{Extractor, Packet};
 use gungraun::prelude::*;
 
 use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};
@@ -65,7 +65,7 @@ fn five_tuple(mut extraction: Extraction) -> Extraction {
         let frame = Frame::ethernet(Timestamp::ZERO, black_box(&extraction.frame));
         if extraction.extractor.extract_into(&frame, &mut packet).is_ok() {
             let packet = black_box(&packet);
-            extraction.port_sum += u64::from(packet.key.port(packet.side));
+            extraction.port_sum += u64::from(packet.key.port(packet.side).unwrap_or_default());
         }
     }
     extraction

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use flowgauge::base::{IpProtocol, Timestamp};
-use flowgauge::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Limits, Resources, Timestamp};
+use flowgauge::decode::fragment::{DatagramKey, Fragment, Outcome, Pool, PoolConfig};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -50,9 +50,8 @@ fn push_all(pool: &mut Pool<u32>, fragments: &[Fragment<'_>]) -> usize {
 }
 
 fn warm(is_reversed: bool) -> Pushing {
-    let mut config = PoolConfig::default();
-    config.seeds = Some(SEEDS);
-    let mut pool = Pool::new(config).expect("a valid configuration");
+    let resources = Resources::new(Limits::DEFAULT).with_seeds(SEEDS);
+    let mut pool = Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
     let [first, second, fragments] = [1, 2, 3].map(|id| {
         let mut fragments = fragments(id);
         if is_reversed {

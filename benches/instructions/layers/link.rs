@@ -3,7 +3,8 @@
 use std::hint::black_box;
 
 use flowgauge::base::{Frame, Limits, Timestamp};
-use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate, ethernet_to_ip};
+use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
+use flowgauge::tap::ethernet_to_ip;
 use gungraun::prelude::*;
 
 use crate::support::{CLIENT, SERVER, tcp, udp};

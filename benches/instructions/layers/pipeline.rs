@@ -1,10 +1,11 @@
 //! Batches of frames through all layers.
 
 use std::net::Ipv4Addr;
+use std::ops::ControlFlow;
 
-use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::pipeline::{Pipeline, Records};
-use flowgauge::tracker::TrackerConfig;
+use flowgauge::base::{EndReason, Frame, FrameBatch, Limits, Resources, Side, Timestamp};
+use flowgauge::tracker::{Flow, Interest};
+use flowgauge::{Flows, Pipeline, Sink, StreamEvent, Streams};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -12,9 +13,51 @@ use crate::support::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, in_ipv6, set_seq, tcp, 
 
 const FLOW_COUNT: u16 = 100;
 
+/// Makes a record of each flow and counts them and their packets.
+#[derive(Default)]
+struct Count {
+    record_count: u64,
+    packet_count: u64,
+}
+
+impl Sink for Count {
+    type State = ();
+    type Stage = Flows;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        let record = flow.view.record(reason);
+        self.record_count += 1;
+        self.packet_count += record.packet_count();
+    }
+}
+
+/// Counts the octets of streams.
+#[derive(Default)]
+struct Octets(u64);
+
+impl Sink for Octets {
+    type State = ();
+    type Stage = Streams;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn stream(&mut self, _: &mut Flow<'_, ()>, _: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        if let StreamEvent::Chunk(chunk) = event {
+            self.0 += chunk.bytes.len() as u64;
+        }
+        ControlFlow::Continue(())
+    }
+}
+
 /// A pipeline, and batches about to come.
-struct Running {
-    pipeline: Pipeline<()>,
+struct Running<K: Sink> {
+    pipeline: Pipeline<K>,
     batches: Vec<FrameBatch>,
     frame_count: u64,
     flow_count: u64,
@@ -42,16 +85,25 @@ fn batch(frames: impl Iterator<Item = Vec<u8>>, second: u64) -> FrameBatch {
     batch
 }
 
-fn pipeline() -> Pipeline<()> {
-    let mut config = TrackerConfig::default();
-    config.seeds = Some(SEEDS);
-    Pipeline::new(config).expect("a valid configuration")
+impl<K: Sink> Running<K> {
+    fn run(&mut self) {
+        for batch in &self.batches {
+            let _ = self.pipeline.batch(batch);
+        }
+    }
 }
 
-fn mixed_batches() -> Running {
+fn pipeline<K: Sink>(sink: K) -> Pipeline<K> {
+    let resources = Resources::new(Limits::DEFAULT).with_seeds(SEEDS);
+    Pipeline::builder().resources(resources).build(sink).expect("a valid configuration")
+}
+
+fn mixed_batches() -> Running<()> {
     let round = |number: u32| batch((0..FLOW_COUNT).map(|flow| mixed(flow, 1000 + 100 * number)), 100);
-    let mut pipeline = pipeline();
-    (0..2).for_each(|number| pipeline.batch(&round(number), &mut ()));
+    let mut pipeline = pipeline(());
+    for number in 0..2 {
+        assert!(pipeline.batch(&round(number)).is_continue());
+    }
     let batches: Vec<_> = (2..12).map(round).collect();
     let frame_count = 12 * u64::from(FLOW_COUNT);
     Running { pipeline, batches, frame_count, flow_count: FLOW_COUNT.into() }
@@ -81,52 +133,95 @@ fn dialogue_frame(flow: u16, step: usize) -> Vec<u8> {
 }
 
 /// Whole connections, all open at once, after as many that have ended.
-fn connections() -> Running {
+fn connections() -> Running<Count> {
     let all = |second: u64| {
         (0..DIALOGUE.len())
             .map(move |step| batch((0..FLOW_COUNT).map(|flow| dialogue_frame(flow, step)), second))
     };
-    let mut pipeline = pipeline();
-    all(100).for_each(|batch| pipeline.batch(&batch, &mut ()));
-    pipeline.finish(&mut ());
+    let mut pipeline = pipeline(Count::default());
+    for batch in all(100) {
+        assert!(pipeline.batch(&batch).is_continue());
+    }
+    pipeline.finish();
+    *pipeline.sink_mut() = Count::default();
     let frame_count = 2 * u64::from(FLOW_COUNT) * DIALOGUE.len() as u64;
     Running { pipeline, batches: all(200).collect(), frame_count, flow_count: FLOW_COUNT.into() }
 }
 
-fn all_tracked(mut running: Running) {
-    assert_eq!(running.pipeline.tracker().len() as u64, running.flow_count);
-    running.pipeline.finish(&mut ());
+/// Octets of a segment of a stream.
+const SEGMENT_LEN: u32 = 1400;
+
+/// Batches of segments of connections that have shaken hands.
+const STREAM_ROUND_COUNT: u32 = 10;
+
+/// Connections, and a batch of segments for each round; of each two rounds one is exchanged with the other if asked for.
+fn streams_begun(is_exchanged: bool) -> Running<Octets> {
+    let mut pipeline = pipeline(Octets::default());
+    for step in 0..3 {
+        let frames = (0..FLOW_COUNT).map(|flow| dialogue_frame(flow, step));
+        assert!(pipeline.batch(&batch(frames, 100)).is_continue());
+    }
+    let round = |number: u32| {
+        let number = number ^ u32::from(is_exchanged);
+        let segment = |flow| {
+            let client = (CLIENT, 10_000 + flow);
+            let mut frame = tcp(client, (SERVER, 443), &[7; SEGMENT_LEN as usize]);
+            set_seq(&mut frame, 1 + SEGMENT_LEN * number);
+            frame[TCP_SEQ + 4..TCP_SEQ + 8].copy_from_slice(&1_u32.to_be_bytes());
+            frame
+        };
+        batch((0..FLOW_COUNT).map(segment), 100)
+    };
+    // Two rounds before, so that what is allocated once is.
+    for number in 0..2 {
+        assert!(pipeline.batch(&round(number)).is_continue());
+    }
+    let batches = (2..2 + STREAM_ROUND_COUNT).map(round).collect();
+    let frame_count = u64::from(FLOW_COUNT) * u64::from(5 + STREAM_ROUND_COUNT);
+    Running { pipeline, batches, frame_count, flow_count: FLOW_COUNT.into() }
+}
+
+fn all_delivered(running: Running<Octets>) {
+    let segment_count = running.flow_count * u64::from(2 + STREAM_ROUND_COUNT);
+    assert_eq!(running.pipeline.sink().0, segment_count * u64::from(SEGMENT_LEN));
     let stats = running.pipeline.stats();
     assert_eq!((stats.frame_count, stats.tracker.packet_count), (running.frame_count, running.frame_count));
 }
 
-fn all_recorded((running, record_count, packet_count): (Running, u64, u64)) {
-    assert!(running.pipeline.tracker().is_empty());
+fn all_tracked(mut running: Running<()>) {
+    assert_eq!(running.pipeline.flow_count() as u64, running.flow_count);
+    running.pipeline.finish();
+    let stats = running.pipeline.stats();
+    assert_eq!((stats.frame_count, stats.tracker.packet_count), (running.frame_count, running.frame_count));
+}
+
+fn all_recorded(running: Running<Count>) {
+    assert_eq!(running.pipeline.flow_count(), 0);
+    let Count { record_count, packet_count } = *running.pipeline.sink();
     assert_eq!((record_count, 2 * packet_count), (running.flow_count, running.frame_count));
 }
 
 #[library_benchmark]
 #[bench::mixed_frames(args = (), setup = mixed_batches, teardown = all_tracked)]
-fn batches(mut running: Running) -> Running {
-    for batch in &running.batches {
-        running.pipeline.batch(batch, &mut ());
-    }
+fn batches(mut running: Running<()>) -> Running<()> {
+    running.run();
     running
 }
 
 #[library_benchmark]
 #[bench::of_connections(args = (), setup = connections, teardown = all_recorded)]
-fn records(mut running: Running) -> (Running, u64, u64) {
-    let (mut record_count, mut packet_count) = (0, 0);
-    let mut sink = Records::new(|record| {
-        record_count += 1;
-        packet_count += record.packet_count();
-    });
-    for batch in &running.batches {
-        running.pipeline.batch(batch, &mut sink);
-    }
-    running.pipeline.finish(&mut sink);
-    (running, record_count, packet_count)
+fn records(mut running: Running<Count>) -> Running<Count> {
+    running.run();
+    running.pipeline.finish();
+    running
 }
 
-library_benchmark_group!(name = pipeline_group, benchmarks = [batches, records]);
+#[library_benchmark(setup = streams_begun, teardown = all_delivered)]
+#[bench::in_order_100_flows(false)]
+#[bench::exchanged_100_flows(true)]
+fn streams(mut running: Running<Octets>) -> Running<Octets> {
+    running.run();
+    running
+}
+
+library_benchmark_group!(name = pipeline_group, benchmarks = [batches, records, streams]);

@@ -1,6 +1,6 @@
 //! Segments of 1500 octets to a stream, borrowed by the caller; the reassembler has held as many before.
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 use gungraun::prelude::*;
 
@@ -39,7 +39,8 @@ impl Reassembly {
 
 /// A stream with a SYN and a first round behind it.
 fn begun(order: Vec<u32>) -> Reassembly {
-    let mut reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
+    let mut reassembler =
+        Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let mut stream = Stream::default();
     let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
     reassembler.segment(&mut stream, 0, &syn, |_| {});

@@ -1,6 +1,7 @@
 //! Frames to a parser that keeps nothing, and recorded conversations to those of the crate.
 
-use flowgauge::session::{Driver, Standard};
+use flowgauge::protocols::Standard;
+use flowgauge::session::Driver;
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -23,6 +24,7 @@ fn all_came(connections: Connections) {
 #[library_benchmark]
 #[bench::one_flow(args = (1), setup = connections, teardown = all_came)]
 #[bench::hundred_flows(args = (100), setup = connections, teardown = all_came)]
+#[bench::hundred_thousand_flows(args = (100_000), setup = connections, teardown = all_came)]
 fn passthrough(mut connections: Connections) -> Connections {
     (0..STEP_COUNT).for_each(|_| connections.step());
     connections

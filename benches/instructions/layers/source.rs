@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
-use flowgauge::source::{FileSource, PcapngWriter, Source};
+use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 use gungraun::prelude::*;
 
 use crate::support::{CLIENT, SERVER, udp};
@@ -67,7 +67,7 @@ fn ready(write: fn() -> Vec<u8>) -> Reading {
 }
 
 fn read(reading: &mut Reading) {
-    while reading.source.next_batch(&mut reading.batch).expect("a readable file") {
+    while reading.source.next_batch(&mut reading.batch).expect("a readable file") == Next::Frames {
         for frame in reading.batch.iter() {
             reading.frame_count += 1;
             reading.octet_count += u64::from(frame.wire_len);

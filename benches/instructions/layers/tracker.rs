@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flowgauge::base::{EndReason, Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker, TrackerConfig};
+use flowgauge::base::{EndReason, Frame, Limits, Resources, Timestamp};
+use flowgauge::decode::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
 use gungraun::prelude::*;
 
 use crate::SEEDS;
@@ -17,9 +17,9 @@ struct Ends {
     packet_count: u64,
 }
 
-impl FlowSink<()> for Ends {
+impl Observer<()> for Ends {
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, flow: &FlowView<'_>, _: EndReason, (): ()) {
@@ -55,9 +55,8 @@ fn round(flow_count: u64, round: u32, is_in_order: bool) -> Vec<Packet<'static>>
 }
 
 fn tracking(known_round_count: u32, packets: Vec<Packet<'static>>, flow_count: u64) -> Tracking {
-    let mut config = TrackerConfig::default();
-    config.seeds = Some(SEEDS);
-    let mut tracker = Tracker::new(config).expect("a valid configuration");
+    let resources = Resources::new(Limits::DEFAULT).with_seeds(SEEDS);
+    let mut tracker = Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
     let mut ends = Ends::default();
     for number in 0..known_round_count {
         tracker.track_batch(&round(flow_count, number, true), &mut ends);

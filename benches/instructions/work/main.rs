@@ -11,8 +11,8 @@ mod inputs;
 mod support;
 
 use flowgauge::base::LinkType;
+use flowgauge::decode::fragment::OverlapPolicy;
 use flowgauge::dedup::Mode;
-use flowgauge::fragment::OverlapPolicy;
 use gungraun::prelude::*;
 use gungraun::{Dhat, EntryPoint};
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flowgauge::base::{FrameBatch, LinkType, NANOS_PER_SECOND};
-use flowgauge::source::{FileSource, Source};
+use flowgauge::source::{FileSource, Next, Source};
 
 use crate::readdress::readdress;
 use crate::support::Random;
@@ -94,7 +94,7 @@ impl Captures {
         let mut batch = FrameBatch::new();
         let mut packets = Vec::new();
         let mut first = None;
-        while source.next_batch(&mut batch)? {
+        while source.next_batch(&mut batch)? == Next::Frames {
             for frame in batch.iter().filter(|frame| frame.link_type == LinkType::ETHERNET) {
                 let first_ns = *first.get_or_insert(frame.timestamp.as_nanos());
                 // Some captures go back in time.
@@ -188,7 +188,7 @@ mod tests {
     fn times(trace: Vec<u8>) -> Vec<u64> {
         let mut source = FileSource::from_reader(Cursor::new(trace)).expect("a capture");
         let (mut batch, mut times) = (FrameBatch::new(), Vec::new());
-        while source.next_batch(&mut batch).expect("readable") {
+        while source.next_batch(&mut batch).expect("readable") == Next::Frames {
             times.extend(batch.iter().map(|frame| frame.timestamp.as_nanos()));
         }
         assert!(source.warnings().is_empty());
@@ -211,14 +211,14 @@ mod tests {
 
     #[test]
     fn each_copy_has_flows_of_its_own() {
-        use flowgauge::pipeline::Pipeline;
+        use flowgauge::{Pipeline, RunOptions};
         // No capture is cut, so that each copy has all of its packets.
         let flow_count = |copy_count| {
             let (count, file) =
                 trace(&Options { copy_count, span: Duration::from_secs(100_000), ..Options::default() });
-            let mut pipeline = Pipeline::default();
+            let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
             let mut source = FileSource::from_reader(Cursor::new(file)).expect("a capture");
-            pipeline.run(&mut source, &mut ()).expect("readable");
+            pipeline.run(&mut source, &RunOptions::default()).expect("readable");
             (count, pipeline.stats().tracker.started_count)
         };
         let (one, three) = (flow_count(1), flow_count(3));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use flowgauge::base::{Frame, IpProtocol, Limits, LinkType, Timestamp};
-use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
+use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
 
 /// An IP packet: where its header begins, where its two addresses lie, how long one is, and what it carries.
 struct Located {
@@ -110,7 +110,7 @@ fn adjust(frame: &mut [u8], place: usize, before: u16, after: u16) {
 
 #[cfg(test)]
 mod tests {
-    use flowgauge::link::{Checksum, checksums};
+    use flowgauge::decode::link::{Checksum, checksums};
 
     use super::*;
     use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};

@@ -4,14 +4,10 @@ use std::error::Error;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use flowgauge::base::{EndReason, FrameBatch};
-use flowgauge::dedup::DedupConfig;
-use flowgauge::filter::Filter;
-use flowgauge::link::Decapsulation;
-use flowgauge::pipeline::{ChecksumHandling, Pipeline, SessionPipeline, SessionSink};
-use flowgauge::reassembler::ReassemblerConfig;
-use flowgauge::session::{About, DriverConfig, Message, Standard};
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, TrackerConfig};
+use flowgauge::{
+    ChecksumHandling, Decapsulation, DedupConfig, EndReason, Filter, Flow, FrameBatch, Interest, Message,
+    MessageMeta, Pipeline, Sessions, Sink, Standard, TrackerConfig,
+};
 
 use crate::samples::{Sample, resident_bytes};
 use crate::trace::Trace;
@@ -28,52 +24,37 @@ struct Count {
     message_count: u64,
 }
 
-impl Count {
-    fn emit(&mut self, view: &FlowView<'_>, reason: EndReason) {
-        black_box(view.record(reason));
+impl Sink for Count {
+    type State = ();
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn message(&mut self, _: &mut Flow<'_, ()>, _: &MessageMeta, message: &Message<'_>) {
+        black_box(message);
+        self.message_count += 1;
+    }
+
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        black_box(flow.view.record(reason));
         self.record_count += 1;
     }
 }
 
-impl FlowSink<()> for Count {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
-    }
-
-    fn event(&mut self, flow: &mut Flow<'_, ()>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            self.emit(&flow.view, EndReason::ActiveTimeout);
-        }
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, (): ()) {
-        self.emit(view, reason);
-    }
-}
-
-impl SessionSink<Standard, ()> for Count {
-    fn message(&mut self, _: &mut Flow<'_, ()>, _: &About, message: Message<'_>) {
-        black_box(message);
-        self.message_count += 1;
-    }
-}
-
 /// A pipeline with every layer that the crate has, on one budget.
-fn pipeline() -> Result<SessionPipeline<Standard, ()>, Box<dyn Error>> {
+fn pipeline() -> Result<Pipeline<Count>, Box<dyn Error>> {
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(60));
     config.key_policy.decapsulation = Decapsulation::Both;
-    let (mut dedup, mut streams, mut sessions) =
-        (DedupConfig::default(), ReassemblerConfig::default(), DriverConfig::default());
-    (dedup.budget, streams.budget, sessions.budget) =
-        (config.budget.clone(), config.budget.clone(), config.budget.clone());
-    Ok(Pipeline::new(config)?
-        .with_dedup(dedup)?
-        .with_filter(Filter::parse("ip or ip6")?)
-        .with_checksums(ChecksumHandling::Count)
-        .with_encapsulation(true)
-        .with_streams(streams)?
-        .with_sessions(&sessions))
+    let builder = Pipeline::builder()
+        .tracker(config)
+        .dedup(DedupConfig::default())
+        .filter(Filter::parse("ip or ip6")?)
+        .checksums(ChecksumHandling::Count)
+        .encapsulation(true);
+    Ok(builder.build(Count::default())?)
 }
 
 /// Loops over the trace for `duration` and returns the samples, the first one before the first frame.
@@ -84,7 +65,6 @@ fn pipeline() -> Result<SessionPipeline<Standard, ()>, Box<dyn Error>> {
 pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Error>> {
     let interval = SAMPLE_INTERVAL.min(duration / SAMPLE_COUNT_MIN);
     let mut pipeline = pipeline()?;
-    let mut sink = Count::default();
     let mut batch = FrameBatch::new();
     // Reserved here, so that the samples themselves do not grow what they measure.
     let mut samples =
@@ -104,14 +84,15 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
                     frame_count,
                     busy,
                     resident_bytes: resident_bytes(),
-                    budget_bytes: pipeline.tracker().budget().held(),
-                    open_flow_count: pipeline.tracker().len() as u64,
-                    record_count: sink.record_count,
-                    message_count: sink.message_count,
+                    budget_bytes: pipeline.budget().held(),
+                    open_flow_count: pipeline.flow_count() as u64,
+                    record_count: pipeline.sink().record_count,
+                    message_count: pipeline.sink().message_count,
                 });
             }
             let before = Instant::now();
-            pipeline.batch(batch, &mut sink);
+            // The sink never breaks.
+            let _ = pipeline.batch(batch);
             busy += before.elapsed();
             frame_count += batch.len() as u64;
             start.elapsed() < duration
@@ -122,19 +103,19 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
         return Err("the system does not report resident memory in /proc/self/status".into());
     }
     pipeline.check_invariants();
-    pipeline.finish(&mut sink);
+    pipeline.finish();
     let stats = pipeline.stats();
     println!(
         "{frame_count} frames in {pass_count} passes: {} duplicates, {} datagrams reassembled, {} records, {} messages, \
          {} parsers stopped, at most {} flows open, {} evicted, {} bytes in the budget at most",
         stats.dedup.duplicate_count,
         stats.fragments.completed_count,
-        sink.record_count,
-        sink.message_count,
+        pipeline.sink().record_count,
+        pipeline.sink().message_count,
         stats.sessions.stopped_count,
         stats.tracker.open_count_max,
         stats.tracker.evicted_count(),
-        pipeline.tracker().budget().peak()
+        pipeline.budget().peak()
     );
     Ok(samples)
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flowgauge::base::{Frame, FrameBatch, LinkType, Timestamp};
-use flowgauge::source::{FileSource, Source};
+use flowgauge::source::{FileSource, Next, Source};
 
 use crate::readdress::readdress;
 
@@ -72,7 +72,7 @@ impl Trace {
         let mut base_ns = None;
         let mut latest_ns = 0;
         loop {
-            let more = source.next_batch(&mut batch);
+            let next = source.next_batch(&mut batch);
             for frame in batch.iter() {
                 let base_ns = *base_ns.get_or_insert(frame.timestamp.as_nanos());
                 // Order is kept where a capture steps back in time.
@@ -87,7 +87,7 @@ impl Trace {
                     interface: frame.interface,
                 });
             }
-            if !matches!(more, Ok(true)) {
+            if !matches!(next, Ok(Next::Frames)) {
                 break;
             }
         }
@@ -161,7 +161,7 @@ impl Trace {
 mod tests {
     use std::collections::HashSet;
 
-    use flowgauge::extractor::{Extractor, KeyPolicy};
+    use flowgauge::decode::extractor::{Extractor, KeyPolicy};
 
     use super::*;
 

@@ -1,26 +1,45 @@
 //! Certificates read by the parser and by `x509-parser`: what x509-parser accepts has the same number, times and names.
+//!
+//! By design, the parser requires the whole identifier of a value (X.690 section 8.1.2). X509-parser compares the tag
+//! number only, and ignores the class and the constructed bit: it takes `[16]` for a SEQUENCE. So a field is compared
+//! if its own identifier and those of the values that lead to it are right.
 
-use flowgauge::session::tls::{AltName, Certificate, CertificateTime, DistinguishedName};
+use flowgauge::protocols::tls::{AltName, Certificate, CertificateTime, DistinguishedName};
+use x509_parser::asn1_rs::{Any, Tag};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::time::ASN1Time;
 use x509_parser::x509::X509Name;
+
+const BOOLEAN: u8 = 0x01;
+const INTEGER: u8 = 0x02;
+const OCTET_STRING: u8 = 0x04;
+const OBJECT_IDENTIFIER: u8 = 0x06;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const VERSION: u8 = 0xa0;
+const EXTENSIONS: u8 = 0xa3;
+
+/// 2.5.29.17, the type of the extension with the names of a subject.
+const SUBJECT_ALT_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 
 pub fn run(data: &[u8]) {
     let ours = Certificate::parse(data);
     let _ = serde_json::to_string(&ours).expect("every certificate can be serialized");
     let Ok((_, theirs)) = X509Certificate::from_der(data) else { return };
-    if has_constructed_serial(data, theirs.raw_serial()) {
-        return;
-    }
+    let Some(fields) = Fields::read(data) else { return };
     assert_eq!(ours.serial.0, theirs.raw_serial());
-    let validity = theirs.validity();
-    let time = |time: x509_parser::time::ASN1Time| Some(CertificateTime(time.timestamp()));
-    assert_eq!((ours.not_before, ours.not_after), (time(validity.not_before), time(validity.not_after)));
-    compare_names(&ours.issuer, theirs.issuer());
-    compare_names(&ours.subject, theirs.subject());
+    let times =
+        [(ours.not_before, theirs.validity().not_before), (ours.not_after, theirs.validity().not_after)];
+    for ((ours, theirs), value) in times.into_iter().zip(values(fields.validity)) {
+        compare_times(ours, theirs, &value);
+    }
+    compare_names(&ours.issuer, theirs.issuer(), fields.issuer);
+    compare_names(&ours.subject, theirs.subject(), fields.subject);
     if let Ok(Some(alternative)) = theirs.subject_alternative_name()
-        // By design: names are kept as they are, whether or not they are ASCII.
-        && !alternative.value.general_names.iter().any(|name| matches!(name, GeneralName::Invalid(..)))
+        && fields.extensions.is_some_and(has_names)
     {
         let expected: Vec<_> = alternative.value.general_names.iter().filter_map(their_alternative).collect();
         let found: Vec<_> = ours.alt_names.iter().filter_map(alternative_name).collect();
@@ -28,23 +47,138 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// Whether the serial number is an INTEGER in the constructed form, which X.690 section 8.3.1 does not have: refused here,
-/// taken by x509-parser.
-fn has_constructed_serial(data: &[u8], serial: &[u8]) -> bool {
-    let offset = serial.as_ptr().addr().checked_sub(data.as_ptr().addr());
-    offset
-        .and_then(|offset| data.get(..offset)?.split_last_chunk::<2>())
-        .is_some_and(|(_, [tag, _])| *tag == 0x22)
+/// A value as x509-parser delimits it.
+struct Value<'a> {
+    /// The identifier octet, or zero if the parser does not read such a value.
+    identifier: u8,
+    content: &'a [u8],
 }
 
-/// Attributes whose value is text of UTF-8 or ASCII. By design, attributes behind one that is damaged are read;
-/// x509-parser ends there.
-fn compare_names(ours: &DistinguishedName<'_>, theirs: &X509Name<'_>) {
+/// Returns consecutive values. The last one has the identifier zero if the parser stops there.
+fn values(data: &[u8]) -> Vec<Value<'_>> {
+    let mut values = Vec::new();
+    let mut rest = data;
+    while !rest.is_empty() {
+        let Some((value, behind)) = split_value(rest) else {
+            values.push(Value { identifier: 0, content: rest });
+            break;
+        };
+        values.push(value);
+        rest = behind;
+    }
+    values
+}
+
+/// Splits off the first value if its identifier has one octet, and its length field four octets at most.
+///
+/// By design, the parser reads no others: no value of a certificate has a tag number above 30 (RFC 5280 appendix A),
+/// and the length field, which DER keeps as short as possible (X.690 section 10.1), needs no more in a handshake.
+fn split_value(data: &[u8]) -> Option<(Value<'_>, &[u8])> {
+    const HEADER_LEN_MAX: usize = 5;
+    let (behind, any) = Any::from_der(data).ok()?;
+    let header_len = data.len() - behind.len() - any.data.len();
+    match any.header.raw_tag() {
+        Some([identifier]) if header_len <= HEADER_LEN_MAX => {
+            Some((Value { identifier: *identifier, content: any.data }, behind))
+        }
+        _ => None,
+    }
+}
+
+/// Contents of the fields that are compared (RFC 5280 section 4.1).
+struct Fields<'a> {
+    issuer: &'a [u8],
+    validity: &'a [u8],
+    subject: &'a [u8],
+    extensions: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    /// Returns the fields, or `None` if the identifier of one of them is wrong.
+    fn read(data: &'a [u8]) -> Option<Self> {
+        let signed = inner(inner(data, SEQUENCE)?, SEQUENCE)?;
+        let mut fields = values(signed).into_iter().peekable();
+        fields.next_if(|field| field.identifier == VERSION);
+        let mut next_of = |identifier| {
+            fields.next().filter(|field| field.identifier == identifier).map(|field| field.content)
+        };
+        next_of(INTEGER)?;
+        next_of(SEQUENCE)?;
+        let (issuer, validity, subject) = (next_of(SEQUENCE)?, next_of(SEQUENCE)?, next_of(SEQUENCE)?);
+        let extensions = fields.find(|field| field.identifier == EXTENSIONS).map(|field| field.content);
+        Some(Self { issuer, validity, subject, extensions })
+    }
+}
+
+/// Returns the content of the first value if it has this identifier.
+fn inner(data: &[u8], identifier: u8) -> Option<&[u8]> {
+    let first = values(data).into_iter().next()?;
+    (first.identifier == identifier).then_some(first.content)
+}
+
+/// Returns whether all attributes of a name have the right identifiers, and no set is empty (RFC 5280 section 4.1.2.4).
+///
+/// By design, the parser reads attributes behind a damaged one; x509-parser stops there.
+fn has_right_identifiers(name: &[u8]) -> bool {
+    // The parser ignores the identifier of an attribute, x509-parser all but its tag number.
+    let is_attribute = |value: &Value<'_>| {
+        let parts = values(value.content);
+        value.identifier & 0x1f == SEQUENCE & 0x1f
+            && matches!(
+                parts[..],
+                [Value { identifier: OBJECT_IDENTIFIER, .. }, Value { identifier: 1.., .. }, ..]
+            )
+    };
+    values(name).iter().all(|set| {
+        let attributes = values(set.content);
+        set.identifier == SET && !attributes.is_empty() && attributes.iter().all(is_attribute)
+    })
+}
+
+/// Returns whether the alternative names and all values that lead to them have the right identifiers: the sequence of
+/// extensions, the type of each extension up to the names, the critical flag, the octet string, the sequence of names.
+///
+/// A name of text in the constructed form, which DER excludes (X.690 section 10.2), is `AltName::Other` by design.
+fn has_names(extensions: &[u8]) -> bool {
+    const CONSTRUCTED_TEXTS: [u8; 3] = [0xa1, 0xa2, 0xa6];
+    let is_right = |name: &Value<'_>| name.identifier != 0 && !CONSTRUCTED_TEXTS.contains(&name.identifier);
+    for extension in inner(extensions, SEQUENCE).map(values).unwrap_or_default() {
+        let mut parts = values(extension.content).into_iter().peekable();
+        match parts.next() {
+            Some(kind) if extension.identifier == 0 || kind.identifier != OBJECT_IDENTIFIER => return false,
+            Some(kind) if kind.content == SUBJECT_ALT_NAME => {
+                parts.next_if(|part| part.identifier == BOOLEAN);
+                let octets = parts.next().filter(|octets| octets.identifier == OCTET_STRING);
+                let names = octets.and_then(|octets| inner(octets.content, SEQUENCE));
+                return names.is_some_and(|names| values(names).iter().all(is_right));
+            }
+            Some(_) => {}
+            None => return false,
+        }
+    }
+    false
+}
+
+fn compare_times(ours: Option<CertificateTime>, theirs: ASN1Time, value: &Value<'_>) {
+    if !matches!(value.identifier, UTC_TIME | GENERALIZED_TIME) {
+        return;
+    }
+    // A bug in x509-parser: the sign of a difference to UTC is lost if it is less than an hour.
+    let error = match value.content {
+        [.., b'-', b'0', b'0', tens, ones] => 2 * 60 * (i64::from(tens - b'0') * 10 + i64::from(ones - b'0')),
+        _ => 0,
+    };
+    assert_eq!(ours, Some(CertificateTime(theirs.timestamp() + error)));
+}
+
+/// Compares the number of attributes, and the values that are text in UTF-8 or ASCII.
+fn compare_names(ours: &DistinguishedName<'_>, theirs: &X509Name<'_>, name: &[u8]) {
+    if !has_right_identifiers(name) {
+        return;
+    }
     let ours: Vec<_> = ours.attributes().collect();
-    // A mistake of x509-parser: it takes an empty value of another type for the type of an attribute.
-    let theirs: Vec<_> =
-        theirs.iter_attributes().filter(|theirs| !theirs.attr_type().as_bytes().is_empty()).collect();
-    assert!(ours.len() >= theirs.len());
+    let theirs: Vec<_> = theirs.iter_attributes().collect();
+    assert_eq!(ours.len(), theirs.len());
     for (ours, theirs) in ours.iter().zip(theirs) {
         if let Ok(text) = theirs.as_str() {
             assert_eq!(ours.text(), text);
@@ -61,11 +195,15 @@ fn alternative_name(name: AltName<'_>) -> Option<(&'static str, Vec<u8>)> {
     }
 }
 
+/// Returns a name that is text. X509-parser calls it invalid if it is not UTF-8, but still has its octets.
 fn their_alternative(name: &GeneralName<'_>) -> Option<(&'static str, Vec<u8>)> {
     match name {
         GeneralName::DNSName(text) => Some(("dns", text.as_bytes().to_vec())),
         GeneralName::RFC822Name(text) => Some(("email", text.as_bytes().to_vec())),
         GeneralName::URI(text) => Some(("uri", text.as_bytes().to_vec())),
+        GeneralName::Invalid(Tag(1), octets) => Some(("email", octets.to_vec())),
+        GeneralName::Invalid(Tag(2), octets) => Some(("dns", octets.to_vec())),
+        GeneralName::Invalid(Tag(6), octets) => Some(("uri", octets.to_vec())),
         _ => None,
     }
 }

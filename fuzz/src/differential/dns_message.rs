@@ -1,7 +1,7 @@
 //! DNS messages read by the parser and by `hickory-proto`: what hickory accepts has the same header, questions and
 //! records.
 
-use flowgauge::session::dns::{
+use flowgauge::protocols::dns::{
     DnsMessage, Flavour, Item, Name, RecordData, RecordType, Section, Stop, Value,
 };
 use hickory_proto::op::{Message, MessageType};

@@ -6,7 +6,7 @@ use std::panic::{self, AssertUnwindSafe};
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use flowgauge::base::Timestamp;
-use flowgauge::session::http2::{Anomaly, Http2Parser, Message, TABLE_LEN_MAX};
+use flowgauge::protocols::http2::{Anomaly, Http2Parser, Message, TABLE_LEN_MAX};
 use flowgauge::session::{Fault, Input, Parser, Role};
 use fluke_hpack::Decoder;
 use fluke_hpack::decoder::DecoderError;

@@ -5,7 +5,7 @@
 //! and end, what is searched and kept between pieces, and the way by lines that takes over where httparse refuses.
 
 use flowgauge::base::Timestamp;
-use flowgauge::session::http1::{HEAD_LEN_MAX, HEADER_COUNT_MAX, HttpParser, Message, Version};
+use flowgauge::protocols::http1::{HEAD_LEN_MAX, HEADER_COUNT_MAX, HttpParser, Message, Version};
 use flowgauge::session::{Input, Parser, Role};
 
 /// Octets of a method that the parser takes.

@@ -4,7 +4,7 @@
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::BytesMut;
 use flowgauge::base::Timestamp;
-use flowgauge::session::quic::{Message, QuicParser};
+use flowgauge::protocols::quic::{Message, QuicParser};
 use flowgauge::session::{Datagram, Parser, Role};
 use quinn_proto::{FixedLengthConnectionIdParser, PartialDecode, ProtectedHeader};
 

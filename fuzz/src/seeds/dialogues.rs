@@ -6,17 +6,18 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::{fs, io};
 
-use flowgauge::base::{EndReason, FlowKey, FrameBatch, IpProtocol, Side};
-use flowgauge::extractor::{Extractor, Transport};
-use flowgauge::pipeline::{SessionSink, StreamSink};
+use flowgauge::base::{FlowKey, FrameBatch, IpProtocol, Side};
+use flowgauge::decode::extractor::{Extractor, Transport};
+use flowgauge::pipeline::{Pipeline, Sessions, Sink, Streams};
+use flowgauge::protocols::Standard;
 use flowgauge::reassembler::StreamEvent;
-use flowgauge::session::{About, Message, Role, SessionEvent, Standard};
-use flowgauge::tracker::{Flow, FlowSink, FlowView, Interest};
+use flowgauge::session::{Role, SessionEvent};
+use flowgauge::tracker::{Flow, Interest};
 
 use super::Seeds;
 use crate::targets::dialogue::put_step;
 use crate::targets::input::put_octets;
-use crate::targets::rig::{Rig, Setup};
+use crate::targets::rig::Setup;
 use crate::targets::session_quic::{CRYPTO, DATAGRAM};
 use crate::targets::session_standard::{DATAGRAMS, PORTS};
 
@@ -42,19 +43,16 @@ fn dialogue(head: [u8; 2], turns: &Turns) -> Vec<u8> {
 #[derive(Default)]
 struct Names(HashMap<FlowKey, &'static str>);
 
-impl FlowSink<()> for Names {
+impl Sink for Names {
+    type State = ();
+    type Stage = Sessions<Standard>;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
-    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {}
-}
-
-impl SessionSink<Standard, ()> for Names {
-    fn message(&mut self, _: &mut Flow<'_, ()>, _: &About, _: Message<'_>) {}
-
     fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
-        if let SessionEvent::Recognised { protocol, .. } = event {
+        if let SessionEvent::Recognized { protocol, .. } = event {
             self.0.entry(*flow.view.key()).or_insert(protocol.name());
         }
     }
@@ -62,20 +60,19 @@ impl SessionSink<Standard, ()> for Names {
 
 /// The octets of streams, by the keys of their flows.
 #[derive(Default)]
-struct Streams {
+struct Turned {
     order: Vec<(FlowKey, Side)>,
     turns: HashMap<FlowKey, Turns>,
 }
 
-impl FlowSink<()> for Streams {
+impl Sink for Turned {
+    type State = ();
+    type Stage = Streams;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
-    fn ended(&mut self, _: &FlowView<'_>, _: EndReason, (): ()) {}
-}
-
-impl StreamSink<()> for Streams {
     fn stream(&mut self, flow: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let StreamEvent::Chunk(chunk) = event else { return ControlFlow::Continue(()) };
         let (key, initiator) = (*flow.view.key(), flow.view.initiator());
@@ -106,18 +103,21 @@ fn target(name: &str) -> Option<&'static str> {
     })
 }
 
+/// Runs all frames through a pipeline.
+fn all_of<K: Sink>(mut pipeline: Pipeline<K>, frames: &FrameBatch) -> K {
+    let _ = pipeline.batch(frames);
+    pipeline.finish();
+    pipeline.into_sink()
+}
+
 /// Adds the dialogues of a capture.
 pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
     let setup = Setup::default();
     let budget = setup.budget();
-    let mut names = Names::default();
-    let mut pipeline = setup.session_pipeline::<()>(&budget).expect("the default budget has room");
-    Rig::batch(&mut pipeline, frames, &mut names);
-    Rig::finish(&mut pipeline, &mut names);
-    let mut streams = Streams::default();
-    let mut pipeline = setup.stream_pipeline::<()>(&budget).expect("the default budget has room");
-    Rig::batch(&mut pipeline, frames, &mut streams);
-    Rig::finish(&mut pipeline, &mut streams);
+    let pipeline = setup.session_pipeline(&budget, Names::default());
+    let names = all_of(pipeline.expect("the default budget has room"), frames);
+    let pipeline = setup.stream_pipeline(&budget, Turned::default());
+    let streams = all_of(pipeline.expect("the default budget has room"), frames);
 
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut is_wanted = |name: &'static str| {
@@ -137,7 +137,7 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
                 "tls" => add_handshakes(seeds, turns),
                 _ => {}
             }
-            let port = port_choice(key.port(initiator.other()));
+            let port = port_choice(key.port(initiator.other()).unwrap_or_default());
             seeds.add("session_standard", dialogue([7, port], turns));
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
             "dtls" => seeds.add("session_tls", dialogue([0, 0x80], &turns)),
             _ => {}
         }
-        let port = port_choice(key.port(initiator.other()));
+        let port = port_choice(key.port(initiator.other()).unwrap_or_default());
         seeds.add("session_standard", dialogue([0, port | DATAGRAMS], &turns));
     }
 }

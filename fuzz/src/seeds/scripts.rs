@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use flowgauge::base::{FlowKey, Frame, FrameBatch};
-use flowgauge::extractor::Extractor;
+use flowgauge::decode::extractor::Extractor;
 
 use super::Seeds;
 use crate::targets::frames::LINK_TYPES;

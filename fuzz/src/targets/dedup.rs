@@ -6,7 +6,7 @@ mod naive;
 use std::time::Duration;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use flowgauge::base::{Budget, Frame, LinkType, Timestamp};
+use flowgauge::base::{Budget, Frame, Limits, LinkType, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 use naive::Model;
 
@@ -53,23 +53,25 @@ fn steps<'a>(u: &mut Unstructured<'a>) -> Result<Vec<Step<'a>>> {
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let mut config = DedupConfig::default();
-    (config.window, config.seeds) = (Duration::from_nanos(100), Some([1, 2, 3, 4]));
+    config.window = Duration::from_nanos(100);
+    let mut limits = Limits::DEFAULT;
     (config.verifies, config.only_between_interfaces) = (input.verifies, input.between);
-    config.limits.dedup_frame_count_max = 1 + u32::from(input.frame_count_max % 1024);
+    limits.dedup_frame_count_max = 1 + u32::from(input.frame_count_max % 1024);
     if let Some(bytes) = input.bytes_max {
-        config.limits.dedup_bytes_max = bytes.into();
+        limits.dedup_bytes_max = bytes.into();
     }
+    let mut resources = Resources::new(limits).with_seeds([1, 2, 3, 4]);
     if let Some(bytes) = input.budget {
-        config.budget = Budget::new(26_000 + u64::from(bytes));
+        resources.budget = Budget::new(26_000 + u64::from(bytes));
     }
     if input.ignores {
         config.mode = Mode::IgnoreMirrorChanges;
     }
     let has_model =
         !input.ignores && input.budget.is_none() && (!input.verifies || input.bytes_max.is_none());
-    let mut model = Model::new(config.limits.dedup_frame_count_max as usize, 100, input.between);
-    let budget = config.budget.clone();
-    let mut window = Window::new(config).expect("a budget with room for a window");
+    let mut model = Model::new(limits.dedup_frame_count_max as usize, 100, input.between);
+    let budget = resources.budget.clone();
+    let mut window = Window::new(config, &resources).expect("a budget with room for a window");
     let mut now = 1000_i64;
     let mut seen: Vec<(&[u8], u8)> = Vec::new();
     for step in &input.steps {

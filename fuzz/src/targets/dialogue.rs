@@ -5,10 +5,11 @@ use std::net::IpAddr;
 use std::ops::ControlFlow;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use flowgauge::base::{Budget, FlowKey, IpProtocol, Side, Timestamp};
+use flowgauge::base::{Budget, FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{
-    About, Driver, DriverConfig, EndKind, Parser, Protocols, Receiver, Role, Session, SessionEvent, Whose,
+    Driver, DriverConfig, EndKind, FlowContext, MessageMeta, Parser, Protocols, Receiver, Role, Session,
+    SessionEvent,
 };
 
 use super::compare::assert_same;
@@ -99,7 +100,7 @@ pub enum Line {
     Part(String, Vec<u8>),
 }
 
-pub type Describe<P> = fn(&About, <P as Parser>::Message<'_>) -> Line;
+pub type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Line;
 
 /// A dialogue's side of the network, and what a target promises of its parser.
 pub struct Terms<P: Protocols> {
@@ -153,9 +154,9 @@ impl<P: Protocols> Collector<P> {
 }
 
 impl<P: Protocols> Receiver<P> for Collector<P> {
-    fn message(&mut self, about: &About, message: P::Message<'_>) {
+    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
         assert!(!self.has_stopped, "no message follows once a parser has stopped");
-        match (self.describe)(about, message) {
+        match (self.describe)(meta, message) {
             Line::Whole(text) => {
                 self.end_part();
                 self.lines.push(text);
@@ -173,10 +174,10 @@ impl<P: Protocols> Receiver<P> for Collector<P> {
     fn event(&mut self, event: &SessionEvent) {
         self.end_part();
         self.lines.push(match event {
-            SessionEvent::Recognised { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
-            SessionEvent::Stopped { about, fault, .. } => {
+            SessionEvent::Recognized { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
+            SessionEvent::Stopped { meta, fault, .. } => {
                 assert!(!std::mem::replace(&mut self.has_stopped, true), "a session stops once");
-                format!("{} stopped: {fault}", about.protocol)
+                format!("{} stopped: {fault}", meta.protocol)
             }
             SessionEvent::Suppressed { .. } => String::from(SUPPRESSED),
             _ => String::from("another event"),
@@ -190,12 +191,12 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
     let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
     let (key, client) = FlowKey::new(terms.protocol, end(1, 40_000), end(2, terms.server_port));
     let budget = Budget::new(1 << 30);
-    let mut config = DriverConfig::default();
-    config.budget = budget.clone();
+    let mut limits = Limits::DEFAULT;
     if let (bytes_max @ 1.., side_max) = terms.caps {
-        (config.limits.session_bytes_max, config.limits.session_side_bytes_max) = (bytes_max, side_max);
+        (limits.session_bytes_max, limits.session_side_bytes_max) = (bytes_max, side_max);
     }
-    let mut driver = Driver::<P>::new(&config);
+    let resources = Resources::new(limits).with_budget(budget.clone());
+    let mut driver = Driver::<P>::new(DriverConfig::default(), &resources);
     let mut session = Session::default();
     let mut collector =
         Collector { describe: terms.describe, lines: Vec::new(), part: None, has_stopped: false };
@@ -203,7 +204,7 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
     let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
     let side = |from: Role| -> Side { if from == Role::Client { client } else { client.other() } };
     for step in steps {
-        let whose = Whose::new(&key, client, Timestamp::from_nanos(now_ns));
+        let context = FlowContext::new(&key, client, Timestamp::from_nanos(now_ns));
         let (from, octets) = match *step {
             Step::Octets { from, octets } => (from, octets.to_vec()),
             Step::Word { from, number, count } => {
@@ -219,7 +220,7 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
                 let gap = Gap::new(offsets[from.index()], len, GapReason::Deadline);
                 offsets[from.index()] += len;
                 if wants[from.index()] {
-                    let flow = driver.gap(&mut session, &whose, side(from), &gap, &mut collector);
+                    let flow = driver.gap(&mut session, &context, side(from), &gap, &mut collector);
                     wants[from.index()] = flow == ControlFlow::Continue(());
                 }
                 continue;
@@ -227,7 +228,7 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
             Step::Fin { from } => {
                 // A direction has one FIN, and nothing follows it.
                 if std::mem::replace(&mut wants[from.index()], false) {
-                    driver.fin(&mut session, &whose, side(from), &mut collector);
+                    driver.fin(&mut session, &context, side(from), &mut collector);
                 }
                 continue;
             }
@@ -235,13 +236,13 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
         if terms.protocol != IpProtocol::TCP {
             // Every fourth length is that of a datagram that a snap length truncated.
             let wire_len = octets.len() + if octets.len() % 4 == 3 { 9 } else { 0 };
-            driver.datagram(&mut session, &whose, side(from), (&octets, wire_len), &mut collector);
+            driver.datagram(&mut session, &context, side(from), (&octets, wire_len), &mut collector);
         }
         for piece in octets.chunks(piece_len).filter(|_| terms.protocol == IpProtocol::TCP) {
             let chunk = Chunk::new(offsets[from.index()], piece);
             offsets[from.index()] += piece.len() as u64;
             if wants[from.index()] {
-                let flow = driver.chunk(&mut session, &whose, side(from), &chunk, &mut collector);
+                let flow = driver.chunk(&mut session, &context, side(from), &chunk, &mut collector);
                 wants[from.index()] = flow == ControlFlow::Continue(());
             }
         }
@@ -250,8 +251,8 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
         assert_eq!(held_bytes, budget.held());
         assert_eq!(held_bytes, session.held_bytes(), "all that is held belongs to the session");
     }
-    let whose = Whose::new(&key, client, Timestamp::from_nanos(now_ns));
-    driver.finish(&mut session, &whose, EndKind::Flow, &mut collector);
+    let context = FlowContext::new(&key, client, Timestamp::from_nanos(now_ns));
+    driver.finish(&mut session, &context, EndKind::Flow, &mut collector);
     assert_eq!((driver.stats().held_bytes, budget.held()), (0, 0), "all memory is released");
     collector.end_part();
     collector.lines
@@ -297,7 +298,7 @@ macro_rules! one_parser {
             #[derive(Debug)]
             enum Report;
             parsers { One: $Parser = &PROTOCOL }
-            recognised {}
+            recognized {}
         }
     };
 }

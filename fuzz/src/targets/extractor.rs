@@ -1,8 +1,8 @@
 //! Any octets as a frame of any link type under any key policy: the fast path and the general path agree, and what they
 //! report lies in the frame.
 use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
-use flowgauge::extractor::{Direction, Extractor, KeyPolicy, Scope, quoted_key};
-use flowgauge::link::Decapsulation;
+use flowgauge::decode::extractor::{Direction, Extractor, KeyPolicy, Scope, quoted_key};
+use flowgauge::decode::link::Decapsulation;
 
 use super::input::structured;
 

@@ -6,8 +6,8 @@ mod naive;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-use flowgauge::base::{IpProtocol, Timestamp};
-use flowgauge::fragment::{DatagramKey, Fragment, Outcome, OverlapPolicy, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Limits, Resources, Timestamp};
+use flowgauge::decode::fragment::{DatagramKey, Fragment, Outcome, OverlapPolicy, Pool, PoolConfig};
 use naive::{Expected, Model};
 
 const OCTETS: [u8; 4096] = {
@@ -37,13 +37,15 @@ pub fn run(data: &[u8]) {
     let scale = [1, 43, 128, 1024][usize::from(*head >> 4) % 4];
     let has_caps = *head >> 7 != 0;
     let mut config = PoolConfig::default();
-    (config.policy, config.timeout, config.seeds) = (policy, Duration::from_nanos(64), Some([1, 2, 3, 4]));
-    config.limits.fragment_per_datagram_count_max = 12;
+    (config.policy, config.timeout) = (policy, Duration::from_nanos(64));
+    let mut limits = Limits::DEFAULT;
+    limits.fragment_per_datagram_count_max = 12;
     if has_caps {
-        config.limits.fragment_datagram_count_max = 2;
-        config.limits.fragment_bytes_max = 65_536 + 30_000;
+        limits.fragment_datagram_count_max = 2;
+        limits.fragment_bytes_max = 65_536 + 30_000;
     }
-    let mut pool: Pool<u32> = Pool::new(config).expect("a valid configuration");
+    let resources = Resources::new(limits).with_seeds([1, 2, 3, 4]);
+    let mut pool: Pool<u32> = Pool::new(config, &resources).expect("a valid configuration");
     let mut model = Model::new(policy, 64, 12);
     let (mut now, mut kept, mut returned) = (1000_u64, 0, 0);
     for (tag, step) in (0..).zip(steps.chunks_exact(4).take(200)) {

@@ -1,11 +1,11 @@
 //! Operations on a neighbor table, compared with a naive model; and any octets as a frame, which change nothing while
 //! no request is outstanding.
 use flowgauge::base::Timestamp;
-use flowgauge::link::{NeighbourConfig, NeighbourTable};
+use flowgauge::tap::{NeighborConfig, NeighborTable};
 
-#[path = "../../../tests/neighbour/frames.rs"]
+#[path = "../../../tests/neighbor/frames.rs"]
 mod frames;
-#[path = "../../../tests/neighbour/naive.rs"]
+#[path = "../../../tests/neighbor/naive.rs"]
 mod naive;
 
 pub fn run(data: &[u8]) {
@@ -14,7 +14,7 @@ pub fn run(data: &[u8]) {
         rest.chunks_exact(8).filter_map(|chunk| chunk.first_chunk().copied()).collect();
     naive::run(*setup, &operations);
 
-    let mut table = NeighbourTable::new(NeighbourConfig::new(naive::OWN)).expect("a station");
+    let mut table = NeighborTable::new(NeighborConfig::new(naive::OWN)).expect("a station");
     for own in naive::local() {
         table.add_local(own).expect("a host");
     }

@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 
 use flowgauge::base::{EndReason, Side};
-use flowgauge::extractor::Packet;
-use flowgauge::pipeline::{SessionSink, StreamSink};
+use flowgauge::decode::extractor::Packet;
+use flowgauge::pipeline::{Flows, Sessions, Sink, Streams};
+use flowgauge::protocols::{Message, Standard};
 use flowgauge::reassembler::StreamEvent;
 use flowgauge::record::FlowRecord;
-use flowgauge::session::{About, Message, SessionEvent, Standard};
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
+use flowgauge::session::{MessageMeta, SessionEvent};
+use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest};
 
 /// Bounds of the text that a message may have per octet that the parsers may have kept, so that no output explodes.
 const TEXT_LEN_MAX: usize = 64 << 20;
@@ -67,12 +68,12 @@ impl Observer {
         }
     }
 
-    fn record(&mut self, record: FlowRecord, lines: Vec<String>) {
+    fn add_record(&mut self, record: FlowRecord, lines: Vec<String>) {
         self.totals.packet_count += record.packet_count();
         self.totals.octet_count += record.octet_count();
-        if let Some(enclosure) = &record.enclosure {
-            self.totals.carried_packet_count += enclosure.carried.packet_count;
-            self.totals.carried_octet_count += enclosure.carried.octet_count;
+        if let Some(encapsulation) = &record.encapsulation {
+            self.totals.carried_packet_count += encapsulation.carried.packet_count;
+            self.totals.carried_octet_count += encapsulation.carried.octet_count;
         }
         if self.keeps {
             self.ended.push((record, lines));
@@ -80,11 +81,8 @@ impl Observer {
     }
 }
 
-impl FlowSink<Log> for Observer {
-    fn interest(&self) -> Interest {
-        Interest::ALL
-    }
-
+/// What the sinks below do.
+impl Observer {
     fn started(&mut self, flow: &mut Flow<'_, Log>) {
         assert!(!std::mem::replace(&mut flow.state.has_started, true), "a flow starts once");
         self.totals.started_count += 1;
@@ -96,13 +94,12 @@ impl FlowSink<Log> for Observer {
         self.called(flow);
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, Log>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            // Reported of muted flows too: it ends a record.
-            self.record(flow.view.record(EndReason::ActiveTimeout), Vec::new());
-            return;
+    /// Reported of muted flows too. The last record is kept when the flow ends, with its lines.
+    fn record(&mut self, flow: &mut Flow<'_, Log>, reason: EndReason) {
+        assert!(!flow.view.is_empty(), "a record has packets");
+        if reason == EndReason::ActiveTimeout {
+            self.add_record(flow.view.record(reason), Vec::new());
         }
-        self.called(flow);
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, log: Log) {
@@ -110,11 +107,9 @@ impl FlowSink<Log> for Observer {
         self.totals.ended_count += 1;
         let record = view.record(reason);
         assert!(record.end >= record.start || record.packet_count() == 0);
-        self.record(record, log.lines);
+        self.add_record(record, log.lines);
     }
-}
 
-impl StreamSink<Log> for Observer {
     fn stream(&mut self, flow: &mut Flow<'_, Log>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let log = &mut *flow.state;
         let number = side.index();
@@ -152,16 +147,14 @@ impl StreamSink<Log> for Observer {
         }
         ControlFlow::Continue(())
     }
-}
 
-impl SessionSink<Standard, Log> for Observer {
-    fn message(&mut self, flow: &mut Flow<'_, Log>, about: &About, message: Message<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, Log>, meta: &MessageMeta, message: &Message<'_>) {
         self.totals.message_count += 1;
-        let json = serde_json::to_string(&message).expect("every message can be serialized");
+        let json = serde_json::to_string(message).expect("every message can be serialized");
         assert!(json.len() < TEXT_LEN_MAX);
         if self.keeps {
             // The time of octets that waited behind a hole depends on who noticed that the hole was due.
-            flow.state.lines.push(format!("{} {} {message:.0?}", about.protocol, about.from.name()));
+            flow.state.lines.push(format!("{} {} {message:.0?}", meta.protocol, meta.from.name()));
         }
         self.called(flow);
     }
@@ -169,13 +162,100 @@ impl SessionSink<Standard, Log> for Observer {
     fn session(&mut self, flow: &mut Flow<'_, Log>, event: &SessionEvent) {
         if self.keeps {
             flow.state.lines.push(match event {
-                SessionEvent::Recognised { protocol, evidence } => {
+                SessionEvent::Recognized { protocol, evidence } => {
                     format!("{protocol} by {}", evidence.name())
                 }
-                SessionEvent::Stopped { about, fault, .. } => format!("{} stopped: {fault}", about.protocol),
+                SessionEvent::Stopped { meta, fault, .. } => format!("{} stopped: {fault}", meta.protocol),
                 _ => String::from("another event"),
             });
         }
         self.called(flow);
+    }
+}
+
+/// The observer of a pipeline.
+pub trait Observing: Sink<State = Log> {
+    fn observer(&self) -> &Observer;
+    fn observer_mut(&mut self) -> &mut Observer;
+}
+
+macro_rules! observing {
+    ($(#[$doc:meta])* $Name:ident, $Stage:ty { $($method:item)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Default)]
+        pub struct $Name(pub Observer);
+
+        impl Sink for $Name {
+            type State = Log;
+            type Stage = $Stage;
+
+            fn interest(&self) -> Interest {
+                Interest::ALL
+            }
+
+            fn started(&mut self, flow: &mut Flow<'_, Log>) {
+                self.0.started(flow);
+            }
+
+            fn packet(&mut self, flow: &mut Flow<'_, Log>, packet: &Packet<'_>) {
+                self.0.packet(flow, packet);
+            }
+
+            fn event(&mut self, flow: &mut Flow<'_, Log>, _: &FlowEvent) {
+                self.0.called(flow);
+            }
+
+            fn record(&mut self, flow: &mut Flow<'_, Log>, reason: EndReason) {
+                self.0.record(flow, reason);
+            }
+
+            fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, log: Log) {
+                self.0.ended(view, reason, log);
+            }
+
+            $($method)*
+        }
+
+        impl Observing for $Name {
+            fn observer(&self) -> &Observer {
+                &self.0
+            }
+
+            fn observer_mut(&mut self) -> &mut Observer {
+                &mut self.0
+            }
+        }
+    };
+}
+
+observing! {
+    /// Observes flows.
+    FlowObserver, Flows {}
+}
+
+observing! {
+    /// Observes flows and streams.
+    StreamObserver, Streams {
+        fn stream(
+            &mut self,
+            flow: &mut Flow<'_, Log>,
+            side: Side,
+            event: &StreamEvent<'_>,
+        ) -> ControlFlow<()> {
+            self.0.stream(flow, side, event)
+        }
+    }
+}
+
+observing! {
+    /// Observes flows and sessions.
+    SessionObserver, Sessions<Standard> {
+        fn message(&mut self, flow: &mut Flow<'_, Log>, meta: &MessageMeta, message: &Message<'_>) {
+            self.0.message(flow, meta, message);
+        }
+
+        fn session(&mut self, flow: &mut Flow<'_, Log>, event: &SessionEvent) {
+            self.0.session(flow, event);
+        }
     }
 }

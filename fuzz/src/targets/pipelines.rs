@@ -2,18 +2,18 @@
 //! is counted once, every flow starts and ends once, and all memory is released.
 
 use flowgauge::base::{Account, Budget};
-use flowgauge::pipeline::PipelineStats;
+use flowgauge::pipeline::{Pipeline, PipelineStats};
 
 use super::input::structured;
-use super::observer::{Log, Observer};
-use super::rig::{Rig, Setup};
+use super::observer::{FlowObserver, Observer, Observing, SessionObserver, StreamObserver};
+use super::rig::{Setup, nth_flow};
 use super::script::{Player, Script, Step};
 
 /// Flows and records alone, with the sums of records.
 pub fn flows(data: &[u8]) {
     let Some(script) = structured::<Script<'_>>(data) else { return };
     let budget = script.setup.budget();
-    if let Some(pipeline) = script.setup.flows::<Log>(&budget) {
+    if let Some(pipeline) = script.setup.flows(&budget, FlowObserver::default()) {
         play(pipeline, &script, &budget);
     }
 }
@@ -22,7 +22,7 @@ pub fn flows(data: &[u8]) {
 pub fn streams(data: &[u8]) {
     let Some(script) = structured::<Script<'_>>(data) else { return };
     let budget = script.setup.budget();
-    if let Some(pipeline) = script.setup.stream_pipeline::<Log>(&budget) {
+    if let Some(pipeline) = script.setup.stream_pipeline(&budget, StreamObserver::default()) {
         play(pipeline, &script, &budget);
     }
 }
@@ -31,14 +31,13 @@ pub fn streams(data: &[u8]) {
 pub fn sessions(data: &[u8]) {
     let Some(script) = structured::<Script<'_>>(data) else { return };
     let budget = script.setup.budget();
-    if let Some(pipeline) = script.setup.session_pipeline::<Log>(&budget) {
+    if let Some(pipeline) = script.setup.session_pipeline(&budget, SessionObserver::default()) {
         play(pipeline, &script, &budget);
     }
 }
 
-fn play(mut pipeline: impl Rig<Observer>, script: &Script<'_>, budget: &Budget) {
+fn play<K: Observing>(mut pipeline: Pipeline<K>, script: &Script<'_>, budget: &Budget) {
     let mut player = Player::default();
-    let mut sink = Observer::default();
     let (mut frame_count, mut octet_count) = (0, 0);
     for step in &script.steps {
         match step {
@@ -46,34 +45,35 @@ fn play(mut pipeline: impl Rig<Observer>, script: &Script<'_>, budget: &Budget) 
                 for captured in player.frames(step) {
                     frame_count += 1;
                     octet_count += u64::from(captured.wire_len);
-                    pipeline.frame(&captured.frame(), &mut sink);
+                    pipeline.frame(&captured.frame());
                 }
             }
-            Step::Advance { wait } => pipeline.advance(player.wait(*wait), &mut sink),
+            Step::Advance { wait } => pipeline.advance(player.wait(*wait)),
             Step::Remove { number } => {
-                if let Some(id) = pipeline.flow(usize::from(*number)) {
+                if let Some(id) = nth_flow(&pipeline, usize::from(*number)) {
                     let count = pipeline.flow_count();
-                    assert!(pipeline.remove(id, &mut sink));
-                    assert!(!pipeline.remove(id, &mut sink), "a flow is removed once");
+                    assert!(pipeline.remove(id));
+                    assert!(!pipeline.remove(id), "a flow is removed once");
                     assert_eq!(pipeline.flow_count(), count - 1);
                 }
             }
-            Step::Mute => sink.mutes_next = true,
-            Step::Stop => sink.stops_next = true,
+            Step::Mute => pipeline.sink_mut().observer_mut().mutes_next = true,
+            Step::Stop => pipeline.sink_mut().observer_mut().stops_next = true,
         }
         pipeline.check_invariants();
         assert!(budget.held() <= budget.limit());
         check_counts(&pipeline.stats(), pipeline.flow_count());
         // One frame may wait for the next, which tells whether its time is right.
         assert!(frame_count - pipeline.stats().frame_count <= 1);
-        assert_eq!(sink.totals.started_count - sink.totals.ended_count, pipeline.flow_count() as u64);
+        let totals = &pipeline.sink().observer().totals;
+        assert_eq!(totals.started_count - totals.ended_count, pipeline.flow_count() as u64);
     }
-    pipeline.finish(&mut sink);
+    pipeline.finish();
     pipeline.check_invariants();
     let stats = pipeline.stats();
     check_counts(&stats, 0);
     assert_eq!((stats.frame_count, stats.octet_count), (frame_count, octet_count));
-    check_sums(&stats, &script.setup, &sink);
+    check_sums(&stats, &script.setup, pipeline.sink().observer());
     assert_eq!((pipeline.flow_count(), stats.sessions.held_bytes), (0, 0));
     assert_eq!(budget.held_by(Account::Sessions), 0);
     drop(pipeline);
@@ -96,14 +96,14 @@ fn check_sums(stats: &PipelineStats, setup: &Setup, sink: &Observer) {
         + stats.dedup.duplicate_count
         + stats.checksums.dropped_count
         + stats.filtered_count
-        + stats.fragment_alone_count;
-    assert_eq!(stats.frame_count + stats.enclosing_count, stats.tracker.packet_count + dropped);
+        + stats.orphan_fragment_count;
+    assert_eq!(stats.frame_count + stats.outer_packet_count, stats.tracker.packet_count + dropped);
     assert_eq!(totals.packet_count, stats.tracker.packet_count);
     if !setup.is_linked() {
-        assert_eq!((stats.enclosing_count, totals.carried_packet_count), (0, 0));
+        assert_eq!((stats.outer_packet_count, totals.carried_packet_count), (0, 0));
     }
     if setup.is_roomy() && setup.is_linked() && stats.filtered_count == 0 {
-        assert_eq!(totals.carried_packet_count, stats.enclosing_count);
+        assert_eq!(totals.carried_packet_count, stats.outer_packet_count);
     }
     if setup.is_roomy() && dropped == 0 {
         assert_eq!(totals.octet_count - totals.carried_octet_count, stats.octet_count);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use flowgauge::base::{Account, Budget, SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Account, Budget, Limits, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     OverflowPolicy, OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
@@ -141,7 +141,7 @@ impl Rig {
     }
 }
 
-fn configured(head: &[u8; 5]) -> ReassemblerConfig {
+fn configured(head: &[u8; 5]) -> (ReassemblerConfig, Resources) {
     let mut config = ReassemblerConfig::default();
     config.overlap = OverlapPolicy::ALL[usize::from(head[0] & 7)];
     config.overflow = match head[0] >> 3 & 3 {
@@ -151,7 +151,7 @@ fn configured(head: &[u8; 5]) -> ReassemblerConfig {
     };
     config.compared_len = [0, 0, 0, 16, 16, 4096, 8192, 20_000][usize::from(head[0] >> 5)];
     (config.ack_grace, config.hole_timeout) = (Duration::from_nanos(10), Duration::from_nanos(300));
-    let limits = &mut config.limits;
+    let mut limits = Limits::DEFAULT;
     let cap = |octet: u8, scale: u64, default: u64| match octet {
         0..128 => default,
         octet => u64::from(octet - 128) * scale,
@@ -159,16 +159,16 @@ fn configured(head: &[u8; 5]) -> ReassemblerConfig {
     limits.stream_bytes_max = cap(head[1], 500, 1 << 20);
     limits.stream_side_bytes_max = cap(head[2], 150, 1 << 20);
     limits.stream_side_segment_count_max = cap(head[3], 1, 2048) as u32;
-    config.budget = Budget::new(cap(head[4], 500, 1 << 20));
-    config
+    let budget = Budget::new(cap(head[4], 500, 1 << 20));
+    (config, Resources::new(limits).with_budget(budget))
 }
 
 pub fn run(data: &[u8]) {
     let Some((head, steps)) = data.split_first_chunk::<5>() else { return };
-    let config = configured(head);
-    let bytes_max = config.limits.stream_bytes_max;
-    let budget = config.budget.clone();
-    let reassembler = Reassembler::new(config).expect("a valid configuration");
+    let (config, resources) = configured(head);
+    let bytes_max = resources.limits.stream_bytes_max;
+    let budget = resources.budget.clone();
+    let reassembler = Reassembler::new(config, &resources).expect("a valid configuration");
     let (streams, expected) = (Default::default(), Default::default());
     let mut rig = Rig { reassembler, streams, expected, bytes_max, budget: budget.clone() };
     let (mut now, mut long_count, mut leaked_count) = (1000_u64, 0, 0);

@@ -1,23 +1,23 @@
-//! The only module that constructs pipelines: configurations drawn from the input, and one interface for all kinds.
+//! The only module that constructs pipelines: configurations drawn from the input.
 
-use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use arbitrary::Arbitrary;
-use flowgauge::base::{Budget, Frame, FrameBatch, Timestamp};
+use flowgauge::base::{Budget, ConfigError, Limits, Resources};
+use flowgauge::decode::extractor::{Direction, Scope};
+use flowgauge::decode::fragment::{OverlapPolicy as FragmentPolicy, PoolConfig};
+use flowgauge::decode::link::Decapsulation;
 use flowgauge::dedup::{DedupConfig, Mode};
-use flowgauge::extractor::{Direction, Scope};
 use flowgauge::filter::Filter;
-use flowgauge::fragment::{OverlapPolicy as FragmentPolicy, PoolConfig};
-use flowgauge::link::Decapsulation;
 use flowgauge::pipeline::{
-    ChecksumHandling, ConfigError, FragmentHandling, Pipeline, PipelineStats, SessionPipeline, SessionSink,
-    SessionSlot, Shards, Slot, StreamPipeline, StreamSink,
+    Builder, ChecksumHandling, Flows, FragmentHandling, Pipeline, PipelineStats, RunOptions, Sessions, Sink,
+    Streams,
 };
+use flowgauge::protocols::Standard;
 use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
-use flowgauge::session::{DriverConfig, Standard};
+use flowgauge::session::DriverConfig;
 use flowgauge::source::Source;
-use flowgauge::tracker::{FlowId, FlowSink, TrackerConfig};
+use flowgauge::tracker::{FlowId, TrackerConfig};
 
 /// Choices of a configuration. All zero means the defaults.
 #[derive(Arbitrary, Clone, Debug, Default)]
@@ -95,17 +95,11 @@ impl Setup {
         self.active_timeout != 0
     }
 
-    fn tracker(&self, budget: &Budget) -> TrackerConfig {
+    fn tracker(&self) -> TrackerConfig {
         let mut config = TrackerConfig::default();
-        (config.budget, config.seeds) = (budget.clone(), Some([1, 2, 3, 4]));
         config.staged_flow_count_min = if self.spare & 1 == 0 { 0 } else { 1 << 15 };
         if self.has_active_timeout() {
             config.active_timeout = Some(Duration::from_secs(u64::from(self.active_timeout)));
-        }
-        if self.flow_caps != 0 {
-            config.limits.flow_count_max = u32::from(self.flow_caps & 15) + 1;
-            config.limits.tcp_extra_count_max = u32::from(self.flow_caps >> 4 & 3);
-            config.limits.enclosure_count_max = u32::from(self.flow_caps >> 6);
         }
         let policy = &mut config.key_policy;
         policy.decapsulation = match self.decapsulation % 3 {
@@ -122,35 +116,51 @@ impl Setup {
         config
     }
 
-    fn pool(&self, budget: &Budget) -> PoolConfig {
+    fn limits(&self) -> Limits {
+        let mut limits = Limits::DEFAULT;
+        if self.flow_caps != 0 {
+            limits.flow_count_max = u32::from(self.flow_caps & 15) + 1;
+            limits.tcp_extra_count_max = u32::from(self.flow_caps >> 4 & 3);
+            limits.encapsulation_count_max = u32::from(self.flow_caps >> 6);
+        }
+        if self.fragment_caps != 0 {
+            limits.fragment_datagram_count_max = u32::from(self.fragment_caps & 7) + 1;
+            limits.fragment_per_datagram_count_max = u32::from(self.fragment_caps >> 3 & 7) + 2;
+            // An empty pool takes 64 KiB for the datagram that is completed.
+            limits.fragment_bytes_max = 66_000 + (1024 << ((self.fragment_caps >> 6) * 2));
+        }
+        limits.dedup_frame_count_max = 1 << (self.dedup >> 4);
+        limits.dedup_bytes_max = DEDUP_WINDOW_OCTETS_MAX;
+        if self.stream_caps != 0 {
+            limits.stream_bytes_max = u64::from(self.stream_caps & 15) * 3000;
+            limits.stream_side_bytes_max = u64::from(self.stream_caps >> 4 & 3) * 3000;
+            limits.stream_side_segment_count_max = u32::from(self.stream_caps >> 6) * 2;
+        }
+        if self.session_caps != 0 {
+            limits.session_bytes_max = 600 * u64::from(self.session_caps & 63);
+            limits.session_side_bytes_max = 512 << ((self.session_caps >> 6) * 2);
+        }
+        limits
+    }
+
+    fn pool(&self) -> PoolConfig {
         let mut pool = PoolConfig::default();
-        (pool.budget, pool.seeds) = (budget.clone(), Some([5, 6, 7, 8]));
         let policies = FragmentPolicy::ALL;
         pool.policy = policies[usize::from(self.fragment_policy) % policies.len()];
-        if self.fragment_caps != 0 {
-            pool.limits.fragment_datagram_count_max = u32::from(self.fragment_caps & 7) + 1;
-            pool.limits.fragment_per_datagram_count_max = u32::from(self.fragment_caps >> 3 & 7) + 2;
-            // An empty pool takes 64 KiB for the datagram that is completed.
-            pool.limits.fragment_bytes_max = 66_000 + (1024 << ((self.fragment_caps >> 6) * 2));
-        }
         pool
     }
 
-    fn dedup_config(&self, budget: &Budget) -> DedupConfig {
+    fn dedup_config(&self) -> DedupConfig {
         let mut config = DedupConfig::default();
-        (config.budget, config.seeds) = (budget.clone(), Some([9, 10, 11, 12]));
         config.mode = if self.dedup & 2 == 0 { Mode::Exact } else { Mode::IgnoreMirrorChanges };
         config.verifies = self.dedup & 4 != 0;
         config.only_between_interfaces = self.dedup & 8 != 0;
         config.window = Duration::from_millis(u64::from(self.dedup >> 4));
-        config.limits.dedup_frame_count_max = 1 << (self.dedup >> 4);
-        config.limits.dedup_bytes_max = DEDUP_WINDOW_OCTETS_MAX;
         config
     }
 
-    fn streams(&self, budget: &Budget) -> ReassemblerConfig {
+    fn streams(&self) -> ReassemblerConfig {
         let mut config = ReassemblerConfig::default();
-        config.budget = budget.clone();
         let policies = OverlapPolicy::ALL;
         config.overlap = policies[usize::from(self.overlap) % policies.len()];
         config.overflow = match self.overflow % 3 {
@@ -159,26 +169,16 @@ impl Setup {
             _ => OverflowPolicy::DropNewest,
         };
         config.compared_len = u32::from(self.compared) * 16;
-        if self.stream_caps != 0 {
-            config.limits.stream_bytes_max = u64::from(self.stream_caps & 15) * 3000;
-            config.limits.stream_side_bytes_max = u64::from(self.stream_caps >> 4 & 3) * 3000;
-            config.limits.stream_side_segment_count_max = u32::from(self.stream_caps >> 6) * 2;
-        }
         config
     }
 
-    fn sessions(&self, budget: &Budget) -> DriverConfig {
+    fn sessions(&self) -> DriverConfig {
         let mut config = DriverConfig::default();
-        config.budget = budget.clone();
-        if self.session_caps != 0 {
-            config.is_naming_only = self.session_caps & 15 == 15;
-            config.limits.session_bytes_max = 600 * u64::from(self.session_caps & 63);
-            config.limits.session_side_bytes_max = 512 << ((self.session_caps >> 6) * 2);
-        }
+        config.is_naming_only = self.session_caps & 15 == 15;
         config
     }
 
-    fn base<S: Default>(&self, budget: &Budget) -> Result<Pipeline<S>, ConfigError> {
+    fn builder(&self, budget: &Budget) -> Builder {
         let handling = match self.fragments % 3 {
             0 => FragmentHandling::Reassemble,
             1 => FragmentHandling::ReassembleOrPair,
@@ -189,59 +189,53 @@ impl Setup {
             1 => ChecksumHandling::Count,
             _ => ChecksumHandling::Drop,
         };
-        let mut pipeline = Pipeline::new(self.tracker(budget))?
-            .with_fragments(handling, self.pool(budget))?
-            .with_checksums(checksums)
-            .with_encapsulation(self.encapsulation & 1 != 0);
+        let resources = Resources::new(self.limits()).with_budget(budget.clone()).with_seeds([1, 2, 3, 4]);
+        let mut builder = Pipeline::builder()
+            .resources(resources)
+            .tracker(self.tracker())
+            .fragments(handling)
+            .fragment_pool(self.pool())
+            .checksums(checksums)
+            .encapsulation(self.encapsulation & 1 != 0);
         if self.has_dedup() {
-            pipeline = pipeline.with_dedup(self.dedup_config(budget))?;
+            builder = builder.dedup(self.dedup_config());
         }
         if self.filter & 8 != 0 {
             let text = FILTERS[usize::from(self.filter & 7) % FILTERS.len()];
-            pipeline = pipeline.with_filter(Filter::parse(text).expect("the filters of the table are valid"));
+            builder = builder.filter(Filter::parse(text).expect("the filters of the table are valid"));
         }
-        Ok(pipeline)
+        builder
+    }
+
+    fn session_builder(&self, budget: &Budget) -> Builder {
+        self.builder(budget).streams(self.streams()).sessions(self.sessions())
     }
 
     /// A pipeline that makes flows, or `None` if the budget is too small for one.
-    pub fn flows<S: Default>(&self, budget: &Budget) -> Option<Pipeline<S>> {
-        self.accept(self.base(budget))
+    pub fn flows<K: Sink<Stage = Flows>>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>> {
+        self.accept(self.builder(budget).build(sink))
     }
 
     /// A pipeline with streams.
-    pub fn stream_pipeline<U: Default>(&self, budget: &Budget) -> Option<StreamPipeline<U>> {
-        self.accept(self.base::<Slot<U>>(budget).and_then(|base| base.with_streams(self.streams(budget))))
-    }
-
-    fn try_session_pipeline<U: Default>(
-        &self,
-        budget: &Budget,
-    ) -> Result<SessionPipeline<Standard, U>, ConfigError> {
-        let base = self.base::<Slot<SessionSlot<Standard, U>>>(budget)?;
-        Ok(base.with_streams(self.streams(budget))?.with_sessions(&self.sessions(budget)))
+    pub fn stream_pipeline<K: Sink<Stage = Streams>>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>> {
+        self.accept(self.builder(budget).streams(self.streams()).build(sink))
     }
 
     /// A pipeline with streams and sessions.
-    pub fn session_pipeline<U: Default>(&self, budget: &Budget) -> Option<SessionPipeline<Standard, U>> {
-        self.accept(self.try_session_pipeline(budget))
+    pub fn session_pipeline<K>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>>
+    where
+        K: Sink<Stage = Sessions<Standard>>,
+    {
+        self.accept(self.session_builder(budget).build(sink))
     }
 
     /// Runs a source through shards with sessions, one sink each; the sum of their statistics.
-    pub fn run_shards<U, K>(
-        &self,
-        budget: &Budget,
-        source: &mut impl Source,
-        sinks: &mut [K],
-    ) -> PipelineStats
+    pub fn run_shards<K>(&self, budget: &Budget, source: &mut impl Source, sinks: &mut [K]) -> PipelineStats
     where
-        U: Default + Send,
-        K: SessionSink<Standard, U> + Send,
+        K: Sink<Stage = Sessions<Standard>> + Send,
     {
-        let count = NonZeroUsize::new(sinks.len()).expect("at least one shard");
-        let mut shards: Shards<_> = SessionPipeline::shards(count, || self.try_session_pipeline(budget))
-            .expect("a valid configuration");
-        shards.run(source, sinks).expect("a source in memory has no errors");
-        shards.stats()
+        let run = self.session_builder(budget).run_shards(sinks, source, &RunOptions::default());
+        run.expect("a valid configuration, and a source in memory has no errors").stats
     }
 
     /// Only a budget that is too small may refuse a configuration of the tables above.
@@ -254,60 +248,8 @@ impl Setup {
     }
 }
 
-/// What targets do with any kind of pipeline.
-pub trait Rig<K> {
-    fn frame(&mut self, frame: &Frame<'_>, sink: &mut K);
-    fn batch(&mut self, batch: &FrameBatch, sink: &mut K);
-    fn advance(&mut self, now: Timestamp, sink: &mut K);
-    fn remove(&mut self, id: FlowId, sink: &mut K) -> bool;
-    fn finish(&mut self, sink: &mut K);
-    fn check_invariants(&self);
-    fn stats(&self) -> PipelineStats;
-    /// The name of an open flow, counted in the order of their slots, wrapping around.
-    fn flow(&self, number: usize) -> Option<FlowId>;
-    fn flow_count(&self) -> usize;
+/// The name of an open flow, counted in the order of their slots, wrapping around.
+pub fn nth_flow<K: Sink>(pipeline: &Pipeline<K>, number: usize) -> Option<FlowId> {
+    let count = pipeline.flow_count();
+    pipeline.flows().nth(number.checked_rem(count)?).map(|(view, _)| view.id())
 }
-
-fn nth_flow<S>(tracker: &flowgauge::tracker::Tracker<S>, number: usize) -> Option<FlowId> {
-    let count = tracker.len();
-    tracker.iter().nth(number.checked_rem(count)?).map(|(view, _)| view.id())
-}
-
-macro_rules! rig {
-    ([$($generics:tt)*] [$($Pipeline:tt)*] [$($Sink:tt)*] $remove:expr) => {
-        impl<$($generics)*, K: $($Sink)*> Rig<K> for $($Pipeline)* {
-            fn frame(&mut self, frame: &Frame<'_>, sink: &mut K) {
-                self.frame(frame, sink);
-            }
-            fn batch(&mut self, batch: &FrameBatch, sink: &mut K) {
-                self.batch(batch, sink);
-            }
-            fn advance(&mut self, now: Timestamp, sink: &mut K) {
-                self.advance(now, sink);
-            }
-            fn remove(&mut self, id: FlowId, sink: &mut K) -> bool {
-                $remove(self, id, sink)
-            }
-            fn finish(&mut self, sink: &mut K) {
-                self.finish(sink);
-            }
-            fn check_invariants(&self) {
-                self.check_invariants();
-            }
-            fn stats(&self) -> PipelineStats {
-                self.stats()
-            }
-            fn flow(&self, number: usize) -> Option<FlowId> {
-                nth_flow(self.tracker(), number)
-            }
-            fn flow_count(&self) -> usize {
-                self.tracker().len()
-            }
-        }
-    };
-}
-
-rig! { [S: Default] [Pipeline<S>] [FlowSink<S>]
-|pipeline: &mut Pipeline<S>, id, sink: &mut K| pipeline.tracker_mut().remove(id, sink) }
-rig! { [U: Default] [StreamPipeline<U>] [StreamSink<U>] Self::remove }
-rig! { [U: Default] [SessionPipeline<Standard, U>] [SessionSink<Standard, U>] Self::remove }

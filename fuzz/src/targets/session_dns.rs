@@ -1,8 +1,8 @@
 //! DNS, mDNS and LLMNR over streams and datagrams: dialogues report the same in any pieces, and all that can be read of
 //! a message can be printed within a bound.
 
-use flowgauge::session::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
-use flowgauge::session::{About, Protocol};
+use flowgauge::protocols::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
+use flowgauge::session::{MessageMeta, Protocol};
 
 use super::dialogue::{Input, Line, Terms, play, play_all};
 use super::input::structured;
@@ -19,13 +19,13 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Dns: DnsParser = &DNS, Mdns: MdnsParser = &MDNS, Llmnr: LlmnrParser = &LLMNR }
-    recognised {}
+    recognized {}
 }
 
-fn describe(about: &About, report: Report<'_>) -> Line {
+fn describe(meta: &MessageMeta, report: Report<'_>) -> Line {
     let (Report::Dns(report) | Report::Mdns(report) | Report::Llmnr(report)) = report;
     let json = serde_json::to_string(&report).expect("every message can be serialized");
-    let mut text = format!("{} {json}", about.from.name());
+    let mut text = format!("{} {json}", meta.from.name());
     let (Message::Query(message) | Message::Response(message)) = report else { return Line::Whole(text) };
     for item in message.items() {
         if let Item::Record(_, record) = &item {

@@ -1,15 +1,15 @@
 //! FTP: commands and replies report the same in any pieces.
 
-use flowgauge::session::About;
-use flowgauge::session::ftp::FtpParser;
+use flowgauge::protocols::ftp::FtpParser;
+use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Line, Terms, play_all};
 
 crate::one_parser!(FtpParser, "ftp", 21);
 
-fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
+fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
     let json = serde_json::to_string(&message).expect("every message can be serialized");
-    Line::Whole(format!("{} {json} {message:?}", about.from.name()))
+    Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 
 const WORDS: &[&[u8]] = &[

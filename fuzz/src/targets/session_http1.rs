@@ -1,14 +1,14 @@
 //! HTTP/1: dialogues report the same in any pieces, and no credentials.
 
-use flowgauge::session::About;
-use flowgauge::session::http1::{HttpParser, Message};
+use flowgauge::protocols::http1::{HttpParser, Message};
+use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Line, Terms, play_all};
 
 crate::one_parser!(HttpParser, "http", 80);
 
-fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
-    let from = about.from.name();
+fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
+    let from = meta.from.name();
     match message {
         Message::Body(body) => Line::Part(format!("{from} body {}", body.transaction), body.bytes.to_vec()),
         message => {

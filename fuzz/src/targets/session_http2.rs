@@ -1,14 +1,14 @@
 //! HTTP/2: frames and header blocks report the same in any pieces.
 
-use flowgauge::session::About;
-use flowgauge::session::http2::{Http2Parser, Message};
+use flowgauge::protocols::http2::{Http2Parser, Message};
+use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Line, Terms, play_all};
 
 crate::one_parser!(Http2Parser, "http2", 80);
 
-fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
-    let from = about.from.name();
+fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
+    let from = meta.from.name();
     match message {
         Message::Body(body) => Line::Part(format!("{from} body {}", body.transaction), body.bytes.to_vec()),
         message => {

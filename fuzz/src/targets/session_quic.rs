@@ -6,8 +6,8 @@ use aes_gcm::aes::Aes128;
 use aes_gcm::aes::cipher::{BlockCipherEncrypt, KeyInit};
 use aes_gcm::{Aes128Gcm, Nonce};
 use arbitrary::{Arbitrary, Result, Unstructured};
-use flowgauge::session::quic::{CRYPTO_LEN_MAX, QuicParser};
-use flowgauge::session::{About, Role};
+use flowgauge::protocols::quic::{CRYPTO_LEN_MAX, QuicParser};
+use flowgauge::session::{MessageMeta, Role};
 use hkdf::Hkdf;
 use sha2::Sha256;
 
@@ -142,9 +142,9 @@ pub fn seal(sealing: &Sealing<'_>, frames: &[u8]) -> Vec<u8> {
     packet
 }
 
-fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
+fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
     let json = serde_json::to_string(&message).expect("every message can be serialized");
-    Line::Whole(format!("{} {json} {message:?}", about.from.name()))
+    Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 
 const HELD_MAX: u64 = 4 * CRYPTO_LEN_MAX as u64 + 8192;

@@ -1,16 +1,16 @@
 //! SMTP: commands and replies report the same in any pieces.
 
-use flowgauge::session::smtp::SmtpParser;
-use flowgauge::session::{About, Role};
+use flowgauge::protocols::smtp::SmtpParser;
+use flowgauge::session::{MessageMeta, Role};
 
 use super::dialogue::{Input, Line, Step, Terms, play_all};
 use super::input::structured;
 
 crate::one_parser!(SmtpParser, "smtp", 25);
 
-fn describe(about: &About, Report::One(message): Report<'_>) -> Line {
+fn describe(meta: &MessageMeta, Report::One(message): Report<'_>) -> Line {
     let json = serde_json::to_string(&message).expect("every message can be serialized");
-    Line::Whole(format!("{} {json} {message:?}", about.from.name()))
+    Line::Whole(format!("{} {json} {message:?}", meta.from.name()))
 }
 
 const WORDS: &[&[u8]] = &[

@@ -1,15 +1,16 @@
 //! Any flow with all protocols: what the probes choose by content and port never breaks its promises, and what each
 //! message reports can be serialized.
 
-use flowgauge::session::{About, Message, Standard};
+use flowgauge::protocols::{Message, Standard};
+use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Input, Line, Terms, play};
 use super::input::structured;
 use super::phrases::PHRASES;
 
-fn describe(about: &About, message: Message<'_>) -> Line {
+fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
     let json = serde_json::to_string(&message).expect("every message can be serialized");
-    let _ = (message.is_content(), about.from.name());
+    let _ = (message.is_content(), meta.from.name());
     Line::Whole(json)
 }
 

@@ -1,7 +1,7 @@
 //! TLS and DTLS: records and handshakes report the same in any pieces, and datagrams in any order do no harm.
 
-use flowgauge::session::About;
-use flowgauge::session::tls::{DtlsParser, TlsParser};
+use flowgauge::protocols::tls::{DtlsParser, TlsParser};
+use flowgauge::session::MessageMeta;
 
 use super::dialogue::{Input, Line, Terms, play, play_all};
 use super::input::structured;
@@ -19,13 +19,13 @@ flowgauge::protocols! {
     #[derive(Debug)]
     enum Report;
     parsers { Tls: TlsParser = &TLS, Dtls: DtlsParser = &DTLS }
-    recognised {}
+    recognized {}
 }
 
-fn describe(about: &About, message: Report<'_>) -> Line {
+fn describe(meta: &MessageMeta, message: Report<'_>) -> Line {
     let (Report::Tls(message) | Report::Dtls(message)) = message;
     let json = serde_json::to_string(&message).expect("every message can be serialized");
-    Line::Whole(format!("{} {json} {}", about.from.name(), format!("{message:?}").len()))
+    Line::Whole(format!("{} {json} {}", meta.from.name(), format!("{message:?}").len()))
 }
 
 const WORDS: &[&[u8]] = &[

@@ -2,15 +2,15 @@
 //! and counts, whatever the cut.
 
 use flowgauge::base::FrameBatch;
-use flowgauge::pipeline::PipelineStats;
+use flowgauge::pipeline::{Pipeline, PipelineStats};
 use flowgauge::reassembler::GapReason;
-use flowgauge::source::{Error, Interface, Source, SourceStats, Warning};
+use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
 
 use super::compare::assert_same;
 use super::frames::Captured;
 use super::input::structured;
-use super::observer::{Log, Observer};
-use super::rig::{Rig, Setup};
+use super::observer::{Observer, Observing, SessionObserver, StreamObserver};
+use super::rig::Setup;
 use super::script::{Script, frames};
 
 /// Frames in memory as a source, in batches of a length.
@@ -20,12 +20,12 @@ struct Frames<'a> {
 }
 
 impl Source for Frames<'_> {
-    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<bool, Error> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let (now, rest) = self.rest.split_at(self.batch_len.min(self.rest.len()));
         now.iter().for_each(|captured| batch.push(&captured.frame()));
         self.rest = rest;
-        Ok(!batch.is_empty())
+        Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }
 
     fn warnings(&self) -> &[Warning] {
@@ -52,7 +52,7 @@ struct Report {
     stats: PipelineStats,
 }
 
-fn report(stats: PipelineStats, sinks: Vec<Observer>) -> Report {
+fn report<K: Observing>(stats: PipelineStats, sinks: Vec<K>) -> Report {
     let mut stats = stats;
     // What depends on the cut: hits of a cache, and peaks.
     stats.tracker.hot_hit_count = 0;
@@ -60,44 +60,45 @@ fn report(stats: PipelineStats, sinks: Vec<Observer>) -> Report {
     stats.streams.held_bytes_max = 0;
     stats.sessions.peak_bytes = 0;
     stats.queues = Default::default();
-    let ended = sinks.into_iter().flat_map(|sink| sink.ended);
+    let ended = sinks.into_iter().flat_map(|mut sink| std::mem::take(&mut sink.observer_mut().ended));
     let mut flows: Vec<_> = ended.map(|(record, lines)| (format!("{record:?}"), lines)).collect();
     flows.sort();
     Report { flows, lines: format!("{stats:#?}").lines().map(str::to_owned).collect(), stats }
 }
 
 /// Frames one by one, or in batches of a length.
-fn in_one(
-    mut pipeline: impl Rig<Observer>,
+fn in_one<K: Observing>(
+    mut pipeline: Pipeline<K>,
     frames: &[Captured],
     batch_len: Option<usize>,
-) -> (PipelineStats, Vec<Observer>) {
-    let mut sink = Observer::keeping();
+) -> (PipelineStats, Vec<K>) {
     match batch_len {
-        None => frames.iter().for_each(|captured| pipeline.frame(&captured.frame(), &mut sink)),
+        None => frames.iter().for_each(|captured| pipeline.frame(&captured.frame())),
         Some(batch_len) => {
             let mut source = Frames { rest: frames, batch_len };
             let mut batch = FrameBatch::new();
-            while source.next_batch(&mut batch).expect("a source in memory has no errors") {
-                pipeline.batch(&batch, &mut sink);
+            while source.next_batch(&mut batch).expect("a source in memory has no errors") != Next::End {
+                assert!(pipeline.batch(&batch).is_continue());
             }
         }
     }
-    pipeline.finish(&mut sink);
-    (pipeline.stats(), vec![sink])
+    pipeline.finish();
+    (pipeline.stats(), vec![pipeline.into_sink()])
 }
 
-fn with_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
+fn run_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline = setup.stream_pipeline::<Log>(&budget).expect("a budget with room");
+    let pipeline =
+        setup.stream_pipeline(&budget, StreamObserver(Observer::keeping())).expect("a budget with room");
     let (stats, sinks) = in_one(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(stats, sinks)
 }
 
-fn with_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
+fn run_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline = setup.session_pipeline::<Log>(&budget).expect("a budget with room");
+    let pipeline =
+        setup.session_pipeline(&budget, SessionObserver(Observer::keeping())).expect("a budget with room");
     let (stats, sinks) = in_one(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(without_streams(stats), sinks)
@@ -113,10 +114,10 @@ fn without_streams(stats: PipelineStats) -> PipelineStats {
 
 fn in_shards(setup: &Setup, frames: &[Captured], batch_len: usize) -> Report {
     let budget = setup.budget();
-    let mut sinks = vec![Observer::keeping(), Observer::keeping()];
+    let mut sinks = [SessionObserver(Observer::keeping()), SessionObserver(Observer::keeping())];
     let stats = setup.run_shards(&budget, &mut Frames { rest: frames, batch_len }, &mut sinks);
     assert_eq!(budget.held(), 0);
-    report(without_streams(stats), sinks)
+    report(without_streams(stats), sinks.into())
 }
 
 fn check_same(one: &Report, other: &Report, what: &str) {
@@ -139,14 +140,14 @@ pub fn run(data: &[u8]) {
     let setup = script.setup.roomy().shardable();
     let frames = frames(&script.steps);
     let batch_len = usize::from(setup.spare >> 1) + 1;
-    let one = with_streams(&setup, &frames, None);
+    let one = run_streams(&setup, &frames, None);
     let is_compared = IS_ORDERED || !has_due_holes(&one.stats);
     if is_compared {
-        check_same(&one, &with_streams(&setup, &frames, Some(batch_len)), "in batches with streams");
+        check_same(&one, &run_streams(&setup, &frames, Some(batch_len)), "in batches with streams");
     }
-    let one = with_sessions(&setup, &frames, None);
+    let one = run_sessions(&setup, &frames, None);
     let (batches, shards) =
-        (with_sessions(&setup, &frames, Some(batch_len)), in_shards(&setup, &frames, batch_len));
+        (run_sessions(&setup, &frames, Some(batch_len)), in_shards(&setup, &frames, batch_len));
     if is_compared {
         check_same(&one, &batches, "in batches with sessions");
         check_same(&one, &shards, "in two shards");

@@ -5,10 +5,12 @@
 use std::time::Duration;
 
 use arbitrary::{Arbitrary, Result, Unstructured};
-use flowgauge::base::{EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, SeqNum, Side, TcpFlags, Timestamp};
-use flowgauge::extractor::{Packet, Transport};
+use flowgauge::base::{
+    EndReason, FlowKey, IpProtocol, Limits, NANOS_PER_SECOND, Resources, SeqNum, Side, TcpFlags, Timestamp,
+};
+use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
-use flowgauge::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest, Tracker, TrackerConfig};
+use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest, Observer, Tracker, TrackerConfig};
 
 use super::compare::assert_same;
 use super::input::{items, structured};
@@ -158,7 +160,7 @@ impl Sink {
     }
 }
 
-impl FlowSink<State> for Sink {
+impl Observer<State> for Sink {
     fn interest(&self) -> Interest {
         Interest::ALL
     }
@@ -174,12 +176,12 @@ impl FlowSink<State> for Sink {
         self.called(flow);
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, State>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            self.records.push(flow.view.record(EndReason::ActiveTimeout));
-        } else {
-            self.called(flow);
-        }
+    fn event(&mut self, flow: &mut Flow<'_, State>, _: &FlowEvent) {
+        self.called(flow);
+    }
+
+    fn active_timeout(&mut self, flow: &mut Flow<'_, State>) {
+        self.records.push(flow.view.record(EndReason::ActiveTimeout));
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
@@ -219,19 +221,19 @@ fn active_timeout(setup: u8) -> Option<Duration> {
 fn tracker(input: &Input) -> Tracker<State> {
     let mut config = TrackerConfig::default();
     config.active_timeout = active_timeout(input.setup);
-    config.seeds = Some([1, 2, 3, 4]);
+    let mut limits = Limits::DEFAULT;
     config.staged_flow_count_min = if input.setup & 8 == 0 { 0 } else { u32::MAX };
     if input.caps != 0 {
-        config.limits.flow_count_max = u32::from(input.caps & 15) + 1;
-        config.limits.tcp_extra_count_max = u32::from(input.caps >> 4 & 3);
+        limits.flow_count_max = u32::from(input.caps & 15) + 1;
+        limits.tcp_extra_count_max = u32::from(input.caps >> 4 & 3);
         if input.caps >> 7 != 0 {
             let short = config.add_class(Some(Duration::from_secs(1))).expect("a class of the caller's");
             config.classify(move |key| {
-                [Side::A, Side::B].iter().any(|side| key.port(*side) == 53).then_some(short)
+                [Side::A, Side::B].iter().any(|side| key.port(*side) == Some(53)).then_some(short)
             });
         }
     }
-    Tracker::new(config).expect("a valid configuration")
+    Tracker::new(config, &Resources::new(limits).with_seeds([1, 2, 3, 4])).expect("a valid configuration")
 }
 
 fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {

@@ -1,7 +1,7 @@
 //! Any octets as an Ethernet frame: a packet that is found lies in the frame, agrees with its own length field, and is
 //! found again in a frame made around it. Octets that are refused do not change.
 use flowgauge::base::VlanIds;
-use flowgauge::link::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
+use flowgauge::tap::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
 
 use super::input::structured;
 

@@ -1,30 +1,31 @@
-//! Batches under way between the reader and the shards, and what they hold.
+//! Batches in flight between the reader and the shards, and their memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use super::Deal;
-use crate::base::{Account, Allowance, Budget, FrameBatch};
+use super::Dispatch;
+use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 
-/// Batches that are under way at once: enough for threads to run a while before they wait, and together less than a
-/// last-level cache.
+/// Maximum number of batches in flight: enough for threads to run for a while before they wait, and together less than
+/// a last-level cache.
 const BATCH_COUNT_MAX: u64 = 16;
 
-/// What queues between threads held, as charged to [`Account::Queues`].
+/// Memory of the queues between threads, as charged to [`Account::Queues`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct QueueStats {
-    /// The most batches that were under way at once.
+    /// Greatest number of batches in flight at once.
     pub batch_count_max: u64,
-    /// The most bytes that batches held at once, as far as there was room in the budget.
+    /// Maximum number of bytes in batches at once, as far as they could be charged to the budget.
     pub held_bytes_max: u64,
-    /// How often the budget had no room for a batch or for records on their way: then fewer are under way, and threads wait.
+    /// Number of times the budget rejected memory for a batch or for records in flight. Fewer are then in flight, and
+    /// threads wait.
     pub refused_count: u64,
 }
 
 impl QueueStats {
-    /// Counts another run.
+    /// Adds the counts of another run.
     pub(super) fn add(&mut self, other: &Self) {
         self.batch_count_max = self.batch_count_max.max(other.batch_count_max);
         self.held_bytes_max = self.held_bytes_max.max(other.held_bytes_max);
@@ -32,17 +33,19 @@ impl QueueStats {
     }
 }
 
-/// A batch, and who is to look at what in it.
+/// A batch, and its distribution over the shards.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) batch: FrameBatch,
-    pub(super) deal: Deal,
+    pub(super) dispatch: Dispatch,
+    /// Time of an idle source, at which shards end everything due after the batch.
+    pub(super) idle: Option<Timestamp>,
     charged_bytes: u64,
 }
 
 impl Block {
     fn held_bytes(&self) -> u64 {
-        self.batch.held_bytes() + self.deal.held_bytes()
+        self.batch.held_bytes() + self.dispatch.held_bytes()
     }
 
     const fn is_charged(&self, held_bytes: u64) -> bool {
@@ -50,7 +53,7 @@ impl Block {
     }
 }
 
-/// A block that shards look at; the last one gives it back by letting go of it.
+/// A block that shards process; the last one returns it by dropping it.
 #[derive(Debug)]
 pub(super) struct Lent {
     pub(super) block: Block,
@@ -63,15 +66,16 @@ impl Drop for Lent {
     }
 }
 
-/// The blocks of a run. There is always one, for which there need not be room: without it nothing goes on.
+/// Blocks of a run. There is always one, even if the budget rejects its memory, because a run cannot proceed without
+/// it.
 #[derive(Debug)]
 pub(super) struct Blocks {
     free: Sender<Block>,
     freed: Receiver<Block>,
     memory: Allowance,
-    /// Blocks that were made and not dropped.
+    /// Number of existing blocks.
     count: u64,
-    /// The most that one held: what a further one may come to.
+    /// Largest size of a block so far, which a new one may reach too.
     largest_bytes: u64,
     pub(super) stats: QueueStats,
 }
@@ -83,24 +87,24 @@ impl Blocks {
         Self { free, freed, memory, count: 0, largest_bytes: 0, stats: QueueStats::default() }
     }
 
-    /// A block to fill: one that came back, or a further one if there is room; waits for one otherwise.
+    /// Returns an empty block: a returned one, or a new one if the budget permits. Otherwise waits for one.
     pub(super) fn next(&mut self) -> Block {
         loop {
             let freed = self.freed.try_recv().ok();
             let Some(block) = freed.or_else(|| self.make()).or_else(|| self.freed.recv().ok()) else {
-                // Not reached, as this end of the channel is open; an empty block is right in any case.
+                // Unreachable, because this end of the channel is open; an empty block is correct in any case.
                 return Block::default();
             };
             if block.is_charged(block.held_bytes()) || self.count <= 1 {
                 return block;
             }
-            // There was no room for it, and others are there.
+            // The budget rejected its memory, and other blocks exist.
             self.count -= 1;
             self.memory.give(block.charged_bytes);
         }
     }
 
-    /// A further block, if there is room for as much as the largest one holds.
+    /// Creates another block, if the budget has memory for as much as the largest one holds.
     fn make(&mut self) -> Option<Block> {
         let is_first = self.count == 0;
         if !is_first && (self.count >= BATCH_COUNT_MAX || !self.take(self.largest_bytes)) {
@@ -118,7 +122,7 @@ impl Blocks {
         is_taken
     }
 
-    /// Charges what a block has come to hold, and makes it ready for shards.
+    /// Charges the current size of a block, and prepares it for the shards.
     pub(super) fn lend(&mut self, mut block: Block) -> Arc<Lent> {
         let held_bytes = block.held_bytes();
         self.largest_bytes = self.largest_bytes.max(held_bytes);

@@ -1,26 +1,28 @@
-//! The records of all shards in one stream.
+//! Merge of the records of all shards into one stream.
 
 use std::collections::VecDeque;
+use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::super::records::note;
-use super::super::{Pipeline, SessionPipeline, SessionSink};
-use super::{Shard, Shards, Step};
-use crate::base::{Account, Application, Budget, EndReason};
+use super::super::error::Error;
+use super::super::runner::{RunOptions, Summary};
+use super::super::sink::Sink;
+use super::super::stage::Stage;
+use super::{Layers, Step, run_with};
+use crate::base::{Account, Budget, EndReason};
 use crate::record::FlowRecord;
-use crate::session::{About, Protocols, SessionEvent};
-use crate::source::{Error, Source};
-use crate::tracker::{Flow, FlowEvent, FlowSink, FlowView, Interest};
+use crate::source::Source;
+use crate::tracker::{Flow, FlowView, Interest};
 
-/// Records that a shard hands over together.
+/// Number of records that a shard sends together.
 const CHUNK_LEN: usize = 256;
 
-/// The same where the budget has no room for them.
+/// Number of records that a shard sends together if the budget has no memory for more.
 const SMALL_CHUNK_LEN: usize = 8;
 
-/// Chunks and ends of batches of one shard that wait to be merged; then the shard waits.
+/// Maximum number of chunks and batch ends of one shard that are queued for the merge; beyond it, the shard waits.
 const WAITING_COUNT: usize = 64;
 
 enum Message {
@@ -28,7 +30,7 @@ enum Message {
     BatchEnd,
 }
 
-/// Records on their way, and what was charged for them, which is given back with them.
+/// Records in flight, and their charge, which is released with them.
 #[derive(Default)]
 struct Chunk {
     records: VecDeque<FlowRecord>,
@@ -36,7 +38,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// An empty one, and whether there was room for it; if not, it is to be a small one.
+    /// Returns an empty chunk, and whether it was charged; an uncharged chunk is small.
     fn new(budget: &Budget) -> (Self, bool) {
         let bytes = (CHUNK_LEN * size_of::<FlowRecord>()) as u64;
         let is_charged = budget.charge(Account::Queues, bytes);
@@ -60,18 +62,19 @@ impl Drop for Chunk {
 }
 
 /// The sink of a shard.
-struct Feed<'a, W> {
+struct Feed<'a, W, G> {
     wants: &'a W,
     budget: Budget,
     refused_count: &'a AtomicU64,
     pending: Chunk,
-    /// Until the shard has ended: that nothing more comes must be known while others still go on.
+    /// `None` once the shard has ended, which the merge must notice while others still run.
     queue: Option<SyncSender<Message>>,
+    stage: PhantomData<fn() -> G>,
 }
 
-impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
-    fn take(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
-        if view.is_empty() || !(self.wants)(view) {
+impl<W: Fn(&FlowView<'_>) -> bool, G> Feed<'_, W, G> {
+    fn take(&mut self, view: &FlowView<'_>, reason: EndReason) {
+        if !(self.wants)(view) {
             return;
         }
         if self.pending.records.is_empty() {
@@ -79,14 +82,14 @@ impl<W: Fn(&FlowView<'_>) -> bool> Feed<'_, W> {
             self.refused_count.fetch_add(u64::from(!is_charged), Relaxed);
             self.pending = chunk;
         }
-        self.pending.records.push_back(view.record(reason).with_application(application));
+        self.pending.records.push_back(view.record(reason));
         if self.pending.records.len() >= self.pending.len_max() {
             self.flush();
         }
     }
 }
 
-impl<W> Feed<'_, W> {
+impl<W, G> Feed<'_, W, G> {
     fn flush(&mut self) {
         if !self.pending.records.is_empty() {
             let chunk = std::mem::take(&mut self.pending);
@@ -96,7 +99,7 @@ impl<W> Feed<'_, W> {
 
     fn send(&self, message: Message) {
         if let Some(queue) = &self.queue {
-            // If nobody merges any more, a panic is on its way.
+            // If the merge has ended, a panic is in progress.
             let _ = queue.send(message);
         }
     }
@@ -110,136 +113,57 @@ impl<W> Feed<'_, W> {
     }
 }
 
-impl<S, W: Fn(&FlowView<'_>) -> bool> FlowSink<S> for Feed<'_, W> {
+impl<W: Fn(&FlowView<'_>) -> bool, G: Stage> Sink for Feed<'_, W, G> {
+    type State = ();
+    type Stage = G;
+
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
-    fn event(&mut self, flow: &mut Flow<'_, S>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            self.take(&flow.view, EndReason::ActiveTimeout, None);
-        }
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, _state: S) {
-        self.take(view, reason, None);
+    fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
+        self.take(&flow.view, reason);
     }
 }
 
-/// The sink of a shard that names what is spoken.
-struct NamedFeed<'a, W>(Feed<'a, W>);
-
-impl<W: Fn(&FlowView<'_>) -> bool> FlowSink<Option<Application>> for NamedFeed<'_, W> {
-    fn interest(&self) -> Interest {
-        Interest::ENDS
-    }
-
-    fn event(&mut self, flow: &mut Flow<'_, Option<Application>>, event: &FlowEvent) {
-        if *event == FlowEvent::ActiveTimeout {
-            self.0.take(&flow.view, EndReason::ActiveTimeout, *flow.state);
-        }
-    }
-
-    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, application: Option<Application>) {
-        self.0.take(view, reason, application);
-    }
-}
-
-impl<P: Protocols, W: Fn(&FlowView<'_>) -> bool> SessionSink<P, Option<Application>> for NamedFeed<'_, W> {
-    fn message(&mut self, _: &mut Flow<'_, Option<Application>>, _: &About, _: P::Message<'_>) {}
-
-    fn session(&mut self, flow: &mut Flow<'_, Option<Application>>, event: &SessionEvent) {
-        note(flow.state, event);
-    }
-}
-
-impl<S: Default + Send> Shards<Pipeline<S>> {
-    /// Takes all frames of a source, then ends the flows, and calls `deliver` with the record of each flow that ends, and of
-    /// each active timeout, if `wants` says so of it.
-    ///
-    /// Records come in the order of the batches in which their flows ended, and of those that end with the same batch, in the
-    /// order of their last packets, as far as the order of each shard allows it. `deliver` runs on a thread of its own. At most
-    /// some 16,000 records of a shard wait.
-    ///
-    /// # Errors
-    ///
-    /// What the source gives; the flows so far are ended before it is returned.
-    ///
-    /// # Panics
-    ///
-    /// If `wants` or `deliver` does.
-    pub fn run_records(
-        &mut self,
-        source: &mut (impl Source + ?Sized),
-        wants: impl Fn(&FlowView<'_>) -> bool + Sync,
-        deliver: impl FnMut(FlowRecord) + Send,
-    ) -> Result<(), Error> {
-        merged(self, source, (&wants, &AtomicU64::new(0)), deliver, (|feed| feed, Feed::end))
-    }
-}
-
-impl<P: Protocols + Send> Shards<SessionPipeline<P, Option<Application>>> {
-    /// As the same of flows without sessions; the records name what is spoken.
-    ///
-    /// # Errors
-    ///
-    /// Likewise.
-    ///
-    /// # Panics
-    ///
-    /// Likewise.
-    pub fn run_records(
-        &mut self,
-        source: &mut (impl Source + ?Sized),
-        wants: impl Fn(&FlowView<'_>) -> bool + Sync,
-        deliver: impl FnMut(FlowRecord) + Send,
-    ) -> Result<(), Error> {
-        merged(
-            self,
-            source,
-            (&wants, &AtomicU64::new(0)),
-            deliver,
-            (NamedFeed, |feed, step| feed.0.end(step)),
-        )
-    }
-}
-
-/// Runs shards with sinks that are made of feeds, and delivers what they hand over.
-fn merged<'w, P: Shard<K>, W, K: Send>(
-    shards: &mut Shards<P>,
-    source: &mut (impl Source + ?Sized),
-    (wants, refused_count): (&'w W, &'w AtomicU64),
+/// Runs the given number of pipelines, and delivers the selected records.
+pub(in crate::pipeline) fn run_records<G: Stage>(
+    layers: Layers<'_>,
+    shard_count: usize,
+    run: (&mut (impl Source + ?Sized), &RunOptions),
+    wants: &(impl Fn(&FlowView<'_>) -> bool + Sync),
     deliver: impl FnMut(FlowRecord) + Send,
-    (sink, after): (impl Fn(Feed<'w, W>) -> K, impl Fn(&mut K, Step) + Sync),
-) -> Result<(), Error> {
-    let mut merges = Vec::with_capacity(shards.shards.len());
-    let mut sinks = Vec::with_capacity(shards.shards.len());
-    for _ in &shards.shards {
+) -> Result<Summary, Error> {
+    let (_, resources) = layers;
+    let refused_count = &AtomicU64::new(0);
+    let mut merges = Vec::with_capacity(shard_count);
+    let mut sinks = Vec::with_capacity(shard_count);
+    for _ in 0..shard_count {
         let (queue, messages) = sync_channel(WAITING_COUNT);
-        let budget = shards.budget.clone();
+        let budget = resources.budget.clone();
         let (pending, queue) = (Chunk::default(), Some(queue));
-        sinks.push(sink(Feed { wants, budget, refused_count, pending, queue }));
+        sinks.push(Feed { wants, budget, refused_count, pending, queue, stage: PhantomData::<fn() -> G> });
         merges.push(Incoming { messages, step: 0, chunk: Chunk::default() });
     }
-    let outcome = thread::scope(|scope| {
+    let mut summary = thread::scope(|scope| {
         scope.spawn(move || merge(&mut merges, deliver));
         let mut sinks = sinks;
-        shards.run_with(source, &mut sinks, after)
-    });
-    shards.queues.refused_count += refused_count.load(Relaxed);
-    outcome
+        run_with(layers, &mut sinks, run, |feed, step| feed.end(step))
+    })?;
+    summary.stats.queues.refused_count += refused_count.load(Relaxed);
+    Ok(summary)
 }
 
-/// What came of a shard and was not delivered yet.
+/// Records of a shard that have not been delivered yet.
 struct Incoming {
     messages: Receiver<Message>,
-    /// The batch that the records are of; `u64::MAX` if there will be none.
+    /// Batch of the records; `u64::MAX` if there will be none.
     step: u64,
     chunk: Chunk,
 }
 
 impl Incoming {
-    /// Waits until there is a record of a batch, or the batch is over.
+    /// Waits until a record of a batch arrives, or the batch has ended.
     fn wait(&mut self, step: u64) {
         while self.chunk.records.is_empty() && self.step <= step && self.step != u64::MAX {
             match self.messages.recv() {
@@ -250,7 +174,7 @@ impl Incoming {
         }
     }
 
-    /// The next record, if it is of a batch.
+    /// Returns the next record, if it belongs to a batch.
     fn head(&self, step: u64) -> Option<&FlowRecord> {
         self.chunk.records.front().filter(|_| self.step == step)
     }

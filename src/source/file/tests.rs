@@ -14,7 +14,7 @@ fn pcap_of(frames: u32) -> Vec<u8> {
     file
 }
 
-/// Gives at most `chunk_len` octets per read.
+/// Returns at most `chunk_len` octets per read.
 struct Drip<R> {
     inner: R,
     chunk_len: usize,
@@ -27,17 +27,17 @@ impl<R: Read> Read for Drip<R> {
     }
 }
 
-/// Frames as (seconds, first octet, captured length), and the source behind them.
+/// Returns frames as (seconds, first octet, captured length), and the source.
 fn read_all(source: FileSource) -> (Vec<(u64, Option<u8>, usize)>, FileSource) {
     let mut source = source;
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    while source.next_batch(&mut batch).unwrap() {
+    while source.next_batch(&mut batch).unwrap() == Next::Frames {
         frames.extend(batch.iter().map(|frame| {
             (frame.timestamp.as_nanos() / 1_000_000_000, frame.data.first().copied(), frame.data.len())
         }));
     }
     assert!(batch.is_empty());
-    assert!(!source.next_batch(&mut batch).unwrap());
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
     assert_eq!(source.stats().frame_count, frames.len() as u64);
     (frames, source)
 }
@@ -79,9 +79,9 @@ fn what_a_pipe_has_given_is_delivered() {
     let two = pcap_of(2).split_off(24);
     let mut source = FileSource::from_reader(Pipe(vec![two, first, head])).unwrap();
     let mut batch = FrameBatch::new();
-    assert!(source.next_batch(&mut batch).unwrap());
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
     assert_eq!(batch.len(), 1);
-    assert!(source.next_batch(&mut batch).unwrap());
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
     assert_eq!(batch.len(), 2);
 }
 
@@ -124,10 +124,10 @@ fn a_file_that_grows_while_it_is_read_is_read_to_its_end() {
     std::fs::write(&path, &octets[..6000]).unwrap();
     let mut source = FileSource::open(&path).unwrap();
     let (mut batch, mut count) = (FrameBatch::new(), 0);
-    assert!(source.next_batch(&mut batch).unwrap());
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::Frames);
     count += batch.len();
     std::fs::write(&path, &octets).unwrap();
-    while source.next_batch(&mut batch).unwrap() {
+    while source.next_batch(&mut batch).unwrap() == Next::Frames {
         count += batch.len();
     }
     std::fs::remove_file(&path).unwrap();
@@ -163,12 +163,12 @@ fn a_block_beyond_the_batch_grows_it_and_a_lying_one_does_not() {
     let limits = Limits { batch_len: 4096, ..Limits::DEFAULT };
     let source = FileSource::from_reader_with(Cursor::new(file.clone()), limits).unwrap();
     assert_eq!(read_all(source).0, [(0, Some(5), 100_000)]);
-    // A skipped block that claims 8 MiB of a file that has a few octets more.
+    // A skipped block that claims 8 MiB in a file that has only a few more octets.
     file.truncate(good);
     [5, 8 << 20, 0].iter().for_each(|word| put(&mut file, false, *word));
     let mut source = FileSource::from_reader_with(Cursor::new(file), limits).unwrap();
     let mut batch = FrameBatch::new();
-    assert!(!source.next_batch(&mut batch).unwrap());
+    assert_eq!(source.next_batch(&mut batch).unwrap(), Next::End);
     assert!(batch.space(4096).len() <= 4096);
     assert!(
         matches!(source.warnings()[0].kind, WarningKind::Truncated { need, have: 12 } if need == 8 << 20)

@@ -5,7 +5,8 @@ use super::time::{Clock, TimeResolution};
 use crate::base::LinkType;
 use crate::source::Interface;
 
-/// Octets of a name or description that are kept: with the cap on interfaces this bounds what a file can make us hold.
+/// Maximum octets of a name or description that are kept: with the cap on interfaces, this bounds the memory
+/// that a file can occupy.
 const TEXT_LEN_MAX: usize = 255;
 
 const IF_NAME: u16 = 2;
@@ -13,18 +14,18 @@ const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const IF_TSOFFSET: u16 = 14;
 
-/// What reading frames needs of an interface of the current section.
+/// Fields of an interface of the current section that are needed to read frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Port {
     pub(super) link_type: LinkType,
-    /// `u32::MAX` where there is none.
+    /// Snap length; `u32::MAX` if there is none.
     pub(super) snap_len: u32,
     pub(super) clock: Clock,
-    /// Its number among the interfaces of all captures.
+    /// Number among the interfaces of all captures.
     pub(super) number: u32,
 }
 
-/// Reads the body of a block; `None` if it is too short. The number is the caller's to fill in.
+/// Reads the body of a block; `None` if it is too short. The caller has to fill in the number.
 pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Port)> {
     let ([a, b, _, _, snap @ ..], options) = body.split_first_chunk::<8>()?;
     let link_type = LinkType(half::<BIG_ENDIAN>([*a, *b]));
@@ -55,14 +56,14 @@ pub(super) fn read<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<(Interface, Po
     Some((interface, port))
 }
 
-/// Text of at most [`TEXT_LEN_MAX`] octets, without the zeros that some writers append.
+/// Returns text of at most [`TEXT_LEN_MAX`] octets, without the zeros that some writers append.
 fn clipped(text: &[u8]) -> String {
     let text = text.split(|octet| *octet == 0).next().unwrap_or_default();
     let text = text.get(..TEXT_LEN_MAX).unwrap_or(text);
     let mut clipped = String::with_capacity(text.len());
     for chunk in text.utf8_chunks() {
         clipped.push_str(chunk.valid());
-        // Octets that are no UTF-8 are replaced by longer ones.
+        // Octets that are not valid UTF-8 are replaced by longer ones.
         if !chunk.invalid().is_empty() {
             clipped.push(char::REPLACEMENT_CHARACTER);
         }

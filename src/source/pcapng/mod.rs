@@ -1,4 +1,4 @@
-//! pcapng files (draft-ietf-opsawg-pcapng): blocks, of which those that hold frames are described in place.
+//! pcapng files (draft-ietf-opsawg-pcapng): blocks; those that hold frames are described in place.
 
 mod interface;
 mod options;
@@ -16,23 +16,24 @@ use super::walk::Sinks;
 use super::warning::{BadBlock, Stop};
 use crate::base::{Limits, Timestamp};
 
-/// The type of a Section Header Block, the same in both byte orders.
+/// Type of a Section Header Block, which is the same in both byte orders.
 pub(super) const SECTION_TYPE: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-/// What follows the length of a section header, read in the section's own order.
+/// Value after the length of a section header, in the byte order of the section.
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
-/// Octets that the smallest block and the smallest section header have.
+/// Octets of the smallest block and of the smallest section header.
 const BLOCK_LEN_MIN: u32 = 12;
 const SECTION_LEN_MIN: u32 = 28;
 
-/// Octets ahead of a block's body: type and total length.
+/// Octets before the body of a block: type and total length.
 const BODY_START: usize = 8;
 
-/// Bytes that an interface of the current section takes: what is known of it, and its place in the map.
+/// Memory of an interface of the current section in bytes: its fields, and its entry in the map.
 const PORT_BYTES: u64 = (size_of::<Port>() + 2 * size_of::<(u64, u32)>() + 2) as u64;
 
-/// Interfaces of a section for which memory is taken at first, and kept when another section begins.
+/// Number of interfaces of a section for which memory is allocated initially, and kept when another section
+/// begins.
 const PORT_COUNT_MIN: usize = 8;
 
 mod block_type {
@@ -52,9 +53,9 @@ mod block_type {
 #[derive(Debug)]
 pub(super) struct Pcapng {
     big_endian: bool,
-    /// The interfaces of the current section.
+    /// Interfaces of the current section.
     ports: Vec<Port>,
-    /// How many interfaces of the current section are described alike, by the hash of what is said of them.
+    /// Number of interfaces of the current section with the same description, by the hash of the description.
     alike: HashMap<u64, u32>,
     charge: Charge,
     block_len_max: u32,
@@ -62,14 +63,14 @@ pub(super) struct Pcapng {
     interface_count_max: u32,
 }
 
-/// Why a walk in one byte order ended.
+/// Reason that a walk in one byte order ended.
 enum Pause {
-    /// A section header lies at the place.
+    /// There is a section header at the offset.
     Section,
     Stop(Stop),
 }
 
-/// What a block says of a frame. The data begins `data_at` octets into the body.
+/// Fields of a block about a frame. The data begins `data_at` octets into the body.
 struct Packet {
     interface: u32,
     units: Option<u64>,
@@ -78,7 +79,7 @@ struct Packet {
     data_at: usize,
 }
 
-/// The byte order (whether it is big-endian) and the length of the section header at the start of `bytes`.
+/// Returns the byte order (true for big-endian) and the length of the section header at the start of `bytes`.
 pub(super) fn section_head(bytes: &[u8]) -> Result<(bool, u32), Stop> {
     let (words, _) = bytes.as_chunks::<4>();
     let [_, len, magic, version, ..] = words else {
@@ -95,7 +96,7 @@ pub(super) fn section_head(bytes: &[u8]) -> Result<(bool, u32), Stop> {
     if len < SECTION_LEN_MIN {
         return Err(Stop::Bad(BadBlock::TotalLen(len)));
     }
-    // Minor version 2 was written by some programs for what is 0.
+    // Some programs write minor version 2 instead of 0.
     if major != 1 || !matches!(minor, 0 | 2) {
         return Err(Stop::Bad(BadBlock::Version { major, minor }));
     }
@@ -115,7 +116,7 @@ impl Pcapng {
         }
     }
 
-    /// As [`Format::walk`](super::head::Format::walk).
+    /// Implements [`Format::walk`](super::head::Format::walk).
     pub(super) fn walk(&mut self, bytes: &[u8], mut at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         loop {
             let (place, pause) = if self.big_endian {
@@ -138,7 +139,7 @@ impl Pcapng {
         }
     }
 
-    /// Begins the section whose header starts `bytes`; its length.
+    /// Begins the section whose header starts `bytes`. Returns its length.
     fn section(&mut self, bytes: &[u8]) -> Result<usize, Stop> {
         let (big_endian, len) = section_head(bytes)?;
         if big_endian {
@@ -149,7 +150,7 @@ impl Pcapng {
         self.big_endian = big_endian;
         self.ports.clear();
         self.alike.clear();
-        // A section with many interfaces must not cost those behind it.
+        // A section with many interfaces must not increase the cost of later sections.
         if self.ports.capacity() > PORT_COUNT_MIN {
             (self.ports, self.alike) = (Vec::new(), HashMap::new());
             self.charge.set(0).map_err(Stop::NoMemory)?;
@@ -157,7 +158,8 @@ impl Pcapng {
         Ok(len as usize)
     }
 
-    /// The body of the block of `len` octets that starts `bytes`, once it is there and its two lengths agree.
+    /// Returns the body of the block of `len` octets that starts `bytes`, once it is complete and if its two
+    /// lengths agree.
     #[inline]
     fn whole_block<'a, const BIG_ENDIAN: bool>(&self, bytes: &'a [u8], len: u32) -> Result<&'a [u8], Stop> {
         if len < BLOCK_LEN_MIN || !len.is_multiple_of(4) {
@@ -278,7 +280,8 @@ impl Pcapng {
         Ok(())
     }
 
-    /// Section 4.4: no time, interface 0, and as much data as that interface's snap length let through.
+    /// Reads a Simple Packet Block (section 4.4): no time, interface 0, and data up to the snap length of
+    /// that interface.
     fn simple<const BIG_ENDIAN: bool>(&self, body: &[u8]) -> Option<Packet> {
         let wire_len = word::<BIG_ENDIAN>(*body.first_chunk::<4>()?);
         let snap_len = self.ports.first().map_or(u32::MAX, |port| port.snap_len);
@@ -286,7 +289,7 @@ impl Pcapng {
     }
 }
 
-/// Section 4.3.
+/// Reads an Enhanced Packet Block (section 4.3).
 #[inline]
 fn enhanced<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     let (words, _) = body.as_chunks::<4>();
@@ -302,7 +305,8 @@ fn enhanced<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     })
 }
 
-/// The Packet Block of before 2004 (appendix A): as the enhanced one, with a drop counter in half of the interface.
+/// Reads the Packet Block that was used before 2004 (appendix A): equal to the enhanced one, with a drop
+/// counter in half of the interface field.
 fn obsolete<const BIG_ENDIAN: bool>(body: &[u8]) -> Option<Packet> {
     let [a, b, ..] = *body.first_chunk::<4>()?;
     let interface = u32::from(half::<BIG_ENDIAN>([a, b]));

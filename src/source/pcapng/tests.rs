@@ -1,4 +1,4 @@
-//! Files made by hand, one per rule.
+//! Handwritten files, one per rule.
 
 use super::*;
 use crate::base::{FrameBatch, LinkType};
@@ -188,7 +188,7 @@ fn interfaces_of_one_section_are_capped() {
     assert_eq!(walked_with(&maker.file, limits).3.1, Stop::Bad(BadBlock::TooManyInterfaces));
 }
 
-/// Files put together: each section describes its interfaces anew.
+/// Concatenated files: each section describes its interfaces again.
 #[test]
 fn interfaces_that_sections_describe_alike_are_one() {
     let mut maker = Maker::new(false);
@@ -198,7 +198,7 @@ fn interfaces_that_sections_describe_alike_are_one() {
     }
     let (batch, interfaces, stats, (at, stop)) = walked(&maker.file);
     assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
-    // Two of one section are two, however alike.
+    // Two interfaces of one section remain two, even with the same description.
     let link_types: Vec<_> = interfaces.as_slice().iter().map(|interface| interface.link_type.0).collect();
     assert_eq!((link_types, stats.unnamed_interface_count), (vec![1, 1, 101], 0));
     assert!(batch.iter().zip(0..).all(|(frame, number)| frame.interface == number % 3));

@@ -1,30 +1,30 @@
-//! The timestamps of pcapng: units since the epoch, in a unit that each interface chooses.
+//! Timestamps of pcapng: units since the epoch, in a unit that is defined per interface.
 
 use crate::base::{NANOS_PER_SECOND, Timestamp};
 
-/// The unit of an interface's timestamps (draft-ietf-opsawg-pcapng section 4.2, if_tsresol).
+/// Unit of an interface's timestamps (draft-ietf-opsawg-pcapng section 4.2, if_tsresol).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum TimeResolution {
-    /// Ten to the minus this many seconds.
+    /// 10 to the power of minus this value, in seconds.
     Decimal(u8),
-    /// Two to the minus this many seconds.
+    /// 2 to the power of minus this value, in seconds.
     Binary(u8),
 }
 
 impl TimeResolution {
-    /// What an interface has that names none.
+    /// Resolution of an interface that specifies none.
     pub const MICROSECONDS: Self = Self::Decimal(6);
 
-    /// The resolution of this crate's own timestamps.
+    /// Resolution of this crate's own timestamps.
     pub const NANOSECONDS: Self = Self::Decimal(9);
 
-    /// From the octet in the file: its top bit chooses between powers of two and of ten.
+    /// Converts the octet in the file: its top bit selects powers of two or of ten.
     pub(super) const fn from_octet(octet: u8) -> Self {
         if octet & 0x80 == 0 { Self::Decimal(octet) } else { Self::Binary(octet & 0x7f) }
     }
 
-    /// The octet in the file.
+    /// Returns the octet in the file.
     pub(in crate::source) const fn to_octet(self) -> u8 {
         match self {
             Self::Decimal(exponent) => exponent & 0x7f,
@@ -33,12 +33,13 @@ impl TimeResolution {
     }
 }
 
-/// Turns the units of an interface into nanoseconds since the epoch.
+/// Converts the units of an interface to nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
     resolution: TimeResolution,
     offset_seconds: i64,
-    /// Nanoseconds per unit where that is whole and there is no offset: nearly always. Zero otherwise.
+    /// Nanoseconds per unit if that is an integer and there is no offset, which is the common case. Zero
+    /// otherwise.
     factor: u64,
 }
 
@@ -51,7 +52,7 @@ impl Clock {
         Self { resolution, offset_seconds, factor }
     }
 
-    /// Nanoseconds since the epoch, rounded down, saturating at both ends of [`Timestamp`].
+    /// Returns nanoseconds since the epoch, rounded down, saturating at both ends of [`Timestamp`].
     #[inline]
     pub(super) fn timestamp(&self, units: u64) -> Timestamp {
         if self.factor != 0 {
@@ -69,7 +70,7 @@ impl Clock {
             TimeResolution::Decimal(exponent) => {
                 10_u128.checked_pow(u32::from(exponent) - 9).map_or(0, |divisor| units / divisor)
             }
-            // 64 bits times 30 bits leave room; shifts stay below 128.
+            // 64 bits times 30 bits do not overflow; shifts stay below 128.
             TimeResolution::Binary(exponent) => {
                 (units * u128::from(NANOS_PER_SECOND)).checked_shr(u32::from(exponent)).unwrap_or(0)
             }

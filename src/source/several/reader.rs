@@ -1,30 +1,30 @@
-//! A file among several, and the frames that were read of it.
+//! One of several files, and the frames that were read from it.
 
 use crate::base::{FrameBatch, Timestamp};
 use crate::source::capture::Capture;
 use crate::source::error::Error;
 use crate::source::memory::{Charge, Memory};
 
-/// What orders frames: time, then the place of the file among those given.
+/// Sort key of frames: time, then the index of the file in the order specified.
 pub(super) type Key = (Timestamp, usize);
 
-/// Bytes of a batch for each octet of a block, at most, that are kept for the next one: its frames are described in twice the
-/// octets of the shortest records, in a vector that grows by doubling.
+/// Maximum memory of a batch that is kept for the next one, in bytes per octet of a block: the frames of the
+/// shortest records are described in twice their octets, in a vector that grows by doubling.
 const HELD_PER_BLOCK_MAX: u64 = 8;
 
-/// A file that the merge is within.
+/// File that the merge has started.
 #[derive(Debug)]
 pub(super) struct Reader {
     pub(super) source: Capture,
     pub(super) order: usize,
     pub(super) batch: FrameBatch,
-    /// What the batch takes.
+    /// Memory of the batch.
     charge: Charge,
-    /// The next frame of the batch.
+    /// Index of the next frame in the batch.
     pub(super) at: usize,
-    /// The latest time up to that frame; `None` if the batch is used up.
+    /// Latest time up to that frame; `None` if the batch is exhausted.
     pub(super) head: Option<Timestamp>,
-    /// The latest time up to the end of the batch.
+    /// Latest time up to the end of the batch.
     pub(super) tail: Timestamp,
     pub(super) refilled: u64,
 }
@@ -43,15 +43,15 @@ impl Reader {
         }
     }
 
-    /// Charges what the batch takes now.
+    /// Charges the current memory of the batch.
     pub(super) fn settle(&mut self) -> Result<(), Error> {
         let charged = self.charge.set(self.batch.held_bytes());
         charged.map_err(|refused| Error::memory(self.source.path(), refused))
     }
 
-    /// Makes ready to read a block of a length, of which the memory is charged.
+    /// Prepares to read a block of a length, whose memory is charged.
     pub(super) fn prepare(&mut self, block_len: u32) -> Result<(), Error> {
-        // What was made for a longer block, or for a record that exceeds one, is not kept.
+        // Memory that was allocated for a longer block, or for a record that exceeds a block, is not kept.
         if self.batch.held_bytes() > HELD_PER_BLOCK_MAX * u64::from(block_len) {
             self.drop_batch();
         }
@@ -60,26 +60,26 @@ impl Reader {
         charged.map_err(|refused| Error::memory(self.source.path(), refused))
     }
 
-    /// Gives the memory of a batch back that is used up.
+    /// Releases the memory of an exhausted batch.
     pub(super) fn drop_batch(&mut self) {
         self.batch = FrameBatch::new();
         let is_given = self.charge.set(0);
         debug_assert!(is_given.is_ok(), "to hold less is never refused");
     }
 
-    /// Of the next frame; a used-up batch comes first.
+    /// Returns the key of the next frame; an exhausted batch comes first.
     pub(super) fn key(&self) -> Key {
         (self.head.unwrap_or(Timestamp::ZERO), self.order)
     }
 
-    /// Begins with the first frame of the batch.
+    /// Starts with the first frame of the batch.
     pub(super) fn begin_batch(&mut self) {
         self.at = 0;
         self.head = self.batch.get(0).map(|frame| frame.timestamp.max(self.tail));
         self.tail = self.batch.iter().map(|frame| frame.timestamp).fold(self.tail, Timestamp::max);
     }
 
-    /// Copies frames while they lie ahead of `end`, until `out` has `len_max` octets.
+    /// Copies frames that precede `end`, until `out` has `len_max` octets.
     pub(super) fn copy(&mut self, end: Option<Key>, out: &mut FrameBatch, len_max: usize) {
         while let Some(head) = self.head
             && end.is_none_or(|end| (head, self.order) < end)

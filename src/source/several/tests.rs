@@ -6,7 +6,7 @@ use super::super::pcap::tests::{header, record};
 use super::*;
 use crate::base::{Frame, LinkType};
 
-/// A directory of its own that goes away.
+/// Temporary directory, which is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -18,7 +18,8 @@ impl Folder {
         Self(path)
     }
 
-    /// A pcap with a frame per second given; each frame holds `mark`, and fills up to a length that fills batches.
+    /// Creates a pcap with a frame per second given; each frame holds `mark`, and has a length that fills
+    /// batches.
     fn pcap(&self, mark: u8, seconds: impl IntoIterator<Item = u32>) -> PathBuf {
         let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
         for second in seconds {
@@ -40,13 +41,13 @@ fn small() -> Limits {
     Limits { batch_len: 1000, ..Limits::DEFAULT }
 }
 
-/// The frames as (second, mark), read to the end.
+/// Returns the frames as (second, mark), read to the end.
 fn read_all(files: &mut Files) -> Vec<(u64, u8)> {
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    while files.next_batch(&mut batch).unwrap() {
+    while files.next_batch(&mut batch).unwrap() == Next::Frames {
         frames.extend(batch.iter().map(|frame| (frame.timestamp.as_nanos() / 1_000_000_000, frame.data[0])));
     }
-    assert!(!files.next_batch(&mut batch).unwrap());
+    assert_eq!(files.next_batch(&mut batch).unwrap(), Next::End);
     assert_eq!(files.stats().frame_count, frames.len() as u64);
     assert_eq!(Some(files.progress()), files.total_len());
     frames
@@ -78,7 +79,7 @@ fn files_in_a_row_are_never_open_together() {
         (0..9).rev().map(|n| folder.pcap(n, u32::from(n) * 100..u32::from(n) * 100 + 50)).collect();
     let mut files = Files::open_with(&paths, small()).unwrap();
     let (mut batch, mut count) = (FrameBatch::new(), 0);
-    while files.next_batch(&mut batch).unwrap() {
+    while files.next_batch(&mut batch).unwrap() == Next::Frames {
         assert!(files.open.len() <= 1);
         count += batch.len();
     }
@@ -118,7 +119,7 @@ fn interfaces_are_numbered_across_files() {
     let paths = [written("a", &["eth0", "eth1", "eth1"], 0), written("b", &["eth2", "eth1", "eth0"], 1)];
     let mut files = Files::open(&paths).unwrap();
     let (mut batch, mut found) = (FrameBatch::new(), Vec::new());
-    while files.next_batch(&mut batch).unwrap() {
+    while files.next_batch(&mut batch).unwrap() == Next::Frames {
         let name = |frame: Frame<'_>| files.interfaces()[frame.interface as usize].name.clone().unwrap();
         found.extend(batch.iter().map(|frame| (frame.interface, name(frame))));
     }

@@ -1,4 +1,4 @@
-//! The letters of the history: what each side did, in the order in which it did it first.
+//! The letters of the history: the events of each side, in the order of their first occurrence.
 
 use super::super::flow::FlowBits;
 use super::CONTROL;
@@ -6,7 +6,7 @@ use super::segment::Update;
 use crate::base::{SeqNum, TcpFlags};
 use crate::wire::tcp::TcpSegment;
 
-/// Letters of the history that a side has once each, as bits of [`SideState::letters`].
+/// Letters of the history that each side adds only once, as bits of [`SideState::letters`].
 pub(super) mod letter {
     pub(in crate::tracker::lifecycle) const SYN: u8 = 1;
     pub(in crate::tracker::lifecycle) const FIN: u8 = 1 << 1;
@@ -23,7 +23,7 @@ impl Update<'_> {
         self.cold.push_history(if is_initiator { letter } else { letter.to_ascii_lowercase() });
     }
 
-    /// Pushes a letter that a side has once.
+    /// Adds a letter that a side adds only once.
     fn push_once(&mut self, letter: u8, bit: u8) {
         let own = self.own();
         if own.letters & bit == 0 {
@@ -32,8 +32,8 @@ impl Update<'_> {
         }
     }
 
-    /// Pushes a letter that a side has once, and again whenever its sequence number is another than the last
-    /// time. The first number is known from the side itself; only later ones need a note.
+    /// Adds a letter once, and again whenever its sequence number differs from the previous one. The first number is
+    /// derived from the side itself; only later ones are stored.
     fn push_numbered(&mut self, letter: u8, bit: u8, seq: SeqNum, first: SeqNum) {
         if self.own().letters & bit == 0 {
             return self.push_once(letter, bit);
@@ -66,7 +66,7 @@ impl Update<'_> {
                 let name = if flags.contains(TcpFlags::ACK) { b'H' } else { b'S' };
                 self.push_numbered(name, letter::SYN, seq, initial_seq);
             }
-            // Told apart by the octet that FIN itself stands for: the last one that was sent.
+            // The number of a FIN is that of its own octet: the last octet sent.
             TcpFlags::FIN => self.push_numbered(b'F', letter::FIN, seq.add(payload_len + 1), next_seq),
             TcpFlags::RST => self.push_numbered(b'R', letter::RST, seq, next_seq),
             control if control.contains(TcpFlags::FIN) && control.contains(TcpFlags::RST) => {
@@ -75,12 +75,4 @@ impl Update<'_> {
             _ => self.push_once(b'Q', letter::MULTIPLE),
         }
     }
-}
-
-/// 1, 10, 100 ...: when a letter of the history repeats.
-pub(super) const fn is_power_of_ten(count: u32) -> bool {
-    matches!(
-        count,
-        1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
-    )
 }

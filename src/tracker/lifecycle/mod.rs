@@ -1,8 +1,8 @@
-//! The life of a TCP connection, as an observer between its ends can tell it.
+//! The states of a TCP connection, as an observer between its ends can determine them.
 //!
-//! [`starts_anew`] decides whether a SYN belongs to the flow that holds its ports, before the packet is counted;
-//! [`segment()`] updates the flow after. The common case, the next segment of an established connection, is told
-//! apart first, by [`ordinary`].
+//! [`starts_anew`] decides whether a SYN belongs to the existing flow on its ports, before the packet is counted;
+//! [`segment()`] then updates the flow. The common case, the next segment of an established connection, is handled
+//! first, by [`ordinary`].
 
 mod history;
 mod reset;
@@ -16,24 +16,32 @@ mod tests;
 use super::extras::{Extra, Extras};
 use super::flow::{Cold, Endpoint, FlowBits, Hot, SideBits, SideState};
 use crate::base::{SeqNum, Side, TcpFlags, TcpState};
-use crate::extractor::Packet;
+use crate::decode::extractor::Packet;
 use crate::wire::tcp::TcpSegment;
 use history::letter;
 pub(super) use segment::{Changes, segment};
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
-/// Longest time after the last packet of a connection in which its own SYN may still arrive: two interfaces, or two queues of
-/// one interface, are read in turn.
+/// Longest time after the last packet of a connection in which its own SYN may still arrive, because two interfaces,
+/// or two queues of one interface, are read in turn.
 const OVERTAKEN_NS: u64 = 100_000_000;
 
-/// Returns whether both ends of a connection have closed it, by FIN or RST: what follows is no part of it any more.
+/// Returns whether a count is 1, 10, 100 ..., at which a letter of the history repeats.
+const fn is_power_of_ten(count: u32) -> bool {
+    matches!(
+        count,
+        1 | 10 | 100 | 1_000 | 10_000 | 100_000 | 1_000_000 | 10_000_000 | 100_000_000 | 1_000_000_000
+    )
+}
+
+/// Returns whether both ends of a connection have closed it, by FIN or RST: later segments do not belong to it.
 pub(super) fn is_over(hot: &Hot) -> bool {
     let has_closed = |side: &SideState| matches!(side.endpoint, Endpoint::Closed | Endpoint::Reset);
     hot.state >= TcpState::Established && hot.sides.iter().all(has_closed)
 }
 
-/// Notes that a side sent something, for protocols without control bits.
+/// Records that a side sent a datagram, for protocols without control bits.
 pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
     let is_initiator = hot.bits.initiator() == side;
     let state = &mut hot.sides[side.index()];
@@ -43,18 +51,18 @@ pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
     }
 }
 
-/// Whether a side has sent a datagram before.
+/// Returns whether a side has sent a datagram before.
 #[inline(always)]
 pub(super) fn has_sent(side: &SideState) -> bool {
     side.letters & letter::DATA != 0
 }
 
-/// Whether a segment begins a new connection on the ports of a known flow.
+/// Returns whether a segment begins a new connection on the ports of a known flow.
 ///
-/// A SYN with the flow's own initial sequence number is a retransmission, unless that connection was accepted and has
-/// closed: then it was tried once more with the same number. With another number it begins anew on a closed flow, and
-/// on one in SYN-SENT. On an open flow (RFC 5961 section 4) only the SYN-ACK that acknowledges it proves that the other
-/// end took it. `silent_ns` is the time from the flow's last packet to the segment.
+/// A SYN with the flow's own initial sequence number is a retransmission, unless the connection was accepted and has
+/// closed: then it is a new attempt with the same number. A SYN with another number begins a new connection on a
+/// closed flow, and on one in SYN-SENT. On an open flow (RFC 5961 section 4), only the SYN-ACK that acknowledges it
+/// proves that the other end accepted it. `silent_ns` is the time from the flow's last packet to the segment.
 pub(super) fn starts_anew(
     hot: &Hot,
     extra: Option<&Extra>,
@@ -66,8 +74,8 @@ pub(super) fn starts_anew(
     if !segment.flags.contains(TcpFlags::SYN) || segment.flags.intersects(TcpFlags::RST) {
         return false;
     }
-    // Of a side whose SYN was not seen, the number is known from what it sent or from the peer's acknowledgment: a SYN
-    // that comes late is the one that was missing.
+    // If a side's SYN was not seen, its number is derived from the side's octets or the peer's acknowledgment: a SYN
+    // with that number is the missing one, arriving late.
     let is_retransmission = own.bits.has(SideBits::SEQ) && own.initial_seq == segment.seq;
     if segment.flags.contains(TcpFlags::ACK) {
         let answers_pending = extra.and_then(|extra| extra.pending_syn).is_some_and(|(pending_side, isn)| {
@@ -75,7 +83,7 @@ pub(super) fn starts_anew(
                 && segment.ack.distance_from(isn) > 0
                 && segment.ack.distance_from(isn) < 1 << 16
         });
-        // Who refused a connection and then accepts one accepts another.
+        // If this side refused a connection and then accepts one, the accepted one is a new connection.
         let has_history = own.bits.has(SideBits::SEQ) || own.endpoint == Endpoint::Reset;
         return answers_pending || (hot.state.is_closed() && !is_retransmission && has_history);
     }
@@ -84,15 +92,15 @@ pub(super) fn starts_anew(
         return is_accepted && hot.state.is_closed() && silent_ns >= OVERTAKEN_NS;
     }
     match hot.state {
-        // Of a connection that closed, the side may have been unseen.
+        // On a closed connection, this side may not have been seen before.
         state if state.is_closed() => true,
         TcpState::SynSent => own.bits.has(SideBits::SYN),
         _ => false,
     }
 }
 
-/// Takes a segment that changes nothing but numbers: the next one of an established connection, or one that was sent
-/// before. Whether it is one; if not, nothing was changed.
+/// Processes a segment that changes only sequence numbers and counts: the next one of an established connection, or a
+/// retransmission. Returns false, without any change, if it is another kind of segment.
 #[inline(always)]
 pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> bool {
     const NUMBERS: u8 = SideBits::SEQ | SideBits::ACK;
@@ -108,7 +116,7 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     if !is_plain {
         return false;
     }
-    // An acknowledgment that advances may tell of octets that were not captured.
+    // An acknowledgment that advances may cover octets that were not captured.
     let is_known_ack = segment.ack == own.ack
         || (segment.ack.is_after(own.ack)
             && !segment.ack.is_after(peer.next_seq)
@@ -131,14 +139,14 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     true
 }
 
-/// Counts a segment that reaches no further than what was sent, unless a letter of the history is due.
+/// Counts a segment that ends no later than the octets already sent, unless a letter of the history is due.
 #[inline(always)]
 fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     let start = packet.tcp.seq;
     let end = start.add(packet.payload_len);
     let extra = &mut extra.sides[packet.side.index()];
     let is_due = extra.stale_count + 1 >= extra.stale_letter_count;
-    // What lies before the side's first number was not seen before.
+    // Octets before the side's first sequence number were not seen before.
     let is_known = start.is_after(own.initial_seq) && start.is_before(own.next_seq);
     if !is_known || end.is_after(own.next_seq) || packet.payload_len == 0 || is_due {
         return false;
@@ -148,7 +156,8 @@ fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     true
 }
 
-/// One octet at the end of what was sent: a keep-alive (RFC 9293 section 3.8.4) or a window probe.
+/// Returns whether a segment is one octet at the end of what was sent: a keep-alive (RFC 9293 section 3.8.4) or a
+/// window probe.
 #[inline(always)]
 fn is_probe(end: SeqNum, next: SeqNum, payload_len: u32) -> bool {
     payload_len == 1 && end == next

@@ -1,25 +1,25 @@
-//! Whether a RST is one to believe.
+//! Validation of RST segments.
 
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
-use super::super::sink::Anomaly;
+use super::super::observer::Anomaly;
 use super::segment::Update;
 use crate::base::{TcpFlags, TcpState};
 use crate::wire::tcp::{TcpSegment, WINDOW_SCALE_MAX};
 
 impl Update<'_> {
-    /// Whether a RST is one that its receiver would act on.
+    /// Returns whether the receiver of a RST would accept it.
     pub(super) fn reset(&mut self) -> bool {
         let TcpSegment { seq, ack, .. } = self.segment;
         let own = &self.hot.sides[self.side.index()];
         let peer = &self.hot.sides[self.side.other().index()];
         let window = window_of(peer);
         let is_valid = if self.hot.state == TcpState::SynSent && peer.bits.has(SideBits::SYN) {
-            // RFC 9293 section 3.10.7.3: in SYN-SENT a reset counts if it acknowledges the SYN.
+            // RFC 9293 section 3.10.7.3: in SYN-SENT, a reset is valid if it acknowledges the SYN.
             self.has(TcpFlags::ACK) && ack.is_after(peer.initial_seq) && !ack.is_after(peer.next_seq)
         } else if !peer.bits.has(SideBits::SEEN) {
             !own.bits.has(SideBits::SEQ) || !seq.is_before(own.next_seq)
         } else if peer.bits.has(SideBits::ACK) {
-            // What the peer expects next, and the end of the window that it offered.
+            // The sequence number that the peer expects next, and the end of the window that it advertised.
             let end = if own.bits.has(SideBits::SEQ) { own.next_seq } else { peer.ack };
             !seq.is_before(peer.ack) && !seq.is_after(end.add(window))
         } else {
@@ -33,7 +33,7 @@ impl Update<'_> {
     }
 }
 
-/// The window that a side offers, in octets; of a scale that was not seen the largest is assumed.
+/// Returns the window that a side advertised, in octets. If its scale was not seen, the largest is assumed.
 fn window_of(side: &SideState) -> u32 {
     let scale = if side.window_scale == WINDOW_SCALE_UNKNOWN { WINDOW_SCALE_MAX } else { side.window_scale };
     u32::from(side.window) << scale

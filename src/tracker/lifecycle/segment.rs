@@ -1,16 +1,16 @@
-//! A segment that is more than the next one: which of its parts says what.
+//! Update of a flow by a segment that is not simply the next one.
 
 use super::super::endpoint;
 use super::super::extras::{ExtraSide, Extras};
 use super::super::flow::{Cold, Hot, SideBits, SideState, WINDOW_SCALE_UNKNOWN};
-use super::super::sink::Anomaly;
+use super::super::observer::Anomaly;
 use super::super::timing::Timing;
-use super::history::is_power_of_ten;
+use super::is_power_of_ten;
 use crate::base::{Side, TcpFlags, TcpState};
-use crate::extractor::Packet;
+use crate::decode::extractor::Packet;
 use crate::wire::tcp::{self, TcpSegment};
 
-/// What a segment changed.
+/// Changes caused by a segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tracker) struct Changes {
     pub(in crate::tracker) is_established: bool,
@@ -18,7 +18,7 @@ pub(in crate::tracker) struct Changes {
     pub(in crate::tracker) is_extra_refused: bool,
 }
 
-/// Everything about a segment that is not simply the next one.
+/// The context in which a segment that is not simply the next one is processed.
 pub(super) struct Update<'t> {
     pub(super) hot: &'t mut Hot,
     pub(super) cold: &'t mut Cold,
@@ -26,13 +26,13 @@ pub(super) struct Update<'t> {
     pub(super) side: Side,
     pub(super) segment: TcpSegment,
     pub(super) payload_len: u32,
-    /// When the packet was captured.
+    /// Time of capture of the packet.
     pub(super) own_ns: u64,
     pub(super) now_ns: u64,
     pub(super) changes: Changes,
 }
 
-/// Updates a flow by any segment, whose packet was counted.
+/// Updates a flow by any segment, after its packet was counted.
 #[inline(never)]
 pub(in crate::tracker) fn segment(
     hot: &mut Hot,
@@ -82,7 +82,7 @@ impl Update<'_> {
         self.segment.flags.contains(flag)
     }
 
-    /// The extra of one of the sides, if there is room for it.
+    /// Returns the extra of one of the sides, if there is memory for it.
     pub(super) fn extra(&mut self, side: Side) -> Option<&mut ExtraSide> {
         let extra = self.extras.of(self.hot);
         self.changes.is_extra_refused |= extra.is_none();
@@ -102,7 +102,7 @@ impl Update<'_> {
                 self.push(b'W', true);
             }
         }
-        // A reset offers no window, and a SYN of another connection none of this one.
+        // The window of a reset is meaningless, and that of a SYN of another connection does not apply to this one.
         if self.has(TcpFlags::RST) || self.is_foreign_syn() {
             return;
         }
@@ -116,7 +116,7 @@ impl Update<'_> {
         }
     }
 
-    /// Whether the segment is a SYN that does not belong to the connection as it is known so far.
+    /// Returns whether the segment is a SYN that does not belong to the connection as known so far.
     fn is_foreign_syn(&mut self) -> bool {
         let (seq, is_opening) = (self.segment.seq, self.hot.state <= TcpState::SynReceived);
         let own = self.own();
@@ -133,7 +133,8 @@ impl Update<'_> {
         let own = self.own();
         let is_seen = own.bits.has(SideBits::SYN);
         if own.bits.has(SideBits::SEQ) && own.initial_seq == seq && (is_seen || !is_opening) {
-            // A retransmission, or overtaken by all that followed. In the handshake its clock restarts.
+            // A retransmission, or a SYN that arrives after later segments. During the handshake, it restarts the
+            // round-trip measurement.
             if is_opening && is_bare {
                 self.cold.timing = Timing::of_syn(own_ns, now_ns);
             }

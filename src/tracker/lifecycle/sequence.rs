@@ -1,10 +1,9 @@
-//! Sequence numbers: what was acknowledged, what is missing, what came late or again.
+//! Sequence numbers: acknowledged, missing, late and retransmitted octets.
 
 use super::super::flow::SideBits;
-use super::super::sink::Anomaly;
-use super::history::is_power_of_ten;
-use super::is_probe;
+use super::super::observer::Anomaly;
 use super::segment::Update;
+use super::{is_power_of_ten, is_probe};
 use crate::base::{SeqNum, Side, TcpFlags};
 
 impl Update<'_> {
@@ -21,7 +20,7 @@ impl Update<'_> {
         }
         let peer = &mut self.hot.sides[other.index()];
         if !peer.bits.has(SideBits::SEQ) {
-            // The peer was not seen, but this is where it stands.
+            // The peer was not seen, but the acknowledgment indicates its position.
             peer.initial_seq = ack.add(u32::MAX);
             peer.next_seq = ack;
             peer.bits.set(SideBits::SEQ);
@@ -32,7 +31,7 @@ impl Update<'_> {
         }
         let next = peer.next_seq;
         let unseen = ack.distance_from(next);
-        // A jump of more than a window's possible size is nonsense, not evidence.
+        // A jump beyond the maximum size of a window is not evidence of missing octets.
         let is_gap = unseen > 0 && unseen < 1 << 30 && peer.bits.has(SideBits::SEEN);
         if is_gap {
             peer.next_seq = ack;
@@ -42,7 +41,7 @@ impl Update<'_> {
         if !is_gap && !is_acked_hole {
             return;
         }
-        // The octets may still come: captures from two interfaces are skewed.
+        // The octets may still arrive, because captures from two interfaces are skewed.
         if is_gap {
             self.changes.anomaly = Some(Anomaly::AckedUnseen);
             self.set_hole(other, Some((hole.map_or(next, |(start, _)| start), ack)));
@@ -62,7 +61,7 @@ impl Update<'_> {
         }
     }
 
-    /// The octets of a side that were jumped over and did not come since.
+    /// Returns the octets of a side that were skipped and have not arrived since.
     fn hole(&mut self, side: Side) -> Option<(SeqNum, SeqNum)> {
         if !self.hot.sides[side.index()].bits.has(SideBits::HOLE) {
             return None;
@@ -78,7 +77,7 @@ impl Update<'_> {
         }
     }
 
-    /// The sequence numbers that the segment covers: SYN, payload, FIN.
+    /// Processes the sequence numbers that the segment occupies: SYN, payload, FIN.
     pub(super) fn octets(&mut self) {
         let has_syn = self.has(TcpFlags::SYN);
         let has_fin = self.has(TcpFlags::FIN);
@@ -93,7 +92,7 @@ impl Update<'_> {
             own.bits.set(SideBits::SEQ);
         }
         if has_syn && !(own.bits.has(SideBits::SYN) && own.initial_seq == start) {
-            // A SYN of another connection: its numbers say nothing about this one.
+            // A SYN of another connection: its numbers do not apply to this one.
             return;
         }
         if covered_len == 0 {
@@ -120,7 +119,7 @@ impl Update<'_> {
         }
     }
 
-    /// A segment that reaches no further than what was seen: late, or sent again.
+    /// Processes a segment that ends no later than the octets already seen: late, or retransmitted.
     fn stale(&mut self, start: SeqNum, end: SeqNum, next: SeqNum) {
         let (side, payload_len) = (self.side, self.payload_len);
         let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
@@ -152,13 +151,13 @@ impl Update<'_> {
         }
     }
 
-    /// Returns whether octets lie below the first number of a side whose SYN was not seen, and were not acknowledged: these
-    /// were not seen before, so they are late. The side begins with them from then on.
+    /// Returns whether octets precede the first sequence number of a side whose SYN was not seen, and were not
+    /// acknowledged: they were not seen before, so they are late. The side then starts with them.
     fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
         let peer = self.peer();
         let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);
         let own = self.own();
-        // Farther on, numbers that are near the first one may be those of octets a whole number space behind it.
+        // After this many octets, a number close to the first one may have wrapped around.
         let is_near_start = own.payload_octet_count < 1 << 30;
         let is_late =
             !is_acked && is_near_start && !own.bits.has(SideBits::SYN) && !start.is_after(own.initial_seq);

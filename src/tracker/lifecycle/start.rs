@@ -1,19 +1,19 @@
-//! The start of a side of which more than one SYN was seen.
+//! The initial sequence number of a side that sent more than one SYN.
 //!
 //! A second SYN-ACK with another initial sequence number comes from another host behind an anycast address, from a
-//! middlebox, or from a server that lost its state; stale ones are repeated. The peer's acknowledgment, or the octets that
-//! follow, decide which of them counts.
+//! middlebox, or from a server that lost its state; stale ones are retransmitted. The peer's acknowledgment, or the
+//! octets that follow, determine which of them is valid.
 
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::history::letter;
 use super::segment::Update;
 use crate::base::{SeqNum, Side};
 
-/// Greatest distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
+/// Greatest distance of a first acknowledgment from the SYN that it confirms: the largest window without scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl Update<'_> {
-    /// Notes a SYN-ACK with another number than the connection of its side began at.
+    /// Records a SYN-ACK whose number differs from the initial one of its side.
     pub(super) fn contest_start(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
         let peer = self.peer();
@@ -23,7 +23,7 @@ impl Update<'_> {
         }
         if is_confirmed {
             self.start_at(side, seq);
-            // The SYN itself is still to be counted.
+            // The SYN itself is not counted yet.
             self.own().next_seq = seq;
             return;
         }
@@ -34,7 +34,7 @@ impl Update<'_> {
         }
     }
 
-    /// Moves the start of a side to the SYN that an acknowledgment of its peer confirms.
+    /// Sets the start of a side to the SYN that an acknowledgment of its peer confirms.
     pub(super) fn confirm_start(&mut self, side: Side, ack: SeqNum) {
         let state = &self.hot.sides[side.index()];
         let initial_seq = state.initial_seq;
@@ -47,7 +47,7 @@ impl Update<'_> {
             .into_iter()
             .filter(|seq| (0..=FIRST_WINDOW_LEN).contains(&ahead(seq)))
             .min_by_key(ahead);
-        // None of the two: there were more, of which only the last one is known.
+        // Neither of the two: there were more SYNs, of which only the last one is known.
         let seq = nearest.unwrap_or(ack.add(u32::MAX));
         if seq != initial_seq {
             self.start_at(side, seq);
@@ -57,7 +57,7 @@ impl Update<'_> {
         }
     }
 
-    /// Moves the start of the sender to the SYN behind which its first octets lie.
+    /// Sets the start of the sender to the SYN that its first octets follow.
     pub(super) fn follow_start(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
         let own = self.own();
@@ -76,12 +76,12 @@ impl Update<'_> {
         (pending_side == side).then_some(seq)
     }
 
-    /// Lets a side begin at another SYN. The first one may still prove to be the right one.
+    /// Sets the start of a side to another SYN. The first one may still prove to be the valid one.
     fn start_at(&mut self, side: Side, seq: SeqNum) {
         let state = &mut self.hot.sides[side.index()];
         let initial_seq = std::mem::replace(&mut state.initial_seq, seq);
         state.next_seq = seq.add(1);
-        // The other SYN's is not known any more.
+        // The scale in the other SYN is no longer known.
         state.window_scale = WINDOW_SCALE_UNKNOWN;
         state.bits.clear(SideBits::HOLE);
         if let Some(extra) = self.extras.get_mut(self.hot) {
@@ -91,7 +91,7 @@ impl Update<'_> {
     }
 }
 
-/// Returns whether a side sent its SYN, and neither octets nor its FIN.
+/// Returns whether a side sent its SYN, but no octets and no FIN.
 const fn has_only_syn(state: &SideState) -> bool {
     state.bits.has(SideBits::SYN) && !state.bits.has(SideBits::FIN) && state.letters & letter::DATA == 0
 }

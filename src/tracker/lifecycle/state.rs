@@ -1,7 +1,7 @@
-//! The state of the connection, under RFC 9293's names.
+//! The state of the connection, with the names of RFC 9293.
 
 use super::super::flow::{FlowBits, SideBits, SideState};
-use super::super::sink::Anomaly;
+use super::super::observer::Anomaly;
 use super::segment::Update;
 use crate::base::{TcpFlags, TcpState};
 
@@ -36,7 +36,7 @@ impl Update<'_> {
         }
     }
 
-    /// Up to the end of the handshake.
+    /// Returns the next state until the end of the handshake.
     fn opening(&self, before: TcpState) -> TcpState {
         let is_initiator = self.is_initiator();
         if self.has(TcpFlags::SYN) {
@@ -48,7 +48,7 @@ impl Update<'_> {
             };
         }
         match before {
-            // The responder's acknowledgment before its SYN-ACK, or one of an older connection.
+            // An acknowledgment of the responder before its SYN-ACK, or one of an older connection.
             TcpState::SynSent if !is_initiator && self.payload_len == 0 && !self.has(TcpFlags::FIN) => before,
             TcpState::SynReceived if !is_initiator && self.payload_len == 0 && !self.has(TcpFlags::FIN) => {
                 before
@@ -57,7 +57,7 @@ impl Update<'_> {
         }
     }
 
-    /// From which sides sent FIN, and which of the FINs are acknowledged.
+    /// Returns the state according to which sides sent FIN, and which FINs are acknowledged.
     fn open_or_closing(&self) -> TcpState {
         let [a, b] = &self.hot.sides;
         let is_acked = |sender: &SideState, receiver: &SideState| {

@@ -1,25 +1,25 @@
 use crate::base::{ConnState, EndReason, FlowKey, IpProtocol, SeqNum, TcpFlags, Timestamp};
-use crate::extractor::{Packet, Transport};
+use crate::decode::extractor::{Packet, Transport};
 use crate::record::FlowRecord;
-use crate::tracker::{FlowSink, FlowView, Tracker};
+use crate::tracker::{FlowView, Observer, Tracker};
 
 struct Ended(Vec<FlowRecord>);
 
-impl FlowSink<()> for Ended {
+impl Observer<()> for Ended {
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
         self.0.push(flow.record(reason));
     }
 }
 
-/// A segment: whether the client sent it, control bits, sequence number, acknowledgment, payload.
+/// A segment: whether the client sent it, control bits, sequence number, acknowledgment, payload length.
 type Sketch = (bool, TcpFlags, u32, u32, u32);
 
-/// Records of segments at times, and how many SYNs on open flows were counted.
+/// Returns the records of segments with their times, and the number of SYNs counted on open flows.
 fn records_at(segments: &[(u64, Sketch)]) -> (Vec<FlowRecord>, u64) {
     let [client, server] =
         [("10.0.0.1", 40_000), ("10.0.0.2", 80)].map(|(address, port)| (address.parse().unwrap(), port));
     let mut tracker = Tracker::<()>::default();
-    let mut sink = Ended(Vec::new());
+    let mut observer = Ended(Vec::new());
     for (time_ns, (is_client, flags, seq, ack, payload_len)) in segments {
         let (source, target) = if *is_client { (client, server) } else { (server, client) };
         let (key, side) = FlowKey::new(IpProtocol::TCP, source, target);
@@ -30,11 +30,11 @@ fn records_at(segments: &[(u64, Sketch)]) -> (Vec<FlowRecord>, u64) {
         packet.tcp.seq = SeqNum(*seq);
         packet.tcp.ack = SeqNum(*ack);
         packet.tcp.window = 1000;
-        tracker.track(&packet, &mut sink);
+        tracker.track(&packet, &mut observer);
     }
-    tracker.finish(&mut sink);
+    tracker.finish(&mut observer);
     let syn_on_open_flow_count = tracker.stats().syn_on_open_flow_count;
-    (sink.0, syn_on_open_flow_count)
+    (observer.0, syn_on_open_flow_count)
 }
 
 fn records(segments: &[Sketch]) -> (Vec<FlowRecord>, u64) {
@@ -77,7 +77,7 @@ fn who_refused_and_then_accepts_begins_anew() {
     let (found, _) = records(&[&refused[..], &accepted].concat());
     let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
     assert_eq!(states, [ConnState::Rej, ConnState::S1]);
-    // An answer that comes after the client gave up is of the connection that it gave up.
+    // A reply that comes after the client's reset belongs to the connection that the client aborted.
     let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
     assert_eq!(records(&given_up).0.len(), 1);
 }
@@ -95,12 +95,12 @@ fn a_handshake_is_timed_by_its_own_packets() {
     };
     let ack = (true, ACK, 101, 501, 0);
     assert_eq!(rtt_of([10, 10, 13, 17], ack), Some(7));
-    // The clock is ahead: another interface of the capture is.
+    // The clock is ahead, because another interface of the capture is.
     assert_eq!(rtt_of([1000, 10, 13, 17], ack), Some(7));
     assert_eq!(rtt_of([5_000_000_000, 10, 13, 17], ack), None);
-    // Too far ahead for the SYN's own time to be known.
+    // The clock is too far ahead for the SYN's own time to be known.
     assert_eq!(rtt_of([5_000_000_000, 10, 13, 3_000_000_000], ack), None);
     assert_eq!(rtt_of([10, 10, 13, 4], ack), None);
-    // A FIN without ACK completes nothing.
+    // A FIN without ACK does not complete the handshake.
     assert_eq!(rtt_of([10, 10, 13, 17], (true, FIN, 101, 0, 0)), None);
 }

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::io::{self, Read};
 
-use flowgauge::base::{Frame, FrameBatch, Limits, LinkType, Timestamp};
+use flowgauge::base::{Frame, FrameBatch, Limits, LinkType, Resources, Timestamp};
+use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
 use flowgauge::filter::Filter;
-use flowgauge::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
-use flowgauge::source::{FileSource, PcapngWriter, Source};
+use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 
 use super::feed::INPUT_LEN;
 use super::frames::Frames;
@@ -23,10 +23,12 @@ pub(crate) struct Checking {
 
 pub(crate) fn checking((make, mode, verifies): (fn() -> Frames, Mode, bool)) -> Checking {
     let mut config = DedupConfig::default();
-    config.limits.dedup_frame_count_max = 256;
-    config.limits.dedup_bytes_max = 64 << 10;
-    (config.mode, config.verifies, config.seeds) = (mode, verifies, Some(SEEDS));
-    let window = Window::new(config).expect("a valid configuration");
+    (config.mode, config.verifies) = (mode, verifies);
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = 256;
+    limits.dedup_bytes_max = 64 << 10;
+    let window =
+        Window::new(config, &Resources::new(limits).with_seeds(SEEDS)).expect("a valid configuration");
     let checking = Checking { window, frames: make().leaked(), now: 0 };
     checking.check()
 }
@@ -203,7 +205,7 @@ pub(crate) fn reading((make, read_len): (fn() -> Vec<u8>, usize)) -> Reading {
 
 impl Reading {
     pub(crate) fn read(mut self) -> Self {
-        while self.source.next_batch(&mut self.batch).expect("a readable file") {
+        while self.source.next_batch(&mut self.batch).expect("a readable file") == Next::Frames {
             self.frame_count += self.batch.iter().map(|frame| u64::from(frame.wire_len > 0)).sum::<u64>();
         }
         self

@@ -3,10 +3,9 @@
 use std::io::{self, Write};
 
 use flowgauge::base::{FlowKey, IpProtocol, Timestamp};
+use flowgauge::protocols::{Message, Standard};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
-use flowgauge::session::{
-    About, Driver, EndKind, Message, Receiver, Role, Session, SessionEvent, Standard, Whose,
-};
+use flowgauge::session::{Driver, EndKind, FlowContext, MessageMeta, Receiver, Role, Session, SessionEvent};
 
 /// Octets of every input: payload, and the headers of the packets that it needs.
 pub(crate) const INPUT_LEN: usize = 64 << 10;
@@ -136,7 +135,7 @@ struct Writer {
 }
 
 impl Receiver<Standard> for Writer {
-    fn message(&mut self, _: &About, message: Message<'_>) {
+    fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         self.message_count += 1;
         if !message.is_content() {
             serde_json::to_writer(&mut self.written, &message).expect("a counter takes all");
@@ -195,33 +194,34 @@ impl Feeding {
             let side = |role: Role| if role == Role::Client { client } else { client.other() };
             match step {
                 Step::Flow => {
-                    end(driver, &mut session, &Whose::new(&flow, client, timestamp), writer);
+                    end(driver, &mut session, &FlowContext::new(&flow, client, timestamp), writer);
                     client_port += 1;
                     (flow, client) = key(client_port);
                     (session, offsets, wants) = (Session::default(), [0; 2], [true; 2]);
                 }
                 Step::Octets(from, octets) => {
-                    let (whose, at) = (Whose::new(&flow, client, timestamp), from.index());
+                    let (context, at) = (FlowContext::new(&flow, client, timestamp), from.index());
                     if !input.is_stream {
-                        driver.datagram(&mut session, &whose, side(*from), (octets, octets.len()), writer);
+                        driver.datagram(&mut session, &context, side(*from), (octets, octets.len()), writer);
                     } else if wants[at] {
                         let chunk = Chunk::new(offsets[at], octets);
-                        let flows = driver.chunk(&mut session, &whose, side(*from), &chunk, writer);
+                        let flows = driver.chunk(&mut session, &context, side(*from), &chunk, writer);
                         wants[at] = flows.is_continue();
                     }
                     offsets[at] += octets.len() as u64;
                 }
                 Step::Gap(from, len) => {
-                    let (whose, at) = (Whose::new(&flow, client, timestamp), from.index());
+                    let (context, at) = (FlowContext::new(&flow, client, timestamp), from.index());
                     if wants[at] {
                         let gap = Gap::new(offsets[at], *len, GapReason::Acknowledged);
-                        wants[at] = driver.gap(&mut session, &whose, side(*from), &gap, writer).is_continue();
+                        wants[at] =
+                            driver.gap(&mut session, &context, side(*from), &gap, writer).is_continue();
                     }
                     offsets[at] += len;
                 }
             }
         }
-        end(driver, &mut session, &Whose::new(&flow, client, Timestamp::from_nanos(now)), writer);
+        end(driver, &mut session, &FlowContext::new(&flow, client, Timestamp::from_nanos(now)), writer);
         self
     }
 }
@@ -229,10 +229,10 @@ impl Feeding {
 fn end(
     driver: &mut Driver<Standard>,
     session: &mut Session<Standard>,
-    whose: &Whose<'_>,
+    context: &FlowContext<'_>,
     writer: &mut Writer,
 ) {
-    driver.finish(session, whose, EndKind::Flow, writer);
+    driver.finish(session, context, EndKind::Flow, writer);
 }
 
 /// Repeats what a closure sends until the input is full.

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use flowgauge::base::{IpProtocol, Timestamp};
-use flowgauge::fragment::{DatagramKey, Fragment, OverlapPolicy, Pool, PoolConfig};
+use flowgauge::base::{IpProtocol, Limits, Resources, Timestamp};
+use flowgauge::decode::fragment::{DatagramKey, Fragment, OverlapPolicy, Pool, PoolConfig};
 
 use super::feed::INPUT_LEN;
 use crate::SEEDS;
@@ -61,10 +61,12 @@ pub(crate) fn prepared((make, policy): (fn() -> Vec<Part>, OverlapPolicy)) -> Pu
         parts.iter().map(fragment).collect::<Vec<_>>()
     };
     let mut config = PoolConfig::default();
-    (config.seeds, config.policy) = (Some(SEEDS), policy);
-    config.limits.fragment_datagram_count_max = 256;
-    config.limits.fragment_bytes_max = 1 << 20;
-    let mut pool = Pool::new(config).expect("a valid configuration");
+    config.policy = policy;
+    let mut limits = Limits::DEFAULT;
+    limits.fragment_datagram_count_max = 256;
+    limits.fragment_bytes_max = 1 << 20;
+    let mut pool =
+        Pool::new(config, &Resources::new(limits).with_seeds(SEEDS)).expect("a valid configuration");
     // The pool has had as many datagrams before, so that it is full if it can be.
     for fragment in fragments(CLIENT) {
         let _ = pool.push(&fragment, 0, |_| {});

@@ -1,6 +1,6 @@
 //! Segments to streams: small ones of which some come early, and ones that make work for those that are held.
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
 use super::feed::INPUT_LEN;
@@ -40,7 +40,8 @@ pub(crate) fn prepared(make: fn() -> Vec<Piece>) -> Reassembly {
     let pieces = make();
     let input_len: usize = pieces.iter().map(|(_, len)| HEADERS_LEN + len).sum();
     assert_eq!(input_len, INPUT_LEN, "inputs are equally long");
-    let mut reassembler = Reassembler::new(ReassemblerConfig::default()).expect("a valid configuration");
+    let mut reassembler =
+        Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let mut stream = Stream::default();
     let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
     reassembler.segment(&mut stream, 0, &syn, |_| {});

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use flowgauge::base::{Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::base::{Frame, Limits, Resources, Timestamp};
+use flowgauge::decode::extractor::{Extractor, Packet};
 use flowgauge::tracker::{Tracker, TrackerConfig};
 
 use super::frames::{ACK, Frames, RST, SYN, segment};
@@ -35,9 +35,10 @@ fn peer(number: u32) -> (Ipv4Addr, u16) {
 }
 
 pub(crate) fn prepared((make, step_ns): (fn() -> Frames, u64)) -> Tracking {
-    let mut config = TrackerConfig::default();
-    (config.seeds, config.limits.flow_count_max) = (Some(SEEDS), FLOW_COUNT);
-    let mut tracker = Tracker::new(config).expect("a valid configuration");
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = FLOW_COUNT;
+    let resources = Resources::new(limits).with_seeds(SEEDS);
+    let mut tracker = Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
     let mut number = FLOW_COUNT;
     let known = Frames::filled(|_| {
         number = (number + 1) % FLOW_COUNT;

@@ -6,8 +6,7 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use flowgauge::pipeline::Pipeline;
-use flowgauge::source::FileSource;
+use flowgauge::{FileSource, Pipeline, RunOptions};
 use flowgauge_peers::gopacket::Gopacket;
 use flowgauge_peers::programs::{Program, Seen, Setting, find, in_path};
 use flowgauge_peers::report::{Circumstances, Trace, replace, section};
@@ -25,7 +24,7 @@ With it: also the whole file through each program that is installed.
   --trace FILE         a capture that all programs read: pcap of Ethernet, as `compose` makes it
   --runs N             runs of each program (default 5; 3 of those that take longer than 3 s)
   --core N             hold programs on this core (default 0), `none` to let them use all
-  --rows TEXT          only library benches whose id contains TEXT, `none` for none
+  --rows TEXT          only library benches context id contains TEXT, `none` for none
   --python PROGRAM     the Python that has nfstream (default python3)
   --also NAME=COMMAND  a further command, on all cores; {trace} stands for the file, {flowgauge} for our command
   --write              write tables and plot into docs/performance.md and docs/performance.svg
@@ -108,9 +107,8 @@ fn build(manifest: &Path, arguments: &[&str]) -> Result<(), Reason> {
 
 /// Counts what the trace holds, which also brings it into the page cache.
 fn survey(path: &Path) -> Result<Trace, Reason> {
-    let mut pipeline = Pipeline::default();
-    pipeline.run(&mut FileSource::open(path)?, &mut ())?;
-    let stats = pipeline.stats();
+    let mut pipeline = Pipeline::builder().build(())?;
+    let stats = pipeline.run(&mut FileSource::open(path)?, &RunOptions::default())?.stats;
     let flow_count = stats.tracker.started_count;
     Ok(Trace { frame_count: stats.frame_count, file_len: fs::metadata(path)?.len(), flow_count })
 }
@@ -160,7 +158,7 @@ fn run() -> Result<(), Reason> {
     let mut files = None;
     let mut missing = Vec::new();
     if let Some(trace) = &options.trace {
-        build(&repository().join("Cargo.toml"), &["--features", "cli"])?;
+        build(&repository().join("Cargo.toml"), &["--package", "flowgauge-cli"])?;
         build(&repository().join("benches/peers/Cargo.toml"), &["--bin", "flowscope_flows"])?;
         // softflowd sends what it exports to this port, where nobody reads it.
         let collector = UdpSocket::bind(("127.0.0.1", 0))?;

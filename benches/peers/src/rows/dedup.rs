@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use flowgauge::base::{Frame, Timestamp};
+use flowgauge::base::{Frame, Limits, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Window};
 use flowscope::{Dedup, PacketView};
 
@@ -60,8 +60,10 @@ impl Frames {
 
 fn ours(frames: Frames) -> Contender {
     let mut config = DedupConfig::default();
-    (config.window, config.limits.dedup_frame_count_max) = (WINDOW, 256);
-    let window = Window::new(config).expect("a valid configuration");
+    config.window = WINDOW;
+    let mut limits = Limits::DEFAULT;
+    limits.dedup_frame_count_max = 256;
+    let window = Window::new(config, &Resources::new(limits)).expect("a valid configuration");
     let step = |(frames, window): &mut (Frames, Window)| {
         let (nanos, data) = frames.next();
         let verdict = window.check(&Frame::ethernet(Timestamp::from_nanos(nanos), data));

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use flowgauge::base::{Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
+use flowgauge::decode::extractor::{Extractor, Packet};
 use flowscope::FlowExtractor;
 use flowscope::extract::FiveTuple;
 

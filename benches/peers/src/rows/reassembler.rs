@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
+use flowgauge::base::{Limits, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     Buffered, BufferedOverflow, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
@@ -68,8 +68,9 @@ struct Ours {
 }
 
 impl Ours {
-    fn new(config: ReassemblerConfig) -> Self {
-        let mut reassembler = Reassembler::new(config).expect("a valid configuration");
+    fn new(config: ReassemblerConfig, limits: Limits) -> Self {
+        let mut reassembler =
+            Reassembler::new(config, &Resources::new(limits)).expect("a valid configuration");
         let mut stream = Stream::default();
         let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
         reassembler.segment(&mut stream, 0, &syn, |_| {});
@@ -89,7 +90,7 @@ impl Ours {
 /// Into a buffer that is taken when it is longer than so many octets.
 fn collecting(cap: usize, taken_above: usize) -> Contender {
     let buffered = Buffered::with_cap(cap, BufferedOverflow::Slide);
-    let state = (Ours::new(ReassemblerConfig::default()), buffered, 0_u64);
+    let state = (Ours::new(ReassemblerConfig::default(), Limits::DEFAULT), buffered, 0_u64);
     let step = move |(ours, buffered, taken_count): &mut (Ours, Buffered, u64)| {
         ours.feed(ours.seq, |event| buffered.push(&event));
         ours.seq = ours.seq.wrapping_add(LEN);
@@ -138,10 +139,15 @@ fn borrowing(order: &'static [u32]) -> Contender {
         ours.octet_count += octet_count;
         ours.seq = ours.seq.wrapping_add(order.len() as u32 * LEN);
     };
-    Contender::new(FLOWGAUGE, Ours::new(ReassemblerConfig::default()), step, move |ours, done| {
-        let sent_count = done * order.len() as u64 * 1500;
-        assert_eq!((ours.octet_count, ours.stream.offset()), (sent_count, sent_count));
-    })
+    Contender::new(
+        FLOWGAUGE,
+        Ours::new(ReassemblerConfig::default(), Limits::DEFAULT),
+        step,
+        move |ours, done| {
+            let sent_count = done * order.len() as u64 * 1500;
+            assert_eq!((ours.octet_count, ours.stream.offset()), (sent_count, sent_count));
+        },
+    )
 }
 
 /// The reassembler of theirs that holds segments; its buffer is taken after each pair.
@@ -169,8 +175,9 @@ fn their_out_of_order() -> Contender {
 fn dropping(overflow: OverflowPolicy) -> Contender {
     let mut config = ReassemblerConfig::default();
     config.overflow = overflow;
-    config.limits.stream_side_bytes_max = 0;
-    let mut ours = Ours::new(config);
+    let mut limits = Limits::DEFAULT;
+    limits.stream_side_bytes_max = 0;
+    let mut ours = Ours::new(config, limits);
     if overflow == OverflowPolicy::Poison {
         ours.feed(1_000_000, |_| {});
         assert!(ours.stream.is_poisoned());

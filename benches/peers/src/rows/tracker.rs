@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::net::Ipv4Addr;
 
 use flowgauge::base::{EndReason, Frame, Timestamp};
-use flowgauge::extractor::{Extractor, Packet};
-use flowgauge::tracker::{FlowSink, FlowView, Interest, Tracker};
+use flowgauge::decode::extractor::{Extractor, Packet};
+use flowgauge::tracker::{FlowView, Interest, Observer, Tracker};
 use flowscope::extract::FiveTuple;
 use flowscope::{FlowTracker, FlowTrackerConfig};
 
@@ -86,9 +86,9 @@ impl Arrivals {
 /// Wants nothing but the ends of flows.
 struct Ends;
 
-impl FlowSink<()> for Ends {
+impl Observer<()> for Ends {
     fn interest(&self) -> Interest {
-        Interest::ENDS
+        Interest::RECORDS
     }
 
     fn ended(&mut self, _: &FlowView<'_>, reason: EndReason, (): ()) {

@@ -1,0 +1,94 @@
+//! Messages on standard error, and failures of commands.
+
+use std::fmt::Display;
+use std::io::{self, Write as _};
+
+use flowgauge::{ConfigError, ConfigProblem};
+
+use crate::escape;
+
+/// Reports problems, one per line, and remembers whether there were any.
+#[derive(Debug, Default)]
+pub(crate) struct Console {
+    problem_count: u64,
+    is_silent: bool,
+}
+
+impl Console {
+    /// Creates a console that prints nothing.
+    pub(crate) const fn silent() -> Self {
+        Self { problem_count: 0, is_silent: true }
+    }
+
+    /// Reports a problem, which also affects the exit status.
+    pub(crate) fn problem(&mut self, what: impl Display) {
+        self.problem_count += 1;
+        if self.is_silent {
+            return;
+        }
+        say(&format!("flowgauge: {what}"));
+    }
+
+    /// Reports a problem with the command line, which may have several lines.
+    pub(crate) fn usage(&mut self, what: &str) {
+        self.problem_count += 1;
+        for (number, line) in what.lines().enumerate() {
+            say(&format!("{}{line}", if number == 0 { "flowgauge: " } else { "" }));
+        }
+    }
+
+    /// Returns whether no problem was reported.
+    pub(crate) const fn is_clean(&self) -> bool {
+        self.problem_count == 0
+    }
+}
+
+/// Writes a line to standard error. Errors of writing are ignored. File names and names in captures may contain control
+/// characters, which must not reach the terminal.
+pub(crate) fn say(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", escape::text(line));
+}
+
+/// Reason for the early end of a command.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Standard output was closed by its reader.
+    ClosedPipe,
+    /// Invalid arguments.
+    Usage(String),
+    /// Any other failure.
+    Other(String),
+}
+
+impl From<io::Error> for Failure {
+    /// Converts an error of standard output.
+    fn from(error: io::Error) -> Self {
+        Self::writing("standard output", &error)
+    }
+}
+
+impl From<ConfigError> for Failure {
+    /// Names the option that sets the field.
+    fn from(error: ConfigError) -> Self {
+        let ConfigError { layer, field, problem, .. } = error;
+        Self::Usage(match (field, problem) {
+            (_, ConfigProblem::TooSmall { needed_bytes }) => format!(
+                "--memory: the memory budget must hold at least {needed_bytes} bytes for the layer `{layer}`, beside all other \
+                 layers and shards"
+            ),
+            ("flow_count_max", _) => format!("--max-flows: {error}"),
+            _ => error.to_string(),
+        })
+    }
+}
+
+impl Failure {
+    /// Creates the failure for an error of any output.
+    pub(crate) fn writing(name: impl Display, error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            Self::ClosedPipe
+        } else {
+            Self::Other(format!("{name}: {error}"))
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Escaping of untrusted text for terminals and log readers.
+//!
+//! Control characters of ASCII and of ISO 6429 (U+0080 to U+009F) are commands to a terminal, and bidirectional
+//! controls display a line in an order different from its content. All of them are written as `\u` and four hexadecimal
+//! digits, as in JSON.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
+
+/// Returns whether a character is a control of the terminal, of the line, or of text direction.
+const fn is_control(letter: char) -> bool {
+    matches!(
+        letter,
+        '\0'..='\u{1f}'
+            | '\u{7f}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{2028}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}'
+    )
+}
+
+/// Returns whether UTF-8 octets certainly contain no control; any octet that is not ASCII requires a closer check.
+fn is_plain(octets: &[u8]) -> bool {
+    octets.iter().all(|octet| (0x20..0x7f).contains(octet))
+}
+
+/// Appends a character as escaped in JSON.
+fn push_escape(out: &mut String, letter: char) {
+    match letter {
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        _ => {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+}
+
+/// Returns the text with its controls escaped, including line ends.
+pub(crate) fn text(text: &str) -> Cow<'_, str> {
+    if is_plain(text.as_bytes()) || !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for letter in text.chars() {
+        if is_control(letter) {
+            push_escape(&mut out, letter);
+        } else {
+            out.push(letter);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Appends a text with all characters escaped that are not printable and thus have no defined width.
+pub(crate) fn push_printable(out: &mut String, text: &str) {
+    for letter in text.chars() {
+        let is_quote = matches!(letter, '"' | '\'' | '\\');
+        if is_quote || (!is_control(letter) && letter.escape_debug().eq([letter])) {
+            out.push(letter);
+        } else {
+            push_escape(out, letter);
+        }
+    }
+}
+
+/// Writes a value as JSON, with the controls in its texts escaped.
+pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
+    push_json(out, value).map_err(io::Error::from)
+}
+
+/// Does the same for visitors of fields, whose errors are those of the values.
+pub(crate) fn push_json(out: &mut impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))
+}
+
+/// Formats JSON on one line without controls in texts. JSON itself requires escapes only below U+0020.
+struct Harmless;
+
+impl Formatter for Harmless {
+    #[inline]
+    fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        if is_plain(fragment.as_bytes()) {
+            return out.write_all(fragment.as_bytes());
+        }
+        CompactFormatter.write_string_fragment(out, &text(fragment))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every control, and the characters next to each range of them.
+    #[test]
+    fn controls_are_escaped_and_letters_stay() {
+        let controls = (0..0x20).chain(0x7f..0xa0).chain([0x61c, 0x200e, 0x200f]);
+        for code in controls.chain(0x2028..0x202f).chain(0x2066..0x206a) {
+            let letter = char::from_u32(code).unwrap();
+            let escaped = match letter {
+                '\n' => "\\n".to_owned(),
+                '\r' => "\\r".to_owned(),
+                '\t' => "\\t".to_owned(),
+                _ => format!("\\u{code:04x}"),
+            };
+            assert_eq!(text(&format!("a{letter}ü")), format!("a{escaped}ü"));
+            let mut out = String::new();
+            push_printable(&mut out, &letter.to_string());
+            assert_eq!(out, escaped);
+            let mut json = Vec::new();
+            write_json(&mut json, &format!("a{letter}ü")).unwrap();
+            let json = String::from_utf8(json).unwrap();
+            assert!(!json.contains(is_control), "{code:x}");
+            assert_eq!(serde_json::from_str::<String>(&json).unwrap(), format!("a{letter}ü"));
+        }
+        for plain in
+            ["a b~", "\u{a0}ü", "\u{61b}\u{61d}", "\u{200d}", "\u{2027}\u{2030}", "\u{2065}", "שלום", "👍"]
+        {
+            assert_eq!(text(plain), plain);
+        }
+    }
+
+    #[test]
+    fn what_has_no_width_is_escaped_in_a_table() {
+        let mut out = String::new();
+        push_printable(&mut out, "a\"'\\ü\u{200b}\u{e0001}👍");
+        assert_eq!(out, "a\"'\\ü\\u200b\\udb40\\udc01👍");
+    }
+
+    #[test]
+    fn json_keeps_its_own_escapes() {
+        let mut json = Vec::new();
+        write_json(&mut json, &serde_json::json!({"a": ["\"\\\u{7}\u{85}", 1, null]})).unwrap();
+        assert_eq!(String::from_utf8(json).unwrap(), r#"{"a":["\"\\\u0007\u0085",1,null]}"#);
+    }
+}

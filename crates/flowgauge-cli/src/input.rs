@@ -1,0 +1,172 @@
+//! Input captures, the runs that read them, and the progress bar.
+
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use flowgauge::source::{self, SourceStats};
+use flowgauge::{
+    Error, ErrorPolicy, Files, Pipeline, PipelineStats, Resources, RunOptions, RunProgress, Sink, Source,
+    SourceConfig, Summary,
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::console::{Console, Failure};
+use crate::interrupt;
+
+/// Duration of a run after which the bar is shown.
+const BAR_DELAY: Duration = Duration::from_millis(500);
+
+/// An open input with its settings.
+pub(crate) struct Input {
+    source: Box<dyn Source>,
+    options: RunOptions,
+    bar: Option<Arc<Bar>>,
+}
+
+impl Input {
+    /// Opens files, which share the budget of the pipelines. Reports files that cannot be opened, and reads the others;
+    /// `None` if there are none.
+    pub(crate) fn open(paths: &[PathBuf], resources: &Resources, console: &mut Console) -> Option<Self> {
+        let (waits, paths): (Vec<_>, Vec<_>) =
+            paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
+        if !waits.is_empty() {
+            console.problem("-: standard input is a terminal; send a capture through a pipe");
+        }
+        let stdin = paths.iter().position(|path| is_stdin(path));
+        let (paths, again): (Vec<_>, Vec<_>) =
+            paths.iter().enumerate().partition(|(place, path)| !is_stdin(path) || Some(*place) == stdin);
+        if !again.is_empty() {
+            console.problem("-: named more than once; standard input is read once");
+        }
+        let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
+        let mut readable_count = paths.len();
+        let stop = interrupt::stop();
+        let mut config = SourceConfig::from(resources.clone());
+        config.stop = Some(stop.clone());
+        let files = Files::open_readable(paths, config, |error| {
+            // A signal that ends the wait for the first octets of a pipe leaves an input without frames, which is not
+            // an error.
+            if !stop.is_stopped() {
+                readable_count -= 1;
+                console.problem(reason(&error));
+            }
+        });
+        (readable_count > 0).then(|| Self::new(Box::new(files), ErrorPolicy::Continue))
+    }
+
+    /// Wraps any source. `error_policy` is [`ErrorPolicy::Continue`] for one that can continue after an error.
+    pub(crate) fn new(source: Box<dyn Source>, error_policy: ErrorPolicy) -> Self {
+        let options = RunOptions::default().stop(interrupt::stop()).error_policy(error_policy);
+        Self { source, options, bar: None }
+    }
+
+    /// Shows a bar if standard error is a terminal and the length of the input is known.
+    pub(crate) fn with_progress(mut self, is_wanted: bool) -> Self {
+        if is_wanted && !self.is_stream() && io::stderr().is_terminal() {
+            let bar = Arc::new(Bar::new());
+            self.bar = Some(Arc::clone(&bar));
+            self.options = self.options.progress(move |progress| bar.update(progress));
+        }
+        self
+    }
+
+    /// Returns whether frames arrive in real time, so that results must not wait in a buffer.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.source.total_len().is_none()
+    }
+
+    pub(crate) fn stats(&self) -> SourceStats {
+        self.source.stats()
+    }
+
+    /// Runs a pipeline on the source, then reports read errors. Returns the counters of the run.
+    pub(crate) fn run<K: Sink>(
+        &mut self,
+        pipeline: &mut Pipeline<K>,
+        console: &mut Console,
+    ) -> Result<PipelineStats, Failure> {
+        let stats = self.run_with(console, |source, options| pipeline.run(source, options))?;
+        Ok(stats.unwrap_or_else(|| pipeline.stats()))
+    }
+
+    /// Runs pipelines on the source by a given function, then reports read errors. Returns the counters of the run;
+    /// `None` if an error of the source ended it.
+    pub(crate) fn run_with(
+        &mut self,
+        console: &mut Console,
+        run: impl FnOnce(&mut dyn Source, &RunOptions) -> Result<Summary, Error>,
+    ) -> Result<Option<PipelineStats>, Failure> {
+        let outcome = run(&mut *self.source, &self.options);
+        let (stats, errors) = match outcome {
+            Ok(Summary { stats, errors, .. }) => (Some(stats), errors),
+            Err(Error::Source(error)) => (None, vec![error]),
+            Err(Error::Config(error)) => return Err(error.into()),
+            Err(error) => return Err(Failure::Other(error.to_string())),
+        };
+        self.report(console, &errors);
+        Ok(stats)
+    }
+
+    /// Reports errors, and the positions at which files are damaged.
+    fn report(&mut self, console: &mut Console, errors: &[source::Error]) {
+        if let Some(bar) = self.bar.take() {
+            bar.clear();
+        }
+        errors.iter().for_each(|error| console.problem(reason(error)));
+        self.source.warnings().iter().for_each(|warning| console.problem(warning));
+    }
+}
+
+/// A progress bar that appears after a delay.
+struct Bar {
+    started: Instant,
+    shown: OnceLock<ProgressBar>,
+}
+
+impl Bar {
+    fn new() -> Self {
+        Self { started: Instant::now(), shown: OnceLock::new() }
+    }
+
+    fn update(&self, progress: &RunProgress) {
+        let position = progress.input_octet_count;
+        if self.shown.get().is_none() && self.started.elapsed() < BAR_DELAY {
+            return;
+        }
+        let bar = self.shown.get_or_init(|| {
+            let target = ProgressDrawTarget::stderr_with_hz(10);
+            let bar = ProgressBar::with_draw_target(progress.input_len, target);
+            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} left";
+            bar.set_style(
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
+            );
+            // The rate is computed from the position at which the bar appears.
+            bar.set_position(position);
+            bar.reset_eta();
+            bar
+        });
+        bar.set_position(position);
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = self.shown.get() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Describes an error, and names an option that helps, if there is one.
+fn reason(error: &source::Error) -> String {
+    match error {
+        source::Error::ZstdWindow { .. } => format!("{error}; --zstd-window sets another"),
+        source::Error::Memory { .. } => format!("{error}, a quarter of --memory"),
+        _ => error.to_string(),
+    }
+}
+
+/// Returns whether a path denotes standard input.
+pub(crate) fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}

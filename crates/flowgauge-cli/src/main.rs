@@ -1,0 +1,56 @@
+//! The command line: converts capture files to flow records, streams, or smaller capture files.
+
+mod args;
+mod choice;
+mod console;
+mod escape;
+mod flows;
+mod formats;
+mod human;
+mod input;
+mod interrupt;
+mod manual;
+mod order;
+mod output;
+mod sessions;
+mod slice;
+mod streams;
+mod summary;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use console::{Console, Failure};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let mut console = Console::default();
+    if let Err(error) = interrupt::install() {
+        console.problem(format!("signals: {error}"));
+    }
+    let outcome = match cli.command {
+        Command::Flows(args) => flows::run(&args, &mut console),
+        Command::Slice(args) => slice::run(&args, &mut console),
+        Command::Streams(args) => streams::run(&args, &mut console),
+        Command::Sessions(args) => sessions::run(&args, &mut console),
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&args),
+    };
+    match outcome {
+        Ok(()) => {}
+        // The reader of the pipe has stopped, as `head` does.
+        Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
+        Err(Failure::Usage(message)) => {
+            console.usage(&message);
+            return ExitCode::from(2);
+        }
+        Err(Failure::Other(message)) => console.problem(message),
+    }
+    if let Some(status) = interrupt::status() {
+        return status;
+    }
+    if console.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}

@@ -1,0 +1,246 @@
+//! Output files of commands.
+//!
+//! A file is written under a temporary name in the same folder and renamed when it is complete, so that an existing
+//! file remains until then, and no partial file becomes visible. A symbolic link is replaced, never followed; an input
+//! is never replaced.
+
+use std::ffi::OsString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::console::Failure;
+use crate::input::is_stdin;
+
+/// Maximum length of a file name that is included in its temporary name: file systems permit 255 octets.
+const NAME_LEN_MAX: usize = 200;
+
+/// Identity of the file that a path refers to, regardless of its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Identity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+
+impl Identity {
+    #[cfg(unix)]
+    fn new(_: &Path, metadata: &Metadata) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt as _;
+        Some(Self((metadata.dev(), metadata.ino())))
+    }
+
+    #[cfg(not(unix))]
+    fn new(path: &Path, _: &Metadata) -> Option<Self> {
+        fs::canonicalize(path).ok().map(Self)
+    }
+
+    fn of(path: &Path) -> Option<Self> {
+        Self::new(path, &fs::metadata(path).ok()?)
+    }
+}
+
+/// Permitted outputs of a command.
+#[derive(Debug)]
+pub(crate) struct Outputs {
+    inputs: Vec<Identity>,
+    may_overwrite: bool,
+}
+
+impl Outputs {
+    /// Permits everything except the inputs, and only new files unless overwriting is permitted.
+    pub(crate) fn new(inputs: &[PathBuf], may_overwrite: bool) -> Self {
+        // Standard input may be a file too.
+        let path =
+            |input: &PathBuf| if is_stdin(input) { PathBuf::from("/dev/stdin") } else { input.clone() };
+        Self { inputs: inputs.iter().filter_map(|input| Identity::of(&path(input))).collect(), may_overwrite }
+    }
+
+    /// Returns the location for a file, unless it must not be written.
+    pub(crate) fn place(&self, path: &Path) -> Result<Place, Failure> {
+        let refusal = |why: &str| Failure::Other(format!("{}: {why}", path.display()));
+        match fs::symlink_metadata(path) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.place_again(path)),
+            Err(error) => return Err(Failure::writing(path.display(), &error)),
+        }
+        // A dangling link has no target.
+        if let Ok(target) = fs::metadata(path) {
+            if target.is_dir() {
+                return Err(refusal("is a directory"));
+            }
+            if Identity::new(path, &target).is_some_and(|identity| self.inputs.contains(&identity)) {
+                return Err(refusal("is an input, and cannot be an output too"));
+            }
+        }
+        let place = self.place_again(path);
+        if place.is_in_place || self.may_overwrite {
+            Ok(place)
+        } else {
+            Err(refusal("exists; --force overwrites it"))
+        }
+    }
+
+    /// Returns the location of a file whose creation was checked before.
+    pub(crate) fn place_again(&self, path: &Path) -> Place {
+        // A pipe or a device contains nothing that could be lost.
+        let is_special = |target: Metadata| !target.is_file() && !target.is_dir();
+        let replaced = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
+        Place {
+            path: path.to_owned(),
+            is_in_place: fs::metadata(path).is_ok_and(is_special),
+            may_overwrite: self.may_overwrite,
+            permissions: replaced.map(|replaced| replaced.permissions()),
+        }
+    }
+}
+
+/// Location of an output file.
+#[derive(Debug)]
+pub(crate) struct Place {
+    path: PathBuf,
+    /// True for a pipe or a device.
+    is_in_place: bool,
+    may_overwrite: bool,
+    /// Permissions of the existing regular file.
+    permissions: Option<Permissions>,
+}
+
+impl Place {
+    /// Opens an empty file under its temporary name.
+    pub(crate) fn create(&self) -> Result<File, Failure> {
+        let create = || {
+            if self.is_in_place {
+                let file = OpenOptions::new().write(true).open(&self.path)?;
+                let is_still_special = !file.metadata()?.is_file();
+                return if is_still_special { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) };
+            }
+            let temporary = temporary(&self.path);
+            let file = OpenOptions::new().write(true).create_new(true).open(&temporary);
+            match file {
+                // Left by another process with the same number.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    fs::remove_file(&temporary)?;
+                    OpenOptions::new().write(true).create_new(true).open(&temporary)
+                }
+                file => file,
+            }
+        };
+        create().map_err(|error| self.failure(&error))
+    }
+
+    /// Opens the file again to continue writing.
+    pub(crate) fn reopen(&self) -> Result<File, Failure> {
+        let path = if self.is_in_place { self.path.clone() } else { temporary(&self.path) };
+        let reopen = || {
+            let is_link = fs::symlink_metadata(&path)?.is_symlink();
+            if is_link && !self.is_in_place {
+                return Err(io::Error::other("a symbolic link took the place of the temporary file"));
+            }
+            OpenOptions::new().write(true).open(&path)
+        };
+        reopen().map_err(|error| self.failure(&error))
+    }
+
+    /// Renames the complete file to its final name.
+    pub(crate) fn commit(&self) -> Result<(), Failure> {
+        if self.is_in_place {
+            return Ok(());
+        }
+        let temporary = temporary(&self.path);
+        let commit = || {
+            if let Some(permissions) = &self.permissions {
+                fs::set_permissions(&temporary, permissions.clone())?;
+            }
+            if self.may_overwrite {
+                return fs::rename(&temporary, &self.path);
+            }
+            // A rename would overwrite a file created in the meantime.
+            match fs::hard_link(&temporary, &self.path) {
+                Ok(()) => fs::remove_file(&temporary),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+                // Not every file system supports links.
+                Err(_) if fs::symlink_metadata(&self.path).is_ok() => {
+                    Err(io::ErrorKind::AlreadyExists.into())
+                }
+                Err(_) => fs::rename(&temporary, &self.path),
+            }
+        };
+        commit().map_err(|error| {
+            self.discard();
+            self.failure(&error)
+        })
+    }
+
+    /// Removes the file under its temporary name.
+    pub(crate) fn discard(&self) {
+        if !self.is_in_place {
+            // A failure to remove the file is ignored.
+            let _ = fs::remove_file(temporary(&self.path));
+        }
+    }
+
+    /// Returns the failure for an error of this file.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        match error.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Failure::Other(format!("{}: exists; --force overwrites it", self.path.display()))
+            }
+            _ => Failure::writing(self.path.display(), error),
+        }
+    }
+}
+
+/// Returns a hidden name in the same folder that no other program uses.
+fn temporary(path: &Path) -> PathBuf {
+    let name = path.file_name().unwrap_or_default();
+    let mut temporary = OsString::from(".");
+    if name.len() <= NAME_LEN_MAX {
+        temporary.push(name);
+    } else {
+        let mut hasher = DefaultHasher::new();
+        name.hash(&mut hasher);
+        temporary.push(format!("{:016x}", hasher.finish()));
+    }
+    temporary.push(format!(".{}.part", std::process::id()));
+    path.with_file_name(temporary)
+}
+
+/// A file that is written sequentially, and removed unless it is committed.
+#[derive(Debug)]
+pub(crate) struct OutputFile {
+    place: Place,
+    is_done: bool,
+}
+
+impl OutputFile {
+    /// Creates an empty file.
+    pub(crate) fn create(place: Place) -> Result<(Self, File), Failure> {
+        let file = place.create()?;
+        Ok((Self { place, is_done: false }, file))
+    }
+
+    /// Renames the file to its final name.
+    pub(crate) fn commit(mut self) -> Result<(), Failure> {
+        self.is_done = true;
+        self.place.commit()
+    }
+
+    /// Returns the failure for an error of this file.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        self.place.failure(error)
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if !self.is_done {
+            self.place.discard();
+        }
+    }
+}
+
+/// Writes a whole file from octets in memory.
+pub(crate) fn write_whole(place: Place, octets: &[u8]) -> Result<(), Failure> {
+    use io::Write as _;
+    let (output, mut file) = OutputFile::create(place)?;
+    file.write_all(octets).map_err(|error| output.failure(&error))?;
+    output.commit()
+}

@@ -1,0 +1,175 @@
+//! `flowgauge sessions`: writes the messages of application protocols.
+
+mod args;
+mod line;
+mod rows;
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use flowgauge::protocols::{http1, http2};
+use flowgauge::record::CommunityId;
+use flowgauge::{
+    Flow, Interest, Message, MessageMeta, ReassemblerConfig, SessionEvent, Sessions, Sink, Standard,
+};
+use serde::Serialize;
+
+use args::Format;
+pub(crate) use args::SessionsArgs;
+use line::{Header, Stopped, Suppressed};
+
+use crate::args::{check, parse_filter};
+use crate::choice::Choice;
+use crate::console::{Console, Failure};
+use crate::formats::Out;
+use crate::human::plural;
+use crate::input::Input;
+use crate::summary;
+
+/// Runs the command.
+pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {
+    let begun = Instant::now();
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    let resources = args.shared.resources();
+    let flows = args.shared.builder(&resources, filter.as_ref()).checksums(args.checksums.into());
+    let mut streams = ReassemblerConfig::default();
+    streams.ack_grace = args.grace.ack_grace;
+    let builder = flows.clone().streams(streams);
+    check::<Sessions<Standard>>(&builder)?;
+    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
+    // A progress bar would interfere with rows that are written to the same terminal.
+    let mut input = input.with_progress(!args.shared.quiet && !io::stdout().is_terminal());
+    let mut pipeline = builder.build(MessageSink::new(choice, args, input.is_stream())?)?;
+    let stats = input.run(&mut pipeline, console)?;
+    let message_count = pipeline.into_sink().finish()?;
+    if !args.shared.quiet {
+        summary::write(&stats, &input.stats(), begun.elapsed(), &plural(message_count, "message"));
+    }
+    Ok(())
+}
+
+/// State of a flow.
+#[derive(Debug, Default)]
+struct State {
+    community_id: Option<CommunityId>,
+}
+
+/// Writes messages as they arrive.
+struct MessageSink<'a> {
+    args: &'a SessionsArgs,
+    choice: Choice,
+    started_count: u64,
+    out: Out,
+    rows: Option<rows::Rows>,
+    /// Has the capacity for a line, so that its parts are joined without a write for each.
+    line: Vec<u8>,
+    /// True if frames arrive in real time, so that rows must not wait in a buffer.
+    is_stream: bool,
+    message_count: u64,
+    flushed_count: u64,
+    outcome: io::Result<()>,
+}
+
+impl<'a> MessageSink<'a> {
+    fn new(choice: Choice, args: &'a SessionsArgs, is_stream: bool) -> Result<Self, Failure> {
+        let mut out: Out = Box::new(BufWriter::with_capacity(1 << 16, io::stdout()));
+        let rows = match args.format {
+            Format::Ndjson => None,
+            Format::Table => Some(rows::Rows::new(&mut out)?),
+        };
+        Ok(Self {
+            args,
+            choice,
+            started_count: 0,
+            out,
+            rows,
+            line: Vec::new(),
+            is_stream,
+            message_count: 0,
+            flushed_count: 0,
+            outcome: Ok(()),
+        })
+    }
+
+    /// Flushes all output. Returns the number of messages.
+    fn finish(mut self) -> io::Result<u64> {
+        self.outcome?;
+        self.out.flush()?;
+        Ok(self.message_count)
+    }
+
+    fn take(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: impl Serialize) {
+        let wanted = &self.args.protocol;
+        if self.outcome.is_err() || !wanted.is_empty() && !wanted.contains(&meta.protocol.name()) {
+            return;
+        }
+        let id = line::id(&mut flow.state.community_id, &flow.view);
+        let header = Header::new(&flow.view, id, meta);
+        self.outcome = self.write(&header, &message);
+        self.message_count += 1;
+    }
+
+    fn write(&mut self, header: &Header, message: &impl Serialize) -> io::Result<()> {
+        self.line.clear();
+        let has_credentials = self.args.credentials;
+        match &mut self.rows {
+            Some(rows) => rows.write(&mut self.line, header, message, has_credentials)?,
+            None => line::write_json(&mut self.line, header, message, has_credentials)?,
+        }
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
+    }
+}
+
+/// Returns whether a message only marks the end of a message without a body.
+fn is_plain_end(message: &Message<'_>) -> bool {
+    match message {
+        Message::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,
+        Message::Http2(http2::Message::End(end)) => {
+            end.body_len == 0 && end.complete && end.grpc_status.is_none()
+        }
+        _ => false,
+    }
+}
+
+impl Sink for MessageSink<'_> {
+    type State = State;
+    type Stage = Sessions<Standard>;
+
+    fn interest(&self) -> Interest {
+        if matches!(self.choice, Choice::All) { Interest::RECORDS } else { Interest::STARTS }
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, State>) {
+        self.started_count += 1;
+        if !self.choice.takes(&flow.view, self.started_count) {
+            flow.mute();
+        }
+    }
+
+    fn message(&mut self, flow: &mut Flow<'_, State>, meta: &MessageMeta, message: &Message<'_>) {
+        if !message.is_content() && !is_plain_end(message) {
+            self.take(flow, meta, message);
+        }
+    }
+
+    fn session(&mut self, flow: &mut Flow<'_, State>, event: &SessionEvent) {
+        match event {
+            SessionEvent::Stopped { meta, fault, offset } => {
+                self.take(flow, meta, Stopped::new(*fault, *offset));
+            }
+            SessionEvent::Suppressed { meta } => self.take(flow, meta, Suppressed {}),
+            _ => {}
+        }
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        if self.outcome.is_ok() && self.is_stream && self.message_count > self.flushed_count {
+            self.flushed_count = self.message_count;
+            self.outcome = self.out.flush();
+        }
+        if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+}

@@ -1,0 +1,345 @@
+//! `flowgauge streams`: writes the octets of TCP connections.
+
+mod args;
+mod files;
+mod index;
+mod name;
+
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use flowgauge::{EndReason, Flow, FlowView, Interest, IpProtocol, Side, Sink, StreamEvent, Streams};
+
+pub(crate) use args::StreamsArgs;
+use args::{Gaps, Sides};
+use files::Files;
+use index::{Facts, Line};
+use name::Pattern;
+
+use crate::args::{check, parse_filter};
+use crate::choice::Choice;
+use crate::console::{Console, Failure};
+use crate::escape;
+use crate::human::plural;
+use crate::input::Input;
+use crate::output::{OutputFile, Outputs};
+use crate::summary;
+
+/// Maximum number of listed gaps and conflicts of open flows.
+const LISTED_COUNT_MAX: usize = 1 << 20;
+
+/// Maximum number of zeros for the missing octets of a direction: an attacker can easily forge distant sequence
+/// numbers.
+const FILLED_OCTET_COUNT_MAX: u64 = 1 << 32;
+
+/// File name of the index.
+const INDEX: &str = "index.ndjson";
+
+/// Runs the command.
+pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failure> {
+    let begun = Instant::now();
+    if args.out.is_none() && io::stdout().is_terminal() {
+        let what = "what strangers sent is not for a terminal: use a pipe, such as `| less`";
+        return Err(Failure::Usage(what.to_owned()));
+    }
+    let filter = args.filter.as_deref().map(parse_filter).transpose()?;
+    let mut resources = args.shared.resources();
+    resources.limits.stream_side_bytes_max = args.max_held;
+    let flows = args.shared.builder(&resources, filter.as_ref()).checksums(args.checksums.into());
+    let builder = flows.clone().streams(args.reassembler());
+    check::<Streams>(&builder)?;
+    let choice = Choice::new(&args.community_id, filter.as_ref(), &args.files, (&flows, &resources))?;
+    let Some(input) = Input::open(&args.files, &resources, console) else { return Ok(()) };
+    let mut input = input.with_progress(!args.shared.quiet);
+    let mut pipeline = builder.build(OctetSink::new(choice, args)?)?;
+    let stats = input.run(&mut pipeline, console)?;
+    // The index lists everything that was written, even after a failure.
+    let mut sink = pipeline.into_sink();
+    let result = sink.finish()?;
+    if let Some(problem) = sink.problem() {
+        console.problem(problem);
+    }
+    if !args.shared.quiet {
+        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
+    }
+    Ok(())
+}
+
+/// State of a flow.
+#[derive(Debug, Default)]
+struct State {
+    /// Number among all flows, starting at one.
+    number: u64,
+    /// True for a TCP connection that was chosen.
+    is_wanted: bool,
+    /// Properties of sides A and B, from the first octets on.
+    sides: Option<Box<[Facts; 2]>>,
+}
+
+/// Destination of octets.
+enum Output {
+    Folder { files: Box<Files>, index: Index, pattern: Pattern, gaps: Gaps },
+    Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
+}
+
+/// The index while it is written.
+struct Index {
+    writer: BufWriter<std::fs::File>,
+    /// `None` once it is complete.
+    file: Option<OutputFile>,
+}
+
+/// The connection that is written to standard output.
+#[derive(Clone, Copy)]
+struct Chosen {
+    number: u64,
+    /// Initiator as determined at the first octet.
+    initiator: Side,
+}
+
+struct OctetSink {
+    choice: Choice,
+    output: Output,
+    started_count: u64,
+    listable_count: usize,
+    stream_count: u64,
+    octet_count: u64,
+    gap_count: u64,
+    gap_octet_count: u64,
+    conflict_count: u64,
+    /// Number of other connections.
+    other_count: u64,
+    /// Failure that ended the output early.
+    failure: Option<Failure>,
+}
+
+impl OctetSink {
+    fn new(choice: Choice, args: &StreamsArgs) -> Result<Self, Failure> {
+        let output = match (&args.out, args.to_stdout) {
+            (Some(folder), _) => {
+                let files = Files::new(folder, Outputs::new(&args.files, args.force))?;
+                let (file, index) = files.create(INDEX)?;
+                let index = Index { writer: BufWriter::new(index), file: Some(file) };
+                Output::Folder { files: Box::new(files), index, pattern: args.name.clone(), gaps: args.gaps }
+            }
+            (None, sides) => {
+                let out = BufWriter::with_capacity(1 << 16, io::stdout());
+                let sides = sides.unwrap_or(Sides::Both);
+                Output::Stdout { out, sides, gaps: args.gaps, chosen: None }
+            }
+        };
+        Ok(Self {
+            choice,
+            output,
+            started_count: 0,
+            listable_count: LISTED_COUNT_MAX,
+            stream_count: 0,
+            octet_count: 0,
+            gap_count: 0,
+            gap_octet_count: 0,
+            conflict_count: 0,
+            other_count: 0,
+            failure: None,
+        })
+    }
+
+    /// Flushes all output. Returns a summary.
+    fn finish(&mut self) -> Result<String, Failure> {
+        let flushed = match &mut self.output {
+            Output::Folder { index, .. } => {
+                let flushed = index.writer.flush().map_err(|error| Failure::writing(INDEX, &error));
+                // An incomplete index is removed.
+                let file = index.file.take();
+                flushed.and_then(|()| file.map_or(Ok(()), OutputFile::commit))
+            }
+            Output::Stdout { out, .. } => out.flush().map_err(Failure::from),
+        };
+        self.note(flushed);
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let mut result = format!(
+            "{} of {} written",
+            plural(self.octet_count, "octet"),
+            plural(self.stream_count, "stream")
+        );
+        if self.gap_count > 0 {
+            let (gaps, octets) = (plural(self.gap_count, "gap"), plural(self.gap_octet_count, "octet"));
+            result.push_str(&format!(", {gaps} of {octets}"));
+        }
+        if self.conflict_count > 0 {
+            result.push_str(&format!(", {}", plural(self.conflict_count, "conflict")));
+        }
+        Ok(result)
+    }
+
+    const fn is_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Keeps the first failure.
+    fn note(&mut self, outcome: Result<(), Failure>) {
+        if let (None, Err(failure)) = (&self.failure, outcome) {
+            self.failure = Some(failure);
+        }
+    }
+
+    /// Returns the problem that the exit status reports.
+    fn problem(&self) -> Option<String> {
+        match &self.output {
+            Output::Stdout { chosen: None, .. } => {
+                Some("no such stream was found, nothing is written".to_owned())
+            }
+            Output::Stdout { .. } if self.other_count > 0 => Some(format!(
+                "only the first connection is written; {} left out: choose by --community-id or --filter, or write \
+                 all with --out",
+                plural(self.other_count, "other")
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// Writes octets to a folder; `facts` are those before the event.
+fn write(
+    output: &mut Output,
+    (view, number, side): (&FlowView<'_>, u64, Side),
+    facts: &mut Facts,
+    event: &StreamEvent<'_>,
+) -> Result<(), Failure> {
+    match (output, event) {
+        (Output::Folder { files, pattern, .. }, StreamEvent::Chunk(chunk)) => {
+            let position = facts.octet_count + facts.filled_octet_count;
+            let name = pattern.name(view, number, side);
+            if !facts.has_file && name == pattern.name(view, number, side.other()) {
+                return Err(Failure::Usage(format!(
+                    "--name gives both directions of a connection one name: {name}"
+                )));
+            }
+            files.write(&name, !facts.has_file, position, chunk.bytes)?;
+            facts.has_file = true;
+            Ok(())
+        }
+        (Output::Stdout { out, .. }, StreamEvent::Chunk(chunk)) => Ok(out.write_all(chunk.bytes)?),
+        (
+            output @ (Output::Folder { gaps: Gaps::Zero, .. } | Output::Stdout { gaps: Gaps::Zero, .. }),
+            StreamEvent::Gap(gap),
+        ) if facts.filled_octet_count.saturating_add(gap.len) <= FILLED_OCTET_COUNT_MAX => {
+            facts.filled_octet_count += gap.len;
+            if let Output::Stdout { out, .. } = output {
+                io::copy(&mut io::Read::take(io::repeat(0), gap.len), out)?;
+            }
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+impl OctetSink {
+    /// Returns whether a side of a flow is written to the output.
+    fn takes(&mut self, view: &FlowView<'_>, number: u64, side: Side, event: &StreamEvent<'_>) -> bool {
+        let Output::Stdout { sides, chosen, .. } = &mut self.output else { return true };
+        if chosen.is_none() && matches!(event, StreamEvent::Chunk(_) | StreamEvent::Gap(_)) {
+            *chosen = Some(Chosen { number, initiator: view.initiator() });
+        }
+        let Some(chosen) = chosen.filter(|chosen| chosen.number == number) else { return false };
+        match sides {
+            Sides::Both => true,
+            Sides::Initiator => side == chosen.initiator,
+            Sides::Responder => side != chosen.initiator,
+        }
+    }
+
+    fn end_side(
+        &mut self,
+        view: &FlowView<'_>,
+        number: u64,
+        (side, facts): (Side, &Facts),
+        reason: EndReason,
+    ) -> Result<(), Failure> {
+        self.listable_count += facts.listed_count();
+        let (gap_count, conflict_count) = facts.counts();
+        self.stream_count += u64::from(facts.octet_count > 0);
+        self.octet_count += facts.octet_count;
+        self.gap_count += gap_count;
+        self.gap_octet_count += facts.gap_octet_count();
+        self.conflict_count += conflict_count;
+        let Output::Folder { files, index, pattern, .. } = &mut self.output else { return Ok(()) };
+        let name = facts.has_file.then(|| pattern.name(view, number, side));
+        let len = facts.octet_count + facts.filled_octet_count;
+        let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
+        // The index also lists a stream whose file could not be written.
+        let name = name.filter(|_| closed.is_ok());
+        let line = Line::new(view, number, (side, facts), reason, name.as_deref());
+        let written = escape::write_json(&mut index.writer, &line);
+        let written = written.and_then(|()| index.writer.write_all(b"\n"));
+        let written = written.map_err(|error| {
+            // The index would lack a line, so it is removed.
+            index.file = None;
+            Failure::writing(INDEX, &error)
+        });
+        closed.and(written)
+    }
+}
+
+impl Sink for OctetSink {
+    type State = State;
+    type Stage = Streams;
+
+    fn interest(&self) -> Interest {
+        Interest::STARTS
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, State>) {
+        self.started_count += 1;
+        let is_tcp = flow.view.key().protocol() == IpProtocol::TCP;
+        if is_tcp && self.choice.takes(&flow.view, self.started_count) {
+            (flow.state.number, flow.state.is_wanted) = (self.started_count, true);
+        } else {
+            flow.mute();
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
+        if !state.is_wanted {
+            return;
+        }
+        let sides = state.sides.unwrap_or_default();
+        let initiator = view.initiator();
+        for side in [initiator, initiator.other()] {
+            let ended = self.end_side(view, state.number, (side, &sides[side.index()]), reason);
+            self.note(ended);
+        }
+        if let Output::Stdout { chosen: Some(chosen), .. } = &self.output
+            && chosen.number != state.number
+            && sides.iter().any(|facts| facts.is_left_out)
+        {
+            self.other_count += 1;
+        }
+    }
+
+    fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        let number = flow.state.number;
+        let is_taken = self.takes(&flow.view, number, side, event);
+        let facts = &mut flow.state.sides.get_or_insert_default()[side.index()];
+        if !is_taken {
+            facts.is_left_out |= matches!(event, StreamEvent::Chunk(_));
+            return if facts.is_left_out { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+        }
+        if self.is_failed() {
+            return ControlFlow::Break(());
+        }
+        let written = write(&mut self.output, (&flow.view, number, side), facts, event);
+        if let Err(failure) = written {
+            self.failure = Some(failure);
+            return ControlFlow::Break(());
+        }
+        facts.note(event, &mut self.listable_count);
+        ControlFlow::Continue(())
+    }
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        if self.is_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

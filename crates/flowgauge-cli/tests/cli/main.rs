@@ -1,0 +1,779 @@
+//! The command line, as a user meets it: `flowgauge` is run on the captures in `examples/data`. The numbers are those
+//! of the README there.
+
+mod escapes;
+#[path = "../support/folder.rs"]
+#[allow(dead_code, reason = "shared with other tests")]
+mod folder;
+mod memory;
+mod outputs;
+mod sessions;
+mod slice;
+mod streams;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use folder::Folder;
+
+/// What one run left behind.
+struct Run {
+    status: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// The folder that has captures and documents.
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn command() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
+    command.current_dir(repository().join("examples/data")).env_remove("COLUMNS").stdin(Stdio::null());
+    command
+}
+
+fn run(args: &[&str]) -> Run {
+    command().args(args).output().unwrap().into()
+}
+
+fn run_with_input(args: &[&str], input: &[u8]) -> Run {
+    let mut child = command()
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // The child may refuse what is left.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    output.into()
+}
+
+fn data(name: &str) -> Vec<u8> {
+    fs::read(repository().join("examples/data").join(name)).unwrap()
+}
+
+/// The records of a run that went well.
+fn records(args: &[&str]) -> Vec<Value> {
+    let run = run(&[&["flows", "--format", "ndjson"], args].concat());
+    assert_eq!(run.status, 0, "{}", run.err);
+    objects(&run.out)
+}
+
+fn objects(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn number(record: &Value, field: &str) -> u64 {
+    record[field].as_u64().unwrap_or_else(|| panic!("{field}: {record}"))
+}
+
+/// What a record says regardless of where it was read.
+fn facts(records: &[Value]) -> Vec<String> {
+    let mut facts: Vec<_> = records
+        .iter()
+        .map(|record| {
+            let mut record = record.clone();
+            // Interfaces of a slice are numbered anew; the input may end the flow elsewhere.
+            record.as_object_mut().unwrap().remove("interface");
+            record.as_object_mut().unwrap().remove("flow_end_reason");
+            record.to_string()
+        })
+        .collect();
+    facts.sort();
+    facts
+}
+
+#[test]
+fn connections_are_those_of_the_readme() {
+    for (file, tcp_count, udp_count) in [
+        ("web.pcap", 18, 0),
+        ("dns.pcap", 6, 26),
+        ("ssh.pcap", 4, 0),
+        ("mail.pcap", 13, 0),
+        ("lossy.pcap", 1, 0),
+        ("any.pcap", 4, 3),
+        ("raw-tun.pcap", 3, 3),
+    ] {
+        let records = records(&[file]);
+        let count = |protocol| records.iter().filter(|record| number(record, "protocol") == protocol).count();
+        assert_eq!((count(6), count(17)), (tcp_count, udp_count), "{file}");
+    }
+}
+
+#[test]
+fn records_have_all_fields_and_initiator_first() {
+    let records = records(&["web.pcap", "--filter", "tcp"]);
+    let sum = |field| records.iter().map(|record| number(record, field)).sum::<u64>();
+    assert_eq!(sum("packet_count") + sum("reverse_packet_count"), 689 + 581);
+    let ids: std::collections::HashSet<_> =
+        records.iter().map(|record| record["community_id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), 18);
+    let counters = [
+        "packet_count",
+        "octet_count",
+        "ip_octet_count",
+        "payload_octet_count",
+        "tcp_flags",
+        "retransmitted_count",
+        "out_of_order_count",
+    ];
+    for record in &records {
+        for field in counters {
+            number(record, field);
+            number(record, &format!("reverse_{field}"));
+        }
+        assert!([80, 443, 8080].contains(&number(record, "destination_port")));
+        assert!(number(record, "source_port") > 30_000);
+        let duration_ns = number(record, "end_ns") - number(record, "start_ns");
+        assert_eq!(duration_ns, number(record, "duration_ns"));
+        for field in ["tcp_state", "conn_state", "history", "flow_end_reason", "direction_evidence"] {
+            assert!(record[field].is_string(), "{field}: {record}");
+        }
+        for field in [
+            "handshake_rtt_ns",
+            "icmp_type",
+            "icmp_code",
+            "interface",
+            "sequence_number",
+            "dscp",
+            "ttl_min",
+            "ttl_max",
+        ] {
+            assert!(record.get(field).is_some_and(|value| value.is_u64() || value.is_null()), "{field}");
+        }
+        assert!(record["vlan_ids"].is_array() && record["reverse_vlan_ids"].is_array());
+        assert_eq!(record["source_mac_address"], "02:00:00:77:00:02");
+    }
+    // Connection 18: four SYN, no answer. 16 and 17: refused.
+    let unanswered: Vec<_> = records.iter().filter(|record| record["conn_state"] == "S0").collect();
+    let [unanswered] = unanswered[..] else { panic!("{unanswered:?}") };
+    assert_eq!((number(unanswered, "packet_count"), number(unanswered, "retransmitted_count")), (4, 3));
+    assert_eq!(records.iter().filter(|record| record["conn_state"] == "REJ").count(), 2);
+}
+
+#[test]
+fn vlans_show_in_records_and_filters() {
+    let all = records(&["vlan.pcapng", "--filter", "tcp"]);
+    let packets: u64 =
+        all.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 260);
+    assert!(all.iter().all(|record| !record["vlan_ids"].as_array().unwrap().is_empty()));
+    assert!(records(&["vlan.pcapng", "--filter", "vlan 30"]).is_empty());
+    let csv = run(&["flows", "vlan.pcapng", "--format", "csv", "-q"]).out;
+    assert!(
+        csv.lines()
+            .skip(1)
+            .all(|line| line.split(',').count() == csv.lines().next().unwrap().split(',').count())
+    );
+}
+
+/// A capture of raw IP: a query in VXLAN, its answer in VXLAN from another port, and a datagram of its own.
+fn tunnelled() -> Vec<u8> {
+    let ipv4 = |source: u8, destination: u8, protocol: u8, payload: &[u8]| -> Vec<u8> {
+        let len = 20 + payload.len() as u8;
+        let header =
+            [0x45, 0, 0, len, 0, 1, 0, 0, 64, protocol, 0, 0, 192, 0, 2, source, 192, 0, 2, destination];
+        [&header, payload].concat()
+    };
+    let udp = |source: u16, destination: u16, payload: &[u8]| -> Vec<u8> {
+        let [source, destination] = [source, destination].map(u16::to_be_bytes);
+        [&source[..], &destination, &[0, 8 + payload.len() as u8, 0, 0], payload].concat()
+    };
+    let vxlan = |packet: &[u8]| [&[8, 0, 0, 0, 0, 0, 42, 0], &[2; 12][..], &[8, 0], packet].concat();
+    let query = ipv4(1, 2, 17, &udp(5000, 53, b"query"));
+    let answer = ipv4(2, 1, 17, &udp(53, 5000, b"an answer"));
+    let packets = [
+        ipv4(101, 102, 17, &udp(50_001, 4789, &vxlan(&query))),
+        ipv4(102, 101, 17, &udp(50_002, 4789, &vxlan(&answer))),
+        ipv4(1, 2, 17, &udp(7000, 7001, b"plain")),
+    ];
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101] {
+        capture.extend(word.to_le_bytes());
+    }
+    for (second, packet) in (1000_u32..).zip(packets) {
+        for word in [second, 0, packet.len() as u32, packet.len() as u32] {
+            capture.extend(word.to_le_bytes());
+        }
+        capture.extend(packet);
+    }
+    capture
+}
+
+#[test]
+fn tunnels_and_the_flows_in_them_name_each_other() {
+    let capture = tunnelled();
+    let of_port = |records: &[Value], port: u64| -> Value {
+        records.iter().find(|record| number(record, "source_port") == port).expect("the flow").clone()
+    };
+    let run = |args: &[&str]| run_with_input(&[&["flows", "-"], args].concat(), &capture);
+    let both = run(&["--format", "ndjson", "--tunnels", "both", "--encapsulation"]);
+    assert!(both.err.contains("\n2 packets counted once more for a tunnel\n"), "{}", both.err);
+    let records = objects(&both.out);
+    assert_eq!(records.len(), 4);
+    let [query, there, back, plain] = [5000, 50_001, 50_002, 7000].map(|port| of_port(&records, port));
+    assert_eq!(query["outer_flow"], "udp 192.0.2.101:50001>192.0.2.102:4789");
+    assert_eq!(query["reverse_outer_flow"], "udp 192.0.2.102:50002>192.0.2.101:4789");
+    assert_eq!(query["outer_community_id"], there["community_id"]);
+    assert_eq!(query["reverse_outer_community_id"], back["community_id"]);
+    let stack = serde_json::json!([
+        {"kind": "IP", "source": "192.0.2.101", "destination": "192.0.2.102"},
+        {"kind": "VXLAN", "id": 42},
+        {"kind": "Ethernet"},
+    ]);
+    assert_eq!(query["encapsulation"], stack);
+    assert_eq!(number(&query, "reverse_encapsulation_changed_count"), 0);
+    for tunnel in [&there, &back] {
+        let counts = ["inner_flow_count", "carried_packet_count"].map(|field| number(tunnel, field));
+        assert_eq!((counts, number(tunnel, "carried_octet_count")), ([1, 1], number(tunnel, "octet_count")));
+        assert!(tunnel["encapsulation"].is_null() && tunnel["outer_flow"].is_null());
+    }
+    assert!(plain["inner_flow_count"].is_null() && plain["encapsulation"].is_null());
+
+    let csv = run(&["--format", "csv", "--encapsulation", "-q"]).out;
+    let wanted = ",IP 192.0.2.101>192.0.2.102 / VXLAN 42 / Ethernet,0,,,IP 192.0.2.102>192.0.2.101 / VXLAN 42 / Ethernet,0,,,0,0,0,";
+    assert!(csv.contains(wanted), "{csv}");
+    for (tunnels, ports) in [("innermost", vec![5000, 7000]), ("outermost", vec![7000, 50_001, 50_002])] {
+        let records = objects(&run(&["--format", "ndjson", "--tunnels", tunnels, "-q"]).out);
+        let mut found: Vec<_> = records.iter().map(|record| number(record, "source_port")).collect();
+        found.sort_unstable();
+        assert_eq!(found, ports);
+        assert!(
+            records.iter().all(|record| record["encapsulation"].is_null() && record["outer_flow"].is_null())
+        );
+    }
+}
+
+#[test]
+fn csv_and_ndjson_say_the_same() {
+    for file in ["dns.pcap", "vlan.pcapng", "any.pcap"] {
+        let csv = run(&["flows", file, "--format", "csv", "-q"]);
+        assert_eq!((csv.status, csv.err.as_str()), (0, ""));
+        let mut lines = csv.out.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let header = lines.next().unwrap();
+        let ndjson = run(&["flows", file, "--format", "ndjson", "-q"]).out;
+        assert_eq!(lines.clone().count(), ndjson.lines().count());
+        for (line, record) in lines.zip(objects(&ndjson)) {
+            assert_eq!(header.len(), line.len());
+            assert_eq!(header.len(), record.as_object().unwrap().len());
+            for (name, cell) in header.iter().zip(line) {
+                let value = match &record[name] {
+                    Value::Null => String::new(),
+                    Value::String(text) => text.clone(),
+                    Value::Array(ids) => ids.iter().map(ToString::to_string).collect::<Vec<_>>().join("."),
+                    other => other.to_string(),
+                };
+                assert_eq!(value, cell, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_flows_are_still_a_header() {
+    let csv = run(&["flows", "web.pcap", "--filter", "port 9", "--format", "csv"]);
+    assert_eq!((csv.status, csv.out.lines().count()), (0, 1));
+    assert!(csv.out.starts_with("protocol,source_address,"));
+    assert!(csv.err.contains("left out by the filter"), "{}", csv.err);
+    assert_eq!(run(&["flows", "web.pcap", "--filter", "port 9", "--format", "ndjson"]).out, "");
+}
+
+#[test]
+fn the_summary_counts_what_was_read_and_skipped() {
+    let run = run(&["flows", "web.pcap"]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.starts_with("1286 packets (1318794 octets) in "), "{}", run.err);
+    assert!(run.err.contains(" without a flow: 2 ARP\n"), "{}", run.err);
+    let lossy = self::run(&["flows", "lossy.pcap"]);
+    assert!(lossy.err.contains("281 packets captured in part"), "{}", lossy.err);
+}
+
+#[test]
+fn top_is_the_head_of_sort() {
+    for (field, name) in [
+        ("octets", "octet_count"),
+        ("packets", "packet_count"),
+        ("payload", "payload_octet_count"),
+        ("retransmitted", "retransmitted_count"),
+    ] {
+        let sorted = records(&["dns.pcap", "web.pcap", "--sort", field]);
+        let values: Vec<_> = sorted
+            .iter()
+            .map(|record| number(record, name) + number(record, &format!("reverse_{name}")))
+            .collect();
+        assert!(values.is_sorted_by(|left, right| left >= right), "{field}");
+        for count in [1, 5, 1000] {
+            let top = records(&["dns.pcap", "web.pcap", "--sort", field, "--top", &count.to_string()]);
+            assert_eq!(top, sorted[..count.min(sorted.len())], "{field} {count}");
+        }
+        let reversed = records(&["dns.pcap", "web.pcap", "--sort", field, "--reverse"]);
+        assert_eq!(facts(&reversed), facts(&sorted));
+        assert_eq!(number(&reversed[0], name), number(sorted.last().unwrap(), name));
+    }
+    for field in ["start", "end"] {
+        let sorted = records(&["web.pcap", "--sort", field]);
+        let times: Vec<_> = sorted.iter().map(|record| number(record, &format!("{field}_ns"))).collect();
+        assert!(times.is_sorted());
+        assert_eq!(facts(&sorted), facts(&records(&["web.pcap"])));
+    }
+    assert_eq!(records(&["web.pcap", "--top", "3"]), records(&["web.pcap", "--sort", "octets"])[..3]);
+}
+
+#[test]
+fn flows_without_a_round_trip_are_the_last_in_either_order() {
+    let round_trips = |more: &[&str]| -> Vec<Option<u64>> {
+        let args = [&["web.pcap", "--sort", "rtt"], more].concat();
+        records(&args).iter().map(|record| record["handshake_rtt_ns"].as_u64()).collect()
+    };
+    let (falling, rising) = (round_trips(&[]), round_trips(&["--reverse"]));
+    let known_count = falling.iter().flatten().count();
+    assert!((1..falling.len()).contains(&known_count));
+    for trips in [&falling, &rising] {
+        assert!(trips[..known_count].iter().all(Option::is_some), "{trips:?}");
+    }
+    assert!(falling[..known_count].is_sorted_by(|a, b| a >= b) && rising[..known_count].is_sorted());
+}
+
+#[test]
+fn timeouts_cut_flows() {
+    // The unanswered connection sends its four SYN within 3 s.
+    let cut = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "500ms"]);
+    assert_eq!(cut.len(), 4);
+    assert!(cut[..3].iter().all(|record| record["flow_end_reason"] == "idle_timeout"));
+    let whole = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "none"]);
+    assert_eq!(whole.len(), 1);
+    // The slow download lasts about a second.
+    let parts = records(&["web.pcap", "--filter", "tcp", "--active-timeout", "200ms", "--sort", "start"]);
+    let slow: Vec<_> = parts.iter().filter(|record| record["flow_end_reason"] == "active_timeout").collect();
+    assert!(slow.len() >= 3);
+    let packets: u64 =
+        parts.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 689 + 581);
+    assert!(parts.iter().any(|record| number(record, "sequence_number") >= 2));
+}
+
+#[test]
+fn flows_make_room_and_the_summary_says_so() {
+    let run = run(&["flows", "dns.pcap", "--max-flows", "3", "--format", "ndjson"]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.contains("ended early to make room"), "{}", run.err);
+    assert!(run.out.contains("lack_of_resources"));
+    let packets: u64 =
+        objects(&run.out).iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
+    assert_eq!(packets, 168 - 2);
+}
+
+#[test]
+fn filters_keep_whole_flows_by_their_initiator() {
+    let to_server = records(&["web.pcap", "--filter", "tcp dst port 443"]);
+    assert_eq!(facts(&to_server), facts(&records(&["web.pcap", "--filter", "tcp port 443"])));
+    assert!(to_server.iter().all(|record| number(record, "reverse_packet_count") > 0));
+    assert!(records(&["web.pcap", "--filter", "tcp src port 443"]).is_empty());
+    let bad = run(&["flows", "web.pcap", "--filter", "tcp prt 80"]);
+    assert_eq!((bad.status, bad.out.as_str()), (2, ""));
+    assert!(bad.err.contains("\n  tcp prt 80\n      ^^^\n"), "{}", bad.err);
+}
+
+#[test]
+fn standard_input_is_a_file_like_others() {
+    let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &data("mail.pcap"));
+    assert_eq!(piped.status, 0, "{}", piped.err);
+    assert_eq!(objects(&piped.out), records(&["mail.pcap"]));
+    let nothing = run_with_input(&["flows", "-"], b"");
+    assert_eq!(
+        (nothing.status, nothing.out.as_str(), nothing.err.as_str()),
+        (1, "", "flowgauge: -: empty: no capture\n")
+    );
+}
+
+#[test]
+fn several_files_are_one_input_in_time_order() {
+    let both = records(&["web.pcap", "dns.pcap"]);
+    let apart = [records(&["web.pcap"]), records(&["dns.pcap"])].concat();
+    let packets = |records: &[Value]| records.iter().map(|r| number(r, "packet_count")).sum::<u64>();
+    assert_eq!(packets(&both), packets(&apart));
+    assert_eq!(records(&["dns.pcap", "web.pcap", "--sort", "start"]).len(), both.len());
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_one_line_and_the_others_are_read() {
+    let folder = Folder::new();
+    let (text, empty) = (folder.file("notes.txt", b"This is no capture.\n"), folder.file("empty.pcap", b""));
+    let missing = folder.path("missing.pcap");
+    let directory = folder.0.to_str().unwrap().to_owned();
+    let good = facts(&records(&["ssh.pcap"]));
+    for (path, words) in [
+        (&text, "not a pcap or pcapng capture: looks like text"),
+        (&empty, "empty: no capture"),
+        (&missing, "No such file or directory"),
+        (&directory, "is a directory, not a capture file"),
+    ] {
+        let alone = run(&["flows", path]);
+        assert_eq!((alone.status, alone.out.as_str()), (1, ""), "{path}");
+        assert_eq!(alone.err.lines().count(), 1, "{}", alone.err);
+        assert!(alone.err.starts_with(&format!("flowgauge: {path}: {words}")), "{}", alone.err);
+        for order in [[path, "ssh.pcap"], ["ssh.pcap", path]] {
+            let both = run(&[&["flows", "-q", "--format", "ndjson"][..], &order[..]].concat());
+            assert_eq!((both.status, &both.err), (1, &alone.err));
+            assert_eq!(facts(&objects(&both.out)), good);
+        }
+    }
+}
+
+#[test]
+fn a_capture_cut_anywhere_gives_what_is_there() {
+    let folder = Folder::new();
+    let whole = data("dns.pcap");
+    let whole_count = records(&["dns.pcap"]).iter().map(packets).sum::<u64>();
+    fn packets(record: &Value) -> u64 {
+        number(record, "packet_count") + number(record, "reverse_packet_count")
+    }
+    // Places without a plan, but the same in each run.
+    let mut place: u64 = 7;
+    let mut last = (0, 0);
+    let mut lens: Vec<_> = (0..12)
+        .map(|_| {
+            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            24 + (place >> 33) as usize % (whole.len() - 24)
+        })
+        .collect();
+    lens.sort_unstable();
+    for len in lens {
+        let path = folder.file("cut.pcap", &whole[..len]);
+        let run = run(&["flows", &path, "--format", "ndjson", "-q"]);
+        let count: u64 = objects(&run.out).iter().map(packets).sum();
+        assert!(last.0 <= len && last.1 <= count && count <= whole_count);
+        last = (len, count);
+        match run.status {
+            0 => assert_eq!(run.err, ""),
+            1 => {
+                assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+                assert!(run.err.starts_with(&format!("flowgauge: {path}: at offset ")), "{}", run.err);
+                assert!(run.err.contains("cut short"), "{}", run.err);
+            }
+            status => panic!("{status}: {}", run.err),
+        }
+    }
+    assert!(last.1 > 0);
+}
+
+#[test]
+fn compressed_captures_are_read_as_they_are() {
+    let folder = Folder::new();
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(&data("web.pcap")).unwrap();
+    let octets = encoder.finish().unwrap();
+    // The content decides, not the name.
+    let path = folder.file("web.pcap", &octets);
+    assert_eq!(records(&[&path]), records(&["web.pcap"]));
+    let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &octets);
+    assert_eq!(objects(&piped.out), records(&["web.pcap"]));
+    let cut = folder.file("cut.gz", &octets[..octets.len() / 2]);
+    let cut_run = run(&["flows", &cut, "-q", "--format", "ndjson"]);
+    assert_eq!(cut_run.status, 1);
+    assert!(cut_run.err.contains("the compressed data ends early"), "{}", cut_run.err);
+    assert!(!cut_run.out.is_empty());
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_run_quietly() {
+    let folder = Folder::new();
+    // More than a pipe holds: the capture again and again, an hour later each time.
+    let mut big = data("dns.pcap");
+    let mut packets = big[24..].to_vec();
+    for _ in 0..50 {
+        let mut at = 0;
+        while at < packets.len() {
+            let word = |at: usize| u32::from_le_bytes(packets[at..at + 4].try_into().unwrap());
+            let (seconds, len) = (word(at), word(at + 8) as usize);
+            packets[at..at + 4].copy_from_slice(&(seconds + 3600).to_le_bytes());
+            at += 16 + len;
+        }
+        big.extend_from_slice(&packets);
+    }
+    let big = folder.file("big.pcap", &big);
+    for format in ["table", "ndjson", "csv"] {
+        let mut child = command()
+            .args(["flows", &big, "--format", format])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut first = [0; 1];
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut first).unwrap();
+        drop(out);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{format}");
+        assert_eq!(output.status.code(), Some(0), "{format}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_told() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = command().args(["flows", "web.pcap", "-q"]).stdout(full).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(err.starts_with("flowgauge: standard output: ") && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn the_documents_show_what_is_printed() {
+    let cases: [(&str, &[&str], Option<&str>); 5] = [
+        ("README.md", &["flows", "web.pcap", "--top", "5", "-q"], None),
+        ("docs/cli.md", &["flows", "ssh.pcap", "-q"], None),
+        ("docs/cli.md", &["flows", "web.pcap", "--top", "3", "-q"], Some("80")),
+        ("docs/cli.md", &["flows", "web.pcap", "--filter", "tcp prt 80"], None),
+        (
+            "docs/cli.md",
+            &["flows", "web.pcap", "--filter", "tcp dst port 8080 and ip6", "--format", "ndjson", "-q"],
+            None,
+        ),
+    ];
+    for (document, args, columns) in cases {
+        let text = fs::read_to_string(repository().join(document)).unwrap();
+        let run =
+            Run::from(command().args(args).envs(columns.map(|width| ("COLUMNS", width))).output().unwrap());
+        let printed = if run.out.is_empty() { run.err } else { run.out };
+        assert!(!printed.is_empty() && text.contains(&printed), "{document} lacks:\n{printed}");
+    }
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let root = repository();
+    let folders = ["", "docs", "docs/design", "examples/data"].map(|folder| root.join(folder));
+    let files =
+        folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
+    let mut count = 0;
+    for file in files.filter(|file| file.extension().is_some_and(|extension| extension == "md")) {
+        let text = fs::read_to_string(&file).unwrap();
+        for link in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next()) {
+            if !link.is_empty() && !link.contains("://") {
+                assert!(file.with_file_name(link).exists(), "{}: {link}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert!(count > 10, "{count} links were found");
+}
+
+#[test]
+fn the_table_fits_where_it_is_shown() {
+    for (width, wanted) in [("80", "STATE"), ("120", "<-OCTETS"), ("160", "ENDED")] {
+        for file in ["web.pcap", "dns.pcap", "mail.pcap"] {
+            let output = command().args(["flows", file, "-q"]).env("COLUMNS", width).output().unwrap();
+            let run = Run::from(output);
+            assert!(run.out.lines().next().unwrap().contains(wanted), "{}", run.out);
+            let width: usize = width.parse().unwrap();
+            assert!(run.out.lines().all(|line| line.len() <= width), "{}", run.out);
+        }
+    }
+    let piped = run(&["flows", "web.pcap", "-q"]).out;
+    assert_eq!(piped.lines().count(), 1 + records(&["web.pcap"]).len());
+    assert!(piped.lines().next().unwrap().starts_with("START (UTC)"));
+    assert!(piped.contains("[2001:db8:77::2]:33654"), "{piped}");
+    // Octets are for people here.
+    assert!(piped.contains("179.7k"), "{piped}");
+}
+
+#[test]
+fn packets_that_both_sides_of_a_switch_captured_count_once() {
+    // 146 packets, each with one tag on the customer's side and with two on the provider's.
+    let packets = |records: &[Value]| -> u64 {
+        records.iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum()
+    };
+    let mirror = ["vlan.pcapng", "--dedup", "--dedup-mode", "mirror"];
+    for more in [&[][..], &["--dedup-between-interfaces"]] {
+        let once = records(&[&mirror, more].concat());
+        assert_eq!(packets(&once), 146);
+        // None of them is a retransmission any more.
+        let sum = |field| once.iter().map(|record| number(record, field)).sum::<u64>();
+        assert_eq!(sum("retransmitted_count") + sum("reverse_retransmitted_count"), 0);
+    }
+    assert_eq!(packets(&records(&["vlan.pcapng", "--dedup"])), 292);
+    assert_eq!(packets(&records(&["vlan.pcapng", "--dedup=0s", "--dedup-mode", "mirror"])), 292);
+    let run = run(&[&["flows"], &mirror[..]].concat());
+    assert!(run.err.contains("\n146 packets left out as captured twice (--dedup)\n"), "{}", run.err);
+}
+
+#[test]
+fn a_capture_that_is_read_twice_counts_once() {
+    let folder = Folder::new();
+    let copy = folder.file("copy.pcap", &data("dns.pcap"));
+    let twice = records(&["dns.pcap", &copy, "--dedup=0s"]);
+    assert_eq!(facts(&twice), facts(&records(&["dns.pcap"])));
+    let out = folder.path("slice.pcapng");
+    let run = run(&["slice", "dns.pcap", &copy, "--filter", "udp", "--dedup", "-w", &out]);
+    assert_eq!(run.status, 0);
+    assert!(run.err.contains("168 packets left out as captured twice (--dedup)"), "{}", run.err);
+    assert_eq!(facts(&records(&[&out])), facts(&records(&["dns.pcap", "--filter", "udp"])));
+}
+
+#[test]
+fn wrong_command_lines_are_status_2() {
+    for args in [
+        &["flows"][..],
+        &["flows", "web.pcap", "--top", "0"],
+        &["flows", "web.pcap", "--idle-timeout", "soon"],
+        &["flows", "web.pcap", "--idle-timeout", "0s"],
+        &["flows", "web.pcap", "--max-flows", "0"],
+        &["flows", "web.pcap", "--sort", "colour"],
+        &["flows", "web.pcap", "--reverse"],
+        &["flows", "web.pcap", "--dedup=soon"],
+        &["flows", "web.pcap", "--dedup-mode", "mirror"],
+        &["slice", "web.pcap", "--filter", "tcp", "-w", "x.pcapng", "--dedup-between-interfaces"],
+        &["flows", "web.pcap", "--format", "xml"],
+        &["slice", "web.pcap", "-w", "x.pcapng"],
+        &["slice", "web.pcap", "--filter", "tcp"],
+        &["flows", "web.pcap", "--shards", "0"],
+        &["flows", "web.pcap", "--shards", "257"],
+        &["flows", "web.pcap", "--dedup-verify"],
+        &["streams", "web.pcap", "--to-stdout", "both", "--force"],
+        &["flows", "web.pcap", "--shards", "2", "--tunnels", "both"],
+        &["streams", "web.pcap"],
+        &["streams", "web.pcap", "--out", "x", "--to-stdout", "both"],
+        &["streams", "web.pcap", "--out", "x", "--name", "../{number}{side}"],
+        &["streams", "web.pcap", "--out", "x", "--overlap", "amiga"],
+        &["streams", "web.pcap", "--to-stdout", "both", "--filter", "tcp prt 80"],
+        &["man", "nonsense"],
+        &["nonsense"],
+        &[],
+    ] {
+        let run = run(args);
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}");
+        assert!(!run.err.is_empty());
+    }
+}
+
+#[test]
+fn shards_write_the_same_flows() {
+    for file in ["web.pcap", "dns.pcap", "vlan.pcapng", "any.pcap"] {
+        for args in [
+            &[][..],
+            &["--filter", "src net 10.0.0.0/8"],
+            &["--sort", "packets"],
+            &["--active-timeout", "10ms"],
+        ] {
+            let args = [&[file][..], args].concat();
+            let one = records(&args);
+            for count in ["2", "3"] {
+                let many = records(&[&args[..], &["--shards", count]].concat());
+                assert_eq!(facts(&many), facts(&one), "{args:?}");
+                if args.contains(&"--sort") {
+                    let counts = |records: &[Value]| -> Vec<u64> {
+                        let both =
+                            |record| number(record, "packet_count") + number(record, "reverse_packet_count");
+                        records.iter().map(both).collect()
+                    };
+                    assert_eq!(counts(&many), counts(&one));
+                }
+            }
+        }
+    }
+    let top = |count| run(&["flows", "web.pcap", "--top", "3", "-q", "--shards", count]).out;
+    assert_eq!(top("4"), top("1"));
+    // Problems are told as ever.
+    let folder = Folder::new();
+    let whole = data("ssh.pcap");
+    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let [one, two] = ["1", "2"].map(|count| run(&["flows", &cut, "/etc/hostname", "--shards", count]));
+    assert_eq!((one.status, two.status), (1, 1));
+    let lines = |run: &Run| {
+        run.err.lines().filter(|line| line.starts_with("flowgauge:")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(&one), lines(&two));
+}
+
+#[test]
+fn help_completions_and_man_pages() {
+    assert_eq!(run(&["--version"]).out, concat!("flowgauge ", env!("CARGO_PKG_VERSION"), "\n"));
+    for args in [&["--help"][..], &["flows", "--help"], &["slice", "--help"], &["streams", "--help"]] {
+        let help = run(args);
+        assert_eq!(help.status, 0);
+        assert!(help.out.contains("Examples:") && help.out.lines().all(|line| line.chars().count() <= 100));
+    }
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = run(&["completions", shell]);
+        assert_eq!(script.status, 0);
+        assert!(script.out.contains("flowgauge") && script.out.contains("community-id"), "{shell}");
+    }
+    assert!(run(&["man"]).out.contains(".TH flowgauge 1"));
+    assert!(run(&["man", "flows"]).out.contains("idle\\-timeout"));
+    let folder = Folder::new();
+    assert_eq!(run(&["man", "--out", &folder.path("man")]).status, 0);
+    let mut pages: BTreeMap<_, _> = fs::read_dir(folder.path("man"))
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().len()))
+        .collect();
+    for name in [
+        "flowgauge.1",
+        "flowgauge-flows.1",
+        "flowgauge-slice.1",
+        "flowgauge-streams.1",
+        "flowgauge-sessions.1",
+        "flowgauge-man.1",
+        "flowgauge-completions.1",
+    ] {
+        assert!(pages.remove(name).is_some_and(|len| len > 200), "{name}");
+    }
+    assert!(pages.is_empty(), "{pages:?}");
+}
+
+#[test]
+fn a_time_far_ahead_of_all_others_is_told_and_ends_no_flow() {
+    let mut odd = data("ssh.pcap");
+    // The hundredth frame is of the year 2100.
+    let mut at = 24;
+    for _ in 0..100 {
+        at += 16 + u32::from_le_bytes(odd[at + 8..at + 12].try_into().unwrap()) as usize;
+    }
+    odd[at..at + 4].copy_from_slice(&4_102_444_800_u32.to_le_bytes());
+    let folder = Folder::new();
+    let file = folder.file("odd.pcap", &odd);
+    let told = run(&["flows", &file, "--format", "ndjson"]);
+    assert!(told.err.contains("1 packet with a time far ahead of all others"), "{}", told.err);
+    let (found, wanted) = (objects(&told.out), records(&["ssh.pcap"]));
+    assert_eq!(found.len(), wanted.len());
+    for (found, wanted) in found.iter().zip(&wanted) {
+        for field in
+            ["community_id", "packet_count", "octet_count", "conn_state", "history", "start_ns", "end_ns"]
+        {
+            assert_eq!(found[field], wanted[field]);
+        }
+    }
+    // A slice keeps the times as they were captured.
+    let out = folder.path("slice.pcapng");
+    let sliced = run(&["slice", &file, "--filter", "tcp", "-w", &out]);
+    assert_eq!(sliced.status, 0, "{}", sliced.err);
+    let last = records(&[&out]).iter().map(|record| number(record, "end_ns")).max().unwrap();
+    assert_eq!(
+        last / 1_000_000_000,
+        records(&["ssh.pcap"]).iter().map(|record| number(record, "end_ns")).max().unwrap() / 1_000_000_000
+    );
+}

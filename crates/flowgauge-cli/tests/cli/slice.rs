@@ -1,0 +1,105 @@
+//! `flowgauge slice`.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::Stdio;
+
+use super::{Folder, command, data, facts, objects, records, repository, run, run_with_input};
+
+#[test]
+fn a_slice_holds_the_flows_that_a_filter_keeps() {
+    let folder = Folder::new();
+    for (number, (file, filter)) in [
+        ("web.pcap", "tcp port 443"),
+        ("web.pcap", "tcp dst port 443 or src host 2001:db8:77::2"),
+        ("dns.pcap", "udp and dst port 53"),
+        ("vlan.pcapng", "vlan 10 and tcp"),
+        ("any.pcap", "udp"),
+        ("raw-tun.pcap", "dst port 53"),
+        ("mail.pcap", ""),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let out = folder.path(&format!("{number}.pcapng"));
+        let run = run(&["slice", file, "--filter", filter, "-w", &out]);
+        assert_eq!(run.status, 0, "{filter}: {}", run.err);
+        let wanted = records(&[file, "--filter", filter]);
+        assert!(!wanted.is_empty());
+        assert!(run.err.contains(&format!(" of {} flow", wanted.len())), "{}", run.err);
+        assert_eq!(facts(&records(&[&out])), facts(&wanted), "{filter}");
+    }
+}
+
+#[test]
+fn a_slice_by_community_id() {
+    let folder = Folder::new();
+    let all = records(&["web.pcap", "--filter", "tcp", "--sort", "start"]);
+    let (first, last) = (&all[0], &all[17]);
+    let ids = [first, last].map(|record| record["community_id"].as_str().unwrap());
+    let out = folder.path("two.pcapng");
+    let args = ["slice", "web.pcap", "--community-id", ids[0], "--community-id", ids[1], "-w", &out];
+    assert_eq!(run(&args).status, 0);
+    assert_eq!(facts(&records(&[&out])), facts(&[first.clone(), last.clone()]));
+
+    // From a pipe into a pipe.
+    let args = ["slice", "-", "--community-id", ids[0], "-w", "-", "-q"];
+    let mut child = command()
+        .args(args)
+        .stdin(fs::File::open(repository().join("examples/data/web.pcap")).unwrap())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut octets = Vec::new();
+    child.stdout.take().unwrap().read_to_end(&mut octets).unwrap();
+    assert!(child.wait().unwrap().success());
+    let path = folder.file("one.pcapng", &octets);
+    assert_eq!(facts(&records(&[&path])), facts(std::slice::from_ref(first)));
+
+    let bad = run(&["slice", "web.pcap", "--community-id", "1:xyz", "-w", &folder.path("x")]);
+    assert_eq!(bad.status, 2);
+}
+
+#[test]
+fn a_slice_takes_care_of_what_is_there() {
+    let folder = Folder::new();
+    let out = folder.file("out.pcapng", b"precious");
+    let args = ["slice", "web.pcap", "--filter", "port 8080", "-w", &out];
+    let refused = run(&args);
+    assert_eq!(refused.status, 1);
+    assert!(refused.err.contains("exists; --force overwrites it"), "{}", refused.err);
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+    // Nothing found: the old file stays.
+    let nothing = run(&["slice", "web.pcap", "--filter", "port 9", "-w", &out, "--force"]);
+    assert_eq!((nothing.status, nothing.err.lines().count()), (1, 1), "{}", nothing.err);
+    assert_eq!(fs::read(&out).unwrap(), b"precious");
+    let forced = run(&[&args[..], &["--force"]].concat());
+    assert_eq!(forced.status, 0, "{}", forced.err);
+    assert_eq!(records(&[&out]).len(), 2);
+    // The input is never the output.
+    let own = folder.file("own.pcap", &data("dns.pcap"));
+    let same = run(&["slice", &own, "--filter", "udp", "-w", &own, "--force"]);
+    assert_eq!(same.status, 1);
+    assert!(same.err.contains("is an input"), "{}", same.err);
+    assert_eq!(fs::read(&own).unwrap(), data("dns.pcap"));
+
+    let new = folder.path("new.pcapng");
+    let once = run_with_input(&["slice", "-", "--filter", "dst port 8080", "-w", &new], &data("web.pcap"));
+    assert_eq!(once.status, 2);
+    assert!(once.err.contains("can be read only once"), "{}", once.err);
+    let open = run_with_input(&["slice", "-", "--filter", "port 8080", "-w", &new], &data("web.pcap"));
+    assert_eq!(open.status, 0, "{}", open.err);
+    assert_eq!(records(&[&new]).len(), 2);
+}
+
+#[test]
+fn a_slice_of_a_cut_capture_has_what_is_there() {
+    let folder = Folder::new();
+    let whole = data("ssh.pcap");
+    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let out = folder.path("out.pcapng");
+    let run = run(&["slice", &cut, "--filter", "tcp dst port 22", "-w", &out, "-q"]);
+    assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
+    let before = self::run(&["flows", &cut, "--filter", "tcp", "--format", "ndjson", "-q"]);
+    assert_eq!(facts(&records(&[&out])), facts(&objects(&before.out)));
+}

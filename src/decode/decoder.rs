@@ -1,0 +1,195 @@
+//! Decoder: yields the packets of a frame in one walk.
+//!
+//! [`Decoder::read`] writes the packet of a common frame in place and walks every other frame once. If the
+//! packet is a fragment, or if outer headers are requested, [`Decoder::frame`] then emits it from the result
+//! of that walk. Fragments wait in the pool, so [`advance`](Decoder::advance), [`relieve`](Decoder::relieve)
+//! and [`finish`](Decoder::finish) emit packets too.
+
+use super::defragmenter::{Defragmenter, FragmentHandling};
+use super::emit::{Counted, Emit};
+use super::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, SkipStats};
+use super::fragment::{FragmentStats, PoolConfig};
+use super::link::{Decapsulation, IpPacket, Trail};
+use super::outer::{DecodeContext, OuterHeaders};
+use super::verifier::{ChecksumHandling, ChecksumStats, Verifier};
+use crate::base::{ConfigError, Frame, Resources, Timestamp};
+
+/// Content of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    /// A packet that was written in place.
+    Packet,
+    /// Packets that [`Decoder::frame`] emits.
+    Several,
+    /// No packet of any flow. The frame was counted.
+    Nothing,
+}
+
+/// Settings of a [`Decoder`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct DecoderConfig {
+    pub(crate) fragments: FragmentHandling,
+    pub(crate) fragment_pool: PoolConfig,
+    pub(crate) checksums: ChecksumHandling,
+    /// True if outer headers are reported.
+    pub(crate) is_encapsulation_kept: bool,
+}
+
+impl DecoderConfig {
+    /// Returns the marks of packets that are not written in place.
+    pub(crate) fn slow_path_marks(&self, policy: &KeyPolicy) -> PacketMarks {
+        let is_linked = policy.decapsulation == Decapsulation::Both;
+        PacketMarks::default()
+            .with(PacketMarks::FRAGMENT, self.fragments != FragmentHandling::AsTheyCome)
+            .with(PacketMarks::ENCAPSULATED, is_linked || self.is_encapsulation_kept)
+    }
+}
+
+/// Converts frames to packets: links, tunnels, fragments, checksums, and the levels of a frame.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    extractor: Extractor,
+    verifier: Verifier,
+    slow_path_marks: PacketMarks,
+    fragments: Option<Box<Defragmenter>>,
+    /// Result of the last walk.
+    walked: IpPacket<Trail>,
+    outer: OuterHeaders,
+    skipped: SkipStats,
+}
+
+impl Decoder {
+    pub(crate) fn new(
+        config: &DecoderConfig,
+        policy: KeyPolicy,
+        resources: &Resources,
+    ) -> Result<Self, ConfigError> {
+        let fragments = match config.fragments {
+            FragmentHandling::AsTheyCome => None,
+            handling => Some(Box::new(Defragmenter::new(config.fragment_pool, handling, resources)?)),
+        };
+        let is_linked = policy.decapsulation == Decapsulation::Both;
+        Ok(Self {
+            extractor: Extractor::new(policy).with_limits(resources.limits),
+            verifier: Verifier::new(config.checksums),
+            slow_path_marks: config.slow_path_marks(&policy),
+            fragments,
+            walked: IpPacket::empty(Trail::new(is_linked)),
+            outer: OuterHeaders::new(config.is_encapsulation_kept, is_linked),
+            skipped: SkipStats::default(),
+        })
+    }
+
+    /// Reads a frame and writes its packet in place unless [`frame`](Self::frame) must emit it.
+    #[inline(always)]
+    pub(crate) fn read<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
+        if !self.extractor.read_in_place(frame, packet) {
+            return self.walk(frame, packet);
+        }
+        if self.verifier.is_wanted() && !self.verifier.accepts_plain(packet, self.extractor.limits()) {
+            return Decoded::Nothing;
+        }
+        Decoded::Packet
+    }
+
+    /// Reads a frame that is not a common one.
+    #[inline(never)]
+    fn walk<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Decoded {
+        let frame = as_sent(frame);
+        if let Err(reason) = self.extractor.walk(&frame, None, &mut self.walked) {
+            self.skipped.count(&Skip::from(reason));
+            return Decoded::Nothing;
+        }
+        if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked) {
+            return Decoded::Nothing;
+        }
+        *packet = self.extractor.packet(&frame, &self.walked);
+        if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
+    }
+
+    /// Emits the packets of the frame for which [`read`](Self::read) just returned `Several`; `packet` is the
+    /// innermost one. Emits the packets of the flows that carry it and of the datagram that it completes.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
+        let frame = &as_sent(frame);
+        let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
+        let Self { extractor, outer, fragments, walked, .. } = self;
+        let mut context = DecodeContext { extractor, outer, emit };
+        context.outer.begin();
+        context.emit_outer(frame, walked, |context, packet, _| {
+            context.emit.packet(packet);
+            counted
+        });
+        if let Some(fragments) = fragments.as_deref_mut().filter(|_| walked.ip.is_fragment) {
+            return fragments.frame(frame, walked, &mut context);
+        }
+        context.emit.packet(packet);
+        context.report(frame, walked.encapsulation.headers(), packet, counted);
+    }
+
+    /// Discards fragments whose deadline has passed at `now`.
+    pub(crate) fn advance<E: Emit + ?Sized>(&mut self, now: Timestamp, emit: &mut E) {
+        self.with_fragments(emit, |fragments, context| fragments.advance(now, context));
+    }
+
+    /// Discards the oldest fragments while the budget requests memory.
+    pub(crate) fn relieve<E: Emit + ?Sized>(&mut self, emit: &mut E) {
+        self.with_fragments(emit, |fragments, context| fragments.relieve(context));
+    }
+
+    /// Discards all waiting fragments.
+    pub(crate) fn finish<E: Emit + ?Sized>(&mut self, emit: &mut E) {
+        self.with_fragments(emit, |fragments, context| fragments.finish(context));
+    }
+
+    fn with_fragments<E: Emit + ?Sized>(
+        &mut self,
+        emit: &mut E,
+        work: impl FnOnce(&mut Defragmenter, &mut DecodeContext<'_, E>),
+    ) {
+        let Self { extractor, outer, fragments, .. } = self;
+        if let Some(fragments) = fragments {
+            work(fragments, &mut DecodeContext { extractor, outer, emit });
+        }
+    }
+
+    /// Returns whether fragments are waiting.
+    #[inline(always)]
+    pub(crate) fn has_waiting_fragments(&self) -> bool {
+        self.fragments.as_ref().is_some_and(|fragments| fragments.held_bytes() > 0)
+    }
+
+    pub(crate) const fn skipped(&self) -> &SkipStats {
+        &self.skipped
+    }
+
+    pub(crate) const fn checksums(&self) -> ChecksumStats {
+        self.verifier.stats
+    }
+
+    pub(crate) fn fragments(&self) -> FragmentStats {
+        self.fragments.as_deref().map(|fragments| *fragments.stats()).unwrap_or_default()
+    }
+
+    /// Number of fragments that were counted for no flow, and the octets of their frames on the wire.
+    pub(crate) fn orphan_counts(&self) -> (u64, u64) {
+        self.fragments.as_deref().map(Defragmenter::orphan_counts).unwrap_or_default()
+    }
+
+    /// Number of packets that were counted for a flow that carries others.
+    pub(crate) const fn outer_packet_count(&self) -> u64 {
+        self.outer.outer_packet_count
+    }
+
+    /// Panics unless the pool is consistent with its own accounting. Takes time linear in the content of the
+    /// pool.
+    pub(crate) fn check_invariants(&self) {
+        self.fragments.as_deref().inspect(|fragments| fragments.check_invariants());
+    }
+}
+
+/// Returns the frame with a wire length that is at least the captured length.
+fn as_sent<'a>(frame: &Frame<'a>) -> Frame<'a> {
+    Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame }
+}

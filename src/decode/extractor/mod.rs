@@ -1,0 +1,134 @@
+//! Extraction: finds the flow to which an IP packet belongs.
+//!
+//! [`Extractor::extract`] reads the headers of a frame and returns a [`Packet`]: the Flow Key, the side that
+//! sent it, its lengths, and the fields of its transport header that the tracker needs. Common frames
+//! (Ethernet with up to two VLAN tags, IPv4 without options or IPv6 without extension headers, TCP or UDP)
+//! take a path that reads the fields in place; all others take the general path. Both return the same result
+//! for the same bytes, which a property test and a fuzz target check. The extractor keeps no state and does
+//! not allocate.
+
+mod fast;
+mod general;
+mod packet;
+mod policy;
+mod quoted;
+mod skip;
+
+pub use packet::{Packet, PacketMarks, Transport};
+pub use policy::{Direction, KeyPolicy, Scope};
+#[doc(hidden)]
+pub use quoted::quoted_key;
+pub use skip::{Skip, SkipStats};
+
+pub use crate::decode::link::{Decapsulation, TunnelPorts};
+pub use crate::wire::tcp::TcpSegment;
+
+use crate::base::{Frame, Limits};
+use crate::decode::link::{Entry, IpPacket, NoPacket, PortSet, Way, find_packet};
+
+/// Converts frames to packets under one [`KeyPolicy`]. Stateless; `Copy`.
+#[derive(Clone, Copy, Debug)]
+pub struct Extractor {
+    policy: KeyPolicy,
+    limits: Limits,
+    /// Scope of all keys, if the policy requests only a five-tuple with a scope.
+    plain_scope: Option<u32>,
+    /// UDP ports behind which the general path looks for a tunnel.
+    tunnel_ports: PortSet,
+}
+
+impl Default for Extractor {
+    fn default() -> Self {
+        Self::new(KeyPolicy::DEFAULT)
+    }
+}
+
+impl Extractor {
+    /// Creates an extractor with the given policy and default limits.
+    #[must_use]
+    pub const fn new(policy: KeyPolicy) -> Self {
+        let tunnel_ports = policy.tunnel_ports.all(policy.decapsulation);
+        Self { policy, limits: Limits::DEFAULT, plain_scope: policy.plain_scope(), tunnel_ports }
+    }
+
+    /// Returns the extractor with the given limits.
+    #[must_use]
+    pub const fn with_limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Policy in use.
+    #[must_use]
+    pub const fn policy(&self) -> &KeyPolicy {
+        &self.policy
+    }
+
+    /// Returns the packet in a frame.
+    ///
+    /// Costs a few nanoseconds for a common frame, and time linear in the number of headers for others.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`Skip`] for a frame that holds no IP packet, or whose IP header is truncated or
+    /// inconsistent. A frame that is truncated behind the addresses still yields a packet, with the fields
+    /// that are present.
+    #[inline]
+    pub fn extract<'a>(&self, frame: &Frame<'a>) -> Result<Packet<'a>, Skip> {
+        let mut packet = Packet::EMPTY;
+        self.extract_into(frame, &mut packet)?;
+        Ok(packet)
+    }
+
+    /// Writes the packet in a frame over a packet of the caller, which avoids the copy of returning one.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Extractor::extract`]; the content of `packet` is then unspecified.
+    #[inline(always)]
+    pub fn extract_into<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Result<(), Skip> {
+        if self.read_in_place(frame, packet) {
+            return Ok(());
+        }
+        *packet = general::packet(frame, &self.policy, &self.limits)?;
+        Ok(())
+    }
+
+    /// Reads a common frame in place. Returns whether it was one; otherwise the walk has to find the packet.
+    #[inline(always)]
+    pub(in crate::decode) fn read_in_place<'a>(&self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> bool {
+        // If fewer tags are allowed than the fast path walks, the general path counts them.
+        self.limits.vlan_tag_count_max >= fast::VLAN_TAGS as u32
+            && fast::read(frame, &self.policy, self.plain_scope, &self.tunnel_ports, packet)
+    }
+
+    /// Walks a frame, or the IP packet at an entry of it.
+    #[inline(never)]
+    pub(in crate::decode) fn walk<W: Way>(
+        &self,
+        frame: &Frame<'_>,
+        entry: Option<Entry>,
+        found: &mut IpPacket<W>,
+    ) -> Result<(), NoPacket> {
+        find_packet(frame, entry, &self.policy.walk_settings(&self.limits), found)
+    }
+
+    /// Builds the packet from the result of a walk.
+    pub(in crate::decode) fn packet<'a, W>(&self, frame: &Frame<'a>, found: &IpPacket<W>) -> Packet<'a> {
+        general::with_transport(frame, &self.policy, found)
+    }
+
+    /// Limits in use.
+    pub(in crate::decode) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns the packet in a frame by the general path alone, for tests that compare the two paths.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Extractor::extract`].
+    #[doc(hidden)]
+    pub fn extract_general<'a>(&self, frame: &Frame<'a>) -> Result<Packet<'a>, Skip> {
+        general::packet(frame, &self.policy, &self.limits)
+    }
+}

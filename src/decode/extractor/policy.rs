@@ -1,0 +1,126 @@
+//! Policy: the fields of a Flow Key.
+
+use crate::base::{FlowKey, Frame, Limits, Side};
+use crate::decode::link::{Decapsulation, LinkInfo, TunnelPorts, WalkSettings};
+
+/// Number of flows per conversation: one for both directions, or one for each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Direction {
+    /// One flow with two sides (RFC 5103).
+    #[default]
+    Biflow,
+    /// One flow per direction; the sender is always side A.
+    Uniflow,
+}
+
+/// Source of a key's scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The same for all frames, such as a tenant or an observation domain.
+    Fixed(u32),
+    /// The interface on which the frame was captured.
+    Interface,
+}
+
+/// Fields that distinguish flows, in addition to addresses and protocol.
+///
+/// A field that differs between the two directions of a conversation cannot be in a key, so tunnel endpoint
+/// identifiers and MPLS labels are not available.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyPolicy {
+    /// Ports, and ICMP types in their place. If false, one flow per address pair and protocol. On by default.
+    pub ports: bool,
+    /// VLAN ids. Off by default: many networks tag the two directions differently.
+    pub vlan_ids: bool,
+    /// The virtual network identifier of the innermost VXLAN, VXLAN-GPE, GENEVE or NVGRE header. Off by default.
+    pub vni: bool,
+    /// Decapsulation of tunnels. Enabled by default: a frame counts for its innermost flow.
+    pub decapsulation: Decapsulation,
+    /// UDP ports that identify tunnels.
+    pub tunnel_ports: TunnelPorts,
+    /// Identifier of ICMP echo, so that each `ping` is a flow. Off by default, as in Community ID.
+    pub echo_id: bool,
+    /// One flow for both directions, or one for each. One for both by default.
+    pub direction: Direction,
+    /// Scope of the keys. Fixed at zero by default.
+    pub scope: Scope,
+}
+
+impl KeyPolicy {
+    /// Five-tuple biflows without scope: the defaults documented at each field.
+    pub const DEFAULT: Self = Self {
+        ports: true,
+        vlan_ids: false,
+        vni: false,
+        decapsulation: Decapsulation::Innermost,
+        tunnel_ports: TunnelPorts::DEFAULT,
+        echo_id: false,
+        direction: Direction::Biflow,
+        scope: Scope::Fixed(0),
+    };
+
+    /// Returns the settings of a walk for packets of this policy.
+    #[inline(always)]
+    pub(crate) const fn walk_settings<'a>(&'a self, limits: &'a Limits) -> WalkSettings<'a> {
+        WalkSettings { decapsulation: self.decapsulation, tunnel_ports: &self.tunnel_ports, limits }
+    }
+
+    #[inline(always)]
+    pub(crate) fn scope_of(&self, frame: &Frame<'_>) -> u32 {
+        match self.scope {
+            Scope::Fixed(scope) => scope,
+            Scope::Interface => frame.interface,
+        }
+    }
+
+    /// Returns the scope of all keys if they are five-tuples without other fields.
+    pub(crate) const fn plain_scope(&self) -> Option<u32> {
+        match (self.scope, self.direction) {
+            (Scope::Fixed(scope), Direction::Biflow) if self.ports && !self.vlan_ids => Some(scope),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the key is a five-tuple, to which at most VLAN ids and the scope are added.
+    #[inline(always)]
+    pub(crate) fn is_five_tuple(&self) -> bool {
+        self.ports && matches!(self.direction, Direction::Biflow)
+    }
+
+    /// Adds the fields of the link layer and of the caller.
+    #[inline(always)]
+    pub(crate) fn complete(&self, key: FlowKey, frame: &Frame<'_>, link: &LinkInfo) -> FlowKey {
+        let key = key.with_scope(self.scope_of(frame));
+        let key = if self.vlan_ids { key.with_vlan_ids(link.vlan_ids) } else { key };
+        match link.vni {
+            Some(vni) if self.vni => key.with_vni(vni),
+            _ => key,
+        }
+    }
+
+    /// Returns the key of two endpoints and the side of the source, for the configured direction.
+    pub(crate) fn key(
+        &self,
+        protocol: crate::base::IpProtocol,
+        is_ipv6: bool,
+        source: (u128, u16),
+        destination: (u128, u16),
+        has_ports: bool,
+    ) -> (FlowKey, Side) {
+        match self.direction {
+            Direction::Biflow => FlowKey::ordered(protocol, is_ipv6, source, destination, has_ports),
+            Direction::Uniflow => {
+                (FlowKey::directed(protocol, is_ipv6, source, destination, has_ports), Side::A)
+            }
+        }
+    }
+}
+
+impl Default for KeyPolicy {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}

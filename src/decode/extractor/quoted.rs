@@ -1,0 +1,24 @@
+//! Packet that an ICMP error quotes.
+
+use super::{KeyPolicy, Packet, general};
+use crate::base::{EtherType, FlowKey, Limits, Side};
+use crate::wire::icmp;
+
+/// Returns the key of the flow to which an ICMP error refers, and the side that sent the quoted packet.
+///
+/// Returns `None` if the packet is not an ICMP error, or if it quotes too little to identify the flow, which
+/// requires at least the IP header and, for TCP, UDP and SCTP, the ports. The key has the same policy and
+/// scope as the error itself.
+#[must_use]
+pub fn quoted_key(packet: &Packet<'_>, policy: &KeyPolicy) -> Option<(FlowKey, Side)> {
+    let is_ipv6 = packet.key.is_ipv6();
+    let (kind, _) = packet.icmp()?;
+    if !icmp::quotes_packet(is_ipv6, kind) {
+        return None;
+    }
+    let data = packet.transport_bytes().get(icmp::HEADER_LEN..)?;
+    let ether_type = if is_ipv6 { EtherType::IPV6 } else { EtherType::IPV4 };
+    let (key, side) = general::key_of(data, data.len(), ether_type, policy, &Limits::DEFAULT)?;
+    let key = key.with_scope(packet.key.scope()).with_vlan_ids(packet.key.vlan_ids());
+    Some((packet.key.vni().map_or(key, |vni| key.with_vni(vni)), side))
+}

@@ -1,0 +1,58 @@
+//! Hardware addresses.
+
+use crate::wire::ethernet;
+
+/// Position of the hardware addresses of a frame.
+///
+/// Four octets: an offset from the start of the frame, and the kind of header at that offset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MacAddresses(u32);
+
+impl MacAddresses {
+    /// The link has no addresses, or none of six octets.
+    pub const NONE: Self = Self(0);
+
+    const KIND: u32 = 3;
+    const ETHERNET: u32 = 1;
+    const SOURCE: u32 = 2;
+
+    /// Addresses of an Ethernet header at an offset: destination, then source.
+    #[must_use]
+    #[inline(always)]
+    pub(crate) const fn ethernet(offset: u32) -> Self {
+        Self(offset << 2 | Self::ETHERNET)
+    }
+
+    /// Address of the sender alone, at an offset (Linux cooked capture).
+    #[must_use]
+    pub(crate) const fn source_only(offset: u32) -> Self {
+        Self(offset << 2 | Self::SOURCE)
+    }
+
+    const fn offset(self) -> usize {
+        (self.0 >> 2) as usize
+    }
+
+    /// Returns the address of the sender.
+    #[must_use]
+    pub fn source(self, frame: &[u8]) -> Option<[u8; 6]> {
+        match self.0 & Self::KIND {
+            Self::ETHERNET => address(frame, self.offset() + ethernet::SOURCE_OFFSET),
+            Self::SOURCE => address(frame, self.offset()),
+            _ => None,
+        }
+    }
+
+    /// Returns the address of the receiver.
+    #[must_use]
+    pub fn destination(self, frame: &[u8]) -> Option<[u8; 6]> {
+        match self.0 & Self::KIND {
+            Self::ETHERNET => address(frame, self.offset() + ethernet::DESTINATION_OFFSET),
+            _ => None,
+        }
+    }
+}
+
+fn address(frame: &[u8], at: usize) -> Option<[u8; 6]> {
+    frame.get(at..)?.first_chunk().copied()
+}

@@ -1,0 +1,137 @@
+//! Checksums of the packet in a frame: IPv4 header, TCP, UDP.
+
+use super::IpPacket;
+use crate::base::IpProtocol;
+use crate::wire::checksum::{fold, sum};
+use crate::wire::ipv4::{self, Ipv4};
+use crate::wire::ipv6_extension::Extension;
+use crate::wire::{be16, ipv6, tcp, udp};
+
+/// Result of verifying a checksum.
+///
+/// A network card that computes checksums receives packets whose fields are not filled in, and a capture on
+/// the sending host contains them in that form: [`Zero`](Self::Zero) and [`Partial`](Self::Partial) do not
+/// indicate corruption.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Checksum {
+    /// No checksum: IPv6 has no header checksum, and protocols other than TCP and UDP are not verified.
+    None,
+    /// The checksum matches the octets.
+    Right,
+    /// UDP over IPv4 that was sent without one (RFC 768).
+    Absent,
+    /// The field is zero where zero is not valid: the network card computes it; in UDP over IPv6, it may also be a
+    /// tunnel (RFC 6935).
+    Zero,
+    /// The field holds the sum of the pseudo-header alone; the network card computes the rest.
+    Partial,
+    /// The checksum does not match.
+    Wrong,
+    /// Some of the octets are missing (truncated by a snap length, or a fragment), or a length field is
+    /// wrong.
+    Unknown,
+}
+
+/// Checksums of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Checksums {
+    /// Checksum of the IPv4 header.
+    pub header: Checksum,
+    /// Checksum of TCP or UDP.
+    pub transport: Checksum,
+}
+
+impl Checksums {
+    /// Returns whether one of them indicates corruption.
+    #[must_use]
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.header == Checksum::Wrong || self.transport == Checksum::Wrong
+    }
+}
+
+/// Verifies the checksums of the packet that was found in `frame`. The addresses used are those of the
+/// endpoints: the last destination of a source route or of a routing header of type 0, 2 or 4, and the home
+/// address (RFC 6275). Linear in the length of the packet, without allocation.
+///
+/// A field counts as a partial sum if it matches the pseudo-header with the segment's length, or with zero as
+/// for segmentation offload; two of 65,536 corrupted fields match by chance.
+#[must_use]
+pub fn checksums<E>(frame: &[u8], found: &IpPacket<E>) -> Checksums {
+    let packet = frame.get(found.offset..).unwrap_or_default();
+    Checksums { header: header(packet, found), transport: transport(packet, found) }
+}
+
+fn header<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
+    if found.ip.is_ipv6 {
+        return Checksum::None;
+    }
+    let len = ipv4::header_len(packet).unwrap_or_default();
+    let (Some(header), Some(fields)) = (packet.get(..len), Ipv4::read(packet)) else {
+        return Checksum::Unknown;
+    };
+    match fields.checksum() {
+        _ if fold(sum(header)) == 0xffff => Checksum::Right,
+        0 => Checksum::Zero,
+        _ => Checksum::Wrong,
+    }
+}
+
+fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
+    let ip = &found.ip;
+    let field_at = match ip.protocol {
+        IpProtocol::TCP | IpProtocol::UDP if ip.is_later_fragment => return Checksum::Unknown,
+        IpProtocol::TCP => tcp::CHECKSUM_OFFSET,
+        IpProtocol::UDP => udp::CHECKSUM_OFFSET,
+        _ => return Checksum::None,
+    };
+    let captured = packet.get(ip.header_len..ip.len.min(packet.len())).unwrap_or_default();
+    let Some(field) = be16(captured, field_at) else { return Checksum::Unknown };
+    let is_udp = ip.protocol == IpProtocol::UDP;
+    if is_udp && field == 0 {
+        return if ip.is_ipv6 { Checksum::Zero } else { Checksum::Absent };
+    }
+    // Without a length, the packet ends where the frame does, which may be too late.
+    let has_ip_len = !ip.is_without_len();
+    let (len, has_len) = match udp::len(captured).unwrap_or_default() {
+        // A length of zero indicates a jumbogram (RFC 2675), or is left to the network card.
+        len if is_udp => (if len != 0 { len } else { ip.len - ip.header_len.min(ip.len) }, len != 0),
+        _ => (ip.len - ip.header_len.min(ip.len), has_ip_len),
+    };
+    let segment = match captured.get(..len) {
+        Some(segment) if !ip.is_fragment && !ip.is_cut && len >= field_at + 2 => segment,
+        _ => return Checksum::Unknown,
+    };
+    let Some((source, destination)) = ends(packet, found) else { return Checksum::Unknown };
+    let addresses = sum(&source.to_be_bytes()) + sum(&destination.to_be_bytes());
+    let pseudo = addresses + u64::from(ip.protocol.0);
+    let len = segment.len() as u64;
+    match field {
+        _ if fold(pseudo + len + sum(segment)) == 0xffff => Checksum::Right,
+        0 => Checksum::Zero,
+        _ if field == fold(pseudo + len) || field == fold(pseudo) => Checksum::Partial,
+        _ if !has_len => Checksum::Unknown,
+        _ => Checksum::Wrong,
+    }
+}
+
+/// Returns source and final destination of the packet: with a routing header, its last address (RFC 8200
+/// section 8.1); with a home address option, that address (RFC 6275 section 6.3).
+fn ends<E>(packet: &[u8], found: &IpPacket<E>) -> Option<(u128, u128)> {
+    let (mut source, mut destination) = (found.ip.source, found.ip.destination);
+    if !found.ip.is_ipv6 {
+        let options = packet.get(ipv4::HEADER_LEN_MIN..ipv4::header_len(packet)?)?;
+        return Some((source, ipv4::source_route_end(options).map_or(destination, u128::from)));
+    }
+    let mut protocol = ipv6::next_header(packet)?;
+    let mut at = ipv6::HEADER_LEN;
+    while at < found.ip.header_len {
+        let header = Extension::read(protocol, packet.get(at..found.ip.header_len)?)?;
+        destination = header.last_segment(destination)?;
+        source = header.home_address().unwrap_or(source);
+        protocol = header.next_header;
+        at += header.len();
+    }
+    Some((source, destination))
+}

@@ -1,0 +1,261 @@
+//! Steps between links and IP: Ethernet, tags, LLC, PPP, label stacks, pseudowires.
+
+use super::encapsulation::Way;
+use super::walk::{Next, Step, Stop, Walk};
+use super::{HeaderKind, MacAddresses, Unsupported};
+use crate::base::{EtherType, Layer, VlanIds};
+use crate::wire::{be16, be32, ethernet, llc, macsec, mpls, nsh, ppp, pppoe};
+
+/// Octets of a service tag behind its EtherType (IEEE 802.1ah).
+const SERVICE_TAG_LEN: usize = 4;
+
+/// Octets of a VN-tag and of the EtherType behind it.
+const VN_TAG_LEN: usize = 6;
+
+/// Octets of a pseudowire's control word (RFC 4448).
+const CONTROL_WORD_LEN: usize = 4;
+
+const PPP_MPLS: u16 = 0x0281;
+const PPP_MPLS_MULTICAST: u16 = 0x0283;
+const PPP_BRIDGED: u16 = 0x0031;
+
+impl<W: Way> Walk<'_, W> {
+    /// Steps over an Ethernet header. Addresses and VLANs recorded before it belong to the underlay.
+    #[inline(always)]
+    pub(super) fn ethernet(&mut self) -> Step {
+        let Some(value) = be16(self.rest(), ethernet::HEADER_LEN - 2) else {
+            return Err(self.truncated(Layer::Ethernet, ethernet::HEADER_LEN));
+        };
+        self.link.mac_addresses = MacAddresses::ethernet(self.at as u32);
+        self.link.vlan_ids = VlanIds::NONE;
+        if self.at > 0 {
+            self.packet.encapsulation.push(HeaderKind::Ethernet, self.at, 0);
+        }
+        self.at += ethernet::HEADER_LEN;
+        self.length_or_type(value)
+    }
+
+    fn length_or_type(&mut self, value: u16) -> Step {
+        if value >= ethernet::ETHERTYPE_MIN {
+            return Ok(Next::Protocol(EtherType(value)));
+        }
+        self.end = self.end.min(self.at + usize::from(value));
+        Ok(Next::Llc)
+    }
+
+    /// Continues behind an EtherType other than those of IP.
+    pub(super) fn protocol(&mut self, mut ether_type: EtherType) -> Step {
+        let mut tag_count = 0;
+        while ethernet::is_vlan(ether_type) {
+            tag_count += 1;
+            if tag_count > self.limits.vlan_tag_count_max {
+                return Err(self.too_deep(Layer::Ethernet, self.limits.vlan_tag_count_max));
+            }
+            let data = self.rest();
+            let (Some(control), Some(inner)) = (be16(data, 0), be16(data, 2)) else {
+                return Err(self.truncated(Layer::Ethernet, ethernet::VLAN_TAG_LEN));
+            };
+            let id = control & 0xfff;
+            self.link.vlan_ids = self.link.vlan_ids.push(id);
+            self.pass(HeaderKind::Vlan, id.into(), ethernet::VLAN_TAG_LEN);
+            ether_type = EtherType(inner);
+        }
+        match ether_type {
+            EtherType::IPV4 | EtherType::IPV6 => Ok(Next::Protocol(ether_type)),
+            EtherType::MPLS | EtherType::MPLS_MULTICAST => self.mpls(),
+            EtherType::PPPOE_SESSION => self.pppoe(),
+            EtherType::PROVIDER_BACKBONE => self.provider_backbone(),
+            EtherType::MACSEC => self.macsec(),
+            EtherType::VN_TAG => self.vn_tag(),
+            EtherType::NSH => self.nsh(),
+            EtherType::ETHERNET_BRIDGING => {
+                self.enter(HeaderKind::Ethernet, 0, 0)?;
+                self.ethernet()
+            }
+            length if tag_count > 0 && length.0 < ethernet::ETHERTYPE_MIN => self.length_or_type(length.0),
+            other => Err(Stop::Unsupported(Unsupported::EtherType(other))),
+        }
+    }
+
+    pub(super) fn llc(&mut self) -> Step {
+        match llc::header(self.rest()) {
+            Some(llc::Llc::EtherType(ether_type, len)) => {
+                self.at += len;
+                // Counts towards the depth only if the payload is not plain IP.
+                Ok(Next::Protocol(ether_type))
+            }
+            Some(llc::Llc::Ethernet(len)) => {
+                self.enter(HeaderKind::Ethernet, 0, len)?;
+                self.ethernet()
+            }
+            Some(llc::Llc::Other) => Err(Stop::Unsupported(Unsupported::Ieee8023)),
+            None => Err(self.truncated(Layer::Llc, llc::HEADER_LEN)),
+        }
+    }
+
+    pub(super) fn ppp(&mut self) -> Step {
+        let Some(header) = ppp::header(self.rest()) else {
+            return Err(self.truncated(Layer::Ppp, 2));
+        };
+        self.at += header.len;
+        match header.protocol {
+            ppp::PROTOCOL_IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
+            ppp::PROTOCOL_IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
+            PPP_MPLS | PPP_MPLS_MULTICAST => self.mpls(),
+            PPP_BRIDGED => self.bridged_ppp(),
+            other => Err(Stop::Unsupported(Unsupported::Ppp(other))),
+        }
+    }
+
+    /// Steps over the header of bridging in PPP (RFC 3518 section 4.2): flags, the kind of the MAC, and an
+    /// optional LAN identifier.
+    fn bridged_ppp(&mut self) -> Step {
+        const HAS_LAN_ID: u8 = 0x40;
+        const ETHERNET_KIND: u8 = 1;
+        match *self.rest() {
+            [flags, ETHERNET_KIND, ..] => {
+                let len = if flags & HAS_LAN_ID != 0 { 6 } else { 2 };
+                self.enter(HeaderKind::Ethernet, 0, len)?;
+                self.ethernet()
+            }
+            _ => Err(Stop::Unsupported(Unsupported::Ppp(PPP_BRIDGED))),
+        }
+    }
+
+    fn pppoe(&mut self) -> Step {
+        let Some(header) = pppoe::header(self.rest()) else {
+            return Err(self.truncated(Layer::Pppoe, pppoe::HEADER_LEN));
+        };
+        if !header.is_session_data {
+            return Err(Stop::Unsupported(Unsupported::EtherType(EtherType::PPPOE_SESSION)));
+        }
+        self.shorten(pppoe::HEADER_LEN + header.payload_len);
+        self.enter(HeaderKind::Pppoe, header.session_id.into(), pppoe::HEADER_LEN)?;
+        self.ppp()
+    }
+
+    fn provider_backbone(&mut self) -> Step {
+        let Some(word) = be32(self.rest(), 0) else {
+            return Err(self.truncated(Layer::Ethernet, SERVICE_TAG_LEN));
+        };
+        self.enter(HeaderKind::ProviderBackbone, word & 0xff_ffff, SERVICE_TAG_LEN)?;
+        self.ethernet()
+    }
+
+    fn macsec(&mut self) -> Step {
+        let Some(tag) = macsec::tag(self.rest()) else {
+            return Err(self.truncated(Layer::Macsec, 6));
+        };
+        if tag.is_encrypted {
+            return Err(Stop::Unsupported(Unsupported::MacsecEncrypted));
+        }
+        let Some(ether_type) = be16(self.rest(), tag.len) else {
+            return Err(self.truncated(Layer::Macsec, tag.len + 2));
+        };
+        let user_len = tag
+            .short_len
+            .unwrap_or_else(|| self.wire_len().saturating_sub(tag.len + macsec::CHECK_VALUE_LEN));
+        self.shorten(tag.len + user_len.max(2));
+        self.enter(HeaderKind::Macsec, 0, tag.len + 2)?;
+        Ok(Next::Protocol(EtherType(ether_type)))
+    }
+
+    fn vn_tag(&mut self) -> Step {
+        let (Some(word), Some(ether_type)) = (be32(self.rest(), 0), be16(self.rest(), 4)) else {
+            return Err(self.truncated(Layer::Ethernet, VN_TAG_LEN));
+        };
+        self.enter(HeaderKind::VnTag, word >> 16 & 0x3fff, VN_TAG_LEN)?;
+        Ok(Next::Protocol(EtherType(ether_type)))
+    }
+
+    pub(super) fn nsh(&mut self) -> Step {
+        let Some(header) = nsh::header(self.rest()) else {
+            return Err(self.truncated(Layer::Nsh, 8));
+        };
+        if header.len > self.wire_len() {
+            return Err(self.bad_length(Layer::Nsh, header.len));
+        }
+        let next = header.next.ok_or(Stop::Unsupported(Unsupported::NshPayload))?;
+        self.enter(HeaderKind::Nsh, header.path_id, header.len)?;
+        self.announced(next)
+    }
+
+    /// Continues with the protocol of an EtherType. Bridged Ethernet does not count as another encapsulation.
+    pub(super) fn announced(&mut self, ether_type: EtherType) -> Step {
+        if ether_type == EtherType::ETHERNET_BRIDGING {
+            self.ethernet()
+        } else {
+            Ok(Next::Protocol(ether_type))
+        }
+    }
+
+    /// Steps over a label stack. The payload is IP if its lengths are consistent, otherwise Ethernet.
+    pub(super) fn mpls(&mut self) -> Step {
+        let mut count = 0;
+        loop {
+            let Some(entry) = mpls::entry(self.rest()) else {
+                return Err(self.truncated(Layer::Mpls, mpls::ENTRY_LEN));
+            };
+            count += 1;
+            if count > self.limits.mpls_label_count_max {
+                return Err(self.too_deep(Layer::Mpls, self.limits.mpls_label_count_max));
+            }
+            if count == 1 {
+                self.enter(HeaderKind::Mpls, entry.label, mpls::ENTRY_LEN)?;
+            } else {
+                self.pass(HeaderKind::Mpls, entry.label, mpls::ENTRY_LEN);
+            }
+            if entry.is_bottom {
+                return self.unlabelled();
+            }
+        }
+    }
+
+    fn unlabelled(&mut self) -> Step {
+        let nibble = self.rest().first().map(|octet| octet >> 4);
+        let by_version = match nibble {
+            Some(4) => Some(EtherType::IPV4),
+            Some(6) => Some(EtherType::IPV6),
+            _ => None,
+        };
+        if let Some(ether_type) = by_version
+            && self.is_likely_ip(self.at, ether_type)
+        {
+            return Ok(Next::Protocol(ether_type));
+        }
+        if nibble == Some(0) && self.looks_like_ethernet(self.at + CONTROL_WORD_LEN) {
+            self.at += CONTROL_WORD_LEN;
+            return self.ethernet();
+        }
+        if self.looks_like_ethernet(self.at) {
+            return self.ethernet();
+        }
+        // Neither: at most IP with a wrong length. Inside a packet that is not enough evidence.
+        let by_version = by_version.filter(|_| !self.is_inside());
+        by_version.map(Next::Protocol).ok_or(Stop::Unsupported(Unsupported::MplsPayload))
+    }
+
+    /// Returns whether an Ethernet header at an offset leads to a known protocol with consistent lengths.
+    pub(super) fn looks_like_ethernet(&self, at: usize) -> bool {
+        let Some(data) = self.data.get(at..self.end.min(self.data.len())) else { return false };
+        let mut behind = ethernet::HEADER_LEN;
+        let Some(mut value) = be16(data, behind - 2) else { return false };
+        for _ in 0..self.limits.vlan_tag_count_max {
+            if !ethernet::is_vlan(EtherType(value)) {
+                break;
+            }
+            let Some(inner) = be16(data, behind + 2) else { return false };
+            value = inner;
+            behind += ethernet::VLAN_TAG_LEN;
+        }
+        match EtherType(value) {
+            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => self.is_likely_ip(at + behind, ether_type),
+            ether_type if value >= ethernet::ETHERTYPE_MIN => ether_type.name().is_some(),
+            _ => {
+                let llc = data.get(behind..).and_then(llc::header);
+                usize::from(value) <= self.end - (at + behind)
+                    && llc.is_some_and(|llc| llc != llc::Llc::Other)
+            }
+        }
+    }
+}

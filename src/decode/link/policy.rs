@@ -1,0 +1,172 @@
+//! Settings of the walk: decapsulation, and the UDP ports that identify tunnels.
+
+/// Selection of the packet that a frame counts for, among several nested IP packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Decapsulation {
+    /// The innermost packet: tunnels are decapsulated.
+    #[default]
+    Innermost,
+    /// The outermost packet: a tunnel is a flow like any other.
+    Outermost,
+    /// The innermost packet and, in a [`Pipeline`](crate::pipeline::Pipeline), each packet around it too,
+    /// linked to each other. Functions that return only one packet, such as
+    /// [`decapsulate`](super::decapsulate), return the innermost.
+    Both,
+}
+
+impl Decapsulation {
+    /// Returns the maximum number of IP packets around the selected one.
+    pub(crate) const fn level_max(self) -> u32 {
+        match self {
+            Self::Outermost => 0,
+            Self::Innermost | Self::Both => u32::MAX,
+        }
+    }
+}
+
+/// Tunnel protocol in UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum UdpTunnel {
+    /// VXLAN (RFC 7348), by destination port.
+    Vxlan,
+    /// VXLAN-GPE, by destination port.
+    VxlanGpe,
+    /// GENEVE (RFC 8926), by destination port.
+    Geneve,
+    /// GTP-U (3GPP TS 29.281), by destination port.
+    GtpU,
+    /// Teredo (RFC 4380), by either port.
+    Teredo,
+    /// MPLS (RFC 7510), by destination port.
+    Mpls,
+    /// L2TP (RFC 2661, RFC 3931), by either port.
+    L2tp,
+}
+
+impl UdpTunnel {
+    /// Returns whether the source port identifies a tunnel too, because the server answers from its port.
+    const fn is_by_either_port(self) -> bool {
+        matches!(self, Self::Teredo | Self::L2tp)
+    }
+}
+
+/// UDP ports that identify tunnels, at most [`TunnelPorts::COUNT_MAX`] of them. `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelPorts {
+    entries: [Option<(u16, UdpTunnel)>; Self::COUNT_MAX],
+}
+
+impl TunnelPorts {
+    /// Maximum number of ports.
+    pub const COUNT_MAX: usize = 16;
+
+    /// No tunnels in UDP.
+    pub const NONE: Self = Self { entries: [None; Self::COUNT_MAX] };
+
+    /// VXLAN 4789 (and 8472, the old default of Linux), VXLAN-GPE 4790, GENEVE 6081, GTP-U 2152, Teredo 3544,
+    /// MPLS 6635, L2TP 1701.
+    pub const DEFAULT: Self = {
+        let mut ports = Self::NONE;
+        ports.entries[0] = Some((4789, UdpTunnel::Vxlan));
+        ports.entries[1] = Some((8472, UdpTunnel::Vxlan));
+        ports.entries[2] = Some((4790, UdpTunnel::VxlanGpe));
+        ports.entries[3] = Some((6081, UdpTunnel::Geneve));
+        ports.entries[4] = Some((2152, UdpTunnel::GtpU));
+        ports.entries[5] = Some((3544, UdpTunnel::Teredo));
+        ports.entries[6] = Some((6635, UdpTunnel::Mpls));
+        ports.entries[7] = Some((1701, UdpTunnel::L2tp));
+        ports
+    };
+
+    /// Returns the list with a port added, or with a new tunnel for a listed port; `None` if it is full.
+    #[must_use]
+    pub fn with(mut self, port: u16, tunnel: UdpTunnel) -> Option<Self> {
+        let is_of = |entry: &Option<(u16, UdpTunnel)>| entry.is_some_and(|(own, _)| own == port);
+        let place = self.entries.iter().position(is_of);
+        let place = place.or_else(|| self.entries.iter().position(Option::is_none))?;
+        *self.entries.get_mut(place)? = Some((port, tunnel));
+        Some(self)
+    }
+
+    /// Returns the list without a port.
+    #[must_use]
+    pub fn without(mut self, port: u16) -> Self {
+        for entry in &mut self.entries {
+            *entry = entry.filter(|(own, _)| *own != port);
+        }
+        self
+    }
+
+    /// Returns the ports and their tunnels.
+    pub fn iter(&self) -> impl Iterator<Item = (u16, UdpTunnel)> {
+        self.entries.iter().flatten().copied()
+    }
+
+    /// Returns the tunnel protocol between two ports.
+    pub(crate) fn tunnel(&self, source: u16, destination: u16) -> Option<UdpTunnel> {
+        let by_destination = self.iter().find(|(port, _)| *port == destination);
+        let by_source = || self.iter().find(|(port, tunnel)| *port == source && tunnel.is_by_either_port());
+        by_destination.or_else(by_source).map(|(_, tunnel)| tunnel)
+    }
+
+    /// Returns all ports, for a fast check; none if tunnels are not decapsulated.
+    #[cfg_attr(not(test), expect(clippy::indexing_slicing, reason = "the loop ends where both arrays do"))]
+    pub(crate) const fn all(&self, decapsulation: Decapsulation) -> PortSet {
+        let mut ports = [0; Self::COUNT_MAX];
+        let mut place = 0;
+        while place < Self::COUNT_MAX {
+            if let Some((port, _)) = self.entries[place]
+                && decapsulation.level_max() > 0
+            {
+                ports[place] = port;
+            }
+            place += 1;
+        }
+        PortSet(ports)
+    }
+}
+
+impl Default for TunnelPorts {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Set of ports that are compared at once; unused entries are zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PortSet([u16; TunnelPorts::COUNT_MAX]);
+
+impl PortSet {
+    /// Returns whether one of two ports is in the set or zero. Compares with all entries without a branch.
+    #[inline(always)]
+    pub(crate) fn has_any(&self, [source, destination]: [u16; 2]) -> bool {
+        self.0.iter().fold(false, |found, port| found | (*port == source) | (*port == destination))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_is_the_callers() {
+        let ports = TunnelPorts::DEFAULT.without(8472).with(4789, UdpTunnel::Geneve).unwrap();
+        assert_eq!(ports.tunnel(1, 4789), Some(UdpTunnel::Geneve));
+        assert_eq!((ports.tunnel(4789, 1), ports.tunnel(1, 8472)), (None, None));
+        assert_eq!(ports.tunnel(3544, 1), Some(UdpTunnel::Teredo));
+        let full = (1..=9).try_fold(TunnelPorts::DEFAULT, |ports, port| ports.with(port, UdpTunnel::Vxlan));
+        assert_eq!(full, None);
+    }
+
+    #[test]
+    fn the_quick_look_misses_none() {
+        let set = TunnelPorts::DEFAULT.all(Decapsulation::Innermost);
+        for (port, _) in TunnelPorts::DEFAULT.iter() {
+            assert!(set.has_any([port, 9]) && set.has_any([9, port]));
+        }
+        assert!(!set.has_any([53, 40_000]));
+        assert!(!TunnelPorts::DEFAULT.all(Decapsulation::Outermost).has_any([4789, 4789]));
+    }
+}

@@ -1,0 +1,194 @@
+//! Steps from an IP packet to the packet inside it.
+//!
+//! Each step returns [`Stop::Done`] if there is no tunnel, so that the outer packet is the result.
+
+use super::encapsulation::Way;
+use super::walk::{Next, Step, Stop, Walk};
+use super::{HeaderKind, UdpTunnel};
+use crate::base::{EtherType, IpProtocol};
+use crate::wire::udp::Udp;
+use crate::wire::{be16, erspan, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
+
+/// EtherIP (RFC 3378): a protocol number without a name in `base`.
+const ETHER_IP: IpProtocol = IpProtocol(97);
+const ETHER_IP_HEADER: u16 = 0x3000;
+
+/// WCCP version 2 in GRE; some variants have a header of four octets.
+const WCCP: EtherType = EtherType(0x883e);
+
+/// Possible lengths of cookies and sublayers of L2TPv3, which are defined only by the session.
+const L2TP_COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
+
+impl<W: Way> Walk<'_, W> {
+    /// Steps from an IP header at the cursor to its payload.
+    #[inline(always)]
+    pub(super) fn inside(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
+        match protocol {
+            IpProtocol::IPV4 => self.ip_in_ip(EtherType::IPV4, len, header_len),
+            IpProtocol::IPV6 => self.ip_in_ip(EtherType::IPV6, len, header_len),
+            IpProtocol::UDP => self.udp(len, header_len),
+            IpProtocol::GRE => self.gre(len, header_len),
+            IpProtocol::MPLS | IpProtocol::L2TP | ETHER_IP => self.rare(protocol, len, header_len),
+            _ => Err(Stop::Done),
+        }
+    }
+
+    /// Records the IP header at the cursor as an outer header and steps over it.
+    #[inline(always)]
+    fn enter_ip(&mut self, len: usize, header_len: usize) {
+        self.end = self.at + len;
+        self.pass(HeaderKind::Ip, 0, header_len);
+    }
+
+    /// Steps into IP in IP, 6in4, 4in6, 6rd.
+    #[inline(always)]
+    fn ip_in_ip(&mut self, ether_type: EtherType, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        self.deepen()?;
+        Ok(Next::Protocol(ether_type))
+    }
+
+    #[inline(never)]
+    fn rare(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        match protocol {
+            IpProtocol::MPLS => self.mpls(),
+            IpProtocol::L2TP => self.l2tp(l2tp::in_ip(self.rest())),
+            _ => self.ether_ip(),
+        }
+    }
+
+    /// Steps into the tunnel that the ports identify.
+    fn udp(&mut self, len: usize, header_len: usize) -> Step {
+        let rest = self.rest();
+        let payload = rest.get(header_len..len.min(rest.len()));
+        let header = payload.and_then(Udp::read).ok_or(Stop::Done)?;
+        let tunnel = self.tunnel_ports.tunnel(header.source_port(), header.destination_port());
+        let tunnel = tunnel.ok_or(Stop::Done)?;
+        self.enter_ip(len, header_len);
+        let udp_len = header.len();
+        if udp_len < udp::HEADER_LEN {
+            return Err(Stop::Done);
+        }
+        self.shorten(udp_len);
+        self.at += udp::HEADER_LEN;
+        match tunnel {
+            UdpTunnel::Vxlan => self.vxlan(),
+            UdpTunnel::VxlanGpe => self.vxlan_gpe(),
+            UdpTunnel::Geneve => self.geneve(),
+            UdpTunnel::GtpU => self.gtpu(),
+            UdpTunnel::Teredo => self.teredo(),
+            UdpTunnel::Mpls => self.mpls(),
+            UdpTunnel::L2tp => self.l2tp(l2tp::in_udp(self.rest())),
+        }
+    }
+
+    #[inline(always)]
+    fn vxlan(&mut self) -> Step {
+        let vni = vxlan::vni(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::Vxlan, vni, vxlan::HEADER_LEN)?;
+        self.ethernet()
+    }
+
+    fn vxlan_gpe(&mut self) -> Step {
+        let (vni, next) = vxlan::gpe(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::VxlanGpe, vni, vxlan::HEADER_LEN)?;
+        self.announced(next)
+    }
+
+    fn geneve(&mut self) -> Step {
+        let Some(header) = geneve::header(self.rest()) else { return Err(Stop::Done) };
+        self.enter(HeaderKind::Geneve, header.vni, header.len)?;
+        self.announced(header.protocol)
+    }
+
+    fn gtpu(&mut self) -> Step {
+        let Some(header) = gtpu::header(self.rest()) else { return Err(Stop::Done) };
+        self.shorten(header.message_len);
+        self.enter(HeaderKind::GtpU, header.teid, header.len)?;
+        Ok(Next::RawIp)
+    }
+
+    fn teredo(&mut self) -> Step {
+        let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
+        self.enter(HeaderKind::Teredo, 0, len)?;
+        // The port and the version are weak evidence, so a wrong length requires more.
+        if !self.is_likely_ip(self.at, EtherType::IPV6) && !self.has_teredo_address() {
+            return Err(Stop::Done);
+        }
+        Ok(Next::Protocol(EtherType::IPV6))
+    }
+
+    #[inline(never)]
+    fn gre(&mut self, len: usize, header_len: usize) -> Step {
+        self.enter_ip(len, header_len);
+        let Some(header) = gre::header(self.rest()) else { return Err(Stop::Done) };
+        if header.version == 1 {
+            return self.pptp(&header);
+        }
+        let key = header.key.unwrap_or(0);
+        let is_bridging = header.protocol == EtherType::ETHERNET_BRIDGING;
+        // RFC 7637 section 3.2: a key, but neither checksum nor sequence number.
+        let is_nvgre = is_bridging && header.key.is_some() && !header.has_checksum && !header.has_sequence;
+        let (kind, id) = if is_nvgre { (HeaderKind::Nvgre, key >> 8) } else { (HeaderKind::Gre, key) };
+        self.enter(kind, id, header.len)?;
+        match header.protocol {
+            gre::PPP => self.ppp(),
+            // Type I has neither a sequence number nor a header.
+            gre::ERSPAN_II if !header.has_sequence => {
+                self.pass(HeaderKind::Erspan, 0, 0);
+                self.ethernet()
+            }
+            gre::ERSPAN_II => self.erspan(erspan::type_2(self.rest())),
+            gre::ERSPAN_III => self.erspan(erspan::type_3(self.rest())),
+            WCCP => self.wccp(),
+            other => self.announced(other),
+        }
+    }
+
+    fn pptp(&mut self, header: &gre::GreHeader) -> Step {
+        // Without a sequence number, the packet is only an acknowledgment.
+        let key = header.key.filter(|_| header.has_sequence).ok_or(Stop::Done)?;
+        self.shorten(header.len + (key >> 16) as usize);
+        self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
+        self.ppp()
+    }
+
+    fn wccp(&mut self) -> Step {
+        let has_header = self.rest().first().is_some_and(|octet| octet >> 4 != 4);
+        self.at += if has_header { 4 } else { 0 };
+        Ok(Next::Protocol(EtherType::IPV4))
+    }
+
+    fn erspan(&mut self, header: Option<erspan::ErspanHeader>) -> Step {
+        let header = header.ok_or(Stop::Done)?;
+        self.pass(HeaderKind::Erspan, header.session_id.into(), header.len);
+        if header.is_ip { Ok(Next::RawIp) } else { self.ethernet() }
+    }
+
+    fn l2tp(&mut self, header: Option<l2tp::L2tp>) -> Step {
+        match header.ok_or(Stop::Done)? {
+            l2tp::L2tp::V2 { len, message_len, ids } => {
+                if let Some(message_len) = message_len {
+                    self.shorten(message_len);
+                }
+                self.enter(HeaderKind::L2tp, ids, len)?;
+                self.ppp()
+            }
+            l2tp::L2tp::V3 { len, session_id } => {
+                self.enter(HeaderKind::L2tp, session_id, len)?;
+                let fits = |cookie_len: &&usize| self.looks_like_ethernet(self.at + **cookie_len);
+                self.at += L2TP_COOKIE_LENS.iter().find(fits).ok_or(Stop::Done)?;
+                self.ethernet()
+            }
+        }
+    }
+
+    fn ether_ip(&mut self) -> Step {
+        if be16(self.rest(), 0) != Some(ETHER_IP_HEADER) {
+            return Err(Stop::Done);
+        }
+        self.enter(HeaderKind::EtherIp, 0, 2)?;
+        self.ethernet()
+    }
+}

@@ -1,0 +1,370 @@
+//! The walk: a cursor, the end of the frame according to the outer headers, and the innermost IP packet so
+//! far.
+
+use super::encapsulation::Way;
+use super::ip::{PlainIpv4, read_ip_header};
+use super::outcome::NoPacket;
+use super::start;
+use super::{
+    Decapsulated, Decapsulation, Encapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
+    Unsupported, ip_header,
+};
+use crate::base::{EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
+use crate::wire::checksum::{fold, sum};
+use crate::wire::{ipv4, ipv6};
+
+/// Finds the IP packet in a frame.
+///
+/// Reads all links and tunnels of `docs/design/link.md`, in any order, to a depth of
+/// [`Limits::encapsulation_depth_max`]. A payload is accepted as a tunnel only if its headers lead to an IP
+/// header that is consistent with itself and with them; otherwise the outer packet is the result. Each header
+/// bounds its payload: a length field that exceeds the payload of the outer header is reduced to it, and the
+/// packet is marked ([`IpHeader::is_over_long`], [`IpPacket::is_outer_len_bad`]). The function keeps no state
+/// and does not allocate; the cost is linear in the number of headers.
+#[must_use]
+pub fn decapsulate(
+    frame: &Frame<'_>,
+    decapsulation: Decapsulation,
+    tunnel_ports: &TunnelPorts,
+    limits: &Limits,
+) -> Decapsulated {
+    let mut packet = IpPacket::empty(Encapsulation::NONE);
+    match walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut packet) {
+        Ok(()) => Decapsulated::Packet(packet),
+        Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
+        Err(NoPacket::Truncated(error)) => Decapsulated::Truncated(error),
+        Err(NoPacket::Malformed(error)) => Decapsulated::Malformed(error),
+    }
+}
+
+/// Start of a walk that begins at an IP header instead of the link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// Octets from the start of the frame to the IP header.
+    pub(crate) offset: usize,
+    /// Information from the headers before the IP header.
+    pub(crate) link: LinkInfo,
+}
+
+/// End condition of a walk, and the ports of tunnels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WalkSettings<'a> {
+    pub(crate) decapsulation: Decapsulation,
+    pub(crate) tunnel_ports: &'a TunnelPorts,
+    pub(crate) limits: &'a Limits,
+}
+
+/// Finds the innermost packet and writes it in place, with the headers around it that its [`Way`] keeps: none
+/// for `()`. If there is an entry, the walk begins at an IP header, such as that of a reassembled datagram.
+/// The content of `packet` is unspecified if no packet is found.
+#[inline(always)]
+pub(crate) fn find_packet<W: Way>(
+    frame: &Frame<'_>,
+    entry: Option<Entry>,
+    settings: &WalkSettings<'_>,
+    packet: &mut IpPacket<W>,
+) -> Result<(), NoPacket> {
+    walk(frame, entry, settings, packet)
+}
+
+#[inline(always)]
+fn walk<W: Way>(
+    frame: &Frame<'_>,
+    entry: Option<Entry>,
+    settings: &WalkSettings<'_>,
+    packet: &mut IpPacket<W>,
+) -> Result<(), NoPacket> {
+    packet.encapsulation.begin();
+    let mut walk = Walk {
+        data: frame.data,
+        at: entry.map_or(0, |entry| entry.offset),
+        end: (frame.wire_len as usize).max(frame.data.len()),
+        limits: settings.limits,
+        tunnel_ports: settings.tunnel_ports,
+        level_max: settings.decapsulation.level_max(),
+        link: entry.map(|entry| entry.link).unwrap_or_default(),
+        depth: 0,
+        packet,
+        plain: None,
+        is_found: false,
+        is_outer_len_bad: false,
+        error: None,
+    };
+    let mut next = match entry {
+        None => start::link(&mut walk, frame.link_type),
+        Some(_) => Ok(Next::RawIp),
+    };
+    loop {
+        next = match next {
+            Ok(next) => walk.step(next),
+            Err(stop) => return walk.outcome(stop),
+        }
+    }
+}
+
+/// Header at the cursor.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Next {
+    /// The protocol that an EtherType announced.
+    Protocol(EtherType),
+    /// IPv4 or IPv6, by its version.
+    RawIp,
+    /// An Ethernet header.
+    Ethernet,
+    /// Logical link control.
+    Llc,
+    /// PPP.
+    Ppp,
+}
+
+/// Reason that the walk ends. Small, so that a step returns it in a register.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Stop {
+    /// The innermost packet is found.
+    Done,
+    /// There is no IP packet.
+    Unsupported(Unsupported),
+    /// A header is truncated, or is inconsistent with itself or with the outer headers: [`Walk::error`] has
+    /// the details.
+    Error,
+}
+
+pub(super) type Step = Result<Next, Stop>;
+
+#[derive(Debug)]
+pub(super) struct Walk<'a, W> {
+    pub(super) data: &'a [u8],
+    /// Position of the cursor.
+    pub(super) at: usize,
+    /// End of the frame on the wire, or end of the payload according to the outer header.
+    pub(super) end: usize,
+    pub(super) limits: &'a Limits,
+    pub(super) tunnel_ports: &'a TunnelPorts,
+    /// The walk ends at a packet with this number of packets around it. Either zero or the maximum if headers
+    /// are not recorded.
+    level_max: u32,
+    pub(super) link: LinkInfo,
+    depth: u32,
+    /// Innermost IP packet so far; without its header if that is in `plain`.
+    pub(super) packet: &'a mut IpPacket<W>,
+    /// Header of the packet, if it is a plain one: read again at the end, because only the last of several
+    /// headers counts.
+    plain: Option<PlainIpv4<'a>>,
+    is_found: bool,
+    /// True if a length field exceeded the payload of its outer header.
+    is_outer_len_bad: bool,
+    error: Option<ParseError>,
+}
+
+impl<'a, W: Way> Walk<'a, W> {
+    fn step(&mut self, next: Next) -> Step {
+        match next {
+            Next::Protocol(EtherType::IPV4) => self.ip(EtherType::IPV4),
+            Next::Protocol(EtherType::IPV6) => self.ip(EtherType::IPV6),
+            Next::Protocol(ether_type) => self.protocol(ether_type),
+            Next::RawIp => self.raw_ip(),
+            Next::Ethernet => self.ethernet(),
+            Next::Llc => self.llc(),
+            Next::Ppp => self.ppp(),
+        }
+    }
+
+    /// Returns the captured octets from the cursor to the end.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.data.get(self.at..self.end.min(self.data.len())).unwrap_or_default()
+    }
+
+    /// Returns whether an IP packet was found, in which case the cursor is inside it.
+    pub(super) const fn is_inside(&self) -> bool {
+        self.is_found
+    }
+
+    /// Returns the number of octets on the wire from the cursor to the end.
+    #[inline]
+    pub(super) fn wire_len(&self) -> usize {
+        self.end.saturating_sub(self.at)
+    }
+
+    /// Returns the error for a header at the cursor that needs `need` octets and is shorter.
+    #[cold]
+    pub(super) fn truncated(&mut self, layer: Layer, need: usize) -> Stop {
+        self.fail(ParseError::truncated(layer, self.at, need, self.rest().len()))
+    }
+
+    /// Returns the error for a length field that exceeds the outer payload.
+    #[cold]
+    pub(super) fn bad_length(&mut self, layer: Layer, need: usize) -> Stop {
+        self.fail(ParseError::new(layer, ParseErrorKind::BadLength, self.at, need, self.wire_len()))
+    }
+
+    #[cold]
+    pub(super) fn too_deep(&mut self, layer: Layer, limit: u32) -> Stop {
+        let (need, have) = (limit as usize + 1, limit as usize);
+        self.fail(ParseError::new(layer, ParseErrorKind::TooDeep, self.at, need, have))
+    }
+
+    #[cold]
+    fn fail(&mut self, error: ParseError) -> Stop {
+        self.error = Some(error);
+        Stop::Error
+    }
+
+    /// Sets the end to the given number of octets after the cursor, unless the outer payload ends earlier.
+    #[inline]
+    pub(super) fn shorten(&mut self, len: usize) {
+        if len > self.wire_len() {
+            self.is_outer_len_bad = true;
+        } else {
+            self.end = self.at + len;
+        }
+    }
+
+    /// Records an outer header at the cursor and steps over it. Each one counts towards the depth, except
+    /// tags and labels.
+    #[inline(always)]
+    pub(super) fn enter(&mut self, kind: HeaderKind, id: u32, len: usize) -> Result<(), Stop> {
+        self.deepen()?;
+        self.pass(kind, id, len);
+        Ok(())
+    }
+
+    /// Increments the depth.
+    #[inline]
+    pub(super) fn deepen(&mut self) -> Result<(), Stop> {
+        if self.depth >= self.limits.encapsulation_depth_max {
+            return Err(self.too_deep(Layer::Tunnel, self.limits.encapsulation_depth_max));
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Records a tag or a label at the cursor and steps over it.
+    #[inline]
+    pub(super) fn pass(&mut self, kind: HeaderKind, id: u32, len: usize) {
+        self.packet.encapsulation.push(kind, self.at, id);
+        if kind.is_virtual_network() {
+            self.link.vni = Some(id);
+        }
+        self.at += len;
+    }
+
+    /// Returns whether an IP header is likely at an offset where no header announces one: its lengths are
+    /// consistent with the outer payload, or it is IPv4 with a valid checksum.
+    pub(super) fn is_likely_ip(&self, at: usize, ether_type: EtherType) -> bool {
+        let data = self.data.get(at..self.end.min(self.data.len())).unwrap_or_default();
+        let wire_len = self.end.saturating_sub(at);
+        let is_plain = ether_type == EtherType::IPV4 && PlainIpv4::read(data, wire_len).is_some();
+        let is_summed = |ip: &IpHeader| !ip.is_ipv6 && has_right_checksum(data);
+        is_plain || self.inner_ip(at, ether_type).is_some_and(|ip| !ip.is_over_long || is_summed(&ip))
+    }
+
+    /// Returns the header at an offset inside another packet, if a header is possible there.
+    fn inner_ip(&self, at: usize, ether_type: EtherType) -> Option<IpHeader> {
+        let data = self.data.get(at..self.end.min(self.data.len()))?;
+        let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
+        // If segmentation offload left the outer packet without a length, this one has none either.
+        let is_outer_without_len = self.is_found && self.plain.is_none() && self.packet.ip.is_without_len();
+        (!ip.is_without_len() || is_outer_without_len).then_some(ip)
+    }
+
+    /// Returns whether an address of the IPv6 header at the cursor is a Teredo address (RFC 4380 section
+    /// 2.6).
+    pub(super) fn has_teredo_address(&self) -> bool {
+        const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
+        ipv6::address_slices(self.rest()).iter().any(|address| address.starts_with(&PREFIX))
+    }
+
+    fn raw_ip(&mut self) -> Step {
+        match self.rest().first().map(|octet| octet >> 4) {
+            Some(4) => self.ip(EtherType::IPV4),
+            Some(6) => self.ip(EtherType::IPV6),
+            Some(version) => {
+                let kind = ParseErrorKind::BadVersion;
+                Err(self.fail(ParseError::new(Layer::RawIp, kind, self.at, version.into(), 0)))
+            }
+            None => Err(self.truncated(Layer::RawIp, 1)),
+        }
+    }
+
+    /// Processes an IP packet: it becomes the innermost so far if it is the first or can be inside another.
+    #[inline(always)]
+    fn ip(&mut self, ether_type: EtherType) -> Step {
+        let plain = match ether_type {
+            EtherType::IPV4 => PlainIpv4::read(self.rest(), self.wire_len()),
+            _ => None,
+        };
+        let is_outer_len_bad = self.is_outer_len_bad;
+        let (protocol, len, header_len, is_last) = match plain {
+            Some(plain) => (plain.protocol(), plain.len(), PlainIpv4::HEADER_LEN, plain.is_fragment()),
+            None => {
+                self.other_ip(ether_type)?;
+                let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
+                self.is_outer_len_bad |= self.packet.ip.is_over_long;
+                (protocol, len, header_len, is_fragment || is_cut)
+            }
+        };
+        self.plain = plain;
+        self.is_found = true;
+        self.packet.depth = self.depth;
+        self.packet.is_outer_len_bad = is_outer_len_bad;
+        self.packet.offset = self.at;
+        self.packet.ether_type = ether_type;
+        self.packet.link = self.link;
+        self.packet.encapsulation.settle();
+        if self.packet.encapsulation.keeps_packets() {
+            self.keep();
+        }
+        // A fragment holds only a part of its payload.
+        if is_last || self.packet.encapsulation.level() >= self.level_max {
+            return Err(Stop::Done);
+        }
+        self.inside(protocol, len, header_len)
+    }
+
+    /// Reads the header of a packet that is not a plain one.
+    #[inline(never)]
+    fn other_ip(&mut self, ether_type: EtherType) -> Result<(), Stop> {
+        if self.is_found {
+            self.packet.ip = self.inner_ip(self.at, ether_type).ok_or(Stop::Done)?;
+            return Ok(());
+        }
+        let (data, wire_len) = (self.rest(), self.wire_len());
+        let ip = &mut self.packet.ip;
+        read_ip_header(data, wire_len, self.at, ether_type, self.limits, ip).map_err(|error| self.fail(error))
+    }
+
+    /// Keeps the packet that was just found.
+    #[inline(never)]
+    fn keep(&mut self) {
+        let IpPacket { offset, ether_type, link, depth, is_outer_len_bad, .. } = *self.packet;
+        let ip = self.plain.map_or(self.packet.ip, PlainIpv4::header);
+        let found = IpPacket { ip, offset, ether_type, link, depth, is_outer_len_bad, ..IpPacket::empty(()) };
+        self.packet.encapsulation.keep(found);
+    }
+
+    fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
+        let error = self.error.filter(|_| matches!(stop, Stop::Error));
+        if self.is_found {
+            if let Some(plain) = self.plain {
+                self.packet.ip = plain.header();
+            }
+            self.packet.encapsulation.finish();
+            self.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
+            return Ok(());
+        }
+        Err(match (stop, error) {
+            (Stop::Unsupported(unsupported), _) => NoPacket::Unsupported(unsupported),
+            (_, Some(error)) if error.kind == ParseErrorKind::Truncated => NoPacket::Truncated(error),
+            (_, Some(error)) => NoPacket::Malformed(error),
+            (_, None) => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
+        })
+    }
+}
+
+/// Returns whether the IPv4 header at the start of `data` is complete with its options and its checksum is
+/// correct.
+fn has_right_checksum(data: &[u8]) -> bool {
+    let header_len = ipv4::header_len(data).unwrap_or_default();
+    data.get(..header_len).is_some_and(|header| fold(sum(header)) == 0xffff)
+}

@@ -1,0 +1,27 @@
+//! Decoding: from a frame to the packets in it.
+//!
+//! | module | input | output |
+//! |---|---|---|
+//! | [`link`] | a frame | its IP packets, the outermost first, and the headers around each |
+//! | [`fragment`] | IP fragments | whole datagrams |
+//! | [`extractor`] | a frame | a packet: key, side, lengths, TCP fields |
+//!
+//! Each module can be used alone. A pipeline combines them: the packet of a common frame is written in place,
+//! and every other frame is walked once. That walk yields all IP packets of the frame; a fragment that
+//! completes its datagram continues it.
+
+mod decoder;
+mod defragmenter;
+mod emit;
+pub mod extractor;
+pub mod fragment;
+pub mod link;
+mod outer;
+mod reassembled;
+mod tag;
+mod verifier;
+
+pub(crate) use decoder::{Decoded, Decoder, DecoderConfig};
+pub use defragmenter::FragmentHandling;
+pub(crate) use emit::{Counted, Emit};
+pub use verifier::{ChecksumCounts, ChecksumHandling, ChecksumStats};

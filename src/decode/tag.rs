@@ -1,0 +1,85 @@
+//! Data of a fragment that is kept until its flow is known.
+
+use super::link::{IpPacket, LinkInfo, MacAddresses};
+use crate::base::{Frame, IpProtocol, Timestamp, VlanIds};
+
+/// Octets of two hardware addresses, destination and source, as in Ethernet.
+pub(super) const ADDRESSES_LEN: usize = 12;
+
+/// Data of a fragment's frame that is kept until its flow is known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tag {
+    pub(super) timestamp: Timestamp,
+    pub(super) wire_len: u32,
+    pub(super) ip_len: u32,
+    pub(super) interface: u32,
+    pub(super) vlan_ids: VlanIds,
+    pub(super) vni: Option<u32>,
+    pub(super) destination_mac: Option<[u8; 6]>,
+    pub(super) source_mac: Option<[u8; 6]>,
+    /// Protocol according to the fragment itself.
+    pub(super) protocol: IpProtocol,
+    pub(super) hop_limit: u8,
+    pub(super) traffic_class: u8,
+}
+
+impl Tag {
+    pub(super) fn new<W>(frame: &Frame<'_>, found: &IpPacket<W>) -> Self {
+        let macs = found.link.mac_addresses;
+        Self {
+            timestamp: frame.timestamp,
+            wire_len: frame.wire_len.max(frame.data.len() as u32),
+            ip_len: u32::try_from(found.ip.len).unwrap_or(u32::MAX),
+            interface: frame.interface,
+            vlan_ids: found.link.vlan_ids,
+            vni: found.link.vni,
+            destination_mac: macs.destination(frame.data),
+            source_mac: macs.source(frame.data),
+            protocol: found.ip.protocol,
+            hop_limit: found.ip.hop_limit,
+            traffic_class: found.ip.traffic_class,
+        }
+    }
+
+    /// Copies the fields of a packet that the datagram carried in a tunnel. The packet counts once, with the
+    /// frame that completes it.
+    pub(super) fn carry<W>(&mut self, frame: &Frame<'_>, found: &IpPacket<W>, is_last: bool) {
+        let inner = Self::new(frame, found);
+        let ip_len = if is_last { inner.ip_len } else { 0 };
+        let Self { timestamp, wire_len, interface, .. } = *self;
+        *self = Self { timestamp, wire_len, interface, ip_len, ..inner };
+    }
+
+    /// Returns the information from the headers before the fragment, whose hardware addresses are written to
+    /// `addresses`.
+    pub(super) fn link(&self, addresses: &mut [u8; ADDRESSES_LEN]) -> LinkInfo {
+        let mac_addresses = write_addresses(addresses, self.destination_mac, self.source_mac);
+        LinkInfo { mac_addresses, vlan_ids: self.vlan_ids, vni: self.vni }
+    }
+
+    /// Returns the time and the interface of the capture.
+    pub(super) const fn captured(&self) -> (Timestamp, u32) {
+        (self.timestamp, self.interface)
+    }
+
+    /// Returns the traffic class, and the time to live or hop limit.
+    pub(super) const fn service(&self) -> (u8, u8) {
+        (self.traffic_class, self.hop_limit)
+    }
+}
+
+/// Writes the known hardware addresses in the order of Ethernet.
+fn write_addresses(
+    addresses: &mut [u8; ADDRESSES_LEN],
+    destination: Option<[u8; 6]>,
+    source: Option<[u8; 6]>,
+) -> MacAddresses {
+    let (to, from) = addresses.split_at_mut(6);
+    to.copy_from_slice(&destination.unwrap_or_default());
+    from.copy_from_slice(&source.unwrap_or_default());
+    match (destination, source) {
+        (Some(_), Some(_)) => MacAddresses::ethernet(0),
+        (None, Some(_)) => MacAddresses::source_only(6),
+        _ => MacAddresses::NONE,
+    }
+}

@@ -1,0 +1,53 @@
+//! Text formats of flow records: ndjson and csv; with the feature `serde`, the fields of messages for custom formats.
+//!
+//! A writer appends the line of a record to a buffer owned by the caller, and allocates nothing once the buffer has
+//! grown. The fields are those of the [schema](crate::record::FlowRecord::SCHEMA), in its order.
+//!
+//! ```
+//! use flowgauge::export::{Format, write_header, write_record};
+//! use flowgauge::{FileSource, records};
+//!
+//! let mut lines = Vec::new();
+//! write_header(&mut lines, Format::Csv);
+//! for record in records(FileSource::open("examples/data/web.pcap")?) {
+//!     write_record(&mut lines, Format::Csv, &record?);
+//! }
+//! assert_eq!(lines.iter().filter(|octet| **octet == b'\n').count(), 1 + 27);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+
+mod csv;
+#[cfg(feature = "serde")]
+mod message;
+mod ndjson;
+mod text;
+
+#[cfg(feature = "serde")]
+pub use message::{MessageVisitor, visit_message};
+
+use crate::record::FlowRecord;
+
+/// A text format of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// One JSON object per line (RFC 8259). Absent values are null.
+    Ndjson,
+    /// Comma-separated values (RFC 4180), after a line with the names. Absent values are empty.
+    Csv,
+}
+
+/// Appends the header: the names of the fields for csv, nothing for ndjson.
+pub fn write_header(out: &mut Vec<u8>, format: Format) {
+    if format == Format::Csv {
+        csv::write_header(out);
+    }
+}
+
+/// Appends the line of a record, including its line end.
+pub fn write_record(out: &mut Vec<u8>, format: Format, record: &FlowRecord) {
+    match format {
+        Format::Ndjson => ndjson::write_record(out, record),
+        Format::Csv => csv::write_record(out, record),
+    }
+}

@@ -1,0 +1,103 @@
+//! ndjson: one JSON object per line (RFC 8259).
+//!
+//! No text needs escapes: texts are names of this crate, addresses, base64 and letters.
+
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use super::text;
+use crate::base::{EncapsulationStack, OuterHeader, VlanIds};
+use crate::record::{Field, FlowRecord, Visitor};
+
+pub(super) fn write_record(out: &mut Vec<u8>, record: &FlowRecord) {
+    let start = out.len();
+    record.visit(&mut Object(out));
+    // The first entry begins with a comma.
+    if let Some(first) = out.get_mut(start) {
+        *first = b'{';
+    }
+    out.extend_from_slice(b"}\n");
+}
+
+/// Writes each field as an entry preceded by a comma.
+struct Object<'o>(&'o mut Vec<u8>);
+
+impl Object<'_> {
+    #[inline]
+    fn entry<T>(&mut self, field: &'static Field, value: Option<T>, write: impl FnOnce(&mut Vec<u8>, T)) {
+        self.0.extend_from_slice(b",\"");
+        self.0.extend_from_slice(field.name.as_bytes());
+        self.0.extend_from_slice(b"\":");
+        match value {
+            Some(value) => write(self.0, value),
+            None => self.0.extend_from_slice(b"null"),
+        }
+    }
+}
+
+#[inline]
+fn quoted(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    out.push(b'"');
+    write(out);
+    out.push(b'"');
+}
+
+/// Writes a list.
+fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl FnMut(&mut Vec<u8>, T)) {
+    out.push(b'[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write(out, item);
+    }
+    out.push(b']');
+}
+
+/// Writes an outer header: `kind`, and `id`, or `source` and `destination`, if present.
+fn header(out: &mut Vec<u8>, header: &OuterHeader) {
+    out.extend_from_slice(b"{\"kind\":");
+    quoted(out, |out| out.extend_from_slice(header.kind.name().as_bytes()));
+    if let Some(id) = header.id() {
+        out.extend_from_slice(b",\"id\":");
+        text::number(out, id.into());
+    }
+    if let Some((source, destination)) = header.endpoints {
+        out.extend_from_slice(b",\"source\":");
+        quoted(out, |out| text::address(out, source));
+        out.extend_from_slice(b",\"destination\":");
+        quoted(out, |out| text::address(out, destination));
+    }
+    out.push(b'}');
+}
+
+impl Visitor for Object<'_> {
+    #[inline]
+    fn unsigned(&mut self, field: &'static Field, value: Option<u64>) {
+        self.entry(field, value, text::number);
+    }
+
+    fn address(&mut self, field: &'static Field, value: Option<IpAddr>) {
+        self.entry(field, value, |out, value| quoted(out, |out| text::address(out, value)));
+    }
+
+    fn mac(&mut self, field: &'static Field, value: Option<[u8; 6]>) {
+        self.entry(field, value, |out, value| quoted(out, |out| text::mac(out, value)));
+    }
+
+    fn name(&mut self, field: &'static Field, value: Option<&'static str>) {
+        self.entry(field, value, |out, name| quoted(out, |out| out.extend_from_slice(name.as_bytes())));
+    }
+
+    fn text(&mut self, field: &'static Field, value: Option<impl Display>) {
+        self.entry(field, value, |out, value| quoted(out, |out| text::display(out, value)));
+    }
+
+    fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>) {
+        self.entry(field, value, |out, ids| list(out, ids.iter(), |out, id| text::number(out, id.into())));
+    }
+
+    fn encapsulation(&mut self, field: &'static Field, value: Option<&EncapsulationStack>) {
+        self.entry(field, value, |out, stack| list(out, stack.headers().iter(), header));
+    }
+}

@@ -1,0 +1,458 @@
+//! Layers below the stages: from a frame to a tracked packet.
+
+use super::config::Config;
+use super::jumps::Jumps;
+use super::observer::Relieve;
+use super::shards::{Content, Dispatch, Dispatched, Dispatcher};
+use super::stats::PipelineStats;
+use crate::base::{Account, ConfigError, Frame, FrameBatch, OuterHeader, Resources, Timestamp};
+use crate::decode::extractor::{Extractor, Packet};
+use crate::decode::{ChecksumHandling, Counted, Decoded, Decoder, Emit};
+use crate::dedup::Window;
+use crate::filter::Filter;
+use crate::record::OuterFlow;
+use crate::tracker::{Observer, Share, Tracker};
+
+/// Number of packets that are extracted before they are tracked together.
+const CHUNK: usize = 32;
+
+/// All layers of a pipeline below the stage of its sink. `S` is the state per flow.
+#[derive(Debug)]
+pub(super) struct Core<S> {
+    jumps: Jumps,
+    dedup: Option<Box<Window>>,
+    decoder: Decoder,
+    tracker: Tracker<S>,
+    filter: Option<Filter>,
+    frame_count: u64,
+    octet_count: u64,
+    filtered_count: u64,
+    /// Latest time of packets of other shards.
+    foreign_ns: u64,
+    /// Slots of the remaining flows while the input ends.
+    ending: Option<std::vec::IntoIter<u32>>,
+}
+
+enum Input<'a> {
+    /// A frame as it was captured.
+    Frame(Frame<'a>),
+    /// A frame that the dispatcher of several shards has extracted and counted.
+    Dispatched(Dispatched<'a>),
+}
+
+/// The next step for a frame.
+enum Extracted {
+    /// A packet, to be tracked.
+    Packet,
+    /// Packets that the decoder emits: a fragment of a datagram, or a packet with outer headers that are recorded.
+    SlowPath,
+    /// A packet that is earlier than packets of other shards.
+    Late,
+    /// A packet of another shard that quotes a packet of a flow of this shard.
+    Quoting,
+    /// Nothing to track.
+    None,
+}
+
+impl<S: Default> Core<S> {
+    pub(super) fn new(config: &Config, resources: &Resources) -> Result<Self, ConfigError> {
+        let policy = config.tracker.key_policy;
+        let tracker = Tracker::new(config.tracker.clone(), resources)?;
+        let dedup = config.dedup.map(|dedup| Window::new(dedup, resources)).transpose()?.map(Box::new);
+        Ok(Self {
+            jumps: Jumps::new(!config.is_time_checked),
+            dedup,
+            decoder: Decoder::new(&config.decoder, policy, resources)?,
+            tracker,
+            filter: config.filter.clone(),
+            frame_count: 0,
+            octet_count: 0,
+            filtered_count: 0,
+            foreign_ns: 0,
+            ending: None,
+        })
+    }
+
+    /// Tracks only the flows of a share, because other shards track the rest.
+    pub(super) fn restrict(&mut self, share: Share) {
+        self.tracker.restrict(share);
+    }
+
+    pub(super) const fn tracker_mut(&mut self) -> &mut Tracker<S> {
+        &mut self.tracker
+    }
+
+    pub(super) const fn tracker(&self) -> &Tracker<S> {
+        &self.tracker
+    }
+
+    pub(super) const fn frame_count(&self) -> u64 {
+        self.frame_count
+    }
+
+    /// Returns the current counters; those of stages and queues are zero.
+    pub(super) fn stats(&self) -> PipelineStats {
+        let (orphan_fragment_count, orphan_fragment_octet_count) = self.decoder.orphan_counts();
+        PipelineStats {
+            frame_count: self.frame_count,
+            octet_count: self.octet_count,
+            doubted_time_count: self.jumps.doubted_count,
+            dedup: self.dedup.as_deref().map(|window| *window.stats()).unwrap_or_default(),
+            skipped: self.decoder.skipped().clone(),
+            filtered_count: self.filtered_count,
+            checksums: self.decoder.checksums(),
+            orphan_fragment_count,
+            orphan_fragment_octet_count,
+            fragments: self.decoder.fragments(),
+            outer_packet_count: self.decoder.outer_packet_count(),
+            tracker: *self.tracker.stats(),
+            ..PipelineStats::default()
+        }
+    }
+
+    /// Processes the frames of a batch. The last one is deferred to the next batch if its time is far ahead of all
+    /// earlier ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)).
+    pub(super) fn batch<K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        batch: &FrameBatch,
+        observer: &mut K,
+    ) {
+        let reviewed = self.jumps.review(batch);
+        self.frames(reviewed.as_ref().unwrap_or(batch).iter().map(Input::Frame), observer);
+    }
+
+    /// Processes the frames of a batch that are dispatched to this shard.
+    pub(super) fn dispatched<K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        batch: &FrameBatch,
+        dispatch: &Dispatch,
+        shard: usize,
+        observer: &mut K,
+    ) {
+        self.frame_count += dispatch.frame_count;
+        self.octet_count += dispatch.octet_count;
+        if let Some(queue) = dispatch.queue(shard) {
+            self.frames(queue.iter(batch).map(Input::Dispatched), observer);
+        }
+        self.foreign_ns = self.foreign_ns.max(dispatch.clock.as_nanos());
+    }
+
+    #[inline(always)]
+    fn frames<'a, K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        frames: impl Iterator<Item = Input<'a>>,
+        observer: &mut K,
+    ) {
+        let mut packets = [Packet::EMPTY; CHUNK];
+        let mut count = 0;
+        for input in frames {
+            match self.receive(&input, &mut packets[count]) {
+                Extracted::Packet => count += 1,
+                Extracted::None => {}
+                Extracted::Late => {
+                    self.tracker.track_batch(&packets[..count], observer);
+                    self.tracker.note_time(self.foreign_ns);
+                    packets[0] = packets[count];
+                    count = 1;
+                }
+                Extracted::Quoting => {
+                    self.tracker.track_batch(&packets[..count], observer);
+                    self.tracker.note_time(self.foreign_ns);
+                    self.tracker.note_quoted_in(&packets[count], observer);
+                    count = 0;
+                }
+                Extracted::SlowPath => {
+                    // Earlier packets are tracked first.
+                    self.tracker.track_batch(&packets[..count], observer);
+                    let taken = std::mem::take(&mut count);
+                    if let Input::Frame(frame)
+                    | Input::Dispatched(Dispatched { content: Content::ForAll(frame), .. }) = &input
+                    {
+                        self.slow_path(frame, &packets[taken], observer);
+                    }
+                }
+            }
+            if count == CHUNK {
+                self.tracker.track_batch(&packets, observer);
+                observer.relieve(&mut self.tracker);
+                count = 0;
+            }
+        }
+        self.tracker.track_batch(&packets[..count], observer);
+        observer.relieve(&mut self.tracker);
+        if self.is_asked_for_fragments() {
+            self.relieve(observer);
+        }
+    }
+
+    /// Returns whether fragments are pending while the budget requests their memory.
+    #[inline(always)]
+    fn is_asked_for_fragments(&self) -> bool {
+        self.decoder.has_waiting_fragments() && self.tracker.budget().is_pressed(Account::Fragments)
+    }
+
+    /// Evicts pending fragments to release memory for other layers.
+    #[cold]
+    #[inline(never)]
+    fn relieve<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
+        self.with_emitter(observer, |decoder, emit| decoder.relieve(emit));
+    }
+
+    /// Processes one frame.
+    #[inline(always)]
+    pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
+        &mut self,
+        frame: &Frame<'_>,
+        observer: &mut K,
+    ) {
+        match self.jumps.review_frame(frame) {
+            None => self.take_frame(frame, observer),
+            Some(reviewed) => reviewed.iter().for_each(|frame| self.take_frame(&frame, observer)),
+        }
+    }
+
+    fn take_frame<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, frame: &Frame<'_>, observer: &mut K) {
+        let mut packet = Packet::EMPTY;
+        self.count_frame(frame);
+        match self.extract(frame, &mut packet) {
+            Extracted::Packet => self.tracker.track(&packet, observer),
+            Extracted::Late => {
+                self.tracker.note_time(self.foreign_ns);
+                self.tracker.track(&packet, observer);
+            }
+            Extracted::Quoting => {
+                self.tracker.note_time(self.foreign_ns);
+                self.tracker.note_quoted_in(&packet, observer);
+            }
+            Extracted::SlowPath => self.slow_path(frame, &packet, observer),
+            Extracted::None => {}
+        }
+        if self.is_asked_for_fragments() {
+            self.relieve(observer);
+        }
+    }
+
+    /// Ends datagrams and flows that are due at a time, for live capture while no packets arrive. Processes a deferred
+    /// frame.
+    pub(super) fn advance<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
+        if let Some(held) = self.jumps.release_at(now) {
+            self.frames(held.iter().map(Input::Frame), observer);
+        }
+        self.with_emitter(observer, |decoder, emit| decoder.advance(now, emit));
+        self.tracker.advance(now, observer);
+    }
+
+    /// Ends all datagrams and flows, in the order in which the flows began.
+    pub(super) fn finish<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
+        while self.end_next(observer) {}
+    }
+
+    /// Ends one open flow as at the end of the input; the first call also ends everything pending below the tracker.
+    /// Returns whether there was one.
+    pub(super) fn end_next<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
+        loop {
+            let Some(slots) = &mut self.ending else {
+                self.end_input(observer);
+                if self.tracker.is_empty() {
+                    return false;
+                }
+                self.ending = Some(self.tracker.slots_in_order().into_iter());
+                continue;
+            };
+            match slots.next() {
+                Some(slot) if self.tracker.is_open(slot) => {
+                    self.tracker.finish_one(slot, observer);
+                    return true;
+                }
+                // A frame processed in between has ended it.
+                Some(_) => {}
+                None => self.ending = None,
+            }
+        }
+    }
+
+    /// Processes the deferred frame, and ends datagrams and everything due.
+    fn end_input<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
+        if let Some(held) = self.jumps.release() {
+            self.frames(held.iter().map(Input::Frame), observer);
+        }
+        self.tracker.note_time(self.foreign_ns);
+        self.with_emitter(observer, |decoder, emit| decoder.finish(emit));
+        // Orphan fragments may be packets of other shards, and later than all other packets.
+        self.tracker.note_time(self.foreign_ns);
+        self.tracker.advance(self.tracker.now(), observer);
+    }
+
+    /// Panics unless each layer agrees with its own account. For tests and fuzzers; takes time linear in the stored
+    /// state.
+    pub(super) fn check_invariants(&self) {
+        self.tracker.check_invariants();
+        self.dedup.as_deref().inspect(|window| window.check_invariants());
+        self.decoder.check_invariants();
+    }
+
+    /// Tracks the packets of a frame that contains several.
+    #[cold]
+    #[inline(never)]
+    fn slow_path<K: Observer<S> + ?Sized>(
+        &mut self,
+        frame: &Frame<'_>,
+        packet: &Packet<'_>,
+        observer: &mut K,
+    ) {
+        self.with_emitter(observer, |decoder, emit| decoder.frame(frame, packet, emit));
+    }
+
+    /// Lends the filter and the tracker to the decoder, for packets that are not written into a batch.
+    fn with_emitter<K: Observer<S> + ?Sized>(
+        &mut self,
+        observer: &mut K,
+        work: impl FnOnce(&mut Decoder, &mut Emitter<'_, S, K>),
+    ) {
+        let Self { decoder, tracker, filter, filtered_count, foreign_ns, .. } = self;
+        let filter = filter.as_ref();
+        work(decoder, &mut Emitter { tracker, filter, filtered_count, foreign_ns, observer });
+    }
+
+    #[inline(always)]
+    fn count_frame(&mut self, frame: &Frame<'_>) {
+        self.frame_count += 1;
+        self.octet_count += u64::from(frame.wire_len);
+    }
+
+    /// Extracts a packet from an input, and returns the next step for it.
+    #[inline(always)]
+    fn receive<'a>(&mut self, input: &Input<'a>, packet: &mut Packet<'a>) -> Extracted {
+        match input {
+            Input::Frame(frame) => {
+                self.count_frame(frame);
+                self.extract(frame, packet)
+            }
+            Input::Dispatched(dispatched) => {
+                self.foreign_ns = self.foreign_ns.max(dispatched.clock_ns);
+                match dispatched.content {
+                    Content::Own(own, data) => {
+                        *packet = Packet { frame: data, ..*own };
+                        self.choose(packet)
+                    }
+                    Content::ForAll(frame) => self.extract(&frame, packet),
+                }
+            }
+        }
+    }
+
+    /// Extracts a frame into `packet`, and returns the next step for it.
+    #[inline(always)]
+    fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Extracted {
+        if let Some(window) = &mut self.dedup
+            && is_duplicate(window, frame)
+        {
+            return Extracted::None;
+        }
+        match self.decoder.read(frame, packet) {
+            Decoded::Packet => {}
+            Decoded::Several => return Extracted::SlowPath,
+            Decoded::Nothing => return Extracted::None,
+        }
+        if self.tracker.is_restricted() {
+            return self.choose_shard(packet);
+        }
+        self.choose(packet)
+    }
+
+    /// Returns the next step for a packet whose flow is tracked here.
+    #[inline(always)]
+    fn choose(&mut self, packet: &Packet<'_>) -> Extracted {
+        match &self.filter {
+            Some(filter) if !filter.may_match(&packet.key) => {
+                self.filtered_count += 1;
+                Extracted::None
+            }
+            _ if packet.timestamp.as_nanos() < self.foreign_ns => Extracted::Late,
+            _ => Extracted::Packet,
+        }
+    }
+
+    /// Returns the next step for a packet whose flow may belong to another shard. Time advances for all shards alike.
+    #[inline(never)]
+    fn choose_shard(&mut self, packet: &Packet<'_>) -> Extracted {
+        let is_own = self.tracker.takes(&packet.key);
+        if self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key)) {
+            self.filtered_count += u64::from(is_own);
+            return Extracted::None;
+        }
+        let time_ns = packet.timestamp.as_nanos();
+        match is_own {
+            true if time_ns < self.foreign_ns => Extracted::Late,
+            true => Extracted::Packet,
+            false => {
+                self.foreign_ns = self.foreign_ns.max(time_ns);
+                if self.tracker.is_quoted_in(packet) { Extracted::Quoting } else { Extracted::None }
+            }
+        }
+    }
+}
+
+/// Returns a dispatcher for shards of this configuration.
+pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Share) -> Dispatcher {
+    let policy = config.tracker.key_policy;
+    let slow_path_marks = config.decoder.slow_path_marks(&policy);
+    let is_all_for_all = config.dedup.is_some() || config.decoder.checksums != ChecksumHandling::Ignore;
+    Dispatcher {
+        extractor: Extractor::new(policy).with_limits(resources.limits),
+        filter: config.filter.clone(),
+        slow_path_marks,
+        is_all_for_all,
+        share,
+        jumps: Jumps::new(!config.is_time_checked),
+        clock_ns: 0,
+    }
+}
+
+/// Tracks the packets that the decoder emits.
+struct Emitter<'a, S, K: ?Sized> {
+    tracker: &'a mut Tracker<S>,
+    filter: Option<&'a Filter>,
+    filtered_count: &'a mut u64,
+    /// Latest time of packets of other shards.
+    foreign_ns: &'a mut u64,
+    observer: &'a mut K,
+}
+
+impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
+    fn packet(&mut self, packet: &Packet<'_>) {
+        let is_own = self.tracker.takes(&packet.key);
+        if self.filter.is_some_and(|filter| !filter.may_match(&packet.key)) {
+            *self.filtered_count += u64::from(is_own);
+        } else if is_own {
+            self.tracker.note_time(*self.foreign_ns);
+            self.tracker.track(packet, self.observer);
+        } else {
+            *self.foreign_ns = (*self.foreign_ns).max(packet.timestamp.as_nanos());
+            if self.tracker.is_quoted_in(packet) {
+                self.tracker.note_quoted_in(packet, self.observer);
+            }
+        }
+    }
+
+    fn encapsulation(
+        &mut self,
+        packet: &Packet<'_>,
+        packet_count: u32,
+        headers: &[OuterHeader],
+        outer: Option<OuterFlow>,
+    ) {
+        self.tracker.note_encapsulation((&packet.key, packet.side), packet_count, headers, outer);
+    }
+
+    fn carried(&mut self, packet: &Packet<'_>, counted: Counted) {
+        let Counted { packet_count, octet_count } = counted;
+        self.tracker.note_carried(&packet.key, packet_count.into(), octet_count);
+    }
+}
+
+/// A separate function, so that the run loop stays as small as without deduplication.
+#[inline(never)]
+fn is_duplicate(window: &mut Window, frame: &Frame<'_>) -> bool {
+    window.check(frame).is_duplicate()
+}

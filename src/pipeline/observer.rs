@@ -1,0 +1,123 @@
+//! Adapter between the tracker, which is independent of the layers above it, and the stage and the sink.
+
+use super::sink::Sink;
+use super::stage::sealed::Stage as _;
+use super::stage::{EngineOf, SlotOf};
+use crate::base::{EndReason, Timestamp};
+use crate::decode::extractor::{Packet, Transport};
+use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};
+
+/// Receives the calls of the tracker for a stage and a sink.
+pub(super) struct StageObserver<'a, K: Sink + ?Sized> {
+    engine: &'a mut EngineOf<K>,
+    sink: &'a mut K,
+}
+
+impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
+    #[inline]
+    pub(super) const fn new(engine: &'a mut EngineOf<K>, sink: &'a mut K) -> Self {
+        Self { engine, sink }
+    }
+
+    /// Lends a flow to the sink.
+    #[inline(always)]
+    fn lend(&mut self, flow: &mut Flow<'_, SlotOf<K>>, call: impl FnOnce(&mut K, &mut Flow<'_, K::State>)) {
+        let view = flow.view.with_application(K::Stage::application(&flow.state.stage));
+        let mut lent = Flow::new(&mut flow.state.state, view);
+        call(self.sink, &mut lent);
+        if lent.is_muted() {
+            self.mute(flow);
+        }
+    }
+
+    #[cold]
+    fn mute(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
+        flow.mute();
+        K::Stage::mute(self.engine, &mut flow.state.stage);
+    }
+
+    /// Returns whether the sink requests a packet. The interest is not cached: for most sinks it is a constant, which
+    /// lets the compiler omit unused callbacks.
+    #[inline(always)]
+    fn wants(&self, packet: &Packet<'_>) -> bool {
+        let interest = self.sink.interest();
+        if K::Stage::HAS_STREAMS && packet.transport == Transport::Tcp {
+            interest.contains(Interest::PACKETS)
+        } else {
+            interest.wants_packets()
+        }
+    }
+}
+
+/// Release of memory between groups of packets, which the lower layers request.
+pub(super) trait Relieve<S> {
+    /// Releases memory of stages if it is short.
+    fn relieve(&mut self, tracker: &mut Tracker<S>);
+}
+
+impl<K: Sink + ?Sized> Relieve<SlotOf<K>> for StageObserver<'_, K> {
+    #[inline]
+    fn relieve(&mut self, tracker: &mut Tracker<SlotOf<K>>) {
+        K::Stage::relieve(self.engine, self.sink, tracker);
+    }
+}
+
+impl<K: Sink + ?Sized> Observer<SlotOf<K>> for StageObserver<'_, K> {
+    #[inline(always)]
+    fn interest(&self) -> Interest {
+        self.sink.interest() | K::Stage::INTEREST
+    }
+
+    fn started(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
+        self.lend(flow, |sink, flow| sink.started(flow));
+    }
+
+    #[inline]
+    fn packet(&mut self, flow: &mut Flow<'_, SlotOf<K>>, packet: &Packet<'_>) {
+        K::Stage::before_packet(self.engine, self.sink, flow, packet);
+        if !flow.is_muted() && self.wants(packet) {
+            self.lend(flow, |sink, flow| sink.packet(flow, packet));
+        }
+        if !flow.is_muted() {
+            K::Stage::packet(self.engine, self.sink, flow, packet);
+        }
+        if flow.is_muted() {
+            self.mute(flow);
+        }
+    }
+
+    fn event(&mut self, flow: &mut Flow<'_, SlotOf<K>>, event: &FlowEvent) {
+        self.lend(flow, |sink, flow| sink.event(flow, event));
+    }
+
+    fn active_timeout(&mut self, flow: &mut Flow<'_, SlotOf<K>>) {
+        if !flow.view.is_empty() {
+            self.lend(flow, |sink, flow| sink.record(flow, EndReason::ActiveTimeout));
+        }
+    }
+
+    fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, mut slot: SlotOf<K>) {
+        K::Stage::finish(self.engine, self.sink, view, &mut slot);
+        let view = view.with_application(K::Stage::application(&slot.stage));
+        if !view.is_empty() {
+            self.sink.record(&mut Flow::new(&mut slot.state, view), reason);
+        }
+        self.sink.ended(&view, reason, slot.state);
+    }
+
+    #[inline]
+    fn next_due_ns(&self) -> u64 {
+        K::Stage::next_due_ns(self.engine)
+    }
+
+    fn next_due(&mut self, now: Timestamp) -> Option<FlowId> {
+        K::Stage::next_due(self.engine, now)
+    }
+
+    fn due(&mut self, flow: &mut Flow<'_, SlotOf<K>>, now: Timestamp) {
+        K::Stage::due(self.engine, self.sink, flow, now);
+        if flow.is_muted() {
+            self.mute(flow);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! The pipeline: processes frames, and calls a sink.
+
+use std::ops::ControlFlow;
+
+use super::builder::Builder;
+use super::config::Config;
+use super::core::Core;
+use super::error::Error;
+use super::observer::StageObserver;
+use super::runner::{self, Intake, RunOptions, Summary};
+use super::shards::Dispatch;
+use super::sink::Sink;
+use super::stage::sealed::Stage as _;
+use super::stage::{EngineOf, SlotOf};
+use super::stats::PipelineStats;
+use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Timestamp};
+use crate::source::{Interface, Next, Source};
+use crate::tracker::{FlowId, FlowView, Share};
+
+/// Number of frames after which stages release memory if it is short.
+const GROUP_LEN: u64 = 32;
+
+/// All layers of the crate combined: processes frames, and calls a sink.
+///
+/// Created by [`Pipeline::builder`]. [`run`](Self::run) processes a whole source; [`batch`](Self::batch),
+/// [`frame`](Self::frame), [`advance`](Self::advance) and [`finish`](Self::finish) are for callers with their own loop.
+///
+/// A packet of a known flow causes no allocation. Memory is bounded by the limits and the budget of the builder.
+pub struct Pipeline<K: Sink> {
+    core: Core<SlotOf<K>>,
+    engine: EngineOf<K>,
+    sink: K,
+}
+
+impl Pipeline<()> {
+    /// Returns a builder with the default settings. `()` stands for any sink here; [`Builder::build`] takes the sink.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+}
+
+impl<K: Sink> Pipeline<K> {
+    pub(super) fn new(config: &Config, resources: &Resources, sink: K) -> Result<Self, ConfigError> {
+        let engine = K::Stage::engine(config, resources)?;
+        Ok(Self { core: Core::new(config, resources)?, engine, sink })
+    }
+
+    /// Processes all frames of a source, then ends all open flows.
+    ///
+    /// Stops early, between batches, if the stop handle of the options is set or the sink returns
+    /// [`ControlFlow::Break`] from [`Sink::batch_ended`]. The warnings of the source list everything that it could not
+    /// read.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of a source that ends the run according to the [error policy](super::ErrorPolicy) of the
+    /// options. All flows so far are ended before it is returned.
+    pub fn run(
+        &mut self,
+        source: &mut (impl Source + ?Sized),
+        options: &RunOptions,
+    ) -> Result<Summary, Error> {
+        let mut intake = Direct { pipeline: self, batch: FrameBatch::new() };
+        let outcome = runner::drive(source, options, &mut intake);
+        self.finish();
+        outcome.into_summary(self.stats())
+    }
+
+    /// Runs like [`run`](Self::run), but frame by frame, for programs that write frames of chosen flows: calls `each`
+    /// with the sink, a frame, and the interfaces of the source, after the sink has received the content of the frame.
+    /// Slower than [`run`](Self::run).
+    ///
+    /// Deferred frames are received later: a fragment, unless
+    /// [`FragmentHandling::AsTheyCome`](super::FragmentHandling::AsTheyCome) is set, and a frame whose time is far
+    /// ahead, unless [`Builder::time_check`] is off.
+    ///
+    /// ```
+    /// use flowgauge::source::PcapngWriter;
+    /// use flowgauge::{FileSource, Flow, Flows, FragmentHandling, Packet, Pipeline, RunOptions, Sink};
+    ///
+    /// /// Marks the packets of a flow behind its tenth.
+    /// #[derive(Default)]
+    /// struct Late { is_chosen: bool }
+    ///
+    /// impl Sink for Late {
+    ///     type State = ();
+    ///     type Stage = Flows;
+    ///
+    ///     fn packet(&mut self, flow: &mut Flow<'_, ()>, _: &Packet<'_>) {
+    ///         self.is_chosen = flow.view.packet_count() > 10;
+    ///     }
+    /// }
+    ///
+    /// let builder = Pipeline::builder().fragments(FragmentHandling::AsTheyCome).time_check(false);
+    /// let mut writer = PcapngWriter::new(Vec::new())?;
+    /// let mut written_count = 0;
+    /// let mut source = FileSource::open("examples/data/web.pcap")?;
+    /// builder.build(Late::default())?.run_frames(&mut source, &RunOptions::default(), |sink, frame, interfaces| {
+    ///     if std::mem::take(&mut sink.is_chosen) && writer.write(frame, interfaces).is_ok() {
+    ///         written_count += 1;
+    ///     }
+    /// })?;
+    /// assert!((1..1286).contains(&written_count));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`run`](Self::run).
+    pub fn run_frames(
+        &mut self,
+        source: &mut (impl Source + ?Sized),
+        options: &RunOptions,
+        each: impl FnMut(&mut K, &Frame<'_>, &[Interface]),
+    ) -> Result<Summary, Error> {
+        let mut intake = ByFrame { pipeline: self, batch: FrameBatch::new(), each };
+        let outcome = runner::drive(source, options, &mut intake);
+        self.finish();
+        outcome.into_summary(self.stats())
+    }
+
+    /// Processes the frames of a batch. The last one waits for the next batch if its time is far ahead of all earlier
+    /// ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)). Returns the result of [`Sink::batch_ended`].
+    pub fn batch(&mut self, batch: &FrameBatch) -> ControlFlow<()> {
+        self.observed(|core, observer| core.batch(batch, observer));
+        self.sink.batch_ended()
+    }
+
+    /// Processes the frames of a batch that are dispatched to this shard.
+    pub(super) fn dispatched(
+        &mut self,
+        batch: &FrameBatch,
+        dispatch: &Dispatch,
+        shard: usize,
+    ) -> ControlFlow<()> {
+        self.observed(|core, observer| core.dispatched(batch, dispatch, shard, observer));
+        self.sink.batch_ended()
+    }
+
+    pub(super) fn restrict(&mut self, share: Share) {
+        self.core.restrict(share);
+    }
+
+    /// Processes one frame. [`batch`](Self::batch) is faster.
+    pub fn frame(&mut self, frame: &Frame<'_>) {
+        let (core, mut observer) = self.parts();
+        core.frame(frame, &mut observer);
+        // As often as for batches, and at once after a session was charged.
+        let is_group_over = core.frame_count().is_multiple_of(GROUP_LEN);
+        if K::Stage::take_charged(&mut self.engine) | is_group_over {
+            K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
+        }
+    }
+
+    /// Ends datagrams, flows and holes that are due at a time, for live capture while no packets arrive. Processes a
+    /// deferred frame.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.observed(|core, observer| core.advance(now, observer));
+    }
+
+    /// Ends all datagrams, streams, sessions and flows, in the order in which the flows began. The pipeline can be used
+    /// again afterwards.
+    pub fn finish(&mut self) {
+        let (core, mut observer) = self.parts();
+        core.finish(&mut observer);
+    }
+
+    /// Ends one open flow as [`finish`](Self::finish) would. Returns whether there was one; call it until it returns
+    /// `false`. For callers that store the output of a sink, and must not store that of all flows at once.
+    pub fn end_next(&mut self) -> bool {
+        let (core, mut observer) = self.parts();
+        core.end_next(&mut observer)
+    }
+
+    /// Ends a flow, its streams and its session at once. Returns whether it was open.
+    pub fn remove(&mut self, id: FlowId) -> bool {
+        let (core, mut observer) = self.parts();
+        core.tracker_mut().remove(id, &mut observer)
+    }
+
+    #[inline(always)]
+    fn parts(&mut self) -> (&mut Core<SlotOf<K>>, StageObserver<'_, K>) {
+        (&mut self.core, StageObserver::new(&mut self.engine, &mut self.sink))
+    }
+
+    /// Runs a call of the lower layers, then releases memory if it is short.
+    #[inline(always)]
+    fn observed(&mut self, call: impl FnOnce(&mut Core<SlotOf<K>>, &mut StageObserver<'_, K>)) {
+        let (core, mut observer) = self.parts();
+        call(core, &mut observer);
+        K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
+    }
+
+    /// Returns the sink.
+    #[must_use]
+    pub const fn sink(&self) -> &K {
+        &self.sink
+    }
+
+    /// Returns the sink for modification.
+    pub const fn sink_mut(&mut self) -> &mut K {
+        &mut self.sink
+    }
+
+    /// Returns the sink and drops the rest. Call [`finish`](Self::finish) first, unless [`run`](Self::run) has ended
+    /// the flows.
+    #[must_use]
+    pub fn into_sink(self) -> K {
+        self.sink
+    }
+
+    /// Returns the current counters of all layers. Copies the counts of skipped frames by reason.
+    #[must_use]
+    pub fn stats(&self) -> PipelineStats {
+        let mut stats = self.core.stats();
+        K::Stage::count(&self.engine, &mut stats);
+        stats
+    }
+
+    /// Returns the number of open flows.
+    #[must_use]
+    pub fn flow_count(&self) -> usize {
+        self.core.tracker().len()
+    }
+
+    /// Iterates over the open flows and the caller's state of each, in no particular order.
+    pub fn flows(&self) -> impl Iterator<Item = (FlowView<'_>, &K::State)> {
+        self.core.tracker().iter().map(|(view, slot)| (named::<K>(view, slot), &slot.state))
+    }
+
+    /// Finds the open flow of a key, in constant time.
+    #[must_use]
+    pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
+        self.core.tracker().find(key)
+    }
+
+    /// Returns an open flow and the caller's state of it; `None` once the flow has ended.
+    #[must_use]
+    pub fn flow(&self, id: FlowId) -> Option<(FlowView<'_>, &K::State)> {
+        let (view, slot) = self.core.tracker().get(id)?;
+        Some((named::<K>(view, slot), &slot.state))
+    }
+
+    /// Returns the caller's state of an open flow for modification.
+    pub fn state_mut(&mut self, id: FlowId) -> Option<&mut K::State> {
+        let (_, slot) = self.core.tracker_mut().get_mut(id)?;
+        Some(&mut slot.state)
+    }
+
+    /// Returns the highest time that the pipeline has seen.
+    #[must_use]
+    pub const fn now(&self) -> Timestamp {
+        self.core.tracker().now()
+    }
+
+    /// Returns the next time at which [`advance`](Self::advance) would end a flow; `None` if no open flow can time out.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.core.tracker().next_deadline()
+    }
+
+    /// Returns the memory account of all layers.
+    #[must_use]
+    pub const fn budget(&self) -> &Budget {
+        self.core.tracker().budget()
+    }
+
+    /// Returns the number of streams that hold octets behind a hole or for comparison. For tests.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held_stream_count(&self) -> usize {
+        K::Stage::held_stream_count(&self.engine)
+    }
+
+    /// Panics unless each layer agrees with its own account, and all memory held by streams and sessions belongs to
+    /// open flows. For tests and fuzzers; takes time linear in the stored state.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        self.core.check_invariants();
+        let flows = self.core.tracker().iter().map(|(_, slot)| &slot.stage);
+        K::Stage::check_invariants(&self.engine, flows);
+    }
+}
+
+fn named<'t, K: Sink>(view: FlowView<'t>, slot: &SlotOf<K>) -> FlowView<'t> {
+    view.with_application(K::Stage::application(&slot.stage))
+}
+
+impl<K: Sink + std::fmt::Debug> std::fmt::Debug for Pipeline<K> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("flow_count", &self.flow_count())
+            .field("stats", &self.stats())
+            .field("sink", &self.sink)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A pipeline on the reading thread.
+struct Direct<'a, K: Sink> {
+    pipeline: &'a mut Pipeline<K>,
+    batch: FrameBatch,
+}
+
+impl<K: Sink> Intake for Direct<'_, K> {
+    fn buffer(&mut self) -> &mut FrameBatch {
+        &mut self.batch
+    }
+
+    fn process(&mut self, next: Next, _: &[Interface]) -> ControlFlow<()> {
+        match next {
+            Next::Frames => self.pipeline.batch(&self.batch),
+            Next::Idle(now) => {
+                self.pipeline.advance(now);
+                self.pipeline.sink.batch_ended()
+            }
+            Next::End => ControlFlow::Break(()),
+        }
+    }
+
+    fn frame_count(&self) -> u64 {
+        self.pipeline.core.frame_count()
+    }
+}
+
+/// A pipeline on the reading thread, frame by frame.
+struct ByFrame<'a, K: Sink, F> {
+    pipeline: &'a mut Pipeline<K>,
+    batch: FrameBatch,
+    each: F,
+}
+
+impl<K: Sink, F: FnMut(&mut K, &Frame<'_>, &[Interface])> Intake for ByFrame<'_, K, F> {
+    fn buffer(&mut self) -> &mut FrameBatch {
+        &mut self.batch
+    }
+
+    fn process(&mut self, next: Next, interfaces: &[Interface]) -> ControlFlow<()> {
+        match next {
+            Next::Frames => {
+                for frame in self.batch.iter() {
+                    self.pipeline.frame(&frame);
+                    (self.each)(&mut self.pipeline.sink, &frame, interfaces);
+                }
+            }
+            Next::Idle(now) => self.pipeline.advance(now),
+            Next::End => return ControlFlow::Break(()),
+        }
+        self.pipeline.sink.batch_ended()
+    }
+
+    fn frame_count(&self) -> u64 {
+        self.pipeline.core.frame_count()
+    }
+}

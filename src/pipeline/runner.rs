@@ -1,0 +1,195 @@
+//! The loop that reads a source, shared by pipelines and shards.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::error::Error;
+use super::stats::PipelineStats;
+use crate::base::{FrameBatch, StopHandle};
+use crate::source::{self, Interface, Next, Source};
+
+/// Maximum number of collected source errors before a run ends with the next one. A merge of many files may reject each
+/// of them and read the others, but a source that fails permanently must not exhaust memory.
+const ERROR_COUNT_MAX: usize = 1 << 16;
+
+/// Reaction of a run to an error of its source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorPolicy {
+    /// Ends the run with the error. The default.
+    #[default]
+    End,
+    /// Collects the error in [`Summary::errors`] and continues, for sources with more input after it, such as
+    /// [`Files`](crate::source::Files). After 65,536 errors, the next one ends the run.
+    Continue,
+}
+
+/// Progress of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RunProgress {
+    /// Number of frames so far.
+    pub frame_count: u64,
+    /// Octets of the input so far; for a compressed file, compressed octets.
+    pub input_octet_count: u64,
+    /// Total octets of the input, where known.
+    pub input_len: Option<u64>,
+}
+
+type Callback = Arc<dyn Fn(&RunProgress) + Send + Sync>;
+
+/// Options of a run: stop handle, error policy, progress callback.
+///
+/// ```
+/// use flowgauge::{FileSource, Pipeline, RunOptions};
+///
+/// let options = RunOptions::default().progress(|progress| eprint!("\r{} frames", progress.frame_count));
+/// let mut pipeline = Pipeline::builder().build(())?;
+/// let summary = pipeline.run(&mut FileSource::open("examples/data/web.pcap")?, &options)?;
+/// assert_eq!(summary.stats.tracker.ended_count(), 27);
+/// # Ok::<(), flowgauge::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    stop: Option<StopHandle>,
+    error_policy: ErrorPolicy,
+    progress: Option<Callback>,
+}
+
+impl RunOptions {
+    /// Ends the run, between batches, once the handle is set: all open flows end as at the end of the input. Pass the
+    /// same handle to a source that may block ([`SourceConfig::stop`](crate::source::SourceConfig::stop)).
+    #[must_use]
+    pub fn stop(self, handle: StopHandle) -> Self {
+        Self { stop: Some(handle), ..self }
+    }
+
+    /// Sets the reaction to an error of the source.
+    #[must_use]
+    pub fn error_policy(self, error_policy: ErrorPolicy) -> Self {
+        Self { error_policy, ..self }
+    }
+
+    /// Calls a function after each batch, on the reading thread.
+    #[must_use]
+    pub fn progress(self, callback: impl Fn(&RunProgress) + Send + Sync + 'static) -> Self {
+        Self { progress: Some(Arc::new(callback)), ..self }
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(StopHandle::is_stopped)
+    }
+}
+
+impl fmt::Debug for RunOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunOptions")
+            .field("stop", &self.stop)
+            .field("error_policy", &self.error_policy)
+            .field("has_progress", &self.progress.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reason for the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RunEnd {
+    /// The source had no more frames.
+    EndOfInput,
+    /// The stop handle was set.
+    Stopped,
+    /// A sink returned [`ControlFlow::Break`] from [`Sink::batch_ended`](super::Sink::batch_ended).
+    SinkBreak,
+}
+
+/// The result of a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Summary {
+    /// Reason for the end of the run.
+    pub end: RunEnd,
+    /// Counters of all layers. For several shards, counters of common events count once, and those of each shard are
+    /// summed.
+    pub stats: PipelineStats,
+    /// Errors of the source that did not end the run ([`ErrorPolicy::Continue`]).
+    pub errors: Vec<source::Error>,
+}
+
+/// Receives the frames of a run.
+pub(super) trait Intake {
+    /// Returns the batch to fill next.
+    fn buffer(&mut self) -> &mut FrameBatch;
+
+    /// Processes the result of the source: the frames in the buffer, or the time of an idle source. `interfaces` are
+    /// those of the source.
+    fn process(&mut self, next: Next, interfaces: &[Interface]) -> ControlFlow<()>;
+
+    /// Number of frames so far.
+    fn frame_count(&self) -> u64;
+}
+
+/// Result of reading a source.
+pub(super) struct Outcome {
+    end: RunEnd,
+    errors: Vec<source::Error>,
+    fatal: Option<source::Error>,
+}
+
+impl Outcome {
+    pub(super) fn into_summary(self, stats: PipelineStats) -> Result<Summary, Error> {
+        let Self { end, errors, fatal } = self;
+        match fatal {
+            Some(error) => Err(error.into()),
+            None => Ok(Summary { end, stats, errors }),
+        }
+    }
+}
+
+/// Reads a source to its end, or until the options, the intake or an error stop the loop.
+pub(super) fn drive(
+    source: &mut (impl Source + ?Sized),
+    options: &RunOptions,
+    intake: &mut impl Intake,
+) -> Outcome {
+    let mut outcome = Outcome { end: RunEnd::EndOfInput, errors: Vec::new(), fatal: None };
+    loop {
+        if options.is_stopped() {
+            outcome.end = RunEnd::Stopped;
+            return outcome;
+        }
+        let flow = match source.next_batch(intake.buffer()) {
+            Ok(Next::End) => {
+                if options.is_stopped() {
+                    outcome.end = RunEnd::Stopped;
+                }
+                return outcome;
+            }
+            Ok(next) => intake.process(next, source.interfaces()),
+            Err(error) => {
+                if options.error_policy == ErrorPolicy::End || outcome.errors.len() >= ERROR_COUNT_MAX {
+                    outcome.fatal = Some(error);
+                } else {
+                    outcome.errors.push(error);
+                }
+                // The batch contains the frames that were read before the error.
+                intake.process(Next::Frames, source.interfaces())
+            }
+        };
+        if let Some(callback) = &options.progress {
+            callback(&RunProgress {
+                frame_count: intake.frame_count(),
+                input_octet_count: source.progress(),
+                input_len: source.total_len(),
+            });
+        }
+        if outcome.fatal.is_some() {
+            return outcome;
+        }
+        if flow.is_break() {
+            outcome.end = RunEnd::SinkBreak;
+            return outcome;
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Distribution of the frames of a batch over the shards.
+//!
+//! The reader extracts each frame. A plain packet is sent to the shard that tracks its flow, which need not read its
+//! header octets again; they would come from the cache of another core. Every other frame is sent to all shards as
+//! captured: fragments, errors that quote a packet of another flow, and frames of no flow.
+
+use super::super::jumps::Jumps;
+use crate::base::{Frame, FrameBatch, Span, Timestamp};
+use crate::decode::extractor::{Extractor, Packet, PacketMarks, Transport};
+use crate::filter::Filter;
+use crate::tracker::Share;
+
+/// Marks the index of a frame that is sent to all shards.
+const FOR_ALL: u32 = 1 << 31;
+/// Marks the index of a frame before which the clock advances to the next of the noted times.
+const HAS_CLOCK: u32 = 1 << 30;
+
+/// The frames of a batch that one shard processes, by index.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct ShardQueue {
+    entries: Vec<u32>,
+    clocks_ns: Vec<u64>,
+    /// Packets of the shard's own flows, without their octets.
+    packets: Vec<(Packet<'static>, Span)>,
+}
+
+/// A frame for a shard.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pipeline) struct Dispatched<'a> {
+    pub(in crate::pipeline) content: Content<'a>,
+    /// Time that packets of other shards have reached, if it matters; otherwise zero.
+    pub(in crate::pipeline) clock_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(in crate::pipeline) enum Content<'a> {
+    /// A packet of a flow of this shard.
+    Own(&'a Packet<'static>, &'a [u8]),
+    /// A frame that is sent to all shards.
+    ForAll(Frame<'a>),
+}
+
+impl ShardQueue {
+    /// Iterates over the frames in order.
+    #[inline]
+    pub(in crate::pipeline) fn iter<'a>(
+        &'a self,
+        batch: &'a FrameBatch,
+    ) -> impl Iterator<Item = Dispatched<'a>> {
+        let mut clocks_ns = self.clocks_ns.iter();
+        let mut packets = self.packets.iter();
+        self.entries.iter().filter_map(move |entry| {
+            let clock_ns = if entry & HAS_CLOCK == 0 { 0 } else { clocks_ns.next().copied()? };
+            let content = if entry & FOR_ALL == 0 {
+                let (packet, span) = packets.next()?;
+                Content::Own(packet, batch.octets(*span))
+            } else {
+                Content::ForAll(batch.get((entry & !(FOR_ALL | HAS_CLOCK)) as usize)?)
+            };
+            Some(Dispatched { content, clock_ns })
+        })
+    }
+
+    const fn held_bytes(&self) -> u64 {
+        let packets = self.packets.capacity() * size_of::<(Packet<'static>, Span)>();
+        (self.entries.capacity() * size_of::<u32>() + self.clocks_ns.capacity() * size_of::<u64>() + packets)
+            as u64
+    }
+
+    fn clear(&mut self) {
+        self.entries.clear();
+        self.clocks_ns.clear();
+        self.packets.clear();
+    }
+
+    #[inline]
+    fn push(&mut self, entry: u32, clock_ns: Option<u64>) {
+        match clock_ns {
+            None => self.entries.push(entry),
+            Some(clock_ns) => {
+                self.entries.push(entry | HAS_CLOCK);
+                self.clocks_ns.push(clock_ns);
+            }
+        }
+    }
+}
+
+/// A distributed batch: a queue for each shard, and the counters common to all shards.
+#[derive(Debug, Default)]
+pub(in crate::pipeline) struct Dispatch {
+    queues: Vec<ShardQueue>,
+    pub(in crate::pipeline) frame_count: u64,
+    pub(in crate::pipeline) octet_count: u64,
+    /// Time that plain packets have reached.
+    pub(in crate::pipeline) clock: Timestamp,
+}
+
+impl Dispatch {
+    /// Returns the frames for a shard.
+    pub(in crate::pipeline) fn queue(&self, shard: usize) -> Option<&ShardQueue> {
+        self.queues.get(shard)
+    }
+
+    /// Returns the allocated bytes.
+    pub(super) fn held_bytes(&self) -> u64 {
+        let queues = (self.queues.capacity() * size_of::<ShardQueue>()) as u64;
+        queues + self.queues.iter().map(ShardQueue::held_bytes).sum::<u64>()
+    }
+}
+
+/// Distributes frames over shards.
+#[derive(Debug)]
+pub(in crate::pipeline) struct Dispatcher {
+    pub(in crate::pipeline) jumps: Jumps,
+    pub(in crate::pipeline) extractor: Extractor,
+    pub(in crate::pipeline) filter: Option<Filter>,
+    /// Packets with one of these marks are sent to all shards.
+    pub(in crate::pipeline) slow_path_marks: PacketMarks,
+    /// True if all frames are sent to all shards, because they must be examined before they are extracted.
+    pub(in crate::pipeline) is_all_for_all: bool,
+    pub(in crate::pipeline) share: Share,
+    pub(in crate::pipeline) clock_ns: u64,
+}
+
+impl Dispatcher {
+    /// Replaces a batch by its frames with plausible times. The last batch also includes the deferred frame.
+    pub(in crate::pipeline) fn review(&mut self, batch: &mut FrameBatch, is_last: bool) {
+        if let Some(reviewed) = self.jumps.review(batch) {
+            *batch = reviewed;
+        }
+        if is_last && let Some(held) = self.jumps.release() {
+            held.iter().for_each(|frame| batch.push(&frame));
+        }
+    }
+
+    /// Advances the time while no frames arrive. Returns a deferred frame.
+    pub(in crate::pipeline) fn idle(&mut self, now: Timestamp) -> Option<FrameBatch> {
+        self.clock_ns = self.clock_ns.max(now.as_nanos());
+        self.jumps.release_at(now)
+    }
+
+    pub(in crate::pipeline) fn dispatch(&mut self, batch: &FrameBatch, dispatch: &mut Dispatch) {
+        dispatch.queues.resize_with(self.share.count(), ShardQueue::default);
+        dispatch.queues.iter_mut().for_each(ShardQueue::clear);
+        (dispatch.frame_count, dispatch.octet_count) = (0, 0);
+        for (index, frame) in batch.iter().enumerate() {
+            let mut packet = Packet::EMPTY;
+            dispatch.frame_count += 1;
+            dispatch.octet_count += u64::from(frame.wire_len);
+            debug_assert!(index < HAS_CLOCK as usize, "a batch has at most 4 GiB");
+            let entry = index as u32;
+            let is_plain = !self.is_all_for_all
+                && self.extractor.extract_into(&frame, &mut packet).is_ok()
+                && !packet.marks.contains(self.slow_path_marks)
+                && packet.transport != Transport::Icmp;
+            if !is_plain {
+                let clock_ns = self.clock_ns;
+                dispatch.queues.iter_mut().for_each(|queue| queue.push(entry | FOR_ALL, Some(clock_ns)));
+                continue;
+            }
+            let time_ns = frame.timestamp.as_nanos();
+            if let Some(queue) = dispatch.queues.get_mut(self.share.owner(&packet.key)) {
+                queue.push(entry, (time_ns < self.clock_ns).then_some(self.clock_ns));
+                queue.packets.push((Packet { frame: &[], ..packet }, batch.span(index)));
+            }
+            // A packet dropped by the filter does not advance the clock.
+            let is_dropped = self.filter.as_ref().is_some_and(|filter| !filter.may_match(&packet.key));
+            if time_ns > self.clock_ns && !is_dropped {
+                self.clock_ns = time_ns;
+            }
+        }
+        dispatch.clock = Timestamp::from_nanos(self.clock_ns);
+    }
+}

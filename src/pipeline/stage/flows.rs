@@ -1,0 +1,39 @@
+//! The stage of sinks that need only flows.
+
+use std::convert::Infallible;
+
+use super::super::config::Config;
+use super::super::sink::Sink;
+use super::{SlotOf, Stage, sealed};
+use crate::base::{ConfigError, Resources};
+use crate::decode::extractor::Packet;
+use crate::tracker::{Flow, Interest};
+
+/// The stage of sinks that need only flows: no layer runs above the tracker, and no flow uses memory for one.
+#[derive(Clone, Copy, Debug)]
+pub enum Flows {}
+
+impl Stage for Flows {
+    type Message<'m> = Infallible;
+}
+
+impl sealed::Stage for Flows {
+    type PerFlow = ();
+    type Engine = ();
+    const INTEREST: Interest = Interest::RECORDS;
+    const HAS_STREAMS: bool = false;
+    const HAS_SESSIONS: bool = false;
+
+    fn engine(_: &Config, _: &Resources) -> Result<(), ConfigError> {
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn packet<K: Sink<Stage = Self> + ?Sized>(
+        (): &mut (),
+        _: &mut K,
+        _: &mut Flow<'_, SlotOf<K>>,
+        _: &Packet<'_>,
+    ) {
+    }
+}

@@ -1,0 +1,356 @@
+//! The stage of sinks that process messages of application protocols.
+
+use std::marker::PhantomData;
+use std::ops::ControlFlow;
+
+use super::super::config::Config;
+use super::super::sink::Sink;
+use super::super::stats::PipelineStats;
+use super::segments::{self, Consumer, Pair};
+use super::{Slot, SlotOf, Stage, sealed};
+use crate::base::{Application, ConfigError, IpProtocol, Resources, Side, TcpFlags, Timestamp};
+use crate::decode::extractor::{Packet, Transport};
+use crate::reassembler::{GapReason, StreamEvent};
+use crate::session::{Driver, EndKind, FlowContext, MessageMeta, Protocols, Receiver, Session, SessionEvent};
+use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
+
+/// The stage of sinks that process messages of application protocols: the messages of the parsers `P` are delivered to
+/// [`Sink::message`], and [`FlowView::application`] names the protocol of a flow. Takes 96 bytes per flow.
+///
+/// [`Standard`](crate::protocols::Standard) is the set of built-in parsers (feature `protocols`);
+/// [`protocols!`](crate::protocols!) defines a custom set.
+#[derive(Clone, Copy, Debug)]
+pub struct Sessions<P>(PhantomData<fn() -> P>);
+
+impl<P: Protocols> Stage for Sessions<P> {
+    type Message<'m> = P::Message<'m>;
+}
+
+/// State of a flow: its streams and its session.
+#[derive(Debug)]
+pub struct SessionState<P: Protocols> {
+    pair: Pair,
+    session: Session<P>,
+}
+
+impl<P: Protocols> Default for SessionState<P> {
+    fn default() -> Self {
+        Self { pair: Pair::default(), session: Session::default() }
+    }
+}
+
+/// The reassembler and the session driver.
+#[derive(Debug)]
+pub struct SessionEngine<P: Protocols> {
+    streams: segments::Streams,
+    driver: Driver<P>,
+}
+
+/// Delivers the messages of one flow to the sink, until the flow is muted.
+struct Messages<'a, 't, K: Sink + ?Sized> {
+    sink: &'a mut K,
+    flow: Flow<'t, K::State>,
+}
+
+impl<'a, 't, P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Messages<'a, 't, K> {
+    #[inline]
+    fn new(sink: &'a mut K, state: &'t mut K::State, view: FlowView<'t>, session: &Session<P>) -> Self {
+        Self { sink, flow: Flow::new(state, view.with_application(application(session))) }
+    }
+}
+
+impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Receiver<P> for Messages<'_, '_, K> {
+    fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
+        if !self.flow.is_muted() {
+            self.sink.message(&mut self.flow, meta, &message);
+        }
+    }
+
+    fn event(&mut self, event: &SessionEvent) {
+        if self.flow.view.application().is_none() {
+            self.flow.view = self.flow.view.with_application(event.application());
+        }
+        if !self.flow.is_muted() {
+            self.sink.session(&mut self.flow, event);
+        }
+    }
+}
+
+/// Passes the streams of one flow to its parser.
+struct Conversation<'a, 't, P: Protocols, K: Sink + ?Sized> {
+    driver: &'a mut Driver<P>,
+    session: &'a mut Session<P>,
+    sink: &'a mut K,
+    state: &'a mut K::State,
+    view: FlowView<'t>,
+    is_muted: bool,
+}
+
+impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P, K> {
+    /// Passes a datagram to the parser.
+    fn datagram(&mut self, packet: &Packet<'_>) {
+        if self.session.is_off() {
+            return;
+        }
+        let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
+        let context =
+            FlowContext::new(&packet.key, self.view.initiator(), packet.timestamp).of_flow(self.view.id());
+        let payload = (packet.payload(), packet.payload_len as usize);
+        self.driver.datagram(self.session, &context, packet.side, payload, &mut messages);
+        self.is_muted = messages.flow.is_muted();
+    }
+
+    /// Closes the session because memory is short.
+    fn evict(&mut self) {
+        let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
+        let view = &self.view;
+        let context = FlowContext::new(view.key(), view.initiator(), view.end());
+        self.driver.evict(self.session, &context, &mut messages);
+        self.is_muted = messages.flow.is_muted();
+    }
+
+    /// Ends the session with its flow.
+    fn finish(&mut self) {
+        let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
+        let view = &self.view;
+        let context = FlowContext::new(view.key(), view.initiator(), view.end());
+        let is_reset = view.key().protocol() == IpProtocol::TCP
+            && [Side::A, Side::B].iter().any(|side| view.tcp_flags(*side).contains(TcpFlags::RST));
+        let kind = if is_reset { EndKind::Reset } else { EndKind::Flow };
+        self.driver.finish(self.session, &context, kind, &mut messages);
+    }
+}
+
+impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Consumer for Conversation<'_, '_, P, K> {
+    #[inline]
+    fn take(&mut self, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+        if self.session.is_off() {
+            return ControlFlow::Break(());
+        }
+        let view = &self.view;
+        let mut messages = Messages::new(&mut *self.sink, &mut *self.state, *view, self.session);
+        let is_picked_up = !is_from_start(view, side);
+        let context = FlowContext::new(view.key(), view.initiator(), captured(event, view))
+            .of_flow(view.id())
+            .picked_up(is_picked_up);
+        let wants = match event {
+            StreamEvent::Chunk(chunk) => {
+                self.driver.chunk(self.session, &context, side, chunk, &mut messages)
+            }
+            StreamEvent::Gap(gap) => self.driver.gap(self.session, &context, side, gap, &mut messages),
+            StreamEvent::Fin { .. } => {
+                self.driver.fin(self.session, &context, side, &mut messages);
+                ControlFlow::Continue(())
+            }
+            _ => ControlFlow::Continue(()),
+        };
+        if messages.flow.is_muted() {
+            self.is_muted = true;
+            self.driver.close(self.session);
+        }
+        wants
+    }
+
+    #[inline]
+    fn is_muted(&self) -> bool {
+        self.is_muted
+    }
+}
+
+impl<P: Protocols> Sessions<P> {
+    /// Ends the first hole of a stream because memory is short. A separate function, so that the test for short memory
+    /// is inlined.
+    #[cold]
+    #[inline(never)]
+    fn skip<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut SessionEngine<P>,
+        sink: &mut K,
+        tracker: &mut Tracker<SlotOf<K>>,
+        name: (FlowId, Side),
+    ) {
+        // A flow that ends finishes its streams, so no stream is due without its flow.
+        let Some((view, slot)) = tracker.get_mut(name.0) else { return };
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, slot, view);
+        segments::skip(streams, pair, name, &mut conversation);
+        if conversation.is_muted {
+            <Self as sealed::Stage>::mute(engine, &mut slot.stage);
+            tracker.mute(name.0);
+        }
+    }
+
+    /// Splits a slot into its streams and the consumer of their events.
+    #[inline(always)]
+    fn parts<'a, 't, K: Sink<Stage = Self> + ?Sized>(
+        engine: &'a mut SessionEngine<P>,
+        sink: &'a mut K,
+        slot: &'a mut SlotOf<K>,
+        view: FlowView<'t>,
+    ) -> (&'a mut segments::Streams, &'a mut Pair, Conversation<'a, 't, P, K>) {
+        let SessionEngine { streams, driver } = engine;
+        let Slot { stage: SessionState { pair, session }, state } = slot;
+        (streams, pair, Conversation { driver, session, sink, state, view, is_muted: false })
+    }
+}
+
+impl<P: Protocols> sealed::Stage for Sessions<P> {
+    type PerFlow = SessionState<P>;
+    type Engine = SessionEngine<P>;
+    const INTEREST: Interest = Interest::PACKETS;
+    const HAS_STREAMS: bool = true;
+    const HAS_SESSIONS: bool = true;
+
+    fn engine(config: &Config, resources: &Resources) -> Result<Self::Engine, ConfigError> {
+        let streams = segments::Streams::new(config.streams.clone().unwrap_or_default(), resources)?;
+        Ok(SessionEngine { streams, driver: Driver::new(config.sessions.unwrap_or_default(), resources) })
+    }
+
+    #[inline]
+    fn application(slot: &SessionState<P>) -> Option<&'static Application> {
+        application(&slot.session)
+    }
+
+    #[inline]
+    fn before_packet<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        flow: &mut Flow<'_, SlotOf<K>>,
+        packet: &Packet<'_>,
+    ) {
+        if segments::may_have_due_holes(&flow.state.stage.pair, packet) {
+            Self::due(engine, sink, flow, flow.view.clock());
+        }
+    }
+
+    #[inline]
+    fn packet<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        flow: &mut Flow<'_, SlotOf<K>>,
+        packet: &Packet<'_>,
+    ) {
+        let view = flow.view;
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
+        match packet.transport {
+            Transport::Tcp => segments::segment(streams, pair, (&view, packet), &mut conversation),
+            Transport::Icmp => {}
+            _ => conversation.datagram(packet),
+        }
+        if conversation.is_muted {
+            flow.mute();
+        }
+    }
+
+    fn mute(engine: &mut Self::Engine, slot: &mut SessionState<P>) {
+        segments::stop(&mut engine.streams, &mut slot.pair);
+        engine.driver.close(&mut slot.session);
+    }
+
+    fn finish<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        view: &FlowView<'_>,
+        slot: &mut SlotOf<K>,
+    ) {
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, slot, *view);
+        segments::finish(streams, pair, view, &mut conversation);
+        conversation.finish();
+    }
+
+    #[inline]
+    fn next_due_ns(engine: &Self::Engine) -> u64 {
+        engine.streams.next_due_ns()
+    }
+
+    fn next_due(engine: &mut Self::Engine, now: Timestamp) -> Option<FlowId> {
+        engine.streams.next_overdue(now).map(|(id, _)| id)
+    }
+
+    fn due<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        flow: &mut Flow<'_, SlotOf<K>>,
+        now: Timestamp,
+    ) {
+        let view = flow.view;
+        let (streams, pair, mut conversation) = Self::parts(engine, sink, flow.state, view);
+        segments::end_due_holes(streams, pair, (view.id(), now), &mut conversation);
+        if conversation.is_muted {
+            flow.mute();
+        }
+    }
+
+    #[inline(always)]
+    fn take_charged(engine: &mut Self::Engine) -> bool {
+        engine.driver.take_charged()
+    }
+
+    #[inline(always)]
+    fn relieve<K: Sink<Stage = Self> + ?Sized>(
+        engine: &mut Self::Engine,
+        sink: &mut K,
+        tracker: &mut Tracker<SlotOf<K>>,
+    ) {
+        while let Some(name) = engine.streams.next_pressed() {
+            Self::skip(engine, sink, tracker, name);
+        }
+        while let Some(id) = engine.driver.next_evicted() {
+            // A flow that ends closes its session, so no session is evicted without its flow.
+            let Some((view, slot)) = tracker.get_mut(id) else { continue };
+            let (_, _, mut conversation) = Self::parts(engine, &mut *sink, slot, view);
+            conversation.evict();
+            if conversation.is_muted {
+                Self::mute(engine, &mut slot.stage);
+                tracker.mute(id);
+            }
+        }
+    }
+
+    fn count(engine: &Self::Engine, stats: &mut PipelineStats) {
+        stats.streams = engine.streams.stats();
+        stats.sessions = engine.driver.stats();
+    }
+
+    fn held_stream_count(engine: &Self::Engine) -> usize {
+        engine.streams.held_stream_count()
+    }
+
+    fn check_invariants<'f>(engine: &Self::Engine, flows: impl Iterator<Item = &'f SessionState<P>>) {
+        let (mut held_bytes, mut listed_count) = (0, 0);
+        let pairs = flows.map(|slot| {
+            let session_bytes = slot.session.held_bytes();
+            assert!(
+                session_bytes == 0 || slot.session.is_listed(),
+                "a session that holds memory can be evicted"
+            );
+            held_bytes += session_bytes;
+            listed_count += usize::from(slot.session.is_listed());
+            &slot.pair
+        });
+        segments::check_invariants(&engine.streams, pairs);
+        assert_eq!(held_bytes, engine.driver.stats().held_bytes, "what sessions hold belongs to open flows");
+        assert_eq!(listed_count, engine.driver.check_invariants(), "listed sessions belong to open flows");
+    }
+}
+
+#[inline]
+fn application<P: Protocols>(session: &Session<P>) -> Option<&'static Application> {
+    session.application().map(|(protocol, evidence)| protocol.application(evidence))
+}
+
+/// Returns whether the start of a side's stream is known: by its own SYN, or by the SYN-ACK that acknowledges it.
+#[inline]
+fn is_from_start(view: &FlowView<'_>, side: Side) -> bool {
+    let has_syn = |side| view.tcp_flags(side).contains(TcpFlags::SYN);
+    has_syn(side) || (side == view.initiator() && has_syn(side.other()))
+}
+
+/// Returns the capture time of an event, or the time at which it was due. A gap at the end of a flow has the time of
+/// the flow's last packet.
+fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
+    match event {
+        StreamEvent::Chunk(chunk) => chunk.timestamp,
+        StreamEvent::Gap(gap) if gap.reason != GapReason::End => gap.timestamp,
+        StreamEvent::Fin { timestamp, .. } => *timestamp,
+        _ => view.end(),
+    }
+}

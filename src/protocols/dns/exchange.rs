@@ -1,0 +1,335 @@
+//! Matching of responses to queries.
+
+use super::numbers::RecordType;
+use crate::base::Timestamp;
+use crate::session::Role;
+
+/// Maximum number of remembered queries per flow. At the limit, the one idle longest is evicted, answered ones first.
+pub const EXCHANGE_COUNT_MAX: usize = 256;
+
+/// Nanoseconds without a response or a retransmission after which a query counts as unanswered.
+pub const UNANSWERED_NS: u64 = 10_000_000_000;
+
+/// Number of queries that need no allocation: the A and AAAA queries that a client sends together.
+const INLINE_COUNT: usize = 2;
+
+/// A query without a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Unanswered {
+    /// Transaction number of the query.
+    pub transaction: u64,
+    /// DNS identifier of the query.
+    pub id: u16,
+    /// Side that sent the query.
+    pub asked_by: Role,
+    /// Number of retransmissions.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub retransmission_count: u32,
+    /// Nanoseconds since the query was first sent.
+    pub waited_ns: u64,
+    /// Reason why the query is no longer outstanding.
+    pub reason: UnansweredReason,
+}
+
+/// Reason why an unanswered query is no longer outstanding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum UnansweredReason {
+    /// No response and no retransmission for [`UNANSWERED_NS`].
+    Timeout,
+    /// The flow ended, or the direction of the responder.
+    End,
+    /// Evicted by [`EXCHANGE_COUNT_MAX`] later queries.
+    Displaced,
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// Properties by which two messages belong to one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject {
+    pub(super) id: u16,
+    pub(super) asked_by: Role,
+    /// Hash of the first question; `None` if there is no question.
+    pub(super) question: Option<u64>,
+    pub(super) is_transfer: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    question: u64,
+    transaction: u64,
+    asked: Timestamp,
+    /// Time of its latest message.
+    latest: Timestamp,
+    retransmission_count: u32,
+    response_count: u32,
+    id: u16,
+    asked_by: Role,
+    is_transfer: bool,
+}
+
+impl Exchange {
+    /// Returns whether a message belongs to this exchange. Some responses contain no question: errors, and the messages
+    /// of a zone transfer after the first.
+    fn is_of(&self, subject: &Subject) -> bool {
+        self.id == subject.id
+            && self.asked_by == subject.asked_by
+            && subject.question.is_none_or(|question| question == self.question)
+    }
+
+    const fn is_answered(&self) -> bool {
+        self.response_count > 0
+    }
+
+    fn unanswered(&self, now: Timestamp, reason: UnansweredReason) -> Unanswered {
+        Unanswered {
+            transaction: self.transaction,
+            id: self.id,
+            asked_by: self.asked_by,
+            retransmission_count: self.retransmission_count,
+            waited_ns: since(self.asked, now),
+            reason,
+        }
+    }
+}
+
+fn since(then: Timestamp, now: Timestamp) -> u64 {
+    now.as_nanos().saturating_sub(then.as_nanos())
+}
+
+/// Relation of a response to its query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answered {
+    pub(super) transaction: u64,
+    pub(super) response_time_ns: u64,
+    pub(super) earlier_response_count: u32,
+}
+
+/// Queries of a flow that are outstanding or may still receive responses.
+#[derive(Debug, Default)]
+pub(super) struct Exchanges {
+    inline: [Option<Exchange>; INLINE_COUNT],
+    more: Vec<Exchange>,
+    next: u64,
+}
+
+impl Exchanges {
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Exchange> {
+        self.inline.iter_mut().flatten().chain(&mut self.more)
+    }
+
+    /// Adds a query. Returns its number and its retransmission count. `lost` receives the query that is evicted for it.
+    ///
+    /// A query with the same subject as an outstanding one is a retransmission; with that of an answered one, it starts
+    /// a new exchange.
+    pub(super) fn ask(
+        &mut self,
+        subject: &Subject,
+        now: Timestamp,
+        mut lost: impl FnMut(Unanswered),
+    ) -> (u64, u32) {
+        let question = subject.question.unwrap_or_default();
+        // Indices of the answered query with the same subject, and of the query idle longest, answered ones first.
+        let (mut over, mut silent) = (None, None);
+        for (place, known) in self.all_mut().enumerate() {
+            let is_answered = known.is_answered();
+            if !is_answered && known.question == question && known.is_of(subject) {
+                known.latest = now;
+                known.retransmission_count = known.retransmission_count.saturating_add(1);
+                return (known.transaction, known.retransmission_count);
+            }
+            if is_answered && !known.is_transfer {
+                over.get_or_insert(place);
+            }
+            let rank = (!is_answered, known.latest);
+            if silent.is_none_or(|(least, _)| rank < least) {
+                silent = Some((rank, place));
+            }
+        }
+        let transaction = self.next;
+        self.next += 1;
+        let exchange = Exchange {
+            question,
+            transaction,
+            asked: now,
+            latest: now,
+            retransmission_count: 0,
+            response_count: 0,
+            id: subject.id,
+            asked_by: subject.asked_by,
+            is_transfer: subject.is_transfer,
+        };
+        if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
+            *place = Some(exchange);
+        } else if let Some(over) = over.and_then(|place| self.all_mut().nth(place)) {
+            *over = exchange;
+        } else if self.more.len() + INLINE_COUNT < EXCHANGE_COUNT_MAX {
+            self.more.push(exchange);
+        } else if let Some(silent) = silent.and_then(|(_, place)| self.all_mut().nth(place)) {
+            if !silent.is_answered() {
+                lost(silent.unanswered(now, UnansweredReason::Displaced));
+            }
+            *silent = exchange;
+        }
+        (transaction, 0)
+    }
+
+    /// Processes a response. Returns its relation to its query, if the query is remembered.
+    pub(super) fn answer(&mut self, subject: &Subject, now: Timestamp) -> Option<Answered> {
+        // The latest of repeated queries with the same subject.
+        let known =
+            self.all_mut().filter(|known| known.is_of(subject)).max_by_key(|known| known.transaction)?;
+        let earlier_response_count = known.response_count;
+        known.response_count = known.response_count.saturating_add(1);
+        known.latest = now;
+        Some(Answered {
+            transaction: known.transaction,
+            response_time_ns: since(known.asked, now),
+            earlier_response_count,
+        })
+    }
+
+    /// Removes queries that have timed out.
+    pub(super) fn age(&mut self, now: Timestamp, lost: impl FnMut(Unanswered)) {
+        self.forget(now, UnansweredReason::Timeout, lost, |known| since(known.latest, now) >= UNANSWERED_NS);
+    }
+
+    /// Removes the queries of one side.
+    pub(super) fn end(&mut self, asked_by: Role, now: Timestamp, lost: impl FnMut(Unanswered)) {
+        self.forget(now, UnansweredReason::End, lost, |known| known.asked_by == asked_by);
+    }
+
+    fn forget(
+        &mut self,
+        now: Timestamp,
+        reason: UnansweredReason,
+        mut lost: impl FnMut(Unanswered),
+        is_over: impl Fn(&Exchange) -> bool,
+    ) {
+        let mut keeps = |known: &Exchange| {
+            let is_over = is_over(known);
+            if is_over && !known.is_answered() {
+                lost(known.unanswered(now, reason));
+            }
+            !is_over
+        };
+        for place in &mut self.inline {
+            *place = place.filter(&mut keeps);
+        }
+        if !self.more.is_empty() {
+            self.more.retain(&mut keeps);
+            if self.more.is_empty() {
+                self.more = Vec::new();
+            }
+        }
+    }
+
+    pub(super) fn heap_len(&self) -> usize {
+        self.more.capacity() * size_of::<Exchange>()
+    }
+}
+
+/// Returns a hash of a question that ignores the case of letters.
+///
+/// `octets` is a name without pointers; the first name of a message has none, because no name precedes it. A collision,
+/// which also requires equal identifiers, only merges two exchanges.
+pub(super) fn hash_question(octets: &[u8], record_type: RecordType, class: u16) -> u64 {
+    const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
+    /// Converts letters to lower case; that this also maps some other octets to each other is harmless.
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
+    let mut hash = mix(u64::from(record_type.0) << 16 | u64::from(class), octets.len() as u64);
+    let mut rest = octets;
+    while let Some((word, after)) = rest.split_first_chunk::<8>() {
+        hash = mix(hash, u64::from_le_bytes(*word) | LOWER);
+        rest = after;
+    }
+    let last = rest.iter().fold(0, |word, octet| word << 8 | u64::from(*octet));
+    let hash = mix(hash, last | LOWER);
+    hash ^ hash >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn subject(id: u16) -> Subject {
+        Subject { id, asked_by: Role::Client, question: Some(7), is_transfer: false }
+    }
+
+    fn at(milliseconds: u64) -> Timestamp {
+        Timestamp::from_nanos(milliseconds * 1_000_000)
+    }
+
+    fn none(lost: Unanswered) {
+        panic!("{lost:?}")
+    }
+
+    #[test]
+    fn a_query_that_is_sent_again_is_the_same_until_it_is_answered() {
+        let mut exchanges = Exchanges::default();
+        assert_eq!(exchanges.ask(&subject(1), at(0), none), (0, 0));
+        assert_eq!(exchanges.ask(&subject(2), at(1), none), (1, 0));
+        assert_eq!(exchanges.ask(&subject(1), at(2), none), (0, 1));
+        let answered = |transaction, milliseconds: u64, earlier_response_count| {
+            let response_time_ns = milliseconds * 1_000_000;
+            Some(Answered { transaction, response_time_ns, earlier_response_count })
+        };
+        assert_eq!(exchanges.answer(&subject(2), at(3)), answered(1, 2, 0));
+        assert_eq!(exchanges.answer(&subject(1), at(5)), answered(0, 5, 0));
+        assert_eq!(exchanges.answer(&subject(1), at(6)), answered(0, 6, 1));
+        assert_eq!(exchanges.answer(&Subject { question: None, ..subject(2) }, at(7)), answered(1, 6, 1));
+        assert_eq!(exchanges.answer(&Subject { question: Some(8), ..subject(2) }, at(7)), None);
+        assert_eq!(exchanges.answer(&Subject { asked_by: Role::Server, ..subject(2) }, at(7)), None);
+        assert_eq!(exchanges.ask(&subject(1), at(8), none), (2, 0));
+        assert_eq!(exchanges.answer(&subject(1), at(9)), answered(2, 1, 0));
+        assert_eq!(exchanges.heap_len(), 0);
+    }
+
+    #[test]
+    fn silence_is_told_once() {
+        let mut exchanges = Exchanges::default();
+        exchanges.ask(&subject(1), at(0), none);
+        exchanges.ask(&subject(2), at(0), none);
+        exchanges.answer(&subject(2), at(1));
+        exchanges.ask(&subject(1), at(5_000), none);
+        exchanges.age(at(14_999), none);
+        let mut lost = Vec::new();
+        exchanges
+            .age(at(15_000), |one| lost.push((one.transaction, one.waited_ns, one.retransmission_count)));
+        exchanges.end(Role::Client, at(15_000), none);
+        assert_eq!(lost, [(0, 15_000_000_000, 1)]);
+    }
+
+    #[test]
+    fn no_more_than_so_many_are_remembered_and_the_room_is_given_back() {
+        let mut exchanges = Exchanges::default();
+        let mut lost = Vec::new();
+        for id in 0..1_000 {
+            exchanges.ask(&subject(id), at(u64::from(id)), |one| lost.push((one.id, one.reason)));
+        }
+        let first: Vec<_> =
+            (0..1_000 - EXCHANGE_COUNT_MAX as u16).map(|id| (id, UnansweredReason::Displaced)).collect();
+        assert_eq!(lost, first);
+        assert!(exchanges.heap_len() <= EXCHANGE_COUNT_MAX * size_of::<Exchange>());
+        exchanges.end(Role::Server, at(1_000), none);
+        exchanges.end(Role::Client, at(1_000), |one| lost.push((one.id, one.reason)));
+        assert_eq!(lost.len(), 1_000);
+        assert_eq!(exchanges.heap_len(), 0);
+    }
+
+    #[test]
+    fn the_hash_of_a_question_is_that_of_its_lower_case() {
+        let hash = |name: &[u8]| hash_question(name, RecordType::A, 1);
+        assert_eq!(hash(b"\x07ExAmPlE\x03cOm\0"), hash(b"\x07example\x03com\0"));
+        assert_ne!(hash(b"\x07example\x03com\0"), hash(b"\x07example\x03con\0"));
+        assert_ne!(hash(b"\x01a\0"), hash_question(b"\x01a\0", RecordType::AAAA, 1));
+    }
+}

@@ -1,0 +1,244 @@
+//! The parsers: datagrams, and streams of messages that are preceded by their lengths.
+
+use super::exchange::{Exchanges, Subject, Unanswered, hash_question};
+use super::message::{DnsMessage, Flavour, HEADER_LEN, Stop};
+use super::name::Name;
+use super::numbers::RecordType;
+use super::probe;
+use crate::base::{Reader, Timestamp};
+use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Progress, Role};
+
+/// Message of the parsers for DNS, mDNS and LLMNR.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Message<'m> {
+    /// A message with QR zero: a query, a notification, an update; in mDNS also a probe.
+    Query(DnsMessage<'m>),
+    /// A message with QR set.
+    Response(DnsMessage<'m>),
+    /// A DNS query without a response.
+    Unanswered(Unanswered),
+    /// A datagram without a valid header.
+    Unreadable(Unreadable),
+}
+
+/// A datagram that is not a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Unreadable {
+    /// Length on the wire in octets.
+    pub len: usize,
+    /// Reason: truncated by the snap length, or shorter than a header.
+    pub reason: Stop,
+}
+
+/// State of one flow.
+#[derive(Debug)]
+struct Core {
+    flavour: Flavour,
+    exchanges: Exchanges,
+    lanes: [Lane; 2],
+}
+
+/// Parsing state of one direction of a stream.
+#[derive(Debug, Default)]
+struct Lane {
+    /// Length of the current message, once it was read.
+    len: Option<u16>,
+    /// Number of octets to skip: the rest of a message that lost octets in a gap.
+    skipped_len: u16,
+}
+
+/// Receiver of messages of any flavor.
+type Sink<'o> = &'o mut dyn for<'m> FnMut(Message<'m>);
+
+impl Core {
+    fn new(flavour: Flavour) -> Self {
+        Self { flavour, exchanges: Exchanges::default(), lanes: Default::default() }
+    }
+
+    fn message(&mut self, (bytes, len): (&[u8], usize), from: Role, now: Timestamp, out: Sink<'_>) {
+        let Some(mut message) = DnsMessage::read(bytes, len, self.flavour) else {
+            let reason = if bytes.len() < len { Stop::Cut } else { Stop::Short };
+            return out(Message::Unreadable(Unreadable { len, reason }));
+        };
+        let is_response = message.header.flags.is_response();
+        // An mDNS response is for all hosts, whether requested or not, and arrives in another flow.
+        if self.flavour != Flavour::Mdns
+            && let Some(subject) = subject(&message, from)
+        {
+            if is_response {
+                if let Some(answered) = self.exchanges.answer(&subject, now) {
+                    message.transaction = Some(answered.transaction);
+                    message.response_time_ns = Some(answered.response_time_ns);
+                    message.earlier_response_count = answered.earlier_response_count;
+                }
+            } else {
+                let tells = self.flavour == Flavour::Dns;
+                let (transaction, count) = self.exchanges.ask(&subject, now, |lost| tell(tells, lost, out));
+                message.transaction = Some(transaction);
+                message.retransmission_count = count;
+            }
+        }
+        out(if is_response { Message::Response(message) } else { Message::Query(message) });
+    }
+
+    fn bytes(&mut self, input: &Input<'_>, out: Sink<'_>) -> Result<Progress, Fault> {
+        let mut rest = input.bytes;
+        let taken = |rest: &[u8]| input.bytes.len() - rest.len();
+        loop {
+            let lane = input.from.of_mut(&mut self.lanes);
+            if lane.skipped_len > 0 {
+                let len = rest.len().min(usize::from(lane.skipped_len));
+                lane.skipped_len -= len as u16;
+                rest = rest.get(len..).unwrap_or_default();
+            }
+            // The length is consumed at once: a message of maximum length would otherwise exceed the buffer of a
+            // direction.
+            let len = match lane.len {
+                Some(len) => len,
+                None => {
+                    let Some((len, after)) = rest.split_first_chunk() else {
+                        return Ok(Progress::Took(taken(rest)));
+                    };
+                    rest = after;
+                    u16::from_be_bytes(*len)
+                }
+            };
+            lane.len = Some(len);
+            let len = usize::from(len);
+            if len < HEADER_LEN {
+                return Err(Fault::new("length_below_header"));
+            }
+            let Some((message, after)) = rest.split_at_checked(len) else {
+                return Ok(Progress::Needs { taken: taken(rest), need: len });
+            };
+            if !probe::has_room(message, len) {
+                return Err(Fault::new("counts_beyond_length"));
+            }
+            lane.len = None;
+            self.message((message, len), input.from, input.timestamp, out);
+            rest = after;
+        }
+    }
+
+    /// Reports the available part of a message of which no more octets will arrive.
+    fn torn(&mut self, rest: &[u8], from: Role, now: Timestamp, out: Sink<'_>) {
+        if let Some(len) = from.of_mut(&mut self.lanes).len.take()
+            && rest.len() >= HEADER_LEN
+        {
+            self.message((rest, usize::from(len)), from, now, out);
+        }
+    }
+
+    /// After a gap inside one message, the next message can be located.
+    fn gap(&mut self, missing: &Missing<'_>, out: Sink<'_>) -> AfterGap {
+        let lane = missing.from.of_mut(&mut self.lanes);
+        let left = match lane.len {
+            Some(len) => u64::from(len).checked_sub(missing.rest.len() as u64),
+            None => Some(u64::from(lane.skipped_len)),
+        };
+        let Some(left) = left.and_then(|left| left.checked_sub(missing.len)) else {
+            self.torn(missing.rest, missing.from, missing.timestamp, out);
+            return AfterGap::Stop;
+        };
+        lane.skipped_len = left as u16;
+        self.torn(missing.rest, missing.from, missing.timestamp, out);
+        AfterGap::Resume
+    }
+
+    /// After one side ended, queries of the other side receive no responses.
+    fn end(&mut self, end: &End<'_>, out: Sink<'_>) {
+        self.torn(end.rest, end.from, end.timestamp, out);
+        let tells = self.flavour == Flavour::Dns;
+        self.exchanges.end(end.from.other(), end.timestamp, |lost| tell(tells, lost, out));
+    }
+
+    fn tick(&mut self, now: Timestamp, out: Sink<'_>) {
+        let tells = self.flavour == Flavour::Dns;
+        self.exchanges.age(now, |lost| tell(tells, lost, out));
+    }
+}
+
+/// Responses to a multicast query arrive in other flows, so their absence in this one has no significance.
+fn tell(tells: bool, lost: Unanswered, out: Sink<'_>) {
+    if tells {
+        out(Message::Unanswered(lost));
+    }
+}
+
+/// Returns the subject that assigns a message to an exchange; `None` if its first question cannot be parsed.
+fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
+    let is_response = message.header.flags.is_response();
+    let asked_by = if is_response { from.other() } else { from };
+    let subject = Subject { id: message.header.id, asked_by, question: None, is_transfer: false };
+    if message.header.counts.first() == Some(&0) {
+        return Some(subject);
+    }
+    let (_, end) = Name::read(message.bytes, HEADER_LEN).ok()?;
+    let mut reader = Reader::new(message.bytes.get(end..)?);
+    let (record_type, class) = (RecordType(reader.u16()?), reader.u16()?);
+    let name = message.bytes.get(HEADER_LEN..end)?;
+    let question = Some(hash_question(name, record_type, class));
+    Some(Subject { question, is_transfer: record_type.is_transfer(), ..subject })
+}
+
+macro_rules! parser {
+    ($(#[$meta:meta])* $name:ident, $flavour:expr) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub struct $name(Core);
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self(Core::new($flavour))
+            }
+        }
+
+        impl Parser for $name {
+            type Message<'m> = Message<'m>;
+
+            fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+                self.0.bytes(input, out)
+            }
+
+            #[inline]
+            fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+                self.0.message((datagram.bytes, datagram.len), datagram.from, datagram.timestamp, out);
+                Ok(Progress::Took(datagram.bytes.len()))
+            }
+
+            fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
+                self.0.gap(missing, out)
+            }
+
+            fn end(&mut self, end: &End<'_>, out: Out<'_, Self>) {
+                self.0.end(end, out);
+            }
+
+            fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
+                self.0.tick(now, out);
+            }
+
+            fn heap_len(&self) -> usize {
+                self.0.exchanges.heap_len()
+            }
+        }
+    };
+}
+
+parser! {
+    /// Parses DNS over UDP and TCP.
+    DnsParser, Flavour::Dns
+}
+parser! {
+    /// Parses multicast DNS.
+    MdnsParser, Flavour::Mdns
+}
+parser! {
+    /// Parses LLMNR over UDP and TCP.
+    LlmnrParser, Flavour::Llmnr
+}

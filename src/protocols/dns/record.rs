@@ -1,0 +1,158 @@
+//! Questions and records, and the iterator over them.
+
+use super::data::RecordData;
+use super::message::{DnsMessage, Flavour, HEADER_LEN, Stop};
+use super::name::Name;
+use super::numbers::{Class, RecordType};
+use crate::base::Reader;
+
+/// Top bit of the class field in multicast DNS.
+const MDNS_BIT: u16 = 0x8000;
+
+/// Section of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Section {
+    /// Questions; in an update the zone (RFC 2136 section 2).
+    Question,
+    /// Answers; in an update the prerequisites. In a query of multicast DNS, known answers.
+    Answer,
+    /// Authority records; in an update the changes.
+    Authority,
+    /// Additional records.
+    Additional,
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Question<'m> {
+    /// Name that is queried.
+    pub name: Name<'m>,
+    /// Type of the requested records.
+    #[cfg_attr(feature = "serde", serde(rename = "type"))]
+    pub record_type: RecordType,
+    /// Class of the requested records.
+    pub class: Class,
+    /// QU: a unicast response is accepted (RFC 6762 section 5.4).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub wants_unicast: bool,
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Record<'m> {
+    /// Owner name.
+    pub name: Name<'m>,
+    /// Record type.
+    #[cfg_attr(feature = "serde", serde(rename = "type"))]
+    pub record_type: RecordType,
+    /// Class; in an OPT record, the number of octets that the sender accepts.
+    pub class: Class,
+    /// Cache-flush bit: older records of the same name, type and class are invalid (RFC 6762 section 10.2).
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    pub is_cache_flush: bool,
+    /// Time to live in seconds; an OPT record uses the field for other values.
+    pub ttl: u32,
+    /// Record data.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "RecordData::is_empty"))]
+    pub data: RecordData<'m>,
+}
+
+/// A question or a record.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Item<'m> {
+    /// A question.
+    Question(Question<'m>),
+    /// A record and its section; never [`Section::Question`].
+    Record(Section, Record<'m>),
+}
+
+/// Iterator over the items of a message. Ends at the first item that cannot be parsed.
+#[derive(Clone, Debug)]
+pub struct Walk<'m> {
+    message: &'m [u8],
+    at: usize,
+    /// Remaining number of items in each section.
+    left: [u16; 4],
+    is_mdns: bool,
+    is_cut: bool,
+    stop: Option<Stop>,
+}
+
+impl<'m> Walk<'m> {
+    pub(super) const fn new(message: &DnsMessage<'m>) -> Self {
+        Self {
+            message: message.bytes,
+            at: HEADER_LEN,
+            left: message.header.counts,
+            is_mdns: matches!(message.flavour, Flavour::Mdns),
+            is_cut: message.bytes.len() < message.len,
+            stop: None,
+        }
+    }
+
+    /// Returns why iteration ended before all items were read. Meaningless before it ended.
+    #[must_use]
+    pub const fn stop(&self) -> Option<Stop> {
+        self.stop
+    }
+
+    /// Returns the number of octets after the current position.
+    #[must_use]
+    pub const fn rest_len(&self) -> usize {
+        self.message.len().saturating_sub(self.at)
+    }
+
+    /// Returns the section of the next item, if there is one.
+    #[must_use]
+    pub fn section(&self) -> Option<Section> {
+        const SECTIONS: [Section; 4] =
+            [Section::Question, Section::Answer, Section::Authority, Section::Additional];
+        SECTIONS.into_iter().zip(self.left).find(|(_, left)| *left > 0).map(|(section, _)| section)
+    }
+
+    fn read(&mut self) -> Result<Option<Item<'m>>, Stop> {
+        let Some(section) = self.section() else { return Ok(None) };
+        let (name, at) = Name::read(self.message, self.at)?;
+        let mut reader = Reader::new(self.message.get(at..).unwrap_or_default());
+        let record_type = RecordType(reader.u16().ok_or(Stop::Short)?);
+        let class = reader.u16().ok_or(Stop::Short)?;
+        // The class field of OPT is a length.
+        let has_bit = self.is_mdns && class & MDNS_BIT != 0 && record_type != RecordType::OPT;
+        let class = Class(if has_bit { class & !MDNS_BIT } else { class });
+        let item = if section == Section::Question {
+            Item::Question(Question { name, record_type, class, wants_unicast: has_bit })
+        } else {
+            let ttl = reader.u32().ok_or(Stop::Short)?;
+            let len = reader.u16().ok_or(Stop::Short)?;
+            let start = at + reader.offset();
+            reader.bytes(usize::from(len)).ok_or(Stop::Short)?;
+            let data = RecordData::new(self.message, (start, at + reader.offset()), record_type);
+            Item::Record(section, Record { name, record_type, class, is_cache_flush: has_bit, ttl, data })
+        };
+        self.at = at + reader.offset();
+        if let Some(left) = self.left.get_mut(section as usize) {
+            *left -= 1;
+        }
+        Ok(Some(item))
+    }
+}
+
+impl<'m> Iterator for Walk<'m> {
+    type Item = Item<'m>;
+
+    fn next(&mut self) -> Option<Item<'m>> {
+        if self.stop.is_some() {
+            return None;
+        }
+        self.read().unwrap_or_else(|stop| {
+            self.stop = Some(if stop == Stop::Short && self.is_cut { Stop::Cut } else { stop });
+            None
+        })
+    }
+}
+
+impl std::iter::FusedIterator for Walk<'_> {}

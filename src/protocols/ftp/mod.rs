@@ -1,0 +1,59 @@
+//! FTP's control connection (RFC 959): commands with their replies, the data connections that follow, and transfers.
+//!
+//! | message | when |
+//! |---|---|
+//! | [`Message::Greeting`] | the server's first reply |
+//! | [`Message::Command`] | a command |
+//! | [`Message::Reply`] | a reply, with the number of its command |
+//! | [`Message::DataConnection`] | PORT, EPRT, PASV or EPSV was granted: address and port of the next data connection, and who opens it |
+//! | [`Message::Transfer`] | a file or a listing was transferred, or refused |
+//!
+//! `transaction` counts commands; preliminary replies (1yz) and the last one have the number of their command. After a
+//! granted AUTH TLS (RFC 4217), the connection is handed over to TLS when a TLS record follows. If text follows, as in
+//! captures that were decrypted, parsing continues. The octets of a data connection are another flow.
+//!
+//! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported;
+//! [`Command::credentials`] indicates that they were present. For SITE, with which some servers change passwords, only
+//! the first word of the argument is reported, and for an unknown command only the command: it may be a mistyped PASS.
+//!
+//! Limits: [`COMMAND_LEN_MAX`] octets of a line, 1024 of a reply's line and 4096 of its text; longer ones are
+//! truncated. [`NAME_LEN_MAX`] octets of a file's name, [`PENDING_COUNT_MAX`] commands that wait for replies; beyond
+//! that, replies have no number until the next turn.
+//!
+//! After a gap, parsing continues at the next command or reply: directly after the gap if a known command or a code
+//! begins there, otherwise at the next line. The command after a gap is matched to its reply if exactly one reply was
+//! received for the missing octets; other replies have no number until the next turn.
+//!
+//! A reply whose code is followed by neither space nor hyphen is malformed ([`Reply::is_malformed`]). Other lines that
+//! are not replies are skipped, and replies have no number until the next turn; more than 16 of them in a row are a
+//! fault.
+//!
+//! Standards: RFC 959, 2228, 2389, 2428 (EPRT, EPSV), 3659 (SIZE, MLSD), 4217.
+
+mod address;
+mod message;
+mod parser;
+mod probe;
+
+pub use message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
+pub use parser::FtpParser;
+
+use crate::session::Protocol;
+
+/// Number of octets of a command's line that are kept.
+pub const COMMAND_LEN_MAX: usize = 2048;
+
+/// Number of octets of a file's name that are kept for [`Transfer`].
+pub const NAME_LEN_MAX: usize = 1024;
+
+/// Maximum number of commands that wait for replies.
+pub const PENDING_COUNT_MAX: usize = 64;
+
+/// `ftp`: port 21; by content on any port.
+pub static PROTOCOL: Protocol =
+    Protocol::new("ftp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
+
+const PORTS: [u16; 1] = [21];
+
+/// Protocol after a granted AUTH TLS: the one with this name in the set.
+static TLS: Protocol = Protocol::new("tls");

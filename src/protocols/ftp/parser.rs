@@ -1,0 +1,371 @@
+//! The parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use super::super::starttls::{Next, StartTls};
+use super::super::turns::Turns;
+use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
+use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
+use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
+use crate::session::lines::{Line, LineSplitter, decimal, first_word};
+use crate::session::replies::{Item, Middle, ReplyReader, WholeReply};
+use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
+
+/// Parses FTP's control connection; see the [module](super).
+#[derive(Debug, Default)]
+pub struct FtpParser {
+    lines: LineSplitter,
+    replies: ReplyReader,
+    transaction: u64,
+    pending: VecDeque<Pending>,
+    /// Total length of the names in `pending` and of the one in `size`.
+    names_len: usize,
+    /// The data connection that was granted last.
+    data: Option<DataEnd>,
+    /// The last reply to SIZE: file name and length.
+    size: Option<(Box<[u8]>, u64)>,
+    restart_offset: Option<u64>,
+    turns: Turns,
+    has_heard: [bool; 2],
+    has_greeted: bool,
+    /// True if octets of the client are missing before the next ones.
+    is_behind_gap: bool,
+    tls: StartTls,
+}
+
+/// A command that waits for its last reply.
+#[derive(Debug)]
+struct Pending {
+    transaction: u64,
+    expects: Expects,
+    name: Box<[u8]>,
+    told_len: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Expects {
+    Any,
+    /// The reply to a command that is not shown, such as a password.
+    Hidden,
+    Tls,
+    Active(Option<(IpAddr, u16)>),
+    Passive,
+    Size,
+    Restart(Option<u64>),
+    Transfer(&'static str),
+}
+
+/// Commands whose arguments are shown: those of RFC 959 and its extensions, those of RFC 775 before it, and other
+/// common ones.
+const SHOWN: [&[u8]; 59] = [
+    b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CCC", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
+    b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
+    b"MFMT", b"MKD", b"MLSD", b"MLST", b"MODE", b"NLST", b"NOOP", b"OPTS", b"PASV", b"PBSZ", b"PORT",
+    b"PROT", b"PWD", b"QUIT", b"RANG", b"REIN", b"REST", b"RETR", b"RMD", b"RNFR", b"RNTO", b"SITE", b"SIZE",
+    b"SMNT", b"STAT", b"STOR", b"STOU", b"STRU", b"SYST", b"TYPE", b"USER", b"XCUP", b"XCWD", b"XMKD",
+    b"XPWD", b"XRMD",
+];
+
+/// Commands whose arguments are not shown.
+const HIDDEN: [&[u8]; 6] = [b"ACCT", b"ADAT", b"CONF", b"ENC", b"MIC", b"PASS"];
+
+/// Length in octets of the longest known command.
+const VERB_LEN_MAX: usize = 4;
+
+/// Commands that transfer data.
+const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
+
+impl Parser for FtpParser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        *input.from.of_mut(&mut self.has_heard) = true;
+        match input.from {
+            Role::Client => self.client_bytes(input, out),
+            Role::Server => self.server_bytes(input, out),
+        }
+    }
+
+    fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+        match missing.from {
+            Role::Client => (self.lines, self.is_behind_gap) = (LineSplitter::default(), true),
+            Role::Server => self.replies.resynchronize(),
+        }
+        self.turns.gap(missing.from);
+        self.forget_pending();
+        AfterGap::Resume
+    }
+
+    fn heap_len(&self) -> usize {
+        self.pending.capacity() * size_of::<Pending>() + self.names_len + self.replies.heap_len()
+    }
+}
+
+impl FtpParser {
+    fn client_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        while let Some(rest) = input.bytes.get(taken..).filter(|rest| !rest.is_empty()) {
+            match self.next(rest) {
+                Next::Tls => return Ok(Progress::Handover { taken, next: Some(&TLS) }),
+                Next::Undecided => return Ok(Progress::Took(taken)),
+                Next::Line => {}
+            }
+            // Octets that may have been a TLS record were not searched for the end of a line.
+            let is_searched = rest.first() != Some(&0x16);
+            let seen_len = if is_searched { input.seen_len.saturating_sub(taken) } else { 0 };
+            let (len, line) = self.lines.next(rest, seen_len, COMMAND_LEN_MAX);
+            taken += len;
+            let Some(line) = line else { break };
+            self.command(&line, out)?;
+        }
+        Ok(Progress::Took(taken))
+    }
+
+    /// Classifies the client's octets after the last line.
+    fn next(&mut self, octets: &[u8]) -> Next {
+        if !self.lines.is_at_start() {
+            return Next::Line;
+        }
+        let is_command = if self.is_behind_gap { begins_with_command(octets) } else { Some(true) };
+        // A TLS record waits for the reply to AUTH, unless that reply is lost.
+        let next = match (self.tls, is_command) {
+            (_, None) => Next::Undecided,
+            (StartTls::Granted, Some(false)) => Next::Tls,
+            (tls, _) => {
+                let has_server = *Role::Server.of(&self.has_heard);
+                let is_reply_lost = self.turns.is_unpaired() || (tls.is_asked() && !has_server);
+                self.tls.client(octets, is_reply_lost)
+            }
+        };
+        if next == Next::Line && std::mem::take(&mut self.is_behind_gap) {
+            if is_command == Some(true) {
+                self.turns.command_after_gap();
+            } else {
+                self.lines.resynchronize();
+            }
+        }
+        next
+    }
+
+    fn command(&mut self, line: &Line<'_>, out: Out<'_, Self>) -> Result<(), Fault> {
+        let text = without_telnet(line.text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        if text.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) {
+            return Err(Fault::new("not_a_command"));
+        }
+        self.turns.command();
+        let (word, argument) = first_word(text);
+        let transaction = self.transaction;
+        self.transaction += 1;
+        let is_verb = (3..=8).contains(&word.len()) && word.iter().all(u8::is_ascii_alphanumeric);
+        let mut upper = [0; 8];
+        if let Some(upper) = upper.get_mut(..word.len()).filter(|_| is_verb) {
+            upper.copy_from_slice(word);
+            upper.make_ascii_uppercase();
+        }
+        let verb = upper.get(..word.len()).filter(|_| is_verb).unwrap_or_default();
+        let mut expects = Expects::Any;
+        // An unknown command may be a mistyped PASS, with a password as its argument.
+        let mut is_shown = SHOWN.contains(&verb);
+        let mut credentials = None;
+        match verb {
+            b"PASS" => (is_shown, credentials) = (false, Some("user_pass")),
+            b"ACCT" => (is_shown, credentials) = (false, Some("account")),
+            b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
+            // Encapsulated commands (RFC 2228 section 3).
+            b"MIC" | b"CONF" | b"ENC" => is_shown = false,
+            b"AUTH" if is_tls(argument) => (expects, self.tls) = (Expects::Tls, StartTls::Asked),
+            b"PORT" => expects = Expects::Active(host_port(argument)),
+            b"EPRT" => expects = Expects::Active(extended(argument)),
+            b"PASV" | b"EPSV" => expects = Expects::Passive,
+            b"SIZE" => expects = Expects::Size,
+            b"REST" => expects = Expects::Restart(decimal(argument)),
+            verb => {
+                let known = TRANSFERS.into_iter().find(|known| known.as_bytes() == verb);
+                expects = known.map_or(Expects::Any, Expects::Transfer);
+            }
+        }
+        if !is_shown && expects == Expects::Any {
+            expects = Expects::Hidden;
+        }
+        let given = if verb == b"SITE" { first_word(argument).0 } else { argument };
+        let named = matches!(expects, Expects::Size | Expects::Transfer(_));
+        self.wait(transaction, expects, if named { argument } else { &[] });
+        out(Message::Command(Command {
+            transaction,
+            verb: Text(if is_verb { word } else { &[] }),
+            argument: Some(Text(given)).filter(|given| is_shown && !given.is_empty()),
+            credentials,
+            is_cut: line.is_truncated,
+        }));
+        Ok(())
+    }
+
+    fn wait(&mut self, transaction: u64, expects: Expects, name: &[u8]) {
+        if self.turns.is_unpaired() {
+            return;
+        }
+        if self.pending.len() >= PENDING_COUNT_MAX {
+            return self.lose_pairing();
+        }
+        let name: Box<[u8]> = name.get(..NAME_LEN_MAX).unwrap_or(name).into();
+        self.names_len += name.len();
+        self.pending.push_back(Pending { transaction, expects, name, told_len: None });
+    }
+
+    /// Records that replies cannot be matched to commands any more.
+    fn lose_pairing(&mut self) {
+        self.turns.lose();
+        self.forget_pending();
+    }
+
+    fn forget_pending(&mut self) {
+        (self.pending, self.size, self.names_len) = (VecDeque::new(), None, 0);
+    }
+
+    fn server_bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        // Moved out of the parser while a reply borrows it.
+        let mut replies = std::mem::take(&mut self.replies);
+        let mut is_tls = false;
+        let outcome = loop {
+            let rest = input.bytes.get(taken..).unwrap_or_default();
+            if replies.is_at_start() && self.tls.server(rest) == Next::Tls {
+                is_tls = true;
+                break Ok(taken);
+            }
+            match replies.next(rest, input.seen_len.saturating_sub(taken), Middle::Free) {
+                Err(fault) => break Err(fault),
+                Ok((len, None)) => break Ok(taken + len),
+                Ok((len, Some(item))) => {
+                    taken += len;
+                    match item {
+                        Item::Reply(reply) => is_tls = self.reply(&reply, out),
+                        // It may replace a reply.
+                        Item::Invalid => {
+                            self.turns.gap(Role::Server);
+                            self.forget_pending();
+                        }
+                    }
+                    if is_tls {
+                        break Ok(taken);
+                    }
+                }
+            }
+        };
+        self.replies = replies;
+        let taken = outcome?;
+        Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
+    }
+
+    /// Processes a reply. Returns whether TLS has begun after it.
+    fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
+        let WholeReply { code, text, is_truncated: is_cut, is_malformed } = *whole;
+        let is_first = !std::mem::replace(&mut self.has_greeted, true);
+        if is_first && (code == 220 || (self.pending.is_empty() && (code == 120 || code >= 400))) {
+            // 120 means that the greeting follows later (section 5.4).
+            self.has_greeted = code != 120;
+            self.turns.reply(false);
+            out(Message::Greeting(Greeting { code, text: Text(text) }));
+            return false;
+        }
+        self.turns.reply(self.pending.is_empty() && code >= 200);
+        let transaction = self.pending.front().map(|front| front.transaction);
+        // Some servers repeat the refused command.
+        let is_hidden =
+            code >= 400 && self.pending.front().is_some_and(|front| front.expects == Expects::Hidden);
+        out(Message::Reply(Reply {
+            transaction,
+            code,
+            text: Text(if is_hidden { &[] } else { text }),
+            is_cut,
+            is_malformed,
+        }));
+        let passive = match code {
+            227 => find_host_port(text).map(|(address, port)| (Some(address), port)),
+            229 => find_extended_port(text).map(|port| (None, port)),
+            _ => None,
+        };
+        if let Some((address, port)) = passive {
+            self.expect(DataEnd { address, port, opened_by: Role::Client }, transaction, out);
+        }
+        if (100..200).contains(&code) {
+            if let Some(front) = self.pending.front_mut() {
+                front.told_len = front.told_len.or(announced_len(text));
+            }
+            return false;
+        }
+        let Some(front) = self.pending.pop_front() else {
+            let is_of_auth = self.tls.is_asked() || !*Role::Client.of(&self.has_heard);
+            return code == 234 && is_of_auth && self.tls.grant();
+        };
+        self.names_len -= front.name.len();
+        let is_success = (200..300).contains(&code);
+        match front.expects {
+            Expects::Tls if code == 234 => return self.tls.grant(),
+            Expects::Tls => self.tls = StartTls::No,
+            Expects::Active(Some((address, port))) if is_success => {
+                let end = DataEnd { address: Some(address), port, opened_by: Role::Server };
+                self.expect(end, transaction, out);
+            }
+            Expects::Size => {
+                let told = decimal(text.trim_ascii()).filter(|_| code == 213);
+                if let Some((name, _)) = self.size.take() {
+                    self.names_len -= name.len();
+                }
+                self.size = told.map(|len| (front.name, len));
+                self.names_len += self.size.as_ref().map_or(0, |(name, _)| name.len());
+            }
+            Expects::Restart(offset) => self.restart_offset = offset.filter(|_| code == 350),
+            Expects::Transfer(verb) => {
+                let known = self.size.as_ref().filter(|(name, _)| *name == front.name).map(|(_, len)| *len);
+                out(Message::Transfer(Transfer {
+                    transaction: front.transaction,
+                    verb,
+                    name: Some(Text(&front.name)).filter(|name| !name.is_empty()),
+                    told_len: front.told_len.or(known.filter(|_| verb == "RETR")),
+                    restart_offset: self.restart_offset.take(),
+                    data: self.data.take(),
+                    code,
+                    is_complete: is_success,
+                }));
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn expect(&mut self, end: DataEnd, transaction: Option<u64>, out: Out<'_, Self>) {
+        self.data = Some(end);
+        out(Message::DataConnection(DataConnection { transaction, end }));
+    }
+}
+
+/// Returns whether octets after a gap begin with a known command, rather than with the rest of a line; `None` if there
+/// are too few.
+fn begins_with_command(octets: &[u8]) -> Option<bool> {
+    let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
+    let end = window.iter().position(|octet| !octet.is_ascii_alphabetic());
+    let Some((verb, end)) = end.and_then(|end| Some((window.get(..end)?, window.get(end)?))) else {
+        return (window.len() > VERB_LEN_MAX).then_some(false);
+    };
+    let mut known = SHOWN.iter().chain(&HIDDEN);
+    Some(matches!(end, b' ' | b'\r' | b'\n') && known.any(|known| verb.eq_ignore_ascii_case(known)))
+}
+
+/// Returns whether AUTH requests TLS, under any of its names (RFC 4217 section 4, and drafts before it).
+fn is_tls(mechanism: &[u8]) -> bool {
+    [b"TLS".as_slice(), b"TLS-C", b"TLS-P", b"SSL"].iter().any(|known| mechanism.eq_ignore_ascii_case(known))
+}
+
+/// Returns a line without the Telnet characters that are sent with ABOR (RFC 959 section 4.1.3).
+fn without_telnet(mut line: &[u8]) -> &[u8] {
+    while let [0xFF, sign, rest @ ..] = line {
+        line = if (0xFB..=0xFE).contains(sign) { rest.get(1..).unwrap_or_default() } else { rest };
+    }
+    // The urgent octet of a Synch may occur alone.
+    line.strip_prefix(&[0xF2]).unwrap_or(line)
+}

@@ -1,0 +1,74 @@
+//! The fields of a head or of a trailer section.
+
+use std::fmt;
+
+use super::credentials;
+use crate::session::Text;
+
+/// Header fields in the order in which they were sent, including duplicates.
+///
+/// Not serialized: the fields that most readers need are separate keys of the messages.
+#[derive(Clone, Copy, Default, PartialEq)]
+pub struct Headers<'m> {
+    fields: &'m [httparse::Header<'m>],
+}
+
+/// One field.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Header<'m> {
+    /// Name as sent; comparisons ignore case.
+    pub name: &'m str,
+    /// Value without surrounding white space. A field that was folded over several lines is joined into one.
+    pub value: Text<'m>,
+    /// Kind of credentials in the value, so that it can be kept out of output. `Debug` omits it.
+    pub credentials: Option<&'static str>,
+}
+
+impl<'m> Headers<'m> {
+    pub(super) const fn new(fields: &'m [httparse::Header<'m>]) -> Self {
+        Self { fields }
+    }
+
+    /// Returns an iterator over all fields.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Header<'m>> + use<'m> {
+        self.fields.iter().map(|field| Header {
+            name: field.name,
+            value: Text(field.value),
+            credentials: credentials::of_field(field.name.as_bytes(), field.value),
+        })
+    }
+
+    /// Returns the value of the first field with a name, ignoring case. Takes time linear in the number of fields.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<Text<'m>> {
+        self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| Text(field.value))
+    }
+
+    /// Returns the number of fields.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Returns whether there are no fields.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.fields.is_empty()
+    }
+}
+
+impl fmt::Debug for Headers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl fmt::Debug for Header<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.credentials {
+            Some(kind) => write!(f, "{}: ({kind})", self.name),
+            None => write!(f, "{}: {:?}", self.name, self.value),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Requests that wait for a response, and their kinds.
+
+use super::PIPELINE_COUNT_MAX;
+
+/// Effect of a request on its response.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// No effect.
+    #[default]
+    Plain,
+    /// HEAD: the response has no body, regardless of its fields.
+    Head,
+    /// CONNECT: a response that grants it ends HTTP.
+    Connect,
+    /// Requests another protocol, which `101` grants.
+    Upgrade,
+    /// A request of HTTP/0.9: the response is a body without a head.
+    Simple,
+}
+
+/// Numbers of requests and responses.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    request_count: u64,
+    /// Number of the next response, unless a request changes it.
+    next_response: u64,
+    kinds: [Kind; PIPELINE_COUNT_MAX as usize],
+    /// True if responses may be missing.
+    is_adrift: bool,
+}
+
+impl Pending {
+    /// Records a request. Returns its number.
+    pub(super) fn request(&mut self, kind: Kind) -> u64 {
+        // A response without a request had a request that was not captured.
+        let number = self.request_count.max(self.next_response);
+        self.request_count = number + 1;
+        if let Some(place) = self.kinds.get_mut((number % PIPELINE_COUNT_MAX) as usize) {
+            *place = kind;
+        }
+        number
+    }
+
+    /// Records a response. Returns the number and the kind of its request. `is_interim` is true if another response to
+    /// the same request follows.
+    pub(super) fn response(&mut self, is_interim: bool) -> (u64, Kind) {
+        if self.is_adrift {
+            self.next_response = self.next_response.max(self.request_count.saturating_sub(1));
+            self.is_adrift = false;
+        }
+        let number = self.next_response;
+        let kind = self.kind(number);
+        if !is_interim {
+            self.next_response += 1;
+        }
+        (number, kind)
+    }
+
+    /// Returns the kind of the request that the next response answers.
+    pub(super) fn next_kind(&self) -> Kind {
+        self.kind(self.next_response)
+    }
+
+    /// Records that responses may be missing.
+    pub(super) fn lost_responses(&mut self) {
+        self.is_adrift = true;
+    }
+
+    /// Returns whether a request has no final response yet.
+    pub(super) fn is_waiting(&self, number: u64) -> bool {
+        self.next_response <= number
+    }
+
+    fn kind(&self, number: u64) -> Kind {
+        let is_known = number < self.request_count && self.request_count - number <= PIPELINE_COUNT_MAX;
+        let kind = self.kinds.get((number % PIPELINE_COUNT_MAX) as usize).filter(|_| is_known);
+        kind.copied().unwrap_or_default()
+    }
+}

@@ -1,0 +1,197 @@
+//! Recognition of HTTP/1.x by the first line.
+
+use super::PORTS;
+use crate::session::{StreamOpening, Verdict};
+
+/// Maximum length in octets of a method.
+const METHOD_LEN_MAX: usize = 20;
+
+/// Number of octets of an incomplete request line that suffice if no other protocol's lines begin in that way. Small,
+/// because a stream that arrives octet by octet is probed a few times only.
+const LINE_LEN_ENOUGH: usize = 12;
+
+/// Number of octets after which only the end of the line can identify a request.
+pub(super) const BEGINNING_LEN: usize = 64;
+
+/// Classification of the octets of one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    Nothing,
+    Request,
+    /// A request line without a version, with nothing after it.
+    SimpleRequest,
+    Response,
+    Unlike,
+    Undecided,
+}
+
+/// Searches for a request line or a status line in both directions. A request of HTTP/0.9 has few distinctive octets,
+/// so that it is accepted on the ports of HTTP only.
+pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
+    match (looks(opening.client), looks(opening.server)) {
+        (Looks::Request, _) | (_, Looks::Response) => Verdict::Match,
+        (Looks::SimpleRequest, _) if PORTS.contains(&opening.server_port) => Verdict::Match,
+        (Looks::Response, _) | (_, Looks::Request) => Verdict::MatchReversed,
+        (Looks::Undecided, _) | (_, Looks::Undecided) => Verdict::More,
+        (Looks::Nothing, Looks::Nothing) => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+/// Returns whether octets begin with a request line.
+pub(super) fn is_request(bytes: &[u8]) -> bool {
+    looks(bytes) == Looks::Request
+}
+
+fn looks(bytes: &[u8]) -> Looks {
+    // Empty lines before a request are ignored (RFC 9112 section 2.2).
+    let start = bytes.iter().position(|octet| !matches!(octet, b'\r' | b'\n')).unwrap_or(bytes.len());
+    match bytes.get(start..) {
+        _ if bytes.is_empty() => Looks::Nothing,
+        None | Some([]) if start <= 4 => Looks::Undecided,
+        Some(bytes) if start <= 4 => match is_status_line(bytes) {
+            Some(true) => Looks::Response,
+            Some(false) => request_line(bytes),
+            None => Looks::Undecided,
+        },
+        _ => Looks::Unlike,
+    }
+}
+
+/// Returns whether octets begin as a status line does; `None` if there are too few.
+pub(super) fn is_status_line(bytes: &[u8]) -> Option<bool> {
+    const NAME: &[u8] = b"HTTP/1.";
+    let len = bytes.len().min(NAME.len());
+    if bytes.get(..len) != NAME.get(..len) {
+        return Some(false);
+    }
+    match bytes.get(NAME.len()..)? {
+        [] => None,
+        [minor, ..] if !minor.is_ascii_digit() => Some(false),
+        [_] => None,
+        [_, space, ..] if *space != b' ' => Some(false),
+        [_, _] => None,
+        [_, _, digit, ..] => Some(digit.is_ascii_digit() || *digit == b' '),
+    }
+}
+
+fn request_line(bytes: &[u8]) -> Looks {
+    let in_method = |octet: &u8| octet.is_ascii_uppercase() || matches!(octet, b'-' | b'_');
+    let method_len = bytes.iter().position(|octet| !in_method(octet)).unwrap_or(bytes.len());
+    let (method, rest) = bytes.split_at_checked(method_len).unwrap_or((bytes, &[]));
+    if method_len > METHOD_LEN_MAX {
+        return Looks::Unlike;
+    }
+    let target = match rest {
+        [] => return Looks::Undecided,
+        [b' ', target @ ..] if method_len >= 3 => target,
+        _ => return Looks::Unlike,
+    };
+    let line_len = target.iter().position(|octet| *octet == b'\n');
+    let line = target.get(..line_len.unwrap_or(target.len())).unwrap_or_default();
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    if line.iter().any(|octet| *octet < b' ' && *octet != b'\t') {
+        return Looks::Unlike;
+    }
+    if line_len.is_some() {
+        let is_all = line_len.is_some_and(|len| len + 1 == target.len());
+        return match () {
+            () if ends_with_version(line) => Looks::Request,
+            () if is_all && is_simple(method, line) => Looks::SimpleRequest,
+            () => Looks::Unlike,
+        };
+    }
+    let is_enough = method_len + 1 + line.len() >= LINE_LEN_ENOUGH && is_of_http(method, line);
+    if is_enough { Looks::Request } else { Looks::Undecided }
+}
+
+/// Returns whether a request line is one of HTTP/0.9 (RFC 1945 section 5): `GET` and a path.
+fn is_simple(method: &[u8], target: &[u8]) -> bool {
+    method == b"GET" && target.starts_with(b"/") && target.iter().all(u8::is_ascii_graphic)
+}
+
+/// Returns whether a method with this target occurs in HTTP only: RTSP and SIP have other methods, and targets with a
+/// scheme.
+fn is_of_http(method: &[u8], target: &[u8]) -> bool {
+    match method {
+        b"GET" | b"POST" | b"HEAD" | b"PUT" | b"DELETE" | b"PATCH" | b"OPTIONS" => {
+            target.starts_with(b"/") || target.starts_with(b"http")
+        }
+        b"CONNECT" => target.first().is_some_and(|octet| octet.is_ascii_alphanumeric() || *octet == b'['),
+        _ => false,
+    }
+}
+
+/// Returns whether a request line ends with a version of HTTP/1.x.
+pub(super) fn ends_with_version(line: &[u8]) -> bool {
+    matches!(line.trim_ascii_end(), [_, .., b' ' | b'\t', b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor]
+        if minor.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn say(client: &[u8], server: &[u8]) -> Verdict {
+        probe(&StreamOpening::new(client, server, 40_000, 80))
+    }
+
+    #[test]
+    fn request_and_status_lines_match_and_nothing_like_them() {
+        for line in ["GET / HTTP/1.1\r\n", "M-SEARCH * HTTP/1.0\n", "\r\nPOST /a b HTTP/1.1\r\n"] {
+            assert_eq!(say(line.as_bytes(), b""), Verdict::Match, "{line}");
+            assert_eq!(say(b"", line.as_bytes()), Verdict::MatchReversed, "{line}");
+            for len in 1..line.len() {
+                assert_ne!(say(&line.as_bytes()[..len], b""), Verdict::No, "{line} {len}");
+            }
+        }
+        for line in ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n"] {
+            assert_eq!(say(b"", line.as_bytes()), Verdict::Match, "{line}");
+            assert_eq!(say(line.as_bytes(), b""), Verdict::MatchReversed, "{line}");
+        }
+        for line in [
+            "OPTIONS rtsp://a/b RTSP/1.0\r\n",
+            "RTSP/1.0 200 OK\r\n",
+            "REGISTER sip:a SIP/2.0\r\n",
+            "SIP/2.0 200 OK\r\n",
+            "ICY 200 OK\r\n",
+            "GNUTELLA CONNECT/0.6\r\n",
+            "PRI * HTTP/2.0\r\n",
+            "SOURCE /live ICE/1.0\r\n",
+            "GET /a b\r\n",
+            "GET /\r\nHost: a\r\n",
+            "POST /\r\n",
+            "get /\r\n",
+            "EHLO example.org\r\n",
+            "USER anonymous\r\n",
+            "* OK IMAP4 ready\r\n",
+            "SSH-2.0-x\r\n",
+            "HTTP/2.0 200\r\n",
+            "GET \u{1} HTTP/1.1\r\n",
+            "\x16\x03\x01",
+        ] {
+            assert_eq!(say(line.as_bytes(), b""), Verdict::No, "{line}");
+            assert_eq!(say(b"", line.as_bytes()), Verdict::No, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_without_a_version_is_one_on_ports_of_http() {
+        let elsewhere = |client| probe(&StreamOpening::new(client, b"", 40_000, 70));
+        for line in [&b"GET /\r\n"[..], b"GET /bad.html\n"] {
+            assert_eq!(say(line, b""), Verdict::Match);
+            assert_eq!(say(line, b"<html></html>"), Verdict::Match);
+            assert_eq!(say(b"", line), Verdict::No);
+            assert_eq!(elsewhere(line), Verdict::No);
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_a_request_line_may_be_enough() {
+        assert_eq!(say(b"GET /index.h", b""), Verdict::Match);
+        assert_eq!(say(b"GET /index.", b""), Verdict::More);
+        assert_eq!(say(b"CONNECT a.ex", b""), Verdict::Match);
+        assert_eq!(say(b"OPTIONS rtsp://a/b", b""), Verdict::More);
+        assert_eq!(say(b"FETCH /index.h", b""), Verdict::More);
+    }
+}

@@ -1,0 +1,142 @@
+//! The dynamic table (RFC 7541 section 4).
+
+use std::collections::VecDeque;
+
+use super::{TABLE_LEN_DEFAULT, TABLE_LEN_MAX};
+
+/// Size of an entry in addition to its name and value.
+const ENTRY_OVERHEAD: usize = 32;
+
+/// Fields that were sent, the newest first.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// Names and values from the oldest on, after those that are evicted and not yet overwritten.
+    text: Vec<u8>,
+    /// Number of octets at the front of `text` that belong to no entry any more.
+    dead_len: usize,
+    /// Entries, the oldest first.
+    entries: VecDeque<Entry>,
+    /// The sum of the sizes of all entries.
+    len: usize,
+    max: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    name_len: u32,
+    value_len: u32,
+    /// Total number of octets written before it, modulo 2^32.
+    start: u32,
+}
+
+impl Entry {
+    const fn text_len(self) -> usize {
+        self.name_len as usize + self.value_len as usize
+    }
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        Self { text: Vec::new(), dead_len: 0, entries: VecDeque::new(), len: 0, max: TABLE_LEN_DEFAULT }
+    }
+}
+
+impl Table {
+    /// Returns the field at an index, 0 for the newest.
+    pub(super) fn field(&self, index: usize) -> Option<(&[u8], &[u8])> {
+        let place = self.entries.len().checked_sub(index.checked_add(1)?)?;
+        let entry = self.entries.get(place)?;
+        let oldest = self.entries.front()?;
+        let start = self.dead_len + entry.start.wrapping_sub(oldest.start) as usize;
+        self.text.get(start..start + entry.text_len())?.split_at_checked(entry.name_len as usize)
+    }
+
+    /// Adds a field, and evicts entries that exceed the size. If all entries are evicted and the field still exceeds
+    /// it, the field is not added.
+    pub(super) fn add(&mut self, name: &[u8], value: &[u8]) {
+        let len = name.len() + value.len() + ENTRY_OVERHEAD;
+        self.evict_to(self.max.saturating_sub(len));
+        if len > self.max {
+            return;
+        }
+        let newest = self.entries.back();
+        let start = newest.map_or(0, |entry| entry.start.wrapping_add(entry.text_len() as u32));
+        // The octets of an entry are moved at most once while as many are written.
+        if self.dead_len > 0 && self.dead_len * 2 >= self.text.len() {
+            self.text.drain(..self.dead_len);
+            self.dead_len = 0;
+        }
+        self.text.extend_from_slice(name);
+        self.text.extend_from_slice(value);
+        self.entries.push_back(Entry { name_len: name.len() as u32, value_len: value.len() as u32, start });
+        self.len += len;
+    }
+
+    /// Sets the size. Returns whether the size is supported.
+    pub(super) fn resize(&mut self, max: usize) -> bool {
+        if max > TABLE_LEN_MAX {
+            return false;
+        }
+        self.max = max;
+        self.evict_to(max);
+        true
+    }
+
+    fn evict_to(&mut self, len: usize) {
+        while self.len > len
+            && let Some(entry) = self.entries.pop_front()
+        {
+            self.len -= entry.text_len() + ENTRY_OVERHEAD;
+            self.dead_len += entry.text_len();
+        }
+        debug_assert!(!self.entries.is_empty() || self.len == 0);
+    }
+
+    /// Returns the number of octets that the table has allocated.
+    pub(super) fn heap_len(&self) -> usize {
+        self.text.capacity() + self.entries.capacity() * size_of::<Entry>()
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_holds_what_a_plain_list_holds() {
+        let mut table = Table::default();
+        // The newest first, as many as fit.
+        let mut plain: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+        let mut max = TABLE_LEN_DEFAULT;
+        let size =
+            |plain: &[(Vec<u8>, Vec<u8>)]| plain.iter().map(|(a, b)| a.len() + b.len() + 32).sum::<usize>();
+        let mut seed = 7_u32;
+        for round in 0..5000_u32 {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if round % 97 == 0 {
+                max = (seed >> 20) as usize;
+                assert!(table.resize(max));
+            } else {
+                let name = vec![b'a' + (round % 26) as u8; (seed >> 28) as usize];
+                let value = round.to_string().repeat((seed >> 8) as usize % 60).into_bytes();
+                table.add(&name, &value);
+                plain.insert(0, (name, value));
+            }
+            while size(&plain) > max {
+                plain.pop();
+            }
+            assert_eq!(table.len(), size(&plain));
+            for (index, (name, value)) in plain.iter().enumerate() {
+                assert_eq!(table.field(index), Some((&name[..], &value[..])));
+            }
+            assert_eq!(table.field(plain.len()), None);
+            assert!(table.text.len() <= 2 * TABLE_LEN_DEFAULT + 4096, "{}", table.text.len());
+        }
+        assert!(!table.resize(TABLE_LEN_MAX + 1));
+    }
+}

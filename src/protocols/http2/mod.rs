@@ -1,0 +1,89 @@
+//! Plaintext HTTP/2: header blocks as messages, bodies as pieces, and gRPC methods and statuses.
+//!
+//! | | |
+//! |---|---|
+//! | standards | RFC 9113 (frames, streams), RFC 7541 (HPACK), RFC 8441 (`:protocol`), gRPC over HTTP/2 |
+//! | recognized by | the client's preface, or a server's first SETTINGS frame; a `101` of HTTP/1.1 hands over |
+//! | parsed | HEADERS, CONTINUATION, PUSH_PROMISE, DATA, RST_STREAM, SETTINGS, GOAWAY; padding and priority are omitted |
+//! | not parsed | PING, PRIORITY, WINDOW_UPDATE, extension frames; content codings and gRPC messages within bodies |
+//! | TLS | encrypted connections are not decoded |
+//!
+//! The number of a transaction is that of its stream, so that request and response can be matched even if much of the
+//! capture is missing. After an upgrade from HTTP/1.1, stream 1 answers the request that asked for it.
+//!
+//! A request or response is followed by the [pieces](Message::Body) of its body and by [`Message::End`], which contains
+//! the trailers. A stream that is reset has [`Message::Reset`] instead, for both directions.
+//!
+//! A header block depends on all previous ones: if one is missing, or the beginning of the connection is,
+//! [`Message::Lost`] is reported, and no further header of that direction is decoded; bodies are still reported. If the
+//! boundaries of frames become unknown, the rest of the direction is ignored.
+//!
+//! Limits, beyond which the parser faults: a header block of [`BLOCK_LEN_MAX`] octets in [`CONTINUATION_COUNT_MAX`]
+//! frames; a dynamic table of the largest size that the other side's SETTINGS announced, 4096 octets without them (RFC
+//! 9113 section 6.5.2), or of [`TABLE_LEN_MAX`] if its first SETTINGS were not captured; [`FIELD_COUNT_MAX`] fields of
+//! [`LIST_LEN_MAX`] octets together, where the fields within the limit are reported with [`Anomaly::ListTooLong`]; and
+//! all lists of a connection together, which may have [`EXPANSION_CREDIT`] octets and [`EXPANSION_FACTOR`] for each
+//! octet of their frames.
+//!
+//! Texts of messages have a separate limit because they are written to output: [`TEXT_CREDIT`] octets and
+//! [`TEXT_FACTOR`] for each octet of the frames. Messages beyond it are [`Anomaly::Truncated`]. At most
+//! [`STREAM_COUNT_MAX`] streams are tracked at a time; beyond that, the one with the lowest number is evicted.
+//! Allocated memory is kept for the next block.
+
+mod fields;
+mod frame;
+mod hpack;
+mod known;
+mod message;
+mod parser;
+mod probe;
+mod settings;
+mod streams;
+
+pub use fields::{Field, Fields};
+pub use message::{
+    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Lost, LostPart, Message, Request, Reset, Response,
+    Settings,
+};
+pub use parser::Http2Parser;
+
+use crate::session::Protocol;
+
+/// Maximum length in octets of a header block, as sent.
+pub const BLOCK_LEN_MAX: usize = 48 << 10;
+
+/// Maximum number of CONTINUATION frames of a header block.
+pub const CONTINUATION_COUNT_MAX: u8 = 32;
+
+/// Maximum size in octets of a dynamic table, as defined in RFC 7541 section 4.1.
+pub const TABLE_LEN_MAX: usize = hpack::TABLE_LEN_MAX;
+
+/// Maximum number of fields of a header block. Browsers send a cookie as several fields.
+pub const FIELD_COUNT_MAX: usize = 1024;
+
+/// Maximum number of octets of names and values of a header block.
+pub const LIST_LEN_MAX: usize = 64 << 10;
+
+/// Number of octets that the names and values of all header blocks of a connection may have, in addition to
+/// [`EXPANSION_FACTOR`] for each octet of the frames.
+pub const EXPANSION_CREDIT: u64 = 256 << 10;
+
+/// Number of octets of names and values that are allowed for each octet of the frames of header blocks.
+///
+/// A request whose fields are all in the table has about ten octets after the nine of its frame, and a table of 4096
+/// octets, of which a cookie or a token may take nearly all: a factor of 215 at most.
+pub const EXPANSION_FACTOR: u64 = 256;
+
+/// Number of octets of text that the messages of a connection may have, in addition to [`TEXT_FACTOR`] for each octet
+/// of the frames.
+pub const TEXT_CREDIT: u64 = 256 << 10;
+
+/// Number of octets of text that are allowed for each octet of the frames of header blocks. Cookies and tokens are not
+/// text.
+pub const TEXT_FACTOR: u64 = 32;
+
+/// Maximum number of streams that are tracked at a time.
+pub const STREAM_COUNT_MAX: usize = 256;
+
+/// Plaintext HTTP/2. It has no port of its own.
+pub static PROTOCOL: Protocol = Protocol::new("http2").over_streams(&[], Some(probe::probe));

@@ -1,0 +1,50 @@
+//! QUIC connection establishment.
+//!
+//! | versions | basis, or extent of parsing |
+//! |---|---|
+//! | versions 1 and 2 | RFC 9000, RFC 9001; RFC 9369 |
+//! | drafts 23 to 34 | their salts; transport parameters from draft 27 on |
+//! | Google's versions (`Q043`, `T051`) and others | the version alone: [`Unread`] |
+//!
+//! Only Initial, Retry and Version Negotiation packets can be parsed by an observer. The keys of Initial packets are
+//! derived from the connection id that the client chooses for the server, which its first packet contains. Initial
+//! packets of both directions are therefore decrypted, and their CRYPTO frames are reassembled across packets and
+//! datagrams, in any order. A Retry and a compatible version change (RFC 9368) are followed. A connection cannot be
+//! parsed if its first packet was not captured, or was truncated by the snap length.
+//!
+//! Messages: [`ClientHello`] with the server name, ALPN, JA4 and [`TransportParameters`]; [`ServerHello`];
+//! [`VersionNegotiation`]; [`Retry`]; [`Close`]. The parser is done once both hellos are known, a connection was
+//! closed, or [`SILENT_COUNT_MAX`] consecutive datagrams contained nothing to parse; the rest of the flow then causes
+//! no cost. Later connections between the same ports are not parsed; connections that begin earlier are, each with its
+//! own `transaction`.
+//!
+//! Cost of a flow until then: one allocation for keys and state, at most [`CRYPTO_LEN_MAX`] octets of handshake per
+//! direction in at most [`CRYPTO_PIECE_COUNT_MAX`] pieces, and a copy of the current packet. At most 8 packets of a
+//! datagram are examined. Packets that cannot be decrypted are ignored, up to [`FAILED_COUNT_MAX`].
+
+mod connection;
+mod crypto_stream;
+mod frames;
+mod keys;
+mod message;
+mod packet;
+mod parser;
+mod probe;
+#[cfg(test)]
+mod tests;
+mod transport_parameters;
+#[cfg(test)]
+mod vectors;
+mod version;
+
+use crate::session::Protocol;
+
+pub use crypto_stream::{CRYPTO_LEN_MAX, CRYPTO_PIECE_COUNT_MAX};
+pub use message::{ClientHello, Close, Message, Retry, ServerHello, Unread, VersionNegotiation};
+pub use packet::ConnectionId;
+pub use parser::{CONNECTION_COUNT_MAX, FAILED_COUNT_MAX, QuicParser, SILENT_COUNT_MAX};
+pub use transport_parameters::TransportParameters;
+pub use version::{Version, Versions};
+
+/// QUIC, on the port of HTTP/3.
+pub static PROTOCOL: Protocol = Protocol::new("quic").over_datagrams(&[443], Some(probe::probe));

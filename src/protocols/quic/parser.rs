@@ -1,0 +1,319 @@
+//! Parser of the datagrams of a flow, up to the last Initial packet of the handshake.
+
+use super::connection::{Connection, KeptId};
+use super::frames::{Frame, Frames};
+use super::keys::{self, Opened};
+use super::message::{ClientHello, Close, Message, Retry, ServerHello, Unread, VersionNegotiation};
+use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, LongHeader};
+use super::probe::{google_version, may_be_short};
+use super::transport_parameters::TransportParameters;
+use super::version::{Version, Versions};
+use crate::protocols::tls;
+use crate::session::{Datagram, Fault, Out, Parser, Progress, Role};
+
+/// Number of consecutive datagrams without anything to parse, after which parsing stops. Early data do not count.
+pub const SILENT_COUNT_MAX: u8 = 16;
+
+/// Number of Initial packets of a flow that cannot be decrypted, after which parsing stops.
+pub const FAILED_COUNT_MAX: u8 = 16;
+
+/// Maximum number of connections of a flow that are parsed, if none of them was established.
+pub const CONNECTION_COUNT_MAX: u8 = 16;
+
+/// Maximum number of examined packets per datagram: an end may send four types in one.
+const PACKET_COUNT_MAX: u32 = 8;
+
+/// Types of handshake messages (RFC 8446 section 4).
+const CLIENT_HELLO: u8 = 1;
+const SERVER_HELLO: u8 = 2;
+
+/// Parses the datagrams of one flow; see the [module](super).
+#[derive(Debug, Default)]
+pub struct QuicParser {
+    connection: Option<Box<Connection>>,
+    connection_count: u8,
+    silent_count: u8,
+    failed_count: u8,
+    /// True if a version that is not parsed was reported.
+    is_unread: bool,
+    is_closed: bool,
+}
+
+/// Fields of a packet that each message contains.
+#[derive(Clone, Copy)]
+struct At<'m> {
+    transaction: u64,
+    header: LongHeader<'m>,
+    token_len: usize,
+}
+
+impl Parser for QuicParser {
+    type Message<'m> = Message<'m>;
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        if let Some((version, dcid)) = google_version(datagram.bytes).filter(|_| self.connection.is_none()) {
+            let transaction = self.transaction();
+            out(unread(transaction, version, dcid, &[]));
+            return Ok(Progress::Done);
+        }
+        let mut rest = datagram.bytes;
+        let mut is_silent = true;
+        let mut count = 0;
+        let (mut first_dcid, mut has_failed) = (None, false);
+        while count < PACKET_COUNT_MAX
+            && let Some(packet) = packet::next(&mut rest)
+        {
+            count += 1;
+            // RFC 9000 section 12.2: packets whose destination id differs from that of the first are ignored.
+            if *first_dcid.get_or_insert(packet.header.dcid) != packet.header.dcid {
+                break;
+            }
+            let is_initial = matches!(packet.body, Body::Initial(_));
+            // The keys that did not decrypt one packet do not decrypt the next one either.
+            if is_initial && has_failed {
+                continue;
+            }
+            let is_news = self.packet(&packet.header, &packet.body, datagram, out)?;
+            has_failed |= is_initial && !is_news;
+            is_silent &= !is_news;
+        }
+        if count == 0 && self.connection.is_none() && !may_be_quic(datagram) {
+            return Err(Fault::new("not_quic"));
+        }
+        self.silent_count = if is_silent { self.silent_count.saturating_add(1) } else { 0 };
+        let is_done = self.is_closed
+            || self.silent_count >= SILENT_COUNT_MAX
+            || self.failed_count >= FAILED_COUNT_MAX
+            || self.connection_count > CONNECTION_COUNT_MAX
+            || self.connection.as_ref().is_some_and(|connection| connection.is_done());
+        Ok(if is_done { Progress::Done } else { Progress::Took(0) })
+    }
+
+    fn heap_len(&self) -> usize {
+        self.connection.as_ref().map_or(0, |connection| size_of::<Connection>() + connection.heap_len())
+    }
+}
+
+impl QuicParser {
+    /// Returns the number of the current connection.
+    fn transaction(&self) -> u64 {
+        self.connection_count.saturating_sub(1).into()
+    }
+
+    /// Processes a packet. Returns whether it contained anything to parse, or the next datagram may.
+    fn packet(
+        &mut self,
+        header: &LongHeader<'_>,
+        body: &Body<'_>,
+        datagram: &Datagram<'_>,
+        out: Out<'_, Self>,
+    ) -> Result<bool, Fault> {
+        match body {
+            Body::Initial(initial) => Ok(self.initial(header, initial, datagram, out)),
+            Body::Retry { token, tagged, tag } => Ok(self.retry(header, token, (tagged, *tag), out)),
+            Body::VersionNegotiation(versions) => Ok(self.version_negotiation(header, versions, out)),
+            Body::ZeroRtt => Ok(true),
+            Body::Handshake => Ok(false),
+            Body::Unread => {
+                let is_long_enough = datagram.len >= FIRST_DATAGRAM_LEN_MIN && header.has_fair_ids();
+                if self.connection.is_none() && !header.version.is_known() && !is_long_enough {
+                    return Err(Fault::new("not_quic"));
+                }
+                let is_news = !self.is_unread && self.connection.is_none();
+                if is_news {
+                    self.is_unread = true;
+                    // The server may reject it.
+                    self.connection_count = self.connection_count.saturating_add(1);
+                    let LongHeader { version, dcid, scid, .. } = *header;
+                    out(unread(self.transaction(), version, dcid, scid));
+                }
+                Ok(is_news)
+            }
+        }
+    }
+
+    fn initial(
+        &mut self,
+        header: &LongHeader<'_>,
+        initial: &Initial<'_>,
+        datagram: &Datagram<'_>,
+        out: Out<'_, Self>,
+    ) -> bool {
+        let from = datagram.from;
+        let Some(opened) = self.open(header, initial, datagram) else {
+            self.failed_count = self.failed_count.saturating_add(1);
+            return false;
+        };
+        let at = At { transaction: self.transaction(), header: *header, token_len: initial.token.len() };
+        let Some(connection) = self.connection.as_deref_mut() else { return false };
+        for frame in Frames::new(opened.frames()) {
+            match frame {
+                Frame::Crypto { offset, bytes } => crypto(connection, from, (offset, bytes), &at, out),
+                Frame::Close { error_code, frame_type, reason } => {
+                    let meta = (at.transaction, header.version);
+                    out(Message::Close(Close::new(meta, (error_code, frame_type), reason)));
+                    self.is_closed = true;
+                }
+            }
+        }
+        true
+    }
+
+    /// Decrypts a packet of the current connection, or of one that it starts.
+    fn open(
+        &mut self,
+        header: &LongHeader<'_>,
+        initial: &Initial<'_>,
+        datagram: &Datagram<'_>,
+    ) -> Option<Opened> {
+        let from = datagram.from;
+        if let Some(connection) = self.connection.as_deref_mut() {
+            let is_other = connection.is_refused && header.version != connection.version;
+            if !is_other && let Some(opened) = connection.open(header, initial, from) {
+                return Some(opened);
+            }
+            let is_same = connection.version == header.version && connection.dcid() == header.dcid;
+            if is_same && connection.client == from {
+                return None;
+            }
+        }
+        // RFC 9000 section 14.1: a server discards shorter datagrams. Decryption costs far more than their octets would
+        // justify.
+        if datagram.len < FIRST_DATAGRAM_LEN_MIN {
+            return None;
+        }
+        let (connection, opened) = Connection::begin(header, initial, from)?;
+        self.connection = Some(Box::new(connection));
+        self.connection_count = self.connection_count.saturating_add(1);
+        Some(opened)
+    }
+
+    fn retry(
+        &mut self,
+        header: &LongHeader<'_>,
+        token: &[u8],
+        (tagged, tag): (&[u8], [u8; packet::TAG_LEN]),
+        out: Out<'_, Self>,
+    ) -> bool {
+        let (transaction, rules) = (self.transaction(), header.version.rules());
+        let mut is_genuine = None;
+        if let Some(connection) = self.connection.as_deref_mut() {
+            if connection.dcid() == header.scid {
+                // Already reported: the server repeats it, as the client did.
+                return true;
+            }
+            is_genuine =
+                rules.and_then(|rules| keys::is_genuine_retry(rules, connection.dcid(), tagged, tag));
+            if is_genuine != Some(false)
+                && let Some(scid) = KeptId::new(header.scid)
+            {
+                connection.retry(scid);
+            }
+        }
+        out(Message::Retry(Retry {
+            transaction,
+            quic_version: header.version,
+            dcid: ConnectionId(header.dcid),
+            scid: ConnectionId(header.scid),
+            token_len: token.len(),
+            is_genuine,
+        }));
+        true
+    }
+
+    fn version_negotiation(&mut self, header: &LongHeader<'_>, versions: &[u8], out: Out<'_, Self>) -> bool {
+        if let Some(connection) = self.connection.as_deref_mut()
+            && std::mem::replace(&mut connection.is_refused, true)
+        {
+            return true;
+        }
+        out(Message::VersionNegotiation(VersionNegotiation {
+            transaction: self.transaction(),
+            dcid: ConnectionId(header.dcid),
+            scid: ConnectionId(header.scid),
+            versions: Versions(versions),
+        }));
+        true
+    }
+}
+
+/// Adds octets of an end's handshake, and reports complete messages.
+fn crypto(
+    connection: &mut Connection,
+    from: Role,
+    (offset, bytes): (u64, &[u8]),
+    at: &At<'_>,
+    out: Out<'_, QuicParser>,
+) {
+    let end = connection.end(from);
+    let half = connection.half(end);
+    half.stream.insert(offset, bytes);
+    while let Some(message) = half.stream.message() {
+        let then = hello(message, end, at, out);
+        let len = message.len();
+        half.stream.take(len);
+        match then {
+            Then::More => {}
+            Then::Done => half.is_done = true,
+            Then::Again => {
+                connection.half(Role::Client).is_done = false;
+                return;
+            }
+        }
+    }
+}
+
+/// Expected messages after a handshake message.
+enum Then {
+    More,
+    /// No more messages in the clear from this end.
+    Done,
+    /// Another ClientHello.
+    Again,
+}
+
+fn hello(message: &[u8], end: Role, at: &At<'_>, out: Out<'_, QuicParser>) -> Then {
+    let Some(([kind, ..], body)) = message.split_first_chunk::<4>() else { return Then::More };
+    let LongHeader { version, dcid, scid, .. } = at.header;
+    let (dcid, scid) = (ConnectionId(dcid), ConnectionId(scid));
+    match (end, *kind) {
+        (Role::Client, CLIENT_HELLO) => {
+            let Some(hello) = tls::ClientHello::parse(body, tls::Transport::Quic) else { return Then::Done };
+            let parameters = hello.quic_transport_parameters();
+            out(Message::ClientHello(ClientHello {
+                transaction: at.transaction,
+                quic_version: version,
+                dcid,
+                scid,
+                token_len: at.token_len,
+                hello,
+                transport_parameters: parameters.and_then(|all| TransportParameters::of(all, version)),
+            }));
+            Then::Done
+        }
+        (Role::Server, SERVER_HELLO) => {
+            let Some(hello) = tls::ServerHello::parse(body, None) else { return Then::Done };
+            let then = if hello.is_hello_retry_request() { Then::Again } else { Then::Done };
+            out(Message::ServerHello(ServerHello {
+                transaction: at.transaction,
+                quic_version: version,
+                dcid,
+                scid,
+                hello,
+            }));
+            then
+        }
+        _ => Then::More,
+    }
+}
+
+fn unread<'m>(transaction: u64, quic_version: Version, dcid: &'m [u8], scid: &'m [u8]) -> Message<'m> {
+    let (dcid, scid) = (ConnectionId(dcid), ConnectionId(scid));
+    Message::Unread(Unread { transaction, quic_version, dcid, scid })
+}
+
+/// Returns whether a datagram without a packet to parse may belong to a connection that began earlier.
+fn may_be_quic(datagram: &Datagram<'_>) -> bool {
+    let Some(first) = datagram.bytes.first() else { return true };
+    if packet::is_long(*first) { datagram.is_cut() } else { may_be_short(*first) }
+}

@@ -1,0 +1,117 @@
+//! Transport parameters of a client: an extension of its hello.
+
+use std::fmt;
+
+use super::packet::varint;
+use super::version::{Version, Versions};
+use crate::base::Reader;
+use crate::session::Text;
+
+/// Ids of the IANA registry of QUIC Transport Parameters.
+const MAX_IDLE_TIMEOUT: u64 = 0x01;
+const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+const INITIAL_MAX_DATA: u64 = 0x04;
+const VERSION_INFORMATION: u64 = 0x11;
+const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
+/// Google's parameter; Chrome sent it until 2023.
+const USER_AGENT: u64 = 0x3129;
+
+/// Transport parameters (RFC 9000 section 18), parsed on access. Those with a method are serialized.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct TransportParameters<'m>(&'m [u8]);
+
+impl<'m> TransportParameters<'m> {
+    /// Returns the parameters of an extension; `None` for drafts before 27, which used another encoding.
+    pub(super) fn of(extension: &'m [u8], version: Version) -> Option<Self> {
+        let is_written_so = version.draft().is_none_or(|draft| draft >= 27);
+        is_written_so.then_some(Self(extension))
+    }
+
+    /// Iterates over ids and values in their order, including reserved ones, up to one that is truncated.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &'m [u8])> + use<'m> {
+        let mut reader = Reader::new(self.0);
+        std::iter::from_fn(move || {
+            let id = varint(&mut reader)?;
+            let len = usize::try_from(varint(&mut reader)?).ok()?;
+            Some((id, reader.bytes(len)?))
+        })
+    }
+
+    fn find(&self, wanted: u64) -> Option<&'m [u8]> {
+        self.iter().find_map(|(id, value)| (id == wanted).then_some(value))
+    }
+
+    fn number(&self, wanted: u64) -> Option<u64> {
+        varint(&mut Reader::new(self.find(wanted)?))
+    }
+
+    /// Returns the idle timeout in milliseconds; zero or `None` means no timeout.
+    #[must_use]
+    pub fn max_idle_timeout_ms(&self) -> Option<u64> {
+        self.number(MAX_IDLE_TIMEOUT)
+    }
+
+    /// Returns the maximum datagram payload in octets that the client accepts.
+    #[must_use]
+    pub fn max_udp_payload_len(&self) -> Option<u64> {
+        self.number(MAX_UDP_PAYLOAD_SIZE)
+    }
+
+    /// Returns the initial limit in octets for all streams together.
+    #[must_use]
+    pub fn initial_max_data_len(&self) -> Option<u64> {
+        self.number(INITIAL_MAX_DATA)
+    }
+
+    /// Returns the maximum length in octets of a DATAGRAM frame (RFC 9221).
+    #[must_use]
+    pub fn max_datagram_frame_len(&self) -> Option<u64> {
+        self.number(MAX_DATAGRAM_FRAME_SIZE)
+    }
+
+    /// Returns the user agent sent by Google's clients.
+    #[must_use]
+    pub fn user_agent(&self) -> Option<Text<'m>> {
+        self.find(USER_AGENT).map(Text)
+    }
+
+    /// Iterates over the versions that the client supports, most preferred first (RFC 9368 section 3).
+    pub fn versions(&self) -> impl Iterator<Item = Version> + use<'m> {
+        // The first one is the version in use.
+        let offered = self.find(VERSION_INFORMATION).and_then(|versions| versions.get(4..));
+        Versions(offered.unwrap_or_default()).iter()
+    }
+}
+
+impl fmt::Debug for TransportParameters<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter().map(|(id, value)| (id, Text(value)))).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for TransportParameters<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        let numbers = [
+            ("max_idle_timeout_ms", self.max_idle_timeout_ms()),
+            ("max_udp_payload_len", self.max_udp_payload_len()),
+            ("initial_max_data_len", self.initial_max_data_len()),
+            ("max_datagram_frame_len", self.max_datagram_frame_len()),
+        ];
+        for (name, number) in numbers {
+            if let Some(number) = number {
+                map.serialize_entry(name, &number)?;
+            }
+        }
+        let versions: Vec<_> = self.versions().collect();
+        if !versions.is_empty() {
+            map.serialize_entry("versions", &versions)?;
+        }
+        if let Some(user_agent) = self.user_agent() {
+            map.serialize_entry("user_agent", &user_agent)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,109 @@
+//! File access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
+
+use super::octets::{begins_with, dialogue, is_printable, u32_at};
+use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+
+/// TFTP (RFC 1350): a request with a file name and a mode. The data are sent from another port, as a separate flow.
+pub static TFTP: Protocol = Protocol::new("tftp").over_datagrams(&[69], Some(tftp));
+
+/// NFS 2 to 4 (RFC 1813, RFC 8881): an ONC RPC call to its program.
+pub static NFS: Protocol = Protocol::new("nfs")
+    .over_streams(&[2049], Some(|opening| rpc_stream(opening, |program| program == NFS_PROGRAM)))
+    .over_datagrams(&[2049], Some(|opening| rpc_datagram(opening, |program| program == NFS_PROGRAM)));
+
+/// ONC RPC (RFC 5531) of other programs: port mapper, mount, lock manager.
+pub static SUNRPC: Protocol = Protocol::new("sunrpc")
+    .over_streams(&[111], Some(|opening| rpc_stream(opening, is_other_program)))
+    .over_datagrams(&[111], Some(|opening| rpc_datagram(opening, is_other_program)));
+
+/// rsync daemon: its greeting.
+pub static RSYNC: Protocol = Protocol::new("rsync").over_streams(&[873], Some(rsync));
+
+/// git protocol: a request in its first line.
+pub static GIT: Protocol = Protocol::new("git").over_streams(&[9418], Some(git));
+
+fn tftp(opening: &DatagramOpening<'_>) -> Verdict {
+    let [0, 1 | 2, rest @ ..] = opening.bytes else { return Verdict::No };
+    let mut words = rest.split(|octet| *octet == 0);
+    let (name, mode) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    let is_mode =
+        [b"octet".as_slice(), b"netascii", b"mail"].iter().any(|word| mode.eq_ignore_ascii_case(word));
+    Verdict::of(is_printable(name) && is_mode)
+}
+
+const NFS_PROGRAM: u32 = 100_003;
+
+fn is_other_program(program: u32) -> bool {
+    program != NFS_PROGRAM && (100_000..=399_999).contains(&program)
+}
+
+/// Matches a call: transaction, type zero, RPC version 2, program, version.
+fn is_call(bytes: &[u8], is_program: impl Fn(u32) -> bool) -> bool {
+    let (kind, version) = (u32_at(bytes, 4), u32_at(bytes, 8));
+    kind == Some(0)
+        && version == Some(2)
+        && u32_at(bytes, 12).is_some_and(is_program)
+        && u32_at(bytes, 16).is_some_and(|version| (1..=10).contains(&version))
+}
+
+fn rpc_stream(opening: &StreamOpening<'_>, is_program: impl Fn(u32) -> bool) -> Verdict {
+    let call = |bytes: &[u8]| match bytes {
+        // A record of one fragment, as in calls.
+        [0x80, ..] => match bytes.get(4..) {
+            Some(call) if call.len() >= 20 => Verdict::of(is_call(call, &is_program)),
+            Some(call) if u32_at(call, 4).is_some_and(|kind| kind != 0) => Verdict::No,
+            _ => Verdict::More,
+        },
+        [] => Verdict::More,
+        _ => Verdict::No,
+    };
+    dialogue(opening, call, |_| Verdict::No)
+}
+
+fn rpc_datagram(opening: &DatagramOpening<'_>, is_program: impl Fn(u32) -> bool) -> Verdict {
+    Verdict::of(is_call(opening.bytes, is_program))
+}
+
+fn rsync(opening: &StreamOpening<'_>) -> Verdict {
+    // Both sides send the greeting immediately.
+    let says = if opening.client.is_empty() { opening.server } else { opening.client };
+    begins_with(says, &[b"@RSYNCD: "])
+}
+
+fn git(opening: &StreamOpening<'_>) -> Verdict {
+    let request = |bytes: &[u8]| match bytes.split_at_checked(4) {
+        Some((len, rest)) if len.iter().all(u8::is_ascii_hexdigit) => {
+            begins_with(rest, &[b"git-upload-pack /", b"git-receive-pack /", b"git-upload-archive /"])
+        }
+        None if bytes.iter().all(u8::is_ascii_hexdigit) => Verdict::More,
+        _ => Verdict::No,
+    };
+    dialogue(opening, request, |_| Verdict::No)
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::samples::{Sample, client, datagram, server};
+    use super::{GIT, NFS, RSYNC, SUNRPC, TFTP};
+
+    const NFS_CALL: &[u8] = b"\x80\0\0\x28\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA3\0\0\0\x03\0\0\0\0";
+    const PORTMAP_CALL: &[u8] = b"\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA0\0\0\0\x02\0\0\0\x03";
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        datagram(&TFTP, 69, b"\0\x01rfc1350.txt\0octet\0"),
+        datagram(&TFTP, 69, b"\0\x02rfc1350.txt\0NetASCII\0blksize\x001428\0"),
+        client(&NFS, 2049, NFS_CALL),
+        datagram(&SUNRPC, 111, PORTMAP_CALL),
+        server(&RSYNC, 873, b"@RSYNCD: 31.0\n"),
+        client(&GIT, 9418, b"0033git-upload-pack /project.git\0host=example.com\0"),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        datagram(&TFTP, 69, b"\0\x01rfc1350.txt\0binary\0"),
+        datagram(&TFTP, 69, b"\0\x01\0\0\0\0octet\0"),
+        client(&NFS, 2049, b"\x80\0\0\x28\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA0\0\0\0\x03\0\0\0\0"),
+        datagram(&SUNRPC, 111, b"\x12\x34\x56\x78\0\0\0\0\0\0\0\x02\0\x01\x86\xA3\0\0\0\x02\0\0\0\x03"),
+        server(&RSYNC, 873, b"@RSYNCX: 31.0\n"),
+        client(&GIT, 9418, b"0033git-unknown /project.git\0"),
+    ];
+}

@@ -1,0 +1,178 @@
+//! Industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
+
+use super::octets::{either, u16_at, u16_le_at, u32_at, u32_le_at};
+use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+
+/// Modbus over TCP: port 502, protocol number zero, and a valid length for the function.
+pub static MODBUS: Protocol = Protocol::new("modbus").over_streams(&[502], Some(modbus));
+
+/// DNP3 (IEEE 1815): start octets of a link frame, and its length.
+pub static DNP3: Protocol = Protocol::new("dnp3")
+    .over_streams(&[20000], Some(|opening| either(opening, dnp3)))
+    .over_datagrams(&[20000], Some(|opening| Verdict::of(dnp3(opening.bytes) == Verdict::Match)));
+
+/// IEC 60870-5-104: an unnumbered control frame; others on port 2404.
+pub static IEC104: Protocol = Protocol::new("iec104").over_streams(&[2404], Some(iec104));
+
+/// EtherNet/IP: an encapsulation command with status zero and a matching length.
+pub static ENIP: Protocol = Protocol::new("enip")
+    .over_streams(&[44818], Some(|opening| either(opening, |bytes| enip(bytes, None))))
+    .over_datagrams(&[44818, 2222], Some(|opening| enip(opening.bytes, Some(opening.len))));
+
+/// BACnet/IP: virtual link header, and network version 1.
+pub static BACNET: Protocol = Protocol::new("bacnet").over_datagrams(&[47808], Some(bacnet));
+
+/// Siemens S7: its data in ISO transport, after the connection request if that was captured.
+pub static S7COMM: Protocol =
+    Protocol::new("s7comm").over_streams(&[102], Some(|opening| either(opening, s7comm)));
+
+/// AUTOSAR SOME/IP: version 1, a known type and return code, and a matching length.
+pub static SOMEIP: Protocol = Protocol::new("someip").over_datagrams(&[30490], Some(someip));
+
+fn modbus(opening: &StreamOpening<'_>) -> Verdict {
+    if !opening.has_port(502) {
+        return Verdict::No;
+    }
+    either(opening, |bytes| match bytes {
+        [_, _, 0, 0, 0, len, _, function, ..] => Verdict::of(
+            (2..=254).contains(len)
+                && matches!(function & 0x7F, 1..=8 | 11 | 12 | 15..=17 | 20..=24 | 43 | 90),
+        ),
+        [_, _, 0, 0, 0, ..] | [_, _, 0, 0] | [_, _, 0] | [_, _] | [_] | [] => Verdict::More,
+        _ => Verdict::No,
+    })
+}
+
+fn dnp3(bytes: &[u8]) -> Verdict {
+    match bytes {
+        [5, 0x64, 5..=255, ..] => Verdict::Match,
+        [5, 0x64] | [5] | [] => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+fn iec104(opening: &StreamOpening<'_>) -> Verdict {
+    let is_on_port = opening.has_port(2404);
+    either(opening, |bytes| match bytes {
+        // STARTDT, STOPDT, TESTFR: one of six bits.
+        [0x68, 4, 0x07 | 0x0B | 0x13 | 0x23 | 0x43 | 0x83, 0, 0, 0, ..] => Verdict::Match,
+        [0x68, 4..=253, ..] if is_on_port => Verdict::Match,
+        [0x68, 4, ..] | [0x68] | [] if bytes.len() < 6 => Verdict::More,
+        _ => Verdict::No,
+    })
+}
+
+/// For a stream, the length is unknown.
+fn enip(bytes: &[u8], len: Option<usize>) -> Verdict {
+    match bytes {
+        [0x01 | 0x04 | 0x63..=0x66 | 0x6F | 0x70, 0, ..] => {}
+        [0x01 | 0x04 | 0x63..=0x66 | 0x6F | 0x70] | [] => return Verdict::More,
+        _ => return Verdict::No,
+    }
+    let (Some(data_len), Some(status), Some(options)) =
+        (u16_le_at(bytes, 2).map(usize::from), u32_le_at(bytes, 8), u32_le_at(bytes, 20))
+    else {
+        return if len.is_none() { Verdict::More } else { Verdict::No };
+    };
+    let is_long_enough = match bytes.first() {
+        Some(0x65) => data_len == 4,
+        Some(0x6F | 0x70) => data_len >= 16,
+        _ => true,
+    };
+    Verdict::of(status == 0 && options == 0 && is_long_enough && len.is_none_or(|len| data_len + 24 == len))
+}
+
+fn bacnet(opening: &DatagramOpening<'_>) -> Verdict {
+    let [0x81, function @ 0..=0x0B, _, _, rest @ ..] = opening.bytes else { return Verdict::No };
+    let fits = u16_at(opening.bytes, 2).is_some_and(|len| usize::from(len) == opening.len);
+    // A forwarded message has its origin before the network header.
+    let network = if *function == 4 { rest.get(6..).unwrap_or_default() } else { rest };
+    Verdict::of(
+        fits && (*function < 4 || *function > 11 || matches!(network, [1, ..]) || matches!(function, 5..=8)),
+    )
+}
+
+fn s7comm(bytes: &[u8]) -> Verdict {
+    // TPKT (RFC 1006), then data of X.224.
+    let data = |bytes: &[u8]| match bytes {
+        [3, 0, _, _, 2, 0xF0, _, protocol, ..] => Verdict::of(matches!(protocol, 0x32 | 0x72)),
+        [3, 0, _, _, 2, 0xF0, ..] | [3, 0, _, _, 2] | [3, 0, _, _] | [3, 0, _] | [3, 0] | [3] | [] => {
+            Verdict::More
+        }
+        _ => Verdict::No,
+    };
+    match bytes {
+        // The access points and the size follow in any order; MMS uses them too.
+        [3, 0, 0, len, indicator, 0xE0, 0, 0, _, _, 0, 0xC0..=0xC2, ..]
+            if *len == indicator.wrapping_add(5) =>
+        {
+            bytes.get(usize::from(*len)..).map_or(Verdict::More, data)
+        }
+        [3, 0, _, _, _, 0xE0, ..] if bytes.len() < 12 => Verdict::More,
+        [3, 0, _, _, _] => Verdict::More,
+        _ => data(bytes),
+    }
+}
+
+fn someip(opening: &DatagramOpening<'_>) -> Verdict {
+    let Some([1, _, 0..=2 | 0x80 | 0x81 | 0x20..=0x22, 0..=0x5E]) = opening.bytes.get(12..16) else {
+        return Verdict::No;
+    };
+    // Several messages may share a datagram.
+    Verdict::of(u32_at(opening.bytes, 4).is_some_and(|len| {
+        let end = len as usize + 8;
+        len >= 8 && (end == opening.len || (end < opening.len && opening.bytes.get(end + 12) == Some(&1)))
+    }))
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::samples::{Sample, client, datagram, server};
+    use super::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
+
+    const REGISTER: &[u8] = b"\x65\x00\x04\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x00\x00";
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        client(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x06\x01\x03\x00\x00\x00\x02"),
+        server(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x03\x01\x83\x02"),
+        client(&DNP3, 20_000, b"\x05\x64\x08\xC4\x01\x00\x02\x00\x12\x34"),
+        datagram(&DNP3, 20_000, b"\x05\x64\x08\xC4\x01\x00\x02\x00\x12\x34"),
+        client(&IEC104, 10_000, b"\x68\x04\x07\x00\x00\x00"),
+        server(&IEC104, 2404, b"\x68\x0E\x00\x00\x02\x00\x64"),
+        client(&ENIP, 44_818, REGISTER),
+        datagram(&ENIP, 44_818, b"\x63\x00\x00\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        datagram(&BACNET, 47_808, b"\x81\x0B\x00\x0C\x01\x20\xFF\xFF\x00\xFF\x10\x08"),
+        client(
+            &S7COMM,
+            102,
+            b"\x03\x00\x00\x16\x11\xE0\x00\x00\x00\x01\x00\xC0\x01\x0A\xC1\x02\x01\x00\xC2\x02\x01\x02\
+              \x03\x00\x00\x19\x02\xF0\x80\x32\x01\x00\x00",
+        ),
+        client(&S7COMM, 102, b"\x03\x00\x00\x19\x02\xF0\x80\x32\x01\x00\x00"),
+        datagram(&SOMEIP, 30_490, b"\xFF\xFF\x81\x00\x00\x00\x00\x0C\x00\x00\x00\x01\x01\x01\x02\x00abcd"),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        client(&MODBUS, 502, b"\x00\x2A\x00\x00\x00\x06\x01\x7F\x00\x00\x00\x02"),
+        client(&MODBUS, 5020, b"\x00\x2A\x00\x00\x00\x06\x01\x03\x00\x00\x00\x02"),
+        client(&DNP3, 20_000, b"\x05\x64\x04\xC4"),
+        client(&IEC104, 10_000, b"\x68\x04\x05\x00\x00\x00"),
+        client(&IEC104, 10_000, b"hello, world"),
+        client(&ENIP, 44_818, b"\x65\x00\x05\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\x00\x00\x00\0"),
+        datagram(&ENIP, 44_818, b"\x63\x00\x00\x00\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+        datagram(&BACNET, 47_808, b"\x81\x0B\x00\x0D\x01\x20\xFF\xFF\x00\xFF\x10\x08"),
+        client(
+            &S7COMM,
+            3389,
+            b"\x03\x00\x00\x13\x0E\xE0\x00\x00\x00\x00\x00\x01\x00\x08\x00\x03\x00\x00\x00",
+        ),
+        // MMS.
+        client(
+            &S7COMM,
+            102,
+            b"\x03\x00\x00\x16\x11\xE0\x00\x00\x00\x01\x00\xC0\x01\x0A\xC1\x02\x01\x00\xC2\x02\x01\x02\
+              \x03\x00\x00\x19\x02\xF0\x80\x0D\x01\x00\x00",
+        ),
+        datagram(&SOMEIP, 30_490, b"\xFF\xFF\x81\x00\x00\x00\x00\x0D\x00\x00\x00\x01\x01\x01\x02\x00abcd"),
+    ];
+}

@@ -1,0 +1,124 @@
+//! Protocols that are recognized by content, but not parsed.
+//!
+//! One file per family, one `pub static` per protocol with its probe beside it, and [`ALL`] in probe order. Several
+//! dozen probes run on the first octets of each flow, so each rejects by the first octet or two if possible, and none
+//! allocates.
+//!
+//! To add a parser for one of them: create a folder beside this one, for example `src/protocols/mqtt/`, with `PROTOCOL`
+//! (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line from [`ALL`],
+//! and add it to the `parsers` of the set. A parser of an application needs only one line:
+//! `parsers { Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
+//!
+//! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
+//! required in addition, and the evidence is still content: the port alone never matches contradicting octets.
+
+mod applications;
+mod database;
+mod files;
+mod industry;
+mod mail;
+mod messaging;
+mod monitoring;
+mod network;
+mod octets;
+mod routing;
+#[cfg(test)]
+mod samples;
+mod sharing;
+mod terminal;
+mod tunnel;
+mod voice;
+mod windows;
+
+use crate::session::Protocol;
+
+pub use applications::{DROPBOX, SPOTIFY, WHATSAPP};
+pub use database::{CASSANDRA, MEMCACHED, MONGODB, MYSQL, POSTGRESQL, REDIS, TDS};
+pub use files::{GIT, NFS, RSYNC, SUNRPC, TFTP};
+pub use industry::{BACNET, DNP3, ENIP, IEC104, MODBUS, S7COMM, SOMEIP};
+pub use mail::{IMAP, POP3};
+pub use messaging::{AMQP, COAP, IRC, MQTT, XMPP};
+pub use monitoring::{IPFIX, NETFLOW, SFLOW, SNMP, SYSLOG};
+pub use network::{DHCP, DHCPV6, NTP, RADIUS, SSDP};
+pub use routing::{BGP, OPENFLOW, RIP};
+pub use sharing::BITTORRENT;
+pub use terminal::{TELNET, VNC, WHOIS, X11};
+pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
+pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
+pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
+
+/// All of these protocols in probe order: those recognized by a few octets first, those that need a pattern over
+/// several datagrams, or the port in addition, last.
+pub const ALL: &[&Protocol] = &[
+    // By an IP protocol number that no other protocol uses.
+    &IPSEC,
+    // By a magic number, or a word with which no other protocol starts.
+    &BITTORRENT,
+    &SMB,
+    &STUN,
+    &SIP,
+    &RTSP,
+    &SSDP,
+    &DHCP,
+    &MQTT,
+    &AMQP,
+    &VNC,
+    &XMPP,
+    &BGP,
+    &RSYNC,
+    &GIT,
+    &DNP3,
+    &DROPBOX,
+    &SPOTIFY,
+    &WHATSAPP,
+    &IMAP,
+    &POP3,
+    &REDIS,
+    &IRC,
+    &TELNET,
+    &POSTGRESQL,
+    &RDP,
+    &S7COMM,
+    &CASSANDRA,
+    &TDS,
+    &DCERPC,
+    // By consistent lengths and types.
+    &SNMP,
+    &LDAP,
+    &KERBEROS,
+    &RADIUS,
+    &NBNS,
+    &NBDGM,
+    &MYSQL,
+    &MONGODB,
+    &NETFLOW,
+    &IPFIX,
+    &ENIP,
+    &BACNET,
+    &SOMEIP,
+    &NFS,
+    &SUNRPC,
+    &TFTP,
+    &L2TP,
+    &RTCP,
+    // By the port in addition.
+    &NTP,
+    &DHCPV6,
+    &SYSLOG,
+    &MODBUS,
+    &IEC104,
+    &SFLOW,
+    &RIP,
+    &OPENFLOW,
+    &X11,
+    &MEMCACHED,
+    &TEREDO,
+    &WHOIS,
+    &COAP,
+    // By several datagrams, or by the response.
+    &WIREGUARD,
+    &OPENVPN,
+    &SOCKS,
+    // A quarter of all first octets match the version of RTP.
+    &RTP,
+];

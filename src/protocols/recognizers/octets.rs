@@ -1,0 +1,98 @@
+//! Helpers for reading and comparing octets in probes.
+
+use crate::session::{StreamOpening, Verdict};
+
+/// Returns a number in network byte order.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Returns a number in network byte order.
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Returns a number in little-endian order.
+pub(super) fn u16_le_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Returns a number in little-endian order.
+pub(super) fn u32_le_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+/// Returns whether octets start with one of several texts, or may do so with more octets.
+pub(super) fn begins_with(bytes: &[u8], texts: &[&[u8]]) -> Verdict {
+    begins(bytes, texts, u8::eq)
+}
+
+/// Does the same, ignoring case.
+pub(super) fn begins_with_word(bytes: &[u8], words: &[&[u8]]) -> Verdict {
+    begins(bytes, words, u8::eq_ignore_ascii_case)
+}
+
+fn begins(bytes: &[u8], texts: &[&[u8]], is_equal: impl Fn(&u8, &u8) -> bool) -> Verdict {
+    let mut verdict = Verdict::No;
+    for text in texts {
+        // Octet by octet: most texts differ in the first one.
+        if bytes.iter().zip(*text).all(|(octet, other)| is_equal(octet, other)) {
+            if bytes.len() >= text.len() {
+                return Verdict::Match;
+            }
+            verdict = Verdict::More;
+        }
+    }
+    verdict
+}
+
+/// Returns `More` if there are fewer octets than `len`, and otherwise a match if a condition holds.
+pub(super) fn once(bytes: &[u8], len: usize, holds: impl FnOnce() -> bool) -> Verdict {
+    if bytes.len() < len { Verdict::More } else { Verdict::of(holds()) }
+}
+
+/// Returns whether there are octets, and all of them are printable, including spaces.
+pub(super) fn is_printable(bytes: &[u8]) -> bool {
+    !bytes.is_empty() && bytes.iter().all(|octet| matches!(octet, b' '..=b'~'))
+}
+
+/// Applies `asks` to the octets of a client or `answers` to those of a server. A match in the opposite roles reverses
+/// them.
+pub(super) fn dialogue(
+    opening: &StreamOpening<'_>,
+    asks: impl Fn(&[u8]) -> Verdict,
+    answers: impl Fn(&[u8]) -> Verdict,
+) -> Verdict {
+    let (straight, reversed) = if opening.client.is_empty() {
+        (answers(opening.server), asks(opening.server))
+    } else {
+        (asks(opening.client), answers(opening.client))
+    };
+    match (straight, reversed) {
+        (Verdict::Match, _) => Verdict::Match,
+        (_, Verdict::Match) => Verdict::MatchReversed,
+        (Verdict::More, _) | (_, Verdict::More) => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+/// Applies a test to the octets of the side that sent first, for protocols in which both sides send alike.
+pub(super) fn either(opening: &StreamOpening<'_>, says: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
+    says(if opening.client.is_empty() { opening.server } else { opening.client })
+}
+
+/// Parses a BER element (X.690 section 8.1). Returns its tag, the octets of tag and length, and those of the content;
+/// `None` if the length is indefinite, or longer than four octets.
+pub(super) fn ber(bytes: &[u8]) -> Option<(u8, usize, usize)> {
+    let (tag, rest) = bytes.split_first()?;
+    let (first, rest) = rest.split_first()?;
+    let octet_count = usize::from(first & 0x7F);
+    if *first < 0x80 {
+        return Some((*tag, 2, octet_count));
+    }
+    if !(1..=4).contains(&octet_count) {
+        return None;
+    }
+    let len = rest.get(..octet_count)?.iter().fold(0, |len, octet| len << 8 | usize::from(*octet));
+    Some((*tag, 2 + octet_count, len))
+}

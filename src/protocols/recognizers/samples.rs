@@ -1,0 +1,193 @@
+//! Samples for each probe: hand-made octets of its protocol, and similar octets of others.
+
+use super::*;
+use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
+
+/// First octets of a flow, and their protocol.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sample {
+    protocol: &'static Protocol,
+    /// Sending side; `None` for a datagram.
+    stream_of: Option<Role>,
+    server_port: u16,
+    ip_protocol: u8,
+    bytes: &'static [u8],
+    /// Earlier octets of the other side; for datagrams, `previous` has those of the same side.
+    answered: &'static [u8],
+    previous: &'static [u8],
+}
+
+const PLAIN: Sample = Sample {
+    protocol: &IMAP,
+    stream_of: None,
+    server_port: 0,
+    ip_protocol: 17,
+    bytes: &[],
+    answered: &[],
+    previous: &[],
+};
+
+/// Creates a sample sent by the client of a stream.
+pub(super) const fn client(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+    Sample { protocol, stream_of: Some(Role::Client), server_port, bytes, ..PLAIN }
+}
+
+/// Creates a sample sent first by the server of a stream.
+pub(super) const fn server(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+    Sample { protocol, stream_of: Some(Role::Server), server_port, bytes, ..PLAIN }
+}
+
+/// Creates a datagram sent by the client.
+pub(super) const fn datagram(protocol: &'static Protocol, server_port: u16, bytes: &'static [u8]) -> Sample {
+    Sample { protocol, server_port, bytes, ..PLAIN }
+}
+
+/// Returns the octets with one of them replaced.
+pub(super) const fn with<const N: usize>(mut bytes: [u8; N], at: usize, octet: u8) -> [u8; N] {
+    bytes[at] = octet;
+    bytes
+}
+
+impl Sample {
+    /// Sets the earlier octets of the other side.
+    pub(super) const fn answered(self, answered: &'static [u8]) -> Self {
+        Self { answered, ..self }
+    }
+
+    /// Sets the earlier datagram of the same side.
+    pub(super) const fn after(self, previous: &'static [u8]) -> Self {
+        Self { previous, ..self }
+    }
+
+    /// Sets an IP protocol other than UDP.
+    pub(super) const fn over(self, ip_protocol: u8) -> Self {
+        Self { ip_protocol, ..self }
+    }
+
+    fn ask(&self, protocol: &Protocol) -> Verdict {
+        self.ask_about(protocol, self.bytes)
+    }
+
+    fn ask_about(&self, protocol: &Protocol, bytes: &[u8]) -> Verdict {
+        match self.stream_of {
+            None => protocol.probe_datagram(&DatagramOpening {
+                answered: self.answered,
+                previous: self.previous,
+                ip_protocol: self.ip_protocol,
+                ..DatagramOpening::first(bytes, 40_404, self.server_port)
+            }),
+            Some(role) => {
+                let (client, server) =
+                    if role == Role::Client { (bytes, self.answered) } else { (self.answered, bytes) };
+                protocol.probe_stream(&StreamOpening::new(client, server, 40_404, self.server_port))
+            }
+        }
+    }
+}
+
+fn is_match(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Match | Verdict::MatchReversed)
+}
+
+const FAMILIES: &[(&[Sample], &[Sample])] = &[
+    (applications::samples::SAMPLES, applications::samples::LOOK_ALIKES),
+    (database::samples::SAMPLES, database::samples::LOOK_ALIKES),
+    (files::samples::SAMPLES, files::samples::LOOK_ALIKES),
+    (industry::samples::SAMPLES, industry::samples::LOOK_ALIKES),
+    (mail::samples::SAMPLES, mail::samples::LOOK_ALIKES),
+    (messaging::samples::SAMPLES, messaging::samples::LOOK_ALIKES),
+    (monitoring::samples::SAMPLES, monitoring::samples::LOOK_ALIKES),
+    (network::samples::SAMPLES, network::samples::LOOK_ALIKES),
+    (routing::samples::SAMPLES, routing::samples::LOOK_ALIKES),
+    (sharing::samples::SAMPLES, sharing::samples::LOOK_ALIKES),
+    (terminal::samples::SAMPLES, terminal::samples::LOOK_ALIKES),
+    (tunnel::samples::SAMPLES, tunnel::samples::LOOK_ALIKES),
+    (voice::samples::SAMPLES, voice::samples::LOOK_ALIKES),
+    (windows::samples::SAMPLES, windows::samples::LOOK_ALIKES),
+];
+
+fn samples() -> impl Iterator<Item = &'static Sample> {
+    FAMILIES.iter().flat_map(|(samples, _)| *samples)
+}
+
+#[test]
+fn each_protocol_is_named_by_its_octets_and_by_no_others() {
+    for sample in samples() {
+        let named: Vec<_> = ALL
+            .iter()
+            .filter(|protocol| is_match(sample.ask(protocol)))
+            .map(|protocol| protocol.name())
+            .collect();
+        assert_eq!(named, [sample.protocol.name()], "{sample:?}");
+    }
+}
+
+#[test]
+fn each_protocol_has_samples() {
+    for protocol in ALL {
+        assert!(samples().any(|sample| sample.protocol == *protocol), "{protocol}");
+        let look_alikes = FAMILIES.iter().flat_map(|(_, look_alikes)| *look_alikes);
+        assert!(look_alikes.clone().any(|sample| sample.protocol == *protocol), "{protocol}");
+    }
+}
+
+#[test]
+fn a_stream_is_not_refuted_by_a_beginning_that_is_true() {
+    for sample in samples().filter(|sample| sample.stream_of.is_some()) {
+        for len in 1..sample.bytes.len() {
+            let unanswered = Sample { answered: &[], ..*sample };
+            let verdict = unanswered.ask_about(sample.protocol, &sample.bytes[..len]);
+            assert_ne!(verdict, Verdict::No, "{len} of {sample:?}");
+        }
+    }
+}
+
+#[test]
+fn what_only_looks_alike_is_not_named() {
+    for sample in FAMILIES.iter().flat_map(|(_, look_alikes)| *look_alikes) {
+        assert_eq!(sample.ask(sample.protocol), Verdict::No, "{sample:?}");
+    }
+}
+
+#[test]
+fn no_probe_waits_for_more_of_random_octets() {
+    // A custom generator, so that the octets are the same on all platforms.
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = [0; 200];
+    let (mut named, mut waited) = (0, 0);
+    for _ in 0..2000 {
+        for octet in &mut bytes {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *octet = (state >> 32) as u8;
+        }
+        for protocol in ALL {
+            let verdicts = [
+                protocol.probe_stream(&StreamOpening::new(&bytes, &[], 40_404, 40_405)),
+                protocol.probe_stream(&StreamOpening::new(&[], &bytes, 40_404, 40_405)),
+                protocol.probe_datagram(&DatagramOpening::first(&bytes, 40_404, 40_405)),
+            ];
+            named += verdicts.iter().filter(|verdict| is_match(**verdict)).count();
+            let is_patient = [&RTP, &BITTORRENT, &WIREGUARD, &OPENVPN, &COAP].contains(protocol);
+            waited += verdicts.iter().filter(|verdict| !is_patient && **verdict == Verdict::More).count();
+        }
+    }
+    // One octet in 256 passes the first test of a probe or two.
+    assert!(named <= 4, "{named} named of 2000");
+    assert!(waited <= 40, "{waited} waited of 2000");
+}
+
+#[test]
+fn names_are_single_and_lower_case() {
+    let mut names: Vec<_> = ALL.iter().map(|protocol| protocol.name()).collect();
+    assert!(
+        names
+            .iter()
+            .all(|name| name.bytes().all(|octet| octet.is_ascii_lowercase() || octet.is_ascii_digit()))
+    );
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}

@@ -1,0 +1,232 @@
+//! Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
+
+use super::octets::{begins_with, ber, dialogue, either, once, u16_at, u32_at};
+use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
+
+/// SMB 1, 2 and 3: the magic number after a NetBIOS session header, or after a NetBIOS session request.
+pub static SMB: Protocol =
+    Protocol::new("smb").over_streams(&[445, 139], Some(|opening| either(opening, smb)));
+
+/// NetBIOS name service (RFC 1002 section 4.2): a DNS message whose first name has NetBIOS encoding.
+pub static NBNS: Protocol = Protocol::new("nbns").over_datagrams(&[137], Some(nbns));
+
+/// NetBIOS datagram service (RFC 1002 section 4.4): its port, message type and length.
+pub static NBDGM: Protocol = Protocol::new("nbdgm").over_datagrams(&[138], Some(nbdgm));
+
+/// LDAP (RFC 4511), also over UDP: a message with a message id and a known operation.
+pub static LDAP: Protocol = Protocol::new("ldap")
+    .over_streams(&[389, 3268], Some(ldap_stream))
+    .over_datagrams(&[389], Some(ldap_datagram));
+
+/// Kerberos 5 (RFC 4120): a message type with version 5.
+pub static KERBEROS: Protocol = Protocol::new("kerberos")
+    .over_streams(&[88], Some(|opening| either(opening, kerberos_stream)))
+    .over_datagrams(&[88], Some(kerberos_datagram));
+
+/// RDP: an X.224 connection request with a cookie or a negotiation; over UDP the handshake on port 3389.
+pub static RDP: Protocol =
+    Protocol::new("rdp").over_streams(&[3389], Some(rdp_stream)).over_datagrams(&[3389], Some(rdp_datagram));
+
+/// DCE/RPC version 5: the header, with little-endian integers.
+pub static DCERPC: Protocol =
+    Protocol::new("dcerpc").over_streams(&[135], Some(|opening| either(opening, dcerpc)));
+
+fn smb(bytes: &[u8]) -> Verdict {
+    match bytes {
+        [] => Verdict::More,
+        [0, ..] => {
+            begins_with(bytes.get(4..).unwrap_or_default(), &[b"\xFESMB", b"\xFFSMB", b"\xFDSMB", b"\xFCSMB"])
+        }
+        // A session request (RFC 1002 section 4.3.2): two encoded names. Only SMB follows it in practice.
+        [0x81, ..] => once(bytes, 6, || matches!(bytes, [_, 0, 0, 0x44, 0x20, b'A'..=b'P', ..])),
+        _ => Verdict::No,
+    }
+}
+
+fn nbns(opening: &DatagramOpening<'_>) -> Verdict {
+    let (Some(counts), Some([0x20, name @ ..])) = (opening.bytes.get(4..12), opening.bytes.get(12..)) else {
+        return Verdict::No;
+    };
+    let is_small = matches!(counts, [0, 0..=1, 0, _, 0, _, 0, 0..=1]);
+    let name = name.get(..32).unwrap_or(name);
+    let is_encoded = !name.is_empty() && name.iter().all(|octet| matches!(octet, b'A'..=b'P'));
+    // On its port, one of the two is enough.
+    let is_on_port = opening.has_port(137);
+    Verdict::of((is_small && is_encoded) || (is_on_port && (is_small || is_encoded)))
+}
+
+fn nbdgm(opening: &DatagramOpening<'_>) -> Verdict {
+    // Port of the sender, which some implementations omit.
+    let [kind @ 0x10..=0x16, _, _, _, _, _, _, _, 0, 0 | 138, ..] = opening.bytes else { return Verdict::No };
+    if !opening.has_port(138) {
+        return Verdict::No;
+    }
+    // Data messages contain their own length, and the rest of the header.
+    let is_filled = || u16_at(opening.bytes, 10).is_some_and(|len| usize::from(len) + 14 <= opening.len);
+    Verdict::of(*kind > 0x12 || is_filled())
+}
+
+/// Returns the operation of an LDAP message (RFC 4511, from section 4.2).
+fn ldap_operation(bytes: &[u8]) -> Result<u8, Verdict> {
+    match bytes {
+        [] | [0x30] => return Err(Verdict::More),
+        [0x30, ..] => {}
+        _ => return Err(Verdict::No),
+    }
+    let unknown = if bytes.len() < 16 { Verdict::More } else { Verdict::No };
+    let Some((_, header_len, len)) = ber(bytes) else { return Err(unknown) };
+    if len < 5 {
+        return Err(Verdict::No);
+    }
+    match bytes.get(header_len..).unwrap_or_default() {
+        [2, number_len @ 1..=4, rest @ ..] => rest.get(usize::from(*number_len)).copied().ok_or(unknown),
+        [] | [2] => Err(unknown),
+        _ => Err(Verdict::No),
+    }
+}
+
+/// Bind, unbind, search, modify, add, delete, rename, compare, abandon, extended.
+const LDAP_REQUESTS: [u8; 10] = [0x60, 0x42, 0x63, 0x66, 0x68, 0x4A, 0x6C, 0x6E, 0x50, 0x77];
+
+/// Their responses, the entry, reference and end of a search, and the intermediate response.
+const LDAP_RESPONSES: [u8; 11] = [0x61, 0x64, 0x65, 0x67, 0x69, 0x6B, 0x6D, 0x6F, 0x73, 0x78, 0x79];
+
+fn ldap(bytes: &[u8], operations: &[u8]) -> Verdict {
+    ldap_operation(bytes)
+        .map_or_else(|verdict| verdict, |operation| Verdict::of(operations.contains(&operation)))
+}
+
+fn ldap_stream(opening: &StreamOpening<'_>) -> Verdict {
+    dialogue(opening, |bytes| ldap(bytes, &LDAP_REQUESTS), |bytes| ldap(bytes, &LDAP_RESPONSES))
+}
+
+fn ldap_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    let is = |operations| ldap(opening.bytes, operations) == Verdict::Match;
+    let is_whole = ber(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
+    Verdict::of(is_whole && (is(&LDAP_REQUESTS) || is(&LDAP_RESPONSES)))
+}
+
+/// Returns whether octets are a message of `len` octets.
+fn is_kerberos(bytes: &[u8], len: usize) -> bool {
+    // AS and TGS requests and replies; error.
+    let Some((0x6A..=0x6D | 0x7E, header_len, body_len)) = ber(bytes) else { return false };
+    let Some((0x30, inner_len, _)) = ber(bytes.get(header_len..).unwrap_or_default()) else { return false };
+    // The version, which is the first field of a reply and the second of a request, has tag number 0 or 1.
+    let version = bytes.get(header_len + inner_len..).unwrap_or_default();
+    header_len + body_len == len && matches!(version, [0xA0 | 0xA1, 3, 2, 1, 5, ..])
+}
+
+fn kerberos_stream(bytes: &[u8]) -> Verdict {
+    match bytes {
+        [0, 0..=1, ..] | [0] | [] => {}
+        _ => return Verdict::No,
+    }
+    let (Some(len), Some(message)) = (u32_at(bytes, 0), bytes.get(4..)) else { return Verdict::More };
+    if message.is_empty() {
+        return Verdict::More;
+    }
+    if !matches!(message, [0x6A..=0x6D | 0x7E, ..]) {
+        return Verdict::No;
+    }
+    once(message, 20, || is_kerberos(message, len as usize))
+}
+
+fn kerberos_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    Verdict::of(is_kerberos(opening.bytes, opening.len))
+}
+
+fn rdp_stream(opening: &StreamOpening<'_>) -> Verdict {
+    let is_on_port = opening.has_port(3389);
+    // TPKT (RFC 1006), then a connection request of class 0; its parameters distinguish RDP from other uses of ISO
+    // transport.
+    let request = |bytes: &[u8]| match bytes {
+        [3, 0, _, len, indicator, 0xE0, 0, 0, _, _, 0, rest @ ..] if *len == indicator.wrapping_add(5) => {
+            match (rest, *len) {
+                (_, 11) => Verdict::of(is_on_port),
+                ([], _) => Verdict::More,
+                ([1, ..], _) => once(rest, 4, || matches!(rest, [1, _, 8, 0, ..])),
+                _ => begins_with(rest, &[b"Cookie: mstshash=", b"Cookie: msts="]),
+            }
+        }
+        [3, 0, ..] | [3] | [] if bytes.len() < 11 => Verdict::More,
+        _ => Verdict::No,
+    };
+    dialogue(opening, request, |_| Verdict::No)
+}
+
+fn rdp_datagram(opening: &DatagramOpening<'_>) -> Verdict {
+    // SYN of the transport: no acknowledged sequence number yet, and the flag.
+    let is_syn = matches!(opening.bytes, [0xFF, 0xFF, 0xFF, 0xFF, _, _, _, flags, ..] if flags & 1 != 0);
+    Verdict::of(is_syn && opening.has_port(3389))
+}
+
+fn dcerpc(bytes: &[u8]) -> Verdict {
+    match bytes {
+        [5, 0..=1, 0..=20, _, 0x10, 0, 0, 0, ..] => {
+            once(bytes, 12, || matches!(bytes.get(8..10), Some([16..=255, _] | [_, 1..=255])))
+        }
+        [5, 0..=1, 0..=20, ..] | [5, 0..=1] | [5] | [] if bytes.len() < 8 => Verdict::More,
+        _ => Verdict::No,
+    }
+}
+
+#[cfg(test)]
+pub(super) mod samples {
+    use super::super::samples::{Sample, client, datagram, server};
+    use super::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
+
+    const NAME_QUERY: &[u8] = b"\x12\x34\x01\x10\x00\x01\x00\x00\x00\x00\x00\x00\
+        \x20FHEPFCELEHFCEPFFFACACACACACACABL\x00\x00\x20\x00\x01";
+    const AS_REQUEST: &[u8] =
+        b"\x6A\x12\x30\x10\xA1\x03\x02\x01\x05\xA2\x03\x02\x01\x0A\xA3\x04\x30\x02\x30\x00";
+
+    pub(in super::super) const SAMPLES: &[Sample] = &[
+        client(&SMB, 445, b"\x00\x00\x00\x45\xFFSMB\x72\x00\x00\x00"),
+        client(&SMB, 445, b"\x00\x00\x00\x68\xFESMB\x40\x00\x00\x00"),
+        client(&SMB, 139, b"\x81\x00\x00\x44\x20CKFDENECFDEFFCFGEFFCCACACACACACA"),
+        server(&SMB, 445, b"\x00\x00\x00\x45\xFDSMBabcd"),
+        datagram(&NBNS, 137, NAME_QUERY),
+        datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x00\x02\x00\x00 A"),
+        client(&LDAP, 389, b"\x30\x0C\x02\x01\x01\x60\x07\x02\x01\x03\x04\x00\x80\x00"),
+        server(&LDAP, 389, b"\x30\x84\x00\x00\x00\x10\x02\x01\x01\x61\x84\x00\x00\x00\x07"),
+        datagram(&LDAP, 389, b"\x30\x0A\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
+        datagram(&KERBEROS, 88, AS_REQUEST),
+        client(
+            &KERBEROS,
+            88,
+            b"\x00\x00\x00\x14\x6A\x12\x30\x10\xA1\x03\x02\x01\x05\xA2\x03\x02\x01\x0A\xA3\x04\x30\x02\x30\x00",
+        ),
+        client(&RDP, 3389, b"\x03\x00\x00\x13\x0E\xE0\x00\x00\x00\x00\x00\x01\x00\x08\x00\x03\x00\x00\x00"),
+        client(&RDP, 13_389, b"\x03\x00\x00\x22\x1D\xE0\x00\x00\x00\x00\x00Cookie: mstshash=nemo\r\n"),
+        client(&RDP, 3389, b"\x03\x00\x00\x0B\x06\xE0\x00\x00\x00\x00\x00"),
+        datagram(&RDP, 3389, b"\xFF\xFF\xFF\xFF\x04\x00\x00\x01\x12\x34"),
+        client(&DCERPC, 135, b"\x05\x00\x0B\x03\x10\x00\x00\x00\x48\x00\x00\x00\x01\x00\x00\x00"),
+    ];
+
+    pub(in super::super) const LOOK_ALIKES: &[Sample] = &[
+        client(&SMB, 445, b"\x00\x00\x00\x45\xFFSMC\x72\x00\x00\x00"),
+        client(&SMB, 139, b"\x81\x00\x00\x44\x21CKFDEN"),
+        datagram(
+            &NBNS,
+            53,
+            b"\x12\x34\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x01\x00\x01",
+        ),
+        datagram(&NBDGM, 138, b"\x11\x0A\x12\x34\x0A\x00\x00\x01\x00\x8A\x01\x02\x00\x00 A"),
+        // SNMP has its version in place of the message id, and a community or a sequence after it.
+        client(&LDAP, 389, b"\x30\x0C\x02\x01\x01\x04\x06public\xA0\x00"),
+        datagram(&LDAP, 389, b"\x30\x0B\x02\x01\x01\x63\x05\x04\x00\x0A\x01\x00"),
+        datagram(
+            &KERBEROS,
+            88,
+            b"\x6A\x12\x30\x10\xA1\x03\x02\x01\x04\xA2\x03\x02\x01\x0A\xA3\x04\x30\x02\x30\x00",
+        ),
+        client(&KERBEROS, 88, b"\x00\x00\x00\x14\x16\x03\x01\x00"),
+        client(
+            &RDP,
+            102,
+            b"\x03\x00\x00\x16\x11\xE0\x00\x00\x00\x01\x00\xC0\x01\x0A\xC1\x02\x01\x00\xC2\x02\x01\x02",
+        ),
+        datagram(&RDP, 3389, b"\x00\x01\x00\x00\x21\x12\xA4\x42abcdefghijkl"),
+        client(&DCERPC, 135, b"\x05\x01\x00\x00\x00\x00\x00\x00\x48\x00\x00\x00"),
+    ];
+}

@@ -1,0 +1,120 @@
+//! The content after DATA: its end, and its length without the dots added for transparency.
+
+use memchr::memchr;
+
+/// Scanner of content, which is not kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ContentScanner {
+    at: At,
+    /// True if a bare LF ends lines too.
+    is_lf_enough: bool,
+    /// Number of octets so far, including the line end before the last dot (RFC 1870 section 3).
+    pub(super) len: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// At the first octet of a line.
+    Start,
+    /// After a dot at the start of a line.
+    Dot,
+    /// After a dot and CR.
+    DotCr,
+    /// Inside a line; true if its last octet was CR.
+    Within(bool),
+}
+
+impl ContentScanner {
+    pub(super) const fn new(is_lf_enough: bool) -> Self {
+        Self { at: At::Start, is_lf_enough, len: 0 }
+    }
+
+    /// Scans octets up to the end of the content. Returns how many were consumed, and whether the end was reached.
+    pub(super) fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
+        let mut taken = 0;
+        while let Some(rest) = bytes.get(taken..)
+            && let Some(octet) = rest.first()
+        {
+            match (self.at, octet) {
+                (At::Start, b'.') => (self.at, taken) = (At::Dot, taken + 1),
+                (At::Dot, b'\r') => (self.at, taken) = (At::DotCr, taken + 1),
+                (At::DotCr, b'\n') => return (taken + 1, true),
+                (At::Dot, b'\n') if self.is_lf_enough => return (taken + 1, true),
+                (At::Start | At::Dot, _) => self.at = At::Within(false),
+                (At::DotCr, _) => {
+                    self.len += 1;
+                    self.at = At::Within(true);
+                }
+                (At::Within(was_cr), _) => {
+                    let line_len = memchr(b'\n', rest).map(|end| end + 1);
+                    let part = rest.get(..line_len.unwrap_or(rest.len())).unwrap_or(rest);
+                    self.len += part.len() as u64;
+                    taken += part.len();
+                    self.at = match part {
+                        [.., b'\r', b'\n'] => At::Start,
+                        [b'\n'] if was_cr => At::Start,
+                        [.., b'\n'] if self.is_lf_enough => At::Start,
+                        part => At::Within(part.ends_with(b"\r")),
+                    };
+                }
+            }
+        }
+        (taken, false)
+    }
+
+    /// Records missing octets.
+    pub(super) const fn skip(&mut self, len: u64) {
+        self.len = self.len.saturating_add(len);
+        self.at = At::Within(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the content by lines, like a receiver that has all of it.
+    fn naive(all: &str) -> Option<(usize, u64)> {
+        if let Some(rest) = all.strip_prefix(".\r\n") {
+            return Some((all.len() - rest.len(), 0));
+        }
+        let end = all.find("\r\n.\r\n")?;
+        let content = &all[..end + 2];
+        let lines: Vec<_> =
+            content.split_inclusive("\r\n").map(|line| line.strip_prefix('.').unwrap_or(line)).collect();
+        Some((end + 5, lines.concat().len() as u64))
+    }
+
+    #[test]
+    fn the_end_is_where_a_receiver_of_the_whole_finds_it() {
+        let contents = [
+            ".\r\nQUIT\r\n",
+            "Subject: x\r\n\r\nbody\r\n.\r\nQUIT\r\n",
+            "..\r\n...\r\n.a\r\n. \r\n.\r\n",
+            "a\n.\nb\r.\r\n.\rx\r\n.\r\r\n\r\n.\r\nrest",
+            "a\r\r\n.\r\n",
+            "\r\n.\r\n",
+            "\n\n.\r\n\r\n.\n\r\n.\r\n",
+            "no end\r\n.",
+        ];
+        for all in contents {
+            for split in 0..all.len() {
+                let mut scanner = ContentScanner::new(false);
+                let (first, second) = all.as_bytes().split_at(split);
+                let (mut taken, mut is_end) = scanner.scan(first);
+                if !is_end {
+                    let (more, at_end) = scanner.scan(second);
+                    (taken, is_end) = (taken + more, at_end);
+                }
+                let found = is_end.then_some((taken, scanner.len));
+                assert_eq!(found, naive(all), "{all:?} split at {split}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bare_lf_ends_lines_where_the_client_writes_them_so() {
+        assert_eq!(ContentScanner::new(true).scan(b"a\n..b\n.\nQUIT\n"), (8, true));
+        assert_eq!(ContentScanner::new(false).scan(b"a\n..b\n.\nQUIT\n"), (13, false));
+    }
+}

@@ -1,0 +1,99 @@
+//! Properties of a mail that are kept until the reply to its content.
+
+use super::message::{Mail, Recipient, is_success};
+use super::{ADDRESS_LEN_MAX, RECIPIENT_COUNT_MAX};
+use crate::session::Text;
+
+/// A mail, beginning with its MAIL command.
+#[derive(Debug)]
+pub(super) struct Envelope {
+    pub(super) mail: u64,
+    sender: Vec<u8>,
+    size: Option<u64>,
+    recipients: Vec<Recipient>,
+    /// Total length of these addresses in octets.
+    addresses_len: usize,
+    recipient_count: u32,
+    pub(super) content_len: u64,
+    pub(super) is_whole: bool,
+    /// True if the client has sent all of the content.
+    pub(super) has_ended: bool,
+    /// The reply to the content.
+    pub(super) code: Option<u16>,
+    /// For LMTP: number of recipients that have the reply to the content.
+    answered_count: usize,
+}
+
+fn kept(address: &[u8]) -> Vec<u8> {
+    address.get(..ADDRESS_LEN_MAX).unwrap_or(address).to_vec()
+}
+
+impl Envelope {
+    pub(super) fn new(mail: u64, sender: &[u8], size: Option<u64>) -> Self {
+        Self {
+            mail,
+            sender: kept(sender),
+            size,
+            recipients: Vec::new(),
+            addresses_len: 0,
+            recipient_count: 0,
+            content_len: 0,
+            is_whole: true,
+            has_ended: false,
+            code: None,
+            answered_count: 0,
+        }
+    }
+
+    /// Adds a recipient. Returns its index, if there is one for it.
+    pub(super) fn add(&mut self, address: &[u8]) -> Option<u16> {
+        self.recipient_count = self.recipient_count.saturating_add(1);
+        let place = self.recipients.len();
+        if place >= RECIPIENT_COUNT_MAX {
+            return None;
+        }
+        let address = kept(address);
+        self.addresses_len += address.capacity();
+        self.recipients.push(Recipient { address, code: None });
+        u16::try_from(place).ok()
+    }
+
+    /// Records the reply to a RCPT command.
+    pub(super) fn answer(&mut self, place: u16, code: u16) {
+        if let Some(recipient) = self.recipients.get_mut(usize::from(place)) {
+            recipient.code = Some(code);
+        }
+    }
+
+    /// Records one of the replies to the content, of which LMTP has one for each accepted recipient. Returns whether it
+    /// is the last one.
+    pub(super) fn answer_next(&mut self, code: u16) -> bool {
+        let is_next = |(_, recipient): &(usize, &mut Recipient)| recipient.is_accepted();
+        let mut unanswered = self.recipients.iter_mut().enumerate().skip(self.answered_count);
+        if let Some((place, recipient)) = unanswered.find(is_next) {
+            recipient.code = Some(code);
+            self.answered_count = place + 1;
+        }
+        // The best reply represents the mail.
+        self.code = Some(self.code.filter(|known| is_success(*known)).unwrap_or(code));
+        !self.recipients.iter().skip(self.answered_count).any(Recipient::is_accepted)
+    }
+
+    pub(super) fn summary(&self) -> Mail<'_> {
+        Mail {
+            mail: self.mail,
+            reverse_path: Text(&self.sender),
+            recipients: &self.recipients,
+            recipient_count: self.recipient_count,
+            declared_len: self.size,
+            content_len: self.content_len,
+            is_whole: self.is_whole && self.has_ended,
+            code: self.code,
+            is_accepted: self.code.map(is_success),
+        }
+    }
+
+    pub(super) fn heap_len(&self) -> usize {
+        self.sender.capacity() + self.recipients.capacity() * size_of::<Recipient>() + self.addresses_len
+    }
+}

@@ -1,0 +1,110 @@
+//! Messages of an SSH connection.
+
+use super::kexinit::{KexInit, Negotiated};
+use crate::session::Text;
+
+/// A message of [`SshParser`](super::SshParser).
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Message<'m> {
+    /// Identification line of a side.
+    Identification(Identification<'m>),
+    /// Algorithm lists of a side.
+    KexInit(KexInit<'m>),
+    /// Negotiated algorithms; follows the second KEXINIT.
+    Negotiated(Negotiated<'m>),
+    /// A side disconnected before its KEXINIT.
+    Disconnect(Disconnect<'m>),
+}
+
+/// An identification line: `SSH-` version `-` software, and comments after a space (RFC 4253 section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Identification<'m> {
+    /// Protocol version, for example `2.0`.
+    pub protocol_version: Text<'m>,
+    /// Software and its version, for example `OpenSSH_9.2p1`.
+    pub software_version: Text<'m>,
+    /// Text after the first space.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    pub comments: Option<Text<'m>>,
+    /// Number of lines before the identification.
+    pub line_before_count: u8,
+}
+
+/// SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Disconnect<'m> {
+    /// Reason code (RFC 4250 section 4.2.2).
+    pub reason_code: u32,
+    /// Description of the reason.
+    pub description: Text<'m>,
+}
+
+impl<'m> Identification<'m> {
+    /// Parses a line without its line end.
+    pub(super) fn parse(line: &'m [u8], line_before_count: u8) -> Option<Self> {
+        let rest = line.strip_prefix(b"SSH-")?;
+        let hyphen = rest.iter().position(|octet| *octet == b'-')?;
+        let (version, rest) = rest.split_at_checked(hyphen)?;
+        let rest = rest.get(1..)?;
+        let (software, comments) = match rest.iter().position(|octet| *octet == b' ') {
+            Some(blank) => (rest.get(..blank)?, Some(Text(rest.get(blank + 1..)?))),
+            None => (rest, None),
+        };
+        Some(Self {
+            protocol_version: Text(version),
+            software_version: Text(software),
+            comments,
+            line_before_count,
+        })
+    }
+
+    /// Returns whether the side supports SSH 2.
+    #[must_use]
+    pub fn is_version_2(&self) -> bool {
+        self.protocol_version.0.starts_with(b"2.") || self.protocol_version.0 == b"1.99"
+    }
+}
+
+impl<'m> Disconnect<'m> {
+    /// Parses a payload after its message number.
+    pub(super) fn parse(payload: &'m [u8]) -> Option<Self> {
+        let (reason, rest) = payload.split_first_chunk()?;
+        let (len, rest) = rest.split_first_chunk()?;
+        let description = rest.get(..u32::from_be_bytes(*len) as usize)?;
+        Some(Self { reason_code: u32::from_be_bytes(*reason), description: Text(description) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identification_lines() {
+        // From RFC 4253 section 4.2, and from real servers.
+        let parse = |line: &'static str| Identification::parse(line.as_bytes(), 0);
+        let id = parse("SSH-2.0-billsSSH_3.6.3q3").expect("a line");
+        assert_eq!(
+            (id.protocol_version, id.software_version, id.comments),
+            ("2.0".into(), "billsSSH_3.6.3q3".into(), None)
+        );
+        let id = parse("SSH-2.0-OpenSSH_9.2p1 Debian-2+deb12u7").expect("a line");
+        assert_eq!(
+            (id.software_version, id.comments),
+            ("OpenSSH_9.2p1".into(), Some("Debian-2+deb12u7".into()))
+        );
+        assert!(
+            parse("SSH-1.99-Cisco-1.25")
+                .is_some_and(|id| id.is_version_2() && id.software_version == "Cisco-1.25".into())
+        );
+        assert!(parse("SSH-1.5-1.2.27").is_some_and(|id| !id.is_version_2()));
+        assert_eq!(parse("SSH-2.0"), None);
+        assert_eq!(parse("SSH 2.0-x"), None);
+    }
+}

@@ -1,0 +1,47 @@
+//! SSH before encryption (RFC 4253): identification lines, algorithm lists, HASSH, and negotiated algorithms.
+//!
+//! The parser reads the identification of both sides, including lines that a server may send before its own (section
+//! 4.2), and packets up to the first SSH_MSG_KEXINIT of each side (section 7.1) or an SSH_MSG_DISCONNECT before it, in
+//! any number of segments. A direction is done after its KEXINIT, so that the rest of the connection causes no cost.
+//! For SSH 1, only the identification is reported; 1.99 is SSH 2 (section 5.1).
+//!
+//! | message | reported for |
+//! |---|---|
+//! | [`Message::Identification`] | the identification line of a side |
+//! | [`Message::KexInit`] | the algorithm lists of a side, with HASSH for a client and HASSHServer for a server |
+//! | [`Message::Negotiated`] | the second KEXINIT |
+//! | [`Message::Disconnect`] | a disconnect before KEXINIT |
+//!
+//! Limits: an identification line of [`IDENTIFICATION_LEN_MAX`] octets, [`LINES_BEFORE_MAX`] lines before it, packets
+//! of [`PACKET_LEN_MAX`] octets, [`PACKETS_BEFORE_MAX`] packets before KEXINIT. Exceeding one is a fault. The lists of
+//! the first side are stored until those of the other side arrive. Parsing stops after a gap, because packet boundaries
+//! are not marked.
+//!
+//! Standards: RFC 4250, 4251, 4253; HASSH as published with github.com/salesforce/hassh.
+
+mod kexinit;
+mod message;
+mod parser;
+mod probe;
+
+pub use kexinit::{KexInit, NameList, Negotiated};
+pub use message::{Disconnect, Identification, Message};
+pub use parser::SshParser;
+
+use crate::session::Protocol;
+
+/// Maximum length of an identification line in octets, including its line end (RFC 4253 section 4.2).
+pub const IDENTIFICATION_LEN_MAX: usize = 255;
+
+/// Maximum number of lines that a server may send before its identification.
+pub const LINES_BEFORE_MAX: u8 = 50;
+
+/// Maximum length of a packet in octets (RFC 4253 section 6.1 requires 35,000).
+pub const PACKET_LEN_MAX: usize = 35_000;
+
+/// Maximum number of packets of a side before its KEXINIT.
+pub const PACKETS_BEFORE_MAX: u8 = 8;
+
+/// `ssh`: port 22, and any port by the identification.
+pub static PROTOCOL: Protocol =
+    Protocol::new("ssh").over_streams(&[22], Some(probe::probe)).resumed_by(probe::search);

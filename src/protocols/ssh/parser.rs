@@ -1,0 +1,153 @@
+//! Parser of SSH: an identification line, then packets, separately for each side.
+
+use memchr::memchr;
+
+use super::kexinit::{KexInit, Negotiated};
+use super::message::{Disconnect, Identification, Message};
+use super::{IDENTIFICATION_LEN_MAX, LINES_BEFORE_MAX, PACKET_LEN_MAX, PACKETS_BEFORE_MAX};
+use crate::session::{Fault, Input, Out, Parser, Progress, Role};
+
+/// RFC 4250 section 4.1.2.
+const SSH_MSG_DISCONNECT: u8 = 1;
+const SSH_MSG_KEXINIT: u8 = 20;
+
+/// Parses SSH up to each side's KEXINIT; see the [module](super).
+#[derive(Debug, Default)]
+pub struct SshParser {
+    sides: [Stage; 2],
+    /// Payload of the first KEXINIT, until the other one arrives.
+    offer: Option<(Role, Box<[u8]>)>,
+    /// True if a side supports only SSH 1, which both then use, even if the other supports both (section 5.1).
+    is_version_1: bool,
+}
+
+/// Parsing stage of a side.
+#[derive(Clone, Copy, Debug)]
+enum Stage {
+    /// Before the identification, with the number of lines so far.
+    Lines(u8),
+    /// Before KEXINIT, with the number of packets so far.
+    Packets(u8),
+}
+
+impl Default for Stage {
+    fn default() -> Self {
+        Self::Lines(0)
+    }
+}
+
+/// Result of a parsing step.
+enum Step {
+    Took(usize),
+    Needs(usize),
+    Done,
+}
+
+impl Parser for SshParser {
+    type Message<'m> = Message<'m>;
+
+    fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut taken = 0;
+        loop {
+            let rest = input.bytes.get(taken..).unwrap_or_default();
+            let seen_len = input.seen_len.saturating_sub(taken);
+            let step = match *input.from.of(&self.sides) {
+                Stage::Packets(_) if self.is_version_1 => Step::Done,
+                Stage::Lines(count) => self.line((rest, seen_len), input.from, count, out)?,
+                Stage::Packets(count) => self.packet(rest, input.from, count, out)?,
+            };
+            match step {
+                Step::Took(len) => taken += len,
+                Step::Needs(need) => return Ok(Progress::Needs { taken, need }),
+                Step::Done => return Ok(Progress::Done),
+            }
+        }
+    }
+
+    fn heap_len(&self) -> usize {
+        self.offer.as_ref().map_or(0, |(_, payload)| payload.len())
+    }
+}
+
+impl SshParser {
+    /// Parses a line, up to the identification. The first `seen_len` octets contain no line end.
+    fn line(
+        &mut self,
+        (bytes, seen_len): (&[u8], usize),
+        from: Role,
+        count: u8,
+        out: Out<'_, Self>,
+    ) -> Result<Step, Fault> {
+        let window = bytes.get(..IDENTIFICATION_LEN_MAX).unwrap_or(bytes);
+        let Some(end) = memchr(b'\n', window.get(seen_len..).unwrap_or_default()) else {
+            return if window.len() == IDENTIFICATION_LEN_MAX {
+                Err(Fault::new("line_too_long"))
+            } else {
+                Ok(Step::Needs(bytes.len() + 1))
+            };
+        };
+        let end = seen_len + end;
+        let line = bytes.get(..end).unwrap_or_default();
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let stage = from.of_mut(&mut self.sides);
+        if !line.starts_with(b"SSH-") {
+            // Section 4.2 allows lines before the identification for servers only.
+            if from == Role::Client || count >= LINES_BEFORE_MAX {
+                return Err(Fault::new("no_identification"));
+            }
+            *stage = Stage::Lines(count + 1);
+            return Ok(Step::Took(end + 1));
+        }
+        let identification = Identification::parse(line, count).ok_or(Fault::new("bad_identification"))?;
+        *stage = Stage::Packets(0);
+        let is_version_2 = identification.is_version_2();
+        out(Message::Identification(identification));
+        self.is_version_1 |= !is_version_2;
+        Ok(if is_version_2 { Step::Took(end + 1) } else { Step::Done })
+    }
+
+    /// Parses a packet, up to KEXINIT; none of these is encrypted (section 6).
+    fn packet(&mut self, bytes: &[u8], from: Role, count: u8, out: Out<'_, Self>) -> Result<Step, Fault> {
+        let Some((len, rest)) = bytes.split_first_chunk() else { return Ok(Step::Needs(4)) };
+        let len = u32::from_be_bytes(*len) as usize;
+        if !(2..=PACKET_LEN_MAX - 4).contains(&len) {
+            return Err(Fault::new("bad_packet_length"));
+        }
+        let Some(packet) = rest.get(..len) else { return Ok(Step::Needs(4 + len)) };
+        let (padding_len, packet) = packet.split_first().ok_or(Fault::new("bad_packet"))?;
+        let payload_len =
+            packet.len().checked_sub(usize::from(*padding_len)).ok_or(Fault::new("bad_padding"))?;
+        let payload = packet.get(..payload_len).unwrap_or_default();
+        match payload.split_first() {
+            Some((&SSH_MSG_KEXINIT, rest)) => {
+                self.kexinit(rest, from, out)?;
+                Ok(Step::Done)
+            }
+            Some((&SSH_MSG_DISCONNECT, rest)) => {
+                let disconnect = Disconnect::parse(rest).ok_or(Fault::new("bad_disconnect"))?;
+                out(Message::Disconnect(disconnect));
+                Ok(Step::Done)
+            }
+            // Section 7.1 requires KEXINIT first; ignore and debug messages are harmless.
+            Some((2..=4, _)) if count < PACKETS_BEFORE_MAX => {
+                *from.of_mut(&mut self.sides) = Stage::Packets(count + 1);
+                Ok(Step::Took(4 + len))
+            }
+            _ => Err(Fault::new("no_kexinit")),
+        }
+    }
+
+    fn kexinit(&mut self, payload: &[u8], from: Role, out: Out<'_, Self>) -> Result<(), Fault> {
+        let own = KexInit::parse(payload, from).ok_or(Fault::new("bad_kexinit"))?;
+        out(Message::KexInit(own.clone()));
+        let Some((first, kept)) = self.offer.take() else {
+            self.offer = Some((from, payload.into()));
+            return Ok(());
+        };
+        if let Some(other) = KexInit::parse(&kept, first) {
+            let (client, server) = if from == Role::Client { (&own, &other) } else { (&other, &own) };
+            out(Message::Negotiated(Negotiated::of(client, server)));
+        }
+        Ok(())
+    }
+}

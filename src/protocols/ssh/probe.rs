@@ -1,0 +1,47 @@
+//! Recognition of SSH by the identification of either side.
+
+use crate::session::lines::search_lines;
+use crate::session::{Role, Search, StreamOpening, Verdict};
+
+/// Matches `SSH-` and a digit in the first octets of either side. Other octets are a mismatch, except for lines that a
+/// server on port 22 sends before its identification.
+pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
+    match (identification(opening.client), identification(opening.server)) {
+        (Verdict::Match, _) | (_, Verdict::Match) => Verdict::Match,
+        (Verdict::No, _) => Verdict::No,
+        (_, Verdict::No) if opening.server_port == 22 => behind_lines(opening.server),
+        (_, Verdict::No) => Verdict::No,
+        _ => Verdict::More,
+    }
+}
+
+/// Searches for an identification at the start of a line.
+pub(super) fn search(_: Role, bytes: &[u8]) -> Search {
+    search_lines(bytes, identification)
+}
+
+/// Matches an identification after lines of text.
+fn behind_lines(server: &[u8]) -> Verdict {
+    for line in server.split_inclusive(|octet| *octet == b'\n') {
+        match identification(line) {
+            Verdict::Match => return Verdict::Match,
+            _ if line.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) => {
+                return Verdict::No;
+            }
+            _ => {}
+        }
+    }
+    Verdict::More
+}
+
+fn identification(bytes: &[u8]) -> Verdict {
+    let expected = b"SSH-";
+    match bytes.get(..expected.len()) {
+        None if expected.starts_with(bytes) => Verdict::More,
+        None => Verdict::No,
+        Some(start) if start != expected => Verdict::No,
+        Some(_) => {
+            bytes.get(expected.len()).map_or(Verdict::More, |octet| Verdict::of(octet.is_ascii_digit()))
+        }
+    }
+}

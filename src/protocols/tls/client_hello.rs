@@ -1,0 +1,340 @@
+//! The ClientHello message.
+
+use super::lists::{AlpnNames, Extensions, Hex, Numbers};
+use super::numbers::{CipherSuite, NamedGroup, SignatureScheme, Version, is_grease};
+use crate::base::Reader;
+use crate::session::Text;
+
+/// Protocol that carries handshake messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+pub enum Transport {
+    /// Records in a stream: TLS.
+    Stream,
+    /// Records in datagrams: DTLS.
+    Datagram,
+    /// CRYPTO frames of QUIC (RFC 9001).
+    Quic,
+}
+
+/// A ClientHello (RFC 8446 section 4.1.2, RFC 5246 section 7.4.1.2, RFC 6347 section 4.2.1).
+///
+/// It borrows the message; lists and extensions are parsed on access. Only [`ja4`](Self::ja4) allocates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientHello<'a> {
+    /// Protocol that carried the message.
+    pub transport: Transport,
+    /// Version in the fixed part, at most TLS 1.2; see [`version`](Self::version).
+    pub legacy_version: Version,
+    /// Random value of 32 octets.
+    pub random: Hex<'a>,
+    /// Session to be resumed; usually random octets for TLS 1.3.
+    pub session_id: Hex<'a>,
+    /// Cookie that a DTLS server requested; `None` for other protocols.
+    pub cookie: Option<Hex<'a>>,
+    /// Offered cipher suites, most preferred first.
+    pub cipher_suites: Numbers<'a, CipherSuite>,
+    /// Offered compression methods.
+    pub compression_methods: Hex<'a>,
+    /// The extensions.
+    pub extensions: Extensions<'a>,
+}
+
+impl<'a> ClientHello<'a> {
+    /// Parses the body of a handshake message of type 1, without the message header. `None` if it ends before its
+    /// extensions; if the extensions end early, those before are kept.
+    #[must_use]
+    pub fn parse(body: &'a [u8], transport: Transport) -> Option<Self> {
+        let mut reader = Reader::new(body);
+        let legacy_version = Version(reader.u16()?);
+        let random = Hex(reader.bytes(32)?);
+        let session_id_len = usize::from(reader.u8()?);
+        let session_id = Hex(reader.bytes(session_id_len)?);
+        let cookie = if transport == Transport::Datagram {
+            let len = usize::from(reader.u8()?);
+            Some(Hex(reader.bytes(len)?))
+        } else {
+            None
+        };
+        let cipher_suites_len = usize::from(reader.u16()?);
+        let cipher_suites = Numbers::new(reader.bytes(cipher_suites_len)?);
+        let compression_methods_len = usize::from(reader.u8()?);
+        let compression_methods = Hex(reader.bytes(compression_methods_len)?);
+        let extensions = Extensions::read(&mut reader);
+        Some(Self {
+            transport,
+            legacy_version,
+            random,
+            session_id,
+            cookie,
+            cipher_suites,
+            compression_methods,
+            extensions,
+        })
+    }
+
+    /// Returns the highest offered version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let offered = self.supported_versions();
+        let known = offered.iter().filter(|version| !is_grease(version.0));
+        known.max_by_key(|version| version.rank()).unwrap_or(self.legacy_version)
+    }
+
+    /// Returns the requested server name in its original case (RFC 6066 section 3).
+    #[must_use]
+    pub fn server_name(&self) -> Option<Text<'a>> {
+        let mut reader = Reader::new(self.extensions.find(0)?);
+        reader.u16()?;
+        loop {
+            let kind = reader.u8()?;
+            let len = usize::from(reader.u16()?);
+            let name = reader.bytes(len)?;
+            if kind == 0 {
+                return Some(Text(name));
+            }
+        }
+    }
+
+    /// Returns the offered application protocols (RFC 7301).
+    #[must_use]
+    pub fn alpn(&self) -> AlpnNames<'a> {
+        self.extensions.alpn()
+    }
+
+    /// Returns the versions in the extension introduced by TLS 1.3; empty in an older hello.
+    #[must_use]
+    pub fn supported_versions(&self) -> Numbers<'a, Version> {
+        self.extensions.numbers(43, true)
+    }
+
+    /// Returns the supported signature schemes.
+    #[must_use]
+    pub fn signature_algorithms(&self) -> Numbers<'a, SignatureScheme> {
+        self.extensions.numbers(13, false)
+    }
+
+    /// Returns the supported groups for key exchange.
+    #[must_use]
+    pub fn supported_groups(&self) -> Numbers<'a, NamedGroup> {
+        self.extensions.numbers(10, false)
+    }
+
+    /// Returns the supported point formats, one octet each (RFC 8422).
+    #[must_use]
+    pub fn ec_point_formats(&self) -> &'a [u8] {
+        let formats = self.extensions.find(11).and_then(<[u8]>::split_first);
+        formats.map_or(&[], |(len, formats)| formats.get(..usize::from(*len)).unwrap_or(formats))
+    }
+
+    /// Iterates over the groups with a key share (RFC 8446 section 4.2.8).
+    pub fn key_share_groups(&self) -> impl Iterator<Item = NamedGroup> + use<'a> {
+        let mut reader =
+            Reader::new(self.extensions.find(51).and_then(|data| data.get(2..)).unwrap_or_default());
+        std::iter::from_fn(move || {
+            let group = NamedGroup(reader.u16()?);
+            let len = usize::from(reader.u16()?);
+            reader.skip(len)?;
+            Some(group)
+        })
+    }
+
+    /// Returns whether this is the outer hello of an encrypted one (RFC 9849), or contains GREASE that resembles one.
+    #[must_use]
+    pub fn has_ech(&self) -> bool {
+        self.extensions.has(0xfe0d)
+    }
+
+    /// Returns whether a session ticket is offered for resumption (RFC 5077).
+    #[must_use]
+    pub fn has_session_ticket(&self) -> bool {
+        self.extensions.find(35).is_some_and(|ticket| !ticket.is_empty())
+    }
+
+    /// Returns whether pre-shared keys are offered for resumption (RFC 8446 section 4.2.11).
+    #[must_use]
+    pub fn has_pre_shared_key(&self) -> bool {
+        self.extensions.has(41)
+    }
+
+    /// Returns whether data are sent before the server responds (RFC 8446 section 4.2.10).
+    #[must_use]
+    pub fn has_early_data(&self) -> bool {
+        self.extensions.has(42)
+    }
+
+    /// Returns the QUIC transport parameters (RFC 9001 section 8.2), or those of a draft.
+    #[must_use]
+    pub fn quic_transport_parameters(&self) -> Option<&'a [u8]> {
+        self.extensions.find(57).or_else(|| self.extensions.find(0xffa5))
+    }
+
+    /// Returns whether one of the lists has more items than are serialized.
+    #[cfg(feature = "serde")]
+    fn is_longer_than_listed(&self) -> bool {
+        let counts = [
+            self.cipher_suites.count(),
+            self.supported_versions().count(),
+            self.signature_algorithms().count(),
+            self.supported_groups().count(),
+        ];
+        let max = super::LISTED_COUNT_MAX;
+        counts.iter().any(|count| *count > max)
+            || self.extensions.iter().nth(max).is_some()
+            || self.alpn().iter().nth(max).is_some()
+    }
+}
+
+/// Serializes what a hello offers, and the fingerprints, which are computed on serialization.
+#[cfg(feature = "serde")]
+impl serde::Serialize for ClientHello<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &self.version())?;
+        map.serialize_entry("legacy_version", &self.legacy_version)?;
+        if let Some(name) = self.server_name() {
+            map.serialize_entry("server_name", &name)?;
+        }
+        if self.alpn().first().is_some() {
+            map.serialize_entry("alpn", &self.alpn())?;
+        }
+        map.serialize_entry("ja3", &self.ja3())?;
+        map.serialize_entry("ja4", &self.ja4())?;
+        map.serialize_entry("random", &self.random)?;
+        map.serialize_entry("session_id", &self.session_id)?;
+        if let Some(cookie) = &self.cookie {
+            map.serialize_entry("cookie", cookie)?;
+        }
+        map.serialize_entry("cipher_suites", &self.cipher_suites)?;
+        map.serialize_entry("extensions", &self.extensions)?;
+        if !self.supported_versions().is_empty() {
+            map.serialize_entry("supported_versions", &self.supported_versions())?;
+        }
+        if !self.signature_algorithms().is_empty() {
+            map.serialize_entry("signature_algorithms", &self.signature_algorithms())?;
+        }
+        if !self.supported_groups().is_empty() {
+            map.serialize_entry("supported_groups", &self.supported_groups())?;
+        }
+        if self.is_longer_than_listed() {
+            map.serialize_entry("truncated", &true)?;
+        }
+        map.serialize_entry("has_ech", &self.has_ech())?;
+        map.serialize_entry("has_session_ticket", &self.has_session_ticket())?;
+        map.serialize_entry("has_pre_shared_key", &self.has_pre_shared_key())?;
+        map.serialize_entry("has_early_data", &self.has_early_data())?;
+        map.end()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
+mod tests {
+    use super::*;
+    use crate::protocols::tls::ExtensionType;
+
+    /// The hello of the example in the description of JA3: TLS 1.0, twelve suites, a server name, three groups, one
+    /// point format.
+    fn example() -> Vec<u8> {
+        let mut body = vec![3, 1];
+        body.extend([7; 32]);
+        body.push(0);
+        let suites: [u16; 12] = [47, 53, 5, 10, 49161, 49162, 49171, 49172, 50, 56, 19, 4];
+        body.extend([0, 24]);
+        body.extend(suites.iter().flat_map(|suite| suite.to_be_bytes()));
+        body.extend([1, 0]);
+        let extensions = b"\x00\x00\x00\x10\x00\x0e\x00\x00\x0bexample.com\
+            \x00\x0a\x00\x08\x00\x06\x00\x17\x00\x18\x00\x19\
+            \x00\x0b\x00\x02\x01\x00";
+        body.extend((extensions.len() as u16).to_be_bytes());
+        body.extend(extensions);
+        body
+    }
+
+    #[test]
+    fn a_hello_is_what_it_offers() {
+        let body = example();
+        let hello = ClientHello::parse(&body, Transport::Stream).unwrap();
+        assert_eq!(hello.version(), Version::TLS_1_0);
+        assert_eq!(hello.server_name(), Some(Text(b"example.com")));
+        assert_eq!(hello.cipher_suites.iter().next(), Some(CipherSuite(47)));
+        assert_eq!(hello.supported_groups().iter().map(|group| group.0).collect::<Vec<_>>(), [23, 24, 25]);
+        assert_eq!(hello.ec_point_formats(), [0]);
+        assert_eq!(hello.alpn().first(), None);
+        assert!(!hello.has_ech() && !hello.has_session_ticket() && !hello.has_pre_shared_key());
+        assert_eq!(hello.ja3().to_string(), "ada70206e40642a3e4461f35503241d5");
+        assert!(hello.ja4().as_str().starts_with("t10d120300_"));
+        let quic = ClientHello { transport: Transport::Quic, ..hello };
+        assert!(quic.ja4().as_str().starts_with("q10d120300_"));
+    }
+
+    #[test]
+    fn a_hello_that_ends_early_is_none_or_has_fewer_extensions() {
+        let body = example();
+        let whole = ClientHello::parse(&body, Transport::Stream).unwrap();
+        let all: Vec<ExtensionType> = whole.extensions.iter().map(|extension| extension.kind).collect();
+        for len in 0..body.len() {
+            let hello = ClientHello::parse(&body[..len], Transport::Stream);
+            assert_eq!(hello.is_some(), len >= 63, "{len}");
+            if let Some(hello) = hello {
+                let kinds: Vec<_> = hello.extensions.iter().map(|extension| extension.kind).collect();
+                assert!(kinds.len() < all.len() && all.starts_with(&kinds), "{len}");
+                let _ = (hello.ja3(), hello.ja4(), hello.server_name(), hello.ec_point_formats());
+            }
+        }
+    }
+
+    #[test]
+    fn the_highest_version_offered_counts_and_grease_does_not() {
+        let mut body = example();
+        body.truncate(63);
+        body.extend(b"\x00\x0b\x00\x2b\x00\x07\x06\xfa\xfa\x03\x03\x03\x04");
+        let hello = ClientHello::parse(&body, Transport::Stream).unwrap();
+        assert_eq!((hello.version(), hello.legacy_version), (Version::TLS_1_3, Version::TLS_1_0));
+        assert_eq!(hello.supported_versions().count(), 3);
+    }
+
+    #[test]
+    fn extensions_tell_what_a_session_begins_from() {
+        let mut body = example();
+        body.truncate(63);
+        let extensions: [(u16, &[u8]); 8] = [
+            (0xfe0d, b"\x00\x00\x01\x00\x01"),
+            (35, b"ticket"),
+            (42, b""),
+            (51, b"\x00\x0b\x7a\x7a\x00\x01\x00\x00\x1d\x00\x02ab"),
+            (16, b"\x00\x0c\x02h2\x08http/1.1"),
+            (57, b"quic"),
+            (13, b"\x00\x04\x04\x03\x08\x04"),
+            (41, b"keys"),
+        ];
+        let all: Vec<u8> = extensions
+            .iter()
+            .flat_map(|(kind, data)| {
+                [&kind.to_be_bytes()[..], &(data.len() as u16).to_be_bytes(), data].concat()
+            })
+            .collect();
+        body.extend((all.len() as u16).to_be_bytes());
+        body.extend(all);
+        let hello = ClientHello::parse(&body, Transport::Stream).unwrap();
+        assert!(
+            hello.has_ech()
+                && hello.has_session_ticket()
+                && hello.has_early_data()
+                && hello.has_pre_shared_key()
+        );
+        assert_eq!(hello.key_share_groups().collect::<Vec<_>>(), [NamedGroup(0x7a7a), NamedGroup(29)]);
+        assert_eq!(hello.alpn().iter().collect::<Vec<_>>(), [Text(b"h2"), Text(b"http/1.1")]);
+        assert_eq!(hello.quic_transport_parameters(), Some(&b"quic"[..]));
+        let schemes: Vec<_> = hello.signature_algorithms().iter().map(|scheme| scheme.to_string()).collect();
+        assert_eq!(schemes, ["ecdsa_secp256r1_sha256", "rsa_pss_rsae_sha256"]);
+        assert_eq!(hello.server_name(), None);
+        // DTLS inserts the cookie here.
+        body.splice(35..35, *b"\x03abc");
+        let hello = ClientHello::parse(&body, Transport::Datagram).unwrap();
+        assert_eq!(hello.cookie, Some(Hex(b"abc")));
+        assert!(hello.ja4().as_str().starts_with("d10i1208h2_"));
+    }
+}

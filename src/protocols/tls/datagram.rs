@@ -1,0 +1,145 @@
+//! DTLS records in datagrams.
+
+use super::client_hello::Transport;
+use super::fragments::{Fragment, Fragments, JOIN_CREDIT};
+use super::handshake::{CLIENT_HELLO, Handshake};
+use super::message::{Alert, Message};
+use super::stream::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEARTBEAT, RECORD_LEN_MAX};
+use crate::base::Reader;
+use crate::session::credit::Credit;
+use crate::session::{Datagram, Fault, Out, Parser, Progress};
+
+/// Content type of an encrypted record with a connection id (RFC 9146).
+const ENCRYPTED_WITH_ID: u8 = 25;
+
+/// Parser of DTLS. `Default` is the state before the first datagram.
+///
+/// Done when both sides have sent encrypted records. Datagrams of other protocols on the same ports are ignored, such
+/// as those that WebRTC multiplexes (RFC 7983).
+#[derive(Debug)]
+pub struct DtlsParser {
+    handshake: Handshake,
+    /// First octets of the client's random value, by which another handshake on the same ports is detected.
+    random: u64,
+    fragments: [Fragments; 2],
+    /// Remaining credit for the growth of buffers of fragmented messages, in octets.
+    join_credit: Credit,
+    is_encrypted: [bool; 2],
+}
+
+impl Default for DtlsParser {
+    fn default() -> Self {
+        Self {
+            handshake: Handshake::new(Transport::Datagram),
+            random: 0,
+            fragments: Default::default(),
+            join_credit: Credit::new(JOIN_CREDIT),
+            is_encrypted: [false; 2],
+        }
+    }
+}
+
+/// A record in the clear, or an encrypted one with a header in the clear.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record<'a> {
+    pub(super) kind: u8,
+    pub(super) epoch: u16,
+    pub(super) content: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Parses the next record (RFC 6347 section 4.1); `None` if it is invalid or truncated.
+    pub(super) fn read(reader: &mut Reader<'a>) -> Option<Self> {
+        let mut ahead = *reader;
+        let (kind, version, epoch) = (ahead.u8()?, ahead.u16()?, ahead.u16()?);
+        ahead.skip(6)?;
+        let len = usize::from(ahead.u16()?);
+        let is_record = matches!(kind, CHANGE_CIPHER_SPEC..=HEARTBEAT)
+            && matches!(version, 0xfeff | 0xfefd | 0xfefc | 0x0100)
+            && len <= RECORD_LEN_MAX;
+        if !is_record {
+            return None;
+        }
+        let content = ahead.bytes(len)?;
+        *reader = ahead;
+        Some(Self { kind, epoch, content })
+    }
+}
+
+/// Returns whether a datagram starts with an encrypted record of DTLS 1.3 (RFC 9147 section 4).
+const fn is_unified(first: u8) -> bool {
+    first >> 5 == 1
+}
+
+impl Parser for DtlsParser {
+    type Message<'m> = Message<'m>;
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+        let mut reader = Reader::new(datagram.bytes);
+        let place = datagram.from.index();
+        while let Some(record) = Record::read(&mut reader) {
+            match record.kind {
+                _ if record.epoch > 0 => self.encrypted(place),
+                APPLICATION_DATA | HEARTBEAT => {}
+                CHANGE_CIPHER_SPEC => out(Message::ChangeCipherSpec),
+                ALERT => {
+                    if let Some(alert) = Alert::parse(record.content) {
+                        out(Message::Alert(alert));
+                    }
+                }
+                HANDSHAKE => self.handshake_record(place, record.content, out),
+                _ => {}
+            }
+        }
+        match reader.rest().first() {
+            Some(first) if is_unified(*first) && self.handshake.hides() == Some(true) => {
+                self.encrypted(place)
+            }
+            Some(&ENCRYPTED_WITH_ID) if self.handshake.chosen.is_some() => self.encrypted(place),
+            _ => {}
+        }
+        let is_over = self.is_encrypted == [true; 2];
+        Ok(if is_over { Progress::Done } else { Progress::Took(datagram.bytes.len()) })
+    }
+
+    fn heap_len(&self) -> usize {
+        self.fragments.iter().map(Fragments::heap_len).sum()
+    }
+}
+
+impl DtlsParser {
+    fn encrypted(&mut self, place: usize) {
+        if let Some(is_encrypted) = self.is_encrypted.get_mut(place) {
+            *is_encrypted = true;
+        }
+        if let Some(fragments) = self.fragments.get_mut(place) {
+            fragments.clear();
+        }
+    }
+
+    /// Processes the fragments of a record. Invalid ones are ignored, because anyone can send a datagram.
+    fn handshake_record(&mut self, place: usize, content: &[u8], out: Out<'_, Self>) {
+        let mut reader = Reader::new(content);
+        while let Some(fragment) = Fragment::read(&mut reader) {
+            self.begin_anew(&fragment);
+            let Self { handshake, fragments, join_credit, .. } = self;
+            let Some(fragments) = fragments.get_mut(place) else { return };
+            if let Some(whole) = fragments.add(&fragment, join_credit) {
+                // A malformed hello is ignored.
+                let _ = handshake.take((fragment.kind, &whole), out);
+            }
+        }
+    }
+
+    /// Resets all state if a client starts another handshake on the same ports.
+    fn begin_anew(&mut self, fragment: &Fragment<'_>) {
+        if fragment.kind != CLIENT_HELLO || fragment.sequence != 0 || fragment.offset != 0 {
+            return;
+        }
+        let Some(random) = fragment.bytes.get(2..).and_then(<[u8]>::first_chunk) else { return };
+        let random = u64::from_be_bytes(*random);
+        if random != self.random {
+            *self = Self { random, join_credit: self.join_credit, ..Self::default() };
+        }
+    }
+}

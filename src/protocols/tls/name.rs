@@ -1,0 +1,348 @@
+//! Names in a certificate.
+
+use std::borrow::Cow;
+use std::fmt::{self, Write as _};
+use std::net::IpAddr;
+
+use super::der::{Value, Values, tag};
+use super::lists::Hex;
+use crate::session::Text;
+
+/// A distinguished name. Displayed and serialized in the format of RFC 4514: most specific RDN first, attributes of one
+/// RDN joined by a plus sign: `CN=example.org+UID=7,C=CH`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct DistinguishedName<'a> {
+    /// Content of the sequence of sets.
+    der: &'a [u8],
+}
+
+impl<'a> DistinguishedName<'a> {
+    pub(super) const fn new(der: &'a [u8]) -> Self {
+        Self { der }
+    }
+
+    /// Returns whether the name is empty.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.der.is_empty()
+    }
+
+    /// Iterates over the attributes in encoded order, usually least specific first.
+    pub fn attributes(&self) -> impl Iterator<Item = Attribute<'a>> + use<'a> {
+        let sets = Values(self.der).filter(|set| set.tag == tag::SET);
+        sets.flat_map(|set| Attribute::all_of(set.content))
+    }
+
+    /// Returns the last common name.
+    #[must_use]
+    pub fn common_name(&self) -> Option<Cow<'a, str>> {
+        let common = self.attributes().filter(|attribute| attribute.oid == [0x55, 0x04, 0x03]);
+        common.last().map(|attribute| attribute.text())
+    }
+}
+
+impl fmt::Display for DistinguishedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sets: Vec<_> = Values(self.der).filter(|set| set.tag == tag::SET).collect();
+        for (place, set) in sets.iter().rev().enumerate() {
+            for (place_in_set, attribute) in Attribute::all_of(set.content).enumerate() {
+                match (place, place_in_set) {
+                    (0, 0) => {}
+                    (_, 0) => f.write_char(',')?,
+                    _ => f.write_char('+')?,
+                }
+                attribute.fmt(f)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for DistinguishedName<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for DistinguishedName<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// An attribute of a name. Displayed as `CN=example.org`, escaped as in RFC 4514. If the type has no short name, it is
+/// displayed as `1.2.3=#0c0161`, with the octets of tag, length and value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attribute<'a> {
+    oid: &'a [u8],
+    value: Value<'a>,
+}
+
+impl<'a> Attribute<'a> {
+    /// Iterates over the attributes in the content of a set.
+    fn all_of(set: &'a [u8]) -> impl Iterator<Item = Self> + use<'a> {
+        Values(set).filter_map(|pair| {
+            let mut parts = Values(pair.content);
+            let oid = parts.next_of(tag::OBJECT_IDENTIFIER)?;
+            Some(Self { oid, value: parts.next()? })
+        })
+    }
+
+    /// Returns its short name, if there is a common one.
+    #[must_use]
+    pub const fn name(&self) -> Option<&'static str> {
+        Some(match self.oid {
+            [0x55, 0x04, 0x03] => "CN",
+            [0x55, 0x04, 0x04] => "SN",
+            [0x55, 0x04, 0x05] => "serialNumber",
+            [0x55, 0x04, 0x06] => "C",
+            [0x55, 0x04, 0x07] => "L",
+            [0x55, 0x04, 0x08] => "ST",
+            [0x55, 0x04, 0x09] => "street",
+            [0x55, 0x04, 0x0a] => "O",
+            [0x55, 0x04, 0x0b] => "OU",
+            [0x55, 0x04, 0x0c] => "title",
+            [0x55, 0x04, 0x0d] => "description",
+            [0x55, 0x04, 0x0f] => "businessCategory",
+            [0x55, 0x04, 0x10] => "postalAddress",
+            [0x55, 0x04, 0x11] => "postalCode",
+            [0x55, 0x04, 0x14] => "telephoneNumber",
+            [0x55, 0x04, 0x29] => "name",
+            [0x55, 0x04, 0x2a] => "GN",
+            [0x55, 0x04, 0x2b] => "initials",
+            [0x55, 0x04, 0x2c] => "generationQualifier",
+            [0x55, 0x04, 0x2d] => "x500UniqueIdentifier",
+            [0x55, 0x04, 0x2e] => "dnQualifier",
+            [0x55, 0x04, 0x41] => "pseudonym",
+            [0x55, 0x04, 0x61] => "organizationIdentifier",
+            [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01] => "UID",
+            [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19] => "DC",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x01] => "emailAddress",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x02] => "unstructuredName",
+            [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x09, 0x08] => "unstructuredAddress",
+            // Attributes of extended validation certificates.
+            [0x2b, 0x06, 0x01, 0x04, 0x01, 0x82, 0x37, 0x3c, 0x02, 0x01, place] => match *place {
+                1 => "jurisdictionL",
+                2 => "jurisdictionST",
+                3 => "jurisdictionC",
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Returns its value as text, borrowed if it is UTF-8 or ASCII. Invalid characters are replaced by U+FFFD.
+    #[must_use]
+    pub fn text(&self) -> Cow<'a, str> {
+        let content = self.value.content;
+        match self.value.tag {
+            tag::BMP_STRING => {
+                let units = content.chunks_exact(2);
+                let units = units.map(|unit| u16::from_be_bytes(unit.try_into().unwrap_or_default()));
+                char::decode_utf16(units)
+                    .map(|decoded| decoded.unwrap_or(char::REPLACEMENT_CHARACTER))
+                    .collect()
+            }
+            tag::UNIVERSAL_STRING => {
+                let units = content.chunks_exact(4);
+                let units = units.map(|unit| u32::from_be_bytes(unit.try_into().unwrap_or_default()));
+                units.map(|unit| char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+            }
+            // Latin-1 in practice, unless it is valid UTF-8.
+            tag::T61_STRING => match std::str::from_utf8(content) {
+                Ok(text) => Cow::Borrowed(text),
+                Err(_) => content.iter().map(|octet| char::from(*octet)).collect(),
+            },
+            _ => String::from_utf8_lossy(content),
+        }
+    }
+}
+
+impl fmt::Display for Attribute<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name)?,
+            None => {
+                write_oid(self.oid, f)?;
+                return write_encoded(&self.value, f);
+            }
+        }
+        f.write_char('=')?;
+        let text = self.text();
+        let needs_escape = |octet: u8| {
+            matches!(octet, b'"' | b'+' | b',' | b';' | b'<' | b'>' | b'\\' | b' ' | b'#')
+                || octet.is_ascii_control()
+        };
+        if !text.bytes().any(needs_escape) {
+            return f.write_str(&text);
+        }
+        let last = text.chars().count().saturating_sub(1);
+        for (place, letter) in text.chars().enumerate() {
+            let is_special = matches!(letter, '"' | '+' | ',' | ';' | '<' | '>' | '\\')
+                || (letter == ' ' && (place == 0 || place == last))
+                || (letter == '#' && place == 0);
+            match letter {
+                _ if letter.is_ascii_control() => write!(f, "\\{:02x}", letter as u32)?,
+                _ if is_special => write!(f, "\\{letter}")?,
+                _ => f.write_char(letter)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes `=#`, then tag, length and content in hexadecimal digits (RFC 4514 section 2.4).
+fn write_encoded(value: &Value<'_>, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let [high, middle, low] = [16, 8, 0].map(|shift| (value.content.len() >> shift) as u8);
+    let len: &[u8] = match value.content.len() {
+        ..0x80 => &[low],
+        0x80..=0xff => &[0x81, low],
+        0x100..=0xffff => &[0x82, middle, low],
+        _ => &[0x83, high, middle, low],
+    };
+    write!(f, "=#{}{}{}", Hex(&[value.tag]), Hex(len), Hex(value.content))
+}
+
+/// Writes an object identifier in dotted decimals.
+fn write_oid(oid: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let mut number = 0_u64;
+    let mut is_first = true;
+    for octet in oid {
+        number = number.wrapping_shl(7) | u64::from(octet & 0x7f);
+        if octet & 0x80 != 0 {
+            continue;
+        }
+        if std::mem::take(&mut is_first) {
+            let top = (number / 40).min(2);
+            write!(f, "{top}.{}", number - top * 40)?;
+        } else {
+            write!(f, ".{number}")?;
+        }
+        number = 0;
+    }
+    Ok(())
+}
+
+/// A subject alternative name (RFC 5280 section 4.2.1.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum AltName<'a> {
+    /// DNS name of a server.
+    Dns(Text<'a>),
+    /// Email address.
+    Email(Text<'a>),
+    /// A URI.
+    Uri(Text<'a>),
+    /// IP address of a server.
+    Ip(IpAddr),
+    /// A distinguished name.
+    Directory(DistinguishedName<'a>),
+    /// A name of another type, as encoded.
+    Other(Hex<'a>),
+}
+
+/// Maximum number of serialized subject alternative names.
+pub const ALT_NAME_COUNT_MAX: usize = 1024;
+
+/// Subject alternative names of a certificate.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct AltNames<'a> {
+    der: &'a [u8],
+}
+
+impl<'a> AltNames<'a> {
+    pub(super) const fn new(der: &'a [u8]) -> Self {
+        Self { der }
+    }
+
+    /// Returns whether there are no names.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.der.is_empty()
+    }
+
+    /// Iterates over the names in encoded order.
+    pub fn iter(&self) -> impl Iterator<Item = AltName<'a>> + Clone + use<'a> {
+        Values(self.der).map(|value| {
+            let content = value.content;
+            let address = match *content {
+                [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
+                _ => <[u8; 16]>::try_from(content).ok().map(IpAddr::from),
+            };
+            match (value.tag, address) {
+                (0x81, _) => AltName::Email(Text(content)),
+                (0x82, _) => AltName::Dns(Text(content)),
+                (0x86, _) => AltName::Uri(Text(content)),
+                (0x87, Some(address)) => AltName::Ip(address),
+                (0xa4, _) => AltName::Directory(DistinguishedName::new(
+                    Values(content).next_of(tag::SEQUENCE).unwrap_or_default(),
+                )),
+                _ => AltName::Other(Hex(content)),
+            }
+        })
+    }
+}
+
+impl fmt::Debug for AltNames<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for AltNames<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().take(ALT_NAME_COUNT_MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Encodes a value with its tag and length.
+    fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+        let len = u8::try_from(content.len()).expect("a short value");
+        assert!(len < 0x80);
+        [&[tag, len][..], content].concat()
+    }
+
+    fn attribute(oid: &[u8], tag: u8, value: &[u8]) -> Vec<u8> {
+        der(tag::SEQUENCE, &[der(tag::OBJECT_IDENTIFIER, oid), der(tag, value)].concat())
+    }
+
+    const UTF8_STRING: u8 = 0x0c;
+    const IA5_STRING: u8 = 0x16;
+    const CN: &[u8] = &[0x55, 0x04, 0x03];
+
+    #[test]
+    fn names_are_written_as_rfc_4514_has_them() {
+        let domain = [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x19];
+        let user = [0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 0x01, 0x01];
+        let domain = |name: &str| der(tag::SET, &attribute(&domain, IA5_STRING, name.as_bytes()));
+        let common = |name: &str| attribute(CN, UTF8_STRING, name.as_bytes());
+        let unit = attribute(&[0x55, 0x04, 0x0b], UTF8_STRING, b"Sales");
+        // The examples of section 4.
+        for (parts, shown) in [
+            (attribute(&user, UTF8_STRING, b"jsmith"), "UID=jsmith"),
+            ([unit, common("J.  Smith")].concat(), "OU=Sales+CN=J.  Smith"),
+            (common("James \"Jim\" Smith, III"), "CN=James \\\"Jim\\\" Smith\\, III"),
+            (common("Before\rAfter"), "CN=Before\\0dAfter"),
+            (common("Lučić"), "CN=Lučić"),
+            (common(" #a "), "CN=\\ #a\\ "),
+            (
+                attribute(&[0x2b, 0x06, 0x01, 0x04, 0x01, 0x8b, 0x3a, 0x00], tag::OCTET_STRING, b"Hi"),
+                "1.3.6.1.4.1.1466.0=#04024869",
+            ),
+            (attribute(&[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1, 3], 0x13, b"US"), "jurisdictionC=US"),
+        ] {
+            let all = [domain("net"), domain("example"), der(tag::SET, &parts)].concat();
+            assert_eq!(DistinguishedName::new(&all).to_string(), format!("{shown},DC=example,DC=net"));
+        }
+        let long = Value { tag: tag::OCTET_STRING, content: &[7; 300] };
+        let shown = Attribute { oid: &[0x2a, 0x03], value: long }.to_string();
+        assert!(shown.starts_with("1.2.3=#0482012c0707") && shown.len() == 7 + 2 * 304, "{shown}");
+    }
+}

@@ -1,0 +1,135 @@
+//! The ServerHello message.
+
+use super::lists::{Extensions, Hex};
+use super::numbers::{CipherSuite, NamedGroup, Version};
+use crate::base::Reader;
+use crate::session::Text;
+
+/// Random value that marks a ServerHello as a HelloRetryRequest (RFC 8446 section 4.1.3).
+const RETRY_RANDOM: [u8; 32] = [
+    0xcf, 0x21, 0xad, 0x74, 0xe5, 0x9a, 0x61, 0x11, 0xbe, 0x1d, 0x8c, 0x02, 0x1e, 0x65, 0xb8, 0x91, 0xc2,
+    0xa2, 0x11, 0x16, 0x7a, 0xbb, 0x8c, 0x5e, 0x07, 0x9e, 0x09, 0xe2, 0xc8, 0xa8, 0x33, 0x9c,
+];
+
+/// A ServerHello, or a HelloRetryRequest, which has the same format (RFC 8446 section 4.1.3, RFC 5246 section 7.4.1.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ServerHello<'a> {
+    /// Version in the fixed part; see [`version`](Self::version).
+    pub legacy_version: Version,
+    /// Random value of 32 octets.
+    pub random: Hex<'a>,
+    /// Session id, or the one that the client sent.
+    pub session_id: Hex<'a>,
+    /// Chosen cipher suite.
+    pub cipher_suite: CipherSuite,
+    /// Chosen compression method; zero is none.
+    pub compression_method: u8,
+    /// The extensions.
+    pub extensions: Extensions<'a>,
+    /// True if a session is resumed; `None` if that depends on a ClientHello that was not captured, or on a ticket
+    /// without a session id.
+    pub is_resumed: Option<bool>,
+}
+
+impl<'a> ServerHello<'a> {
+    /// Parses the body of a handshake message of type 2, without the message header. `client_session_id` is the id that
+    /// the client sent, if known and significant. `None` if the body ends before its extensions; if the extensions end
+    /// early, those before are kept.
+    #[must_use]
+    pub fn parse(body: &'a [u8], client_session_id: Option<&[u8]>) -> Option<Self> {
+        let mut reader = Reader::new(body);
+        let legacy_version = Version(reader.u16()?);
+        let random = Hex(reader.bytes(32)?);
+        // The first drafts of TLS 1.3 had neither session nor compression here, and used their own version.
+        let is_early_draft = legacy_version.0 >> 8 == 0x7f;
+        let session_id = if is_early_draft {
+            Hex::default()
+        } else {
+            let len = usize::from(reader.u8()?);
+            Hex(reader.bytes(len)?)
+        };
+        let cipher_suite = CipherSuite(reader.u16()?);
+        let compression_method = if is_early_draft { 0 } else { reader.u8()? };
+        let extensions = Extensions::read(&mut reader);
+        let mut hello = Self {
+            legacy_version,
+            random,
+            session_id,
+            cipher_suite,
+            compression_method,
+            extensions,
+            is_resumed: None,
+        };
+        hello.is_resumed = if hello.version().hides_handshake() {
+            Some(hello.pre_shared_key().is_some())
+        } else {
+            client_session_id.map(|sent| !sent.is_empty() && sent == session_id.0)
+        };
+        Some(hello)
+    }
+
+    /// Returns the chosen version.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let chosen = self.extensions.find(43).and_then(|data| data.try_into().ok());
+        chosen.map_or(self.legacy_version, |version| Version(u16::from_be_bytes(version)))
+    }
+
+    /// Returns whether the server requests another ClientHello.
+    #[must_use]
+    pub fn is_hello_retry_request(&self) -> bool {
+        self.random.0 == RETRY_RANDOM
+    }
+
+    /// Returns the chosen application protocol. It is encrypted since TLS 1.3.
+    #[must_use]
+    pub fn alpn(&self) -> Option<Text<'a>> {
+        self.extensions.alpn().first()
+    }
+
+    /// Returns the index of the client's key that was chosen for resumption (RFC 8446 section 4.2.11).
+    #[must_use]
+    pub fn pre_shared_key(&self) -> Option<u16> {
+        self.extensions.find(41).and_then(|data| data.try_into().ok()).map(u16::from_be_bytes)
+    }
+
+    /// Returns the chosen group for key exchange, since TLS 1.3.
+    #[must_use]
+    pub fn key_share_group(&self) -> Option<NamedGroup> {
+        // Drafts up to 22 used another extension number.
+        let share = self
+            .extensions
+            .find(51)
+            .or_else(|| self.extensions.find(40).filter(|_| self.version().hides_handshake()))?;
+        share.first_chunk().map(|group| NamedGroup(u16::from_be_bytes(*group)))
+    }
+}
+
+/// Serializes the chosen parameters, and the fingerprint, which is computed on serialization.
+#[cfg(feature = "serde")]
+impl serde::Serialize for ServerHello<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("version", &self.version())?;
+        map.serialize_entry("legacy_version", &self.legacy_version)?;
+        map.serialize_entry("cipher_suite", &self.cipher_suite)?;
+        if let Some(protocol) = self.alpn() {
+            map.serialize_entry("alpn", &protocol)?;
+        }
+        map.serialize_entry("ja3s", &self.ja3s())?;
+        map.serialize_entry("random", &self.random)?;
+        map.serialize_entry("session_id", &self.session_id)?;
+        map.serialize_entry("compression_method", &self.compression_method)?;
+        map.serialize_entry("extensions", &self.extensions)?;
+        if let Some(group) = self.key_share_group() {
+            map.serialize_entry("key_share_group", &group)?;
+        }
+        map.serialize_entry("is_hello_retry_request", &self.is_hello_retry_request())?;
+        if let Some(is_resumed) = self.is_resumed {
+            map.serialize_entry("is_resumed", &is_resumed)?;
+        }
+        map.end()
+    }
+}

@@ -1,0 +1,96 @@
+//! Matching of replies to commands when octets are missing.
+
+use crate::session::Role;
+
+/// The order of commands and replies, which determines whether the queue of commands that wait for replies is correct.
+///
+/// After a gap it is not known which of the missing commands were answered. Most clients wait for a reply before the
+/// next command, so a command that follows a reply is answered by the next one.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    last_from: Option<Role>,
+    is_unpaired: bool,
+    /// Number of final replies since the last command that do not answer a captured command.
+    orphan_count: u8,
+    /// True if the client's last gap contained one command, whose reply was seen before the gap was reported.
+    is_gap_answered: bool,
+}
+
+impl Turns {
+    /// Returns whether replies are matched to no command: the queue is empty and remains empty.
+    pub(super) const fn is_unpaired(&self) -> bool {
+        self.is_unpaired
+    }
+
+    /// Records a command.
+    pub(super) fn command(&mut self) {
+        if self.last_from == Some(Role::Server) {
+            self.is_unpaired = false;
+        }
+        self.last_from = Some(Role::Client);
+        (self.orphan_count, self.is_gap_answered) = (0, false);
+    }
+
+    /// Records a reply; `is_orphan` is true for a final one while the queue is empty.
+    pub(super) const fn reply(&mut self, is_orphan: bool) {
+        self.last_from = Some(Role::Server);
+        self.orphan_count = self.orphan_count.saturating_add(is_orphan as u8);
+    }
+
+    /// Stops matching until the client sends a command after a reply.
+    pub(super) const fn lose(&mut self) {
+        self.is_unpaired = true;
+    }
+
+    /// Records that octets of a direction are missing, and stops matching.
+    pub(super) const fn gap(&mut self, from: Role) {
+        // The reassembler reports a gap later than the replies that arrived in the meantime. One of them is the reply
+        // to the missing command; if there are more, the last ones may answer commands that are held behind the gap.
+        self.is_gap_answered = matches!(from, Role::Client) && !self.is_unpaired && self.orphan_count == 1;
+        self.is_unpaired = true;
+        self.last_from = Some(from);
+    }
+
+    /// Records that the client's gap is followed by a complete command, so that the gap contained complete commands.
+    pub(super) fn command_after_gap(&mut self) {
+        if std::mem::take(&mut self.is_gap_answered) {
+            self.last_from = Some(Role::Server);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_after_a_reply_pairs_again() {
+        let mut turns = Turns::default();
+        turns.command();
+        turns.gap(Role::Server);
+        assert!(turns.is_unpaired());
+        turns.command();
+        assert!(!turns.is_unpaired(), "the missing reply was the one to the command before");
+        turns.lose();
+        turns.command();
+        assert!(turns.is_unpaired(), "commands in a row may be any number");
+        turns.reply(true);
+        turns.command();
+        assert!(!turns.is_unpaired());
+    }
+
+    #[test]
+    fn a_missing_command_is_told_from_its_reply() {
+        // Number of replies that were seen before the gap was reported, and whether the command after it is matched.
+        for (reply_count, is_paired) in [(0, false), (1, true), (2, false)] {
+            let mut turns = Turns::default();
+            turns.command();
+            turns.reply(false);
+            (0..reply_count).for_each(|_| turns.reply(true));
+            turns.gap(Role::Client);
+            turns.command_after_gap();
+            turns.command();
+            assert_eq!(!turns.is_unpaired(), is_paired, "{reply_count} replies");
+        }
+    }
+}

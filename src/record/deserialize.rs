@@ -1,0 +1,87 @@
+//! Deserialization of records from the flat object of their serialization.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+
+use super::draft::{Draft, Setter};
+use super::flow_record::{FieldSet, FlowRecord};
+use super::schema::SETTERS;
+use crate::base::{EncapsulationStack, VlanIds};
+
+impl<'de> Deserialize<'de> for FlowRecord {
+    /// Reads the flat object that a record is serialized to. All fields except the addresses may be missing and are
+    /// then not [known](FlowRecord::known). Fields that are derived from others, and unknown names, are ignored. The
+    /// Flow Key consists of the parts of the default policy, five-tuple or ICMP types, and of the scope. Without any
+    /// port it is that of an address pair; if only one port is known, the other one is 0 in the key.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Object)
+    }
+}
+
+struct Object;
+
+impl<'de> Visitor<'de> for Object {
+    type Value = FlowRecord;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a flow record")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<FlowRecord, A::Error> {
+        let mut draft = Draft::new();
+        while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+            let found = FlowRecord::SCHEMA
+                .iter()
+                .zip(&SETTERS)
+                .enumerate()
+                .find(|(_, (field, _))| field.name == name);
+            let Some((index, (field, setter))) = found else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let is_set = match setter {
+                Setter::Derived => map.next_value::<IgnoredAny>().map(|_| Some(()))?,
+                Setter::Unsigned(set) => {
+                    map.next_value::<Option<u64>>()?.map_or(Some(()), |value| set(&mut draft, value))
+                }
+                Setter::Address(set) => {
+                    map.next_value::<Option<IpAddr>>()?.map_or(Some(()), |value| set(&mut draft, value))
+                }
+                Setter::Mac(set) => map
+                    .next_value::<Option<Cow<'_, str>>>()?
+                    .map_or(Some(()), |text| parse_mac(&text).and_then(|mac| set(&mut draft, mac))),
+                Setter::Text(set) => {
+                    map.next_value::<Option<Cow<'_, str>>>()?.map_or(Some(()), |text| set(&mut draft, &text))
+                }
+                Setter::VlanIds(set) => {
+                    map.next_value::<Option<VlanIds>>()?.map_or(Some(()), |ids| set(&mut draft, ids))
+                }
+                Setter::Encapsulation(set) => map
+                    .next_value::<Option<EncapsulationStack>>()?
+                    .map_or(Some(()), |stack| set(&mut draft, stack)),
+            };
+            is_set.ok_or_else(|| {
+                A::Error::custom(format_args!("{} has a value that it cannot have", field.name))
+            })?;
+            draft.record.known = draft.record.known.with(index);
+        }
+        if FlowRecord::SCHEMA.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {
+            draft.record.known = FieldSet::ALL;
+        }
+        draft.finish().map_err(A::Error::missing_field)
+    }
+}
+
+/// Parses six pairs of hexadecimal digits separated by colons.
+fn parse_mac(text: &str) -> Option<[u8; 6]> {
+    let mut mac = [0; 6];
+    let mut pairs = text.split(':');
+    for octet in &mut mac {
+        let pair = pairs.next().filter(|pair| pair.len() == 2)?;
+        *octet = u8::from_str_radix(pair, 16).ok()?;
+    }
+    pairs.next().is_none().then_some(mac)
+}

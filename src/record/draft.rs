@@ -1,0 +1,87 @@
+//! Incomplete records, and setters of their fields.
+
+use std::net::IpAddr;
+
+use super::encapsulation::FlowEncapsulation;
+use super::flow_record::{FieldSet, FlowRecord};
+use crate::base::{
+    Application, ApplicationName, EncapsulationStack, Evidence, FlowKey, IpProtocol, Side, Timestamp, VlanIds,
+};
+
+/// Method that sets a field of a draft; returns `None` for a value that the field cannot have.
+pub(super) enum Setter {
+    /// Derived from other fields.
+    Derived,
+    Unsigned(fn(&mut Draft, u64) -> Option<()>),
+    Address(fn(&mut Draft, IpAddr) -> Option<()>),
+    Mac(fn(&mut Draft, [u8; 6]) -> Option<()>),
+    Text(fn(&mut Draft, &str) -> Option<()>),
+    VlanIds(fn(&mut Draft, VlanIds) -> Option<()>),
+    Encapsulation(fn(&mut Draft, EncapsulationStack) -> Option<()>),
+}
+
+/// An incomplete record.
+pub(super) struct Draft {
+    pub(super) record: FlowRecord,
+    pub(super) protocol: IpProtocol,
+    pub(super) source: (Option<IpAddr>, Option<u16>),
+    pub(super) destination: (Option<IpAddr>, Option<u16>),
+    pub(super) scope: u32,
+    pub(super) open_duration_ns: Option<u64>,
+    pub(super) application: (Option<ApplicationName>, Option<Evidence>),
+}
+
+impl Draft {
+    pub(super) fn new() -> Self {
+        let mut record = FlowRecord::new(FlowKey::VACANT, Side::A, Timestamp::ZERO);
+        record.known = FieldSet::EMPTY;
+        Self {
+            record,
+            protocol: IpProtocol::default(),
+            source: (None, None),
+            destination: (None, None),
+            scope: 0,
+            open_duration_ns: None,
+            application: (None, None),
+        }
+    }
+
+    pub(super) fn encapsulation(&mut self) -> &mut FlowEncapsulation {
+        self.record.encapsulation.get_or_insert_default()
+    }
+
+    /// Completes the record, or returns the name of a field that is missing.
+    pub(super) fn finish(self) -> Result<FlowRecord, &'static str> {
+        let Self { mut record, protocol, source, destination, scope, open_duration_ns, application } = self;
+        let source = (source.0.ok_or("source_address")?, source.1);
+        let destination = (destination.0.ok_or("destination_address")?, destination.1);
+        let (key, initiator) = match (protocol, record.icmp) {
+            (IpProtocol::ICMP | IpProtocol::ICMPV6, Some((kind, code))) => {
+                let (key, side) = FlowKey::icmp(source.0, destination.0, kind, code);
+                // The evidence may indicate that the initiator is the receiver. An ICMP type without a response has one
+                // sender.
+                let is_responder = record.forward.counters.is_empty() && !record.reverse.counters.is_empty();
+                if key.is_one_way_icmp() && is_responder {
+                    let (key, side) = FlowKey::icmp(destination.0, source.0, kind, code);
+                    (key, side.other())
+                } else {
+                    (key, side)
+                }
+            }
+            _ if protocol.has_ports() && (source.1.is_some() || destination.1.is_some()) => {
+                let end = |(address, port): (IpAddr, Option<u16>)| (address, port.unwrap_or_default());
+                FlowKey::new(protocol, end(source), end(destination))
+            }
+            _ => FlowKey::pair(protocol, source.0, destination.0),
+        };
+        (record.key, record.initiator) = (key.with_scope(scope), initiator);
+        record.open_end = match open_duration_ns {
+            Some(len) => Timestamp::from_nanos(record.start.as_nanos().saturating_add(len)),
+            None => record.end,
+        };
+        if let (Some(name), evidence) = application {
+            record.application = Some(Application { name, evidence: evidence.unwrap_or(Evidence::Content) });
+        }
+        Ok(record)
+    }
+}

@@ -1,0 +1,442 @@
+//! The schema of flow records: one table from which all lists of fields are derived.
+//!
+//! A row defines name, type, unit, side, elements of other formats, getter and setter of a field. The macro expands to
+//! [`FlowRecord::SCHEMA`], static metadata with getters for documentation, projections and tables, and to
+//! [`FlowRecord::visit`], which passes all values to a [`Visitor`] without an intermediate value, for the formats.
+//! Adding a field requires only a row.
+
+#[cfg(feature = "serde")]
+use super::draft::Setter;
+#[cfg(feature = "serde")]
+use super::encapsulation::OuterFlow;
+use super::encapsulation::{FlowEncapsulation, SideEncapsulation};
+use super::field::{Field, FieldSide, FieldType, SortKey, Unit, Value, Visitor};
+use super::flow_record::{FieldSet, FlowRecord};
+#[cfg(feature = "serde")]
+use crate::base::{
+    ApplicationName, ConnState, DirectionEvidence, EndReason, Evidence, History, IpProtocol, TcpState,
+    Timestamp,
+};
+use crate::base::{EncapsulationStack, duration_nanos};
+#[cfg(feature = "serde")]
+use std::time::Duration;
+
+/// The enterprise number under which an element describes the reverse direction (RFC 5103 section 6.1).
+const REVERSE: u32 = 29305;
+
+/// Maps the type of a row to that of the metadata.
+macro_rules! field_type {
+    (unsigned $bits:tt) => {
+        FieldType::Unsigned($bits)
+    };
+    (address) => {
+        FieldType::Address
+    };
+    (mac) => {
+        FieldType::Mac
+    };
+    (name) => {
+        FieldType::Name
+    };
+    (text $variant:tt) => {
+        FieldType::Text
+    };
+    (vlan_ids) => {
+        FieldType::VlanIds
+    };
+    (encapsulation) => {
+        FieldType::Encapsulation
+    };
+}
+
+/// Maps the result of a getter to a value.
+macro_rules! value {
+    ($value:expr, unsigned $bits:tt) => {
+        $value.map_or(Value::Absent, Value::Unsigned)
+    };
+    ($value:expr, address) => {
+        $value.map_or(Value::Absent, Value::Address)
+    };
+    ($value:expr, mac) => {
+        $value.map_or(Value::Absent, Value::Mac)
+    };
+    ($value:expr, name) => {
+        $value.map_or(Value::Absent, Value::Name)
+    };
+    ($value:expr, text $variant:tt) => {
+        $value.map_or(Value::Absent, Value::$variant)
+    };
+    ($value:expr, vlan_ids) => {
+        $value.map_or(Value::Absent, Value::VlanIds)
+    };
+    ($value:expr, encapsulation) => {
+        $value.map_or(Value::Absent, Value::Encapsulation)
+    };
+}
+
+/// Maps a row to the setter of a field that is not derived from others.
+#[cfg(feature = "serde")]
+macro_rules! setter {
+    ($type:ident) => { Setter::Derived };
+    (unsigned |$draft:ident, $value:ident| $assign:expr) => { setter!(Unsigned: $draft, $value, $assign) };
+    (address |$draft:ident, $value:ident| $assign:expr) => { setter!(Address: $draft, $value, $assign) };
+    (mac |$draft:ident, $value:ident| $assign:expr) => { setter!(Mac: $draft, $value, $assign) };
+    (name |$draft:ident, $value:ident| $assign:expr) => { setter!(Text: $draft, $value, $assign) };
+    (text |$draft:ident, $value:ident| $assign:expr) => { setter!(Text: $draft, $value, $assign) };
+    (vlan_ids |$draft:ident, $value:ident| $assign:expr) => { setter!(VlanIds: $draft, $value, $assign) };
+    (encapsulation |$draft:ident, $value:ident| $assign:expr) => {
+        setter!(Encapsulation: $draft, $value, $assign)
+    };
+    ($variant:ident: $draft:ident, $value:ident, $assign:expr) => {
+        Setter::$variant(|$draft, $value| {
+            $assign;
+            Some(())
+        })
+    };
+}
+
+macro_rules! optional {
+    () => { None };
+    ($($value:tt)+) => { Some($($value)+) };
+}
+
+macro_rules! schema {
+    ($record:ident: $(
+        $(#[doc = $doc:literal])+
+        $name:literal: $type:ident $( ($detail:tt) )?, $unit:ident, $side:ident,
+        ipfix $( ($enterprise:expr, $element:literal) )?, zeek $( ($zeek:literal) )?, eve $( ($eve:literal) )?,
+        sort $( ($sort:ident) )? = $value:expr, set $( |$draft:ident, $set:ident| $assign:expr )?;
+    )+) => {
+        const SCHEMA: &[Field] = &[$(
+            Field {
+                name: $name,
+                description: concat!($($doc),+).trim_ascii(),
+                field_type: field_type!($type $( $detail )?),
+                unit: Unit::$unit,
+                side: FieldSide::$side,
+                ipfix: optional!($( ($enterprise, $element) )?),
+                zeek: optional!($( $zeek )?),
+                eve: optional!($( $eve )?),
+                get: |$record| value!($value, $type $( $detail )?),
+                sort: optional!($( SortKey::$sort )?),
+            }
+        ),+];
+
+        /// Setters of all fields, in the order of the schema.
+        #[cfg(feature = "serde")]
+        pub(super) static SETTERS: [Setter; SCHEMA.len()] = [$(
+            setter!($type $( |$draft, $set| $assign )?)
+        ),+];
+
+        #[inline]
+        #[allow(unused_assignments, reason = "the index behind the last field")]
+        fn visit_all($record: &FlowRecord, visitor: &mut impl Visitor) {
+            let mut index = 0;
+            $(
+                visitor.$type(&SCHEMA_FIELDS[index], $value);
+                index += 1;
+            )+
+        }
+
+        fn visit_known($record: &FlowRecord, known: FieldSet, visitor: &mut impl Visitor) {
+            let mut index = 0;
+            $(
+                visitor.$type(&SCHEMA_FIELDS[index], $value.filter(|_| known.contains(index)));
+                index += 1;
+            )+
+            debug_assert_eq!(index, SCHEMA.len());
+        }
+    };
+}
+
+/// A single copy of the table, to which all visitors refer.
+static SCHEMA_FIELDS: [Field; SCHEMA.len()] = {
+    let mut fields = [SCHEMA[0]; SCHEMA.len()];
+    let mut index = 0;
+    while index < SCHEMA.len() {
+        fields[index] = SCHEMA[index];
+        index += 1;
+    }
+    fields
+};
+
+const _: () = assert!(SCHEMA.len() <= 64, "a FieldSet has 64 bits");
+
+#[inline]
+fn encapsulation(record: &FlowRecord) -> Option<&FlowEncapsulation> {
+    record.encapsulation.as_deref()
+}
+
+fn stack(side: Option<&SideEncapsulation>) -> Option<&EncapsulationStack> {
+    side.map(|side| &side.stack).filter(|stack| !stack.is_empty())
+}
+
+schema! { record:
+    /// IP protocol number.
+    "protocol": unsigned(8), None, Shared, ipfix (0, 4), zeek ("proto"), eve ("proto"), sort
+        = Some(u64::from(record.protocol().0)),
+        set |draft, value| draft.protocol = IpProtocol(value.try_into().ok()?);
+    /// Address of the initiator.
+    "source_address": address, None, Shared, ipfix (0, 8), zeek ("id.orig_h"), eve ("src_ip"), sort
+        = Some(record.source_address()),
+        set |draft, value| draft.source.0 = Some(value);
+    /// Port of the initiator; absent for protocols without ports.
+    "source_port": unsigned(16), None, Shared, ipfix (0, 7), zeek ("id.orig_p"), eve ("src_port"), sort
+        = record.source_port().map(u64::from),
+        set |draft, value| draft.source.1 = Some(value.try_into().ok()?);
+    /// Address of the responder.
+    "destination_address": address, None, Shared, ipfix (0, 12), zeek ("id.resp_h"), eve ("dest_ip"), sort
+        = Some(record.destination_address()),
+        set |draft, value| draft.destination.0 = Some(value);
+    /// Port of the responder; absent for protocols without ports.
+    "destination_port": unsigned(16), None, Shared, ipfix (0, 11), zeek ("id.resp_p"), eve ("dest_port"), sort
+        = record.destination_port().map(u64::from),
+        set |draft, value| draft.destination.1 = Some(value.try_into().ok()?);
+    /// Time of the first packet.
+    "start_ns": unsigned(64), Nanoseconds, Shared, ipfix (0, 156), zeek ("ts"), eve ("flow.start"), sort (Start)
+        = Some(record.start.as_nanos()),
+        set |draft, value| draft.record.start = Timestamp::from_nanos(value);
+    /// Time of the last packet.
+    "end_ns": unsigned(64), Nanoseconds, Shared, ipfix (0, 157), zeek, eve ("flow.end"), sort (End)
+        = Some(record.end.as_nanos()),
+        set |draft, value| draft.record.end = Timestamp::from_nanos(value);
+    /// Time from the first packet to the last.
+    "duration_ns": unsigned(64), Nanoseconds, Shared, ipfix, zeek, eve ("flow.age"), sort (Duration)
+        = Some(duration_nanos(record.duration())), set;
+    /// Packets that the initiator sent.
+    "packet_count": unsigned(64), Packets, Forward, ipfix (0, 2), zeek ("orig_pkts"), eve ("flow.pkts_toserver"), sort (Packets)
+        = Some(record.forward.counters.packet_count),
+        set |draft, value| draft.record.forward.counters.packet_count = value;
+    /// Octets of its frames on the wire.
+    "octet_count": unsigned(64), Octets, Forward, ipfix (0, 352), zeek, eve ("flow.bytes_toserver"), sort (Octets)
+        = Some(record.forward.counters.octet_count),
+        set |draft, value| draft.record.forward.counters.octet_count = value;
+    /// Octets of its IP packets.
+    "ip_octet_count": unsigned(64), Octets, Forward, ipfix (0, 1), zeek ("orig_ip_bytes"), eve, sort
+        = Some(record.forward.counters.ip_octet_count),
+        set |draft, value| draft.record.forward.counters.ip_octet_count = value;
+    /// Octets of its transport payload, retransmissions included.
+    "payload_octet_count": unsigned(64), Octets, Forward, ipfix, zeek ("orig_bytes"), eve, sort (Payload)
+        = Some(record.forward.counters.payload_octet_count),
+        set |draft, value| draft.record.forward.counters.payload_octet_count = value;
+    /// Union of the control bits of its TCP segments.
+    "tcp_flags": unsigned(16), None, Forward, ipfix (0, 6), zeek, eve ("tcp.tcp_flags_ts"), sort
+        = Some(u64::from(record.forward.tcp_flags.0)),
+        set |draft, value| draft.record.forward.tcp_flags.0 = value.try_into().ok()?;
+    /// TCP segments that it sent again.
+    "retransmitted_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort (Retransmitted)
+        = Some(u64::from(record.forward.tcp.retransmitted_count)),
+        set |draft, value| draft.record.forward.tcp.retransmitted_count = value.try_into().ok()?;
+    /// TCP segments that came out of order.
+    "out_of_order_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
+        = Some(u64::from(record.forward.tcp.out_of_order_count)),
+        set |draft, value| draft.record.forward.tcp.out_of_order_count = value.try_into().ok()?;
+    /// TCP segments that announced a window of zero.
+    "zero_window_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
+        = Some(u64::from(record.forward.tcp.zero_window_count)),
+        set |draft, value| draft.record.forward.tcp.zero_window_count = value.try_into().ok()?;
+    /// VLAN ids of its first frame, outermost first.
+    "vlan_ids": vlan_ids, None, Forward, ipfix (0, 243), zeek ("vlan"), eve ("vlan"), sort
+        = Some(record.forward.vlan_ids),
+        set |draft, value| draft.record.forward.vlan_ids = value;
+    /// Least TTL or hop limit of its packets.
+    "ttl_min": unsigned(8), None, Forward, ipfix (0, 52), zeek, eve, sort
+        = record.forward.hop_limits.map(|(min, _)| u64::from(min)),
+        set |draft, value| draft.record.forward.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
+    /// Greatest TTL or hop limit of its packets.
+    "ttl_max": unsigned(8), None, Forward, ipfix (0, 53), zeek, eve, sort
+        = record.forward.hop_limits.map(|(_, max)| u64::from(max)),
+        set |draft, value| draft.record.forward.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
+    /// DSCP of its first packet.
+    "dscp": unsigned(8), None, Forward, ipfix (0, 195), zeek, eve, sort
+        = record.forward.dscp.map(u64::from),
+        set |draft, value| draft.record.forward.dscp = Some(value.try_into().ok()?);
+    /// MAC address of the initiator, or of the router that forwards for it.
+    "source_mac_address": mac, None, Forward, ipfix (0, 56), zeek ("orig_l2_addr"), eve ("ether.src_macs"), sort
+        = record.forward.mac,
+        set |draft, value| draft.record.forward.mac = Some(value);
+    /// Packets that the responder sent.
+    "reverse_packet_count": unsigned(64), Packets, Reverse, ipfix (REVERSE, 2), zeek ("resp_pkts"), eve ("flow.pkts_toclient"), sort
+        = Some(record.reverse.counters.packet_count),
+        set |draft, value| draft.record.reverse.counters.packet_count = value;
+    /// Octets of its frames on the wire.
+    "reverse_octet_count": unsigned(64), Octets, Reverse, ipfix (REVERSE, 352), zeek, eve ("flow.bytes_toclient"), sort
+        = Some(record.reverse.counters.octet_count),
+        set |draft, value| draft.record.reverse.counters.octet_count = value;
+    /// Octets of its IP packets.
+    "reverse_ip_octet_count": unsigned(64), Octets, Reverse, ipfix (REVERSE, 1), zeek ("resp_ip_bytes"), eve, sort
+        = Some(record.reverse.counters.ip_octet_count),
+        set |draft, value| draft.record.reverse.counters.ip_octet_count = value;
+    /// Octets of its transport payload, retransmissions included.
+    "reverse_payload_octet_count": unsigned(64), Octets, Reverse, ipfix, zeek ("resp_bytes"), eve, sort
+        = Some(record.reverse.counters.payload_octet_count),
+        set |draft, value| draft.record.reverse.counters.payload_octet_count = value;
+    /// Union of the control bits of its TCP segments.
+    "reverse_tcp_flags": unsigned(16), None, Reverse, ipfix (REVERSE, 6), zeek, eve ("tcp.tcp_flags_tc"), sort
+        = Some(u64::from(record.reverse.tcp_flags.0)),
+        set |draft, value| draft.record.reverse.tcp_flags.0 = value.try_into().ok()?;
+    /// TCP segments that it sent again.
+    "reverse_retransmitted_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
+        = Some(u64::from(record.reverse.tcp.retransmitted_count)),
+        set |draft, value| draft.record.reverse.tcp.retransmitted_count = value.try_into().ok()?;
+    /// TCP segments that came out of order.
+    "reverse_out_of_order_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
+        = Some(u64::from(record.reverse.tcp.out_of_order_count)),
+        set |draft, value| draft.record.reverse.tcp.out_of_order_count = value.try_into().ok()?;
+    /// TCP segments that announced a window of zero.
+    "reverse_zero_window_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
+        = Some(u64::from(record.reverse.tcp.zero_window_count)),
+        set |draft, value| draft.record.reverse.tcp.zero_window_count = value.try_into().ok()?;
+    /// VLAN ids of its first frame, outermost first.
+    "reverse_vlan_ids": vlan_ids, None, Reverse, ipfix (REVERSE, 243), zeek, eve, sort
+        = Some(record.reverse.vlan_ids),
+        set |draft, value| draft.record.reverse.vlan_ids = value;
+    /// Least TTL or hop limit of its packets.
+    "reverse_ttl_min": unsigned(8), None, Reverse, ipfix (REVERSE, 52), zeek, eve, sort
+        = record.reverse.hop_limits.map(|(min, _)| u64::from(min)),
+        set |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
+    /// Greatest TTL or hop limit of its packets.
+    "reverse_ttl_max": unsigned(8), None, Reverse, ipfix (REVERSE, 53), zeek, eve, sort
+        = record.reverse.hop_limits.map(|(_, max)| u64::from(max)),
+        set |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
+    /// DSCP of its first packet.
+    "reverse_dscp": unsigned(8), None, Reverse, ipfix (REVERSE, 195), zeek, eve, sort
+        = record.reverse.dscp.map(u64::from),
+        set |draft, value| draft.record.reverse.dscp = Some(value.try_into().ok()?);
+    /// MAC address of the responder, or of the router that forwards for it.
+    "destination_mac_address": mac, None, Reverse, ipfix (0, 80), zeek ("resp_l2_addr"), eve ("ether.dest_macs"), sort
+        = record.reverse.mac,
+        set |draft, value| draft.record.reverse.mac = Some(value);
+    /// State of the TCP connection at the end (RFC 9293).
+    "tcp_state": name, None, Shared, ipfix, zeek, eve ("tcp.state"), sort
+        = Some(record.tcp_state.name()),
+        set |draft, value| draft.record.tcp_state = TcpState::from_name(value)?;
+    /// Outcome of the connection, as in Zeek.
+    "conn_state": name, None, Shared, ipfix, zeek ("conn_state"), eve, sort
+        = Some(record.conn_state.name()),
+        set |draft, value| draft.record.conn_state = ConnState::from_name(value)?;
+    /// What happened for the first time, in order, one letter each, as in Zeek.
+    "history": text(History), None, Shared, ipfix, zeek ("history"), eve, sort
+        = Some(record.history),
+        set |draft, value| draft.record.history = History::from_letters(value)?;
+    /// Time from the last SYN to the ACK that completed the handshake.
+    "handshake_rtt_ns": unsigned(64), Nanoseconds, Shared, ipfix, zeek, eve, sort (Rtt)
+        = record.handshake_rtt.map(duration_nanos),
+        set |draft, value| draft.record.handshake_rtt = Some(Duration::from_nanos(value));
+    /// Why the record was made.
+    "flow_end_reason": name, None, Shared, ipfix (0, 136), zeek, eve ("flow.reason"), sort
+        = Some(record.flow_end_reason.name()),
+        set |draft, value| draft.record.flow_end_reason = EndReason::from_name(value)?;
+    /// Evidence for which side is the initiator.
+    "direction_evidence": name, None, Shared, ipfix, zeek, eve, sort
+        = Some(record.direction_evidence.name()),
+        set |draft, value| draft.record.direction_evidence = DirectionEvidence::from_name(value)?;
+    /// Community ID, version 1, seed 0.
+    "community_id": text(CommunityId), None, Shared, ipfix, zeek ("community_id"), eve ("community_id"), sort
+        = Some(record.community_id()), set;
+    /// ICMP type of the initiator's first packet.
+    "icmp_type": unsigned(8), None, Shared, ipfix (0, 176), zeek, eve ("icmp_type"), sort
+        = record.icmp.map(|(kind, _)| u64::from(kind)),
+        set |draft, value| draft.record.icmp.get_or_insert_default().0 = value.try_into().ok()?;
+    /// ICMP code of the initiator's first packet.
+    "icmp_code": unsigned(8), None, Shared, ipfix (0, 177), zeek, eve ("icmp_code"), sort
+        = record.icmp.map(|(_, code)| u64::from(code)),
+        set |draft, value| draft.record.icmp.get_or_insert_default().1 = value.try_into().ok()?;
+    /// ICMP errors that quoted one of its packets.
+    "icmp_error_count": unsigned(32), Packets, Shared, ipfix, zeek, eve, sort
+        = Some(u64::from(record.icmp_error_count)),
+        set |draft, value| draft.record.icmp_error_count = value.try_into().ok()?;
+    /// IP fragments among its packets.
+    "fragment_count": unsigned(32), Packets, Shared, ipfix, zeek, eve, sort
+        = Some(u64::from(record.fragment_count)),
+        set |draft, value| draft.record.fragment_count = value.try_into().ok()?;
+    /// Interface of its first packet, counted from zero.
+    "interface": unsigned(32), None, Shared, ipfix (0, 10), zeek, eve ("in_iface"), sort
+        = Some(u64::from(record.interface)),
+        set |draft, value| draft.record.interface = value.try_into().ok()?;
+    /// The caller's scope in the Flow Key.
+    "scope": unsigned(32), None, Shared, ipfix, zeek, eve, sort
+        = Some(u64::from(record.key.scope())),
+        set |draft, value| draft.scope = value.try_into().ok()?;
+    /// Records that active timeouts had made of the flow before this one.
+    "sequence_number": unsigned(32), None, Shared, ipfix, zeek, eve, sort
+        = Some(u64::from(record.sequence_number)),
+        set |draft, value| draft.record.sequence_number = value.try_into().ok()?;
+    /// Outer headers of the initiator's packets, outermost first, if they are recorded.
+    "encapsulation": encapsulation, None, Forward, ipfix, zeek, eve, sort
+        = stack(encapsulation(record).map(|encapsulation| &encapsulation.forward)),
+        set |draft, value| draft.encapsulation().forward.stack = value;
+    /// Its packets with other outer headers than the first.
+    "encapsulation_changed_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
+        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.forward.changed_count)),
+        set |draft, value| draft.encapsulation().forward.changed_count = value.try_into().ok()?;
+    /// Flow that carried the initiator's first packet, sender first.
+    "outer_flow": text(OuterFlow), None, Forward, ipfix, zeek, eve, sort
+        = encapsulation(record).and_then(|encapsulation| encapsulation.forward.outer.as_ref()),
+        set |draft, value| draft.encapsulation().forward.outer = Some(OuterFlow::parse(value)?);
+    /// Community ID of that flow.
+    "outer_community_id": text(CommunityId), None, Forward, ipfix, zeek, eve, sort
+        = encapsulation(record).and_then(|encapsulation| encapsulation.forward.outer.map(|outer| outer.community_id())), set;
+    /// Outer headers of the responder's packets, outermost first, if they are recorded.
+    "reverse_encapsulation": encapsulation, None, Reverse, ipfix, zeek, eve, sort
+        = stack(encapsulation(record).map(|encapsulation| &encapsulation.reverse)),
+        set |draft, value| draft.encapsulation().reverse.stack = value;
+    /// Its packets with other outer headers than the first.
+    "reverse_encapsulation_changed_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
+        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.reverse.changed_count)),
+        set |draft, value| draft.encapsulation().reverse.changed_count = value.try_into().ok()?;
+    /// Flow that carried the responder's first packet, sender first.
+    "reverse_outer_flow": text(OuterFlow), None, Reverse, ipfix, zeek, eve, sort
+        = encapsulation(record).and_then(|encapsulation| encapsulation.reverse.outer.as_ref()),
+        set |draft, value| draft.encapsulation().reverse.outer = Some(OuterFlow::parse(value)?);
+    /// Community ID of that flow.
+    "reverse_outer_community_id": text(CommunityId), None, Reverse, ipfix, zeek, eve, sort
+        = encapsulation(record).and_then(|encapsulation| encapsulation.reverse.outer.map(|outer| outer.community_id())), set;
+    /// Flows that this one carried first.
+    "inner_flow_count": unsigned(32), Flows, Shared, ipfix, zeek, eve, sort
+        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.carried.inner_flow_count)),
+        set |draft, value| draft.encapsulation().carried.inner_flow_count = value.try_into().ok()?;
+    /// Its packets that carried a packet of another flow.
+    "carried_packet_count": unsigned(64), Packets, Shared, ipfix, zeek, eve, sort
+        = encapsulation(record).map(|encapsulation| encapsulation.carried.packet_count),
+        set |draft, value| draft.encapsulation().carried.packet_count = value;
+    /// Octets of these packets on the wire.
+    "carried_octet_count": unsigned(64), Octets, Shared, ipfix, zeek, eve, sort
+        = encapsulation(record).map(|encapsulation| encapsulation.carried.octet_count),
+        set |draft, value| draft.encapsulation().carried.octet_count = value;
+    /// Application protocol, if it was identified.
+    "application": text(Application), None, Shared, ipfix (0, 96), zeek ("service"), eve ("app_proto"), sort
+        = record.application.map(|application| application.name),
+        set |draft, value| draft.application.0 = Some(ApplicationName::new(value)?);
+    /// Evidence for the application protocol.
+    "application_evidence": name, None, Shared, ipfix, zeek, eve, sort
+        = record.application.map(|application| application.evidence.name()),
+        set |draft, value| draft.application.1 = Some(Evidence::from_name(value)?);
+    /// Time from the first packet to the one by which both ends of a TCP connection had closed it, otherwise to the last.
+    "open_duration_ns": unsigned(64), Nanoseconds, Shared, ipfix, zeek ("duration"), eve, sort
+        = Some(duration_nanos(record.open_duration())),
+        set |draft, value| draft.open_duration_ns = Some(value);
+}
+
+impl FlowRecord {
+    /// All fields, in the order in which formats write them.
+    pub const SCHEMA: &'static [Field] = &SCHEMA_FIELDS;
+
+    /// Passes the values of all fields to a visitor, in the order of [`SCHEMA`](Self::SCHEMA). Computes the Community
+    /// ID; allocates nothing.
+    #[inline]
+    pub fn visit(&self, visitor: &mut impl Visitor) {
+        if self.known == FieldSet::ALL {
+            visit_all(self, visitor);
+        } else {
+            visit_known(self, self.known, visitor);
+        }
+    }
+
+    /// Returns the value of a field; [`Value::Absent`] if the record does not know it.
+    #[must_use]
+    pub fn value(&self, index: usize) -> Value<'_> {
+        let field = Self::SCHEMA.get(index).filter(|_| self.known.contains(index));
+        field.map_or(Value::Absent, |field| (field.get)(self))
+    }
+}

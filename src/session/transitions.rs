@@ -1,0 +1,213 @@
+//! Test that sessions make exactly the transitions in the table.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use super::session::{TRANSITIONS, Transition};
+use super::{
+    AfterGap, Datagram, DatagramOpening, Driver, DriverConfig, EndKind, Fault, FlowContext, Input,
+    MessageMeta, Missing, Out, PROBE_CHUNK_COUNT_MAX, PROBE_DATAGRAM_COUNT_MAX, Parser, Progress, Protocol,
+    Protocols, RESUME_CHUNK_COUNT_MAX, Receiver, Role, Search, Session, StreamOpening, Verdict,
+};
+use crate::base::{FlowKey, IpProtocol, Limits, Resources, Side, Timestamp};
+use crate::reassembler::{Chunk, Gap, GapReason};
+
+thread_local! {
+    static SEEN: RefCell<BTreeSet<Transition>> = const { RefCell::new(BTreeSet::new()) };
+}
+
+/// Records that a session made a transition.
+pub(super) fn note(transition: Transition) {
+    SEEN.with_borrow_mut(|seen| seen.insert(transition));
+}
+
+/// A parser whose octets are commands: `P`, `N` and `?` hand over to a protocol with a parser, to one without, and to
+/// an unknown one; `.` ends a direction, `x` is refused, and octets after `k` are kept.
+///
+/// A session with it takes more memory than the window of datagrams and less than that of streams, so that either state
+/// may be refused after the other.
+#[derive(Debug, Default)]
+struct Commands {
+    _state: [u64; 8],
+}
+
+impl Parser for Commands {
+    type Message<'m> = ();
+
+    fn bytes(&mut self, input: &Input<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
+        for (index, octet) in input.bytes.iter().enumerate() {
+            let taken = index + 1;
+            match octet {
+                b'P' => return Ok(Progress::Handover { taken, next: Some(&OTHER) }),
+                b'N' => return Ok(Progress::Handover { taken, next: Some(&NAMED) }),
+                b'?' => return Ok(Progress::Handover { taken, next: None }),
+                b'.' => return Ok(Progress::Done),
+                b'x' => return Err(Fault::new("refused")),
+                b'k' => return Ok(Progress::Took(index)),
+                _ => {}
+            }
+        }
+        Ok(Progress::Took(input.bytes.len()))
+    }
+
+    fn datagram(&mut self, datagram: &Datagram<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
+        Ok(if datagram.bytes == b"." { Progress::Done } else { Progress::Took(0) })
+    }
+
+    fn gap(&mut self, _: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
+        AfterGap::Stop
+    }
+}
+
+static COMMANDS: Protocol = Protocol::new("commands")
+    .over_streams(&[7000], Some(|opening| begins(opening, b"C!")))
+    .over_datagrams(&[7000], Some(|opening| is(opening, b"C!")))
+    .resumed_anywhere_by(search);
+static OTHER: Protocol = Protocol::new("other")
+    .over_streams(&[], Some(|opening| begins(opening, b"O!")))
+    .over_datagrams(&[], Some(|opening| is(opening, b"O!")));
+static NAMED: Protocol = Protocol::new("named")
+    .over_streams(&[7002], Some(|opening| begins(opening, b"N!")))
+    .over_datagrams(&[7002], Some(|opening| is(opening, b"N!")));
+
+fn begins(opening: &StreamOpening<'_>, with: &[u8]) -> Verdict {
+    let len = opening.client.len().min(with.len());
+    match opening.client.get(..len) == with.get(..len) {
+        true if len == with.len() => Verdict::Match,
+        true => Verdict::More,
+        false => Verdict::No,
+    }
+}
+
+fn is(opening: &DatagramOpening<'_>, what: &[u8]) -> Verdict {
+    if opening.bytes == b"O?" && what == b"O!" { Verdict::More } else { Verdict::of(opening.bytes == what) }
+}
+
+fn search(_: Role, bytes: &[u8]) -> Search {
+    let found = bytes.windows(2).position(|window| window == b"C!");
+    found.map_or(Search::From(bytes.len().saturating_sub(1)), Search::Found)
+}
+
+crate::protocols! {
+    #[derive(Debug)]
+    enum Set;
+    #[derive(Debug)]
+    enum Message;
+    parsers { Commands: Commands = &COMMANDS, Other: Commands = &OTHER }
+    recognized { &NAMED }
+}
+
+struct Ignored;
+
+impl<P: Protocols> Receiver<P> for Ignored {
+    fn message(&mut self, _: &MessageMeta, _: P::Message<'_>) {}
+}
+
+/// A step in the life of a flow.
+enum Step {
+    Chunk(Vec<u8>),
+    Datagram(&'static [u8]),
+    Gap,
+    Fin,
+    Close,
+}
+
+/// Runs a script on a flow to a port; the flow is ended or closed last. Checks that no memory is held afterwards.
+fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
+    let mut limits = Limits::DEFAULT;
+    limits.session_bytes_max = bytes_max;
+    let mut driver = Driver::<Set>::new(DriverConfig { is_naming_only }, &Resources::new(limits));
+    let (mut session, mut offset) = (Session::default(), 0);
+    let is_stream = !script.iter().any(|step| matches!(step, Step::Datagram(_)));
+    let protocol = if is_stream { IpProtocol::TCP } else { IpProtocol::UDP };
+    let (key, side) = FlowKey::new(protocol, ([10, 0, 0, 1].into(), 40_000), ([10, 0, 0, 2].into(), port));
+    assert_eq!(side, Side::A);
+    let context = FlowContext::new(&key, side, Timestamp::ZERO);
+    for step in script {
+        match step {
+            Step::Chunk(bytes) => {
+                let chunk = Chunk::new(offset, bytes);
+                let wants = driver.chunk(&mut session, &context, side, &chunk, &mut Ignored);
+                assert!(!session.is_off() || wants == ControlFlow::Break(()));
+                offset += bytes.len() as u64;
+            }
+            Step::Datagram(bytes) => {
+                driver.datagram(&mut session, &context, side, (bytes, bytes.len()), &mut Ignored);
+            }
+            Step::Gap => {
+                let _ = driver.gap(
+                    &mut session,
+                    &context,
+                    side,
+                    &Gap::new(offset, 5, GapReason::Deadline),
+                    &mut Ignored,
+                );
+                offset += 5;
+            }
+            Step::Fin => driver.fin(&mut session, &context, side, &mut Ignored),
+            Step::Close => driver.close(&mut session),
+        }
+        assert_eq!(session.held_bytes(), driver.stats().held_bytes);
+    }
+    driver.finish(&mut session, &context, EndKind::Flow, &mut Ignored);
+    assert!(session.is_off() && driver.stats().held_bytes == 0);
+}
+
+#[test]
+fn the_table_of_transitions_is_exactly_what_sessions_do() {
+    let chunks =
+        |chunks: &[&[u8]]| -> Vec<Step> { chunks.iter().map(|bytes| Step::Chunk(bytes.to_vec())).collect() };
+    let repeated = |bytes: &'static [u8], count: usize| chunks(&vec![bytes; count]);
+    let datagrams = |datagrams: &[&'static [u8]]| -> Vec<Step> {
+        datagrams.iter().map(|bytes| Step::Datagram(bytes)).collect()
+    };
+    let scripts = [
+        vec![],
+        vec![Step::Close],
+        chunks(&[b"C!", b"ab", b"."]),
+        chunks(&[b"C!", b"abk", b"lmn"]),
+        chunks(&[b"C!x"]),
+        chunks(&[b"C!P", b"ab"]),
+        chunks(&[b"C!N", b"ab"]),
+        chunks(&[b"C!?", b"O", b"!"]),
+        chunks(&[b"C!?", b"N", b"!"]),
+        chunks(&[b"C!?zz"]),
+        chunks(&[b"C", b"!ab"]),
+        chunks(&[b"N", b"!ab"]),
+        chunks(&[b"N!"]),
+        chunks(&[b"C", b"zz", b"C", b"!"]),
+        chunks(&[b"zz", b"zzC!"]),
+        repeated(b"zz", usize::from(RESUME_CHUNK_COUNT_MAX) + 1),
+        vec![Step::Chunk(b"C".to_vec()), Step::Gap, Step::Chunk(b"C!".to_vec())],
+        vec![Step::Chunk(b"C!".to_vec()), Step::Gap],
+        vec![Step::Chunk(b"zz".to_vec()), Step::Gap, Step::Chunk(b"C!".to_vec()), Step::Fin],
+        vec![Step::Gap, Step::Chunk(b"zz".to_vec())],
+        vec![Step::Chunk(b"C".to_vec()), Step::Close],
+        vec![Step::Chunk(b"zz".to_vec()), Step::Close],
+        vec![Step::Chunk(b"C".to_vec()), Step::Fin],
+        chunks(&[b"C!?", b"PROXY TCP4 "]),
+        repeated(b"C", usize::from(PROBE_CHUNK_COUNT_MAX) + 1),
+        datagrams(&[b"C!", b"ab", b"."]),
+        datagrams(&[b"N!"]),
+        datagrams(&[b"O?", b"O!"]),
+        datagrams(&[b"O?", b"zz"]),
+        datagrams(&[b"O?"]),
+        datagrams(&[b"O!", b"C!"]),
+        datagrams(&[b"zz", b"C!"]),
+        datagrams(&vec![b"O?".as_slice(); usize::from(PROBE_DATAGRAM_COUNT_MAX) + 1]),
+        vec![Step::Datagram(b"O?"), Step::Close],
+    ];
+    SEEN.take();
+    for script in &scripts {
+        for port in [7000, 7002, 9] {
+            for is_naming_only in [false, true] {
+                // With each limit, memory is refused at another step.
+                for bytes_max in (0..3000).step_by(8).chain([1 << 20]) {
+                    run(port, script, bytes_max, is_naming_only);
+                }
+            }
+        }
+    }
+    assert_eq!(SEEN.take(), BTreeSet::from(TRANSITIONS));
+}

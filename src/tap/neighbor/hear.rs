@@ -1,0 +1,257 @@
+//! Processing of received frames by a neighbor table.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+use std::net::IpAddr;
+
+use super::frame::{NeighborFrame, group_v6};
+use super::{ALL_NODES, Neighbor, NeighborTable, is_host, is_station};
+use crate::base::{EtherType, Limits, Timestamp, VlanIds};
+use crate::tap::ethernet_to_ip;
+use crate::wire::arp::{self, ArpPacket};
+use crate::wire::ethernet::{self, HEADER_LEN};
+use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
+
+/// Result of [`NeighborTable::hear`]. Only `Learned` changed the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Heard {
+    /// Neither ARP nor a neighbor message of IPv6: the caller has to process the frame.
+    Other,
+    /// A request for a local address: send this frame as the reply.
+    Request(NeighborFrame),
+    /// A reply to an outstanding request.
+    Learned {
+        /// Protocol address of the neighbor.
+        address: IpAddr,
+        /// Hardware address of the neighbor.
+        hardware_address: [u8; 6],
+    },
+    /// An announcement without a request.
+    Gratuitous,
+    /// A reply that answers no outstanding request, or is inconsistent with its own frame.
+    Spoofed,
+    /// Another host uses one of the local addresses.
+    Conflict,
+    /// A message for another host, or an own frame that was received again.
+    NotForUs,
+    /// A truncated message, or one that violates the rules of the protocol.
+    Malformed,
+    /// A frame on a VLAN other than that of the local interface.
+    OtherVlan,
+}
+
+/// Reply of either protocol.
+struct Reply {
+    /// Address whose hardware address the reply contains.
+    address: IpAddr,
+    hardware_address: [u8; 6],
+    /// Receiver of the reply.
+    to: IpAddr,
+    /// True if the reply replaces another known address (RFC 4861 section 7.2.5).
+    is_override: bool,
+}
+
+impl NeighborTable {
+    /// Processes an Ethernet frame: answers requests for the local addresses, learns from replies to
+    /// outstanding requests, and counts all other ARP and NDP messages. Constant time except for the options
+    /// of a neighbor message, which are linear in its length; allocates only if a new neighbor is learned.
+    ///
+    /// Router solicitations, router advertisements and redirects are `Other`. Replies are sent to the sender
+    /// hardware address of the request, and only if it is the source of the frame.
+    pub fn hear(&mut self, frame: &[u8], now: Timestamp) -> Heard {
+        self.step(now);
+        let Some(link) = Link::read(frame) else { return Heard::Other };
+        let read = match link.ether_type {
+            EtherType::ARP => Read::Arp(ArpPacket::read(link.payload)),
+            EtherType::IPV6 => match ethernet_to_ip(frame) {
+                Ok(packet) if ndp::is_neighbor_message(packet) => Read::Ndp(NeighborMessage::read(packet)),
+                _ => return Heard::Other,
+            },
+            _ => return Heard::Other,
+        };
+        let heard = if link.vlan_ids != Some(self.config.vlan_ids) {
+            Heard::OtherVlan
+        } else if link.source == self.config.hardware_address {
+            Heard::NotForUs
+        } else {
+            match read {
+                Read::Arp(None) | Read::Ndp(None) => Heard::Malformed,
+                Read::Arp(Some(packet)) => self.hear_arp(&link, &packet),
+                Read::Ndp(Some(message)) => self.hear_ndp(&link, &message),
+            }
+        };
+        self.count(&heard);
+        heard
+    }
+
+    fn count(&mut self, heard: &Heard) {
+        let stats = &mut self.stats;
+        let count = match heard {
+            Heard::Other => return,
+            Heard::Request(_) => &mut stats.answered_count,
+            Heard::Learned { .. } => &mut stats.learned_count,
+            Heard::Gratuitous => &mut stats.gratuitous_count,
+            Heard::Spoofed => &mut stats.spoofed_count,
+            Heard::Conflict => &mut stats.conflict_count,
+            Heard::NotForUs => &mut stats.not_for_us_count,
+            Heard::Malformed => &mut stats.malformed_count,
+            Heard::OtherVlan => &mut stats.other_vlan_count,
+        };
+        *count += 1;
+    }
+
+    fn hear_arp(&mut self, link: &Link<'_>, packet: &ArpPacket) -> Heard {
+        let sender = IpAddr::from(packet.sender_protocol);
+        let target = IpAddr::from(packet.target_protocol);
+        let is_probe = packet.operation == arp::REQUEST && sender.is_unspecified();
+        if !matches!(packet.operation, arp::REQUEST | arp::REPLY) || !is_probe && !is_host(sender) {
+            return Heard::Malformed;
+        }
+        if packet.sender_hardware != link.source || !is_station(link.source) {
+            return Heard::Spoofed;
+        }
+        if self.is_local(sender) {
+            return Heard::Conflict;
+        }
+        if sender == target {
+            return Heard::Gratuitous;
+        }
+        let own = self.config.hardware_address;
+        if packet.operation == arp::REPLY {
+            if link.destination != own || packet.target_hardware != own {
+                return if self.is_local(target) { Heard::Spoofed } else { Heard::NotForUs };
+            }
+            let hardware_address = packet.sender_hardware;
+            return self.reply(&Reply { address: sender, hardware_address, to: target, is_override: true });
+        }
+        if !self.is_local(target) {
+            return Heard::NotForUs;
+        }
+        let answer = ArpPacket {
+            operation: arp::REPLY,
+            sender_hardware: own,
+            sender_protocol: packet.target_protocol,
+            target_hardware: packet.sender_hardware,
+            target_protocol: packet.sender_protocol,
+        };
+        Heard::Request(NeighborFrame::arp(&self.header_to(link.source), &answer))
+    }
+
+    fn hear_ndp(&mut self, link: &Link<'_>, message: &NeighborMessage) -> Heard {
+        if !is_station(link.source) || message.link_layer.is_some_and(|address| address != link.source) {
+            return Heard::Spoofed;
+        }
+        if self.is_local(message.source.into()) {
+            return Heard::Conflict;
+        }
+        let target = IpAddr::from(message.target);
+        match message.kind {
+            NeighborMessageKind::Solicitation => {
+                if !self.is_local(target) {
+                    return Heard::NotForUs;
+                }
+                Heard::Request(self.advertisement(link, message))
+            }
+            NeighborMessageKind::Advertisement { .. } if self.is_local(target) => Heard::Conflict,
+            NeighborMessageKind::Advertisement { is_solicited: false, .. } => Heard::Gratuitous,
+            NeighborMessageKind::Advertisement { is_override, .. } => {
+                let to = IpAddr::from(message.destination);
+                if link.destination != self.config.hardware_address {
+                    return if self.is_local(to) { Heard::Spoofed } else { Heard::NotForUs };
+                }
+                match message.link_layer {
+                    // Section 4.4: a reply to a multicast solicitation carries the option, and all
+                    // solicitations of the table are multicast.
+                    None => Heard::Malformed,
+                    Some(hardware_address) => {
+                        self.reply(&Reply { address: target, hardware_address, to, is_override })
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the advertisement of RFC 4861 section 7.2.4; it is sent to all nodes if the sender of the
+    /// solicitation has no address yet.
+    fn advertisement(&self, link: &Link<'_>, asked: &NeighborMessage) -> NeighborFrame {
+        let own = self.config.hardware_address;
+        let is_solicited = !asked.source.is_unspecified();
+        let (destination, to) =
+            if is_solicited { (asked.source, link.source) } else { (ALL_NODES, group_v6(ALL_NODES)) };
+        let is_router = self.config.is_router;
+        let kind = NeighborMessageKind::Advertisement { is_router, is_solicited, is_override: true };
+        let source = asked.target;
+        let message =
+            NeighborMessage { kind, source, destination, target: asked.target, link_layer: Some(own) };
+        NeighborFrame::ndp(&self.header_to(to), &message, own)
+    }
+
+    fn reply(&mut self, reply: &Reply) -> Heard {
+        let Reply { address, hardware_address, to, is_override } = *reply;
+        let (now, interval) = (self.now, self.config.request_interval);
+        let outstanding = self.requests.peek(&address).copied();
+        let outstanding = outstanding.filter(|request| request.asked.saturating_add(interval) > now);
+        let Some(request) = outstanding.filter(|request| request.source == to && self.is_local(to)) else {
+            return Heard::Spoofed;
+        };
+        self.drop_expired(address);
+        let known = self.neighbors.peek(&address).map(|neighbor| neighbor.hardware_address);
+        let is_change = known.is_some_and(|known| known != hardware_address);
+        if is_change && !is_override {
+            return Heard::Spoofed;
+        }
+        self.requests.pop(&address);
+        let cap = self.config.limits.neighbor_count_max as usize;
+        if known.is_none() && self.neighbors.len() >= cap {
+            let evicted = self.neighbors.pop_lru();
+            let is_alive = evicted.is_some_and(|(_, neighbor)| neighbor.expires > now);
+            self.stats.evicted_count += u64::from(is_alive);
+            self.stats.expired_count += u64::from(!is_alive);
+        }
+        // At least the interval, so that the time of the request, which is stored with the neighbor, is kept
+        // that long.
+        let expires = now.saturating_add(self.config.lifetime.max(interval));
+        self.neighbors.put(address, Neighbor { hardware_address, expires, asked: request.asked });
+        self.stats.changed_count += u64::from(is_change);
+        Heard::Learned { address, hardware_address }
+    }
+}
+
+enum Read {
+    Arp(Option<ArpPacket>),
+    Ndp(Option<NeighborMessage>),
+}
+
+/// Ethernet header of a frame.
+struct Link<'a> {
+    destination: [u8; 6],
+    source: [u8; 6],
+    /// `None` if there are more tags than [`VlanIds`] can represent.
+    vlan_ids: Option<VlanIds>,
+    ether_type: EtherType,
+    payload: &'a [u8],
+}
+
+impl<'a> Link<'a> {
+    fn read(frame: &'a [u8]) -> Option<Self> {
+        let (header, mut payload) = frame.split_first_chunk::<HEADER_LEN>()?;
+        let [destination @ .., _, _, _, _, _, _, _, _] = *header;
+        let [_, _, _, _, _, _, source @ .., high, low] = *header;
+        let mut ether_type = EtherType(u16::from_be_bytes([high, low]));
+        let (mut vlan_ids, mut id_count, mut tag_count) = (VlanIds::NONE, 0, 0);
+        while ethernet::is_vlan(ether_type) {
+            tag_count += 1;
+            if tag_count > Limits::DEFAULT.vlan_tag_count_max {
+                return None;
+            }
+            let ([control_high, control_low, high, low], behind) = payload.split_first_chunk()?;
+            let id = u16::from_be_bytes([*control_high, *control_low]) & 0xfff;
+            id_count += u32::from(id != 0);
+            vlan_ids = vlan_ids.push(id);
+            ether_type = EtherType(u16::from_be_bytes([*high, *low]));
+            payload = behind;
+        }
+        Some(Self { destination, source, vlan_ids: (id_count <= 2).then_some(vlan_ids), ether_type, payload })
+    }
+}

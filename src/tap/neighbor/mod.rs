@@ -1,0 +1,357 @@
+//! Resolution of hardware addresses: ARP (RFC 826) and IPv6 neighbor discovery (RFC 4861) for a local
+//! interface.
+
+#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
+
+mod config;
+mod frame;
+mod hear;
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use ahash::RandomState;
+use lru::LruCache;
+
+pub use self::config::{NeighborConfig, NeighborError, NeighborStats};
+pub use self::frame::NeighborFrame;
+use self::frame::{group_v4, group_v6};
+pub use self::hear::Heard;
+use super::EthernetHeader;
+use crate::base::Timestamp;
+use crate::wire::arp::{self, ArpPacket};
+use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
+
+/// Result of resolving a next hop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Resolution {
+    /// The hardware address is known.
+    Known {
+        /// Hardware address of the next hop.
+        hardware_address: [u8; 6],
+        /// Request to send in addition, because the entry is about to expire.
+        refresh: Option<NeighborFrame>,
+    },
+    /// The address is not known: send this request, and queue or drop the packet.
+    Request(NeighborFrame),
+    /// The address is not known, and the last request is too recent for another one.
+    Waiting,
+    /// The address is a local one: the packet is for this host.
+    Local,
+    /// The address cannot be resolved: it is unspecified or loopback, or there is no local address of its
+    /// family as the source of a request.
+    Unreachable,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Neighbor {
+    hardware_address: [u8; 6],
+    expires: Timestamp,
+    asked: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Request {
+    source: IpAddr,
+    asked: Timestamp,
+}
+
+/// Table of the hardware addresses of neighbors, learned only from replies to its own requests. Answers
+/// requests for the local addresses.
+///
+/// Performs no input or output and reads no clock: received frames are passed to [`hear`](Self::hear), frames
+/// to send are returned, and the caller passes the time (a step back is treated as no step).
+///
+/// A reply is accepted if it answers a request that is at most `request_interval` old, is sent to the hardware
+/// and protocol address that sent the request, and contains the source of its frame as the hardware
+/// address. The first such reply completes the request. A host on the link that receives the request can
+/// still answer before the legitimate host does: neither protocol has a defense against this. All other
+/// messages are counted and change nothing: see [`NeighborStats`].
+///
+/// Bounded by `neighbor_count_max` and `neighbor_request_count_max` of [`Limits`](crate::base::Limits),
+/// independently of each other, so that requests for a million absent hosts (RFC 6583) evict no neighbor that
+/// is present; the least recently used entry is evicted. Constant time per call unless stated otherwise, with
+/// a keyed hash; one allocation per new neighbor or request, none for known neighbors.
+///
+/// ```
+/// use flowgauge::base::Timestamp;
+/// use flowgauge::tap::{Heard, NeighborConfig, NeighborTable, Resolution};
+///
+/// let end = |address: u8| -> Result<_, flowgauge::tap::NeighborError> {
+///     let mut table = NeighborTable::new(NeighborConfig::new([2, 0, 0, 0, 0, address]))?;
+///     table.add_local([10, 0, 0, address].into())?;
+///     Ok(table)
+/// };
+/// let (mut here, mut there) = (end(1)?, end(2)?);
+/// let now = Timestamp::from_parts(1, 0);
+/// let Resolution::Request(request) = here.resolve([10, 0, 0, 2].into(), now) else { panic!("known already") };
+/// let Heard::Request(reply) = there.hear(&request, now) else { panic!("not answered") };
+/// assert!(matches!(here.hear(&reply, now), Heard::Learned { .. }));
+/// assert_eq!(here.lookup([10, 0, 0, 2].into()), Some([2, 0, 0, 0, 0, 2]));
+/// # Ok::<(), flowgauge::tap::NeighborError>(())
+/// ```
+#[derive(Debug)]
+pub struct NeighborTable {
+    config: NeighborConfig,
+    now: Timestamp,
+    /// Sorted for binary search.
+    local: Vec<IpAddr>,
+    neighbors: LruCache<IpAddr, Neighbor, RandomState>,
+    requests: LruCache<IpAddr, Request, RandomState>,
+    stats: NeighborStats,
+}
+
+impl NeighborTable {
+    /// Creates an empty table. Allocates as it fills.
+    ///
+    /// # Errors
+    ///
+    /// Returns a [`NeighborError`] if the hardware address is not that of a single station, or if a cap is
+    /// zero.
+    pub fn new(config: NeighborConfig) -> Result<Self, NeighborError> {
+        if !is_station(config.hardware_address) {
+            return Err(NeighborError::HardwareAddress);
+        }
+        if config.limits.neighbor_count_max == 0 || config.limits.neighbor_request_count_max == 0 {
+            return Err(NeighborError::NoRoom);
+        }
+        Ok(Self {
+            config,
+            now: Timestamp::ZERO,
+            local: Vec::new(),
+            neighbors: LruCache::unbounded_with_hasher(RandomState::new()),
+            requests: LruCache::unbounded_with_hasher(RandomState::new()),
+            stats: NeighborStats::default(),
+        })
+    }
+
+    /// Adds a local address: requests for it are answered, and requests may be sent from it. An entry for it
+    /// as a neighbor is removed. Linear in the local addresses, which only the caller adds.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`NeighborError::LocalAddress`] if it is not the address of a single host.
+    pub fn add_local(&mut self, address: IpAddr) -> Result<(), NeighborError> {
+        if !is_host(address) {
+            return Err(NeighborError::LocalAddress);
+        }
+        if let Err(place) = self.local.binary_search(&address) {
+            self.local.insert(place, address);
+        }
+        self.neighbors.pop(&address);
+        self.requests.pop(&address);
+        Ok(())
+    }
+
+    /// Removes a local address; replies to requests that were sent from it are ignored. Returns whether it
+    /// was a local address. Linear in the local addresses.
+    pub fn remove_local(&mut self, address: IpAddr) -> bool {
+        let place = self.local.binary_search(&address);
+        place.map(|place| self.local.remove(place)).is_ok()
+    }
+
+    /// Returns the local addresses, in order.
+    #[must_use]
+    pub fn local(&self) -> &[IpAddr] {
+        &self.local
+    }
+
+    /// Returns the hardware address of a next hop (the caller performs routing), and the request to send if
+    /// the address is unknown or about to expire.
+    ///
+    /// Groups and 255.255.255.255 are resolved without a request; the broadcast address of a subnet is not
+    /// recognized. At most one request per `request_interval` and address is created, as long as the address
+    /// is in the table.
+    pub fn resolve(&mut self, address: IpAddr, now: Timestamp) -> Resolution {
+        self.step(now);
+        if let Some(hardware_address) = group(address) {
+            return Resolution::Known { hardware_address, refresh: None };
+        }
+        if self.is_local(address) {
+            return Resolution::Local;
+        }
+        if !is_host(address) {
+            return Resolution::Unreachable;
+        }
+        self.drop_expired(address);
+        let (now, config) = (self.now, self.config);
+        let may_ask = |asked: Timestamp| asked.saturating_add(config.request_interval) <= now;
+        let is_outstanding = self.requests.peek(&address).is_some_and(|request| !may_ask(request.asked));
+        if let Some(neighbor) = self.neighbors.get(&address).copied() {
+            let is_due = neighbor.expires.saturating_since(now) <= config.lifetime / 4;
+            let asks = is_due && may_ask(neighbor.asked) && !is_outstanding;
+            let refresh = if asks { self.request(address) } else { None };
+            return Resolution::Known { hardware_address: neighbor.hardware_address, refresh };
+        }
+        if is_outstanding {
+            return Resolution::Waiting;
+        }
+        match self.request(address) {
+            Some(frame) => Resolution::Request(frame),
+            None => Resolution::Unreachable,
+        }
+    }
+
+    /// Returns the hardware address of a neighbor, if it is known at the time of the last call that passed a
+    /// time. Does not count as use.
+    #[must_use]
+    pub fn lookup(&self, address: IpAddr) -> Option<[u8; 6]> {
+        let neighbor = self.neighbors.peek(&address)?;
+        (neighbor.expires > self.now).then_some(neighbor.hardware_address)
+    }
+
+    /// Returns the header of frames from the local interface to a hardware address, on its VLAN; for
+    /// [`ip_to_ethernet`](super::ip_to_ethernet).
+    #[must_use]
+    pub fn header_to(&self, hardware_address: [u8; 6]) -> EthernetHeader {
+        EthernetHeader::new(hardware_address, self.config.hardware_address, self.config.vlan_ids)
+    }
+
+    /// Advances the time: removes neighbors whose lifetime expired and requests without reply. Linear in the
+    /// table. Calling it is optional, because expired entries are not used in any case.
+    pub fn advance(&mut self, now: Timestamp) {
+        self.step(now);
+        let (now, interval) = (self.now, self.config.request_interval);
+        let before = self.neighbors.len();
+        self.neighbors.retain(|_, neighbor| neighbor.expires > now);
+        self.stats.expired_count += (before - self.neighbors.len()) as u64;
+        self.requests.retain(|_, request| request.asked.saturating_add(interval) > now);
+    }
+
+    /// Removes a neighbor and the request for it, for example when its link went down. Returns whether it was
+    /// known.
+    pub fn forget(&mut self, address: IpAddr) -> bool {
+        self.requests.pop(&address);
+        self.neighbors.pop(&address).is_some()
+    }
+
+    /// Returns the known neighbors, most recently used first. Linear in the table.
+    pub fn iter(&self) -> impl Iterator<Item = (IpAddr, [u8; 6])> {
+        let known = self.neighbors.iter().filter(|(_, neighbor)| neighbor.expires > self.now);
+        known.map(|(address, neighbor)| (*address, neighbor.hardware_address))
+    }
+
+    /// Returns the number of stored neighbors, including those that expired since their last use.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.neighbors.len()
+    }
+
+    /// Returns whether no neighbor is stored.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.neighbors.is_empty()
+    }
+
+    /// Returns the counters.
+    #[must_use]
+    pub const fn stats(&self) -> &NeighborStats {
+        &self.stats
+    }
+
+    /// Panics if the table is inconsistent: for tests and fuzzers. Linear in the table.
+    #[doc(hidden)]
+    pub fn check_invariants(&self) {
+        let limits = &self.config.limits;
+        assert!(self.neighbors.len() <= limits.neighbor_count_max as usize);
+        assert!(self.requests.len() <= limits.neighbor_request_count_max as usize);
+        assert!(self.local.is_sorted());
+        for (address, neighbor) in &self.neighbors {
+            assert!(!self.is_local(*address) && is_host(*address));
+            assert!(is_station(neighbor.hardware_address));
+        }
+        for (address, request) in &self.requests {
+            assert!(!self.is_local(*address) && request.source.is_ipv4() == address.is_ipv4());
+            assert!(request.asked <= self.now);
+        }
+    }
+
+    fn step(&mut self, now: Timestamp) {
+        self.now = self.now.max(now);
+    }
+
+    fn is_local(&self, address: IpAddr) -> bool {
+        self.local.binary_search(&address).is_ok()
+    }
+
+    fn drop_expired(&mut self, address: IpAddr) {
+        if self.neighbors.peek(&address).is_some_and(|neighbor| neighbor.expires <= self.now) {
+            self.neighbors.pop(&address);
+            self.stats.expired_count += 1;
+        }
+    }
+
+    /// Returns the local address that sends a request: of the same family, and for IPv6 of the same scope if
+    /// there is one (RFC 6724 rule 2 in its simplest form).
+    fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
+        let is_link_local =
+            |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        let family = || self.local.iter().filter(|own| own.is_ipv4() == address.is_ipv4());
+        let same_scope = family().find(|own| is_link_local(own) == is_link_local(&address));
+        same_scope.or_else(|| family().next()).copied()
+    }
+
+    /// Creates a request for an address, which is outstanding from now on.
+    fn request(&mut self, address: IpAddr) -> Option<NeighborFrame> {
+        let source = self.source_for(address)?;
+        let own = self.config.hardware_address;
+        let frame = match (source, address) {
+            (IpAddr::V4(source), IpAddr::V4(target)) => {
+                let packet = ArpPacket {
+                    operation: arp::REQUEST,
+                    sender_hardware: own,
+                    sender_protocol: source,
+                    target_hardware: [0; 6],
+                    target_protocol: target,
+                };
+                NeighborFrame::arp(&self.header_to(BROADCAST), &packet)
+            }
+            (IpAddr::V6(source), IpAddr::V6(target)) => {
+                let destination = ndp::solicited_node(target);
+                let kind = NeighborMessageKind::Solicitation;
+                let message = NeighborMessage { kind, source, destination, target, link_layer: Some(own) };
+                NeighborFrame::ndp(&self.header_to(group_v6(destination)), &message, own)
+            }
+            _ => return None,
+        };
+        let cap = self.config.limits.neighbor_request_count_max as usize;
+        if self.requests.len() >= cap && !self.requests.contains(&address) {
+            let made_room = self.requests.pop_lru();
+            let is_outstanding = made_room.is_some_and(|(_, request)| {
+                request.asked.saturating_add(self.config.request_interval) > self.now
+            });
+            self.stats.request_evicted_count += u64::from(is_outstanding);
+        }
+        self.requests.put(address, Request { source, asked: self.now });
+        self.stats.request_count += 1;
+        Some(frame)
+    }
+}
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+/// Returns whether a hardware address is that of a single station (IEEE 802: the group bit is clear) and not
+/// zero.
+fn is_station(hardware_address: [u8; 6]) -> bool {
+    let [first, ..] = hardware_address;
+    first & 1 == 0 && hardware_address != [0; 6]
+}
+
+/// Returns whether an address is one that a single host on a link can have.
+fn is_host(address: IpAddr) -> bool {
+    let is_broadcast = matches!(address, IpAddr::V4(v4) if v4.is_broadcast());
+    !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
+}
+
+/// Returns the hardware address of a group or broadcast address.
+fn group(address: IpAddr) -> Option<[u8; 6]> {
+    match address {
+        IpAddr::V4(v4) if v4.is_broadcast() => Some(BROADCAST),
+        IpAddr::V4(v4) if v4.is_multicast() => Some(group_v4(v4)),
+        IpAddr::V6(v6) if v6.is_multicast() => Some(group_v6(v6)),
+        _ => None,
+    }
+}
+
+/// Address of all nodes of a link.
+const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

@@ -1,0 +1,188 @@
+//! The callbacks of the tracker, and their arguments.
+
+use std::ops::BitOr;
+use std::time::Duration;
+
+use super::flow::FlowId;
+use super::view::FlowView;
+use crate::base::{DirectionEvidence, EndReason, Side, TcpState, Timestamp};
+use crate::decode::extractor::Packet;
+
+/// A flow in a callback: the caller's mutable state, and a view of the tracker's data.
+#[derive(Debug)]
+pub struct Flow<'t, S> {
+    /// The caller's own state of the flow.
+    pub state: &'t mut S,
+    /// The tracker's data of the flow.
+    pub view: FlowView<'t>,
+    is_muted: bool,
+}
+
+impl<'t, S> Flow<'t, S> {
+    /// Creates a flow for a callback.
+    #[inline(always)]
+    pub(crate) const fn new(state: &'t mut S, view: FlowView<'t>) -> Self {
+        Self { state, view, is_muted: false }
+    }
+
+    /// Returns whether the callback muted the flow.
+    #[inline(always)]
+    pub(crate) const fn is_muted(&self) -> bool {
+        self.is_muted
+    }
+
+    /// Stops all callbacks for this flow except `active_timeout` or `record`, and `ended`. The flow is still tracked.
+    pub fn mute(&mut self) {
+        self.is_muted = true;
+    }
+
+    /// Passes a part of the state to a closure, for sinks that wrap other sinks. A mute inside the closure is kept.
+    #[inline(always)]
+    pub fn project<T, R>(
+        &mut self,
+        part: impl FnOnce(&mut S) -> &mut T,
+        call: impl FnOnce(&mut Flow<'_, T>) -> R,
+    ) -> R {
+        let mut inner = Flow::new(part(self.state), self.view);
+        let result = call(&mut inner);
+        self.is_muted |= inner.is_muted;
+        result
+    }
+}
+
+/// The callbacks that a sink requires. Callbacks that are not required cost nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest(u8);
+
+impl Interest {
+    /// Only records and the ends of flows, which are always delivered.
+    pub const RECORDS: Self = Self(0);
+    /// [`Observer::started`].
+    pub const STARTS: Self = Self(1);
+    /// [`Observer::packet`].
+    pub const PACKETS: Self = Self(1 << 1);
+    /// [`Observer::packet`] for packets other than TCP segments, if streams deliver the octets of TCP; without
+    /// streams, the same as [`PACKETS`](Self::PACKETS).
+    pub const DATAGRAMS: Self = Self(1 << 3);
+    /// [`Observer::event`]. Active timeouts are always delivered.
+    pub const EVENTS: Self = Self(1 << 2);
+    /// All callbacks.
+    pub const ALL: Self = Self(15);
+
+    /// Returns whether packets are required, of all flows or of some.
+    #[inline(always)]
+    pub(crate) const fn wants_packets(self) -> bool {
+        self.0 & (Self::PACKETS.0 | Self::DATAGRAMS.0) != 0
+    }
+
+    /// Returns whether all callbacks of `other` are required.
+    #[must_use]
+    #[inline(always)]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Interest {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Unusual traffic of one flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Anomaly {
+    /// A RST whose sequence number no receiver would accept, or that does not acknowledge the SYN: possibly forged.
+    /// The flow continues, with a short timeout until more data arrives.
+    ResetOutOfWindow,
+    /// A SYN with a new sequence number on an open connection (RFC 5961 section 4). The flow continues.
+    SynOnOpenFlow,
+    /// An ICMP error quoted a packet of the flow.
+    IcmpError,
+    /// An ACK for octets that were not captured.
+    AckedUnseen,
+}
+
+/// An event on a flow. Small and `Copy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FlowEvent {
+    /// The handshake is complete.
+    Established {
+        /// Time from the last SYN to the ACK that completes the handshake, if both were seen.
+        handshake_rtt: Option<Duration>,
+    },
+    /// The TCP state changed.
+    StateChanged {
+        /// The previous state.
+        from: TcpState,
+        /// The new state.
+        to: TcpState,
+    },
+    /// Stronger evidence reversed the direction: the initiator is the other side than before.
+    DirectionChanged {
+        /// The new initiator.
+        initiator: Side,
+        /// The evidence for the new initiator.
+        evidence: DirectionEvidence,
+    },
+    /// Unusual traffic.
+    Anomaly(Anomaly),
+}
+
+/// Receives the events of a [`Tracker`](super::Tracker) that is used alone. A pipeline uses a
+/// [`Sink`](crate::pipeline::Sink) instead.
+///
+/// For one packet, the calls come in this order: `ended` of a flow that is evicted or replaced, `started`, `event`s,
+/// `packet`. Every flow ends with a call of `ended`, which returns the caller's state. Usable as `dyn Observer<S>`.
+pub trait Observer<S> {
+    /// Returns the callbacks that are required; read once per batch. `active_timeout` and `ended` are always called.
+    fn interest(&self) -> Interest {
+        Interest::ALL
+    }
+
+    /// Called when a flow begins; its first packet is not counted yet.
+    fn started(&mut self, _flow: &mut Flow<'_, S>) {}
+
+    /// Called after a packet was counted.
+    fn packet(&mut self, _flow: &mut Flow<'_, S>, _packet: &Packet<'_>) {}
+
+    /// Called when the flow changes, or has unusual traffic.
+    fn event(&mut self, _flow: &mut Flow<'_, S>, _event: &FlowEvent) {}
+
+    /// Called when the active timeout has passed. The view still shows the record that ends here; after this call the
+    /// delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
+    fn active_timeout(&mut self, _flow: &mut Flow<'_, S>) {}
+
+    /// Called when a flow ends; returns the caller's state.
+    fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}
+
+    /// Returns the time in nanoseconds of the observer's own next deadline. The tracker reads it after each call of
+    /// [`packet`](Self::packet). For the adapter of this crate between a tracker and a stage.
+    #[doc(hidden)]
+    fn next_due_ns(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Returns a flow with a deadline that the clock of the tracker has reached. If the flow is open,
+    /// [`due`](Self::due) is called next. This is repeated until it returns `None`, before the packet with that time
+    /// is counted.
+    #[doc(hidden)]
+    fn next_due(&mut self, _now: Timestamp) -> Option<FlowId> {
+        None
+    }
+
+    /// Processes the deadline of the flow that was returned last.
+    #[doc(hidden)]
+    fn due(&mut self, _flow: &mut Flow<'_, S>, _now: Timestamp) {}
+}
+
+/// Ignores everything.
+impl<S> Observer<S> for () {
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+}

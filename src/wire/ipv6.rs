@@ -1,0 +1,157 @@
+//! IPv6 (RFC 8200 section 3).
+
+use super::{be16, put};
+use crate::base::IpProtocol;
+
+/// Octets of the header without extension headers.
+pub(crate) const HEADER_LEN: usize = 40;
+
+const VERSION: u8 = 6;
+
+mod field {
+    pub(super) const PAYLOAD_LEN: usize = 4;
+    pub(super) const NEXT_HEADER: usize = 6;
+    pub(super) const HOP_LIMIT: usize = 7;
+    pub(super) const SOURCE: usize = 8;
+    pub(super) const DESTINATION: usize = 24;
+}
+
+/// View of a header. Each accessor reads only its own field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ipv6<'a>(&'a [u8; HEADER_LEN]);
+
+impl<'a> Ipv6<'a> {
+    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
+    /// Checks nothing else.
+    #[inline(always)]
+    pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
+        data.first_chunk().map(Self)
+    }
+
+    #[inline(always)]
+    pub(crate) const fn version(self) -> u8 {
+        self.0[0] >> 4
+    }
+
+    #[inline(always)]
+    pub(crate) const fn traffic_class(self) -> u8 {
+        self.0[0] << 4 | self.0[1] >> 4
+    }
+
+    /// Returns the octets behind the header according to its length field; zero in a jumbogram.
+    #[inline(always)]
+    pub(crate) fn payload_len(self) -> usize {
+        be16(self.0, field::PAYLOAD_LEN).unwrap_or_default().into()
+    }
+
+    #[inline(always)]
+    pub(crate) const fn next_header(self) -> IpProtocol {
+        IpProtocol(self.0[field::NEXT_HEADER])
+    }
+
+    #[inline(always)]
+    pub(crate) const fn hop_limit(self) -> u8 {
+        self.0[field::HOP_LIMIT]
+    }
+
+    #[inline(always)]
+    pub(crate) fn source(self) -> u128 {
+        self.address(field::SOURCE)
+    }
+
+    #[inline(always)]
+    pub(crate) fn destination(self) -> u128 {
+        self.address(field::DESTINATION)
+    }
+
+    #[inline(always)]
+    fn address(self, at: usize) -> u128 {
+        let octets = self.0.get(at..at + 16).and_then(|octets| octets.first_chunk());
+        octets.map_or(0, |octets| u128::from_be_bytes(*octets))
+    }
+}
+
+/// Returns the octets behind the header at the start of `data` according to its length field.
+pub(crate) fn payload_len(data: &[u8]) -> Option<usize> {
+    be16(data, field::PAYLOAD_LEN).map(usize::from)
+}
+
+/// Returns the next-header field of the header at the start of `data`.
+pub(crate) fn next_header(data: &[u8]) -> Option<IpProtocol> {
+    data.get(field::NEXT_HEADER).copied().map(IpProtocol)
+}
+
+/// Returns the source and destination addresses of the header at the start of `data`, in the order of the
+/// header.
+pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 32]> {
+    data.get(field::SOURCE..)?.first_chunk()
+}
+
+/// Returns the captured parts of the source and destination addresses.
+pub(crate) fn address_slices(data: &[u8]) -> [&[u8]; 2] {
+    [field::SOURCE, field::DESTINATION].map(|at| data.get(at..).unwrap_or_default())
+}
+
+/// Fields of a header that a caller chooses. Traffic class and flow label are zero.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ipv6Header {
+    pub(crate) payload_len: u16,
+    pub(crate) next_header: IpProtocol,
+    pub(crate) hop_limit: u8,
+    pub(crate) source: std::net::Ipv6Addr,
+    pub(crate) destination: std::net::Ipv6Addr,
+}
+
+impl Ipv6Header {
+    /// Returns the octets of the header. Constant time, no allocation.
+    #[must_use]
+    pub(crate) fn to_octets(self) -> [u8; HEADER_LEN] {
+        let mut octets = [0; HEADER_LEN];
+        octets[0] = VERSION << 4;
+        put(&mut octets, field::PAYLOAD_LEN, self.payload_len.to_be_bytes());
+        octets[field::NEXT_HEADER] = self.next_header.0;
+        octets[field::HOP_LIMIT] = self.hop_limit;
+        put(&mut octets, field::SOURCE, self.source.octets());
+        put(&mut octets, field::DESTINATION, self.destination.octets());
+        octets
+    }
+}
+
+/// Writes traffic class and hop limit into the header at the start of `data`, if it is present. Sets the flow
+/// label to zero.
+pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
+    if let Some(header) = data.first_chunk_mut::<HEADER_LEN>() {
+        header[0] = VERSION << 4 | traffic_class >> 4;
+        header[1] = traffic_class << 4;
+        header[field::HOP_LIMIT] = hop_limit;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let (source, destination) = (1_u128, 0x2001_0db8_u128 << 96 | 2);
+        let mut octets = Ipv6Header {
+            payload_len: 1480,
+            next_header: IpProtocol::UDP,
+            hop_limit: 1,
+            source: source.into(),
+            destination: destination.into(),
+        }
+        .to_octets();
+        set_service(&mut octets, 0xb9, 63);
+        let header = Ipv6::read(&octets).unwrap();
+        assert_eq!(
+            (header.version(), header.payload_len(), header.next_header()),
+            (6, 1480, IpProtocol::UDP)
+        );
+        assert_eq!((header.hop_limit(), header.traffic_class()), (63, 0xb9));
+        assert_eq!((header.source(), header.destination()), (source, destination));
+        assert_eq!((payload_len(&octets), next_header(&octets)), (Some(1480), Some(IpProtocol::UDP)));
+        assert_eq!(addresses(&octets), octets.last_chunk());
+        assert!(Ipv6::read(&octets[..39]).is_none());
+    }
+}

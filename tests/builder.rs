@@ -1,0 +1,306 @@
+//! A configuration that cannot work is refused with the name of the layer and of the field, before anything is read; and what was
+//! charged for the layers that were created before is released.
+
+#[path = "support/fn_source.rs"]
+mod fn_source;
+
+use std::error::Error as _;
+
+use flowgauge::base::FrameBatch;
+use flowgauge::decode::fragment::{Pool, PoolConfig};
+use flowgauge::dedup::Window;
+use flowgauge::reassembler::Reassembler;
+use flowgauge::source;
+use flowgauge::tracker::{Tracker, USER_CLASS_COUNT_MAX};
+use flowgauge::{
+    Budget, Builder, ConfigError, ConfigProblem, Decapsulation, DedupConfig, DriverConfig, Error, FileSource,
+    Flows, FragmentHandling, KeyPolicy, Limits, Next, Parser, Pipeline, Protocol, ReassemblerConfig, Records,
+    Resources, RunOptions, Sessions, Sink, Stage, Streams, TrackerConfig,
+};
+
+use fn_source::FnSource;
+
+/// A parser that gives up at once.
+#[derive(Debug, Default)]
+struct GivesUp;
+
+impl Parser for GivesUp {
+    type Message<'m> = ();
+}
+
+static PROTOCOL: Protocol = Protocol::new("nothing").over_streams(&[9], None);
+
+flowgauge::protocols! {
+    /// A set without messages, which needs no feature.
+    #[derive(Debug)]
+    enum Nothing;
+    /// Its messages.
+    #[derive(Debug)]
+    enum NoMessage;
+    parsers { GivesUp: GivesUp = &PROTOCOL }
+    recognized {}
+}
+
+/// Ignores everything that a stage delivers.
+struct Ignore<G>(std::marker::PhantomData<fn() -> G>);
+
+impl<G: Stage> Ignore<G> {
+    const NEW: Self = Self(std::marker::PhantomData);
+}
+
+impl<G: Stage> Sink for Ignore<G> {
+    type State = ();
+    type Stage = G;
+}
+
+/// Checks the error of a builder, wherever it is used, and that all memory is released.
+fn refused<G: Stage>(builder: &Builder) -> ConfigError {
+    let error = builder.build(Ignore::<G>::NEW).err().expect("a wrong configuration");
+    assert_eq!(builder.budget().held(), 0, "{error}: what was charged before is released");
+
+    let options = RunOptions::default();
+    let mut source = FnSource(|_: &mut FrameBatch| panic!("nothing is read"));
+    let mut sinks = [Ignore::<G>::NEW, Ignore::<G>::NEW];
+    let of_shards = builder.run_shards(&mut sinks, &mut source, &options).expect_err("a wrong configuration");
+    let deliver = |_| panic!("no record");
+    let of_records = builder.run_records::<G>(2, &mut source, &options, |_| true, deliver);
+    for of_run in [of_shards, of_records.expect_err("a wrong configuration")] {
+        assert!(matches!(of_run, Error::Config(of_run) if of_run == error), "{of_run}, {error}");
+        assert_eq!(of_run.to_string(), error.to_string());
+        assert!(of_run.source().is_none());
+    }
+    assert_eq!(builder.budget().held(), 0);
+    error
+}
+
+fn limited(set: impl FnOnce(&mut Limits)) -> Builder {
+    let mut limits = Limits::DEFAULT;
+    set(&mut limits);
+    Pipeline::builder().limits(limits)
+}
+
+fn check(error: ConfigError, layer: &str, field: &str, problem: ConfigProblem) {
+    assert_eq!((error.layer, error.field, error.problem), (layer, field, problem));
+    // One line that names both.
+    let text = error.to_string();
+    assert!(text.starts_with(&format!("{layer}: {field} ")) && !text.contains('\n'), "{text}");
+}
+
+#[test]
+fn numbers_out_of_their_range() {
+    use ConfigProblem::OutOfRange;
+    for count in [0, (1 << 31) + 1] {
+        let error = refused::<Flows>(&limited(|limits| limits.flow_count_max = count));
+        check(error, "tracker", "flow_count_max", OutOfRange { min: 1, max: 1 << 31 });
+    }
+
+    let error = refused::<Flows>(&limited(|limits| limits.fragment_datagram_count_max = 0));
+    let max = u32::MAX.into();
+    check(error, "fragment", "fragment_datagram_count_max", OutOfRange { min: 1, max });
+    let error = refused::<Streams>(&limited(|limits| limits.fragment_per_datagram_count_max = 1));
+    check(error, "fragment", "fragment_per_datagram_count_max", OutOfRange { min: 2, max });
+
+    for count in [0, (1 << 30) + 1] {
+        let builder = limited(|limits| limits.dedup_frame_count_max = count).dedup(DedupConfig::default());
+        let error = refused::<Flows>(&builder);
+        check(error, "dedup", "dedup_frame_count_max", OutOfRange { min: 1, max: 1 << 30 });
+    }
+
+    let mut config = ReassemblerConfig::default();
+    config.compared_len = ReassemblerConfig::COMPARED_LEN_MAX + 1;
+    let builder = Pipeline::builder().streams(config);
+    for error in [refused::<Streams>(&builder), refused::<Sessions<Nothing>>(&builder)] {
+        check(error, "reassembler", "compared_len", OutOfRange { min: 0, max: 16 << 20 });
+    }
+
+    let mut config = TrackerConfig::default();
+    for _ in 0..USER_CLASS_COUNT_MAX {
+        config.add_class(None).expect("fewer classes than the most");
+    }
+    let error = config.add_class(None).expect_err("one class too many");
+    check(error, "tracker", "class count", OutOfRange { min: 0, max: USER_CLASS_COUNT_MAX as u64 });
+}
+
+#[test]
+fn limits_at_the_ends_of_their_range_are_accepted() {
+    let builder = limited(|limits| {
+        limits.flow_count_max = 1;
+        limits.fragment_datagram_count_max = 1;
+        limits.fragment_per_datagram_count_max = 2;
+        limits.dedup_frame_count_max = 1;
+        (limits.stream_bytes_max, limits.stream_side_bytes_max) = (0, 0);
+        limits.stream_side_segment_count_max = 0;
+        (limits.session_bytes_max, limits.session_side_bytes_max) = (0, 0);
+    });
+    assert!(builder.clone().dedup(DedupConfig::default()).build(Ignore::<Sessions<Nothing>>::NEW).is_ok());
+    let builder = limited(|limits| {
+        limits.flow_count_max = 1 << 31;
+        limits.dedup_frame_count_max = 1 << 30;
+    });
+    assert!(builder.dedup(DedupConfig::default()).build(()).is_ok());
+}
+
+#[test]
+fn limits_of_layers_that_are_not_used_are_not_checked() {
+    let builder = limited(|limits| {
+        limits.dedup_frame_count_max = 0;
+        (limits.fragment_datagram_count_max, limits.fragment_bytes_max) = (0, 0);
+    });
+    assert!(builder.fragments(FragmentHandling::AsTheyCome).build(()).is_ok());
+}
+
+fn needed(error: ConfigError) -> u64 {
+    match error.problem {
+        ConfigProblem::TooSmall { needed_bytes } => needed_bytes,
+        problem => panic!("{problem:?}"),
+    }
+}
+
+/// The smallest budget with which something can be created.
+fn smallest(is_created: impl Fn(&Resources) -> bool) -> u64 {
+    let is_enough = |bytes| is_created(&Resources::default().with_budget(Budget::new(bytes)));
+    let (mut refused, mut accepted) = (0, 1 << 30);
+    assert!(!is_enough(refused) && is_enough(accepted));
+    while accepted - refused > 1 {
+        let middle = refused + (accepted - refused) / 2;
+        *if is_enough(middle) { &mut accepted } else { &mut refused } = middle;
+    }
+    accepted
+}
+
+#[test]
+fn a_budget_that_is_too_small_names_the_layer_and_what_it_needs() {
+    let poor = Resources::default().with_budget(Budget::new(1000));
+    let tracker = Tracker::<()>::new(TrackerConfig::default(), &poor).expect_err("no room");
+    check(tracker, "tracker", "budget", tracker.problem);
+    let pool = Pool::<()>::new(PoolConfig::default(), &poor).expect_err("no room");
+    check(pool, "fragment", "budget", pool.problem);
+    let window = Window::new(DedupConfig::default(), &poor).expect_err("no room");
+    check(window, "dedup", "budget", window.problem);
+    assert_eq!(poor.budget.held(), 0);
+
+    // Below the number no budget is enough. Where a layer may take a part of the budget only, a little more is needed.
+    let exact = smallest(|resources| Tracker::<()>::new(TrackerConfig::default(), resources).is_ok());
+    assert_eq!(exact, needed(tracker));
+    let of_pool = smallest(|resources| Pool::<()>::new(PoolConfig::default(), resources).is_ok());
+    assert!((needed(pool)..=needed(pool) * 16 / 14 + 1).contains(&of_pool), "{of_pool}, {pool}");
+    let of_window = smallest(|resources| Window::new(DedupConfig::default(), resources).is_ok());
+    assert!((needed(window)..=needed(window) * 16 / 13 + 1).contains(&of_window), "{of_window}, {window}");
+
+    // In a pipeline, the first layer that finds no room is named; the tracker's slots also have the state of the stage.
+    let error = refused::<Flows>(&Pipeline::builder().memory(1000));
+    check(error, "tracker", "budget", tracker.problem);
+    let error = refused::<Streams>(&Pipeline::builder().memory(1000));
+    assert!(error.layer == "tracker" && needed(error) > needed(tracker), "{error}");
+    let error = refused::<Flows>(&Pipeline::builder().memory(exact + 1000));
+    check(error, "fragment", "budget", pool.problem);
+    let with_room = exact + 2 * needed(pool) + 2 * needed(window);
+    assert!(Pipeline::builder().memory(with_room).dedup(DedupConfig::default()).build(()).is_ok());
+}
+
+#[test]
+fn a_cap_on_bytes_that_is_too_small_is_named_and_not_the_budget() {
+    let error = refused::<Flows>(&limited(|limits| limits.fragment_bytes_max = 1000));
+    check(error, "fragment", "fragment_bytes_max", error.problem);
+    let exact = needed(error);
+    assert!(limited(|limits| limits.fragment_bytes_max = exact).build(()).is_ok());
+    assert!(limited(|limits| limits.fragment_bytes_max = exact - 1).build(()).is_err());
+}
+
+#[test]
+fn a_setting_for_a_layer_that_the_stage_does_not_have() {
+    let streams = Pipeline::builder().streams(ReassemblerConfig::default());
+    check(refused::<Flows>(&streams), "reassembler", "streams", ConfigProblem::StageAbsent);
+    let sessions = Pipeline::builder().sessions(DriverConfig::default());
+    check(refused::<Flows>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
+    check(refused::<Streams>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
+    let source = || FileSource::open("examples/data/dns.pcap").expect("a capture");
+    for builder in [&streams, &sessions] {
+        assert_eq!(
+            builder.records(source()).err().map(|error| error.problem),
+            Some(ConfigProblem::StageAbsent)
+        );
+        assert!(builder.build(Records::new(|_| {})).is_err());
+    }
+
+    // Stages that have the layer accept it, and so does another sink of the same builder.
+    assert!(streams.build(Ignore::<Streams>::NEW).is_ok());
+    let both = streams.sessions(DriverConfig::default());
+    assert!(both.build(Ignore::<Sessions<Nothing>>::NEW).is_ok());
+    assert!(both.build(Records::new(|_| {}).with_stage::<Sessions<Nothing>>()).is_ok());
+    assert!(both.build(Ignore::<Streams>::NEW).is_err() && both.build(()).is_err());
+}
+
+#[test]
+fn settings_that_shards_do_not_have() {
+    let options = RunOptions::default();
+    let run = |builder: &Builder, sinks: &mut [()]| {
+        let mut source = FileSource::open("examples/data/dns.pcap").expect("a capture");
+        builder.run_shards(sinks, &mut source, &options)
+    };
+    let of = |error: Option<Error>| match error {
+        Some(Error::Config(error)) => error,
+        other => panic!("{other:?}"),
+    };
+    let error = of(run(&Pipeline::builder(), &mut []).err());
+    check(error, "shards", "shard count", ConfigProblem::OutOfRange { min: 1, max: u64::MAX });
+    assert_eq!(error.to_string(), "shards: shard count must be at least 1");
+
+    let mut policy = KeyPolicy::DEFAULT;
+    policy.decapsulation = Decapsulation::Both;
+    let builder = Pipeline::builder().key_policy(policy);
+    let error = of(run(&builder, &mut [(), ()]).err());
+    let problem = ConfigProblem::Conflict { with: "more than one shard" };
+    check(error, "shards", "Decapsulation::Both", problem);
+    assert!(run(&builder, &mut [()]).is_ok(), "one shard has all flows");
+}
+
+#[test]
+fn messages_say_what_to_change() {
+    let text = |builder: &Builder| builder.build(()).expect_err("a wrong configuration").to_string();
+    assert_eq!(
+        text(&limited(|limits| limits.flow_count_max = 0)),
+        "tracker: flow_count_max must be from 1 to 2147483648"
+    );
+    assert_eq!(
+        text(&limited(|limits| limits.fragment_bytes_max = 1)),
+        "fragment: fragment_bytes_max must hold at least 98304 bytes"
+    );
+    assert_eq!(
+        text(&Pipeline::builder().sessions(DriverConfig::default())),
+        "session: sessions is set, but the stage of the sink does not have this layer"
+    );
+}
+
+#[test]
+fn pipelines_of_one_builder_share_one_budget() {
+    let builder = Pipeline::builder().memory(8 << 20);
+    assert_eq!((builder.budget().limit(), builder.budget().held()), (8 << 20, 0));
+    let one = builder.build(()).expect("a valid configuration");
+    let held = builder.budget().held();
+    assert!(held > 0);
+    let other = builder.clone().build(()).expect("a valid configuration");
+    assert_eq!((one.budget().held(), other.budget().held()), (2 * held, 2 * held));
+    drop(one);
+    assert_eq!(builder.budget().held(), held);
+    drop(other);
+    assert_eq!(builder.budget().held(), 0);
+
+    // Resources that others use too.
+    let resources = Resources::default().with_budget(Budget::new(8 << 20));
+    let _pipeline =
+        Pipeline::builder().resources(resources.clone()).build(()).expect("a valid configuration");
+    assert_eq!(resources.budget.held(), held);
+    let _reassembler: Reassembler<u32> =
+        Reassembler::new(ReassemblerConfig::default(), &resources).expect("a valid configuration");
+}
+
+#[test]
+fn an_error_of_the_source_is_told_from_one_of_the_configuration() {
+    let refusal = || source::Error::Empty { path: "network".into() };
+    let mut source = FnSource(|_: &mut FrameBatch| -> Result<Next, source::Error> { Err(refusal()) });
+    let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
+    let error = pipeline.run(&mut source, &RunOptions::default()).expect_err("the source fails");
+    assert!(matches!(error, Error::Source(_)));
+    assert_eq!(error.to_string(), refusal().to_string());
+}

@@ -1,0 +1,78 @@
+//! The examples stay short, and import nothing but the root of the crate and the standard library.
+
+use std::path::Path;
+
+fn source(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name).with_extension("rs");
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Lines that are neither empty nor a comment.
+fn code_lines(text: &str) -> Vec<&str> {
+    text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
+}
+
+/// Lines of the body of `main`, which ends the file.
+fn main_len(text: &str) -> usize {
+    let lines = code_lines(text);
+    let start = lines.iter().position(|line| line.starts_with("fn main()")).expect("a main function");
+    lines.len() - start - 2
+}
+
+#[test]
+fn the_first_examples_have_a_main_of_six_lines() {
+    for name in ["count_flows", "print_records"] {
+        let len = main_len(&source(name));
+        assert!((1..=6).contains(&len), "{name}: {len} lines");
+    }
+}
+
+#[test]
+fn examples_are_short() {
+    let names = [
+        ("largest_gap", 25),
+        ("stream_bytes", 25),
+        ("names", 25),
+        ("live", 25),
+        ("live_shards", 25),
+        ("length_prefixed", 60),
+    ];
+    for (name, len_max) in names {
+        let text = source(name);
+        let len = code_lines(&text).len();
+        assert!((1..=len_max).contains(&len), "{name}: {len} lines of code, {len_max} at most");
+    }
+}
+
+#[test]
+fn examples_use_the_root_of_the_crate_only() {
+    let names = [
+        "count_flows",
+        "print_records",
+        "largest_gap",
+        "stream_bytes",
+        "names",
+        "live",
+        "live_shards",
+        "length_prefixed",
+    ];
+    for name in names {
+        let code = code_lines(&source(name)).join(" ");
+        for import in code.split("use ").skip(1) {
+            let import = import.split(';').next().unwrap_or_default();
+            assert!(import.starts_with("flowgauge::") || import.starts_with("std::"), "{name}: use {import}");
+        }
+        // What follows the crate's name is an item of the root or a group of items: a second `::` would name a module.
+        for path in code.split("flowgauge::").skip(1) {
+            let end = match path.strip_prefix('{') {
+                Some(group) => 1 + group.find('}').expect("the end of the group"),
+                None => {
+                    path.find(|letter: char| letter != '_' && !letter.is_alphanumeric()).unwrap_or(path.len())
+                }
+            };
+            let (first, rest) = path.split_at(end);
+            let is_item = !first.contains("::") && (first.starts_with(['{', 'F']) || !rest.starts_with("::"));
+            assert!(is_item, "{name}: flowgauge::{first} is not at the root");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! A neighbor table as simple as can be, and a run of operations that holds the real one to it. Shared with the fuzz
+//! target `neighbor`.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use flowgauge::base::Timestamp;
+use flowgauge::tap::{Heard, NeighborConfig, NeighborStats, NeighborTable, Resolution};
+
+use super::frames::Speech;
+
+pub(crate) const OWN: [u8; 6] = [2, 0, 0, 0, 0, 0xaa];
+
+/// Local are the first two of each family; of those of IPv6, each has a scope.
+pub(crate) fn address(number: u8) -> IpAddr {
+    let host = number >> 2 & 7;
+    match (number & 1, (number >> 1 ^ host) & 1) {
+        (0, _) => [10, 0, 0, host].into(),
+        (_, 0) => [0xfe80, 0, 0, 0, 0, 0, 0, u16::from(host)].into(),
+        (_, _) => [0x2001, 0xdb8, 0, 0, 0, 0, 0, u16::from(host)].into(),
+    }
+}
+
+pub(crate) fn local() -> [IpAddr; 4] {
+    [
+        [10, 0, 0, 0].into(),
+        [10, 0, 0, 1].into(),
+        [0xfe80, 0, 0, 0, 0, 0, 0, 1].into(),
+        [0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into(),
+    ]
+}
+
+fn hardware(number: u8) -> [u8; 6] {
+    match number & 7 {
+        6 => OWN,
+        7 => [3, 0, 0, 0, 0, 1], // a group
+        station => [2, 0, 0, 0, 0, station],
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    address: IpAddr,
+    hardware: [u8; 6],
+    expires: u64,
+    asked: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    address: IpAddr,
+    source: IpAddr,
+    at: u64,
+}
+
+/// Lists in order of use, the latest last.
+#[derive(Debug)]
+struct Naive {
+    now: u64,
+    known: Vec<Known>,
+    asked: Vec<Asked>,
+    known_max: usize,
+    asked_max: usize,
+    lifetime: u64,
+    interval: u64,
+    requests: u64,
+    changes: u64,
+    evicted: u64,
+    expired: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Answered,
+    Learned,
+    Gratuitous,
+    Spoofed,
+    Conflict,
+    NotForUs,
+    Malformed,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Known { hardware: [u8; 6], is_refreshed: bool },
+    Request,
+    Waiting,
+    Local,
+    Unreachable,
+}
+
+impl Naive {
+    fn forget_expired(&mut self, address: IpAddr) {
+        let before = self.known.len();
+        let now = self.now;
+        self.known.retain(|known| known.address != address || known.expires > now);
+        self.expired += (before - self.known.len()) as u64;
+    }
+
+    fn ask(&mut self, address: IpAddr) {
+        let is_link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.segments()[0] == 0xfe80);
+        let source = match address {
+            IpAddr::V4(_) => local()[0],
+            v6 if is_link_local(v6) => local()[2],
+            _ => local()[3],
+        };
+        match self.asked.iter().position(|asked| asked.address == address) {
+            Some(place) => drop(self.asked.remove(place)),
+            None if self.asked.len() == self.asked_max => drop(self.asked.remove(0)),
+            None => {}
+        }
+        self.asked.push(Asked { address, source, at: self.now });
+        self.requests += 1;
+    }
+
+    fn resolve(&mut self, address: IpAddr) -> Way {
+        if local().contains(&address) {
+            return Way::Local;
+        }
+        self.forget_expired(address);
+        let waits =
+            self.asked.iter().any(|asked| asked.address == address && asked.at + self.interval > self.now);
+        if let Some(place) = self.known.iter().position(|known| known.address == address) {
+            let known = self.known.remove(place);
+            self.known.push(known);
+            let is_late = known.expires - self.now <= self.lifetime / 4;
+            let is_refreshed = is_late && !waits && known.asked + self.interval <= self.now;
+            if is_refreshed {
+                self.ask(address);
+            }
+            return Way::Known { hardware: known.hardware, is_refreshed };
+        }
+        if waits {
+            return Way::Waiting;
+        }
+        self.ask(address);
+        Way::Request
+    }
+
+    fn hear(&mut self, speech: &Speech) -> Word {
+        let is_arp = speech.sender.is_ipv4();
+        let is_ours = |address: IpAddr| local().contains(&address);
+        if speech.frame_source == OWN {
+            return Word::NotForUs;
+        }
+        let contradicts = speech.named.is_some_and(|named| named != speech.frame_source);
+        if contradicts || speech.frame_source[0] & 1 == 1 {
+            return Word::Spoofed;
+        }
+        if is_ours(speech.sender) {
+            return Word::Conflict;
+        }
+        if is_arp && speech.sender == speech.target || !is_arp && speech.is_reply && !speech.is_solicited {
+            return Word::Gratuitous;
+        }
+        if !speech.is_reply {
+            return if is_ours(speech.target) { Word::Answered } else { Word::NotForUs };
+        }
+        if speech.frame_destination != OWN || is_arp && speech.named_target != OWN {
+            return if is_ours(speech.target) { Word::Spoofed } else { Word::NotForUs };
+        }
+        let Some(hardware) = speech.named else { return Word::Malformed };
+        let place = self.asked.iter().position(|asked| {
+            asked.address == speech.sender
+                && asked.source == speech.target
+                && asked.at + self.interval > self.now
+        });
+        let Some(place) = place else { return Word::Spoofed };
+        self.forget_expired(speech.sender);
+        let before = self.known.iter().position(|known| known.address == speech.sender);
+        let is_change = before.is_some_and(|place| self.known[place].hardware != hardware);
+        if is_change && !is_arp && !speech.is_override {
+            return Word::Spoofed;
+        }
+        let asked = self.asked.remove(place).at;
+        match before {
+            Some(place) => drop(self.known.remove(place)),
+            None if self.known.len() == self.known_max => {
+                let oldest = self.known.remove(0);
+                if oldest.expires > self.now { self.evicted += 1 } else { self.expired += 1 }
+            }
+            None => {}
+        }
+        self.changes += u64::from(is_change);
+        let expires = self.now + self.lifetime.max(self.interval);
+        self.known.push(Known { address: speech.sender, hardware, expires, asked });
+        Word::Learned
+    }
+
+    fn advance(&mut self) {
+        let (now, interval, before) = (self.now, self.interval, self.known.len());
+        self.known.retain(|known| known.expires > now);
+        self.expired += (before - self.known.len()) as u64;
+        self.asked.retain(|asked| asked.at + interval > now);
+    }
+}
+
+/// Runs operations of eight octets each on a table and on the model, and compares all that can be seen. What happened.
+pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
+    const MS: u64 = 1_000_000;
+    let mut config = NeighborConfig::new(OWN);
+    config.lifetime = Duration::from_millis([4000, 300, 0, 60_000][usize::from(setup >> 6)]);
+    config.limits.neighbor_count_max = 1 + u32::from(setup & 3);
+    config.limits.neighbor_request_count_max = 1 + u32::from(setup >> 2 & 3);
+    let mut naive = Naive {
+        now: 0,
+        known: Vec::new(),
+        asked: Vec::new(),
+        known_max: config.limits.neighbor_count_max as usize,
+        asked_max: config.limits.neighbor_request_count_max as usize,
+        lifetime: config.lifetime.as_nanos() as u64,
+        interval: config.request_interval.as_nanos() as u64,
+        requests: 0,
+        changes: 0,
+        evicted: 0,
+        expired: 0,
+    };
+    let mut table = NeighborTable::new(config).expect("a valid configuration");
+    local().into_iter().for_each(|own| table.add_local(own).expect("a host"));
+    let mut words = [0_u64; 7];
+    let mut clock = 0_u64;
+    for [what, who, target, from, named, flags, time, to] in operations {
+        // Steps of up to 2.5 s, seldom backwards.
+        clock = if *time > 250 { clock.saturating_sub(700 * MS) } else { clock + u64::from(*time) * 10 * MS };
+        naive.now = naive.now.max(clock);
+        let now = Timestamp::from_nanos(clock);
+        let sender = address(*who);
+        match what % 8 {
+            0..3 => {
+                let way = match table.resolve(sender, now) {
+                    Resolution::Known { hardware_address: hardware, refresh } => {
+                        Way::Known { hardware, is_refreshed: refresh.is_some() }
+                    }
+                    Resolution::Request(_) => Way::Request,
+                    Resolution::Waiting => Way::Waiting,
+                    Resolution::Local => Way::Local,
+                    _ => Way::Unreachable,
+                };
+                assert_eq!(way, naive.resolve(sender));
+            }
+            3 => {
+                table.advance(now);
+                naive.advance();
+            }
+            4 => {
+                let was_known = naive.known.iter().any(|known| known.address == sender);
+                naive.known.retain(|known| known.address != sender);
+                naive.asked.retain(|asked| asked.address != sender);
+                assert_eq!(table.forget(sender), was_known);
+                table.advance(now);
+                naive.advance();
+            }
+            _ => {
+                // Mostly an honest reply to the last request; each bit of `flags` bends one rule.
+                let bent = |bit: u8| flags >> bit & 1 == 1 && flags % 3 == 0;
+                let asked = naive.asked.last().copied();
+                let honest = asked.filter(|_| !bent(0)).map(|asked| (asked.address, asked.source));
+                let other =
+                    if address(*target).is_ipv4() == sender.is_ipv4() { address(*target) } else { sender };
+                let (sender, target) = honest.unwrap_or((sender, other));
+                let frame_source = hardware(*from);
+                let is_arp = sender.is_ipv4();
+                let is_silent = bent(3) && !is_arp;
+                let speech = Speech {
+                    is_reply: !bent(1),
+                    sender,
+                    target,
+                    frame_source,
+                    frame_destination: if bent(2) { hardware(*to) } else { OWN },
+                    named: (!is_silent).then(|| if bent(4) { hardware(*named) } else { frame_source }),
+                    named_target: if bent(5) { hardware(*to) } else { OWN },
+                    is_solicited: !bent(6),
+                    is_override: !bent(7),
+                };
+                let word = match table.hear(&speech.frame(), now) {
+                    Heard::Request(_) => Word::Answered,
+                    Heard::Learned { address, hardware_address } => {
+                        assert_eq!((address, Some(hardware_address)), (sender, speech.named));
+                        Word::Learned
+                    }
+                    Heard::Gratuitous => Word::Gratuitous,
+                    Heard::Spoofed => Word::Spoofed,
+                    Heard::Conflict => Word::Conflict,
+                    Heard::NotForUs => Word::NotForUs,
+                    Heard::Malformed => Word::Malformed,
+                    other => panic!("{other:?}"),
+                };
+                assert_eq!(word, naive.hear(&speech), "{speech:?}");
+                words[word as usize] += 1;
+            }
+        }
+        table.check_invariants();
+        let known: Vec<_> = table.iter().collect();
+        let wanted = naive.known.iter().rev().filter(|known| known.expires > naive.now);
+        let wanted: Vec<_> = wanted.map(|known| (known.address, known.hardware)).collect();
+        assert_eq!(known, wanted);
+        for (address, hardware) in known {
+            assert_eq!(table.lookup(address), Some(hardware));
+        }
+        assert_eq!(table.len(), naive.known.len());
+        let stats = table.stats();
+        let heard = [
+            stats.answered_count,
+            stats.learned_count,
+            stats.gratuitous_count,
+            stats.spoofed_count,
+            stats.conflict_count,
+            stats.not_for_us_count,
+            stats.malformed_count,
+        ];
+        assert_eq!(heard, words);
+        assert_eq!(
+            [stats.request_count, stats.changed_count, stats.evicted_count, stats.expired_count],
+            [naive.requests, naive.changes, naive.evicted, naive.expired]
+        );
+    }
+    *table.stats()
+}

@@ -1,0 +1,317 @@
+//! The iterator over records: the records that a sink receives, in the same order, no more of them held than necessary, and a
+//! failure of the source as the last item.
+
+#[path = "support/fn_source.rs"]
+mod fn_source;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use etherparse::PacketBuilder;
+use flowgauge::base::{Account, EndReason, FlowKey, Frame, FrameBatch, Limits, Timestamp};
+use flowgauge::source;
+use flowgauge::{
+    Builder, DedupConfig, Error, FileSource, FlowRecord, FlowView, Flows, Next, Pipeline, RecordIter,
+    Records, RunOptions, Sink, Source, records,
+};
+
+use fn_source::FnSource;
+
+const CAPTURES: [&str; 8] = [
+    "any.pcap",
+    "dns.pcap",
+    "lossy.pcap",
+    "mail.pcap",
+    "raw-tun.pcap",
+    "ssh.pcap",
+    "vlan.pcapng",
+    "web.pcap",
+];
+
+fn capture(name: &str) -> FileSource {
+    FileSource::open(PathBuf::from("examples/data").join(name)).expect("a capture")
+}
+
+/// The records that a sink receives, and what the run returned.
+fn of_sink(builder: &Builder, mut source: impl Source) -> (Vec<FlowRecord>, Result<(), Error>) {
+    let mut records = Vec::new();
+    let sink = Records::new(|record| records.push(record));
+    let mut pipeline = builder.build(sink).expect("a valid configuration");
+    let outcome = pipeline.run(&mut source, &RunOptions::default()).map(|_| ());
+    drop(pipeline);
+    (records, outcome)
+}
+
+/// Datagrams of new flows, one per number, a millisecond apart.
+fn push(batch: &mut FrameBatch, numbers: impl Iterator<Item = u16>) {
+    for number in numbers {
+        let [high, low] = number.to_be_bytes();
+        let mut frame = Vec::new();
+        let ends = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, high, low], [192, 0, 2, 1], 64);
+        ends.udp(4000, 53).write(&mut frame, b"question").expect("a valid packet");
+        batch.push(&Frame::ethernet(at(number), &frame));
+    }
+}
+
+fn at(number: u16) -> Timestamp {
+    Timestamp::from_parts(1000, 0).saturating_add(Duration::from_millis(number.into()))
+}
+
+fn refusal() -> source::Error {
+    source::Error::Io { path: PathBuf::from("network"), error: io::Error::other("gone") }
+}
+
+/// Batches of so many new flows, then what a function returns.
+fn flows_then(
+    batch_count: u16,
+    flow_count: u16,
+    mut end: impl FnMut(&mut FrameBatch) -> Result<Next, source::Error> + Send,
+) -> impl Source {
+    let mut number = 0;
+    FnSource(move |batch: &mut FrameBatch| {
+        if number == batch_count {
+            return end(batch);
+        }
+        push(batch, number * flow_count..(number + 1) * flow_count);
+        number += 1;
+        Ok(Next::Frames)
+    })
+}
+
+/// A number of records, without a failure.
+fn whole<S: Source>(iter: RecordIter<S>) -> Vec<FlowRecord> {
+    iter.collect::<Result<_, _>>().expect("a readable source")
+}
+
+#[test]
+fn the_same_records_as_a_sink_receives() {
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = 5;
+    let settings = [
+        ("defaults", Pipeline::builder()),
+        ("active timeout", Pipeline::builder().active_timeout(Duration::from_millis(50))),
+        ("evictions", Pipeline::builder().limits(limits)),
+        ("filter and deduplication", {
+            let filter = "tcp or port 53".parse().expect("a filter");
+            Pipeline::builder().filter(filter).dedup(DedupConfig::default()).encapsulation(true)
+        }),
+    ];
+    for name in CAPTURES {
+        assert_eq!(whole(records(capture(name))), of_sink(&settings[0].1, capture(name)).0, "{name}");
+        for (what, builder) in &settings {
+            let (wanted, _) = of_sink(builder, capture(name));
+            let found = whole(builder.records(capture(name)).expect("a valid configuration"));
+            assert_eq!(found, wanted, "{name}, {what}");
+            assert_eq!(builder.budget().held(), 0);
+        }
+    }
+    // Several blocks, so that records come while the source is read.
+    for batch_len in [2000, 50_000] {
+        let mut limits = Limits::DEFAULT;
+        (limits.batch_len, limits.flow_count_max) = (batch_len, 5);
+        let source = || FileSource::open_with("examples/data/web.pcap", limits).expect("a capture");
+        let builder = Pipeline::builder().limits(limits);
+        assert_eq!(whole(builder.records(source()).expect("valid")), of_sink(&builder, source()).0);
+    }
+}
+
+#[test]
+fn counters_are_those_of_the_pipeline() {
+    let mut iter = records(capture("web.pcap"));
+    let packet_count: u64 = iter.by_ref().map(|record| record.expect("a readable file").packet_count()).sum();
+    let stats = iter.stats();
+    assert_eq!((stats.tracker.packet_count, stats.tracker.ended_count()), (packet_count, 27));
+    assert_eq!(stats.frame_count, packet_count + stats.skipped.total());
+}
+
+#[test]
+fn an_error_of_the_source_is_the_last_item() {
+    for is_with_frames in [false, true] {
+        let source = || {
+            flows_then(3, 10, move |batch| {
+                // What was read before the error.
+                push(batch, 30..if is_with_frames { 35 } else { 30 });
+                Err(refusal())
+            })
+        };
+        let items: Vec<_> = records(source()).collect();
+        let (last, before) = items.split_last().expect("items");
+        assert!(matches!(last, Err(Error::Source(error)) if error.to_string() == refusal().to_string()));
+        let before: Vec<_> = before.iter().map(|item| item.as_ref().expect("one error").clone()).collect();
+        assert_eq!(before.len(), if is_with_frames { 35 } else { 30 });
+
+        let (wanted, outcome) = of_sink(&Pipeline::builder(), source());
+        assert_eq!(before, wanted);
+        assert!(matches!(outcome, Err(Error::Source(_))));
+    }
+}
+
+#[test]
+fn an_error_comes_once_and_nothing_after_it() {
+    let call_count = AtomicUsize::new(0);
+    let mut iter = records(FnSource(|_: &mut FrameBatch| {
+        call_count.fetch_add(1, Relaxed);
+        Err(refusal())
+    }));
+    assert!(matches!(iter.next(), Some(Err(Error::Source(_)))));
+    assert!((0..3).all(|_| iter.next().is_none()));
+    assert_eq!(call_count.load(Relaxed), 1, "the source is not read on");
+    assert_eq!(iter.stats().frame_count, 0);
+
+    let mut iter = records(capture("dns.pcap"));
+    assert!(iter.by_ref().count() > 0);
+    assert!((0..3).all(|_| iter.next().is_none()));
+}
+
+/// A capture that breaks in the middle of a frame is no error: the source warns of it.
+#[test]
+fn a_truncated_capture_gives_what_was_read() {
+    let octets = std::fs::read("examples/data/dns.pcap").expect("a capture");
+    let cut = octets[..octets.len() - 7].to_vec();
+    let mut source = FileSource::from_reader(io::Cursor::new(cut)).expect("a capture");
+    let mut iter = records(&mut source);
+    let packet_count: u64 = iter.by_ref().map(|record| record.expect("no error").packet_count()).sum();
+    let stats = iter.stats();
+    drop(iter);
+    assert_eq!((source.warnings().len(), source.stats().frame_count), (1, stats.frame_count));
+    assert_eq!(stats.frame_count, packet_count + stats.skipped.total());
+}
+
+#[test]
+fn flows_that_are_open_at_the_end_are_ended_one_by_one() {
+    const COUNT: u16 = 400;
+    let mut iter = records(flows_then(4, COUNT / 4, |_| Ok(Next::End)));
+    assert_eq!(iter.stats().tracker.started_count, 0, "nothing is read before the first call");
+    for number in 0..COUNT {
+        let record = iter.next().expect("a record").expect("no error");
+        assert_eq!((record.start, record.flow_end_reason), (at(number), EndReason::ForcedEnd));
+        let tracker = iter.stats().tracker;
+        assert_eq!((tracker.started_count, tracker.ended_count()), (COUNT.into(), u64::from(number) + 1));
+    }
+    assert!(iter.next().is_none());
+}
+
+/// Records of flows that ended come before the next batch is read.
+#[test]
+fn no_more_than_the_records_of_one_batch_are_held() {
+    let mut limits = Limits::DEFAULT;
+    limits.flow_count_max = 10;
+    let call_count = AtomicUsize::new(0);
+    let source = FnSource(|batch: &mut FrameBatch| {
+        let number = call_count.fetch_add(1, Relaxed) as u16;
+        push(batch, number * 10..(number + 1) * 10);
+        Ok(Next::Frames)
+    });
+    // The source has no end.
+    let mut iter = Pipeline::builder().limits(limits).records(source).expect("a valid configuration");
+    for number in 0..200_u16 {
+        // The first batch fills the table, and each of the next ones evicts all flows of the one before.
+        let record = iter.next().expect("a record").expect("no error");
+        assert_eq!(record.flow_end_reason, EndReason::LackOfResources);
+        assert_eq!(call_count.load(Relaxed), 2 + usize::from(number) / 10);
+    }
+}
+
+/// While a source is idle, its clock ends flows.
+#[test]
+fn flows_time_out_while_the_source_is_idle() {
+    let mut call_count = 0;
+    let source = FnSource(move |batch: &mut FrameBatch| {
+        call_count += 1;
+        match call_count {
+            1 => push(batch, 0..5),
+            2 => return Ok(Next::Idle(at(10))),
+            3 => return Ok(Next::Idle(at(0).saturating_add(Duration::from_secs(1000)))),
+            // An interruption: no frames, and no clock.
+            4 => {}
+            5 => push(batch, 5..7),
+            _ => return Ok(Next::End),
+        }
+        Ok(Next::Frames)
+    });
+    let reasons: Vec<_> = whole(records(source)).iter().map(|record| record.flow_end_reason).collect();
+    assert_eq!(reasons[..5], [EndReason::IdleTimeout; 5]);
+    assert_eq!(reasons[5..], [EndReason::ForcedEnd; 2]);
+}
+
+#[test]
+fn an_iterator_that_is_dropped_releases_its_memory() {
+    let builder = Pipeline::builder();
+    let mut iter = builder.records(capture("web.pcap")).expect("a valid configuration");
+    assert!(iter.next().is_some());
+    assert!(builder.budget().held_by(Account::Flows) > 0);
+    drop(iter);
+    assert_eq!(builder.budget().held(), 0);
+    // So does one of boxed and of borrowed sources.
+    let boxed: Box<dyn Source> = Box::new(capture("dns.pcap"));
+    let mut borrowed = capture("dns.pcap");
+    assert_eq!(whole(records(boxed)), whole(records(&mut borrowed)));
+}
+
+/// What a sink was told, in order.
+#[derive(Default)]
+struct Calls(Vec<(&'static str, FlowKey, EndReason)>);
+
+impl Sink for Calls {
+    type State = ();
+    type Stage = Flows;
+
+    fn record(&mut self, flow: &mut flowgauge::Flow<'_, ()>, reason: EndReason) {
+        self.0.push(("record", *flow.view.key(), reason));
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, (): ()) {
+        self.0.push(("ended", *flow.key(), reason));
+    }
+}
+
+/// `end_next` ends what `finish` ends, in the same order, also if frames come in between.
+#[test]
+fn ending_flow_by_flow_is_as_finishing() {
+    let all = {
+        let (mut batch, mut all) = (FrameBatch::new(), FrameBatch::new());
+        let mut source = capture("web.pcap");
+        while source.next_batch(&mut batch).expect("a readable file") == Next::Frames {
+            batch.iter().for_each(|frame| all.push(&frame));
+        }
+        all
+    };
+    let calls = |end: &dyn Fn(&mut Pipeline<Calls>)| {
+        let mut pipeline = Pipeline::builder().build(Calls::default()).expect("a valid configuration");
+        let _ = pipeline.batch(&all);
+        end(&mut pipeline);
+        assert_eq!(pipeline.flow_count(), 0);
+        pipeline.check_invariants();
+        pipeline.into_sink().0
+    };
+    let finished = calls(&|pipeline| pipeline.finish());
+    let one_by_one = calls(&|pipeline| {
+        while pipeline.flow_count() > 0 {
+            let (count, ended_count) = (pipeline.flow_count(), pipeline.stats().tracker.ended_count());
+            assert!(pipeline.end_next());
+            assert_eq!(pipeline.flow_count(), count - 1);
+            assert_eq!(pipeline.stats().tracker.ended_count(), ended_count + 1);
+        }
+        assert!(!pipeline.end_next() && !pipeline.end_next());
+    });
+    assert_eq!(one_by_one, finished);
+    let mixed = calls(&|pipeline| {
+        assert!(pipeline.end_next() && pipeline.end_next());
+        pipeline.finish();
+    });
+    assert_eq!(mixed, finished);
+
+    // A flow that begins in between is ended too.
+    let mut pipeline = Pipeline::builder().build(Calls::default()).expect("a valid configuration");
+    let mut batch = FrameBatch::new();
+    push(&mut batch, 0..3);
+    let _ = pipeline.batch(&batch);
+    assert!(pipeline.end_next());
+    batch.clear();
+    push(&mut batch, 7..9);
+    let _ = pipeline.batch(&batch);
+    while pipeline.end_next() {}
+    assert_eq!((pipeline.flow_count(), pipeline.sink().0.len()), (0, 2 * 5));
+}

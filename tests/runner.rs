@@ -1,0 +1,223 @@
+//! How a run of one pipeline ends: at the end of its source, with an error, by a stop handle; and what its options do.
+
+#[cfg(unix)]
+#[path = "runner/pipes.rs"]
+mod pipes;
+#[path = "support/scripted.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod scripted;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use flowgauge::{
+    EndReason, Error, ErrorPolicy, FileSource, Files, Flows, Pipeline, RunEnd, RunOptions, RunProgress, Sink,
+    StopHandle,
+};
+
+use scripted::{Kept, Scripted, Step, at, listed};
+
+fn pipeline() -> Pipeline<Kept> {
+    Pipeline::builder().build(Kept::default()).expect("the default settings are valid")
+}
+
+#[test]
+fn a_sink_keeps_what_it_received_when_the_source_fails() {
+    let mut pipeline = pipeline();
+    let steps = [Step::Frames(1, vec![1, 2]), Step::Fails(2, vec![2, 3]), Step::Frames(3, vec![4])];
+    let error = pipeline.run(&mut listed(steps), &RunOptions::default()).expect_err("the source fails");
+    assert!(matches!(error, Error::Source(_)), "{error}");
+    assert!(error.to_string().contains("injected"), "{error}");
+    // What came in front of the error is processed, and all flows have ended.
+    assert_eq!(pipeline.flow_count(), 0);
+    let forced = EndReason::ForcedEnd;
+    assert_eq!(pipeline.sink().records, [(1, 1, forced), (2, 2, forced), (3, 1, forced)]);
+    assert_eq!((pipeline.sink().ended_count, pipeline.stats().frame_count), (3, 4));
+}
+
+#[test]
+fn errors_are_collected_and_the_run_goes_on() {
+    let mut pipeline = pipeline();
+    let steps =
+        [Step::Frames(1, vec![1]), Step::Fails(2, vec![2]), Step::Fails(3, vec![]), Step::Frames(4, vec![1])];
+    let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+    let summary = pipeline.run(&mut listed(steps), &options).expect("errors do not end the run");
+    assert_eq!((summary.end, summary.errors.len()), (RunEnd::EndOfInput, 2));
+    assert!(summary.errors.iter().all(|error| error.to_string().contains("injected")));
+    assert_eq!((pipeline.sink().ports(), summary.stats.frame_count), (vec![1, 2], 3));
+}
+
+#[test]
+fn a_source_that_fails_forever_ends_the_run() {
+    let mut pipeline = pipeline();
+    let count = Arc::new(AtomicUsize::new(0));
+    let calls = Arc::clone(&count);
+    let mut source = Scripted(move || {
+        calls.fetch_add(1, Relaxed);
+        Some(Step::Fails(1, vec![7]))
+    });
+    let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+    let error = pipeline.run(&mut source, &options).expect_err("an error too many");
+    assert!(matches!(error, Error::Source(_)), "{error}");
+    // What came with each error was processed.
+    assert_eq!((count.load(Relaxed), pipeline.sink().records.len()), (65_537, 1));
+    assert_eq!(pipeline.stats().frame_count, 65_537);
+}
+
+#[test]
+fn files_that_are_gone_do_not_end_a_run() {
+    let folder = std::env::temp_dir().join(format!("flowgauge-runner-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
+    let names = ["dns.pcap", "mail.pcap", "web.pcap"];
+    let paths = names.map(|name| folder.join(name));
+    for (name, path) in names.iter().zip(&paths) {
+        std::fs::copy(data.join(name), path).unwrap();
+    }
+    let mut source = Files::open(&paths).unwrap();
+    // It was looked at, and is opened again when its first frame is due.
+    std::fs::remove_file(&paths[1]).unwrap();
+    let mut pipeline = pipeline();
+    let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
+    let summary = pipeline.run(&mut source, &options).expect("the others are read");
+    let _ = std::fs::remove_dir_all(&folder);
+    assert_eq!((summary.end, summary.errors.len()), (RunEnd::EndOfInput, 1));
+    assert!(summary.errors[0].to_string().contains("mail.pcap"), "{}", summary.errors[0]);
+    let counted = |name: &str| {
+        let mut source = FileSource::open(data.join(name)).unwrap();
+        let mut pipeline = Pipeline::builder().build(()).unwrap();
+        pipeline.run(&mut source, &RunOptions::default()).unwrap().stats.frame_count
+    };
+    assert_eq!(summary.stats.frame_count, counted("dns.pcap") + counted("web.pcap"));
+}
+
+/// Frames of one more flow each time, without end.
+fn endless() -> Scripted<impl FnMut() -> Option<Step> + Send> {
+    let mut number = 0_u64;
+    Scripted(move || {
+        number += 1;
+        Some(Step::Frames(number / 100, vec![(number % 50_000) as u16 + 1]))
+    })
+}
+
+#[test]
+fn a_stop_handle_ends_a_run_with_all_open_flows_recorded() {
+    let stop = StopHandle::new();
+    let mut pipeline = pipeline();
+    let handle = stop.clone();
+    let options = RunOptions::default().stop(stop.clone()).progress(move |progress| {
+        if progress.frame_count == 1000 {
+            handle.stop();
+        }
+    });
+    let summary = pipeline.run(&mut endless(), &options).unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::Stopped, 1000));
+    assert_eq!((pipeline.flow_count(), pipeline.sink().records.len()), (0, 1000));
+    assert!(
+        pipeline
+            .sink()
+            .records
+            .iter()
+            .all(|(_, count, reason)| (*count, *reason) == (1, EndReason::ForcedEnd))
+    );
+
+    // A handle that is set stops a run before it reads anything, and the flag of a signal handler is the same flag.
+    let stop = StopHandle::new();
+    stop.flag().store(true, Relaxed);
+    let summary = pipeline.run(&mut endless(), &RunOptions::default().stop(stop)).unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::Stopped, 1000));
+}
+
+#[test]
+fn a_stop_handle_is_noticed_from_another_thread() {
+    let stop = StopHandle::new();
+    let options = RunOptions::default().stop(stop.clone());
+    let run = std::thread::spawn(move || {
+        let mut pipeline = pipeline();
+        let end = pipeline.run(&mut endless(), &options).unwrap().end;
+        (end, pipeline.stats(), pipeline.into_sink())
+    });
+    std::thread::sleep(Duration::from_millis(50));
+    let start = Instant::now();
+    stop.stop();
+    let (end, stats, sink) = run.join().unwrap();
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    assert_eq!(end, RunEnd::Stopped);
+    assert_eq!(stats.tracker.started_count, stats.tracker.ended_count());
+    assert_eq!(stats.tracker.started_count, sink.ended_count as u64);
+}
+
+/// Breaks after a number of batches.
+struct Breaks(usize);
+
+impl Sink for Breaks {
+    type State = ();
+    type Stage = Flows;
+
+    fn batch_ended(&mut self) -> ControlFlow<()> {
+        self.0 -= 1;
+        if self.0 == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[test]
+fn a_sink_ends_a_run_behind_the_batch_in_which_it_breaks() {
+    let mut pipeline = Pipeline::builder().build(Breaks(7)).unwrap();
+    let summary = pipeline.run(&mut endless(), &RunOptions::default()).unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count, pipeline.flow_count()), (RunEnd::SinkBreak, 7, 0));
+    // An idle time counts as a batch.
+    let mut pipeline = Pipeline::builder().build(Breaks(2)).unwrap();
+    let steps = [Step::Frames(1, vec![1]), Step::Idle(2), Step::Frames(3, vec![2])];
+    let summary = pipeline.run(&mut listed(steps), &RunOptions::default()).unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::SinkBreak, 1));
+}
+
+#[test]
+fn progress_is_reported_after_each_batch() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap");
+    let len = std::fs::metadata(&path).unwrap().len();
+    let seen: Arc<Mutex<Vec<RunProgress>>> = Arc::default();
+    let calls = Arc::clone(&seen);
+    let options = RunOptions::default().progress(move |progress| calls.lock().unwrap().push(*progress));
+    let mut pipeline = pipeline();
+    let summary = pipeline.run(&mut FileSource::open(path).unwrap(), &options).unwrap();
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), pipeline.sink().batch_count);
+    assert!(seen.len() > 2, "{seen:?}");
+    assert!(seen.is_sorted_by_key(|progress| (progress.frame_count, progress.input_octet_count)));
+    assert!(seen.iter().all(|progress| progress.input_len == Some(len)));
+    let last = seen.last().unwrap();
+    assert_eq!(last.input_octet_count, len);
+    // A frame may wait for the next one.
+    assert!(summary.stats.frame_count - last.frame_count <= 1);
+}
+
+#[test]
+fn flows_time_out_while_a_source_is_idle() {
+    let mut pipeline = pipeline();
+    let deadline = Arc::new(Mutex::new(None));
+    let steps = [
+        Step::Frames(1_000_000, vec![1, 2]),
+        Step::Idle(1_000_100),
+        Step::Frames(1_030_000, vec![3]),
+        // Later than the idle timeout of the first two.
+        Step::Idle(1_075_000),
+        Step::Idle(1_075_100),
+    ];
+    let noted = Arc::clone(&deadline);
+    let options = RunOptions::default().progress(move |progress| {
+        noted.lock().unwrap().get_or_insert(progress.frame_count);
+    });
+    let summary = pipeline.run(&mut listed(steps), &options).unwrap();
+    assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::EndOfInput, 3));
+    assert_eq!(*deadline.lock().unwrap(), Some(2));
+    let sink = pipeline.sink();
+    let (idle, forced) = (EndReason::IdleTimeout, EndReason::ForcedEnd);
+    assert_eq!(sink.records, [(1, 1, idle), (2, 1, idle), (3, 1, forced)]);
+    // The first two ended with the fourth step, the last one behind the fifth.
+    assert_eq!((&sink.batches_before[..], sink.batch_count), (&[3, 3, 5][..], 5));
+    assert_eq!(pipeline.now(), at(1_075_100));
+}

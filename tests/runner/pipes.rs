@@ -1,0 +1,274 @@
+//! Named pipes: a stop handle is noticed while nothing comes, and what comes in pieces is what a file holds.
+
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread::{JoinHandle, sleep, spawn};
+use std::time::{Duration, Instant};
+
+use flowgauge::source::{Error, SourceStats, Warning};
+use flowgauge::{
+    FileSource, Files, FrameBatch, Interface, Next, Pipeline, Records, RunEnd, RunOptions, Source,
+    SourceConfig, StopHandle,
+};
+
+/// A named pipe in a folder of its own.
+struct Fifo {
+    folder: PathBuf,
+}
+
+impl Fifo {
+    /// `None`, with a message, without the program `mkfifo`.
+    fn new() -> Option<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Relaxed);
+        let folder = std::env::temp_dir().join(format!("flowgauge-pipes-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a temporary folder");
+        let fifo = Self { folder };
+        match Command::new("mkfifo").arg(fifo.path()).status() {
+            Ok(status) if status.success() => Some(fifo),
+            outcome => {
+                println!("skipped: mkfifo: {outcome:?}");
+                None
+            }
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.join("capture")
+    }
+
+    /// Writes pieces, with a pause before each, then closes the pipe.
+    fn written(&self, pieces: Vec<Vec<u8>>, pause: Duration) -> JoinHandle<()> {
+        let path = self.path();
+        spawn(move || {
+            let mut pipe = File::options().write(true).open(path).expect("a reader");
+            for piece in pieces {
+                sleep(pause);
+                pipe.write_all(&piece).expect("a reader");
+            }
+            sleep(pause);
+        })
+    }
+}
+
+impl Drop for Fifo {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn data(name: &str) -> Vec<u8> {
+    std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)).expect("a capture")
+}
+
+fn stoppable(stop: &StopHandle) -> SourceConfig {
+    let mut config = SourceConfig::default();
+    config.stop = Some(stop.clone());
+    config
+}
+
+/// A call on another thread, and a time after which the handle is set. Returns what the call returns, which it must do within a
+/// second.
+fn stopped_after<T: Send + 'static>(
+    pause: Duration,
+    call: impl FnOnce(StopHandle) -> T + Send + 'static,
+) -> T {
+    let stop = StopHandle::new();
+    let handle = stop.clone();
+    let thread = spawn(move || call(handle));
+    sleep(pause);
+    assert!(!thread.is_finished(), "nothing ends it but the handle");
+    stop.stop();
+    let start = Instant::now();
+    while !thread.is_finished() && start.elapsed() < Duration::from_secs(1) {
+        sleep(Duration::from_millis(5));
+    }
+    assert!(thread.is_finished(), "the handle was not noticed within a second");
+    thread.join().expect("no panic")
+}
+
+const PAUSE: Duration = Duration::from_millis(250);
+
+#[test]
+fn a_pipe_without_a_writer_is_given_up() {
+    let Some(fifo) = Fifo::new() else { return };
+    // There is no capture: whether that is an error is the source's choice, but no frame comes.
+    let path = fifo.path();
+    stopped_after(PAUSE, move |stop| {
+        if let Ok(mut source) = FileSource::open_with(path, stoppable(&stop)) {
+            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End);
+        }
+    });
+    // The same as one of several inputs.
+    let path = fifo.path();
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
+    stopped_after(PAUSE, move |stop| {
+        if let Ok(mut source) = Files::open_with([path, file], stoppable(&stop)) {
+            assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End);
+        }
+    });
+}
+
+#[test]
+fn a_pipe_that_falls_silent_is_given_up_with_all_flows_recorded() {
+    let whole = data("web.pcap");
+    // The magic only, the header only, whole records, and a part of one.
+    for len in [0, 3, 24, 20_000] {
+        let Some(fifo) = Fifo::new() else { return };
+        let pipe = File::options().read(true).write(true).open(fifo.path()).expect("a pipe");
+        (&pipe).write_all(&whole[..len]).expect("room in the pipe");
+        let path = fifo.path();
+        let outcome = stopped_after(PAUSE, move |stop| {
+            let mut source = FileSource::open_with(path, stoppable(&stop)).ok()?;
+            let mut count = 0;
+            let sink = Records::new(|_| count += 1);
+            let mut pipeline = Pipeline::builder().build(sink).unwrap();
+            let summary = pipeline.run(&mut source, &RunOptions::default().stop(stop)).unwrap();
+            drop(pipeline);
+            assert_eq!(source.warnings(), [], "the handle cut it, and nothing else");
+            Some((summary.end, summary.stats.tracker.started_count, summary.stats.frame_count, count))
+        });
+        drop(pipe);
+        let Some((end, started_count, frame_count, record_count)) = outcome else {
+            assert!(len < 24, "{len} octets are a capture");
+            continue;
+        };
+        assert_eq!((end, record_count), (RunEnd::Stopped, started_count), "{len} octets");
+        assert_eq!(frame_count > 10, len > 24, "{len} octets: {frame_count} frames");
+    }
+}
+
+/// Keeps the frames of a source, and counts batches without frames.
+struct Tee<S> {
+    source: S,
+    frames: Vec<(u64, u32, Vec<u8>)>,
+    empty_count: usize,
+}
+
+impl<S: Source> Source for Tee<S> {
+    fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
+        let next = self.source.next_batch(batch)?;
+        self.empty_count += usize::from(next == Next::Frames && batch.is_empty());
+        let kept =
+            batch.iter().map(|frame| (frame.timestamp.as_nanos(), frame.wire_len, frame.data.to_vec()));
+        self.frames.extend(kept);
+        Ok(next)
+    }
+
+    fn warnings(&self) -> &[Warning] {
+        self.source.warnings()
+    }
+
+    fn stats(&self) -> SourceStats {
+        self.source.stats()
+    }
+
+    fn interfaces(&self) -> &[Interface] {
+        self.source.interfaces()
+    }
+
+    fn progress(&self) -> u64 {
+        self.source.progress()
+    }
+}
+
+/// All that comes of a capture.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    frames: Vec<(u64, u32, Vec<u8>)>,
+    records: Vec<String>,
+    frame_count: u64,
+    warning_count: usize,
+    interfaces: String,
+}
+
+/// Reads a capture, and how many batches were empty.
+fn read(source: impl Source) -> (Outcome, usize) {
+    let mut tee = Tee { source, frames: Vec::new(), empty_count: 0 };
+    let mut records = Vec::new();
+    let sink = Records::new(|record| records.push(format!("{record:?}")));
+    let mut pipeline = Pipeline::builder().build(sink).unwrap();
+    let summary = pipeline.run(&mut tee, &RunOptions::default()).unwrap();
+    drop(pipeline);
+    assert_eq!(summary.end, RunEnd::EndOfInput);
+    let (warning_count, interfaces) = (tee.warnings().len(), format!("{:?}", tee.interfaces()));
+    let frame_count = summary.stats.frame_count;
+    (Outcome { frames: tee.frames, records, frame_count, warning_count, interfaces }, tee.empty_count)
+}
+
+/// Cuts octets at places and behind them at odd lengths.
+fn pieces(octets: &[u8], mut cuts: Vec<usize>) -> Vec<Vec<u8>> {
+    cuts.extend((1..8).map(|part| (octets.len() * part / 8) | 1));
+    cuts.retain(|cut| (1..octets.len()).contains(cut));
+    cuts.sort_unstable();
+    cuts.dedup();
+    let starts = [0].into_iter().chain(cuts.iter().copied());
+    let ends = cuts.iter().copied().chain([octets.len()]);
+    starts.zip(ends).map(|(start, end)| octets[start..end].to_vec()).collect()
+}
+
+/// Compares what comes through a pipe in pieces with what the same octets give in a file.
+fn compare(name: &'static str, octets: Vec<u8>, cuts: Vec<usize>) -> Option<JoinHandle<()>> {
+    let fifo = Fifo::new()?;
+    Some(spawn(move || {
+        let file = fifo.folder.join("file");
+        std::fs::write(&file, &octets).unwrap();
+        let (whole, _) = read(FileSource::open(&file).unwrap());
+        assert!(whole.frames.len() > 100 && whole.warning_count == 0, "{name}");
+        let pieces = pieces(&octets, cuts);
+        let piece_count = pieces.len();
+        let writer = fifo.written(pieces, Duration::from_millis(75));
+        let (piped, empty_count) = read(FileSource::open(fifo.path()).unwrap());
+        writer.join().unwrap();
+        assert!(piped == whole, "{name}: {} of {} frames", piped.frames.len(), whole.frames.len());
+        assert!(empty_count > 5, "{name}: {empty_count} empty batches with {piece_count} pieces");
+    }))
+}
+
+#[test]
+fn pieces_of_a_capture_survive_idle_periods() {
+    let (pcap, pcapng) = (data("dns.pcap"), data("vlan.pcapng"));
+    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "none is compressed"))]
+    let mut forms = vec![
+        // In the magic, the header, the header of a record, and its octets.
+        ("pcap", pcap.clone(), vec![1, 3, 4, 11, 23, 24, 25, 39, 40, 41, 77, 1001]),
+        ("pcapng", pcapng.clone(), vec![1, 4, 5, 11, 12, 27, 28, 29, 61, 333, 1001]),
+    ];
+    #[cfg(feature = "compression")]
+    {
+        let gzip = |octets: &[u8]| {
+            let mut writer = flate2::GzBuilder::new()
+                .filename("capture")
+                .comment("in pieces")
+                .write(Vec::new(), flate2::Compression::default());
+            writer.write_all(octets).unwrap();
+            writer.finish().unwrap()
+        };
+        let zstd = |octets: &[u8]| {
+            let mut writer = zstd::Encoder::new(Vec::new(), 3).unwrap();
+            writer.include_checksum(true).unwrap();
+            writer.write_all(octets).unwrap();
+            writer.finish().unwrap()
+        };
+        // Two members or frames, cut in their headers, at their ends, and in their octets.
+        type Compress<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+        let compressed: [(_, Compress<'_>); 2] = [("gzip", &gzip), ("zstd", &zstd)];
+        for (name, compress) in compressed {
+            let (head, tail) = pcap.split_at(pcap.len() / 2 + 5);
+            let (head, tail) = (compress(head), compress(tail));
+            let (seam, end) = (head.len(), head.len() + tail.len());
+            let mut cuts = vec![1, 3, 4, 5, 7, 9, 11, 13, 16, 19, 23, 31, 1001];
+            cuts.extend([seam - 9, seam - 7, seam - 3, seam - 1, seam, seam + 1, seam + 3, seam + 5]);
+            cuts.extend([seam + 9, seam + 11, seam + 15, seam + 20, end - 9, end - 5, end - 3, end - 1]);
+            forms.push((name, [head, tail].concat(), cuts));
+        }
+    }
+    let running: Vec<_> =
+        forms.into_iter().filter_map(|(name, octets, cuts)| compare(name, octets, cuts)).collect();
+    for thread in running {
+        thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    }
+}

@@ -1,0 +1,262 @@
+//! The schema of records: formats, serde and documentation agree with it.
+#![cfg(feature = "serde")]
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use flowgauge::export::{Format, write_header, write_record};
+use flowgauge::record::{FieldSide, OuterFlow, SortKey, Value};
+use flowgauge::{
+    FieldSet, FileSource, FlowKey, FlowRecord, IpProtocol, Pipeline, Records, RunOptions, Side, Timestamp,
+};
+use proptest::prelude::*;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The captures of this repository, and those of the corpus if it is there.
+fn captures() -> Vec<PathBuf> {
+    let mut folders = vec![root().join("examples/data")];
+    folders.extend(env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from));
+    let mut paths = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let is_capture =
+                path.extension().is_some_and(|extension| extension == "pcap" || extension == "pcapng");
+            if path.is_dir() {
+                folders.push(path);
+            } else if is_capture {
+                paths.push(path);
+            }
+        }
+    }
+    assert!(paths.len() >= 8);
+    paths
+}
+
+/// The records of a capture, with everything that may be recorded.
+fn records(path: &Path) -> Vec<FlowRecord> {
+    let Ok(mut source) = FileSource::open(path) else { return Vec::new() };
+    let mut records = Vec::new();
+    let sink = Records::new(|record| records.push(record));
+    #[cfg(feature = "protocols")]
+    let sink = sink.with_stage::<flowgauge::Sessions<flowgauge::Standard>>();
+    let builder = Pipeline::builder().encapsulation(true);
+    builder.build(sink).unwrap().run(&mut source, &RunOptions::default()).unwrap();
+    records
+}
+
+fn line(format: Format, record: &FlowRecord) -> String {
+    let mut out = b"before".to_vec();
+    write_record(&mut out, format, record);
+    String::from_utf8(out).unwrap().strip_prefix("before").unwrap().strip_suffix('\n').unwrap().to_owned()
+}
+
+/// Both writers against serde_json and `Display`, which are written apart from them.
+fn check_formats(record: &FlowRecord) {
+    let json = line(Format::Ndjson, record);
+    assert_eq!(json, serde_json::to_string(record).unwrap());
+    let values: Vec<_> = (0..FlowRecord::SCHEMA.len()).map(|index| record.value(index).to_string()).collect();
+    assert!(values.iter().all(|value| !value.contains([',', '"', '\n'])), "{values:?}");
+    assert_eq!(line(Format::Csv, record), values.join(","));
+}
+
+#[test]
+fn writers_agree_with_serde_and_display_on_captures() {
+    let mut record_count = 0;
+    for path in captures() {
+        for record in records(&path) {
+            check_formats(&record);
+            record_count += 1;
+        }
+    }
+    assert!(record_count > 100, "{record_count}");
+}
+
+#[test]
+fn a_record_survives_serialization() {
+    for path in captures() {
+        for record in records(&path) {
+            let json = serde_json::to_string(&record).unwrap();
+            let mut read: FlowRecord = serde_json::from_str(&json).unwrap();
+            // A key has parts that no field shows: the tag of a fragment without ports, an identifier of ICMP.
+            if read.key != record.key {
+                assert_eq!(read.community_id(), record.community_id(), "{json}");
+                (read.key, read.initiator) = (record.key, record.initiator);
+            }
+            assert_eq!(read, record, "{json}");
+            let key: FlowKey = serde_json::from_value(serde_json::to_value(record.key).unwrap()).unwrap();
+            assert_eq!(key, record.key);
+        }
+    }
+}
+
+#[test]
+fn what_a_record_does_not_know_is_absent() {
+    let (key, initiator) = FlowKey::tcp("192.0.2.1:4000".parse().unwrap(), "192.0.2.2:80".parse().unwrap());
+    let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(5, 0));
+    record.known = FieldSet::of_names(["source_address", "destination_address", "packet_count"]).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&line(Format::Ndjson, &record)).unwrap();
+    assert_eq!(read["packet_count"], 0);
+    assert_eq!(
+        (&read["octet_count"], &read["start_ns"]),
+        (&serde_json::Value::Null, &serde_json::Value::Null)
+    );
+    assert_eq!(read.as_object().unwrap().len(), FlowRecord::SCHEMA.len());
+    check_formats(&record);
+    assert_eq!(FieldSet::of_names(["packet_count", "packets"]), Err("packets"));
+}
+
+#[test]
+fn fields_may_be_missing_but_not_wrong() {
+    let read = |json: &str| serde_json::from_str::<FlowRecord>(json).map_err(|error| error.to_string());
+    let ends = r#""source_address":"192.0.2.9","destination_address":"192.0.2.1""#;
+    let record = read(&format!(
+        r#"{{{ends},"protocol":6,"source_port":50000,"destination_port":22,"packet_count":7,"new":[1]}}"#
+    ))
+    .unwrap();
+    assert_eq!((record.source_port(), record.destination_port()), (Some(50_000), Some(22)));
+    assert_eq!((record.initiator, record.forward.counters.packet_count), (Side::B, 7));
+    assert_eq!(record.value(0), Value::Unsigned(6));
+    let names = [
+        "source_address",
+        "destination_address",
+        "protocol",
+        "source_port",
+        "destination_port",
+        "packet_count",
+    ];
+    assert_eq!(record.known, FieldSet::of_names(names).unwrap());
+    for (wrong, says) in [
+        (r#"{"protocol":6}"#.to_owned(), "source_address"),
+        (format!(r#"{{{ends},"protocol":256}}"#), "protocol has a value that it cannot have"),
+        (format!(r#"{{{ends},"tcp_state":"open"}}"#), "tcp_state"),
+        (format!(r#"{{{ends},"source_mac_address":"02:00:00:00:00"}}"#), "source_mac_address"),
+        (format!(r#"{{{ends},"history":"Sy"}}"#), "history"),
+        (format!(r#"{{{ends},"application":"a b"}}"#), "application"),
+        (format!(r#"{{{ends},"packet_count":-1}}"#), "-1"),
+    ] {
+        let error = read(&wrong).unwrap_err();
+        assert!(error.contains(says), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn sides_correspond_and_names_are_distinct() {
+    let mut names: Vec<_> = FlowRecord::SCHEMA.iter().map(|field| field.name).collect();
+    let of = |side| FlowRecord::SCHEMA.iter().filter(move |field| field.side == side);
+    let exceptions = [("source_mac_address", "destination_mac_address")];
+    assert_eq!(of(FieldSide::Forward).count(), of(FieldSide::Reverse).count());
+    for (forward, reverse) in of(FieldSide::Forward).zip(of(FieldSide::Reverse)) {
+        let is_exception = exceptions.contains(&(forward.name, reverse.name));
+        assert!(is_exception || reverse.name == format!("reverse_{}", forward.name), "{}", reverse.name);
+        assert_eq!((forward.field_type, forward.unit), (reverse.field_type, reverse.unit));
+        if let (false, Some((0, element))) = (is_exception, forward.ipfix) {
+            assert_eq!(reverse.ipfix, Some((29305, element)), "RFC 5103 section 6.1");
+        }
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), FlowRecord::SCHEMA.len());
+    let keys: Vec<_> = FlowRecord::SCHEMA.iter().filter_map(|field| field.sort).collect();
+    assert!(SortKey::ALL.iter().all(|key| keys.contains(key)) && keys.len() == SortKey::ALL.len());
+}
+
+#[test]
+fn the_header_of_csv_has_all_names() {
+    let mut out = Vec::new();
+    write_header(&mut out, Format::Csv);
+    write_header(&mut out, Format::Ndjson);
+    let names: Vec<_> = FlowRecord::SCHEMA.iter().map(|field| field.name).collect();
+    assert_eq!(String::from_utf8(out).unwrap(), names.join(",") + "\n");
+}
+
+/// `docs/fields.md`, which this test compares; with `UPDATE_DOCS=1` it writes the page.
+#[test]
+fn the_page_of_fields_is_up_to_date() {
+    let mut page = String::from(
+        "# Fields of a flow record\n\n\
+         These are the fields of `flowgauge flows --format ndjson` and `csv`, in their order, and of `FlowRecord::SCHEMA`. Empty\n\
+         (`null` in ndjson) stands for a value that does not apply or is not known. Forward fields are what the initiator sent, reverse\n\
+         fields what the responder sent (RFC 5103). IPFIX elements of the enterprise 29305 are reverse elements; of an address, the\n\
+         element for IPv4 is given.\n\n\
+         This page is generated: `UPDATE_DOCS=1 cargo test --test schema` writes it from `src/record/schema.rs`.\n\n\
+         | field | type | unit | direction | meaning | IPFIX | Zeek | EVE | sort key |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    for field in FlowRecord::SCHEMA {
+        let side = match field.side {
+            FieldSide::Shared => "both",
+            FieldSide::Forward => "forward",
+            FieldSide::Reverse => "reverse",
+        };
+        let ipfix = match field.ipfix {
+            None => String::new(),
+            Some((0, element)) => element.to_string(),
+            Some((enterprise, element)) => format!("{enterprise}/{element}"),
+        };
+        let code = |name: Option<&str>| name.map(|name| format!("`{name}`")).unwrap_or_default();
+        let sort = code(field.sort.map(SortKey::name));
+        let (name, unit, text) = (field.name, field.unit.name(), field.description);
+        let (zeek, eve) = (code(field.zeek), code(field.eve));
+        writeln!(
+            page,
+            "| `{name}` | {} | {unit} | {side} | {text} | {ipfix} | {zeek} | {eve} | {sort} |",
+            field.field_type
+        )
+        .unwrap();
+    }
+    let path = root().join("docs/fields.md");
+    if env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    assert!(
+        fs::read_to_string(&path).is_ok_and(|there| there == page),
+        "docs/fields.md: run with UPDATE_DOCS=1"
+    );
+}
+
+proptest! {
+    /// Records that no tracker made.
+    #[test]
+    fn any_record_is_written_alike(
+        numbers in prop::array::uniform16(any::<u64>()),
+        addresses in (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<bool>()),
+        (protocol, known, macs) in (any::<u8>(), prop::collection::vec(0_usize..62, 0..62), any::<[Option<[u8; 6]>; 2]>()),
+    ) {
+        let (a, b, is_ipv6) = addresses;
+        let address = |octets: [u8; 16]| match is_ipv6 {
+            true => std::net::IpAddr::from(octets),
+            false => std::net::IpAddr::from([octets[0], octets[1], octets[2], octets[3]]),
+        };
+        let [n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, ..] = numbers;
+        let (key, initiator) =
+            FlowKey::new(IpProtocol(protocol), (address(a), n0 as u16), (address(b), n1 as u16));
+        let mut record = FlowRecord::new(key.with_scope(n2 as u32), initiator, Timestamp::from_nanos(n3));
+        record.end = Timestamp::from_nanos(n4);
+        (record.forward.counters.packet_count, record.reverse.counters.octet_count) = (n5, n6);
+        record.forward.tcp_flags.0 = n7 as u16;
+        record.reverse.hop_limits = Some((n8 as u8, n9 as u8));
+        (record.forward.mac, record.reverse.mac) = (macs[0], macs[1]);
+        check_formats(&record);
+        record.known = known.into_iter().fold(FieldSet::EMPTY, FieldSet::with);
+        check_formats(&record);
+    }
+
+    #[test]
+    fn an_outer_flow_survives_its_text(octets in any::<[u8; 8]>(), ports in any::<(u16, u16)>(), protocol in any::<u8>()) {
+        let [a, b, c, d, e, f, g, h] = octets;
+        let ends = ([a, b, c, d].into(), [e, f, g, h].into());
+        let protocol = IpProtocol(protocol);
+        let (key, sender) = if protocol.has_ports() {
+            FlowKey::new(protocol, (ends.0, ports.0), (ends.1, ports.1))
+        } else {
+            FlowKey::pair(protocol, ends.0, ends.1)
+        };
+        let outer = OuterFlow::new(key, sender);
+        prop_assert_eq!(OuterFlow::parse(&outer.to_string()), Some(outer));
+    }
+}

@@ -1,0 +1,31 @@
+//! The records of a tracker that is used alone.
+
+use flowgauge::base::EndReason;
+use flowgauge::record::FlowRecord;
+use flowgauge::tracker::{Flow, FlowView, Interest, Observer};
+
+/// Collects the records that a pipeline would give: one of each active timeout and of each end, unless there were no packets.
+#[derive(Debug, Default)]
+pub(crate) struct RecordList(pub(crate) Vec<FlowRecord>);
+
+impl RecordList {
+    fn take(&mut self, flow: &FlowView<'_>, reason: EndReason) {
+        if !flow.is_empty() {
+            self.0.push(flow.record(reason));
+        }
+    }
+}
+
+impl<S> Observer<S> for RecordList {
+    fn interest(&self) -> Interest {
+        Interest::RECORDS
+    }
+
+    fn active_timeout(&mut self, flow: &mut Flow<'_, S>) {
+        self.take(&flow.view, EndReason::ActiveTimeout);
+    }
+
+    fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: S) {
+        self.take(flow, reason);
+    }
+}
