@@ -86,8 +86,7 @@ impl StreamProbing {
         if !self.is_past_preamble && !client.bytes.is_empty() {
             match Preamble::read(&client.bytes) {
                 Preamble::Partial => {
-                    // The preamble has a maximum length, so that its chunks need not be counted.
-                    self.join_chunks();
+                    self.join_last_chunks();
                     return Answer::Undecided;
                 }
                 Preamble::None => {}
@@ -110,20 +109,18 @@ impl StreamProbing {
         )
     }
 
-    /// Joins the octets of each side into one chunk, the server's first: the server does not answer an incomplete
-    /// message.
-    fn join_chunks(&mut self) {
-        let mut joined =
-            [Role::Server, Role::Client].map(|from| Kept { from, len: 0, timestamp: Timestamp::ZERO });
-        for kept in self.kept.iter().take(self.chunk_count.into()) {
-            let [server, client] = &mut joined;
-            let side = if kept.from == Role::Client { client } else { server };
-            *side = Kept { len: side.len.saturating_add(kept.len), ..*kept };
-        }
-        self.chunk_count = 0;
-        for (kept, joined) in self.kept.iter_mut().zip(joined.into_iter().filter(|joined| joined.len > 0)) {
-            *kept = joined;
-            self.chunk_count += 1;
+    /// Joins the last two chunks if they have the same sender. The parser receives the same octets in the same order,
+    /// and a preamble in short segments does not use up the number of chunks.
+    fn join_last_chunks(&mut self) {
+        let Some(last) = usize::from(self.chunk_count).checked_sub(1) else { return };
+        if let Some([before, after]) = self
+            .kept
+            .get_mut(last.saturating_sub(1)..=last)
+            .and_then(|pair| <&mut [Kept; 2]>::try_from(pair).ok())
+            && before.from == after.from
+        {
+            *before = Kept { len: before.len.saturating_add(after.len), ..*after };
+            self.chunk_count -= 1;
         }
     }
 
