@@ -9,7 +9,7 @@ mod rust_tokens;
 
 use rust_tokens::{Token, tokens};
 
-const REMOVED: [&str; 22] = [
+const REMOVED: &[&str] = &[
     "StreamPipeline",
     "SessionPipeline",
     "SessionSlot",
@@ -32,6 +32,28 @@ const REMOVED: [&str; 22] = [
     "NeighbourTable",
     "NeighbourConfig",
     "enclosing_count",
+    "Flavour",
+    "NOT_SPOKEN",
+    "CompletedCut",
+    "completed_cut_count",
+    "cut_frame_count",
+    "cut_count",
+    "given_up_count",
+    "is_cut",
+    "LostPart",
+    "WholeReply",
+    "NoRoom",
+    "Heard",
+    "Resynchronised",
+    "told_len",
+    "asked_by",
+    "wants_unicast",
+    "line_before_count",
+    "is_whole",
+    "hand_over",
+    "has_heard",
+    "make_room",
+    "give_way",
 ];
 
 /// One adapter connects the stages, and it is not named so.

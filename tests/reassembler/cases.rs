@@ -247,7 +247,7 @@ fn progress_renews_the_deadline() {
 fn fin_before_data() {
     rig().syn(99, "").fin(103, "d").data(100, "abc").gives(&["0:abc", "3:d", "4:fin"]);
     rig().syn(99, "").fin(103, "").data(100, "abc").gives(&["0:abc", "3:fin"]);
-    rig().syn(99, "").fin(103, "").finish().gives(&["0:gap 3 end", "3:fin"]);
+    rig().syn(99, "").fin(103, "").finish().gives(&["0:gap 3 end_of_stream", "3:fin"]);
 }
 
 #[test]
@@ -285,13 +285,13 @@ fn resets_are_left_to_others() {
 fn what_a_snap_length_cut_is_a_gap_of_known_size() {
     rig().syn(99, "").send(100, TcpFlags::ACK, "abc", 10).data(110, "k").gives(&[
         "0:abc",
-        "3:gap 7 cut",
+        "3:gap 7 truncated",
         "10:k",
     ]);
     // Out of order too; and a whole copy of a cut one is better.
     let mut rig = rig();
     rig.syn(99, "").send(102, TcpFlags::ACK, "cd", 5).data(107, "h").data(100, "ab");
-    rig.gives(&["0:ab", "2:cd", "4:gap 3 cut", "7:h"]);
+    rig.gives(&["0:ab", "2:cd", "4:gap 3 truncated", "7:h"]);
     rig.send(110, TcpFlags::ACK, "kl", 5).data(110, "KLmno").data(108, "ij").gives(&[
         "10:again 2",
         "10:conflict 2 kept old, held 10+5, new 10+5",
@@ -355,7 +355,7 @@ fn strays_are_dropped_until_they_form_a_row() {
         rig.data(far + number, "z");
     }
     let len = far + 7 - 103;
-    rig.gives(&[&format!("3:gap {len} resynchronised"), &format!("{}:z", 3 + len)]);
+    rig.gives(&[&format!("3:gap {len} resynchronized"), &format!("{}:z", 3 + len)]);
 }
 
 #[test]
@@ -438,8 +438,8 @@ fn a_stream_that_nobody_comes_for_is_taken_back() {
 fn the_end_tells_what_is_missing() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(105, "f").acked(110).finish();
-    rig.gives(&["0:gap 2 end", "2:c", "3:gap 2 end", "5:f", "6:gap 4 end"]);
-    assert_eq!(rig.reassembler.stats().gap_count(GapReason::End), 3);
+    rig.gives(&["0:gap 2 end_of_stream", "2:c", "3:gap 2 end_of_stream", "5:f", "6:gap 4 end_of_stream"]);
+    assert_eq!(rig.reassembler.stats().gap_count(GapReason::EndOfStream), 3);
     assert_eq!(rig.reassembler.stats().gap_octet_count, 8);
     // The stream is as new: the next connection of these ports.
     rig.syn(7, "").data(8, "x").gives(&["0:x"]);
@@ -469,7 +469,7 @@ fn a_fin_that_was_acknowledged_before_it_came_is_no_octet() {
         } else {
             rig.finish()
         };
-        reason.gives(if is_swept { &[] } else { &["0:gap 2 end", "2:c"] });
+        reason.gives(if is_swept { &[] } else { &["0:gap 2 end_of_stream", "2:c"] });
     }
 }
 
@@ -554,5 +554,5 @@ fn a_fin_in_the_middle_of_what_is_held_ends_the_stream_there() {
     rig.gives(&["0:gap 3 deadline", "3:fin", "10:after fin 1"]);
     let mut rig = self::rig();
     rig.syn(99, "").data(110, "k").fin(103, "").finish();
-    rig.gives(&["0:gap 3 end", "3:fin", "10:after fin 1"]);
+    rig.gives(&["0:gap 3 end_of_stream", "3:fin", "10:after fin 1"]);
 }

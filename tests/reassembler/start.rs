@@ -79,7 +79,7 @@ fn what_waits_moves_with_the_beginning() {
     behind(&[1000, 5000]).data(5004, "d").acked(5001).data(5001, "abc").gives(&["0:abc", "3:d"]);
     behind(&[5000, 1000]).data(5004, "x").acked(1001).data(1001, "abc").finish().gives(&[
         "0:abc",
-        "3:gap 4000 end",
+        "3:gap 4000 end_of_stream",
         "4003:x",
     ]);
     // It is next at once.

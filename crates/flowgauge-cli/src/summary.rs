@@ -37,7 +37,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     note(stats.dedup.same_interface_count, "packet", "repeated by the same interface, kept");
     note(stats.outer_packet_count, "packet", "counted once more for a tunnel");
     note(stats.filtered_count, "packet", "left out by the filter");
-    note(source.cut_frame_count, "packet", "captured in part");
+    note(source.truncated_frame_count, "packet", "captured in part");
     note(stats.checksums.dropped_count, "packet", "left out for a wrong checksum");
     for (name, counts) in
         [("IPv4", &stats.checksums.ipv4), ("TCP", &stats.checksums.tcp), ("UDP", &stats.checksums.udp)]
@@ -52,7 +52,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
         );
     }
     note(stats.orphan_fragment_count, "fragment", "without the first part of their datagram, of no flow");
-    note(stats.fragments.given_up_count(), "datagram", "in fragments that never became whole");
+    note(stats.fragments.abandoned_count(), "datagram", "in fragments that never became whole");
     note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
     note(tracker.too_deep_count, "packet", "nested too deep, counted for the innermost flow within the cap");
     note(tracker.bad_ip_len_count, "packet", "with a length field that contradicts the headers around it");
