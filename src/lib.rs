@@ -1,7 +1,10 @@
 //! Packets to flows.
 //!
-//! Frames from a capture file or an interface go through a pipeline of layers and come out as bidirectional flow records,
-//! in nanoseconds per packet and in bounded memory.
+//! Frames from a capture file or an interface pass through the layers of a pipeline, which produce bidirectional flow
+//! records, and on request TCP streams and messages of application protocols. Memory is bounded, and so is the work for
+//! each octet of input.
+//!
+//! [`records`] iterates over the flow records of a source:
 //!
 //! ```
 //! use flowgauge::{FileSource, records};
@@ -16,8 +19,9 @@
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 //!
-//! For more than records, implement [`Sink`] and build a [`Pipeline`] around it: the associated type [`Sink::Stage`] chooses flows
-//! only ([`Flows`]), TCP streams ([`Streams`]), or messages of application protocols ([`Sessions`]).
+//! A program that needs more than records implements [`Sink`] and builds a [`Pipeline`] around it. The associated type
+//! [`Sink::Stage`] selects the layers above the flow tracker: none ([`Flows`]), TCP streams ([`Streams`]), or messages
+//! of application protocols ([`Sessions`]).
 //!
 //! ```
 //! use flowgauge::{FileSource, Flow, Flows, Packet, Pipeline, RunOptions, Sink};
@@ -59,62 +63,63 @@
 //!  Sink              your callbacks ──FlowView::record──> record ──> export
 //! ```
 //!
-//! | module | input | output | holds |
+//! | module | input | output | memory |
 //! |---|---|---|---|
 //! | [`source`] | files, standard input, interfaces | batches of frames | one block |
-//! | [`dedup`] | a frame | whether it is a duplicate | hashes of the last frames, on request |
+//! | [`dedup`] | a frame | whether it is a duplicate | hashes of the latest frames, on request |
 //! | [`decode`] | a frame | its packets: key, side, lengths, TCP fields, outer headers | a bounded pool of fragments |
 //! | [`filter`] | a key | whether it matches an expression | the expression |
-//! | [`tracker`] | packets | callbacks with the flow | the flow table, under a cap |
-//! | [`reassembler`] | TCP segments | octets in order, gaps, conflicts | segments behind holes, under caps |
-//! | [`session`] | octets in order, datagrams | typed messages | parsers, incomplete messages, under caps |
+//! | [`tracker`] | packets | callbacks with the flow | the flow table, limited |
+//! | [`reassembler`] | TCP segments | octets in order, gaps, conflicts | segments behind holes, limited |
+//! | [`session`] | octets in order, datagrams | typed messages | parsers and incomplete messages, limited |
 //! | `protocols` | | the built-in parsers and recognizers | |
-//! | [`record`] | a flow | a [`FlowRecord`] and its schema, its Community ID | nothing |
+//! | [`record`] | a flow | a [`FlowRecord`], its schema, and its Community ID | nothing |
 //! | [`export`] | records | ndjson, csv | nothing |
 //! | [`pipeline`] | a source and a sink | all of the above, connected | |
 //!
-//! [`base`] has the types that they share, [`tap`] translates between Ethernet and IP for programs on TAP and TUN devices. Each layer
-//! can be used alone; it then takes a [`Resources`], which has the limits, the memory budget and the hash seeds that a pipeline lends
-//! to its layers. The types that most programs need are re-exported here.
+//! [`base`] contains the types that the layers share. [`tap`] converts between Ethernet frames and IP packets, for
+//! programs on TAP and TUN devices. Each layer can be used alone; it then takes a [`Resources`], which contains the
+//! limits, the memory budget, and the hash seeds that a pipeline otherwise passes to its layers. The types that most
+//! programs need are re-exported here.
 //!
 //! # Limits
 //!
-//! Every cap is a field of [`Limits`], with its default and what happens there; one
-//! [`Budget`] accounts the memory of all layers.
+//! Every limit is a field of [`Limits`], which documents its default and the effect of reaching it. One [`Budget`]
+//! accounts for the memory of all layers.
 //!
-//! | limit | default | when it is reached |
+//! | limit | default | effect when it is reached |
 //! |---|---|---|
-//! | `flow_count_max` | 1,048,576 | a flow is evicted, in the order of [`tracker`] |
+//! | `flow_count_max` | 1,048,576 | a flow is evicted for each new one, in the order that [`tracker`] documents |
 //! | `total_bytes_max` | 1 GiB | layers release memory, then flows are evicted |
-//! | `encapsulation_count_max` | 1,048,576 | outer headers of further flows are not recorded |
+//! | `encapsulation_count_max` | 1,048,576 | the outer headers of further flows are not recorded |
 //! | `fragment_datagram_count_max` | 8192 | the oldest datagram is evicted |
 //! | `fragment_bytes_max` | 32 MiB | the oldest datagrams are evicted |
 //! | `fragment_per_datagram_count_max` | 2048 | the datagram is discarded |
 //! | `stream_bytes_max` | 256 MiB | the stream that has waited longest skips a hole |
 //! | `stream_side_bytes_max` | 4 MiB | the stream skips its first hole, or is poisoned |
-//! | `stream_side_segment_count_max` | 2048 | likewise |
+//! | `stream_side_segment_count_max` | 2048 | same as `stream_side_bytes_max` |
 //! | `session_bytes_max` | 128 MiB | the session with the oldest charge is closed |
 //! | `session_side_bytes_max` | 64 KiB | the parser is dropped |
 //! | `dedup_frame_count_max` | 16,384 | the oldest frame is evicted |
-//! | `dedup_bytes_max` | 4 MiB | the oldest octets are evicted, and frames that repeat them are kept |
+//! | `dedup_bytes_max` | 4 MiB | the oldest octets are evicted; frames that repeat them are not dropped |
 //! | `vlan_tag_count_max` | 8 | the frame is counted as nested too deep |
 //! | `ip_extension_count_max` | 16 | the frame is counted as nested too deep |
-//! | `frame_len_max` | 262,144 | a bad block: reading ends there with a warning |
-//! | `block_len_max` | 16 MiB | likewise |
-//! | `interface_count_max` | 65,536 | in one section a bad block; of all captures, further interfaces have no name |
-//! | `source_bytes_max` | 256 MiB | shorter blocks, then an error for the capture that does not fit |
-//! | `zstd_window_len_max` | 8 MiB | an error for the capture |
+//! | `frame_len_max` | 262,144 | the block is invalid: reading of the file ends there with a warning |
+//! | `block_len_max` | 16 MiB | same as `frame_len_max` |
+//! | `interface_count_max` | 65,536 | in one section, the block is invalid; in total, further interfaces have no name |
+//! | `source_bytes_max` | 256 MiB | blocks become shorter; then a capture that does not fit ends with an error |
+//! | `zstd_window_len_max` | 8 MiB | the capture ends with an error |
 //! | `neighbor_count_max` | 1024 | the least recently used neighbor is evicted |
 //! | `neighbor_request_count_max` | 1024 | the oldest request is evicted |
 //!
 //! # Features
 //!
-//! Features are additive.
+//! All features are additive.
 //!
 //! | feature | adds | requires |
 //! |---|---|---|
-//! | (default) | the library, reading uncompressed files | cargo |
-//! | `serde` | `Serialize` for keys, records, messages and statistics; `Deserialize` for keys and records | |
+//! | (default) | the library; it reads uncompressed files | cargo |
+//! | `serde` | `Serialize` for keys, records, messages, and statistics; `Deserialize` for keys and records | |
 //! | `protocols` | the module `protocols`: parsers of application protocols | |
 //! | `compression` | captures in gzip and zstd | a C compiler, for zstd |
 //! | `live` | capture from interfaces | libpcap |
