@@ -1,5 +1,5 @@
 #!/bin/bash -eu
-# Builds all targets, and packs the seeds, regressions and dictionary of each beside it.
+# Builds all targets, and adds an archive of seeds and regressions and the dictionary for each.
 cd "$SRC/flowgauge"
 cargo fuzz build -O
 cargo run --release --manifest-path fuzz/Cargo.toml --example seeds
