@@ -207,47 +207,47 @@ schema! { record:
     "packet_count": unsigned(64), Packets, Forward, ipfix (0, 2), zeek ("orig_pkts"), eve ("flow.pkts_toserver"), sort (Packets)
         = Some(record.forward.counters.packet_count),
         set |draft, value| draft.record.forward.counters.packet_count = value;
-    /// Octets of its frames on the wire.
+    /// Octets of the initiator's frames on the wire.
     "octet_count": unsigned(64), Octets, Forward, ipfix (0, 352), zeek, eve ("flow.bytes_toserver"), sort (Octets)
         = Some(record.forward.counters.octet_count),
         set |draft, value| draft.record.forward.counters.octet_count = value;
-    /// Octets of its IP packets.
+    /// Octets of the initiator's IP packets.
     "ip_octet_count": unsigned(64), Octets, Forward, ipfix (0, 1), zeek ("orig_ip_bytes"), eve, sort
         = Some(record.forward.counters.ip_octet_count),
         set |draft, value| draft.record.forward.counters.ip_octet_count = value;
-    /// Octets of its transport payload, retransmissions included.
+    /// Octets of the initiator's transport payload, retransmissions included.
     "payload_octet_count": unsigned(64), Octets, Forward, ipfix, zeek ("orig_bytes"), eve, sort (Payload)
         = Some(record.forward.counters.payload_octet_count),
         set |draft, value| draft.record.forward.counters.payload_octet_count = value;
-    /// Union of the control bits of its TCP segments.
+    /// Union of the control bits of the initiator's TCP segments.
     "tcp_flags": unsigned(16), None, Forward, ipfix (0, 6), zeek, eve ("tcp.tcp_flags_ts"), sort
         = Some(u64::from(record.forward.tcp_flags.0)),
         set |draft, value| draft.record.forward.tcp_flags.0 = value.try_into().ok()?;
-    /// TCP segments that it sent again.
+    /// TCP segments that the initiator retransmitted.
     "retransmitted_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort (Retransmitted)
         = Some(u64::from(record.forward.tcp.retransmitted_count)),
         set |draft, value| draft.record.forward.tcp.retransmitted_count = value.try_into().ok()?;
-    /// TCP segments that came out of order.
+    /// TCP segments of the initiator that arrived out of order.
     "out_of_order_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
         = Some(u64::from(record.forward.tcp.out_of_order_count)),
         set |draft, value| draft.record.forward.tcp.out_of_order_count = value.try_into().ok()?;
-    /// TCP segments that announced a window of zero.
+    /// TCP segments of the initiator that advertised a window of zero.
     "zero_window_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
         = Some(u64::from(record.forward.tcp.zero_window_count)),
         set |draft, value| draft.record.forward.tcp.zero_window_count = value.try_into().ok()?;
-    /// VLAN ids of its first frame, outermost first.
+    /// VLAN ids of the initiator's first frame, outermost first.
     "vlan_ids": vlan_ids, None, Forward, ipfix (0, 243), zeek ("vlan"), eve ("vlan"), sort
         = Some(record.forward.vlan_ids),
         set |draft, value| draft.record.forward.vlan_ids = value;
-    /// Least TTL or hop limit of its packets.
+    /// Minimum TTL or hop limit of the initiator's packets.
     "ttl_min": unsigned(8), None, Forward, ipfix (0, 52), zeek, eve, sort
         = record.forward.hop_limits.map(|(min, _)| u64::from(min)),
         set |draft, value| draft.record.forward.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
-    /// Greatest TTL or hop limit of its packets.
+    /// Maximum TTL or hop limit of the initiator's packets.
     "ttl_max": unsigned(8), None, Forward, ipfix (0, 53), zeek, eve, sort
         = record.forward.hop_limits.map(|(_, max)| u64::from(max)),
         set |draft, value| draft.record.forward.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
-    /// DSCP of its first packet.
+    /// DSCP of the initiator's first packet.
     "dscp": unsigned(8), None, Forward, ipfix (0, 195), zeek, eve, sort
         = record.forward.dscp.map(u64::from),
         set |draft, value| draft.record.forward.dscp = Some(value.try_into().ok()?);
@@ -259,47 +259,47 @@ schema! { record:
     "reverse_packet_count": unsigned(64), Packets, Reverse, ipfix (REVERSE, 2), zeek ("resp_pkts"), eve ("flow.pkts_toclient"), sort
         = Some(record.reverse.counters.packet_count),
         set |draft, value| draft.record.reverse.counters.packet_count = value;
-    /// Octets of its frames on the wire.
+    /// Octets of the responder's frames on the wire.
     "reverse_octet_count": unsigned(64), Octets, Reverse, ipfix (REVERSE, 352), zeek, eve ("flow.bytes_toclient"), sort
         = Some(record.reverse.counters.octet_count),
         set |draft, value| draft.record.reverse.counters.octet_count = value;
-    /// Octets of its IP packets.
+    /// Octets of the responder's IP packets.
     "reverse_ip_octet_count": unsigned(64), Octets, Reverse, ipfix (REVERSE, 1), zeek ("resp_ip_bytes"), eve, sort
         = Some(record.reverse.counters.ip_octet_count),
         set |draft, value| draft.record.reverse.counters.ip_octet_count = value;
-    /// Octets of its transport payload, retransmissions included.
+    /// Octets of the responder's transport payload, retransmissions included.
     "reverse_payload_octet_count": unsigned(64), Octets, Reverse, ipfix, zeek ("resp_bytes"), eve, sort
         = Some(record.reverse.counters.payload_octet_count),
         set |draft, value| draft.record.reverse.counters.payload_octet_count = value;
-    /// Union of the control bits of its TCP segments.
+    /// Union of the control bits of the responder's TCP segments.
     "reverse_tcp_flags": unsigned(16), None, Reverse, ipfix (REVERSE, 6), zeek, eve ("tcp.tcp_flags_tc"), sort
         = Some(u64::from(record.reverse.tcp_flags.0)),
         set |draft, value| draft.record.reverse.tcp_flags.0 = value.try_into().ok()?;
-    /// TCP segments that it sent again.
+    /// TCP segments that the responder retransmitted.
     "reverse_retransmitted_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
         = Some(u64::from(record.reverse.tcp.retransmitted_count)),
         set |draft, value| draft.record.reverse.tcp.retransmitted_count = value.try_into().ok()?;
-    /// TCP segments that came out of order.
+    /// TCP segments of the responder that arrived out of order.
     "reverse_out_of_order_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
         = Some(u64::from(record.reverse.tcp.out_of_order_count)),
         set |draft, value| draft.record.reverse.tcp.out_of_order_count = value.try_into().ok()?;
-    /// TCP segments that announced a window of zero.
+    /// TCP segments of the responder that advertised a window of zero.
     "reverse_zero_window_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
         = Some(u64::from(record.reverse.tcp.zero_window_count)),
         set |draft, value| draft.record.reverse.tcp.zero_window_count = value.try_into().ok()?;
-    /// VLAN ids of its first frame, outermost first.
+    /// VLAN ids of the responder's first frame, outermost first.
     "reverse_vlan_ids": vlan_ids, None, Reverse, ipfix (REVERSE, 243), zeek, eve, sort
         = Some(record.reverse.vlan_ids),
         set |draft, value| draft.record.reverse.vlan_ids = value;
-    /// Least TTL or hop limit of its packets.
+    /// Minimum TTL or hop limit of the responder's packets.
     "reverse_ttl_min": unsigned(8), None, Reverse, ipfix (REVERSE, 52), zeek, eve, sort
         = record.reverse.hop_limits.map(|(min, _)| u64::from(min)),
         set |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().0 = value.try_into().ok()?;
-    /// Greatest TTL or hop limit of its packets.
+    /// Maximum TTL or hop limit of the responder's packets.
     "reverse_ttl_max": unsigned(8), None, Reverse, ipfix (REVERSE, 53), zeek, eve, sort
         = record.reverse.hop_limits.map(|(_, max)| u64::from(max)),
         set |draft, value| draft.record.reverse.hop_limits.get_or_insert_default().1 = value.try_into().ok()?;
-    /// DSCP of its first packet.
+    /// DSCP of the responder's first packet.
     "reverse_dscp": unsigned(8), None, Reverse, ipfix (REVERSE, 195), zeek, eve, sort
         = record.reverse.dscp.map(u64::from),
         set |draft, value| draft.record.reverse.dscp = Some(value.try_into().ok()?);
@@ -315,7 +315,7 @@ schema! { record:
     "conn_state": name, None, Shared, ipfix, zeek ("conn_state"), eve, sort
         = Some(record.conn_state.name()),
         set |draft, value| draft.record.conn_state = ConnState::from_name(value)?;
-    /// What happened for the first time, in order, one letter each, as in Zeek.
+    /// First occurrence of each event, in order, one letter each, as in Zeek.
     "history": text(History), None, Shared, ipfix, zeek ("history"), eve, sort
         = Some(record.history),
         set |draft, value| draft.record.history = History::from_letters(value)?;
@@ -323,7 +323,7 @@ schema! { record:
     "handshake_rtt_ns": unsigned(64), Nanoseconds, Shared, ipfix, zeek, eve, sort (Rtt)
         = record.handshake_rtt.map(duration_nanos),
         set |draft, value| draft.record.handshake_rtt = Some(Duration::from_nanos(value));
-    /// Why the record was made.
+    /// Reason for the end of the record.
     "flow_end_reason": name, None, Shared, ipfix (0, 136), zeek, eve ("flow.reason"), sort
         = Some(record.flow_end_reason.name()),
         set |draft, value| draft.record.flow_end_reason = EndReason::from_name(value)?;
@@ -342,23 +342,23 @@ schema! { record:
     "icmp_code": unsigned(8), None, Shared, ipfix (0, 177), zeek, eve ("icmp_code"), sort
         = record.icmp.map(|(_, code)| u64::from(code)),
         set |draft, value| draft.record.icmp.get_or_insert_default().1 = value.try_into().ok()?;
-    /// ICMP errors that quoted one of its packets.
+    /// ICMP errors that quoted a packet of the flow.
     "icmp_error_count": unsigned(32), Packets, Shared, ipfix, zeek, eve, sort
         = Some(u64::from(record.icmp_error_count)),
         set |draft, value| draft.record.icmp_error_count = value.try_into().ok()?;
-    /// IP fragments among its packets.
+    /// Packets of the flow that were IP fragments.
     "fragment_count": unsigned(32), Packets, Shared, ipfix, zeek, eve, sort
         = Some(u64::from(record.fragment_count)),
         set |draft, value| draft.record.fragment_count = value.try_into().ok()?;
-    /// Interface of its first packet, counted from zero.
+    /// Interface of the first packet of the flow, counted from zero.
     "interface": unsigned(32), None, Shared, ipfix (0, 10), zeek, eve ("in_iface"), sort
         = Some(u64::from(record.interface)),
         set |draft, value| draft.record.interface = value.try_into().ok()?;
-    /// The caller's scope in the Flow Key.
+    /// Scope in the flow key, as set by the caller.
     "scope": unsigned(32), None, Shared, ipfix, zeek, eve, sort
         = Some(u64::from(record.key.scope())),
         set |draft, value| draft.scope = value.try_into().ok()?;
-    /// Records that active timeouts had made of the flow before this one.
+    /// Number of records of the flow that active timeouts had emitted before this one.
     "sequence_number": unsigned(32), None, Shared, ipfix, zeek, eve, sort
         = Some(u64::from(record.sequence_number)),
         set |draft, value| draft.record.sequence_number = value.try_into().ok()?;
@@ -412,7 +412,7 @@ schema! { record:
     "application_evidence": name, None, Shared, ipfix, zeek, eve, sort
         = record.application.map(|application| application.evidence.name()),
         set |draft, value| draft.application.1 = Some(Evidence::from_name(value)?);
-    /// Time from the first packet to the one by which both ends of a TCP connection had closed it, otherwise to the last.
+    /// Time from the first packet to the one with which both ends had closed the TCP connection, otherwise to the last.
     "open_duration_ns": unsigned(64), Nanoseconds, Shared, ipfix, zeek ("duration"), eve, sort
         = Some(duration_nanos(record.open_duration())),
         set |draft, value| draft.open_duration_ns = Some(value);
