@@ -9,7 +9,7 @@ use super::corpus;
 const REASONS: &[(&str, u64)] = &[
     ("ARP", 2628),
     ("EAPOL", 720),
-    ("802.3 frame", 284),
+    ("other 802.3 frame", 284),
     ("malformed", 33),
     ("nested too deep", 15),
     ("PPP protocol 0xc021", 14),
