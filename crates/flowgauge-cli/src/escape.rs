@@ -79,13 +79,13 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
 
 /// Does the same for visitors of fields, whose errors are those of the values.
 pub(crate) fn push_json(out: &mut impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, ControlEscaper))
 }
 
 /// Formats JSON on one line without controls in texts. JSON itself requires escapes only below U+0020.
-struct Harmless;
+struct ControlEscaper;
 
-impl Formatter for Harmless {
+impl Formatter for ControlEscaper {
     #[inline]
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         if is_plain(fragment.as_bytes()) {
