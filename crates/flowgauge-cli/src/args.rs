@@ -461,7 +461,8 @@ fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| error.to_string())
+    humantime::parse_duration(text)
+        .map_err(|error| format!("must be a time with a unit, such as 500us, 30s or 5m: {error}"))
 }
 
 fn parse_timeout(text: &str) -> Result<Timeout, String> {

@@ -138,7 +138,7 @@ impl Bar {
         let bar = self.shown.get_or_init(|| {
             let target = ProgressDrawTarget::stderr_with_hz(10);
             let bar = ProgressBar::with_draw_target(progress.input_len, target);
-            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} left";
+            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} remaining";
             bar.set_style(
                 ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );

@@ -32,8 +32,7 @@ pub(super) struct DirectionState {
 }
 
 impl DirectionState {
-    /// Records an event. `listable_count` is the remaining number of listed items for
-    /// all flows together.
+    /// Records an event. `listable_count` is the remaining number of listed items for all flows together.
     pub(super) fn note(&mut self, event: &StreamEvent<'_>, listable_count: &mut usize) {
         match event {
             StreamEvent::Chunk(chunk) => {

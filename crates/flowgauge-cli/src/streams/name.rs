@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_makes_names_of_one_folder() {
+    fn a_pattern_creates_unique_names_in_one_folder() {
         for text in [
             Pattern::DEFAULT,
             "{number}{side}".replace("}{", "}-{").as_str(),

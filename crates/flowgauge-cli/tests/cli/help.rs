@@ -31,7 +31,6 @@ fn the_long_help_of_each_command_has_an_example_of_it() {
     }
 }
 
-/// An option that the short help leaves out cannot be found by somebody who reads only that.
 #[test]
 fn the_short_help_has_each_option_of_the_long_help() {
     let options = |text: &str| -> Vec<String> {
@@ -43,5 +42,29 @@ fn the_short_help_has_each_option_of_the_long_help() {
         let [short, long] = ["-h", "--help"].map(|help| options(&run(&[command, &[help]].concat()).out));
         assert!(!short.is_empty(), "{command:?}");
         assert_eq!(short, long, "{command:?}");
+    }
+}
+
+#[test]
+fn invalid_values_are_reported_with_the_option_and_the_valid_values() {
+    for (args, option, message) in [
+        (&["--idle-timeout", "0s"][..], "--idle-timeout", "timeout must be greater than zero; use `none`"),
+        (
+            &["--idle-timeout", "soon"],
+            "--idle-timeout",
+            "must be a time with a unit, such as 500us, 30s or 5m",
+        ),
+        (&["--memory", "much"], "--memory", "must be a size greater than zero, such as 256MiB"),
+        (&["--max-flows", "0"], "--max-flows", "must be a whole number greater than zero"),
+        (&["--shards", "257"], "--shards", "must be at most 256"),
+        (
+            &["--fragment-policy", "amiga"],
+            "--fragment-policy",
+            "unknown overlap policy; the policies are discard, ",
+        ),
+    ] {
+        let run = run(&[&["flows", "web.pcap"], args].concat());
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{args:?}");
+        assert!(run.err.contains(option) && run.err.contains(message), "{args:?}: {}", run.err);
     }
 }

@@ -569,6 +569,39 @@ fn the_documents_show_what_is_printed() {
 }
 
 #[test]
+fn the_documents_show_the_lines_of_the_summary_and_the_errors() {
+    let folder = Folder::new();
+    let truncated = folder.file("truncated.pcap", &data("web.pcap")[..20_000]);
+    let slice = folder.path("refused.pcapng");
+    let streams = folder.path("streams");
+    let cases: [(&str, &[&str]); 5] = [
+        ("README.md", &["flows", "web.pcap", "--top", "5"]),
+        (
+            "docs/cli.md",
+            &["flows", "vlan.pcapng", "--filter", "tcp and ip", "--dedup", "--dedup-mode", "mirror"],
+        ),
+        ("docs/cli.md", &["slice", "web.pcap", "--filter", "tcp dst port 8080", "-w", &slice]),
+        ("docs/cli.md", &["streams", "lossy.pcap", "--out", &streams]),
+        ("docs/cli.md", &["flows", &truncated, "/etc/hostname"]),
+    ];
+    for (document, args) in cases {
+        let text = fs::read_to_string(repository().join(document)).unwrap();
+        let printed = run(args).err.replace(&truncated, "truncated.pcap");
+        assert!(printed.lines().count() > 1, "{args:?}: {printed}");
+        for line in printed.lines() {
+            // Times and rates differ from run to run.
+            let parts = match line.split_once(" octets) in ") {
+                Some((before, after)) => [before, after.rsplit_once("): ").unwrap().1],
+                None => [line, line],
+            };
+            for part in parts {
+                assert!(text.lines().any(|line| line.contains(part)), "{document} lacks:\n{part}");
+            }
+        }
+    }
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let root = repository();
     let folders = ["", "docs", "docs/design", "examples/data"].map(|folder| root.join(folder));
