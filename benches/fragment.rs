@@ -22,12 +22,12 @@ fn fragments(number: u32, payload: &[u8]) -> Vec<Fragment<'_>> {
     payload
         .chunks(FRAGMENT_LEN)
         .enumerate()
-        .map(|(place, bytes)| Fragment {
+        .map(|(position, bytes)| Fragment {
             key: key(number),
             timestamp: Timestamp::ZERO,
             protocol: IpProtocol::UDP,
-            offset: (place * FRAGMENT_LEN) as u16,
-            more_fragments: (place + 1) * FRAGMENT_LEN < payload.len(),
+            offset: (position * FRAGMENT_LEN) as u16,
+            more_fragments: (position + 1) * FRAGMENT_LEN < payload.len(),
             header_len: 20,
             len: bytes.len() as u32,
             bytes,
@@ -58,8 +58,9 @@ fn whole(criterion: &mut Criterion) {
     let reversed: Vec<_> = in_order.iter().rev().copied().collect();
     let short = payload(8000);
     let columns: Vec<_> = (0..1000).map(|number| fragments(number, &short)).collect();
-    let interleaved: Vec<_> =
-        (0..columns[0].len()).flat_map(|place| columns.iter().map(move |column| column[place])).collect();
+    let interleaved: Vec<_> = (0..columns[0].len())
+        .flat_map(|position| columns.iter().map(move |column| column[position]))
+        .collect();
     for (id, fragments, datagrams, octets) in [
         ("in_order", &in_order, 1, 65_000),
         ("reversed", &reversed, 1, 65_000),

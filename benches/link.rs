@@ -44,8 +44,8 @@ impl Pool {
         let stride = (headroom + len).next_multiple_of(64);
         let mut octets = vec![0; POOL_BYTES / stride * stride];
         let mut random = Random(len as u64);
-        for place in octets.chunks_exact_mut(stride) {
-            place[headroom..headroom + len].copy_from_slice(&frame(len, &mut random));
+        for position in octets.chunks_exact_mut(stride) {
+            position[headroom..headroom + len].copy_from_slice(&frame(len, &mut random));
         }
         Self { octets, stride, len: headroom + len, next: 0 }
     }

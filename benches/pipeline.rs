@@ -59,8 +59,8 @@ fn capture(flow_count: usize, open_count: usize, server_port: u16) -> Capture {
             open.push((next_flow, 0));
             next_flow += 1;
         }
-        let place = random.next() as usize % open.len();
-        let (flow, step) = open[place];
+        let position = random.next() as usize % open.len();
+        let (flow, step) = open[position];
         let frame = segment(flow, step, server_port);
         let micros = frame_count * 3;
         for word in [1_700_000_000 + (micros / 1_000_000) as u32, (micros % 1_000_000) as u32] {
@@ -71,9 +71,9 @@ fn capture(flow_count: usize, open_count: usize, server_port: u16) -> Capture {
         frame_count += 1;
         octet_count += frame.len() as u64;
         bytes.extend(frame);
-        open[place].1 += 1;
-        if open[place].1 == DIALOGUE.len() {
-            open.swap_remove(place);
+        open[position].1 += 1;
+        if open[position].1 == DIALOGUE.len() {
+            open.swap_remove(position);
         }
     }
     let path = env::temp_dir()

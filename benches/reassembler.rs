@@ -129,8 +129,8 @@ fn round(
     payload: &[u8],
 ) -> u64 {
     let mut octet_count = 0;
-    for place in order {
-        let segment = segment(seq.wrapping_add(place * payload.len() as u32), black_box(payload));
+    for position in order {
+        let segment = segment(seq.wrapping_add(position * payload.len() as u32), black_box(payload));
         reassembler.segment(stream, 0, &segment, |event| {
             if let StreamEvent::Chunk(chunk) = event {
                 octet_count += chunk.bytes.len() as u64;
@@ -148,7 +148,7 @@ fn out_of_order(criterion: &mut Criterion) {
     let by_64: Vec<u32> = (1..64).chain([0]).collect();
     let reversed: Vec<u32> = (0..64).rev().collect();
     // Ten of 1000 are lost, and come again twenty later.
-    let mut lossy: Vec<u32> = (0..1000).filter(|place| place % 100 != 50).collect();
+    let mut lossy: Vec<u32> = (0..1000).filter(|position| position % 100 != 50).collect();
     (0..10).for_each(|number| lossy.insert(number * 100 + 70, number as u32 * 100 + 50));
     for (id, order) in [
         ("out_of_order_1500", &[1, 0][..]),

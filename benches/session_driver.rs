@@ -13,7 +13,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 use flowgauge::session::Driver;
 
-use replay::{Conversation, Heard, conversations};
+use replay::{Conversation, Observed, conversations};
 use support::session::{Connections, LEN};
 
 fn passthrough(criterion: &mut Criterion) {
@@ -74,17 +74,19 @@ fn protocols(criterion: &mut Criterion) {
     for (id, conversations) in rows {
         let mut driver = Driver::default();
         let mut replay = || {
-            let mut heard = Heard::default();
-            conversations.iter().for_each(|conversation| drop(conversation.say(&mut driver, &mut heard)));
-            heard
+            let mut observed = Observed::default();
+            conversations
+                .iter()
+                .for_each(|conversation| drop(conversation.send_octets(&mut driver, &mut observed)));
+            observed
         };
-        let heard = replay();
+        let observed = replay();
         assert!(
-            heard.message_count >= conversations.len() as u64 && !conversations.is_empty(),
-            "{id}: {heard:?}"
+            observed.message_count >= conversations.len() as u64 && !conversations.is_empty(),
+            "{id}: {observed:?}"
         );
-        assert_eq!(heard.stopped_count, 0, "{id}");
-        let (elements, bytes) = (heard.message_count, heard.octet_count);
+        assert_eq!(observed.stopped_count, 0, "{id}");
+        let (elements, bytes) = (observed.message_count, observed.octet_count);
         group.throughput(Throughput::ElementsAndBytes { elements, bytes });
         group.bench_function(id, |bencher| bencher.iter(&mut replay));
         assert_eq!(driver.stats().held_bytes, 0, "{id}");

@@ -46,11 +46,11 @@ impl Drop for Folder {
 fn payload() -> Vec<u8> {
     let mut state = 0x2545_f491_u32;
     (0..FRAMES as usize * STRIDE + 2048)
-        .map(|place| {
+        .map(|position| {
             state ^= state << 13;
             state ^= state >> 17;
             state ^= state << 5;
-            if place % 2 == 0 { state as u8 } else { 0x20 }
+            if position % 2 == 0 { state as u8 } else { 0x20 }
         })
         .collect()
 }

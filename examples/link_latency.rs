@@ -89,16 +89,16 @@ fn rows(name: &str, ring: &mut Ring) {
     let header = EthernetHeader::new([2; 6], [4; 6], VlanIds::NONE);
     let mut packet_len = 0;
     let mut other_count = 0_usize;
-    let to_ip = samples(ring, |place| match ethernet_to_ip(&place[EthernetHeader::LEN_MAX..]) {
+    let to_ip = samples(ring, |position| match ethernet_to_ip(&position[EthernetHeader::LEN_MAX..]) {
         Ok(packet) => packet_len += packet.len(),
         Err(NotIp::Unsupported(_)) => other_count += 1,
         Err(_) => {}
     });
     row(&format!("ethernet_to_ip {name}"), &to_ip);
-    let to_ethernet = samples(ring, |place| {
+    let to_ethernet = samples(ring, |position| {
         // Behind the header that the frame came with, if it has no tags.
         let offset = EthernetHeader::LEN_MAX + 14;
-        packet_len += ip_to_ethernet(place, offset, &header).map_or(0, |frame| frame.len());
+        packet_len += ip_to_ethernet(position, offset, &header).map_or(0, |frame| frame.len());
     });
     row(&format!("ip_to_ethernet {name}"), &to_ethernet);
     black_box((packet_len, other_count));

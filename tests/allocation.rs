@@ -17,7 +17,7 @@ use flowgauge::dedup::{DedupConfig, Mode, Window};
 use flowgauge::pipeline::Pipeline;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 use flowgauge::tap::{
-    EthernetHeader, Heard, NeighborConfig, NeighborTable, Resolution, ethernet_to_ip, ip_to_ethernet,
+    EthernetHeader, NeighborConfig, NeighborEvent, NeighborTable, Resolution, ethernet_to_ip, ip_to_ethernet,
 };
 use flowgauge::tracker::{Flow, Observer, Tracker, TrackerConfig};
 
@@ -143,8 +143,8 @@ fn round(number: u32) -> Vec<Vec<u8>> {
 }
 
 fn at(frames: &[Vec<u8>], second: u64) -> Vec<Frame<'_>> {
-    let time = |place: usize| Timestamp::from_nanos(second * NANOS_PER_SECOND + place as u64);
-    frames.iter().enumerate().map(|(place, data)| Frame::ethernet(time(place), data)).collect()
+    let time = |position: usize| Timestamp::from_nanos(second * NANOS_PER_SECOND + position as u64);
+    frames.iter().enumerate().map(|(position, data)| Frame::ethernet(time(position), data)).collect()
 }
 
 fn moved<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
@@ -177,11 +177,13 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     let Resolution::Request(request) = here.resolve([10, 0, 0, 2].into(), now) else {
         panic!("known already")
     };
-    let Heard::Request(reply) = none("an answer", || there.hear(&request, now)) else { panic!("no answer") };
-    here.hear(&reply, now);
+    let NeighborEvent::Request(reply) = none("an answer", || there.process(&request, now)) else {
+        panic!("no answer")
+    };
+    here.process(&reply, now);
     none("a known neighbor, and replies that are not believed", || {
         assert!(matches!(here.resolve([10, 0, 0, 2].into(), now), Resolution::Known { .. }));
-        assert_eq!(here.hear(&reply, now), Heard::Spoofed);
+        assert_eq!(here.process(&reply, now), NeighborEvent::Spoofed);
     });
 }
 
@@ -193,12 +195,12 @@ fn fragments(id: u16) -> Vec<Vec<u8>> {
     payload
         .chunks(1480)
         .enumerate()
-        .map(|(place, part)| {
+        .map(|(position, part)| {
             let mut header = header.to_vec();
             header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
             header[4..6].copy_from_slice(&id.to_be_bytes());
-            let more = if place + 1 < count { 0x2000 } else { 0 };
-            header[6..8].copy_from_slice(&((place * 1480 / 8) as u16 | more).to_be_bytes());
+            let more = if position + 1 < count { 0x2000 } else { 0 };
+            header[6..8].copy_from_slice(&((position * 1480 / 8) as u16 | more).to_be_bytes());
             [ethernet, &header, part].concat()
         })
         .collect()

@@ -361,7 +361,7 @@ fn what_is_not_accepted_stays_the_outer_flow() {
 fn lengths_that_contradict_themselves_end_the_walk() {
     let ipip = in_ip(4, &inner());
     let inner_at = ipip.len() - inner().len();
-    for (place, value) in [
+    for (position, value) in [
         // The inner packet: shorter than its header; a header that is too short or too long; another version.
         (inner_at + 3, 19),
         (inner_at, 0x44),
@@ -371,7 +371,7 @@ fn lengths_that_contradict_themselves_end_the_walk() {
         (17, 20 + 19),
     ] {
         let mut data = ipip.clone();
-        data[place] = value;
+        data[position] = value;
         stays_out(&data);
     }
     // UDP below its own header.
@@ -391,7 +391,7 @@ fn lengths_that_lie_are_cut_to_what_encloses_them() {
     let gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
     let pppoe = ethernet(0x8864, &join(&[&[0x11, 0, 0, 9, 0, 34, 0, 0x21], &inner()]));
     let len = inner().len();
-    for (data, place, value, cut_len, is_over_long, is_outer_len_bad) in [
+    for (data, position, value, cut_len, is_over_long, is_outer_len_bad) in [
         // The inner packet is longer than the outer one; the outer one ends within it, or claims more than there is.
         (&ipip, inner_at + 3, len as u8 + 1, len, true, false),
         (&ipip, 17, 20 + 31, 31, true, false),
@@ -405,11 +405,11 @@ fn lengths_that_lie_are_cut_to_what_encloses_them() {
         (&pppoe, 19, 33, 31, true, false),
     ] {
         let mut data = data.clone();
-        data[place] = value;
+        data[position] = value;
         let packet = found(LinkType::ETHERNET, &data);
-        assert_eq!(packet.offset, data.len() - len, "{place} {value}");
-        assert_eq!((packet.ip.len, packet.ip.is_over_long), (cut_len, is_over_long), "{place} {value}");
-        assert_eq!(packet.is_outer_len_bad, is_outer_len_bad, "{place} {value}");
+        assert_eq!(packet.offset, data.len() - len, "{position} {value}");
+        assert_eq!((packet.ip.len, packet.ip.is_over_long), (cut_len, is_over_long), "{position} {value}");
+        assert_eq!(packet.is_outer_len_bad, is_outer_len_bad, "{position} {value}");
     }
 }
 
@@ -560,7 +560,7 @@ proptest! {
     fn any_order_leads_in_and_any_octets_give_one_answer(
         choices in prop::collection::vec(any::<u8>(), 0..=4),
         changes in prop::collection::vec(any::<(u16, u8)>(), 1..6),
-        cut: u16,
+        truncated: u16,
     ) {
         let mut frame = ethernet(0x0800, &inner());
         let mut way = Vec::new();
@@ -573,16 +573,16 @@ proptest! {
         let kinds: Vec<_> = packet.encapsulation.headers().iter().map(|header| header.kind).collect();
         prop_assert_eq!(&kinds[..], &way[..way.len().min(16)]);
         prop_assert_eq!(packet.offset, frame.len() - inner().len());
-        for (place, value) in changes {
-            let place = usize::from(place) % frame.len();
-            frame[place] = value;
-            let cut = frame.len() - usize::from(cut) % frame.len();
-            for (data, wire_len) in [(&frame[..], frame.len()), (&frame[..cut], frame.len()), (&frame[..cut], cut)] {
+        for (position, value) in changes {
+            let position = usize::from(position) % frame.len();
+            frame[position] = value;
+            let truncated = frame.len() - usize::from(truncated) % frame.len();
+            for (data, wire_len) in [(&frame[..], frame.len()), (&frame[..truncated], frame.len()), (&frame[..truncated], truncated)] {
                 let frame = Frame { wire_len: wire_len as u32, ..Frame::ethernet(Timestamp::ZERO, data) };
                 let extractor = Extractor::default();
-                let said = extractor.extract(&frame);
-                prop_assert_eq!(&said, &extractor.extract_general(&frame));
-                if let Ok(packet) = said {
+                let reports = extractor.extract(&frame);
+                prop_assert_eq!(&reports, &extractor.extract_general(&frame));
+                if let Ok(packet) = reports {
                     prop_assert!((packet.ip_offset as usize) < data.len());
                     prop_assert!(packet.payload().len() <= packet.payload_len as usize);
                     let _ = quoted_key(&packet, &KeyPolicy::DEFAULT);

@@ -261,12 +261,12 @@ fn run_tcpdump(capture: &Path, expression: &str) -> Output {
 /// The numbers of the packets that tcpdump lets through.
 fn tcpdump(capture: &Path, expression: &str) -> Vec<usize> {
     let output = run_tcpdump(capture, expression);
-    let said = String::from_utf8_lossy(&output.stderr);
+    let reports = String::from_utf8_lossy(&output.stderr);
     // libpcap sees through some contradictions and refuses to run them.
-    if said.contains("expression rejects all packets") {
+    if reports.contains("expression rejects all packets") {
         return Vec::new();
     }
-    assert!(output.status.success(), "tcpdump does not take `{expression}`: {said}");
+    assert!(output.status.success(), "tcpdump does not take `{expression}`: {reports}");
     let mut rest = output.stdout.get(24..).unwrap_or_default();
     let word = |at: usize, from: &[u8]| u32::from_le_bytes(from[at..at + 4].try_into().unwrap()) as usize;
     let mut numbers = Vec::new();
@@ -285,8 +285,8 @@ fn ours(packets: &[Packet], filter: &Filter) -> Vec<usize> {
 fn random_expression(random: &mut Random, depth: usize) -> String {
     let mut text = String::new();
     let mut carried: &[&str] = &[];
-    for place in 0..1 + random.below(5) {
-        if place > 0 {
+    for position in 0..1 + random.below(5) {
+        if position > 0 {
             text.push_str(random.pick(&[" and ", " or "]));
         }
         if random.below(4) == 0 {

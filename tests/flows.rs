@@ -132,23 +132,23 @@ fn an_icmp_error_counts_on_the_flow_that_it_quotes() {
     let extract = |data, second| extractor.extract(&Frame::ethernet(at(second), data)).expect("a packet");
     let (probe, error, short) = (extract(&datagram, 0), |second| extract(&error, second), extract(&short, 2));
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut told = Told::default();
+    let mut reported = Told::default();
     // Before there is such a flow, none is made.
-    tracker.track(&error(0), &mut told);
+    tracker.track(&error(0), &mut reported);
     assert_eq!((tracker.len(), tracker.stats().icmp_error_unmatched_count), (1, 1));
-    tracker.track(&probe, &mut told);
-    tracker.track_batch(&[error(1), error(2), short], &mut told);
+    tracker.track(&probe, &mut reported);
+    tracker.track_batch(&[error(1), error(2), short], &mut reported);
     assert_eq!((tracker.len(), tracker.stats().icmp_error_matched_count), (2, 2));
     assert_eq!(tracker.stats().icmp_error_unmatched_count, 2);
-    assert_eq!(told.events, [FlowEvent::Anomaly(Anomaly::IcmpError); 2]);
+    assert_eq!(reported.events, [FlowEvent::Anomaly(Anomaly::IcmpError); 2]);
     let id = tracker.find(&probe.key).expect("the flow");
     let (flow, _) = tracker.get(id).expect("the flow");
     assert_eq!((flow.icmp_error_count(), flow.packet_count()), (2, 1));
     // It does not keep the flow alive, and a flow whose time is over is not found, swept or not.
-    tracker.track(&error(60), &mut told);
+    tracker.track(&error(60), &mut reported);
     assert_eq!(tracker.stats().icmp_error_unmatched_count, 3);
-    tracker.finish(&mut told);
-    assert_eq!(told.ended.iter().filter(|end| end.0 == probe.key).count(), 1);
+    tracker.finish(&mut reported);
+    assert_eq!(reported.ended.iter().filter(|end| end.0 == probe.key).count(), 1);
 }
 
 #[test]
@@ -191,31 +191,31 @@ fn icmp_errors_give_the_same_records_whenever_sweeps_come() {
 fn a_muted_flow_is_counted_and_its_end_is_told() {
     let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut told = Told { mutes: true, ..Told::default() };
-    tracker.track_batch(&[udp(0), udp(1), udp(2)], &mut told);
-    assert_eq!(told.packets, 1);
-    tracker.finish(&mut told);
-    assert_eq!(told.ended, [(udp(0).key, EndReason::ForcedEnd, 3)]);
+    let mut reported = Told { mutes: true, ..Told::default() };
+    tracker.track_batch(&[udp(0), udp(1), udp(2)], &mut reported);
+    assert_eq!(reported.packets, 1);
+    tracker.finish(&mut reported);
+    assert_eq!(reported.ended, [(udp(0).key, EndReason::ForcedEnd, 3)]);
     // Muted by name.
-    let mut told = Told::default();
-    tracker.track(&udp(3), &mut told);
+    let mut reported = Told::default();
+    tracker.track(&udp(3), &mut reported);
     let id = tracker.find(&udp(3).key).expect("the flow");
     assert!(tracker.mute(id));
-    tracker.track_batch(&[udp(4), udp(5)], &mut told);
-    assert_eq!(told.packets, 1);
-    tracker.finish(&mut told);
+    tracker.track_batch(&[udp(4), udp(5)], &mut reported);
+    assert_eq!(reported.packets, 1);
+    tracker.finish(&mut reported);
     assert!(!tracker.mute(id));
     // The next flow of the same key is another one.
-    tracker.track(&udp(6), &mut told);
-    assert_eq!(told.packets, 2);
+    tracker.track(&udp(6), &mut reported);
+    assert_eq!(reported.packets, 2);
 }
 
 #[test]
 fn flows_are_found_changed_and_removed_by_name() {
     let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut told = Told::default();
-    tracker.track_batch(&[udp(1, 0), udp(2, 0), udp(1, 1)], &mut told);
+    let mut reported = Told::default();
+    tracker.track_batch(&[udp(1, 0), udp(2, 0), udp(1, 1)], &mut reported);
     let id = tracker.find(&udp(1, 0).key).expect("the flow");
     let (view, state) = tracker.get_mut(id).expect("the flow");
     assert_eq!((view.packet_count(), *state), (2, 2));
@@ -223,11 +223,11 @@ fn flows_are_found_changed_and_removed_by_name() {
     assert_eq!(tracker.get(id).map(|(_, state)| *state), Some(77));
     let open: Vec<_> = tracker.iter().map(|(view, state)| (view.id(), *state)).collect();
     assert_eq!(open, [(id, 77), (tracker.find(&udp(2, 0).key).expect("the flow"), 1)]);
-    assert!(tracker.remove(id, &mut told) && !tracker.remove(id, &mut told));
-    assert_eq!(told.ended, [(udp(1, 0).key, EndReason::ForcedEnd, 2)]);
+    assert!(tracker.remove(id, &mut reported) && !tracker.remove(id, &mut reported));
+    assert_eq!(reported.ended, [(udp(1, 0).key, EndReason::ForcedEnd, 2)]);
     assert_eq!((tracker.len(), tracker.find(&udp(1, 0).key)), (1, None));
     // Its entry is used again, under another name.
-    tracker.track(&udp(3, 2), &mut told);
+    tracker.track(&udp(3, 2), &mut reported);
     assert!(tracker.get(id).is_none() && tracker.get_mut(id).is_none());
     tracker.check_invariants();
 }
@@ -336,10 +336,10 @@ fn the_order_at_the_end_does_not_depend_on_what_was_before() {
     // The clock is at 9 when flows 2 and 1 begin, by their own times.
     let packets = [udp(3, 9), udp(2, 5), udp(1, 5), udp(4, 4), udp(5, 9)];
     let ports = |tracker: &mut Tracker<u32>| {
-        let mut told = Told::default();
-        tracker.track_batch(&packets, &mut told);
-        tracker.finish(&mut told);
-        told.ended.iter().filter_map(|end| end.0.port(Side::A)).collect::<Vec<_>>()
+        let mut reported = Told::default();
+        tracker.track_batch(&packets, &mut reported);
+        tracker.finish(&mut reported);
+        reported.ended.iter().filter_map(|end| end.0.port(Side::A)).collect::<Vec<_>>()
     };
     let mut tracker = Tracker::default();
     for _ in 0..3 {

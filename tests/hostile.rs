@@ -93,7 +93,7 @@ fn with_cap(flow_count_max: u32) -> Tracker<()> {
 fn flood(
     cap: u32,
     greet: impl Fn(u32, u64) -> Vec<Packet<'static>>,
-    talk: impl Fn(u32, u64) -> Packet<'static>,
+    dialogue: impl Fn(u32, u64) -> Packet<'static>,
     attack: impl Fn(u32, u64) -> Vec<Packet<'static>>,
 ) -> (Tracker<()>, Ends) {
     const FRIEND_COUNT: u32 = 100;
@@ -101,7 +101,7 @@ fn flood(
     for friend in 0..FRIEND_COUNT {
         tracker.track_batch(&greet(FRIENDS + friend, 1), &mut ends);
     }
-    let find = |tracker: &Tracker<()>, friend| tracker.find(&talk(FRIENDS + friend, 0).key);
+    let find = |tracker: &Tracker<()>, friend| tracker.find(&dialogue(FRIENDS + friend, 0).key);
     let names: Vec<_> = (0..FRIEND_COUNT).map(|friend| find(&tracker, friend)).collect();
     assert!(names.iter().all(Option::is_some));
     for number in 0..flood_len() {
@@ -111,7 +111,7 @@ fn flood(
         // Each friend speaks once while as many flows come as a quarter of the table holds.
         if number % (cap / 4 / FRIEND_COUNT).max(1) == 0 {
             let friend = number / (cap / 4 / FRIEND_COUNT).max(1) % FRIEND_COUNT;
-            tracker.track(&talk(FRIENDS + friend, now), &mut ends);
+            tracker.track(&dialogue(FRIENDS + friend, now), &mut ends);
         }
     }
     for (friend, name) in (0..).zip(names) {
@@ -137,8 +137,8 @@ fn a_syn_flood_evicts_itself_in_order() {
         );
         let stats = tracker.stats();
         assert_eq!(stats.evicted_half_open_count, stats.evicted_count());
-        for (place, (key, _)) in (0..).zip(&ends.0) {
-            let peer = u32::wrapping_mul(place, 2_654_435_761) % FRIENDS;
+        for (position, (key, _)) in (0..).zip(&ends.0) {
+            let peer = u32::wrapping_mul(position, 2_654_435_761) % FRIENDS;
             assert_eq!(*key, tcp(peer, true, S, 0).key, "the oldest goes first");
         }
     }

@@ -45,22 +45,22 @@ fn allowed(layer: &str) -> Option<&'static [&'static str]> {
 /// 1 for `tracker/mod.rs`, 2 for `tracker/update.rs`.
 fn names_at_root(text: &str, depth: usize) -> Vec<(usize, String)> {
     let tokens = tokens(text);
-    let token = |place: usize| tokens.get(place).map(|(_, token)| token);
-    let is_word = |place: usize, word: &str| token(place) == Some(&Token::Word(word.to_owned()));
+    let token = |position: usize| tokens.get(position).map(|(_, token)| token);
+    let is_word = |position: usize, word: &str| token(position) == Some(&Token::Word(word.to_owned()));
     let (mut out, mut braces) = (Vec::new(), Vec::new());
-    let mut place = 0;
-    while place < tokens.len() {
-        let is_path_start = place == 0 || token(place - 1) != Some(&Token::Colons);
-        if token(place) == Some(&Token::Sign('{')) {
-            let is_module = place >= 2 && is_word(place - 2, "mod");
+    let mut position = 0;
+    while position < tokens.len() {
+        let is_path_start = position == 0 || token(position - 1) != Some(&Token::Colons);
+        if token(position) == Some(&Token::Sign('{')) {
+            let is_module = position >= 2 && is_word(position - 2, "mod");
             braces.push(is_module);
-        } else if token(place) == Some(&Token::Sign('}')) {
+        } else if token(position) == Some(&Token::Sign('}')) {
             braces.pop();
-        } else if is_path_start && is_word(place, "crate") && token(place + 1) == Some(&Token::Colons) {
-            names_after(&tokens, place + 2, &mut out);
-        } else if is_path_start && is_word(place, "super") {
+        } else if is_path_start && is_word(position, "crate") && token(position + 1) == Some(&Token::Colons) {
+            names_after(&tokens, position + 2, &mut out);
+        } else if is_path_start && is_word(position, "super") {
             let mut super_count = 0;
-            let mut end = place;
+            let mut end = position;
             while is_word(end, "super") && token(end + 1) == Some(&Token::Colons) {
                 super_count += 1;
                 end += 2;
@@ -70,7 +70,7 @@ fn names_at_root(text: &str, depth: usize) -> Vec<(usize, String)> {
                 names_after(&tokens, end, &mut out);
             }
         }
-        place += 1;
+        position += 1;
     }
     out
 }
@@ -79,10 +79,10 @@ fn names_at_root(text: &str, depth: usize) -> Vec<(usize, String)> {
 fn names_after(tokens: &[(usize, Token)], start: usize, out: &mut Vec<(usize, String)>) {
     let mut depth = 0;
     let mut is_first = true;
-    for (place, (line, token)) in tokens.iter().enumerate().skip(start) {
+    for (position, (line, token)) in tokens.iter().enumerate().skip(start) {
         match token {
             Token::Word(word) if is_first => {
-                let is_macro = tokens.get(place + 1).is_some_and(|(_, next)| *next == Token::Sign('!'));
+                let is_macro = tokens.get(position + 1).is_some_and(|(_, next)| *next == Token::Sign('!'));
                 out.push((*line, if is_macro { format!("{word}!") } else { word.clone() }));
                 is_first = false;
             }
@@ -205,11 +205,12 @@ fn the_command_line_uses_the_public_crate_only() {
 
 #[test]
 fn layers_use_only_layers_above_them_in_the_table() {
-    let place = |layer: &str| LAYERS.iter().position(|(name, _)| *name == layer);
+    let position = |layer: &str| LAYERS.iter().position(|(name, _)| *name == layer);
     for (layer, below) in LAYERS {
         for name in below {
-            let of_name = place(name).unwrap_or_else(|| panic!("{layer} may use {name}, which is no layer"));
-            assert!(Some(of_name) < place(layer), "{layer} may use {name}, which comes later");
+            let of_name =
+                position(name).unwrap_or_else(|| panic!("{layer} may use {name}, which is no layer"));
+            assert!(Some(of_name) < position(layer), "{layer} may use {name}, which comes later");
         }
     }
 }
@@ -232,19 +233,19 @@ const CIRCULAR: [(&str, &str, &str, &str); 11] = [
 /// The files in the folder of a file that it names by `super::`, tests aside.
 fn siblings_named(text: &str) -> BTreeSet<String> {
     let tokens = tokens(text);
-    let token = |place: usize| tokens.get(place).map(|(_, token)| token);
-    let is_word = |place: usize, word: &str| token(place) == Some(&Token::Word(word.to_owned()));
+    let token = |position: usize| tokens.get(position).map(|(_, token)| token);
+    let is_word = |position: usize, word: &str| token(position) == Some(&Token::Word(word.to_owned()));
     let (mut out, mut braces) = (Vec::new(), Vec::new());
-    for place in 0..tokens.len() {
-        match token(place) {
-            Some(Token::Sign('{')) => braces.push(place >= 2 && is_word(place - 2, "mod")),
+    for position in 0..tokens.len() {
+        match token(position) {
+            Some(Token::Sign('{')) => braces.push(position >= 2 && is_word(position - 2, "mod")),
             Some(Token::Sign('}')) => drop(braces.pop()),
-            _ if is_word(place, "super")
-                && token(place + 1) == Some(&Token::Colons)
+            _ if is_word(position, "super")
+                && token(position + 1) == Some(&Token::Colons)
                 && !braces.contains(&true)
-                && (place == 0 || token(place - 1) != Some(&Token::Colons)) =>
+                && (position == 0 || token(position - 1) != Some(&Token::Colons)) =>
             {
-                names_after(&tokens, place + 2, &mut out);
+                names_after(&tokens, position + 2, &mut out);
             }
             _ => {}
         }

@@ -80,9 +80,9 @@ fn mangle(data: &mut Vec<u8>, seed: &mut u64) {
         let room = (data.len() as u64).saturating_sub(HEADERS_LEN);
         if room > 0 {
             // Mostly near the start, where parsers decide.
-            let place =
+            let position =
                 HEADERS_LEN + random(seed) % if random(seed).is_multiple_of(2) { room.min(64) } else { room };
-            data[place as usize] = random(seed) as u8;
+            data[position as usize] = random(seed) as u8;
         }
     }
     if random(seed).is_multiple_of(8) {

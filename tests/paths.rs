@@ -46,18 +46,18 @@ fn limits() -> [Limits; 3] {
 /// Compares the paths under a policy; what they say.
 fn agreed<'a>(frame: &Frame<'a>, policy: KeyPolicy, limits: Limits) -> Result<Packet<'a>, Skip> {
     let extractor = Extractor::new(policy).with_limits(limits);
-    let said = extractor.extract(frame);
-    assert_eq!(said, extractor.extract_general(frame), "{policy:?} {:02x?}", frame.data);
+    let reports = extractor.extract(frame);
+    assert_eq!(reports, extractor.extract_general(frame), "{policy:?} {:02x?}", frame.data);
     let mut written = Packet::EMPTY;
     let outcome = extractor.extract_into(frame, &mut written);
-    match said {
+    match reports {
         Ok(packet) => {
             assert_eq!((outcome, written), (Ok(()), packet));
             check_sanity(&packet, frame, &policy);
         }
         Err(skip) => assert_eq!(outcome, Err(skip)),
     }
-    said
+    reports
 }
 
 /// What holds for every packet, whatever the bytes.
@@ -100,9 +100,9 @@ fn agreed_under_all(data: &[u8], extra_len: u32, interface: u32) {
 /// The bytes as a frame captured whole, as one cut by a snap length, and as one whose wire length is wrong.
 fn frames_of(data: &[u8], extra_len: u32, interface: u32) -> [Frame<'_>; 3] {
     let frame = Frame { interface, ..Frame::ethernet(Timestamp::from_nanos(7), data) };
-    let cut = Frame { wire_len: data.len() as u32 + extra_len, ..frame };
+    let truncated = Frame { wire_len: data.len() as u32 + extra_len, ..frame };
     let wrong = Frame { wire_len: data.len() as u32 / 2, ..frame };
-    [frame, cut, wrong]
+    [frame, truncated, wrong]
 }
 
 /// Octets that look like a frame up to a place, and are anything beyond.
@@ -128,8 +128,8 @@ fn frame_like() -> impl Strategy<Value = Vec<u8>> {
             let at = frame.len();
             frame.extend(&tail);
             let len = (tail.len() as u16).wrapping_add(i16::from(odd[0] as i8 / 32) as u16).to_be_bytes();
-            let mut set = |place: usize, value: u8| {
-                if let Some(octet) = frame.get_mut(at + place) {
+            let mut set = |position: usize, value: u8| {
+                if let Some(octet) = frame.get_mut(at + position) {
                     *octet = value;
                 }
             };
@@ -199,7 +199,7 @@ impl Built {
     fn frame(&self) -> Vec<u8> {
         use etherparse::VlanId;
         let ethernet = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
-        let id = |place: usize| VlanId::try_new(self.tags[place]).expect("an id of 12 bits");
+        let id = |position: usize| VlanId::try_new(self.tags[position]).expect("an id of 12 bits");
         let address = |octets: [u8; 16]| octets[..4].try_into().expect("four octets");
         macro_rules! ip {
             ($step:expr) => {
@@ -340,14 +340,14 @@ proptest! {
         agreed_under_all(&frame, 9, 3);
         for len in 0..frame.len() {
             for extra_len in [0, (frame.len() - len) as u32] {
-                let cut = Frame { wire_len: len as u32 + extra_len, ..Frame::ethernet(Timestamp::ZERO, &frame[..len]) };
-                let _ = agreed(&cut, KeyPolicy::DEFAULT, Limits::DEFAULT);
+                let truncated = Frame { wire_len: len as u32 + extra_len, ..Frame::ethernet(Timestamp::ZERO, &frame[..len]) };
+                let _ = agreed(&truncated, KeyPolicy::DEFAULT, Limits::DEFAULT);
             }
         }
         // Most of what decides lies in the first 60 octets.
-        for (place, value) in changes {
-            let place = usize::from(place) % frame.len().min(if place & 1 == 0 { 60 } else { usize::MAX });
-            frame[place] = value;
+        for (position, value) in changes {
+            let position = usize::from(position) % frame.len().min(if position & 1 == 0 { 60 } else { usize::MAX });
+            frame[position] = value;
             agreed_under_all(&frame, 0, 1);
         }
     }
@@ -368,8 +368,8 @@ fn recorded_frames_give_one_answer() {
             for frame in batch.iter() {
                 frame_count += 1;
                 for (number, policy) in policies().into_iter().enumerate() {
-                    let said = agreed(&frame, policy, Limits::DEFAULT);
-                    packet_count += usize::from(number == 0 && said.is_ok());
+                    let reports = agreed(&frame, policy, Limits::DEFAULT);
+                    packet_count += usize::from(number == 0 && reports.is_ok());
                 }
                 // Cut as by a snap length, anywhere in the headers.
                 let len = frame.data.len().min(frame_count % 100);

@@ -169,8 +169,8 @@ fn an_error_comes_once_and_nothing_after_it() {
 #[test]
 fn a_truncated_capture_gives_what_was_read() {
     let octets = std::fs::read("examples/data/dns.pcap").expect("a capture");
-    let cut = octets[..octets.len() - 7].to_vec();
-    let mut source = FileSource::from_reader(io::Cursor::new(cut)).expect("a capture");
+    let truncated = octets[..octets.len() - 7].to_vec();
+    let mut source = FileSource::from_reader(io::Cursor::new(truncated)).expect("a capture");
     let mut iter = records(&mut source);
     let packet_count: u64 = iter.by_ref().map(|record| record.expect("no error").packet_count()).sum();
     let stats = iter.stats();

@@ -151,7 +151,7 @@ impl Net {
         assert!(self.pipeline.batch(&batch).is_continue());
     }
 
-    fn send(&mut self, number: u32, port: u16, payload: &[u8]) {
+    fn send_datagram(&mut self, number: u32, port: u16, payload: &[u8]) {
         let frames = self.frames(number, port, payload);
         self.deliver(&frames);
     }
@@ -219,17 +219,17 @@ fn incomplete_messages_of_thousands_do_not_keep_a_later_request_from_being_parse
     let mut net = Net::new(BYTES_MAX);
     for number in 0..COUNT {
         let (port, payload) = incomplete(number);
-        net.send(number, port, &payload);
+        net.send_datagram(number, port, &payload);
         assert!(net.held_bytes() <= BYTES_MAX - BYTES_MAX / 8, "memory is released between frames");
         if number % 500 == 0 {
             net.pipeline.check_invariants();
         }
     }
-    net.send(COUNT, HTTP_PORT, REQUEST);
+    net.send_datagram(COUNT, HTTP_PORT, REQUEST);
 
     // The request is parsed, and a head of which the rest arrives while it is listed too.
     let latest = COUNT - 2;
-    net.send(latest, HTTP_PORT, b"\r\n\r\n");
+    net.send_datagram(latest, HTTP_PORT, b"\r\n\r\n");
     assert_eq!(net.log().requests, [COUNT, latest]);
 
     // Each eviction is reported once, in the order of the connections, and nothing was refused.
@@ -275,29 +275,29 @@ fn between_groups_of_a_batch_memory_is_released() {
 fn a_flow_that_keeps_being_charged_is_evicted_after_silent_ones() {
     let mut net = Net::new(1 << 20);
     let active = 0;
-    net.send(active, HTTP_PORT, b"GET / HTTP/1.1\r\nHost: example.com\r\n");
+    net.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\nHost: example.com\r\n");
     let mut next = 1;
     // Each line is longer than all before, so that each is charged.
     for step in 0..8 {
         for number in next..next + 200 {
-            net.send(number, HTTP_PORT, &head_without_end(700));
+            net.send_datagram(number, HTTP_PORT, &head_without_end(700));
         }
         next += 200;
         let line = [b"X: ".as_slice(), &vec![b'a'; 100 << step], b"\r\n"].concat();
-        net.send(active, HTTP_PORT, &line);
+        net.send_datagram(active, HTTP_PORT, &line);
     }
     assert!(net.evicted_count() > 200, "{}", net.evicted_count());
     assert!(!net.log().evicted().contains(&active));
-    net.send(active, HTTP_PORT, b"\r\n");
+    net.send_datagram(active, HTTP_PORT, b"\r\n");
     assert_eq!(net.log().requests, [active]);
 
     // Once it is silent as well, its turn comes.
-    net.send(active, HTTP_PORT, b"GET / HTTP/1.1\r\n");
+    net.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\n");
     for number in next..next + 2000 {
-        net.send(number, HTTP_PORT, &head_without_end(700));
+        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
     }
     assert_eq!(net.log().evicted().iter().filter(|number| **number == active).count(), 1);
-    net.send(active, HTTP_PORT, b"\r\n");
+    net.send_datagram(active, HTTP_PORT, b"\r\n");
     assert_eq!(net.log().requests, [active], "nothing is parsed behind an eviction");
     net.finish();
 }
@@ -310,14 +310,14 @@ fn muted_flows_are_not_listed() {
     // The incomplete request is in the segment of the message at which the flow is muted, or behind it.
     let both = [REQUEST, &head_without_end(700)].concat();
     for number in 0..2000 {
-        net.send(number, HTTP_PORT, &both);
-        net.send(number, HTTP_PORT, &head_without_end(700));
+        net.send_datagram(number, HTTP_PORT, &both);
+        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
     }
     assert_eq!((net.held_bytes(), net.evicted_count()), (0, 0));
     // Flows that are muted while they are listed leave the list.
     for number in 2000..4000 {
-        net.send(number, HTTP_PORT, &head_without_end(700));
-        net.send(number, HTTP_PORT, b"\r\n\r\n");
+        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
+        net.send_datagram(number, HTTP_PORT, b"\r\n\r\n");
     }
     assert_eq!((net.held_bytes(), net.evicted_count()), (0, 0));
     assert!(net.finish().stopped.is_empty());
@@ -330,12 +330,12 @@ fn a_sink_may_mute_a_flow_when_its_session_is_evicted() {
     let mut net = Net::with(Resources::new(limits), Muting::AtEviction);
     for number in 0..3000 {
         let (port, payload) = incomplete(number);
-        net.send(number, port, &payload);
+        net.send_datagram(number, port, &payload);
     }
     let evicted = net.log().evicted();
     assert!(evicted.len() > 1000);
     for number in evicted.iter().take(100) {
-        net.send(*number, incomplete(*number).0, REQUEST);
+        net.send_datagram(*number, incomplete(*number).0, REQUEST);
     }
     assert!(net.log().requests.is_empty());
     assert_eq!(net.pipeline.flow_count(), 3000);
@@ -351,7 +351,7 @@ fn flows_that_end_while_their_sessions_are_listed_leave_the_list() {
     // Flows are removed by the caller, and their slots are used again while others are evicted.
     for number in 0..6000 {
         let (port, payload) = incomplete(number);
-        net.send(number, port, &payload);
+        net.send_datagram(number, port, &payload);
         if number % 3 == 0 {
             let id = net.pipeline.find(&Net::key(number, port)).expect("an open flow");
             assert!(net.pipeline.remove(id));
@@ -376,7 +376,7 @@ fn sessions_release_memory_for_flows_before_flows_are_evicted() {
     let mut net = Net::with(resources, Muting::Never);
     let mut count = 0;
     while budget.held_by(Account::Sessions) < LIMIT / 4 {
-        net.send(count, HTTP_PORT, &head_without_end(700));
+        net.send_datagram(count, HTTP_PORT, &head_without_end(700));
         count += 1;
     }
     assert_eq!(net.evicted_count(), 0);
@@ -387,7 +387,7 @@ fn sessions_release_memory_for_flows_before_flows_are_evicted() {
             0,
             "sessions are closed before flows end"
         );
-        net.send(next, HTTP_PORT, &[]);
+        net.send_datagram(next, HTTP_PORT, &[]);
         next += 1;
     }
     assert_eq!((net.evicted_count(), net.log().evicted().len()), (count.into(), count as usize));

@@ -64,9 +64,9 @@ impl Sink for Collect {
         for side in [Side::A, Side::B] {
             let text = &state.texts[side as usize];
             let flags = view.tcp_flags(side);
-            let is_whole = flags.contains(TcpFlags::SYN) && text.has_fin;
+            let is_complete = flags.contains(TcpFlags::SYN) && text.has_fin;
             if let Some((initial, end)) = view.sequence_numbers(side)
-                && is_whole
+                && is_complete
             {
                 let sent = end.distance_from(initial) as u64 - 2;
                 let given = text.gaps.iter().map(|(_, len)| len).sum::<u64>() + text.bytes.len() as u64;
@@ -202,7 +202,7 @@ fn a_muted_flow_gives_nothing_more_but_its_end() {
 }
 
 /// What a whole text has of its first octets.
-fn cut(whole: &Text, len: u64) -> Text {
+fn truncated(whole: &Text, len: u64) -> Text {
     let mut text = Text { has_fin: whole.has_fin, ..Text::default() };
     let (mut offset, mut bytes) = (0, &whole.bytes[..]);
     let gaps = whole.gaps.iter().copied().chain([(u64::MAX, 0)]);
@@ -221,7 +221,7 @@ fn cut(whole: &Text, len: u64) -> Text {
 
 #[test]
 fn the_first_octets_are_those_of_the_whole_stream() {
-    let mut cut_count = 0;
+    let mut truncated_count = 0;
     for name in NAMES {
         let (whole, _) = run(name, Collect { interest: Some(Interest::ALL), ..Collect::default() });
         // Some lengths, and the middle of each gap.
@@ -239,22 +239,22 @@ fn the_first_octets_are_those_of_the_whole_stream() {
             {
                 assert_eq!((key, count), (whole_key, whole_count));
                 for (first, whole) in first.iter().zip(whole) {
-                    let wanted = cut(whole, len);
+                    let wanted = truncated(whole, len);
                     assert_eq!(first.gaps, wanted.gaps, "{name}, {len} octets of {key}");
                     assert_eq!((&first.bytes, first.has_fin), (&wanted.bytes, wanted.has_fin));
-                    cut_count += usize::from(!first.gaps.is_empty() && wanted.gaps != whole.gaps);
+                    truncated_count += usize::from(!first.gaps.is_empty() && wanted.gaps != whole.gaps);
                 }
             }
         }
     }
-    assert!(cut_count > 0, "a gap was cut");
+    assert!(truncated_count > 0, "a gap was cut");
 }
 
 /// Chunks as they came, and the octets of gaps.
 #[derive(Default)]
-struct Heard([Vec<Result<Vec<u8>, u64>>; 2]);
+struct Observed([Vec<Result<Vec<u8>, u64>>; 2]);
 
-impl Sink for Heard {
+impl Sink for Observed {
     type State = ();
     type Stage = Streams;
 
@@ -272,7 +272,7 @@ impl Sink for Heard {
 fn a_direction_is_stopped_behind_its_first_octets() {
     use etherparse::PacketBuilder;
     use flowgauge::base::{Frame, Timestamp};
-    let mut pipeline = pipeline(FirstOctets::new(10, Heard::default()));
+    let mut pipeline = pipeline(FirstOctets::new(10, Observed::default()));
     let mut nanos = 0;
     let mut send = |is_reply: bool, seq: u32, ack: u32, payload: &[u8]| {
         let ends = [([10, 0, 0, 1], 4000), ([10, 0, 0, 2], 80)];
@@ -299,11 +299,11 @@ fn a_direction_is_stopped_behind_its_first_octets() {
     assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace runs");
     assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole was given up");
     assert_eq!(send(true, 520, 117, b"behind another"), 0);
-    let heard = pipeline.into_sink().into_inner().0;
+    let observed = pipeline.into_sink().into_inner().0;
     let chunk = |text: &[u8]| Ok(text.to_vec());
     let request = vec![chunk(b"GET "), chunk(b"/abc"), chunk(b" H")];
     let reply = vec![chunk(b"HT"), Err(6), chunk(b"ab")];
-    assert_eq!(heard, [request, reply]);
+    assert_eq!(observed, [request, reply]);
 }
 
 /// Without acknowledgments, a hole is given up at its deadline by other traffic, without a packet of its own flow.

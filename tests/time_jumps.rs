@@ -59,7 +59,7 @@ fn capture(odd: Option<(u8, u64)>) -> FrameBatch {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     frames.extend((0..FLOW_COUNT).map(|flow| udp(flow, false)));
     frames.extend([tcp(false, 1000, 5000, "ab"), tcp(false, 1004, 5000, "ef"), fragment(false)]);
-    let place = frames.len();
+    let position = frames.len();
     let flow = odd.map_or(0, |(flow, _)| flow);
     frames.push(udp(flow, false));
     frames.extend([fragment(true), tcp(false, 1002, 5000, "cd"), tcp(true, 5000, 1006, "ok")]);
@@ -67,8 +67,8 @@ fn capture(odd: Option<(u8, u64)>) -> FrameBatch {
     let mut batch = FrameBatch::new();
     let mut millis = 1_000_000;
     for (at, frame) in frames.iter().enumerate() {
-        let odd_millis = odd.map(|(_, millis)| millis).filter(|_| at == place);
-        millis += if at == place { 0 } else { 10 };
+        let odd_millis = odd.map(|(_, millis)| millis).filter(|_| at == position);
+        millis += if at == position { 0 } else { 10 };
         let nanos = odd_millis.unwrap_or(millis) * 1_000_000;
         batch.push(&Frame::ethernet(Timestamp::from_nanos(nanos), frame));
     }
@@ -86,7 +86,7 @@ impl Source for Parts {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let end = (self.at + self.len).min(self.frames.len());
-        (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
+        (self.at..end).filter_map(|position| self.frames.get(position)).for_each(|frame| batch.push(&frame));
         self.at = end;
         Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }
@@ -139,7 +139,7 @@ fn pipeline() -> Pipeline<Keep> {
 }
 
 /// What comes of frames, in order, and how many times were not believed.
-fn told(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
+fn reported(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
     let builder = Pipeline::builder().time_check(is_checked);
     let mut sinks: Vec<Keep> = (0..shard_count).map(|_| Keep::default()).collect();
     let mut source = Parts { frames, at: 0, len };
@@ -156,12 +156,12 @@ fn a_single_time_far_ahead_ends_nothing() {
     // Of a flow of its own, and of one that goes on.
     for flow in [150, 30] {
         let latest = capture(None).get(102).unwrap().timestamp.as_nanos() / 1_000_000;
-        let (wanted, doubted_count) = told(capture(Some((flow, latest))), 1000, 1, true);
+        let (wanted, doubted_count) = reported(capture(Some((flow, latest))), 1000, 1, true);
         assert_eq!(doubted_count, 0);
         assert!(wanted.iter().any(|text| text.ends_with(" abcdefok")), "{wanted:?}");
         for (len, shard_count) in [(1000, 1), (1, 1), (7, 1), (104, 1), (1, 2), (64, 2), (7, 3), (103, 3)] {
             let odd = capture(Some((flow, latest + ten_years)));
-            assert_eq!(told(odd, len, shard_count, true), (wanted.clone(), 1), "{len} by {shard_count}");
+            assert_eq!(reported(odd, len, shard_count, true), (wanted.clone(), 1), "{len} by {shard_count}");
         }
         // As frames, each in a call of its own.
         let mut pipeline = pipeline();
@@ -172,7 +172,7 @@ fn a_single_time_far_ahead_ends_nothing() {
         keep.0.sort();
         assert_eq!(keep.0, wanted);
         // Believed, it ends all of them.
-        let (all, _) = told(capture(Some((flow, latest + ten_years))), 1000, 1, false);
+        let (all, _) = reported(capture(Some((flow, latest + ten_years))), 1000, 1, false);
         assert!(all.len() > wanted.len() + usize::from(FLOW_COUNT) / 2);
     }
 }

@@ -186,7 +186,7 @@ prop_compose! {
         payload in proptest::collection::vec(any::<u8>(), 0..64),
         padding in 0_usize..48,
         changes in proptest::collection::vec((12_usize..60, any::<u8>()), 0..3),
-        cut in prop_oneof![3 => Just(usize::MAX), 1 => 0_usize..120],
+        truncated in prop_oneof![3 => Just(usize::MAX), 1 => 0_usize..120],
     ) -> Vec<u8> {
         let mut inner = Vec::new();
         let builder = PacketBuilder::ethernet2([1; 6], [2; 6]);
@@ -198,11 +198,11 @@ prop_compose! {
         let tags: Vec<u8> = vlan_ids.iter().flat_map(|id| [0x81, 0, (id >> 8) as u8, *id as u8]).collect();
         let mut data = [&inner[..12], &tags, &inner[12..], &vec![0; padding]].concat();
         for (at, octet) in changes {
-            if let Some(place) = data.get_mut(at) {
-                *place = octet;
+            if let Some(position) = data.get_mut(at) {
+                *position = octet;
             }
         }
-        data.truncate(cut);
+        data.truncate(truncated);
         data
     }
 }
@@ -213,10 +213,10 @@ proptest! {
     #[test]
     fn etherparse_finds_the_same_packet(data in any_frame()) {
         match (ethernet_to_ip(&data), second_opinion(&data)) {
-            (Ok(packet), Some(place)) => prop_assert_eq!(packet, &data[place]),
+            (Ok(packet), Some(position)) => prop_assert_eq!(packet, &data[position]),
             (Err(_), None) => {}
             // The one rule that it lacks: a length of zero leaves no room for a hop-by-hop header.
-            (Err(NotIp::Malformed(_)), Some(place)) if is_jumbogram(&data, &place) => {}
+            (Err(NotIp::Malformed(_)), Some(position)) if is_jumbogram(&data, &position) => {}
             (ours, theirs) => prop_assert!(false, "{ours:?}, etherparse {theirs:?}: {data:02x?}"),
         }
     }

@@ -86,8 +86,8 @@ impl Random {
     /// A random order of the numbers below `count`.
     pub(crate) fn shuffled(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<_> = (0..count).collect();
-        for place in (1..count).rev() {
-            order.swap(place, self.next() as usize % (place + 1));
+        for position in (1..count).rev() {
+            order.swap(position, self.next() as usize % (position + 1));
         }
         order
     }

@@ -28,14 +28,14 @@ pub(crate) struct Conversation {
 
 /// Counts what it hears.
 #[derive(Debug, Default)]
-pub(crate) struct Heard {
+pub(crate) struct Observed {
     pub(crate) message_count: u64,
     /// Octets that were offered: what is encrypted, say, is not.
     pub(crate) octet_count: u64,
     pub(crate) stopped_count: u64,
 }
 
-impl Receiver<Standard> for Heard {
+impl Receiver<Standard> for Observed {
     #[inline]
     fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         std::hint::black_box(&message);
@@ -59,24 +59,33 @@ impl Conversation {
     }
 
     /// Says all of it.
-    pub(crate) fn say(&self, driver: &mut Driver<Standard>, heard: &mut Heard) -> Session<Standard> {
+    pub(crate) fn send_octets(
+        &self,
+        driver: &mut Driver<Standard>,
+        observed: &mut Observed,
+    ) -> Session<Standard> {
         let mut session = Session::default();
         let is_stream = self.key.protocol() == IpProtocol::TCP;
         let (mut offsets, mut wants) = ([0_u64; 2], [true; 2]);
         for (side, timestamp, bytes) in &self.turns {
             let context = FlowContext::new(&self.key, self.initiator, *timestamp);
             let at = side.index();
-            heard.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
+            observed.octet_count += if wants[at] { bytes.len() as u64 } else { 0 };
             if !is_stream {
-                driver.datagram(&mut session, &context, *side, (bytes, bytes.len()), heard);
+                driver.datagram(&mut session, &context, *side, (bytes, bytes.len()), observed);
             } else if wants[at] {
                 let chunk = Chunk::new(offsets[at], bytes);
-                wants[at] = driver.chunk(&mut session, &context, *side, &chunk, heard).is_continue();
+                wants[at] = driver.chunk(&mut session, &context, *side, &chunk, observed).is_continue();
             }
             offsets[at] += bytes.len() as u64;
         }
         let last = self.turns.last().map_or(Timestamp::ZERO, |(_, timestamp, _)| *timestamp);
-        driver.finish(&mut session, &FlowContext::new(&self.key, self.initiator, last), EndKind::Flow, heard);
+        driver.finish(
+            &mut session,
+            &FlowContext::new(&self.key, self.initiator, last),
+            EndKind::Flow,
+            observed,
+        );
         session
     }
 
@@ -84,7 +93,8 @@ impl Conversation {
     fn application(&self) -> Option<&'static str> {
         let mut config = DriverConfig::default();
         config.is_naming_only = true;
-        let session = self.say(&mut Driver::new(config, &Resources::default()), &mut Heard::default());
+        let session =
+            self.send_octets(&mut Driver::new(config, &Resources::default()), &mut Observed::default());
         session.application().map(|(protocol, _)| protocol.name())
     }
 }

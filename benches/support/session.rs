@@ -137,6 +137,6 @@ fn handshake() -> [Vec<u8>; 3] {
 /// Gives the client an address of its own.
 #[inline]
 fn set_client(frame: &mut [u8], is_client: bool, number: u32) {
-    let place = if is_client { SOURCE_ADDRESS } else { SOURCE_ADDRESS + 4 };
-    frame[place..place + 4].copy_from_slice(&(0x0A01_0000 + number).to_be_bytes());
+    let position = if is_client { SOURCE_ADDRESS } else { SOURCE_ADDRESS + 4 };
+    frame[position..position + 4].copy_from_slice(&(0x0A01_0000 + number).to_be_bytes());
 }

@@ -315,7 +315,7 @@ until_ok 5 listens sv 53
 q() { in_ns cl dig +tries=1 +time=2 "$@"; }
 
 ip netns exec sv sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-ip -n cl neigh flush dev eth0 # so that ARP and neighbour discovery are seen
+ip -n cl neigh flush dev eth0 # so that ARP and neighbor discovery are seen
 record dns.pcap cl -i eth0
 for server in 10.77.0.1 2001:db8:77::1; do
     for question in "www A" "www AAAA" "alias A" "nowhere A" "mail AAAA"; do

@@ -69,21 +69,21 @@ impl Allowance {
     }
 
     /// Returns whether the budget requires this layer to release memory.
-    pub(crate) fn is_asked_back(&self) -> bool {
+    pub(crate) fn must_release(&self) -> bool {
         self.held_bytes > 0 && self.budget.is_pressed(self.account)
     }
 
     /// Returns whether more than seven eighths of the layer's own cap are held, or the budget requires this layer to
     /// release memory.
     pub(crate) fn is_pressed(&self) -> bool {
-        self.held_bytes > self.max_bytes - self.max_bytes / 8 || self.is_asked_back()
+        self.held_bytes > self.max_bytes - self.max_bytes / 8 || self.must_release()
     }
 
     /// Charges bytes for optional data. Optional data is refused beyond half of the cap, so that it does not displace
     /// required data.
     pub(crate) fn take_spare(&mut self, bytes: u64) -> bool {
         let has_room = self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2;
-        has_room && !self.is_asked_back() && self.take(bytes).is_ok()
+        has_room && !self.must_release() && self.take(bytes).is_ok()
     }
 }
 

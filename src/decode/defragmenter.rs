@@ -208,13 +208,13 @@ impl Defragmenter {
             return false;
         }
         // Several frames carried it if it was inside a fragmented datagram: the others are its duplicates.
-        for place in 0..tags.len() {
-            let Some(tag) = tags.get(place).copied() else { return false };
+        for index in 0..tags.len() {
+            let Some(tag) = tags.get(index).copied() else { return false };
             match pool.push(&fragment, tag, |ended| orphans.end(&ended, context)) {
                 Outcome::Held(_) | Outcome::Duplicate(_) => {}
-                Outcome::Completed(completed) | Outcome::CompletedCut(completed) => {
+                Outcome::Completed(completed) | Outcome::CompletedTruncated(completed) => {
                     whole.put_together(&completed);
-                    tags.splice(..=place, completed.tags.iter().copied());
+                    tags.splice(..=index, completed.tags.iter().copied());
                     return true;
                 }
                 _ => orphans.refuse(&tag, &fragment, frame, found, context),

@@ -31,7 +31,7 @@ pub(super) struct Entry {
 pub(super) struct Found {
     pub(super) entry: Entry,
     /// The position of the entry, for data that is stored beside the ring.
-    pub(super) place: usize,
+    pub(super) position: usize,
     /// The number of the next entry in its bucket.
     newer: Option<u32>,
 }
@@ -79,7 +79,7 @@ impl Ring {
     }
 
     #[inline(always)]
-    fn place(&self, number: u32) -> usize {
+    fn position(&self, number: u32) -> usize {
         number as usize & (self.entries.len() - 1)
     }
 
@@ -102,10 +102,10 @@ impl Ring {
             if age > self.len || age <= age_before {
                 return None;
             }
-            let place = self.place(number);
-            let entry = *self.entries.get(place)?;
+            let position = self.position(number);
+            let entry = *self.entries.get(position)?;
             if entry.hash == hash {
-                return Some(Found { entry, place, newer });
+                return Some(Found { entry, position, newer });
             }
             (newer, age_before, number) = (Some(number), age, entry.older);
         }
@@ -115,20 +115,20 @@ impl Ring {
     /// once. Returns the position of the new entry.
     #[inline(always)]
     pub(super) fn push(&mut self, hash: u64, time: u64, interface: u32, found: Option<Found>) -> usize {
-        let (number, place, bucket) = (self.next, self.place(self.next), self.bucket(hash));
+        let (number, position, bucket) = (self.next, self.position(self.next), self.bucket(hash));
         let mut older = self.buckets.get(bucket).copied().unwrap_or(NONE);
         if let Some(found) = found {
             match found.newer {
                 None => older = found.entry.older,
                 Some(newer) => {
-                    let newer = self.place(newer);
+                    let newer = self.position(newer);
                     if let Some(newer) = self.entries.get_mut(newer) {
                         newer.older = found.entry.older;
                     }
                 }
             }
         }
-        if let Some(slot) = self.entries.get_mut(place) {
+        if let Some(slot) = self.entries.get_mut(position) {
             *slot = Entry { hash, time, interface, older };
         }
         if let Some(head) = self.buckets.get_mut(bucket) {
@@ -136,14 +136,14 @@ impl Ring {
         }
         self.next = number.wrapping_add(1);
         self.len = (self.len + 1).min(self.max).min(self.entries.len() as u32);
-        place
+        position
     }
 
     /// Returns whether the ring should grow before the next entry: once per round, so that a refused charge is not
     /// retried at once.
     #[inline(always)]
     pub(super) fn is_due_to_grow(&self) -> bool {
-        self.place(self.next) == 0 && self.len as usize == self.entries.len() && self.len < self.max
+        self.position(self.next) == 0 && self.len as usize == self.entries.len() && self.len < self.max
     }
 
     /// Doubles the ring. Calls `moves` with the old and the new position of each entry. O(entries), once per
@@ -154,7 +154,7 @@ impl Ring {
         self.buckets = vec![NONE; BUCKETS * count].into();
         for age in (1..=self.len).rev() {
             let number = self.next.wrapping_sub(age);
-            let (from, to) = (number as usize & (old.len() - 1), self.place(number));
+            let (from, to) = (number as usize & (old.len() - 1), self.position(number));
             let Some(mut entry) = old.get(from).copied() else { continue };
             let bucket = self.bucket(entry.hash);
             if let Some(head) = self.buckets.get_mut(bucket) {
@@ -188,7 +188,7 @@ impl Ring {
                 return len;
             }
             (age_before, len) = (age, len + 1);
-            number = self.entries[self.place(number)].older;
+            number = self.entries[self.position(number)].older;
         }
     }
 
@@ -199,17 +199,17 @@ impl Ring {
         assert!(self.entries.len() <= (self.max as usize).next_power_of_two());
         assert_eq!(self.buckets.len(), self.entries.len() * BUCKETS);
         for age in 1..=self.len {
-            let place = self.place(self.next.wrapping_sub(age));
-            let hash = self.entries.get(place).map(|entry| entry.hash);
+            let position = self.position(self.next.wrapping_sub(age));
+            let hash = self.entries.get(position).map(|entry| entry.hash);
             let found = hash.and_then(|hash| self.find(hash));
             assert!(found.is_some(), "an entry of age {age} is not found");
-            let found_age = found.map_or(0, |found| self.age_of(found.place));
+            let found_age = found.map_or(0, |found| self.age_of(found.position));
             assert!(found_age <= age, "an older entry of a hash hides a newer one");
         }
     }
 
-    fn age_of(&self, place: usize) -> u32 {
-        let newest = self.place(self.next.wrapping_sub(1));
-        (newest.wrapping_sub(place) & (self.entries.len() - 1)) as u32 + 1
+    fn age_of(&self, position: usize) -> u32 {
+        let newest = self.position(self.next.wrapping_sub(1));
+        (newest.wrapping_sub(position) & (self.entries.len() - 1)) as u32 + 1
     }
 }

@@ -8,7 +8,7 @@ const LEN_MAX: usize = 1 << 31;
 
 /// Position of the octets of a frame.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// Number of octets, including skipped ones, that had been written before this frame.
     written: u64,
     at: u32,
@@ -58,7 +58,7 @@ impl Store {
     }
 
     /// Stores the octets of a frame, words first, over the oldest ones. Returns their position, if they fit at all.
-    pub(super) fn put(&mut self, head: &[u64], tail: &[u8]) -> Option<Place> {
+    pub(super) fn put(&mut self, head: &[u64], tail: &[u8]) -> Option<Location> {
         let (len, capacity) = (size_of_val(head) + tail.len(), self.octets.len());
         if len > capacity {
             return None;
@@ -72,19 +72,19 @@ impl Store {
             octets.copy_from_slice(&word.to_ne_bytes());
         }
         second.copy_from_slice(tail);
-        let place = Place { written: self.written, at: self.at as u32, len: len as u32 };
+        let position = Location { written: self.written, at: self.at as u32, len: len as u32 };
         self.at += len;
         self.written += len as u64;
-        Some(place)
+        Some(position)
     }
 
     /// Returns the octets of a frame, if they are still stored.
     #[inline]
-    pub(super) fn octets(&self, place: Place) -> Option<&[u8]> {
+    pub(super) fn octets(&self, position: Location) -> Option<&[u8]> {
         let is_there =
-            place.written >= self.floor && self.written - place.written <= self.octets.len() as u64;
-        let at = place.at as usize;
-        if is_there { self.octets.get(at..at + place.len as usize) } else { None }
+            position.written >= self.floor && self.written - position.written <= self.octets.len() as u64;
+        let at = position.at as usize;
+        if is_there { self.octets.get(at..at + position.len as usize) } else { None }
     }
 }
 
@@ -102,7 +102,7 @@ mod tests {
             lens in prop::collection::vec((0usize..6, 0usize..60, any::<bool>()), 1..200),
         ) {
             let mut store = Store::new(max);
-            let mut put: Vec<(Vec<u8>, Option<Place>)> = Vec::new();
+            let mut put: Vec<(Vec<u8>, Option<Location>)> = Vec::new();
             for (number, (head, tail, may_grow)) in (0u8..).zip(lens.iter().cycle().take(200)) {
                 let octets: Vec<u8> = (0..8 * head + tail).map(|at| number.wrapping_mul(31).wrapping_add(at as u8)).collect();
                 let growth = store.growth(octets.len());
@@ -111,14 +111,14 @@ mod tests {
                 }
                 let (first, second) = octets.split_at(8 * head);
                 let words: Vec<u64> = first.chunks(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
-                let place = store.put(&words, second);
-                prop_assert_eq!(place.is_some(), octets.len() <= store.capacity());
-                put.push((octets, place));
+                let position = store.put(&words, second);
+                prop_assert_eq!(position.is_some(), octets.len() <= store.capacity());
+                put.push((octets, position));
                 prop_assert!(store.capacity() as u64 <= max);
                 let mut younger_len = 0;
-                for (octets, place) in put.iter().rev() {
-                    let Some(place) = place else { continue };
-                    let found = store.octets(*place);
+                for (octets, position) in put.iter().rev() {
+                    let Some(position) = position else { continue };
+                    let found = store.octets(*position);
                     prop_assert!(found.is_none_or(|found| found == octets));
                     younger_len += octets.len();
                     // At most one frame's length is skipped at the end.

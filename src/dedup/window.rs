@@ -9,7 +9,7 @@ use super::config::{DedupConfig, Mode};
 use super::identity::Identity;
 use super::ring::{Found, Ring};
 use super::stats::DedupStats;
-use super::store::{Place, Store};
+use super::store::{Location, Store};
 use crate::base::{Account, Allowance, Budget, ConfigError, Frame, Resources, duration_nanos};
 
 /// The result for a frame.
@@ -35,7 +35,7 @@ impl Verdict {
 #[derive(Debug)]
 struct Octets {
     store: Store,
-    places: Vec<Option<Place>>,
+    locations: Vec<Option<Location>>,
 }
 
 /// Remembers the last frames and detects duplicates of them.
@@ -52,7 +52,7 @@ pub struct Window {
 }
 
 impl Window {
-    const PLACE_COST: usize = size_of::<Option<Place>>();
+    const LOCATION_COST: usize = size_of::<Option<Location>>();
 
     /// Creates a window. Allocates memory for 256 frames, which doubles as it fills, up to the limit: 56 bytes per
     /// frame, and 24 more if octets are compared.
@@ -81,7 +81,7 @@ impl Window {
         let octets = config.verifies.then(|| {
             Box::new(Octets {
                 store: Store::new(resources.limits.dedup_bytes_max),
-                places: vec![None; count],
+                locations: vec![None; count],
             })
         });
         Ok(Self {
@@ -98,7 +98,7 @@ impl Window {
     }
 
     const fn cost(count: usize, verifies: bool) -> u64 {
-        (count * (Ring::ENTRY_COST + if verifies { Self::PLACE_COST } else { 0 })) as u64
+        (count * (Ring::ENTRY_COST + if verifies { Self::LOCATION_COST } else { 0 })) as u64
     }
 
     /// Returns whether a frame was seen before, and remembers it. O(length) for the hash, and O(1) otherwise;
@@ -150,8 +150,8 @@ impl Window {
             return false;
         }
         let Some(octets) = &self.octets else { return true };
-        let place = octets.places.get(found.place).copied().flatten();
-        match place.and_then(|place| octets.store.octets(place)) {
+        let position = octets.locations.get(found.position).copied().flatten();
+        match position.and_then(|position| octets.store.octets(position)) {
             None => {
                 self.stats.unverified_count += 1;
                 false
@@ -170,9 +170,9 @@ impl Window {
             // The entry that was found has moved.
             found = self.ring.find(hash);
         }
-        let place = self.ring.push(hash, frame.timestamp.as_nanos(), frame.interface, found);
+        let position = self.ring.push(hash, frame.timestamp.as_nanos(), frame.interface, found);
         if self.octets.is_some() {
-            self.store(place, identity);
+            self.store(position, identity);
         }
     }
 
@@ -189,9 +189,9 @@ impl Window {
         match &mut self.octets {
             None => self.ring.grow(|_, _| {}),
             Some(octets) => {
-                let old = std::mem::replace(&mut octets.places, vec![None; 2 * count]);
+                let old = std::mem::replace(&mut octets.locations, vec![None; 2 * count]);
                 self.ring.grow(|from, to| {
-                    if let (Some(from), Some(to)) = (old.get(from), octets.places.get_mut(to)) {
+                    if let (Some(from), Some(to)) = (old.get(from), octets.locations.get_mut(to)) {
                         *to = *from;
                     }
                 });
@@ -202,7 +202,7 @@ impl Window {
     }
 
     #[inline(never)]
-    fn store(&mut self, place: usize, identity: &Identity<'_>) {
+    fn store(&mut self, position: usize, identity: &Identity<'_>) {
         let Some(octets) = &mut self.octets else { return };
         let (head, tail) = (identity.head(), identity.tail());
         let growth = octets.store.growth(size_of_val(head) + tail.len());
@@ -213,7 +213,7 @@ impl Window {
                 self.stats.refused_count += 1;
             }
         }
-        if let Some(slot) = octets.places.get_mut(place) {
+        if let Some(slot) = octets.locations.get_mut(position) {
             *slot = octets.store.put(head, tail);
         }
     }
@@ -259,7 +259,7 @@ impl Window {
         self.ring.check_invariants();
         let mut bytes = Self::cost(self.ring.capacity(), self.octets.is_some());
         if let Some(octets) = &self.octets {
-            assert_eq!(octets.places.len(), self.ring.capacity());
+            assert_eq!(octets.locations.len(), self.ring.capacity());
             bytes += octets.store.capacity() as u64;
         }
         assert_eq!(bytes, self.memory.held_bytes(), "what is held is what was charged");
@@ -299,5 +299,5 @@ fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
 /// Returns seeds from the randomness of the operating system.
 fn random_seeds() -> [u64; 4] {
     let state = std::hash::RandomState::new();
-    [0_u8, 1, 2, 3].map(|place| state.hash_one(place))
+    [0_u8, 1, 2, 3].map(|position| state.hash_one(position))
 }

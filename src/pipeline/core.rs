@@ -180,14 +180,14 @@ impl<S: Default> Core<S> {
         }
         self.tracker.track_batch(&packets[..count], observer);
         observer.relieve(&mut self.tracker);
-        if self.is_asked_for_fragments() {
+        if self.needs_fragment_headers() {
             self.relieve(observer);
         }
     }
 
     /// Returns whether fragments are pending while the budget requests their memory.
     #[inline(always)]
-    fn is_asked_for_fragments(&self) -> bool {
+    fn needs_fragment_headers(&self) -> bool {
         self.decoder.has_waiting_fragments() && self.tracker.budget().is_pressed(Account::Fragments)
     }
 
@@ -227,7 +227,7 @@ impl<S: Default> Core<S> {
             Extracted::SlowPath => self.slow_path(frame, &packet, observer),
             Extracted::None => {}
         }
-        if self.is_asked_for_fragments() {
+        if self.needs_fragment_headers() {
             self.relieve(observer);
         }
     }

@@ -89,12 +89,12 @@ impl Jumps {
         let count = held.len() + batch.len() - usize::from(verdicts.is_last_held);
         let mut reviewed = FrameBatch::new();
         let mut corrected = verdicts.corrected.iter().peekable();
-        for (place, frame) in frames().enumerate() {
-            if place == count {
+        for (index, frame) in frames().enumerate() {
+            if index == count {
                 self.held.push(&frame);
                 break;
             }
-            let time = corrected.next_if(|(corrected, _)| *corrected == place);
+            let time = corrected.next_if(|(corrected, _)| *corrected == index);
             let timestamp = time.map_or(frame.timestamp, |(_, ns)| Timestamp::from_nanos(*ns));
             reviewed.push(&Frame { timestamp, ..frame });
         }
@@ -104,7 +104,7 @@ impl Jumps {
     fn judge(&mut self, times_ns: impl Iterator<Item = u64>) -> Verdicts {
         let mut verdicts = Verdicts::default();
         let mut times_ns = times_ns.enumerate().peekable();
-        while let Some((place, time_ns)) = times_ns.next() {
+        while let Some((index, time_ns)) = times_ns.next() {
             let is_doubtful = self.latest_ns > 0
                 && is_ahead(time_ns, self.latest_ns)
                 && time_ns.abs_diff(self.doubted_ns) > nanos(TIME_JUMP_MAX);
@@ -112,7 +112,7 @@ impl Jumps {
                 None if is_doubtful => verdicts.is_last_held = true,
                 Some((_, next_ns)) if is_doubtful && is_ahead(time_ns, *next_ns) => {
                     self.doubt(time_ns);
-                    verdicts.corrected.push((place, self.latest_ns));
+                    verdicts.corrected.push((index, self.latest_ns));
                 }
                 _ => self.latest_ns = self.latest_ns.max(time_ns),
             }

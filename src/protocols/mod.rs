@@ -10,11 +10,11 @@ pub mod http1;
 pub mod http2;
 pub mod quic;
 pub mod recognizers;
+mod reply_order;
 pub mod smtp;
 pub mod ssh;
 mod standard;
 mod starttls;
 pub mod tls;
-mod turns;
 
 pub use standard::{Message, Standard};

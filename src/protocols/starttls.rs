@@ -9,9 +9,9 @@ pub(super) enum StartTls {
     #[default]
     No,
     /// The client sent the request.
-    Asked,
+    Requested,
     /// The client sent the request, and a TLS record before the reply was seen.
-    AskedAndBegun,
+    RequestedAndBegun,
     /// The server granted the request.
     Granted,
 }
@@ -29,13 +29,13 @@ pub(super) enum Next {
 
 impl StartTls {
     /// Returns whether the client waits for a reply to its request.
-    pub(super) const fn is_asked(self) -> bool {
-        matches!(self, Self::Asked | Self::AskedAndBegun)
+    pub(super) const fn is_requested(self) -> bool {
+        matches!(self, Self::Requested | Self::RequestedAndBegun)
     }
 
     /// Records that the server granted the request. Returns whether TLS has begun already.
     pub(super) fn grant(&mut self) -> bool {
-        std::mem::replace(self, Self::Granted) == Self::AskedAndBegun
+        std::mem::replace(self, Self::Granted) == Self::RequestedAndBegun
     }
 
     /// Classifies the client's octets at the start of a line; `is_reply_lost` if no reply to a request will be seen.
@@ -50,7 +50,7 @@ impl StartTls {
             (_, [0x16]) => Next::Undecided,
             (_, [0x16, 3, ..]) if is_reply_lost => Next::Tls,
             (_, [0x16, 3, ..]) => {
-                *self = Self::AskedAndBegun;
+                *self = Self::RequestedAndBegun;
                 Next::Undecided
             }
             _ => Next::Line,

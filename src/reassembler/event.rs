@@ -50,17 +50,23 @@ pub enum GapReason {
     /// A limit on the octets held behind them was reached.
     Overflow,
     /// They were on the wire, but the snap length truncated the packet.
-    Cut,
+    Truncated,
     /// The stream ended.
-    End,
+    EndOfStream,
     /// The sender continues at sequence numbers that are more than a window away. The length is known modulo 2^32 only.
-    Resynchronised,
+    Resynchronized,
 }
 
 impl GapReason {
     /// All reasons, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
-    pub const ALL: [Self; 6] =
-        [Self::Acknowledged, Self::Deadline, Self::Overflow, Self::Cut, Self::End, Self::Resynchronised];
+    pub const ALL: [Self; 6] = [
+        Self::Acknowledged,
+        Self::Deadline,
+        Self::Overflow,
+        Self::Truncated,
+        Self::EndOfStream,
+        Self::Resynchronized,
+    ];
 
     /// Returns the name in text, such as `acknowledged`.
     #[must_use]
@@ -69,9 +75,9 @@ impl GapReason {
             Self::Acknowledged => "acknowledged",
             Self::Deadline => "deadline",
             Self::Overflow => "overflow",
-            Self::Cut => "cut",
-            Self::End => "end",
-            Self::Resynchronised => "resynchronised",
+            Self::Truncated => "truncated",
+            Self::EndOfStream => "end_of_stream",
+            Self::Resynchronized => "resynchronized",
         }
     }
 }
@@ -118,7 +124,7 @@ pub(super) struct Cause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Place {
+pub struct Extent {
     /// Stream offset of the segment's first octet.
     pub offset: u64,
     /// Number of octets of the segment; for delivered bytes, the number that was compared.
@@ -137,9 +143,9 @@ pub struct Conflict {
     /// Number of octets from there up to and including the last one that differs.
     pub len: u64,
     /// The bytes that were held or delivered before.
-    pub old: Place,
+    pub old: Extent,
     /// The segment that differs.
-    pub new: Place,
+    pub new: Extent,
     /// True if the new bytes replace the old ones; always false if the old ones were delivered.
     pub is_new_kept: bool,
 }

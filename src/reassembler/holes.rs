@@ -1,7 +1,7 @@
 //! End of holes that are not filled: after an acknowledgment, a deadline or an overflow, or with the end of the stream.
 
 use super::event::{Cause, Gap, GapReason, StreamEvent};
-use super::holds::{Acked, Hold, Wait};
+use super::held_states::{Acked, HeldState, Wait};
 use super::pieces::Out;
 use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
@@ -31,9 +31,9 @@ impl<T: Copy> Reassembler<T> {
         if self.memory.held_bytes() == 0 {
             return None;
         }
-        self.take_back_offered();
+        self.remove_returned();
         let (handle, due_ns) = self.first_due()?;
-        if due_ns <= self.now_ns { self.offer(handle) } else { None }
+        if due_ns <= self.now_ns { self.take_due(handle) } else { None }
     }
 
     /// Returns the time at which [`next_overdue`](Self::next_overdue) will return a stream; `u64::MAX` for none.
@@ -59,16 +59,16 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Returns the name of a stream, and moves it out of its list until it is processed.
-    fn offer(&mut self, handle: Handle) -> Option<T> {
+    fn take_due(&mut self, handle: Handle) -> Option<T> {
         let hold = self.holds.get(handle)?;
         let (name, armed_ns) = (hold.name, hold.armed_ns);
-        self.holds.arm(handle, Wait::Offered, armed_ns);
+        self.holds.arm(handle, Wait::Returned, armed_ns);
         Some(name)
     }
 
     /// Removes holds that were returned to the caller but not processed: their streams were dropped without `finish`.
-    fn take_back_offered(&mut self) {
-        while let Some((handle, _)) = self.holds.oldest(Wait::Offered) {
+    fn remove_returned(&mut self) {
+        while let Some((handle, _)) = self.holds.oldest(Wait::Returned) {
             self.stats.orphaned_count += 1;
             self.holds.remove(&mut self.store, &mut self.memory, handle);
         }
@@ -79,14 +79,14 @@ impl<T: Copy> Reassembler<T> {
         if self.memory.held_bytes() == 0 {
             return None;
         }
-        self.take_back_offered();
+        self.remove_returned();
         while self.memory.is_pressed()
             && let Some((handle, _)) = self.holds.oldest(Wait::Kept)
         {
             // Octets kept for comparison only are evicted first, without notice to their stream.
             self.holds.remove(&mut self.store, &mut self.memory, handle);
         }
-        if self.memory.is_asked_back() {
+        if self.memory.must_release() {
             self.holds.give_back(&mut self.memory);
         }
         if !self.memory.is_pressed() {
@@ -95,7 +95,7 @@ impl<T: Copy> Reassembler<T> {
         let waits = [Wait::Open, Wait::Deadline, Wait::Grace].into_iter();
         let oldest = waits.filter_map(|wait| self.holds.oldest(wait)).min_by_key(|(_, hold)| hold.armed_ns);
         let (handle, _) = oldest?;
-        self.offer(handle)
+        self.take_due(handle)
     }
 
     /// Ends the holes of a stream that are due. If none is due and memory is short, ends its first hole.
@@ -105,7 +105,7 @@ impl<T: Copy> Reassembler<T> {
         self.end_due(stream, self.now_ns, &mut out);
         let before = stream.offset;
         if before == offered && self.memory.is_pressed() {
-            self.give_way(stream, &mut out);
+            self.end_first_hole(stream, &mut out);
         }
         self.settle(stream, name, before, &mut out);
     }
@@ -116,7 +116,7 @@ impl<T: Copy> Reassembler<T> {
     pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, now_ns: u64, out: &mut Out<'_>) {
         let offered = stream.offset;
         self.end_due(stream, now_ns, out);
-        if stream.offset != offered || self.holds.wait(stream.hold) == Wait::Offered {
+        if stream.offset != offered || self.holds.wait(stream.hold) == Wait::Returned {
             self.settle(stream, name, stream.offset, out);
         }
     }
@@ -152,7 +152,7 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Ends the first hole of a stream to release memory for others.
-    fn give_way(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
+    fn end_first_hole(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         let cause = Cause { reason: GapReason::Overflow, timestamp: Timestamp::from_nanos(self.now_ns) };
         if let Some(to) = self.first_known(stream) {
             return self.skip_hole(stream, to, cause, out);
@@ -176,7 +176,7 @@ impl<T: Copy> Reassembler<T> {
             // The clock of the reassembler may be ahead of or behind this stream.
             self.end_due(stream, now.as_nanos(), &mut out);
             self.delivered_at = Timestamp::ZERO;
-            self.deliver_rest(stream, Cause { reason: GapReason::End, timestamp: now }, &mut out);
+            self.deliver_rest(stream, Cause { reason: GapReason::EndOfStream, timestamp: now }, &mut out);
         }
         self.release(stream);
         *stream = Stream::default();
@@ -186,7 +186,8 @@ impl<T: Copy> Reassembler<T> {
     /// and the gaps between them, and releases the memory. Resets the stream to its initial state.
     pub fn finish(&mut self, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
-            let cause = Cause { reason: GapReason::End, timestamp: Timestamp::from_nanos(self.now_ns) };
+            let cause =
+                Cause { reason: GapReason::EndOfStream, timestamp: Timestamp::from_nanos(self.now_ns) };
             self.delivered_at = Timestamp::ZERO;
             self.deliver_rest(stream, cause, &mut |event| out(*event));
         }
@@ -412,7 +413,7 @@ impl<T: Copy> Reassembler<T> {
             _ => false,
         };
         if wait != was || is_renewed {
-            let is_kept = was == Wait::Offered && !has_progressed;
+            let is_kept = was == Wait::Returned && !has_progressed;
             self.holds.arm(stream.hold, wait, if is_kept { armed_ns } else { now_ns });
         }
     }
@@ -426,7 +427,7 @@ impl<T: Copy> Reassembler<T> {
 }
 
 /// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of the dropped octets.
-fn first_known<T>(stream: &Stream, hold: &Hold<T>) -> Option<u64> {
+fn first_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
     let first = hold.pieces.first_start();
     match stream.fin_offset() {
         // Held octets after the FIN are never delivered.
@@ -437,6 +438,6 @@ fn first_known<T>(stream: &Stream, hold: &Hold<T>) -> Option<u64> {
 
 /// Returns whether the acknowledged octet is most likely a FIN that was not captured: a single missing octet, with
 /// nothing held after it.
-fn is_fin_likely<T>(stream: &Stream, hold: &Hold<T>) -> bool {
+fn is_fin_likely<T>(stream: &Stream, hold: &HeldState<T>) -> bool {
     hold.pieces.is_empty() && hold.acked_latest.end == stream.offset + 1 && !stream.has(Stream::FIN_KNOWN)
 }

@@ -24,11 +24,10 @@
 //! assert_eq!(text, b"helloworld");
 //! ```
 
-mod arrive;
 mod buffered;
 mod config;
 mod event;
-mod holds;
+mod held_states;
 mod holes;
 mod pieces;
 mod policy;
@@ -36,6 +35,7 @@ mod policy;
 mod reassembler;
 mod recent;
 mod segment;
+mod slow_path;
 mod start;
 mod stats;
 mod store;
@@ -43,7 +43,7 @@ mod stream;
 
 pub use buffered::{Buffered, BufferedOverflow};
 pub use config::ReassemblerConfig;
-pub use event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
+pub use event::{Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
 pub use policy::{OverflowPolicy, OverlapPolicy, UnknownPolicy};
 pub use reassembler::Reassembler;
 pub use segment::Segment;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::event::{Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
+use super::event::{Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
 use super::policy::OverlapPolicy;
 use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
 use crate::base::{Allowance, Timestamp};
@@ -18,8 +18,8 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    fn place(&self) -> Place {
-        Place { offset: self.begin, len: self.end - self.begin, timestamp: self.timestamp }
+    fn place(&self) -> Extent {
+        Extent { offset: self.begin, len: self.end - self.begin, timestamp: self.timestamp }
     }
 }
 
@@ -55,7 +55,7 @@ const KEPT_CAPACITY: usize = 16;
 
 /// Result of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum Reservation {
     Reserved,
     /// The limit of the side is reached.
     SideIsFull,
@@ -142,7 +142,7 @@ impl Pieces {
         range: (u64, u64),
         len: usize,
         side_bytes_max: u64,
-    ) -> Room {
+    ) -> Reservation {
         let room = if self.block == NO_BLOCK { 0 } else { BLOCK_LEN - self.used as usize };
         let block_count = len.saturating_sub(room).div_ceil(BLOCK_LEN);
         // One piece for each hole that is filled, one for each block, and the two ends of a replaced piece.
@@ -155,18 +155,18 @@ impl Pieces {
         }
         let more_bytes = block_count as u64 * BLOCK_COST + grown as u64 * PIECE_COST;
         if self.memory_bytes() + more_bytes > side_bytes_max {
-            return Room::SideIsFull;
+            return Reservation::SideIsFull;
         }
         if !store.reserve(memory, block_count)
             || (grown > 0 && memory.take(grown as u64 * PIECE_COST).is_err())
         {
-            return Room::NoMemory;
+            return Reservation::NoMemory;
         }
         if grown > 0 {
             self.capacity += grown;
             self.pieces.reserve_exact(self.capacity - self.pieces.len());
         }
-        Room::Reserved
+        Reservation::Reserved
     }
 
     /// Returns whether the new bytes replace those of a piece. `row` is the state from the pieces before it.
@@ -203,7 +203,7 @@ impl Pieces {
     }
 
     /// Reports octets that were received twice.
-    fn tell_overlap(
+    fn report_overlap(
         &self,
         store: &Store,
         index: usize,
@@ -249,7 +249,7 @@ impl Pieces {
                 Some(&piece) if piece.start <= at => {
                     let to = piece.end().min(new.end);
                     let is_new_kept = self.new_wins(store, index, &new, policy, &mut row);
-                    self.tell_overlap(store, index, (at, to), &new, is_new_kept, out);
+                    self.report_overlap(store, index, (at, to), &new, is_new_kept, out);
                     index = if is_new_kept { self.replace(store, index, (at, to), &new) } else { index + 1 };
                     at = to;
                 }
@@ -341,9 +341,9 @@ impl Pieces {
                 Some(piece) if piece.start <= at => {
                     let to = piece.end().min(new.end);
                     let is_new_kept = self.new_wins(store, 0, new, policy, &mut row);
-                    self.tell_overlap(store, 0, (at, to), new, is_new_kept, out);
+                    self.report_overlap(store, 0, (at, to), new, is_new_kept, out);
                     if is_new_kept {
-                        tell((at, to), new.part(at, to), new.origin.timestamp, out);
+                        emit_octets((at, to), new.part(at, to), new.origin.timestamp, out);
                         self.trim(store, to);
                     } else {
                         self.deliver_first(store, to, new.origin.timestamp, out);
@@ -352,7 +352,7 @@ impl Pieces {
                 }
                 next => {
                     let to = next.map_or(new.end, |piece| piece.start.min(new.end));
-                    tell((at, to), new.part(at, to), new.origin.timestamp, out);
+                    emit_octets((at, to), new.part(at, to), new.origin.timestamp, out);
                     at = to;
                 }
             }
@@ -385,7 +385,7 @@ impl Pieces {
     ) -> Timestamp {
         let Some(piece) = self.pieces.front() else { return earliest };
         let timestamp = piece.origin.timestamp.max(earliest);
-        tell((piece.start, to), piece.bytes(store, piece.start, to), timestamp, out);
+        emit_octets((piece.start, to), piece.bytes(store, piece.start, to), timestamp, out);
         self.trim(store, to);
         timestamp
     }
@@ -469,10 +469,10 @@ impl Pieces {
     }
 }
 
-fn tell((from, to): (u64, u64), bytes: Option<&[u8]>, timestamp: Timestamp, out: &mut Out<'_>) {
+fn emit_octets((from, to): (u64, u64), bytes: Option<&[u8]>, timestamp: Timestamp, out: &mut Out<'_>) {
     match bytes {
         Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: from, bytes, timestamp })),
-        None => out(&StreamEvent::Gap(Gap::new(from, to - from, GapReason::Cut).at(timestamp))),
+        None => out(&StreamEvent::Gap(Gap::new(from, to - from, GapReason::Truncated).at(timestamp))),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::config::ReassemblerConfig;
 use super::event::{Chunk, StreamEvent};
-use super::holds::{Hold, Holds};
+use super::held_states::{HeldState, HeldStates};
 use super::pieces::Out;
 use super::policy::OverflowPolicy;
 use super::segment::Segment;
@@ -35,7 +35,7 @@ pub struct Reassembler<T> {
     pub(super) compared_len: usize,
     pub(super) memory: Allowance,
     pub(super) store: Store,
-    pub(super) holds: Holds<T>,
+    pub(super) holds: HeldStates<T>,
     /// The highest timestamp seen.
     pub(super) now_ns: u64,
     /// Capture time of the packet with the latest octets that the current call delivered.
@@ -75,7 +75,7 @@ impl<T: Copy> Reassembler<T> {
             compared_len,
             memory: Allowance::new(resources.budget.clone(), Account::Streams, limits.stream_bytes_max),
             store: Store::default(),
-            holds: Holds::new(),
+            holds: HeldStates::new(),
             now_ns: 0,
             delivered_at: Timestamp::ZERO,
             stats: ReassemblerStats::default(),
@@ -116,7 +116,7 @@ impl<T: Copy> Reassembler<T> {
             stream.note_dropped(segment.seq.add(segment.len));
             self.stats.refused_count += 1;
         } else if !stream.has(Stream::STOPPED) {
-            self.arrive(stream, name, segment, &mut |event| out(*event));
+            self.process_slow(stream, name, segment, &mut |event| out(*event));
         }
     }
 
@@ -206,17 +206,17 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Returns the hold of a stream, if it has one that was not evicted.
-    pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut Hold<T>> {
+    pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut HeldState<T>> {
         if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }
     }
 
     /// Returns the hold of a stream, or a new one if there is memory for it.
-    pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut Hold<T>> {
+    pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut HeldState<T>> {
         if !stream.has(Stream::HELD) || self.holds.get(stream.hold).is_none() {
             stream.flags &= !Stream::HELD;
             stream.hold = self.holds.insert(&mut self.memory, name)?;
             stream.flags |= Stream::HELD;
-            self.holds.arm(stream.hold, super::holds::Wait::Open, self.now_ns);
+            self.holds.arm(stream.hold, super::held_states::Wait::Open, self.now_ns);
         }
         self.holds.get_mut(stream.hold)
     }

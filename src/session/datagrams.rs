@@ -2,8 +2,8 @@
 //! protocol that has the port.
 
 use super::driver::Driver;
-use super::parsing::Rival;
-use super::probing::{Answer, Entries, Found, ask, by_port};
+use super::parsing::PortOwner;
+use super::probing::{Answer, Entries, Found, by_port, run_probes};
 use super::protocol::{DatagramOpening, Role, Verdict};
 use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
@@ -63,7 +63,7 @@ impl Prefix {
 
 impl DatagramProbing {
     /// Passes one more datagram to the probes. `opening` need not contain previous datagrams.
-    fn ask<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
+    fn run_probes<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
         let (from, bytes) = (opening.from, opening.bytes);
         let opening = DatagramOpening {
             previous: from.of(&self.previous).as_slice(),
@@ -74,7 +74,7 @@ impl DatagramProbing {
         let is_late = self.count >= PROBE_DATAGRAM_COUNT_MAX;
         let mut refuted = if is_late { !self.owner.map_or(0, bit) } else { self.refuted };
         let before = refuted;
-        let mut answer = ask_datagram::<P>(&mut refuted, &opening);
+        let mut answer = run_datagram_probes::<P>(&mut refuted, &opening);
         if self.count == 0 && !is_of_port::<P>(&answer, &opening) {
             self.owner = owner::<P>(&opening);
         }
@@ -129,8 +129,8 @@ const fn bit(entry: usize) -> Entries {
     1 << entry
 }
 
-fn ask_datagram<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'_>) -> Answer {
-    ask::<P>(refuted, |entry| {
+fn run_datagram_probes<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'_>) -> Answer {
+    run_probes::<P>(refuted, |entry| {
         entry.protocol.datagrams.as_ref().map(|datagrams| datagrams.probe.map(|probe| probe(opening)))
     })
 }
@@ -191,7 +191,7 @@ impl<P: Protocols> Driver<P> {
         let is_fresh = matches!(session.state(), State::New);
         let (is_named, ports) = (session.protocol.is_some(), context.ports(session.client));
         let probing = session.datagrams_mut().unwrap_or(&mut fresh);
-        let answer = probing.ask::<P>(&opening);
+        let answer = probing.run_probes::<P>(&opening);
         let mut named = None;
         let found = match answer {
             // A protocol without a parser does not exclude one with a parser that may follow it, as DTLS follows STUN.
@@ -229,8 +229,8 @@ impl<P: Protocols> Driver<P> {
             session.transition(State::Off, Cause::Unparsed);
             return;
         };
-        let rival = owner.filter(|owner| *owner != found.entry);
-        if rival.is_some() && held.is_some_and(|held| held.entry != found.entry) {
+        let port_owner = owner.filter(|owner| *owner != found.entry);
+        if port_owner.is_some() && held.is_some_and(|held| held.entry != found.entry) {
             // Neither has the port: the first one identifies the flow. Roles are those of the second one.
             let held = held.map(|held| Found { is_reversed: false, ..held });
             self.name(session, held, receiver);
@@ -238,14 +238,15 @@ impl<P: Protocols> Driver<P> {
         self.start(session, context, found, receiver);
         if let Some(parsing) = session.parsing_mut() {
             let left = RESUME_DATAGRAM_COUNT_MAX.saturating_sub(count);
-            parsing.rival = rival.filter(|_| left > 0).map(|entry| Rival { entry: entry as u8, left });
+            parsing.port_owner =
+                port_owner.filter(|_| left > 0).map(|entry| PortOwner { entry: entry as u8, left });
         }
     }
 
     /// Probes a datagram for the protocol that has the port, in a flow that another protocol parses. If it matches,
     /// that protocol replaces the other one.
     #[cold]
-    pub(super) fn ask_rival(
+    pub(super) fn probe_port_owner(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
@@ -255,15 +256,16 @@ impl<P: Protocols> Driver<P> {
     ) {
         let from = session.role(side);
         let Some(parsing) = session.parsing_mut() else { return };
-        let Some(Rival { entry, left }) = parsing.rival else { return };
-        parsing.rival = (left > 1).then_some(Rival { entry, left: left.saturating_sub(1) });
+        let Some(PortOwner { entry, left }) = parsing.port_owner else { return };
+        parsing.port_owner = (left > 1).then_some(PortOwner { entry, left: left.saturating_sub(1) });
         let entry = usize::from(entry);
-        let Some(rival) = P::TABLE.get(entry) else { return };
-        let is_reversed = match rival.protocol.probe_datagram(&opening(context, side, from, (bytes, len))) {
-            Verdict::Match => false,
-            Verdict::MatchReversed => true,
-            Verdict::No | Verdict::More => return,
-        };
+        let Some(port_owner) = P::TABLE.get(entry) else { return };
+        let is_reversed =
+            match port_owner.protocol.probe_datagram(&opening(context, side, from, (bytes, len))) {
+                Verdict::Match => false,
+                Verdict::MatchReversed => true,
+                Verdict::No | Verdict::More => return,
+            };
         for role in [Role::Client, Role::Server] {
             parsing.end((role, super::EndKind::Flow, context.timestamp), receiver);
         }

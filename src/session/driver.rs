@@ -79,7 +79,7 @@ impl<P: Protocols> Driver<P> {
         match session.state() {
             State::Parsing(_) => {
                 let from = session.role(side);
-                self.offer(session, context, (from, offset, bytes), receiver)
+                self.pass_to_parser(session, context, (from, offset, bytes), receiver)
             }
             State::Off => ControlFlow::Break(()),
             State::New => {
@@ -115,7 +115,7 @@ impl<P: Protocols> Driver<P> {
             State::Off | State::Datagrams(_) => return ControlFlow::Break(()),
             State::Stream(probing) => {
                 // The buffered octets cannot be joined to those after the gap, so that the protocol is decided now.
-                if probing.heard.iter().any(|heard| !heard.bytes.is_empty()) {
+                if probing.probed.iter().any(|probed| !probed.bytes.is_empty()) {
                     self.decide_by_port(session, context, receiver);
                 }
             }
@@ -147,8 +147,8 @@ impl<P: Protocols> Driver<P> {
             return;
         }
         match session.state() {
-            State::Parsing(parsing) if parsing.rival.is_none() => {}
-            State::Parsing(_) => self.ask_rival(session, context, side, (bytes, len), receiver),
+            State::Parsing(parsing) if parsing.port_owner.is_none() => {}
+            State::Parsing(_) => self.probe_port_owner(session, context, side, (bytes, len), receiver),
             State::Off | State::Stream(_) | State::Resuming(_) => return,
             State::New => {
                 session.client = context.initiator;
@@ -463,7 +463,7 @@ impl<P: Protocols> Driver<P> {
 
     /// Passes octets to a parser.
     #[inline]
-    pub(super) fn offer(
+    pub(super) fn pass_to_parser(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
@@ -472,16 +472,16 @@ impl<P: Protocols> Driver<P> {
     ) -> ControlFlow<()> {
         let Some(parsing) = session.parsing_mut() else { return off(session) };
         let memory = (&mut self.allowance, self.side_max);
-        let outcome = parsing.offer((from, offset, context.timestamp), bytes, memory, receiver);
+        let outcome = parsing.pass_to_parser((from, offset, context.timestamp), bytes, memory, receiver);
         self.stats.count_suppressed(parsing);
         match outcome {
             Outcome::More => ControlFlow::Continue(()),
-            outcome => self.after_offer(session, context, (from, offset), outcome, receiver),
+            outcome => self.apply_outcome(session, context, (from, offset), outcome, receiver),
         }
     }
 
     #[cold]
-    fn after_offer(
+    fn apply_outcome(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
@@ -504,14 +504,14 @@ impl<P: Protocols> Driver<P> {
             }
             Outcome::Handover(next) => {
                 let side = side_of(from, session.client);
-                self.hand_over(session, context, from, next, receiver);
+                self.change_protocol(session, context, from, next, receiver);
                 if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
             }
         }
     }
 
     /// Drops the parser, and passes the buffered octets of both directions to the next protocol.
-    fn hand_over(
+    fn change_protocol(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,
@@ -576,7 +576,7 @@ impl<P: Protocols> Driver<P> {
         let _ = match session.state() {
             State::Stream(_) => self.next_chunk(session, context, octets, receiver),
             State::Resuming(_) => self.resume_chunk(session, context, octets, receiver),
-            _ => self.offer(session, context, octets, receiver),
+            _ => self.pass_to_parser(session, context, octets, receiver),
         };
     }
 

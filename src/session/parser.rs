@@ -72,7 +72,7 @@ impl<'a> Datagram<'a> {
 
     /// Returns whether the snap length truncated the datagram.
     #[must_use]
-    pub const fn is_cut(&self) -> bool {
+    pub const fn is_truncated(&self) -> bool {
         self.bytes.len() < self.len
     }
 }
@@ -115,7 +115,7 @@ impl Fault {
     /// Octets are missing, and the parser cannot continue after them.
     pub const GAP: Self = Self("gap");
     /// The parser does not support this transport.
-    pub const NOT_SPOKEN: Self = Self("not_spoken");
+    pub const UNSUPPORTED_TRANSPORT: Self = Self("unsupported_transport");
     /// More handovers than [`HANDOVER_COUNT_MAX`](super::HANDOVER_COUNT_MAX).
     pub const TOO_MANY_HANDOVERS: Self = Self("too_many_handovers");
 
@@ -218,7 +218,7 @@ pub trait Parser: Sized + 'static {
     /// The reason for which the parser stops. The driver then drops it.
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let _ = (input, out);
-        Err(Fault::NOT_SPOKEN)
+        Err(Fault::UNSUPPORTED_TRANSPORT)
     }
 
     /// Processes a datagram. [`Progress::Done`] ends both directions; any other progress has no effect.
@@ -229,7 +229,7 @@ pub trait Parser: Sized + 'static {
     /// merely malformed.
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         let _ = (datagram, out);
-        Err(Fault::NOT_SPOKEN)
+        Err(Fault::UNSUPPORTED_TRANSPORT)
     }
 
     /// Processes a gap.

@@ -49,7 +49,7 @@ impl Lane {
     /// Appends octets if there is memory.
     fn keep(&mut self, bytes: &[u8], memory: &mut Memory<'_>) -> Result<(), Fault> {
         if self.kept.len() + bytes.len() > self.kept.capacity() {
-            self.make_room(bytes.len(), memory)?;
+            self.reserve(bytes.len(), memory)?;
         }
         self.kept.extend_from_slice(bytes);
         Ok(())
@@ -57,7 +57,7 @@ impl Lane {
 
     /// Ensures capacity for octets to be appended. Buffered octets are moved at most once while a quarter of them is
     /// consumed or appended.
-    fn make_room(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
+    fn reserve(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
         let (len, capacity) = (self.rest().len() + len, self.kept.capacity());
         if len > capacity - capacity / 4 {
             // The length that the parser needs is known, so that there is one allocation for it. Otherwise the capacity
@@ -143,7 +143,7 @@ pub(super) enum Outcome {
 
 /// The entry that has the port of a flow of datagrams that another protocol parses.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rival {
+pub(super) struct PortOwner {
     pub(super) entry: u8,
     /// Number of datagrams that its probe will still see.
     pub(super) left: u8,
@@ -162,7 +162,7 @@ pub(super) struct Parsing<P> {
     pub(super) quota: Quota,
     pub(super) handover_count: u8,
     pub(super) client: Side,
-    pub(super) rival: Option<Rival>,
+    pub(super) port_owner: Option<PortOwner>,
 }
 
 impl<P: Protocols> Parsing<P> {
@@ -177,7 +177,7 @@ impl<P: Protocols> Parsing<P> {
             quota: Quota::new(),
             handover_count: 0,
             client,
-            rival: None,
+            port_owner: None,
         }
     }
 
@@ -188,7 +188,7 @@ impl<P: Protocols> Parsing<P> {
 
     /// Processes the next octets of a direction in order.
     #[inline]
-    pub(super) fn offer(
+    pub(super) fn pass_to_parser(
         &mut self,
         (from, offset, timestamp): (Role, u64, Timestamp),
         bytes: &[u8],

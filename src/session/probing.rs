@@ -16,7 +16,7 @@ pub(super) type Entries = u128;
 
 /// The octets of one direction for which the probes are undecided.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct ProbedOctets {
     /// Stream offset of the first octet; valid only if there are octets.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
@@ -34,7 +34,7 @@ struct Kept {
 #[derive(Debug)]
 pub(super) struct StreamProbing {
     refuted: Entries,
-    pub(super) heard: [Heard; 2],
+    pub(super) probed: [ProbedOctets; 2],
     /// The chunks in the order of arrival, so that the parser receives them as if there had been no delay.
     kept: [Kept; PROBE_CHUNK_COUNT_MAX as usize],
     chunk_count: u8,
@@ -52,7 +52,7 @@ impl StreamProbing {
         let kept = Kept { from: Role::Client, len: 0, timestamp: Timestamp::ZERO };
         Self {
             refuted: 0,
-            heard: Default::default(),
+            probed: Default::default(),
             kept: [kept; PROBE_CHUNK_COUNT_MAX as usize],
             chunk_count: 0,
             handover_count: 0,
@@ -68,21 +68,21 @@ impl StreamProbing {
     }
 
     /// Adds octets up to the limit of the window. Returns whether all of them were added.
-    pub(super) fn hear(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
+    pub(super) fn push(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         if let Some(kept) = self.kept.get_mut(usize::from(self.chunk_count)) {
             *kept = Kept { from, len: bytes.len() as u32, timestamp };
         }
         self.chunk_count = self.chunk_count.saturating_add(1);
-        let heard = from.of_mut(&mut self.heard);
-        if heard.bytes.is_empty() {
-            heard.offset = offset;
+        let probed = from.of_mut(&mut self.probed);
+        if probed.bytes.is_empty() {
+            probed.offset = offset;
         }
-        heard.bytes.extend_from_slice(bytes);
-        heard.bytes.len() <= PROBE_LEN_MAX && self.chunk_count < PROBE_CHUNK_COUNT_MAX
+        probed.bytes.extend_from_slice(bytes);
+        probed.bytes.len() <= PROBE_LEN_MAX && self.chunk_count < PROBE_CHUNK_COUNT_MAX
     }
 
-    pub(super) fn ask<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {
-        let [client, _] = &mut self.heard;
+    pub(super) fn run_probes<P: Protocols>(&mut self, ports: (u16, u16)) -> Answer {
+        let [client, _] = &mut self.probed;
         if !self.is_past_preamble && !client.bytes.is_empty() {
             match Preamble::read(&client.bytes) {
                 Preamble::Partial => {
@@ -99,11 +99,11 @@ impl StreamProbing {
             }
             self.is_past_preamble = true;
         }
-        let [client, server] = &self.heard;
+        let [client, server] = &self.probed;
         if client.bytes.is_empty() && server.bytes.is_empty() {
             return Answer::Undecided;
         }
-        ask_stream::<P>(
+        run_stream_probes::<P>(
             &mut self.refuted,
             &StreamOpening::new(&client.bytes, &server.bytes, ports.0, ports.1),
         )
@@ -139,10 +139,10 @@ impl StreamProbing {
     pub(super) fn chunks(&self) -> impl Iterator<Item = (Role, u64, &[u8], Timestamp)> {
         let mut passed = [0; 2];
         self.kept.iter().take(self.chunk_count.into()).filter_map(move |kept| {
-            let heard = kept.from.of(&self.heard);
+            let probed = kept.from.of(&self.probed);
             let start = kept.from.of_mut(&mut passed);
-            let bytes = heard.bytes.get(*start..*start + kept.len as usize)?;
-            let offset = heard.offset + *start as u64;
+            let bytes = probed.bytes.get(*start..*start + kept.len as usize)?;
+            let offset = probed.offset + *start as u64;
             *start += bytes.len();
             (!bytes.is_empty()).then_some((kept.from, offset, bytes, kept.timestamp))
         })
@@ -153,7 +153,7 @@ impl StreamProbing {
     }
 
     pub(super) fn allocated_len(&self) -> usize {
-        size_of::<Self>() + self.heard.iter().map(|heard| heard.bytes.capacity()).sum::<usize>()
+        size_of::<Self>() + self.probed.iter().map(|probed| probed.bytes.capacity()).sum::<usize>()
     }
 }
 
@@ -178,15 +178,15 @@ pub(super) enum Answer {
 }
 
 /// Calls the probes for a stream that begins with these octets.
-pub(super) fn ask_stream<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
-    ask::<P>(refuted, |entry| {
+pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
+    run_probes::<P>(refuted, |entry| {
         entry.protocol.streams.as_ref().map(|streams| streams.probe.map(|probe| probe(opening)))
     })
 }
 
 /// Calls the probes of all entries that are not refuted. `probe` returns `None` for a protocol without this kind of
 /// transport, and `Some(None)` for one without a probe.
-pub(super) fn ask<P: Protocols>(
+pub(super) fn run_probes<P: Protocols>(
     refuted: &mut Entries,
     probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>,
 ) -> Answer {

@@ -45,13 +45,13 @@ pub const fn table<P, const COUNT: usize>(
 ) -> [Entry<P>; COUNT] {
     assert!(count(listed, added) == COUNT);
     let mut table = [listed[0]; COUNT];
-    let mut place = 0;
-    while place < COUNT {
-        table[place] = match place < listed.len() {
-            true => listed[place],
-            false => Entry { protocol: added[0][place - listed.len()], start: None },
+    let mut index = 0;
+    while index < COUNT {
+        table[index] = match index < listed.len() {
+            true => listed[index],
+            false => Entry { protocol: added[0][index - listed.len()], start: None },
         };
-        place += 1;
+        index += 1;
     }
     table
 }
@@ -92,12 +92,12 @@ pub trait Protocols: Parser + 'static {
 /// static LINES: Protocol = Protocol::new("lines").over_streams(&[7001], None);
 ///
 /// flowgauge::protocols! {
-///     /// What this program parses.
+///     /// The parsers of this program.
 ///     #[derive(Debug)]
 ///     pub enum Mine;
-///     /// What it hears.
+///     /// The messages of these parsers.
 ///     #[derive(Debug)]
-///     pub enum Heard;
+///     pub enum Received;
 ///     parsers { Lines: Lines = &LINES }
 ///     recognized {}
 /// }

@@ -26,7 +26,7 @@ const NOT_A_REPLY: Fault = Fault::new("not_a_reply");
 
 /// A complete reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WholeReply<'a> {
+pub struct CompleteReply<'a> {
     /// The code, from 100 to 699.
     pub code: u16,
     /// Its lines without codes, joined by LF.
@@ -41,7 +41,7 @@ pub struct WholeReply<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
     /// A complete reply.
-    Reply(WholeReply<'a>),
+    Reply(CompleteReply<'a>),
     /// A line of text without a code where a reply must begin.
     Invalid,
 }
@@ -57,9 +57,9 @@ pub struct ReplyReader {
     /// Its text so far.
     text: Vec<u8>,
     /// True if the text is that of a reply that was already returned.
-    is_given: bool,
+    is_returned: bool,
     /// True if octets are missing before the next ones.
-    is_behind_gap: bool,
+    follows_gap: bool,
     /// True after the first reply: an invalid line is an error of the server then, not another protocol.
     has_replied: bool,
     invalid_line_count: u8,
@@ -79,14 +79,14 @@ impl ReplyReader {
         mut seen_len: usize,
         middle: Middle,
     ) -> Result<(usize, Option<Item<'a>>), Fault> {
-        if self.is_given {
-            self.is_given = false;
+        if self.is_returned {
+            self.is_returned = false;
             self.text = Vec::new();
         }
-        if self.is_behind_gap {
+        if self.follows_gap {
             // A reply that begins here is complete; anything else is the rest of a line.
             let Some(start) = bytes.get(..4) else { return Ok((0, None)) };
-            self.is_behind_gap = false;
+            self.follows_gap = false;
             // These octets were not searched for the end of a line.
             seen_len = 0;
             if coded(start).is_none() {
@@ -103,8 +103,8 @@ impl ReplyReader {
                 None => {}
                 Some(Item::Invalid) => return Ok((taken, Some(Item::Invalid))),
                 Some(Item::Reply(reply)) => {
-                    let text = if self.is_given { &self.text } else { reply.text };
-                    return Ok((taken, Some(Item::Reply(WholeReply { text, ..reply }))));
+                    let text = if self.is_returned { &self.text } else { reply.text };
+                    return Ok((taken, Some(Item::Reply(CompleteReply { text, ..reply }))));
                 }
             }
         }
@@ -134,11 +134,11 @@ impl ReplyReader {
         if !is_last {
             return Ok(None);
         }
-        self.is_given = true;
+        self.is_returned = true;
         let code = self.code.take().unwrap_or(known);
         let (is_truncated, is_malformed) =
             (std::mem::take(&mut self.is_truncated), std::mem::take(&mut self.is_malformed));
-        Ok(Some(self.replied(WholeReply { code, text: &[], is_truncated, is_malformed })))
+        Ok(Some(self.replied(CompleteReply { code, text: &[], is_truncated, is_malformed })))
     }
 
     /// Processes a line where a reply must begin.
@@ -150,7 +150,7 @@ impl ReplyReader {
         let is_truncated = line.is_truncated;
         match coded {
             Some((code, true, text)) => {
-                Ok(Some(self.replied(WholeReply { code, text, is_truncated, is_malformed: false })))
+                Ok(Some(self.replied(CompleteReply { code, text, is_truncated, is_malformed: false })))
             }
             Some((code, false, text)) => {
                 (self.code, self.is_truncated) = (Some(code), is_truncated);
@@ -165,12 +165,12 @@ impl ReplyReader {
                     return Ok(Some(Item::Invalid));
                 };
                 self.check_text(line.text)?;
-                Ok(Some(self.replied(WholeReply { code, text, is_truncated, is_malformed: true })))
+                Ok(Some(self.replied(CompleteReply { code, text, is_truncated, is_malformed: true })))
             }
         }
     }
 
-    fn replied<'a>(&mut self, reply: WholeReply<'a>) -> Item<'a> {
+    fn replied<'a>(&mut self, reply: CompleteReply<'a>) -> Item<'a> {
         (self.has_replied, self.invalid_line_count) = (true, 0);
         Item::Reply(reply)
     }
@@ -212,13 +212,13 @@ impl ReplyReader {
 
     /// Drops an incomplete reply, because octets are missing. The next octets may begin a reply.
     pub fn resynchronize(&mut self) {
-        *self = Self { is_behind_gap: true, has_replied: self.has_replied, ..Self::default() };
+        *self = Self { follows_gap: true, has_replied: self.has_replied, ..Self::default() };
     }
 
     /// Returns whether the next octet is the first one of a reply.
     #[must_use]
     pub(crate) const fn is_at_start(&self) -> bool {
-        self.code.is_none() && self.lines.is_at_start() && !self.is_behind_gap
+        self.code.is_none() && self.lines.is_at_start() && !self.follows_gap
     }
 
     /// Returns the number of octets that the reader has allocated, for [`Parser::heap_len`](super::Parser).
@@ -258,7 +258,7 @@ mod tests {
             kept.extend_from_slice(piece);
             loop {
                 let (taken, item) = reader.next(&kept, seen_len, middle)?;
-                let was_whole = item.is_some();
+                let was_complete = item.is_some();
                 seen_len = seen_len.saturating_sub(taken);
                 match item {
                     Some(Item::Reply(reply)) => {
@@ -271,7 +271,7 @@ mod tests {
                 }
                 kept.drain(..taken);
                 assert!(reader.heap_len() <= 2 * REPLY_LEN_MAX);
-                if !was_whole {
+                if !was_complete {
                     break;
                 }
             }

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use super::driver::{Driver, Started, is_done, off, side_of};
-use super::probing::{Found, Heard, PROBE_LEN_MAX, by_port};
+use super::probing::{Found, PROBE_LEN_MAX, ProbedOctets, by_port};
 use super::protocol::{Role, Search, StreamSearch};
 use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
@@ -32,7 +32,7 @@ pub(super) struct Resuming {
 #[derive(Debug, Default)]
 struct Searched {
     /// The last octets, which may begin a message.
-    tail: Heard,
+    tail: ProbedOctets,
     /// Capture time of the latest of them.
     captured: Timestamp,
     len: usize,

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::driver::{Driver, Started, is_done, off, side_of};
 use super::preamble::Preamble;
-use super::probing::{Answer, Found, StreamProbing, ask_stream, stream_by_port};
+use super::probing::{Answer, Found, StreamProbing, run_stream_probes, stream_by_port};
 use super::protocol::{Role, StreamOpening};
 use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
@@ -31,7 +31,7 @@ impl<P: Protocols> Driver<P> {
         let opening = StreamOpening::new(client, server, client_port, server_port);
         let mut refuted = 0;
         let answer = match Preamble::read(client) {
-            Preamble::None => ask_stream::<P>(&mut refuted, &opening),
+            Preamble::None => run_stream_probes::<P>(&mut refuted, &opening),
             Preamble::Partial | Preamble::Whole(_) => Answer::Undecided,
         };
         let found = match answer {
@@ -63,7 +63,7 @@ impl<P: Protocols> Driver<P> {
         };
         let from = if found.is_reversed { from.other() } else { from };
         if self.start(session, context, found, receiver).has_parser {
-            self.offer(session, context, (from, offset, bytes), receiver)
+            self.pass_to_parser(session, context, (from, offset, bytes), receiver)
         } else {
             ControlFlow::Break(())
         }
@@ -81,8 +81,8 @@ impl<P: Protocols> Driver<P> {
         let Some(probing) = session.stream_mut() else { return off(session) };
         let before = probing.allocated_len();
         probing.is_picked_up |= !context.is_from_start
-            || (offset > probing.start(from) && from.of(&probing.heard).bytes.is_empty());
-        let is_open = probing.hear((from, offset, bytes), context.timestamp);
+            || (offset > probing.start(from) && from.of(&probing.probed).bytes.is_empty());
+        let is_open = probing.push((from, offset, bytes), context.timestamp);
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
             // The memory released is the memory that was taken, not the current length.
@@ -90,7 +90,7 @@ impl<P: Protocols> Driver<P> {
             self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }
-        let answer = probing.ask::<P>(ports);
+        let answer = probing.run_probes::<P>(ports);
         let side = side_of(from, session.client);
         match answer {
             Answer::Found(found) => self.begin(session, context, Some(found), receiver),
@@ -112,7 +112,7 @@ impl<P: Protocols> Driver<P> {
         let is_first = probing.handover_count == 0;
         let found = probing.by_port::<P>(context.ports(session.client)).filter(|_| is_first);
         let is_picked_up = probing.is_picked_up && is_first;
-        if found.is_none() && is_first && self.resume_heard(session, context, receiver) {
+        if found.is_none() && is_first && self.resume_probed(session, context, receiver) {
             return;
         }
         self.begin(session, context, found, receiver);
@@ -123,7 +123,7 @@ impl<P: Protocols> Driver<P> {
 
     /// Starts the search for a message of the protocol of the port in the buffered octets and those that follow.
     /// Returns false if that protocol has no search.
-    fn resume_heard(
+    fn resume_probed(
         &mut self,
         session: &mut Session<P>,
         context: &FlowContext<'_>,

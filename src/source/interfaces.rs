@@ -49,7 +49,7 @@ pub(super) struct Interfaces {
 pub(super) struct Number {
     pub(super) number: u32,
     /// True if the interface is stored with its complete description.
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
 }
 
 impl Interfaces {
@@ -85,12 +85,12 @@ impl Interfaces {
     /// `occurrence` times before in its section.
     pub(super) fn number(&mut self, interface: Interface, hash: u64, occurrence: u32) -> Number {
         if self.is_idle {
-            return Number { number: 0, is_whole: true };
+            return Number { number: 0, is_complete: true };
         }
         if let Some(number) = self.find_or_add(interface, hash, occurrence) {
-            return Number { number, is_whole: true };
+            return Number { number, is_complete: true };
         }
-        Number { number: self.others(), is_whole: false }
+        Number { number: self.others(), is_complete: false }
     }
 
     fn find_or_add(&mut self, interface: Interface, hash: u64, occurrence: u32) -> Option<u32> {

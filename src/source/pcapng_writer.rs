@@ -84,8 +84,8 @@ impl<W: Write> PcapngWriter<W> {
             captured_len as u32,
             frame.wire_len.max(captured_len as u32),
         ];
-        for (place, word) in header.as_chunks_mut::<4>().0.iter_mut().zip(words) {
-            *place = word.to_le_bytes();
+        for (position, word) in header.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+            *position = word.to_le_bytes();
         }
         self.out.write_all(&header)?;
         self.out.write_all(frame.data)?;

@@ -196,7 +196,7 @@ impl Files {
             reader.begin_batch();
             reader
         } else {
-            self.make_room(&path)?;
+            self.close_least_recent(&path)?;
             let source = Capture::open(&path, &self.limits, &self.memory)?;
             Box::new(Reader::new(source, order, &self.memory))
         };
@@ -214,15 +214,15 @@ impl Files {
 
     /// Inserts a file at the position of its next frame.
     fn put_back(&mut self, reader: Box<Reader>) {
-        let place = match reader.head {
+        let position = match reader.head {
             None => self.open.len(),
             Some(_) => self.open.partition_point(|other| other.key() > reader.key()),
         };
-        self.open.insert(place, reader);
+        self.open.insert(position, reader);
     }
 
     /// Closes a file temporarily if the maximum number of files is open: the one with the oldest read.
-    fn make_room(&mut self, path: &Path) -> Result<(), Error> {
+    fn close_least_recent(&mut self, path: &Path) -> Result<(), Error> {
         let limit = self.limits.open_file_count_max.max(1);
         while self.open.iter().filter(|reader| !reader.source.is_parked()).count() >= limit as usize {
             let mut held: Vec<_> = self.open.iter_mut().filter(|reader| !reader.source.is_parked()).collect();
@@ -238,7 +238,7 @@ impl Files {
     /// list meanwhile, so it is never the one that is closed temporarily.
     fn refill(&mut self, mut reader: Box<Reader>) -> Result<(), Error> {
         if reader.source.is_parked() {
-            self.make_room(reader.source.path())?;
+            self.close_least_recent(reader.source.path())?;
         }
         self.refills += 1;
         reader.refilled = self.refills;

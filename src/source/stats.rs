@@ -14,7 +14,7 @@ pub struct SourceStats {
     /// Octets of those frames on the wire.
     pub wire_octet_count: u64,
     /// Frames that were truncated by the capture.
-    pub cut_frame_count: u64,
+    pub truncated_frame_count: u64,
     /// Frames with a time before that of the previous frame in the same file.
     pub time_step_back_count: u64,
     /// Frames without a time of their own (pcapng Simple Packet Blocks); they carry `Timestamp::ZERO`.
@@ -68,7 +68,7 @@ impl std::ops::AddAssign for SourceStats {
         self.frame_count += other.frame_count;
         self.captured_octet_count += other.captured_octet_count;
         self.wire_octet_count += other.wire_octet_count;
-        self.cut_frame_count += other.cut_frame_count;
+        self.truncated_frame_count += other.truncated_frame_count;
         self.time_step_back_count += other.time_step_back_count;
         self.untimed_frame_count += other.untimed_frame_count;
         self.section_count += other.section_count;
@@ -112,7 +112,7 @@ impl Tally {
         self.stats.frame_count += 1;
         self.stats.captured_octet_count += u64::from(captured_len);
         self.stats.wire_octet_count += u64::from(wire_len.max(captured_len));
-        self.stats.cut_frame_count += u64::from(captured_len < wire_len);
+        self.stats.truncated_frame_count += u64::from(captured_len < wire_len);
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
         }
         let mut sum = tally.stats;
         sum += tally.stats;
-        assert_eq!((sum.time_step_back_count, sum.frame_count, sum.cut_frame_count), (2, 12, 12));
+        assert_eq!((sum.time_step_back_count, sum.frame_count, sum.truncated_frame_count), (2, 12, 12));
         assert_eq!((sum.captured_octet_count, sum.wire_octet_count), (720, 1200));
     }
 }

@@ -9,6 +9,6 @@ mod translate;
 
 pub use ethernet_header::EthernetHeader;
 pub use neighbor::{
-    Heard, NeighborConfig, NeighborError, NeighborFrame, NeighborStats, NeighborTable, Resolution,
+    NeighborConfig, NeighborError, NeighborEvent, NeighborFrame, NeighborStats, NeighborTable, Resolution,
 };
 pub use translate::{NoFrame, NotIp, ethernet_to_ip, ip_to_ethernet};

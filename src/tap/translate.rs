@@ -156,10 +156,10 @@ pub fn ip_to_ethernet<'b>(
         version => return Err(no_version(version, offset).into()),
     };
     let need = header.len();
-    let no_room = NoFrame::Headroom { need, have: offset };
-    let start = offset.checked_sub(need).ok_or(no_room)?;
-    let frame = buffer.get_mut(start..offset + len).ok_or(no_room)?;
-    header.write(frame, ether_type).ok_or(no_room)?;
+    let insufficient = NoFrame::Headroom { need, have: offset };
+    let start = offset.checked_sub(need).ok_or(insufficient)?;
+    let frame = buffer.get_mut(start..offset + len).ok_or(insufficient)?;
+    header.write(frame, ether_type).ok_or(insufficient)?;
     Ok(frame)
 }
 

@@ -113,12 +113,12 @@ impl Extras {
         if self.live_count >= self.max {
             return None;
         }
-        let place = if self.free != NO_FREE {
-            let place = self.free;
-            let entry = self.entries.at_mut(place);
+        let index = if self.free != NO_FREE {
+            let index = self.free;
+            let entry = self.entries.at_mut(index);
             self.free = entry.lag_ns as u32;
             *entry = Extra::default();
-            place
+            index
         } else {
             if self.entries.is_full() && !self.budget.charge(Account::Flows, SEGMENT_BYTES) {
                 return None;
@@ -126,7 +126,7 @@ impl Extras {
             self.entries.push(Extra::default())
         };
         self.live_count += 1;
-        Some(place)
+        Some(index)
     }
 
     pub(super) fn release(&mut self, hot: &Hot) {
@@ -148,11 +148,11 @@ impl Extras {
         hot: &mut Hot,
     ) -> Option<(&mut FlowEncapsulation, &mut Encapsulations)> {
         self.of(hot)?;
-        let place = &mut self.entries.at_mut(hot.extra).encapsulation;
-        if place.is_none() {
-            *place = Some(self.encapsulations.take()?);
+        let index = &mut self.entries.at_mut(hot.extra).encapsulation;
+        if index.is_none() {
+            *index = Some(self.encapsulations.take()?);
         }
-        place.as_deref_mut().map(|encapsulation| (encapsulation, &mut self.encapsulations))
+        index.as_deref_mut().map(|encapsulation| (encapsulation, &mut self.encapsulations))
     }
 
     pub(super) const fn live_count(&self) -> u32 {
@@ -182,9 +182,9 @@ mod tests {
         let limits = Limits { tcp_extra_count_max: 2, ..Limits::DEFAULT };
         let mut extras = Extras::new(&limits, Budget::default());
         let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();
-        for (place, hot) in flows.iter_mut().enumerate() {
+        for (index, hot) in flows.iter_mut().enumerate() {
             let extra = extras.of(hot);
-            assert_eq!(extra.is_some(), place < 2);
+            assert_eq!(extra.is_some(), index < 2);
             if let Some(extra) = extra {
                 extra.icmp_error_count = 7;
             }

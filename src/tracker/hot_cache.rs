@@ -23,7 +23,7 @@ impl HotCache {
 
     /// Returns the position and the tag of a key.
     #[inline(always)]
-    fn place(key: &FlowKey) -> (usize, u32) {
+    fn index(key: &FlowKey) -> (usize, u32) {
         let mixed = key.mixed();
         ((mixed >> 50) as usize % ENTRIES, (mixed >> 20) as u32)
     }
@@ -31,14 +31,14 @@ impl HotCache {
     /// Returns the slot that was stored for this key, unless another key has replaced it since.
     #[inline(always)]
     pub(super) fn get(&self, key: &FlowKey) -> Option<u32> {
-        let (place, own_tag) = Self::place(key);
-        let (tag, slot) = self.entries[place];
+        let (index, own_tag) = Self::index(key);
+        let (tag, slot) = self.entries[index];
         (tag == own_tag && slot != VACANT).then_some(slot)
     }
 
     #[inline(always)]
     pub(super) fn note(&mut self, key: &FlowKey, slot: u32) {
-        let (place, tag) = Self::place(key);
-        self.entries[place] = (tag, slot);
+        let (index, tag) = Self::index(key);
+        self.entries[index] = (tag, slot);
     }
 }

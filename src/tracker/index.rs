@@ -32,7 +32,7 @@ const SPARE_TABLES: usize = 8;
 const TABLE_ENTRIES_MIN: usize = 512;
 
 /// Directory entries for each table. With random hashes, the depths of tables differ by a bit or two.
-const PLACES_PER_TABLE_MAX: usize = 16;
+const INDEXES_PER_TABLE_MAX: usize = 16;
 
 const EMPTY: u8 = 0;
 
@@ -90,10 +90,10 @@ impl Iterator for Matches {
         if self.0 == 0 {
             return None;
         }
-        let place = self.0.trailing_zeros() as usize / 8;
+        let index = self.0.trailing_zeros() as usize / 8;
         self.0 &= self.0 - 1;
         // The modulo lets the compiler omit bounds checks.
-        Some(place % CHUNK_ENTRIES)
+        Some(index % CHUNK_ENTRIES)
     }
 }
 
@@ -123,15 +123,15 @@ impl Table {
     fn insert(&mut self, hash: u64, slot: u32, chunks_max: usize) -> bool {
         let home = home_of(hash);
         let vacant_in = |step: usize| self.chunks[(home + step) % TABLE_CHUNKS].matches(EMPTY).next();
-        let vacant = (0..chunks_max).find_map(|step| vacant_in(step).map(|place| (step, place)));
-        let Some((step, place)) = vacant else { return false };
+        let vacant = (0..chunks_max).find_map(|step| vacant_in(step).map(|index| (step, index)));
+        let Some((step, index)) = vacant else { return false };
         for passed in 0..step {
             let overflow = &mut self.chunks[(home + passed) % TABLE_CHUNKS].tags[OVERFLOW];
             *overflow = overflow.saturating_add(1);
         }
         let chunk = &mut self.chunks[(home + step) % TABLE_CHUNKS];
-        chunk.tags[place] = tag_of(hash);
-        chunk.slots[place] = slot;
+        chunk.tags[index] = tag_of(hash);
+        chunk.slots[index] = slot;
         self.len += 1;
         true
     }
@@ -140,9 +140,9 @@ impl Table {
         let home = home_of(hash);
         for step in 0..TABLE_CHUNKS {
             let chunk = &mut self.chunks[(home + step) % TABLE_CHUNKS];
-            for place in chunk.matches(tag_of(hash)) {
-                if chunk.slots[place] == slot {
-                    chunk.tags[place] = EMPTY;
+            for index in chunk.matches(tag_of(hash)) {
+                if chunk.slots[index] == slot {
+                    chunk.tags[index] = EMPTY;
                     self.len -= 1;
                     for passed in 0..step {
                         let overflow = &mut self.chunks[(home + passed) % TABLE_CHUNKS].tags[OVERFLOW];
@@ -175,11 +175,11 @@ impl Index {
 
     #[inline(always)]
     fn table(&self, hash: u64) -> &Table {
-        &self.tables[self.directory[self.directory_place(hash)] as usize]
+        &self.tables[self.directory[self.directory_index(hash)] as usize]
     }
 
     #[inline(always)]
-    fn directory_place(&self, hash: u64) -> usize {
+    fn directory_index(&self, hash: u64) -> usize {
         // A shift by 64 in two steps, because depth may be zero.
         (hash >> 1 >> (63 - self.depth)) as usize
     }
@@ -191,8 +191,8 @@ impl Index {
         let mut at = home_of(hash);
         for _ in 0..TABLE_CHUNKS {
             let chunk = &table.chunks[at];
-            for place in chunk.matches(tag_of(hash)) {
-                let slot = chunk.slots[place];
+            for index in chunk.matches(tag_of(hash)) {
+                let slot = chunk.slots[index];
                 if is_it(slot) {
                     return Some(slot);
                 }
@@ -217,14 +217,14 @@ impl Index {
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
         let (table, home) = (self.table(hash), home_of(hash));
         let chunk = &table.chunks[home];
-        if let Some(place) = chunk.matches(tag_of(hash)).next() {
-            return Some(chunk.slots[place]);
+        if let Some(index) = chunk.matches(tag_of(hash)).next() {
+            return Some(chunk.slots[index]);
         }
         if chunk.tags[OVERFLOW] == 0 {
             return None;
         }
         let chunk = &table.chunks[(home + 1) % TABLE_CHUNKS];
-        chunk.matches(tag_of(hash)).next().map(|place| chunk.slots[place])
+        chunk.matches(tag_of(hash)).next().map(|index| chunk.slots[index])
     }
 
     /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a
@@ -236,8 +236,8 @@ impl Index {
     /// which does not happen by chance.
     pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) -> Result<(), u32> {
         loop {
-            let place = self.directory_place(hash);
-            let number = self.directory[place] as usize;
+            let index = self.directory_index(hash);
+            let number = self.directory[index] as usize;
             let is_full = self.tables[number].len >= TABLE_ENTRIES_MAX;
             let is_split_first = is_full && self.may_split(number);
             if !is_split_first && self.tables[number].insert(hash, slot, RUN_CHUNKS_MAX) {
@@ -247,7 +247,7 @@ impl Index {
             if !is_split_first && !self.may_split(number) {
                 return Err(self.tables[number].chunks[home_of(hash)].slots[0]);
             }
-            self.split(number, place, &hash_of);
+            self.split(number, index, &hash_of);
         }
     }
 
@@ -258,18 +258,18 @@ impl Index {
         let is_deepest = self.tables[number].depth == self.depth;
         let directory_len = self.directory.len() * if is_deepest { 2 } else { 1 };
         table_count < SPARE_TABLES + self.len / TABLE_ENTRIES_MIN
-            && directory_len <= PLACES_PER_TABLE_MAX * (table_count + 1)
+            && directory_len <= INDEXES_PER_TABLE_MAX * (table_count + 1)
     }
 
     /// Splits a table by the next bit of the hash, and doubles the directory if its index has too few bits to
     /// distinguish the halves.
-    fn split(&mut self, number: usize, place: usize, hash_of: impl Fn(u32) -> u64) {
+    fn split(&mut self, number: usize, index: usize, hash_of: impl Fn(u32) -> u64) {
         let depth = self.tables[number].depth;
-        let mut place = place;
+        let mut index = index;
         if depth == self.depth {
             self.directory = self.directory.iter().flat_map(|table| [*table, *table]).collect();
             self.depth += 1;
-            place *= 2;
+            index *= 2;
         }
         let mut halves = [Table::new(depth + 1), Table::new(depth + 1)];
         for slot in self.tables[number].entries() {
@@ -283,7 +283,7 @@ impl Index {
         self.tables.push(high);
         // The directory entries of the table are contiguous; the upper half of them is set to the new table.
         let run = 1 << (self.depth - depth);
-        let start = place / run * run;
+        let start = index / run * run;
         for entry in &mut self.directory[start + run / 2..start + run] {
             *entry = high_number;
         }
@@ -291,7 +291,7 @@ impl Index {
 
     /// Removes a slot. Returns whether it was present.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
-        let number = self.directory[self.directory_place(hash)] as usize;
+        let number = self.directory[self.directory_index(hash)] as usize;
         let was_there = self.tables[number].remove(hash, slot);
         self.len -= usize::from(was_there);
         was_there
@@ -381,7 +381,7 @@ mod tests {
             assert!(kept.keys().all(|slot| index.find(hash_of(*slot), |found| found == *slot).is_some()));
             let table_count_max = SPARE_TABLES + 40_000 / TABLE_ENTRIES_MIN;
             assert!(index.tables.len() <= table_count_max, "{name}: {} tables", index.tables.len());
-            assert!(index.directory.len() <= PLACES_PER_TABLE_MAX * (index.tables.len() + 1), "{name}");
+            assert!(index.directory.len() <= INDEXES_PER_TABLE_MAX * (index.tables.len() + 1), "{name}");
         }
     }
 

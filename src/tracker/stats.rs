@@ -55,7 +55,7 @@ pub struct TrackerStats {
     /// Packets of TCP, UDP and SCTP that were counted under their address pair because their ports are unknown.
     pub without_ports_count: u64,
     /// Packets that were truncated before the end of the transport header.
-    pub cut_count: u64,
+    pub truncated_count: u64,
     /// Packets with a length field that contradicts the outer data: the IP length is zero or too large, or the length
     /// in UDP or in an outer header is too large.
     pub bad_ip_len_count: u64,
@@ -107,7 +107,7 @@ impl TrackerStats {
             icmp_error_unmatched_count,
             fragment_count,
             without_ports_count,
-            cut_count,
+            truncated_count,
             bad_ip_len_count,
             too_deep_count,
             extra_refused_count,
@@ -136,7 +136,7 @@ impl TrackerStats {
         self.icmp_error_unmatched_count += icmp_error_unmatched_count;
         self.fragment_count += fragment_count;
         self.without_ports_count += without_ports_count;
-        self.cut_count += cut_count;
+        self.truncated_count += truncated_count;
         self.bad_ip_len_count += bad_ip_len_count;
         self.too_deep_count += too_deep_count;
         self.extra_refused_count += extra_refused_count;

@@ -14,7 +14,7 @@ use crate::decode::extractor::{Packet, PacketMarks, Transport, quoted_key};
 const COUNTED_MARKS: [PacketMarks; 5] = [
     PacketMarks::FRAGMENT,
     PacketMarks::WITHOUT_PORTS,
-    PacketMarks::CUT,
+    PacketMarks::TRUNCATED,
     PacketMarks::BAD_IP_LEN,
     PacketMarks::TOO_DEEP,
 ];
@@ -94,10 +94,10 @@ impl<S: Default> Tracker<S> {
             if hot.key == packet.key {
                 self.stats.hot_hit_count += u64::from(hint.hash.is_none());
                 return match count_ordinary(hot, extras, &mut self.lists, packet, self.now_ns) {
-                    Counted::Yes => self.offer(slot, packet, interest, observer),
+                    Counted::Yes => self.deliver_packet(slot, packet, interest, observer),
                     Counted::AndToBeMoved => {
                         self.touch(slot);
-                        self.offer(slot, packet, interest, observer);
+                        self.deliver_packet(slot, packet, interest, observer);
                     }
                     Counted::No => self.track_odd(slot, packet, interest, observer),
                 };
@@ -125,7 +125,7 @@ impl<S: Default> Tracker<S> {
             Counted::AndToBeMoved => self.touch(slot),
             Counted::Yes => {}
         }
-        self.offer(slot, packet, interest, observer);
+        self.deliver_packet(slot, packet, interest, observer);
     }
 
     /// Tracks a packet that changes the state of its flow, or ends the flow and begins another.
@@ -139,7 +139,7 @@ impl<S: Default> Tracker<S> {
     ) {
         if self.goes_on(slot, packet, observer) {
             self.count(slot, packet, interest, observer);
-            self.offer(slot, packet, interest, observer);
+            self.deliver_packet(slot, packet, interest, observer);
         } else {
             let hash = self.table.hash(&packet.key);
             self.track_new(hash, packet, interest, observer);
@@ -157,12 +157,12 @@ impl<S: Default> Tracker<S> {
     ) {
         let slot = self.start(packet, hash, interest, observer);
         self.count(slot, packet, interest, observer);
-        self.offer(slot, packet, interest, observer);
+        self.deliver_packet(slot, packet, interest, observer);
     }
 
     /// Delivers a packet that was counted to the observer, if the observer requires it.
     #[inline(always)]
-    fn offer<K: Observer<S> + ?Sized>(
+    fn deliver_packet<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
         packet: &Packet<'_>,
@@ -325,11 +325,11 @@ impl<S: Default> Tracker<S> {
         interest: Interest,
         observer: &mut K,
     ) {
-        let [is_fragment, is_without_ports, is_cut, is_bad_ip_len, is_too_deep] =
+        let [is_fragment, is_without_ports, is_truncated, is_bad_ip_len, is_too_deep] =
             COUNTED_MARKS.map(|mark| packet.marks.contains(mark));
         self.stats.fragment_count += u64::from(is_fragment);
         self.stats.without_ports_count += u64::from(is_without_ports);
-        self.stats.cut_count += u64::from(is_cut);
+        self.stats.truncated_count += u64::from(is_truncated);
         self.stats.bad_ip_len_count += u64::from(is_bad_ip_len);
         self.stats.too_deep_count += u64::from(is_too_deep);
         if is_fragment && let Some(extra) = self.table.extra_mut(slot) {
@@ -411,7 +411,7 @@ impl<S: Default> Tracker<S> {
             None => self.stats.extra_refused_count += 1,
         }
         if interest.contains(Interest::EVENTS) {
-            self.tell(slot, &FlowEvent::Anomaly(Anomaly::IcmpError), observer);
+            self.deliver_event(slot, &FlowEvent::Anomaly(Anomaly::IcmpError), observer);
         }
     }
 
@@ -454,12 +454,17 @@ impl<S: Default> Tracker<S> {
             changes.anomaly.map(FlowEvent::Anomaly),
         ];
         for event in events.into_iter().flatten() {
-            self.tell(slot, &event, observer);
+            self.deliver_event(slot, &event, observer);
         }
     }
 
     /// Delivers an event, unless the flow is muted.
-    pub(super) fn tell<K: Observer<S> + ?Sized>(&mut self, slot: u32, event: &FlowEvent, observer: &mut K) {
+    pub(super) fn deliver_event<K: Observer<S> + ?Sized>(
+        &mut self,
+        slot: u32,
+        event: &FlowEvent,
+        observer: &mut K,
+    ) {
         if self.table.hot(slot).bits.has(FlowBits::MUTED) {
             return;
         }

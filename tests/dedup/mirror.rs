@@ -45,28 +45,28 @@ fn tagged(frame: &[u8], tags: &[[u8; 4]]) -> Vec<u8> {
     [&frame[..12], &tags.concat(), &frame[12..]].concat()
 }
 
-fn with(frame: &[u8], place: usize, octet: u8) -> Vec<u8> {
+fn with(frame: &[u8], position: usize, octet: u8) -> Vec<u8> {
     let mut frame = frame.to_vec();
-    assert_ne!(frame[place], octet);
-    frame[place] = octet;
+    assert_ne!(frame[position], octet);
+    frame[position] = octet;
     frame
 }
 
 #[test]
 fn a_router_hop_does_not_make_another_packet() {
     let frame = v4();
-    for place in [0, 6, DSCP, TTL, SUM, SUM + 1] {
-        assert!(on_ethernet(&frame, &with(&frame, place, 0xa5)), "octet {place}");
+    for position in [0, 6, DSCP, TTL, SUM, SUM + 1] {
+        assert!(on_ethernet(&frame, &with(&frame, position, 0xa5)), "octet {position}");
     }
-    for place in [ID, 20, 23, 26, 30, 34, 40, frame.len() - 1] {
-        assert!(!on_ethernet(&frame, &with(&frame, place, 0xa5)), "octet {place}");
+    for position in [ID, 20, 23, 26, 30, 34, 40, frame.len() - 1] {
+        assert!(!on_ethernet(&frame, &with(&frame, position, 0xa5)), "octet {position}");
     }
     let frame = v6();
     let other_class = with(&with(&frame, 14, 0x6f), 15, 0xf0);
     assert!(on_ethernet(&frame, &other_class));
     assert!(on_ethernet(&frame, &with(&frame, 21, 1)), "hop limit");
-    for place in [16, 20, 22, 38, 54, frame.len() - 1] {
-        assert!(!on_ethernet(&frame, &with(&frame, place, 0xa5)), "octet {place}");
+    for position in [16, 20, 22, 38, 54, frame.len() - 1] {
+        assert!(!on_ethernet(&frame, &with(&frame, position, 0xa5)), "octet {position}");
     }
     assert!(!on_ethernet(&frame, &with(&frame, 15, 1)), "the flow label");
 }
@@ -156,7 +156,7 @@ fn headers_that_lie_are_compared_as_they_are() {
     assert!(on_ethernet(&whole, &with(&whole, TTL, 1)));
     assert!(!on_ethernet(&whole, &with(&whole, whole.len() - 1, 1)));
     for len in 0..frame.len() {
-        let cut = &frame[..len];
-        assert!(on_ethernet(cut, cut), "{len}");
+        let truncated = &frame[..len];
+        assert!(on_ethernet(truncated, truncated), "{len}");
     }
 }

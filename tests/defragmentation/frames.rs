@@ -20,7 +20,7 @@ pub(crate) fn udp(is_ipv6: bool, payload_len: usize) -> Vec<u8> {
 }
 
 pub(crate) fn payload(len: usize) -> Vec<u8> {
-    (0..len).map(|place| (place * 7 + place / 251) as u8).collect()
+    (0..len).map(|position| (position * 7 + position / 251) as u8).collect()
 }
 
 /// A TCP segment in IPv4.
@@ -48,8 +48,11 @@ pub(crate) fn vxlan(vni: u32, packet: &[u8]) -> Vec<u8> {
 pub(crate) fn fragments(packet: &[u8], identification: u32, cuts: &[usize]) -> Vec<Vec<u8>> {
     let header_len = if packet[0] >> 4 == 6 { 40 } else { 20 };
     let (header, payload) = packet.split_at(header_len);
-    let mut places: Vec<_> =
-        cuts.iter().map(|cut| cut * 8).filter(|cut| (1..payload.len()).contains(cut)).collect();
+    let mut places: Vec<_> = cuts
+        .iter()
+        .map(|truncated| truncated * 8)
+        .filter(|truncated| (1..payload.len()).contains(truncated))
+        .collect();
     places.extend([0, payload.len()]);
     places.sort_unstable();
     places.dedup();
@@ -63,16 +66,16 @@ pub(crate) fn fragments(packet: &[u8], identification: u32, cuts: &[usize]) -> V
 pub(crate) fn fragment(header: &[u8], id: u32, offset: usize, more: bool, part: &[u8]) -> Vec<u8> {
     let mut header = header.to_vec();
     if header[0] >> 4 == 6 {
-        let place = (offset as u16 | u16::from(more)).to_be_bytes();
+        let position = (offset as u16 | u16::from(more)).to_be_bytes();
         header[4..6].copy_from_slice(&(8 + part.len() as u16).to_be_bytes());
         let next = std::mem::replace(&mut header[6], 44);
-        header.extend([next, 0, place[0], place[1]]);
+        header.extend([next, 0, position[0], position[1]]);
         header.extend(id.to_be_bytes());
     } else {
         header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
         header[4..6].copy_from_slice(&(id as u16).to_be_bytes());
-        let place = (offset as u16 / 8) | if more { 0x2000 } else { 0 };
-        header[6..8].copy_from_slice(&place.to_be_bytes());
+        let position = (offset as u16 / 8) | if more { 0x2000 } else { 0 };
+        header[6..8].copy_from_slice(&position.to_be_bytes());
     }
     header.extend(part);
     header

@@ -65,10 +65,10 @@ impl Sink for Payloads {
     fn packet(&mut self, flow: &mut Flow<'_, ()>, packet: &Packet<'_>) {
         assert_eq!(flow.view.key(), &packet.key);
         assert_eq!(packet.mac_addresses.source(packet.frame), Some([2, 0, 0, 0, 0, 1]));
-        let is_whole = packet.marks.contains(PacketMarks::REASSEMBLED);
-        let waited = packet.marks.contains(PacketMarks::FRAGMENT) && !is_whole;
+        let is_complete = packet.marks.contains(PacketMarks::REASSEMBLED);
+        let waited = packet.marks.contains(PacketMarks::FRAGMENT) && !is_complete;
         assert!(!waited || packet.payload().is_empty());
-        if is_whole {
+        if is_complete {
             self.0.push((packet.key, packet.payload().to_vec()));
         }
     }
@@ -192,7 +192,7 @@ fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_t
     frames.pop();
     frames.reverse();
     let (records, stats) = run(&frames);
-    assert_eq!((records.len(), stats.fragments.given_up_count()), (1, 1));
+    assert_eq!((records.len(), stats.fragments.abandoned_count()), (1, 1));
     let [packets, octets, _, payload] = sums(&records[0]);
     // What no host received is no payload.
     assert_eq!((packets, octets, payload), (2, wire_len(&frames), 0));
@@ -203,14 +203,14 @@ fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_t
 fn the_deadline_is_in_packet_time() {
     let parts = fragments(&udp(false, 3000), 5, &[100]);
     let (first, last) = (ethernet(&parts[0]), ethernet(&parts[1]));
-    for (wait_millis, is_whole) in [(29_999, true), (30_000, false)] {
+    for (wait_millis, is_complete) in [(29_999, true), (30_000, false)] {
         let mut pipeline = pipeline(());
         pipeline.frame(&frame(&first, 0));
         pipeline.frame(&frame(&last, wait_millis));
         pipeline.finish();
         let stats = pipeline.stats();
-        assert_eq!(stats.fragments.completed_count, u64::from(is_whole));
-        assert_eq!(stats.orphan_fragment_count, u64::from(!is_whole));
+        assert_eq!(stats.fragments.completed_count, u64::from(is_complete));
+        assert_eq!(stats.orphan_fragment_count, u64::from(!is_complete));
         assert_eq!(stats.tracker.late_packet_count, 0, "who waits is not late");
     }
     // Without packets the caller's clock does it.
@@ -271,11 +271,11 @@ fn a_cut_capture_completes_with_what_is_there() {
     let mut records = Vec::new();
     let mut pipeline = pipeline(Records::new(|record| records.push(record)));
     for data in &whole {
-        let cut = Frame { data: &data[..60], wire_len: data.len() as u32, ..frame(&[], 0) };
-        pipeline.frame(&cut);
+        let truncated = Frame { data: &data[..60], wire_len: data.len() as u32, ..frame(&[], 0) };
+        pipeline.frame(&truncated);
     }
     pipeline.finish();
-    assert_eq!(pipeline.stats().fragments.completed_cut_count, 1);
+    assert_eq!(pipeline.stats().fragments.completed_truncated_count, 1);
     drop(pipeline);
     assert_eq!(sums(&records[0]), [2, wire_len(&whole), 2008 + 40, 2000]);
 }

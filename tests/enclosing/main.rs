@@ -43,7 +43,7 @@ fn no_octet_from_beyond_an_enclosing_length_is_delivered() {
         assert_eq!(packet.payload_len as usize, PAYLOAD.len(), "{}", case.name);
         assert_eq!(packet.transport_bytes().len(), 20 + PAYLOAD.len(), "{}", case.name);
         assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN), "{}", case.name);
-        assert!(!packet.marks.contains(PacketMarks::CUT), "{}", case.name);
+        assert!(!packet.marks.contains(PacketMarks::TRUNCATED), "{}", case.name);
         assert_eq!(packet.wire_len as usize, case.frame.len(), "{}", case.name);
         let ip_len = packet.transport_offset - packet.ip_offset + 20 + PAYLOAD.len() as u32;
         assert_eq!(packet.ip_len, ip_len, "{}", case.name);
@@ -116,7 +116,7 @@ fn a_snap_length_changes_no_length() {
         let is_header_whole = captured_len >= 14 + 20 + 20;
         assert_eq!(packet.ip_len as usize, SEGMENT_LEN);
         assert!(!packet.marks.contains(PacketMarks::BAD_IP_LEN), "{captured_len}");
-        assert_eq!(packet.marks.contains(PacketMarks::CUT), !is_header_whole, "{captured_len}");
+        assert_eq!(packet.marks.contains(PacketMarks::TRUNCATED), !is_header_whole, "{captured_len}");
         if is_header_whole {
             assert_eq!(packet.payload_len as usize, PAYLOAD.len());
             assert_eq!(packet.payload().len(), captured_len - 14 - 40);
@@ -134,7 +134,9 @@ fn a_snap_length_changes_no_length() {
     let packet = Extractor::default();
     let data = ethernet(0x0800, &short);
     let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
-    assert!(packet.marks.contains(PacketMarks::WITHOUT_PORTS) && !packet.marks.contains(PacketMarks::CUT));
+    assert!(
+        packet.marks.contains(PacketMarks::WITHOUT_PORTS) && !packet.marks.contains(PacketMarks::TRUNCATED)
+    );
 }
 
 /// Keeps what each side said.

@@ -43,9 +43,9 @@ fn a_refused_file_is_named_and_the_others_are_whole() {
             let mut files = Files::open_readable(&paths, config, |error| errors.push(error));
             let delivered = drain(&mut files, FILE_COUNT, || {});
             errors.extend(delivered.errors);
-            let cut_count = delivered.counts.iter().filter(|count| **count < COUNT).count();
-            assert!(cut_count <= errors.len(), "{:?}: {errors:?}", delivered.counts);
-            assert!(is_lasting || cut_count <= 1, "{:?}: {errors:?}", delivered.counts);
+            let truncated_count = delivered.counts.iter().filter(|count| **count < COUNT).count();
+            assert!(truncated_count <= errors.len(), "{:?}: {errors:?}", delivered.counts);
+            assert!(is_lasting || truncated_count <= 1, "{:?}: {errors:?}", delivered.counts);
             assert_eq!(delivered.warning_count, 0);
         });
     }
@@ -100,9 +100,9 @@ fn a_file_that_changes_while_it_is_read_takes_nothing_from_the_others() {
                 }
                 let report_count = delivered.errors.len() + delivered.warning_count;
                 // An emptied or shortened file may end where a record does.
-                let is_whole = delivered.counts[victim] == COUNT;
-                assert!(is_whole || report_count > 0 || change == "emptied", "{what}");
-                assert!(step > 0 || !is_whole, "{what}");
+                let is_complete = delivered.counts[victim] == COUNT;
+                assert!(is_complete || report_count > 0 || change == "emptied", "{what}");
+                assert!(step > 0 || !is_complete, "{what}");
             }
         }
     }

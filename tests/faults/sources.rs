@@ -62,14 +62,14 @@ impl Read for Faulty {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let mut end = self.octets.len();
-        if let Some((place, kind)) = self.fault {
-            if self.at == place && kind != At::Ends {
+        if let Some((position, kind)) = self.fault {
+            if self.at == position && kind != At::Ends {
                 if kind == At::FailsOnce {
                     self.fault = None;
                 }
                 return Err(io::Error::other("injected"));
             }
-            end = place;
+            end = position;
         }
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -125,10 +125,10 @@ fn short_and_interrupted_reads_lose_nothing() {
 #[test]
 fn a_reader_that_fails_at_any_octet_loses_nothing_before_it() {
     for (name, octets) in forms() {
-        for place in 0..octets.len() {
+        for position in 0..octets.len() {
             for kind in [At::Fails, At::FailsOnce] {
                 for reads in [Reads::Whole, Reads::Random] {
-                    check(name, &octets, (place, kind), reads);
+                    check(name, &octets, (position, kind), reads);
                 }
             }
         }
@@ -138,33 +138,33 @@ fn a_reader_that_fails_at_any_octet_loses_nothing_before_it() {
 #[test]
 fn a_capture_that_ends_at_any_octet_loses_nothing_before_it() {
     for (name, octets) in forms() {
-        for place in 0..octets.len() {
+        for position in 0..octets.len() {
             for reads in [Reads::Whole, Reads::Octets] {
-                check(name, &octets, (place, At::Ends), reads);
+                check(name, &octets, (position, At::Ends), reads);
             }
         }
     }
 }
 
-fn check(name: &str, octets: &[u8], (place, kind): (usize, At), reads: Reads) {
-    let what = format!("{name}, {kind:?} at {place} of {}, {reads:?}", octets.len());
-    let delivered = match read(octets, Some((place, kind)), reads) {
+fn check(name: &str, octets: &[u8], (position, kind): (usize, At), reads: Reads) {
+    let what = format!("{name}, {kind:?} at {position} of {}, {reads:?}", octets.len());
+    let delivered = match read(octets, Some((position, kind)), reads) {
         Ok(delivered) => delivered,
         Err(Error::Empty { .. }) => {
-            assert!(place == 0 && kind == At::Ends, "{what}");
+            assert!(position == 0 && kind == At::Ends, "{what}");
             return;
         }
         Err(error) => {
             if kind != At::Ends {
                 assert!(error.to_string().contains("injected"), "{what}: {error}");
             }
-            assert!(name != "pcap" || place < PCAP_HEADER_LEN, "{what}: {error}");
+            assert!(name != "pcap" || position < PCAP_HEADER_LEN, "{what}: {error}");
             return;
         }
     };
     let [count] = delivered.counts[..] else { panic!("one file") };
-    let whole_count = place.saturating_sub(PCAP_HEADER_LEN) / PCAP_RECORD_LEN;
-    let is_between = (place.saturating_sub(PCAP_HEADER_LEN)).is_multiple_of(PCAP_RECORD_LEN);
+    let whole_count = position.saturating_sub(PCAP_HEADER_LEN) / PCAP_RECORD_LEN;
+    let is_between = (position.saturating_sub(PCAP_HEADER_LEN)).is_multiple_of(PCAP_RECORD_LEN);
     if name == "pcap" {
         // Each frame that is whole before the fault, and no other.
         assert_eq!(count as usize, whole_count, "{what}: {delivered:?}");

@@ -58,11 +58,11 @@ fn check(write: impl Fn(&mut Limited) -> io::Result<()>) {
     assert!(whole.len() > 200);
     for most in [1, 7, usize::MAX] {
         for fault in [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe, io::ErrorKind::WriteZero] {
-            for place in 0..whole.len() {
-                let mut out = limited(place, most, fault);
+            for position in 0..whole.len() {
+                let mut out = limited(position, most, fault);
                 let error = write(&mut out).expect_err("the writer failed");
-                assert_eq!(error.kind(), fault, "at {place}");
-                assert_eq!(out.taken, whole[..place], "at {place}");
+                assert_eq!(error.kind(), fault, "at {position}");
+                assert_eq!(out.taken, whole[..position], "at {position}");
             }
         }
         let mut out = limited(whole.len(), most, io::ErrorKind::Other);

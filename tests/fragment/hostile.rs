@@ -114,9 +114,9 @@ fn overlaps_in_every_position() {
             let outcome = pool.push(&fragment(key(1), 0, offset, true, &bytes), 2, |_| {});
             assert!(matches!(outcome, Outcome::Held(held) if held.overlaps()));
             let mut payload = None;
-            for (place, _) in (0_u16..).zip(wanted.bytes()).filter(|(_, sign)| *sign == b'.') {
+            for (position, _) in (0_u16..).zip(wanted.bytes()).filter(|(_, sign)| *sign == b'.') {
                 if let Outcome::Completed(it) =
-                    pool.push(&fragment(key(1), 0, place * 8, place < 5, b"........"), 3, |_| {})
+                    pool.push(&fragment(key(1), 0, position * 8, position < 5, b"........"), 3, |_| {})
                 {
                     payload = Some(it.payload.to_vec());
                 }
@@ -136,8 +136,8 @@ fn overlaps_in_every_position() {
         let outcome = pool.push(&fragment(key(1), 0, offset, true, &bytes), 2, |_| {});
         assert!(matches!(outcome, Outcome::Discarded(Discard::Overlap)));
         assert_eq!(pool.stats().overlap_discarded_count, 1);
-        for place in 0..6 {
-            let outcome = pool.push(&fragment(key(1), 1, place * 8, place < 5, b"........"), 3, |_| {});
+        for position in 0..6 {
+            let outcome = pool.push(&fragment(key(1), 1, position * 8, position < 5, b"........"), 3, |_| {});
             assert!(matches!(outcome, Outcome::AlreadyDiscarded));
         }
     }
@@ -146,12 +146,12 @@ fn overlaps_in_every_position() {
 #[test]
 fn fragments_without_end_meet_the_cap() {
     let mut pool = limited(|limits| limits.fragment_per_datagram_count_max = 100);
-    let mut told = 0;
+    let mut reported = 0;
     for number in 0..10_000_u32 {
         let offset = (number % 8000) as u16 * 8;
         let outcome = pool.push(&fragment(key(1), 0, offset, true, &[0; 8]), number, |ended| {
             assert_eq!(ended.reason, EndReason::Discarded(Discard::TooManyFragments));
-            told += ended.tags.len();
+            reported += ended.tags.len();
         });
         match number {
             0..100 => assert!(matches!(outcome, Outcome::Held(_))),
@@ -159,7 +159,7 @@ fn fragments_without_end_meet_the_cap() {
             _ => assert!(matches!(outcome, Outcome::AlreadyDiscarded)),
         }
     }
-    assert_eq!((told, pool.stats().already_discarded_count), (100, 10_000 - 101));
+    assert_eq!((reported, pool.stats().already_discarded_count), (100, 10_000 - 101));
     pool.check_invariants();
 }
 
@@ -175,7 +175,7 @@ fn a_million_first_fragments_stay_within_the_caps() {
         let resources = Resources::new(limits).with_budget(budget.clone());
         let mut pool: Pool<u32> =
             Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
-        let (mut told, mut deaths) = (0_u64, 0_u64);
+        let (mut reported, mut deaths) = (0_u64, 0_u64);
         for number in 0..count {
             let mut key = key(number as u16);
             if number > 0xffff {
@@ -189,7 +189,7 @@ fn a_million_first_fragments_stay_within_the_caps() {
             let outcome = pool.push(&fragment(key, number.into(), 0, true, &[7; 1480]), number, |ended| {
                 assert_eq!(ended.reason, EndReason::Evicted(cap));
                 assert_eq!(ended.tags, [deaths as u32], "the oldest goes");
-                told += ended.tags.len() as u64;
+                reported += ended.tags.len() as u64;
                 deaths += 1;
             });
             assert!(matches!(outcome, Outcome::Held(_)));
@@ -197,8 +197,8 @@ fn a_million_first_fragments_stay_within_the_caps() {
         pool.check_invariants();
         assert!(budget.peak() <= bytes_max, "{} bytes", budget.peak());
         let left = pool.len() as u64;
-        pool.finish(|ended| told += ended.tags.len() as u64);
-        assert_eq!((told, deaths + left), (count.into(), count.into()));
+        pool.finish(|ended| reported += ended.tags.len() as u64);
+        assert_eq!((reported, deaths + left), (count.into(), count.into()));
         let stats = pool.stats();
         assert_eq!(stats.evicted_by_datagrams_count + stats.evicted_by_bytes_count, deaths);
         drop(pool);
@@ -230,7 +230,7 @@ fn one_datagram_alone_can_be_refused_and_nothing_is_lost() {
         limits.fragment_datagram_count_max = 64;
         limits.fragment_bytes_max = 65_536 + 64 * 4 + 64 * 200 + 20_000;
     });
-    let (mut kept, mut refused, mut told) = (0, 0, 0);
+    let (mut kept, mut refused, mut reported) = (0, 0, 0);
     for number in 0..60_u16 {
         match pool.push(&fragment(key(1), 0, number * 1024, true, &[0; 1024]), 1, |_| panic!("nobody else")) {
             Outcome::Held(_) => kept += 1,
@@ -240,8 +240,8 @@ fn one_datagram_alone_can_be_refused_and_nothing_is_lost() {
         pool.check_invariants();
     }
     assert!(kept > 5 && refused > 5, "{kept} kept, {refused} refused");
-    pool.finish(|ended| told += ended.tags.len());
-    assert_eq!(told, kept);
+    pool.finish(|ended| reported += ended.tags.len());
+    assert_eq!(reported, kept);
 }
 
 #[test]
@@ -303,18 +303,18 @@ fn atomic_fragments_pass_by_those_that_wait() {
 /// where the capture cut the bytes that could tell.
 #[test]
 fn a_fragment_that_fills_the_last_unit_is_no_duplicate() {
-    for is_cut in [false, true] {
+    for is_truncated in [false, true] {
         let mut pool = pool(OverlapPolicy::default());
         let bytes = [7; 16];
         let mut last = fragment(key(1), 0, 8, false, &bytes[..15]);
-        if is_cut {
+        if is_truncated {
             last.bytes = &bytes[..4];
         }
         assert!(matches!(pool.push(&last, 1, |_| {}), Outcome::Held(_)));
         let mut ended_count = 0;
         let longer = fragment(key(1), 1, 8, true, &bytes);
         let outcome = pool.push(&longer, 2, |ended| ended_count += ended.tags.len());
-        assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)), "cut {is_cut}");
+        assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)), "cut {is_truncated}");
         assert_eq!(ended_count, 1);
     }
 }

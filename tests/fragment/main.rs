@@ -43,8 +43,8 @@ type Step = (u8, u8, u8, u8, u8, bool, u8, u8);
 
 fn step() -> impl Strategy<Value = Step> {
     let odd = prop_oneof![8 => Just(0_u8), 1 => 1..8_u8];
-    let cut = prop_oneof![8 => Just(0_u8), 1 => 1..20_u8];
-    (0..4_u8, 0..3_u8, 0..8_u8, 0..6_u8, odd, prop::bool::weighted(0.3), 0..3_u8, cut)
+    let truncated = prop_oneof![8 => Just(0_u8), 1 => 1..20_u8];
+    (0..4_u8, 0..3_u8, 0..8_u8, 0..6_u8, odd, prop::bool::weighted(0.3), 0..3_u8, truncated)
 }
 
 /// A summary of what the pool did, in the model's terms.
@@ -61,13 +61,13 @@ fn summary(outcome: Outcome<'_, u32>) -> Expected {
             payload: it.payload.to_vec(),
             payload_len: it.payload_len,
             tags: it.tags.to_vec(),
-            is_cut: false,
+            is_truncated: false,
         },
-        Outcome::CompletedCut(it) => Expected::Completed {
+        Outcome::CompletedTruncated(it) => Expected::Completed {
             payload: it.payload.to_vec(),
             payload_len: it.payload_len,
             tags: it.tags.to_vec(),
-            is_cut: true,
+            is_truncated: true,
         },
         Outcome::Discarded(discard) => Expected::Discarded(discard),
         Outcome::AlreadyDiscarded => Expected::AlreadyDiscarded,
@@ -89,7 +89,7 @@ fn compare(policy: OverlapPolicy, steps: &[Step], scale: u16) {
     let mut now = 100_u64;
     let mut ended = vec![];
     for (tag, step) in steps.iter().enumerate() {
-        let &(which, time, offset, units, odd, is_last, fill, cut) = step;
+        let &(which, time, offset, units, odd, is_last, fill, truncated) = step;
         now = if time == 2 { now.saturating_sub(1) } else { now + u64::from(time) };
         let key = match which {
             3 => DatagramKey::v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, 1, 0),
@@ -99,7 +99,7 @@ fn compare(policy: OverlapPolicy, steps: &[Step], scale: u16) {
         let octets: Vec<u8> =
             (0..len).map(|at| fill.wrapping_mul(100).wrapping_add((at / 8) as u8)).collect();
         let mut fragment = fragment(key, now, u16::from(offset) * scale * 8, !is_last, &octets);
-        fragment.bytes = &octets[..len.saturating_sub(cut.into())];
+        fragment.bytes = &octets[..len.saturating_sub(truncated.into())];
         let expected = model.push(&fragment, tag as u32);
         let outcome =
             pool.push(&fragment, tag as u32, |it| ended.push((it.key, it.reason, it.tags.to_vec())));
@@ -146,25 +146,25 @@ proptest! {
         let size = (mtu * 8).max(len.div_ceil(2000).next_multiple_of(8)).min((len - 1) / 8 * 8);
         let mut order: Vec<usize> = (0..len.div_ceil(size)).collect();
         let mut random = seed;
-        for place in (1..order.len()).rev() {
+        for position in (1..order.len()).rev() {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            order.swap(place, (random >> 33) as usize % (place + 1));
+            order.swap(position, (random >> 33) as usize % (position + 1));
         }
         let mut config = PoolConfig::default();
         config.policy = policy;
         let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
         let last = *order.last().expect("two fragments at least");
-        for &place in &order {
-            let bytes = &payload[place * size..len.min((place + 1) * size)];
-            let is_last = (place + 1) * size >= len;
-            let fragment = fragment(key(1), 1, (place * size) as u16, !is_last, bytes);
-            match pool.push(&fragment, place as u32, |_| panic!("nothing ends")) {
+        for &position in &order {
+            let bytes = &payload[position * size..len.min((position + 1) * size)];
+            let is_last = (position + 1) * size >= len;
+            let fragment = fragment(key(1), 1, (position * size) as u16, !is_last, bytes);
+            match pool.push(&fragment, position as u32, |_| panic!("nothing ends")) {
                 Outcome::Completed(it) => {
-                    prop_assert_eq!(place, last);
+                    prop_assert_eq!(position, last);
                     prop_assert!(it.payload == payload);
                     prop_assert!(it.tags.iter().map(|tag| *tag as usize).eq(order.iter().copied()));
                 }
-                Outcome::Held(_) => prop_assert_ne!(place, last),
+                Outcome::Held(_) => prop_assert_ne!(position, last),
                 other => panic!("{other:?}, {policy}"),
             }
         }

@@ -10,7 +10,7 @@ pub(crate) enum Expected {
     Atomic,
     Held { tags: Vec<u32>, has_first: bool, overlaps: bool },
     Duplicate { tags: Vec<u32> },
-    Completed { payload: Vec<u8>, payload_len: u32, tags: Vec<u32>, is_cut: bool },
+    Completed { payload: Vec<u8>, payload_len: u32, tags: Vec<u32>, is_truncated: bool },
     Discarded(Discard),
     AlreadyDiscarded,
     Malformed(Malformed),
@@ -28,7 +28,7 @@ struct Datagram {
     octets: Vec<Option<Octet>>,
     total: Option<usize>,
     /// The first octet that some fragment should have brought and the capture cut, even if another brings it later.
-    cut_at: Option<usize>,
+    truncated_at: Option<usize>,
     tags: Vec<u32>,
     fragment_count: u32,
     deadline: u64,
@@ -131,7 +131,7 @@ impl Model {
             datagram.total.is_some_and(|total| end > total)
         };
         let is_piece = datagram.owner(start).is_some() && datagram.piece(start) == (start, end);
-        let is_same = datagram.cut_at.is_some()
+        let is_same = datagram.truncated_at.is_some()
             || (start..end).all(|at| match (datagram.octets.get(at), value(at)) {
                 (Some(Some(Octet { value: Some(held), .. })), Some(new)) => *held == new,
                 _ => true,
@@ -191,19 +191,20 @@ impl Model {
             if wins {
                 datagram.octets[at] = Some(Octet { owner, value: value(at) });
                 if value(at).is_none() {
-                    datagram.cut_at = Some(datagram.cut_at.map_or(at, |cut| cut.min(at)));
+                    datagram.truncated_at =
+                        Some(datagram.truncated_at.map_or(at, |truncated| truncated.min(at)));
                 }
             }
         }
         if datagram.total == Some(datagram.octets.len()) && datagram.octets.iter().all(Option::is_some) {
             let datagram = self.datagrams.remove(&fragment.key).expect("it was just there");
             let payload: Vec<u8> =
-                (datagram.octets.iter().flatten().take(datagram.cut_at.unwrap_or(usize::MAX)))
+                (datagram.octets.iter().flatten().take(datagram.truncated_at.unwrap_or(usize::MAX)))
                     .map(|octet| octet.value.expect("captured"))
                     .collect();
             let payload_len = datagram.octets.len() as u32;
-            let is_cut = datagram.cut_at.is_some();
-            return Expected::Completed { payload, payload_len, tags: datagram.tags, is_cut };
+            let is_truncated = datagram.truncated_at.is_some();
+            return Expected::Completed { payload, payload_len, tags: datagram.tags, is_truncated };
         }
         let has_first = datagram.owner(0).is_some();
         Expected::Held { tags: datagram.tags.clone(), has_first, overlaps }

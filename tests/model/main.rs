@@ -63,7 +63,7 @@ fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> 
 }
 
 /// The same, cut into batches, with the clock moved forward between them.
-fn cut(
+fn truncated(
     packets: &[Packet<'_>],
     active: Option<Duration>,
     cuts: &[(usize, u8)],
@@ -143,7 +143,7 @@ proptest! {
         let wanted = model.finish();
         prop_assert!(found == wanted, "{}", difference(&packets, bases, &found, &wanted));
         for is_staged in [false, true] {
-            let of_cut = cut(&packets, active, &cuts, is_staged);
+            let of_cut = truncated(&packets, active, &cuts, is_staged);
             prop_assert!(of_cut == records, "{}", difference(&packets, bases, &of_cut, &records));
         }
     }

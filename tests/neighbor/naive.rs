@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use flowgauge::base::Timestamp;
-use flowgauge::tap::{Heard, NeighborConfig, NeighborStats, NeighborTable, Resolution};
+use flowgauge::tap::{NeighborConfig, NeighborEvent, NeighborStats, NeighborTable, Resolution};
 
 use super::frames::Speech;
 
@@ -43,11 +43,11 @@ struct Known {
     address: IpAddr,
     hardware: [u8; 6],
     expires: u64,
-    asked: u64,
+    requested: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Asked {
+struct Requested {
     address: IpAddr,
     source: IpAddr,
     at: u64,
@@ -58,7 +58,7 @@ struct Asked {
 struct Naive {
     now: u64,
     known: Vec<Known>,
-    asked: Vec<Asked>,
+    requested: Vec<Requested>,
     known_max: usize,
     asked_max: usize,
     lifetime: u64,
@@ -97,19 +97,19 @@ impl Naive {
         self.expired += (before - self.known.len()) as u64;
     }
 
-    fn ask(&mut self, address: IpAddr) {
+    fn request(&mut self, address: IpAddr) {
         let is_link_local = |address: IpAddr| matches!(address, IpAddr::V6(v6) if v6.segments()[0] == 0xfe80);
         let source = match address {
             IpAddr::V4(_) => local()[0],
             v6 if is_link_local(v6) => local()[2],
             _ => local()[3],
         };
-        match self.asked.iter().position(|asked| asked.address == address) {
-            Some(place) => drop(self.asked.remove(place)),
-            None if self.asked.len() == self.asked_max => drop(self.asked.remove(0)),
+        match self.requested.iter().position(|requested| requested.address == address) {
+            Some(position) => drop(self.requested.remove(position)),
+            None if self.requested.len() == self.asked_max => drop(self.requested.remove(0)),
             None => {}
         }
-        self.asked.push(Asked { address, source, at: self.now });
+        self.requested.push(Requested { address, source, at: self.now });
         self.requests += 1;
     }
 
@@ -118,26 +118,28 @@ impl Naive {
             return Way::Local;
         }
         self.forget_expired(address);
-        let waits =
-            self.asked.iter().any(|asked| asked.address == address && asked.at + self.interval > self.now);
-        if let Some(place) = self.known.iter().position(|known| known.address == address) {
-            let known = self.known.remove(place);
+        let waits = self
+            .requested
+            .iter()
+            .any(|requested| requested.address == address && requested.at + self.interval > self.now);
+        if let Some(position) = self.known.iter().position(|known| known.address == address) {
+            let known = self.known.remove(position);
             self.known.push(known);
             let is_late = known.expires - self.now <= self.lifetime / 4;
-            let is_refreshed = is_late && !waits && known.asked + self.interval <= self.now;
+            let is_refreshed = is_late && !waits && known.requested + self.interval <= self.now;
             if is_refreshed {
-                self.ask(address);
+                self.request(address);
             }
             return Way::Known { hardware: known.hardware, is_refreshed };
         }
         if waits {
             return Way::Waiting;
         }
-        self.ask(address);
+        self.request(address);
         Way::Request
     }
 
-    fn hear(&mut self, speech: &Speech) -> Word {
+    fn process(&mut self, speech: &Speech) -> Word {
         let is_arp = speech.sender.is_ipv4();
         let is_ours = |address: IpAddr| local().contains(&address);
         if speech.frame_source == OWN {
@@ -160,21 +162,21 @@ impl Naive {
             return if is_ours(speech.target) { Word::Spoofed } else { Word::NotForUs };
         }
         let Some(hardware) = speech.named else { return Word::Malformed };
-        let place = self.asked.iter().position(|asked| {
-            asked.address == speech.sender
-                && asked.source == speech.target
-                && asked.at + self.interval > self.now
+        let position = self.requested.iter().position(|requested| {
+            requested.address == speech.sender
+                && requested.source == speech.target
+                && requested.at + self.interval > self.now
         });
-        let Some(place) = place else { return Word::Spoofed };
+        let Some(position) = position else { return Word::Spoofed };
         self.forget_expired(speech.sender);
         let before = self.known.iter().position(|known| known.address == speech.sender);
-        let is_change = before.is_some_and(|place| self.known[place].hardware != hardware);
+        let is_change = before.is_some_and(|position| self.known[position].hardware != hardware);
         if is_change && !is_arp && !speech.is_override {
             return Word::Spoofed;
         }
-        let asked = self.asked.remove(place).at;
+        let requested = self.requested.remove(position).at;
         match before {
-            Some(place) => drop(self.known.remove(place)),
+            Some(position) => drop(self.known.remove(position)),
             None if self.known.len() == self.known_max => {
                 let oldest = self.known.remove(0);
                 if oldest.expires > self.now { self.evicted += 1 } else { self.expired += 1 }
@@ -183,7 +185,7 @@ impl Naive {
         }
         self.changes += u64::from(is_change);
         let expires = self.now + self.lifetime.max(self.interval);
-        self.known.push(Known { address: speech.sender, hardware, expires, asked });
+        self.known.push(Known { address: speech.sender, hardware, expires, requested });
         Word::Learned
     }
 
@@ -191,7 +193,7 @@ impl Naive {
         let (now, interval, before) = (self.now, self.interval, self.known.len());
         self.known.retain(|known| known.expires > now);
         self.expired += (before - self.known.len()) as u64;
-        self.asked.retain(|asked| asked.at + interval > now);
+        self.requested.retain(|requested| requested.at + interval > now);
     }
 }
 
@@ -205,7 +207,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
     let mut naive = Naive {
         now: 0,
         known: Vec::new(),
-        asked: Vec::new(),
+        requested: Vec::new(),
         known_max: config.limits.neighbor_count_max as usize,
         asked_max: config.limits.neighbor_request_count_max as usize,
         lifetime: config.lifetime.as_nanos() as u64,
@@ -245,7 +247,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
             4 => {
                 let was_known = naive.known.iter().any(|known| known.address == sender);
                 naive.known.retain(|known| known.address != sender);
-                naive.asked.retain(|asked| asked.address != sender);
+                naive.requested.retain(|requested| requested.address != sender);
                 assert_eq!(table.forget(sender), was_known);
                 table.advance(now);
                 naive.advance();
@@ -253,8 +255,9 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
             _ => {
                 // Mostly an honest reply to the last request; each bit of `flags` bends one rule.
                 let bent = |bit: u8| flags >> bit & 1 == 1 && flags % 3 == 0;
-                let asked = naive.asked.last().copied();
-                let honest = asked.filter(|_| !bent(0)).map(|asked| (asked.address, asked.source));
+                let requested = naive.requested.last().copied();
+                let honest =
+                    requested.filter(|_| !bent(0)).map(|requested| (requested.address, requested.source));
                 let other =
                     if address(*target).is_ipv4() == sender.is_ipv4() { address(*target) } else { sender };
                 let (sender, target) = honest.unwrap_or((sender, other));
@@ -272,20 +275,20 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
                     is_solicited: !bent(6),
                     is_override: !bent(7),
                 };
-                let word = match table.hear(&speech.frame(), now) {
-                    Heard::Request(_) => Word::Answered,
-                    Heard::Learned { address, hardware_address } => {
+                let word = match table.process(&speech.frame(), now) {
+                    NeighborEvent::Request(_) => Word::Answered,
+                    NeighborEvent::Learned { address, hardware_address } => {
                         assert_eq!((address, Some(hardware_address)), (sender, speech.named));
                         Word::Learned
                     }
-                    Heard::Gratuitous => Word::Gratuitous,
-                    Heard::Spoofed => Word::Spoofed,
-                    Heard::Conflict => Word::Conflict,
-                    Heard::NotForUs => Word::NotForUs,
-                    Heard::Malformed => Word::Malformed,
+                    NeighborEvent::Gratuitous => Word::Gratuitous,
+                    NeighborEvent::Spoofed => Word::Spoofed,
+                    NeighborEvent::Conflict => Word::Conflict,
+                    NeighborEvent::NotForUs => Word::NotForUs,
+                    NeighborEvent::Malformed => Word::Malformed,
                     other => panic!("{other:?}"),
                 };
-                assert_eq!(word, naive.hear(&speech), "{speech:?}");
+                assert_eq!(word, naive.process(&speech), "{speech:?}");
                 words[word as usize] += 1;
             }
         }
@@ -299,7 +302,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
         }
         assert_eq!(table.len(), naive.known.len());
         let stats = table.stats();
-        let heard = [
+        let observed = [
             stats.answered_count,
             stats.learned_count,
             stats.gratuitous_count,
@@ -308,7 +311,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
             stats.not_for_us_count,
             stats.malformed_count,
         ];
-        assert_eq!(heard, words);
+        assert_eq!(observed, words);
         assert_eq!(
             [stats.request_count, stats.changed_count, stats.evicted_count, stats.expired_count],
             [naive.requests, naive.changes, naive.evicted, naive.expired]

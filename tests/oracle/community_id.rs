@@ -31,19 +31,20 @@ fn baselines_of_the_specification_match() {
             [text("saddr"), text("daddr")].map(|address| address.parse().expect("an address"));
         let ports = ["sport", "dport"].map(|name| row[name].as_u64().expect("a port") as u16);
         let wanted = (row["proto"].as_u64(), text("communityid"));
-        let place = found.iter().position(|record| {
+        let position = found.iter().position(|record| {
             let own_ends = [Side::A, Side::B].map(|side| record.key.address(side));
             let Some(own_ports) = numbers(record.key.ports()) else { return false };
             let (same, crossed) = ([0, 1], [1, 0]);
             let is_same = |order: [usize; 2]| {
-                order.map(|place| own_ends[place]) == ends && order.map(|place| own_ports[place]) == ports
+                order.map(|position| own_ends[position]) == ends
+                    && order.map(|position| own_ports[position]) == ports
             };
             Some(record.protocol().0.into()) == wanted.0
                 && (is_same(same) || (!record.key.is_one_way_icmp() && is_same(crossed)))
         });
-        let place = place.unwrap_or_else(|| panic!("no flow for {row}"));
-        assert_eq!(found[place].community_id(), wanted.1, "{row}");
-        is_used[place] = true;
+        let position = position.unwrap_or_else(|| panic!("no flow for {row}"));
+        assert_eq!(found[position].community_id(), wanted.1, "{row}");
+        is_used[position] = true;
     }
     println!("{} rows, {} flows", rows.len(), found.len());
     assert!(!rows.is_empty(), "nothing was compared");

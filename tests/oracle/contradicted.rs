@@ -177,10 +177,10 @@ fn dissected(capture: &Capture) -> Option<Dissected> {
 
 /// The flow of a frame's innermost transport, and the layers behind it.
 fn innermost(protocols: &str, columns: &[Vec<&str>]) -> Option<(FlowKey, String)> {
-    let value = |column: usize, place: usize| columns.get(column)?.get(place).copied();
+    let value = |column: usize, position: usize| columns.get(column)?.get(position).copied();
     let (mut ip_count, mut ipv6_count, mut tcp_count, mut udp_count) = (0, 0, 0, 0);
     let (mut addresses, mut found) = (None, None);
-    for (place, layer) in protocols.split(':').enumerate() {
+    for (position, layer) in protocols.split(':').enumerate() {
         if layer.starts_with("icmp") || !CARRIERS.contains(&layer) {
             break;
         }
@@ -195,13 +195,13 @@ fn innermost(protocols: &str, columns: &[Vec<&str>]) -> Option<(FlowKey, String)
         *count += 1;
         match protocol {
             None => (addresses, found) = (pair, None),
-            Some(protocol) => found = Some((place, protocol, addresses?, pair?)),
+            Some(protocol) => found = Some((position, protocol, addresses?, pair?)),
         }
     }
-    let (place, protocol, (source, target), (from, to)) = found?;
+    let (position, protocol, (source, target), (from, to)) = found?;
     let (from, to) = (from.parse().ok()?, to.parse().ok()?);
     let (key, _) = corpus::key(protocol.0, (source, from), (target, to));
-    Some((key, protocols.split(':').skip(place + 1).collect::<Vec<_>>().join(":")))
+    Some((key, protocols.split(':').skip(position + 1).collect::<Vec<_>>().join(":")))
 }
 
 /// The first layer that is another protocol, if none is the one that was named.
@@ -242,8 +242,8 @@ fn no_name_by_content_is_contradicted_by_tshark() {
             same_count += usize::from(others.is_empty() && layers.iter().any(is_read));
             other_count += usize::from(!others.is_empty());
             for other in others {
-                let place = format!("{} {}", capture.name, named.key);
-                contradicted.entry((name.to_owned(), other.to_owned())).or_default().push(place);
+                let position = format!("{} {}", capture.name, named.key);
+                contradicted.entry((name.to_owned(), other.to_owned())).or_default().push(position);
             }
         }
     }

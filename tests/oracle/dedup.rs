@@ -155,14 +155,14 @@ fn duplicates_are_those_of_editcap() {
 }
 
 /// Whether a frame has an equal one in time before it, and times step back between the two.
-fn is_behind_a_step_back(frames: &FrameBatch, place: usize, window: Duration) -> bool {
-    let frame = |place| frames.get(place).expect("a frame");
-    let last = frame(place);
-    let equal = (0..place).rev().find(|place| frame(*place).data == last.data);
+fn is_behind_a_step_back(frames: &FrameBatch, position: usize, window: Duration) -> bool {
+    let frame = |position| frames.get(position).expect("a frame");
+    let last = frame(position);
+    let equal = (0..position).rev().find(|position| frame(*position).data == last.data);
     equal.is_some_and(|equal| {
         let (early, late) = (frame(equal).timestamp, last.timestamp);
         early.max(late).saturating_since(early.min(late)) <= window
-            && (equal..place).any(|place| frame(place + 1).timestamp < frame(place).timestamp)
+            && (equal..position).any(|position| frame(position + 1).timestamp < frame(position).timestamp)
     })
 }
 

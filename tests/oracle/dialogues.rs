@@ -17,7 +17,7 @@ flowgauge::protocols! {
     enum Set;
     /// What they say.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers {
         Ssh: ssh::SshParser = &ssh::PROTOCOL,
         Smtp: smtp::SmtpParser = &smtp::PROTOCOL,
@@ -56,31 +56,31 @@ impl Sink for Ear {
     type State = ();
     type Stage = Sessions<Set>;
 
-    fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
-        let said = match message {
-            Heard::Ssh(ssh::Message::Identification(id)) => {
+    fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Observed<'_>) {
+        let reports = match message {
+            Observed::Ssh(ssh::Message::Identification(id)) => {
                 let comments = id.comments.map(|comments| format!(" {comments}")).unwrap_or_default();
                 format!("SSH-{}-{}{comments}", id.protocol_version, id.software_version)
             }
-            Heard::Ssh(ssh::Message::KexInit(offer)) => {
+            Observed::Ssh(ssh::Message::KexInit(offer)) => {
                 format!("{} {}", offer.from.name(), offer.hassh_hex())
             }
-            Heard::Smtp(smtp::Message::Greeting(greeting)) => greeting.code.to_string(),
-            Heard::Smtp(smtp::Message::Command(command)) => command.verb.name().to_owned(),
-            Heard::Smtp(smtp::Message::Reply(reply)) => reply.code.to_string(),
-            Heard::Ftp(ftp::Message::Greeting(greeting)) => greeting.code.to_string(),
-            Heard::Ftp(ftp::Message::Command(command)) => command.verb.to_string(),
-            Heard::Ftp(ftp::Message::Reply(reply)) => reply.code.to_string(),
+            Observed::Smtp(smtp::Message::Greeting(greeting)) => greeting.code.to_string(),
+            Observed::Smtp(smtp::Message::Command(command)) => command.verb.name().to_owned(),
+            Observed::Smtp(smtp::Message::Reply(reply)) => reply.code.to_string(),
+            Observed::Ftp(ftp::Message::Greeting(greeting)) => greeting.code.to_string(),
+            Observed::Ftp(ftp::Message::Command(command)) => command.verb.to_string(),
+            Observed::Ftp(ftp::Message::Reply(reply)) => reply.code.to_string(),
             _ => return,
         };
-        self.0.push(format!("{} {said}", meta.protocol));
+        self.0.push(format!("{} {reports}", meta.protocol));
     }
 }
 
 fn ours(path: &Path) -> Vec<String> {
-    let mut ear = run_without_timeouts(path, Ear::default());
-    ear.0.sort();
-    ear.0
+    let mut observer = run_without_timeouts(path, Ear::default());
+    observer.0.sort();
+    observer.0
 }
 
 /// The same from tshark's fields; `None` if it is not installed.
@@ -104,17 +104,17 @@ fn tsharks(path: &Path) -> Option<Vec<String>> {
     }
     let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let mut said = Vec::new();
+    let mut reports = Vec::new();
     for line in text.lines() {
         for ((_, prefix), values) in FIELDS.iter().zip(line.split('\t')) {
             let values = values.split(';').filter(|value| !value.is_empty());
             let value =
                 |value: &str| if *prefix == "smtp " { value.to_uppercase() } else { value.to_owned() };
-            said.extend(values.map(|text| format!("{prefix}{}", value(text))));
+            reports.extend(values.map(|text| format!("{prefix}{}", value(text))));
         }
     }
-    said.sort();
-    Some(said)
+    reports.sort();
+    Some(reports)
 }
 
 /// What only one of both sorted lists has, with `+` if it is the first one's.
@@ -128,9 +128,9 @@ fn differences(own: &[String], other: &[String]) -> Vec<String> {
                 other.next();
             }
             (Some(a), b) if b.is_none_or(|b| a < b) => {
-                found.extend(own.next().map(|said| format!("+{said}")))
+                found.extend(own.next().map(|reports| format!("+{reports}")))
             }
-            (_, Some(_)) => found.extend(other.next().map(|said| format!("-{said}"))),
+            (_, Some(_)) => found.extend(other.next().map(|reports| format!("-{reports}"))),
             _ => return found,
         }
     }
@@ -150,7 +150,7 @@ fn dialogues_are_those_of_tshark() {
         };
         let found = differences(&own, &other);
         let listed = LISTED.iter().find(|entry| entry.0 == name).map_or(&[][..], |entry| entry.1);
-        equal_count += own.len() - found.iter().filter(|said| said.starts_with('+')).count();
+        equal_count += own.len() - found.iter().filter(|reports| reports.starts_with('+')).count();
         if found != listed {
             failures.push(format!("{name}: {found:#?}"));
         }

@@ -99,7 +99,7 @@ impl Sink for Collect {
         let (Said::Dns(message) | Said::Mdns(message) | Said::Llmnr(message)) = message;
         let (Message::Query(message) | Message::Response(message)) = message else { return };
         let key = flow.view.key();
-        let place = if key.protocol() == IpProtocol::TCP {
+        let position = if key.protocol() == IpProtocol::TCP {
             let port = |side| key.port(side).expect("a port");
             format!("tcp {} {}", port(meta.side), port(meta.side.other()))
         } else {
@@ -107,7 +107,7 @@ impl Sink for Collect {
             format!("udp {}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
         };
         self.message_count += 1;
-        add(self.places.entry(place).or_default(), message);
+        add(self.places.entry(position).or_default(), message);
     }
 }
 
@@ -132,8 +132,8 @@ fn shown(name: &Name<'_>) -> String {
 
 fn add(values: &mut Values, message: &DnsMessage<'_>) {
     let mut push = |field: &str, value: String| {
-        let place = FIELDS.iter().position(|known| *known == field).expect("a field");
-        values[place].push(value);
+        let position = FIELDS.iter().position(|known| *known == field).expect("a field");
+        values[position].push(value);
     };
     push("dns.id", format!("0x{:04x}", message.header.id));
     push("dns.flags.response", u8::from(message.header.flags.is_response()).to_string());
@@ -194,9 +194,9 @@ fn tsharks(capture: &Capture) -> Option<Places> {
         let (Some([time, source, destination]), Some(columns)) = (columns.get(..3), columns.get(3..)) else {
             panic!("{}: {line}", capture.name);
         };
-        let place =
+        let position =
             if source.is_empty() { format!("udp {time}") } else { format!("tcp {source} {destination}") };
-        let values = places.entry(place).or_default();
+        let values = places.entry(position).or_default();
         assert_eq!(columns.len(), FIELDS.len(), "{}: {line}", capture.name);
         for (values, column) in values.iter_mut().zip(columns) {
             values.extend(column.split(BETWEEN).filter(|value| !value.is_empty()).map(str::to_owned));
@@ -240,8 +240,8 @@ fn messages_are_those_that_tshark_finds() {
         let mut places: Vec<_> = own.keys().chain(tsharks.keys()).collect();
         places.sort();
         places.dedup();
-        for place in places {
-            let pair = (own.get(place), tsharks.get(place));
+        for position in places {
+            let pair = (own.get(position), tsharks.get(position));
             place_count += 1;
             for (field, count) in value_counts.iter_mut().enumerate() {
                 let others = pair.1.map(|values| values[field].as_slice()).unwrap_or_default();
@@ -258,14 +258,14 @@ fn messages_are_those_that_tshark_finds() {
                 *name == capture.name && differences.starts_with(begins)
             };
             let why = LISTED.iter().find(is_listed).map_or("?", |(_, _, why)| *why);
-            writeln!(found, "{}\t{place}\t{differences}\t{why}", capture.name).expect("memory");
+            writeln!(found, "{}\t{position}\t{differences}\t{why}", capture.name).expect("memory");
         }
     }
     println!(
         "{message_count} messages, {equal_count} of {place_count} frames and directions equal, {capture_count} captures"
     );
-    for (place, field) in FIELDS.iter().enumerate() {
-        println!("{field}: {} of {} values in equal lists", equal_values[place], value_counts[place]);
+    for (position, field) in FIELDS.iter().enumerate() {
+        println!("{field}: {} of {} values in equal lists", equal_values[position], value_counts[position]);
     }
     if found != include_str!("dns_listed.tsv") {
         let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/dns_listed.tsv");

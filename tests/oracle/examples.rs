@@ -72,14 +72,14 @@ fn connections_to_the_web_server_end_as_they_did() {
     let web = of(IpProtocol::TCP, outcome("web.pcap").records);
     let states: Vec<_> = web.iter().map(|record| record.conn_state).collect();
     // 13: the client aborts after the server's FIN. 15: killed. 16 and 17: nobody listens. 18: no answer.
-    for (place, state) in states.iter().enumerate() {
-        let wanted = match place + 1 {
+    for (position, state) in states.iter().enumerate() {
+        let wanted = match position + 1 {
             13 | 15 => ConnState::Rsto,
             16 | 17 => ConnState::Rej,
             18 => ConnState::S0,
             _ => ConnState::Sf,
         };
-        assert_eq!(*state, wanted, "connection {}", place + 1);
+        assert_eq!(*state, wanted, "connection {}", position + 1);
     }
     let unanswered = &web[17];
     assert_eq!((unanswered.forward.counters.packet_count, unanswered.reverse.counters.packet_count), (4, 0));

@@ -53,9 +53,9 @@ impl Wanted {
             });
             if there || back {
                 for (side, of_side) in [&record.forward, &record.reverse].into_iter().enumerate() {
-                    let place = if there { side } else { 1 - side };
-                    packets[place] += of_side.counters.packet_count;
-                    octets[place] += of_side.counters.ip_octet_count;
+                    let position = if there { side } else { 1 - side };
+                    packets[position] += of_side.counters.packet_count;
+                    octets[position] += of_side.counters.ip_octet_count;
                 }
             }
         }

@@ -256,7 +256,7 @@ impl Class {
             return Some(Self::UntoldGap);
         }
         let mut gaps = own.0.iter().enumerate().filter(|(_, part)| matches!(part, Part::Gap(_)));
-        gaps.any(|(place, _)| own.bytes(place) == written).then_some(Self::Unwritten)
+        gaps.any(|(position, _)| own.bytes(position) == written).then_some(Self::Unwritten)
     }
 }
 

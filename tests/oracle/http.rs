@@ -21,7 +21,7 @@ flowgauge::protocols! {
     enum Http;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Http1: HttpParser = &http1::PROTOCOL, Http2: Http2Parser = &http2::PROTOCOL }
     recognized {}
 }
@@ -34,7 +34,7 @@ struct Listed {
     differences: &'static [&'static str],
 }
 
-const CUT: &str = "the snap length cuts the request line, so that its target is not known; tshark shows what there is of it";
+const TRUNCATED: &str = "the snap length cuts the request line, so that its target is not known; tshark shows what there is of it";
 
 const LISTED: &[Listed] = &[
     Listed {
@@ -73,7 +73,7 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "tcptrace/rawip.dmp",
-        why: CUT,
+        why: TRUNCATED,
         differences: &[
             "tcp 207.110.0.206:80 <-> 208.200.110.46:1351: http.request.method [], tshark [\"GET\"] or [\"GET\"]",
             "tcp 207.110.0.206:80 <-> 208.200.110.46:1351: http.request.uri [], tshark [\"/archive-dv7cnezqmiuciuf\"] or \
@@ -97,7 +97,7 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "community-id-spec/tcp.pcap",
-        why: CUT,
+        why: TRUNCATED,
         differences: &[
             "tcp 66.35.250.204:80 <-> 128.232.110.120:34855: http.request.method [], tshark [\"GET\"] or [\"GET\"]",
             "tcp 66.35.250.204:80 <-> 128.232.110.120:34855: http.request.uri [], tshark [\"/images/sf.net_box.gif\"] or \
@@ -157,22 +157,22 @@ impl Sink for Collect {
         Interest::STARTS
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &MessageMeta, message: &Heard<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &MessageMeta, message: &Observed<'_>) {
         let Said([methods, targets, hosts, codes, methods2, paths, authorities, statuses]) =
             self.flows.entry(*flow.view.key()).or_default();
         match message {
-            Heard::Http1(http1::Message::Request(request)) => {
+            Observed::Http1(http1::Message::Request(request)) => {
                 methods.push(printed(request.method.0));
                 targets.push(printed(request.target.0));
                 hosts.extend(request.host.filter(|host| !host.is_empty()).map(|host| printed(host.0)));
             }
-            Heard::Http1(http1::Message::Response(response)) => codes.push(response.status.to_string()),
-            Heard::Http2(http2::Message::Request(request)) => {
+            Observed::Http1(http1::Message::Response(response)) => codes.push(response.status.to_string()),
+            Observed::Http2(http2::Message::Request(request)) => {
                 methods2.push(printed(request.method.0));
                 paths.push(printed(request.path.0));
                 authorities.extend(request.host.map(|host| printed(host.0)));
             }
-            Heard::Http2(http2::Message::Response(response)) => statuses.push(response.status.to_string()),
+            Observed::Http2(http2::Message::Response(response)) => statuses.push(response.status.to_string()),
             _ => {}
         }
     }
@@ -215,12 +215,12 @@ fn tsharks(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let mut columns = line.split('\t');
         let stream = columns.next().and_then(|text| text.split('\u{1}').next_back()).expect("a stream");
-        let said = flows.entry(keys[stream]).or_default();
-        for (values, column) in said.0.iter_mut().zip(columns) {
+        let reports = flows.entry(keys[stream]).or_default();
+        for (values, column) in reports.0.iter_mut().zip(columns) {
             values.extend(column.split('\u{1}').filter(|value| !value.is_empty()).map(str::to_owned));
         }
     }
-    flows.retain(|_, said| *said != Said::default());
+    flows.retain(|_, reports| *reports != Said::default());
     Some(flows)
 }
 
@@ -259,13 +259,14 @@ fn http_is_what_tshark_reads() {
         keys.dedup();
         for key in keys {
             let of = |flows: &Flows| flows.get(key).cloned().unwrap_or_default().0;
-            for (place, ((own, whole), head)) in of(&ours).iter().zip(of(&whole)).zip(of(&heads)).enumerate()
+            for (position, ((own, whole), head)) in
+                of(&ours).iter().zip(of(&whole)).zip(of(&heads)).enumerate()
             {
-                counts[place].1 += own.len().max(whole.len());
+                counts[position].1 += own.len().max(whole.len());
                 if *own == whole || *own == head {
-                    counts[place].0 += own.len();
+                    counts[position].0 += own.len();
                 } else {
-                    found.push(format!("{key}: {} {own:?}, tshark {whole:?} or {head:?}", FIELDS[place]));
+                    found.push(format!("{key}: {} {own:?}, tshark {whole:?} or {head:?}", FIELDS[position]));
                 }
             }
         }

@@ -248,13 +248,13 @@ struct Compared {
 
 impl Compared {
     fn add(&mut self, capture: &str, theirs: &Theirs, ours: &[applications::Named]) {
-        let place = format!("{capture} {}", theirs.key);
+        let position = format!("{capture} {}", theirs.key);
         let mut of_key = ours.iter().filter(|named| {
-            let is_whole = matches!(theirs.key.protocol(), IpProtocol::TCP | IpProtocol::UDP);
+            let is_complete = matches!(theirs.key.protocol(), IpProtocol::TCP | IpProtocol::UDP);
             named.key.protocol() == theirs.key.protocol()
                 && [flowgauge::base::Side::A, flowgauge::base::Side::B].into_iter().all(|side| {
                     named.key.address(side) == theirs.key.address(side)
-                        && (!is_whole || named.key.port(side) == theirs.key.port(side))
+                        && (!is_complete || named.key.port(side) == theirs.key.port(side))
                 })
         });
         if BY_IP_PROTOCOL.contains(&theirs.master.as_str()) {
@@ -262,7 +262,7 @@ impl Compared {
             return;
         }
         let Some(first) = of_key.clone().next() else {
-            self.missing.entry(theirs.master.clone()).or_default().push(place);
+            self.missing.entry(theirs.master.clone()).or_default().push(position);
             return;
         };
         let ours = of_key.find_map(|named| named.application);
@@ -289,7 +289,7 @@ impl Compared {
             self.differing
                 .entry((name, label))
                 .or_default()
-                .push(format!("{place} {} payload {payload}{stopped}", theirs.full));
+                .push(format!("{position} {} payload {payload}{stopped}", theirs.full));
         }
     }
 }

@@ -29,31 +29,39 @@ struct Field {
     name: &'static str,
     own: fn(&[&Observed]) -> Vec<String>,
     /// nDPI keeps the beginning of a long value only.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 const FIELDS: [Field; 17] = [
-    Field { name: "Hostname/SNI", own: hosts, is_cut: true },
-    Field { name: "URL", own: urls, is_cut: true },
-    Field { name: "StatusCode", own: |flow| values(flow, "http", "response", "status"), is_cut: false },
-    Field { name: "Content-Type", own: media_types, is_cut: true },
+    Field { name: "Hostname/SNI", own: hosts, is_truncated: true },
+    Field { name: "URL", own: urls, is_truncated: true },
+    Field { name: "StatusCode", own: |flow| values(flow, "http", "response", "status"), is_truncated: false },
+    Field { name: "Content-Type", own: media_types, is_truncated: true },
     Field {
         name: "Req Content-Type",
         own: |flow| values(flow, "http", "request", "content_type"),
-        is_cut: true,
+        is_truncated: true,
     },
-    Field { name: "Server", own: servers, is_cut: true },
-    Field { name: "User-Agent", own: |flow| values(flow, "http", "request", "user_agent"), is_cut: true },
-    Field { name: "Cipher", own: |flow| values(flow, "tls", "server_hello", "cipher_suite"), is_cut: false },
-    Field { name: "JA3C", own: |flow| hellos(flow, "client_hello", "ja3"), is_cut: false },
-    Field { name: "JA3S", own: |flow| hellos(flow, "server_hello", "ja3s"), is_cut: false },
-    Field { name: "ServerNames", own: alt_names, is_cut: false },
-    Field { name: "Issuer", own: |flow| names(flow, "issuer"), is_cut: false },
-    Field { name: "Subject", own: |flow| names(flow, "subject"), is_cut: false },
-    Field { name: "Certificate SHA-1", own: fingerprints, is_cut: false },
-    Field { name: "Validity", own: validities, is_cut: false },
-    Field { name: "HASSH-C", own: |flow| hassh(flow, "client"), is_cut: false },
-    Field { name: "HASSH-S", own: |flow| hassh(flow, "server"), is_cut: false },
+    Field { name: "Server", own: servers, is_truncated: true },
+    Field {
+        name: "User-Agent",
+        own: |flow| values(flow, "http", "request", "user_agent"),
+        is_truncated: true,
+    },
+    Field {
+        name: "Cipher",
+        own: |flow| values(flow, "tls", "server_hello", "cipher_suite"),
+        is_truncated: false,
+    },
+    Field { name: "JA3C", own: |flow| hellos(flow, "client_hello", "ja3"), is_truncated: false },
+    Field { name: "JA3S", own: |flow| hellos(flow, "server_hello", "ja3s"), is_truncated: false },
+    Field { name: "ServerNames", own: alt_names, is_truncated: false },
+    Field { name: "Issuer", own: |flow| names(flow, "issuer"), is_truncated: false },
+    Field { name: "Subject", own: |flow| names(flow, "subject"), is_truncated: false },
+    Field { name: "Certificate SHA-1", own: fingerprints, is_truncated: false },
+    Field { name: "Validity", own: validities, is_truncated: false },
+    Field { name: "HASSH-C", own: |flow| hassh(flow, "client"), is_truncated: false },
+    Field { name: "HASSH-S", own: |flow| hassh(flow, "server"), is_truncated: false },
 ];
 
 /// A value of all messages of a protocol and kind.
@@ -222,10 +230,10 @@ fn fields_are_those_of_ndpi() {
                 for wanted in &FIELDS {
                     let Some(value) = field(line, &format!("[{}: ", wanted.name)) else { continue };
                     // What nDPI thinks of a suite or fingerprint stands behind it.
-                    let value = value.split(" (").next().filter(|_| !wanted.is_cut).unwrap_or(value);
+                    let value = value.split(" (").next().filter(|_| !wanted.is_truncated).unwrap_or(value);
                     let own = (wanted.own)(flow);
                     let is_same = |own: &String| {
-                        own == value || (wanted.is_cut && value.len() > 30 && own.starts_with(value))
+                        own == value || (wanted.is_truncated && value.len() > 30 && own.starts_with(value))
                     };
                     let (equal, all) = counts.entry(wanted.name).or_default();
                     *all += 1;

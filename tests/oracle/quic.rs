@@ -19,7 +19,7 @@ flowgauge::protocols! {
     enum Set;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
     recognized {}
 }
@@ -52,8 +52,8 @@ impl Sink for Ear {
         };
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
-        let Heard::Quic(message) = message;
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Observed<'_>) {
+        let Observed::Quic(message) = message;
         let port = |side| flow.view.key().port(side).expect("a port");
         let (source, destination) = (port(meta.side), port(meta.side.other()));
         match message {
@@ -70,7 +70,7 @@ impl Sink for Ear {
                 let version = hello.quic_version.0;
                 self.hellos.push(format!("{source} server 0x{version:08x} {}", hello.hello.ja3s()));
             }
-            Message::Unread(unread) => {
+            Message::UnsupportedVersion(unread) => {
                 self.unread.insert((source, destination), unread.quic_version.to_string());
             }
             _ => {}
@@ -107,7 +107,7 @@ fn first(values: &str) -> &str {
 }
 
 fn tsharks(path: &Path) -> Option<Ear> {
-    let mut ear = Ear::default();
+    let mut observer = Ear::default();
     let names = [
         "udp.srcport",
         "udp.dstport",
@@ -126,16 +126,16 @@ fn tsharks(path: &Path) -> Option<Ear> {
         };
         if !google.is_empty() {
             let ports = (source.parse().expect("a port"), destination.parse().expect("a port"));
-            ear.unread.entry(ports).or_insert_with(|| google.clone());
+            observer.unread.entry(ports).or_insert_with(|| google.clone());
             continue;
         }
         let version = first(version);
-        ear.hellos.push(match first(kind) {
+        observer.hellos.push(match first(kind) {
             "1" => format!("{destination} client {version} {name} {alpn} {ja3}"),
             _ => format!("{source} server {version} {ja3s}"),
         });
     }
-    Some(ear)
+    Some(observer)
 }
 
 /// What only one of both says, with `+` if it is ours.

@@ -68,12 +68,12 @@ fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
     let has = |flag: &str| flags.is_some_and(|flags| flags.contains(&flag.into()));
     let (list, rest) = match name.split_once('[') {
         Some((list, rest)) => {
-            let (place, rest) = rest.split_once("].").unwrap_or((rest.trim_end_matches(']'), ""));
-            (list, Some((place.parse::<usize>().expect("a place"), rest)))
+            let (position, rest) = rest.split_once("].").unwrap_or((rest.trim_end_matches(']'), ""));
+            (list, Some((position.parse::<usize>().expect("a place"), rest)))
         }
         None => (name, None),
     };
-    let item = |key: &str| rest.map(|(place, _)| message[key][place].clone()).unwrap_or_default();
+    let item = |key: &str| rest.map(|(position, _)| message[key][position].clone()).unwrap_or_default();
     Some(match list {
         "id" => messages::text(&message["id"]),
         // The registry's names are not all in capitals.
@@ -103,8 +103,8 @@ fn record(record: &Value, name: &str) -> Option<String> {
         "ttl" => messages::text(&record["ttl"]),
         "rdata" => messages::text(&record["data"]),
         _ => {
-            let place = SOA.iter().position(|known| name.strip_prefix("soa.") == Some(known))?;
-            record["data"].as_str()?.split(' ').nth(place).map(str::to_owned)
+            let position = SOA.iter().position(|known| name.strip_prefix("soa.") == Some(known))?;
+            record["data"].as_str()?.split(' ').nth(position).map(str::to_owned)
         }
     }
 }

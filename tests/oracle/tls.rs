@@ -153,7 +153,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
         let columns: Vec<&str> = line.split('\t').collect();
         let protocols = columns[0];
         let [ip_source, ip_target, ipv6_source, ipv6_target, tcp_source, tcp_target, udp_source, udp_target] =
-            [1, 2, 3, 4, 5, 6, 7, 8].map(|place| columns[place].rsplit('|').next().unwrap_or_default());
+            [1, 2, 3, 4, 5, 6, 7, 8].map(|position| columns[position].rsplit('|').next().unwrap_or_default());
         let is_ipv6 = protocols.split(':').rfind(|name| matches!(*name, "ip" | "ipv6")) == Some("ipv6");
         let is_tcp = protocols.split(':').rfind(|name| matches!(*name, "tcp" | "udp")) == Some("tcp");
         let end =
@@ -161,10 +161,11 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
         let addresses = if is_ipv6 { [ipv6_source, ipv6_target] } else { [ip_source, ip_target] };
         let ports = if is_tcp { [tcp_source, tcp_target] } else { [udp_source, udp_target] };
         let protocol = if is_tcp { IpProtocol::TCP.0 } else { IpProtocol::UDP.0 };
-        let [source, target] = [0, 1].map(|place| end(addresses[place], ports[place]));
+        let [source, target] = [0, 1].map(|position| end(addresses[position], ports[position]));
         let lists = all.entry((protocol, source, target)).or_default();
-        let values =
-            |place: usize| columns[place].split('|').filter(|value| !value.is_empty()).map(str::to_owned);
+        let values = |position: usize| {
+            columns[position].split('|').filter(|value| !value.is_empty()).map(str::to_owned)
+        };
         lists.server_names.extend(values(9).chain(values(10)));
         lists.ja3.extend(values(11).chain(values(12)));
         lists.ja3s.extend(values(13).chain(values(14)));
@@ -208,8 +209,8 @@ fn names_and_fingerprints_are_those_of_tshark() {
             let (_, (_, source_port), (_, target_port)) = direction;
             let ports = format!("{source_port}>{target_port}");
             match LISTED.iter().position(|(name, listed, _)| *name == capture.name && *listed == ports) {
-                Some(place) => {
-                    used.insert(place);
+                Some(position) => {
+                    used.insert(position);
                 }
                 None => differing.push(format!("{} {ports}\n  {own:?}\n  {other:?}", capture.name)),
             }

@@ -90,9 +90,9 @@ fn tsharks(json: &Value) -> Flows {
     for flow in json["flows"].as_array().expect("flows") {
         let (key, side) = key_of(number(&flow["protocol"]) as u8, flow);
         let sums = flows.entry(key).or_default();
-        for (place, side) in [side, side.other()].into_iter().enumerate() {
-            sums.packets[side.index()] += number(&flow["packets"][place]);
-            sums.octets[side.index()] += number(&flow["octets"][place]);
+        for (position, side) in [side, side.other()].into_iter().enumerate() {
+            sums.packets[side.index()] += number(&flow["packets"][position]);
+            sums.octets[side.index()] += number(&flow["octets"][position]);
         }
     }
     flows
@@ -245,8 +245,8 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
         let (key, side) = key_of(IpProtocol::TCP.0, stream);
         let tcp = tsharks.entry(key).or_default();
         tcp.spans(nanos(&stream["first"]), nanos(&stream["last"]));
-        for (place, side) in [side, side.other()].into_iter().enumerate() {
-            tcp.add(side, number(&stream["payload"][place]), number(&stream["flags"][place]) & 0xff);
+        for (position, side) in [side, side.other()].into_iter().enumerate() {
+            tcp.add(side, number(&stream["payload"][position]), number(&stream["flags"][position]) & 0xff);
         }
     }
     let mut found = Vec::new();

@@ -163,7 +163,7 @@ fn enclosed(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
     let mut v6: Vec<_> = v6_source.iter().zip(v6_target).collect();
     let (source, target) = if names[ip] == "ip" { v4.pop()? } else { v6.pop()? };
     let (protocol, from, to) = if *transport == "tcp" { (6, 5, 6) } else { (17, 7, 8) };
-    let port = |place: usize| cells[place].last()?.parse().ok();
+    let port = |position: usize| cells[position].last()?.parse().ok();
     let key = corpus::key(protocol, (source, port(from)?), (target, port(to)?));
     let mut headers = Headers::new();
     let pairs =

@@ -213,8 +213,8 @@ impl Row {
         let own = ends(record);
         let wanted = [self.end("orig"), self.end("resp")];
         let is_same = |order: [usize; 2]| {
-            order.iter().zip(wanted).all(|(place, (address, port))| {
-                let (own_address, own_port) = own[*place];
+            order.iter().zip(wanted).all(|(position, (address, port))| {
+                let (own_address, own_port) = own[*position];
                 address.is_none_or(|address| address == own_address)
                     && port.is_none_or(|port| port == own_port)
             })
@@ -227,7 +227,7 @@ impl Row {
     }
 }
 
-/// What `zeek-cut` was asked for, where it left the names out.
+/// What `zeek-truncated` was asked for, where it left the names out.
 const HEADER_OF_COMMUNITY_ID_LOG: &str =
     "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
 
@@ -347,13 +347,13 @@ fn compared(rows: &[Row], records: &Records) -> Vec<String> {
             if outcome.is_some() {
                 continue;
             }
-            let candidates = records.0.iter().enumerate().filter(|(place, _)| !is_used[*place]);
+            let candidates = records.0.iter().enumerate().filter(|(position, _)| !is_used[*position]);
             let found = candidates
                 .filter(|(_, (record, _))| row.is_of(record))
-                .map(|(place, record)| (place, differences(row, record)))
+                .map(|(position, record)| (position, differences(row, record)))
                 .find(|(_, differences)| !is_exact || differences.is_empty());
-            if let Some((place, differences)) = found {
-                is_used[place] = true;
+            if let Some((position, differences)) = found {
+                is_used[position] = true;
                 *outcome = Some(differences.join("; "));
             }
         }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::hear::{Talk, talks};
 use crate::lab::record;
+use crate::observe::{Dialogue, talks};
 
 const SERVER: &str = "
 listen=YES
@@ -34,14 +34,14 @@ fetch ftp://127.0.0.1:2121/none -o none.out 2>none.txt || true
 wc -c <passive.out
 "#;
 
-fn said(talk: &Talk, message: &str) -> Vec<String> {
-    let all = talk.all("ftp", message).into_iter().map(|said| match message {
-        "command" => match (said["argument"].as_str(), said["credentials"].as_str()) {
+fn reports(dialogue: &Dialogue, message: &str) -> Vec<String> {
+    let all = dialogue.all("ftp", message).into_iter().map(|reports| match message {
+        "command" => match (reports["argument"].as_str(), reports["credentials"].as_str()) {
             (_, Some("user_pass")) => "PASS opensesame".to_owned(),
-            (Some(argument), _) => format!("{} {argument}", said["verb"].as_str().unwrap_or_default()),
-            _ => said["verb"].as_str().unwrap_or_default().to_owned(),
+            (Some(argument), _) => format!("{} {argument}", reports["verb"].as_str().unwrap_or_default()),
+            _ => reports["verb"].as_str().unwrap_or_default().to_owned(),
         },
-        _ => format!("{} {}", said["code"], said["text"].as_str().unwrap_or_default()),
+        _ => format!("{} {}", reports["code"], reports["text"].as_str().unwrap_or_default()),
     });
     all.collect()
 }
@@ -51,34 +51,35 @@ fn what_curl_asks_and_vsftpd_answers() {
     let Some(recorded) = record("ftp", &["curl", "vsftpd"], &[("server", SERVER)], SCRIPT) else { return };
     assert_eq!(recorded.output.trim_start_matches("joined").trim(), "123456");
     let all = talks(&recorded.capture());
-    let control: Vec<&Talk> = all.iter().filter(|talk| talk.server_port == 2121).collect();
+    let control: Vec<&Dialogue> = all.iter().filter(|dialogue| dialogue.server_port == 2121).collect();
     assert_eq!(control.len(), 4);
-    for (talk, log) in control.iter().zip(["passive.txt", "list.txt", "active.txt", "none.txt"]) {
-        assert_eq!(talk.recognized, [("ftp", "content")]);
+    for (dialogue, log) in control.iter().zip(["passive.txt", "list.txt", "active.txt", "none.txt"]) {
+        assert_eq!(dialogue.recognized, [("ftp", "content")]);
         // Its last words, curl does not log, and does not always say.
-        let (mut commands, mut replies) = (said(talk, "command"), said(talk, "greeting"));
-        replies.extend(said(talk, "reply"));
+        let (mut commands, mut replies) = (reports(dialogue, "command"), reports(dialogue, "greeting"));
+        replies.extend(reports(dialogue, "reply"));
         commands.pop_if(|last| last == "QUIT");
         replies.pop_if(|last| last.starts_with("221 "));
         assert_eq!(commands, recorded.lines(log, "> "));
         assert_eq!(replies, recorded.lines(log, "< "));
-        assert!(!serde_json::to_string(&talk.messages).expect("objects").contains("opensesame"));
+        assert!(!serde_json::to_string(&dialogue.messages).expect("objects").contains("opensesame"));
     }
     // A data connection goes to each place that was told.
-    let data = |talk: &Talk| talk.only("ftp", "data_connection").clone();
+    let data = |dialogue: &Dialogue| dialogue.only("ftp", "data_connection").clone();
     let is_opened = |expected: &Value| {
-        all.iter().any(|talk| Some(u64::from(talk.server_port)) == expected["port"].as_u64())
+        all.iter().any(|dialogue| Some(u64::from(dialogue.server_port)) == expected["port"].as_u64())
     };
-    assert!(control[..3].iter().all(|talk| is_opened(&data(talk))));
-    let opened_by: Vec<_> = control.iter().map(|talk| data(talk)["opened_by"].clone()).collect();
+    assert!(control[..3].iter().all(|dialogue| is_opened(&data(dialogue))));
+    let opened_by: Vec<_> = control.iter().map(|dialogue| data(dialogue)["opened_by"].clone()).collect();
     assert_eq!(opened_by, ["client", "client", "server", "client"]);
     assert_eq!(data(control[1])["address"], "127.0.0.1");
 
-    let transfer =
-        |talk: &Talk| talk.all("ftp", "transfer").first().map(|said| (*said).clone()).unwrap_or_default();
-    let [passive, list, active, none] = [0, 1, 2, 3].map(|place| transfer(control[place]));
+    let transfer = |dialogue: &Dialogue| {
+        dialogue.all("ftp", "transfer").first().map(|reports| (*reports).clone()).unwrap_or_default()
+    };
+    let [passive, list, active, none] = [0, 1, 2, 3].map(|position| transfer(control[position]));
     assert_eq!(
-        (&passive["verb"], &passive["name"], &passive["told_len"]),
+        (&passive["verb"], &passive["name"], &passive["announced_len"]),
         (&"RETR".into(), &"a.bin".into(), &123_456.into())
     );
     assert_eq!((&list["verb"], &list["is_complete"]), (&"LIST".into(), &true.into()));

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::hear::{Talk, to_port};
 use crate::lab::{Recorded, record};
+use crate::observe::{Dialogue, to_port};
 
 /// Takes mails for everybody but one, and writes each envelope as a line of JSON.
 const SERVER: &str = r#"
@@ -70,14 +70,14 @@ fn line(command: &Value) -> String {
     rest.into_iter().flatten().fold(verb.to_owned(), |all, part| all + &part)
 }
 
-fn replies(talk: &Talk) -> Vec<String> {
-    let greeting = talk.only("smtp", "greeting");
-    let all = std::iter::once(greeting).chain(talk.all("smtp", "reply"));
+fn replies(dialogue: &Dialogue) -> Vec<String> {
+    let greeting = dialogue.only("smtp", "greeting");
+    let all = std::iter::once(greeting).chain(dialogue.all("smtp", "reply"));
     let lines = all.flat_map(|reply| {
         let lines: Vec<_> = reply["text"].as_str().expect("text").lines().collect();
         let last = lines.len() - 1;
         let line =
-            |(place, text)| format!("{}{}{text}", reply["code"], if place == last { ' ' } else { '-' });
+            |(position, text)| format!("{}{}{text}", reply["code"], if position == last { ' ' } else { '-' });
         lines.into_iter().enumerate().map(line).collect::<Vec<_>>()
     });
     lines.collect()
@@ -89,8 +89,8 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
     let Some(recorded) = record("mail", &programs, &[("server", SERVER)], SCRIPT) else { return };
     let talks = to_port(&recorded.capture(), 1025);
     assert_eq!(talks.len(), 3);
-    for (talk, transcript) in talks.iter().zip(["first.txt", "second.txt", "third.txt"]) {
-        let commands: Vec<String> = talk.all("smtp", "command").into_iter().map(line).collect();
+    for (dialogue, transcript) in talks.iter().zip(["first.txt", "second.txt", "third.txt"]) {
+        let commands: Vec<String> = dialogue.all("smtp", "command").into_iter().map(line).collect();
         let sent: Vec<String> = sent(&recorded, transcript)
             .into_iter()
             .map(|line| match line.strip_prefix("AUTH ") {
@@ -99,26 +99,31 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
             })
             .collect();
         assert_eq!(commands, sent);
-        let told: Vec<String> = recorded
+        let reported: Vec<String> = recorded
             .file(transcript)
             .lines()
             .filter_map(|line| Some(line.strip_prefix("<-  ").or(line.strip_prefix("<** "))?.to_owned()))
             .collect();
-        assert_eq!(replies(talk), told);
+        assert_eq!(replies(dialogue), reported);
         // Each command has its reply.
         let numbers = |message| -> Vec<_> {
-            talk.all("smtp", message).iter().map(|said| said["transaction"].as_u64()).collect()
+            dialogue.all("smtp", message).iter().map(|reports| reports["transaction"].as_u64()).collect()
         };
         let mut answered = numbers("reply");
         answered.dedup();
         assert_eq!(numbers("command"), answered);
-        let secret = serde_json::to_string(&talk.messages).expect("objects");
+        let secret = serde_json::to_string(&dialogue.messages).expect("objects");
         for word in ["opensesame", "b3BlbnNlc2FtZQ", "c29tZWJvZHk", "AHNvbWVib2R5AG9wZW5zZXNhbWU"] {
             assert!(!secret.contains(word), "{word}");
         }
     }
-    let kinds = |talk: &Talk| -> Vec<Value> {
-        talk.messages.iter().map(|said| said["credentials"].clone()).filter(|kind| !kind.is_null()).collect()
+    let kinds = |dialogue: &Dialogue| -> Vec<Value> {
+        dialogue
+            .messages
+            .iter()
+            .map(|reports| reports["credentials"].clone())
+            .filter(|kind| !kind.is_null())
+            .collect()
     };
     assert_eq!(
         talks.iter().map(kinds).collect::<Vec<_>>(),
@@ -128,9 +133,9 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
     let taken: Vec<Value> =
         recorded.file("taken").lines().map(|line| serde_json::from_str(line).expect("a list")).collect();
     assert_eq!(taken.len(), 3);
-    for (talk, taken) in talks[..2].iter().zip(&taken) {
-        assert_eq!(talk.recognized, [("smtp", "content")]);
-        let mail = talk.only("smtp", "mail");
+    for (dialogue, taken) in talks[..2].iter().zip(&taken) {
+        assert_eq!(dialogue.recognized, [("smtp", "content")]);
+        let mail = dialogue.only("smtp", "mail");
         let accepted: Vec<_> = mail["recipients"]
             .as_array()
             .expect("recipients")
@@ -139,7 +144,7 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
             .map(|recipient| recipient["address"].clone())
             .collect();
         assert_eq!(serde_json::json!([mail["reverse_path"], accepted, mail["content_len"]]), *taken);
-        assert_eq!((&mail["is_accepted"], &mail["is_whole"]), (&true.into(), &true.into()));
+        assert_eq!((&mail["is_accepted"], &mail["is_complete"]), (&true.into(), &true.into()));
         assert!(mail["content_len"].as_u64() > Some(70_000));
     }
     assert_eq!(

@@ -10,13 +10,13 @@
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ftp;
 #[cfg(all(feature = "protocols", feature = "serde"))]
-mod hear;
-#[cfg(all(feature = "protocols", feature = "serde"))]
 mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod names;
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod observe;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod recognized;
 #[cfg(all(feature = "protocols", feature = "serde"))]

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::hear::{Talk, to_port};
 use crate::lab::record;
+use crate::observe::{Dialogue, to_port};
 
 const SERVER: &str = "
 port=5300
@@ -36,7 +36,7 @@ const QUESTIONS: [(&str, &str); 8] = [
 ];
 
 /// What dig says of an answer: the status, the identifier and the records, with one blank between columns.
-fn told(output: &str) -> (String, u64, Vec<String>) {
+fn reported(output: &str) -> (String, u64, Vec<String>) {
     let after = |prefix: &str| {
         let (_, rest) = output.split_once(prefix).unwrap_or_else(|| panic!("{prefix} in {output}"));
         rest.split([',', '\n']).next().unwrap_or_default().to_owned()
@@ -61,21 +61,22 @@ fn records(response: &Value) -> Vec<String> {
 #[test]
 fn what_dig_asks_and_dnsmasq_answers() {
     let mut script = "dnsmasq -C server >dnsmasq.log 2>&1 &\nwaited listens_udp 5300\n".to_owned();
-    for (place, (question, option)) in QUESTIONS.iter().enumerate() {
-        script += &format!("dig @127.0.0.1 -p 5300 +tries=1 +comments {option} {question} >answer.{place}\n");
+    for (position, (question, option)) in QUESTIONS.iter().enumerate() {
+        script +=
+            &format!("dig @127.0.0.1 -p 5300 +tries=1 +comments {option} {question} >answer.{position}\n");
     }
     let Some(recorded) = record("names", &["dig", "dnsmasq"], &[("server", SERVER)], &script) else { return };
     let talks = to_port(&recorded.capture(), 5300);
     assert_eq!(talks.len(), QUESTIONS.len());
-    for (place, (talk, (question, _))) in talks.iter().zip(QUESTIONS).enumerate() {
-        assert_eq!(talk.recognized, [("dns", "content")]);
-        let [query, response] = of_both(talk);
+    for (position, (dialogue, (question, _))) in talks.iter().zip(QUESTIONS).enumerate() {
+        assert_eq!(dialogue.recognized, [("dns", "content")]);
+        let [query, response] = of_both(dialogue);
         let (name, kind) = question.split_once(' ').expect("a name and a type");
         for message in [query, response] {
-            let asked = &message["questions"][0];
-            assert_eq!([&asked["name"], &asked["type"]], [name, kind]);
+            let requested = &message["questions"][0];
+            assert_eq!([&requested["name"], &requested["type"]], [name, kind]);
         }
-        let (status, id, answers) = told(&recorded.file(&format!("answer.{place}")));
+        let (status, id, answers) = reported(&recorded.file(&format!("answer.{position}")));
         // dig writes the registry's names in capitals.
         assert_eq!(response["rcode"].as_str().map(str::to_uppercase), Some(status));
         assert_eq!([response["id"].as_u64(), query["id"].as_u64()], [Some(id); 2]);
@@ -85,11 +86,14 @@ fn what_dig_asks_and_dnsmasq_answers() {
 }
 
 /// The query and the response.
-fn of_both(talk: &Talk) -> [&Value; 2] {
+fn of_both(dialogue: &Dialogue) -> [&Value; 2] {
     ["client", "server"].map(|from| {
-        let all: Vec<_> =
-            talk.messages.iter().filter(|said| said["from"] == from && said["protocol"] == "dns").collect();
-        assert_eq!(all.len(), 1, "{talk:#?}");
+        let all: Vec<_> = dialogue
+            .messages
+            .iter()
+            .filter(|reports| reports["from"] == from && reports["protocol"] == "dns")
+            .collect();
+        assert_eq!(all.len(), 1, "{dialogue:#?}");
         all[0]
     })
 }

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::hear::to_port;
 use crate::lab::record;
+use crate::observe::to_port;
 
 const SERVER: &str = "
 Port 2222
@@ -45,18 +45,18 @@ fn what_openssh_offers_and_agrees_on() {
     let Some(recorded) = record("ssh", &programs, &[("server", SERVER)], SCRIPT) else { return };
     let talks = to_port(&recorded.capture(), 2222);
     assert_eq!(talks.len(), 2);
-    for (talk, log) in talks.iter().zip(["first.err", "second.err"]) {
-        assert_eq!(talk.recognized, [("ssh", "content")]);
+    for (dialogue, log) in talks.iter().zip(["first.err", "second.err"]) {
+        assert_eq!(dialogue.recognized, [("ssh", "content")]);
         let one = |prefix: &str| {
             recorded.lines(log, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix}"))
         };
         let line = |from: &str| {
-            let said = talk.of(from, "ssh", "identification");
+            let reports = dialogue.of(from, "ssh", "identification");
             let comments =
-                said["comments"].as_str().map(|comments| format!(" {comments}")).unwrap_or_default();
+                reports["comments"].as_str().map(|comments| format!(" {comments}")).unwrap_or_default();
             (
-                said["protocol_version"].clone(),
-                said["software_version"].as_str().unwrap_or_default().to_owned() + &comments,
+                reports["protocol_version"].clone(),
+                reports["software_version"].as_str().unwrap_or_default().to_owned() + &comments,
             )
         };
         assert_eq!(line("client"), ("2.0".into(), one("debug1: Local version string SSH-2.0-")));
@@ -78,24 +78,24 @@ fn what_openssh_offers_and_agrees_on() {
             ("languages ctos", "languages_client_to_server"),
             ("languages stoc", "languages_server_to_client"),
         ];
-        for (place, from) in ["client", "server"].into_iter().enumerate() {
-            let offer = talk.of(from, "ssh", "kex_init");
-            let told: Vec<String> = keys
+        for (position, from) in ["client", "server"].into_iter().enumerate() {
+            let offer = dialogue.of(from, "ssh", "kex_init");
+            let reported: Vec<String> = keys
                 .iter()
-                .map(|(name, _)| recorded.lines(log, &format!("debug2: {name}: "))[place].clone())
+                .map(|(name, _)| recorded.lines(log, &format!("debug2: {name}: "))[position].clone())
                 .collect();
-            for ((_, key), told) in keys.iter().zip(&told) {
-                let names: Vec<_> = told.split(',').filter(|name| !name.is_empty()).collect();
+            for ((_, key), reported) in keys.iter().zip(&reported) {
+                let names: Vec<_> = reported.split(',').filter(|name| !name.is_empty()).collect();
                 assert_eq!(offer[key], serde_json::json!(names), "{key} of {from}");
             }
             let [key, parts] = [("hassh", [0, 2, 4, 6]), ("hassh_server", [0, 3, 5, 7])]
-                .map(|(key, places)| (key, places.map(|place| told[place].as_str()).join(";")))
-                .map(|(key, text)| [key.to_owned(), md5(&text)])[place]
+                .map(|(key, places)| (key, places.map(|position| reported[position].as_str()).join(";")))
+                .map(|(key, text)| [key.to_owned(), md5(&text)])[position]
                 .clone();
             assert_eq!(offer[&key], parts);
         }
 
-        let agreed = talk.only("ssh", "negotiated");
+        let agreed = dialogue.only("ssh", "negotiated");
         assert_eq!(agreed["kex_algorithm"], one("debug1: kex: algorithm: "));
         assert_eq!(agreed["server_host_key_algorithm"], one("debug1: kex: host key algorithm: "));
         for (way, keys) in [
@@ -117,8 +117,8 @@ fn what_openssh_offers_and_agrees_on() {
             ),
         ] {
             let [cipher, mac, compression] = keys.map(|key| agreed[key].as_str().unwrap_or("<implicit>"));
-            let told = one(&format!("debug1: kex: {way} cipher: "));
-            assert_eq!(told, format!("{cipher} MAC: {mac} compression: {compression}"));
+            let reported = one(&format!("debug1: kex: {way} cipher: "));
+            assert_eq!(reported, format!("{cipher} MAC: {mac} compression: {compression}"));
         }
     }
     assert_eq!(talks[1].only("ssh", "negotiated")["kex_algorithm"], "ecdh-sha2-nistp384");

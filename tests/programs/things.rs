@@ -1,7 +1,7 @@
 //! mosquitto's broker and clients: their protocol is recognized by its octets, on a port that says nothing.
 
-use crate::hear::to_port;
 use crate::lab::record;
+use crate::observe::to_port;
 
 const SERVER: &str = "
 listener 11883 127.0.0.1
@@ -26,8 +26,8 @@ fn what_mosquitto_speaks_is_mqtt() {
     let Some(recorded) = record("things", &programs, &[("server", SERVER)], SCRIPT) else { return };
     let talks = to_port(&recorded.capture(), 11883);
     assert_eq!(talks.len(), 4, "a publisher and a subscriber of each version");
-    for talk in &talks {
-        assert_eq!(talk.recognized, [("mqtt", "content")]);
+    for dialogue in &talks {
+        assert_eq!(dialogue.recognized, [("mqtt", "content")]);
     }
     assert!(["mqttv311.txt", "mqttv5.txt"].iter().all(|name| recorded.file(name).trim() == "21.5"));
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::hear::{Talk, talks};
 use crate::lab::{Recorded, record};
+use crate::observe::{Dialogue, talks};
 
 const SERVER: &str = "
 daemon off;
@@ -72,24 +72,24 @@ ask --http2 https://web.example:9443/big >second.out 2>second.txt
 "#;
 
 /// Requests with their responses, as the server's log has them, but for the number of its connection.
-fn exchanges(talk: &Talk) -> Vec<String> {
+fn exchanges(dialogue: &Dialogue) -> Vec<String> {
     let (protocol, target) =
-        if talk.recognized == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
-    let responses = talk.all(protocol, "response");
+        if dialogue.recognized == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
+    let responses = dialogue.all(protocol, "response");
     let of = |all: Vec<&Value>, number: &Value, from: &str| {
-        let is = |said: &&&Value| said["transaction"] == *number && said["from"] == from;
-        all.iter().find(is).map(|said| (**said).clone()).unwrap_or_default()
+        let is = |reports: &&&Value| reports["transaction"] == *number && reports["from"] == from;
+        all.iter().find(is).map(|reports| (**reports).clone()).unwrap_or_default()
     };
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let requests = talk.all(protocol, "request");
+    let requests = dialogue.all(protocol, "request");
     let lines = requests.iter().map(|request| {
         let number = &request["transaction"];
         let is_final =
-            |said: &&&Value| said["transaction"] == *number && said["status"].as_u64() >= Some(200);
-        let response = responses.iter().find(is_final).map(|said| (**said).clone()).unwrap_or_default();
-        let end = of(talk.all(protocol, "end"), number, "server");
+            |reports: &&&Value| reports["transaction"] == *number && reports["status"].as_u64() >= Some(200);
+        let response = responses.iter().find(is_final).map(|reports| (**reports).clone()).unwrap_or_default();
+        let end = of(dialogue.all(protocol, "end"), number, "server");
         let keys = ["method", target, "host", "user_agent"].map(|key| text(&request[key])).join("|");
-        let is_interim = |said: &&Value| said["transaction"] == *number && said["status"] == 100;
+        let is_interim = |reports: &&Value| reports["transaction"] == *number && reports["status"] == 100;
         let is_counted = response["transfer_encoding"].is_null() && !responses.iter().any(is_interim);
         let octets = if is_counted { end["body_len"].to_string() } else { "-".to_owned() };
         format!("{keys}|{}|{octets}", response["status"])
@@ -115,33 +115,37 @@ fn what_curl_asks_and_nginx_answers() {
     let files = [("server", SERVER)];
     let Some(recorded) = record("web", &["curl", "nginx", "openssl"], &files, SCRIPT) else { return };
     let all = talks(&recorded.capture());
-    let to = |port| all.iter().filter(|talk| talk.server_port == port).collect::<Vec<_>>();
+    let to = |port| all.iter().filter(|dialogue| dialogue.server_port == port).collect::<Vec<_>>();
 
     let plain = to(9080);
-    let heard: Vec<_> = plain.iter().map(|talk| exchanges(talk)).collect();
-    assert_eq!(heard, logged(&recorded, 9080));
-    assert_eq!(heard.iter().map(Vec::len).sum::<usize>(), 10, "{heard:#?}");
-    assert!(plain.iter().all(|talk| talk.recognized == [("http", "content")]));
-    for (talk, name) in
+    let observed: Vec<_> = plain.iter().map(|dialogue| exchanges(dialogue)).collect();
+    assert_eq!(observed, logged(&recorded, 9080));
+    assert_eq!(observed.iter().map(Vec::len).sum::<usize>(), 10, "{observed:#?}");
+    assert!(plain.iter().all(|dialogue| dialogue.recognized == [("http", "content")]));
+    for (dialogue, name) in
         plain.iter().zip(["plain.out", "head.none", "put.out"]).filter(|(_, name)| *name != "head.none")
     {
-        let ends = talk.all("http", "end").into_iter().filter(|said| said["from"] == "server");
-        let lens = ends.map(|said| said["body_len"].as_u64().unwrap_or_default());
+        let ends = dialogue.all("http", "end").into_iter().filter(|reports| reports["from"] == "server");
+        let lens = ends.map(|reports| reports["body_len"].as_u64().unwrap_or_default());
         assert_eq!(lens.sum::<u64>(), recorded.file(name).len() as u64, "{name}");
     }
     // Between the servers, and what a client sends.
-    assert_eq!(to(9081).iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9081));
+    assert_eq!(
+        to(9081).iter().map(|dialogue| exchanges(dialogue)).collect::<Vec<_>>(),
+        logged(&recorded, 9081)
+    );
     let len = recorded.file("files/big").len();
-    let put = plain.iter().find(|talk| talk.all("http", "request")[0]["method"] == "PUT").expect("a PUT");
+    let put =
+        plain.iter().find(|dialogue| dialogue.all("http", "request")[0]["method"] == "PUT").expect("a PUT");
     assert_eq!(put.of("client", "http", "end")["body_len"], len);
-    assert!(put.all("http", "response").iter().any(|said| said["status"] == 100));
+    assert!(put.all("http", "response").iter().any(|reports| reports["status"] == 100));
     let h2c = to(9082);
-    assert_eq!(h2c.iter().map(|talk| exchanges(talk)).collect::<Vec<_>>(), logged(&recorded, 9082));
-    assert!(h2c.len() == 3 && h2c.iter().all(|talk| talk.recognized == [("http2", "content")]));
+    assert_eq!(h2c.iter().map(|dialogue| exchanges(dialogue)).collect::<Vec<_>>(), logged(&recorded, 9082));
+    assert!(h2c.len() == 3 && h2c.iter().all(|dialogue| dialogue.recognized == [("http2", "content")]));
     // Credentials are named.
     let moved = plain
         .iter()
-        .find(|talk| talk.all("http", "request")[0]["target"] == "/moved")
+        .find(|dialogue| dialogue.all("http", "request")[0]["target"] == "/moved")
         .expect("a redirection");
     assert_eq!(moved.all("http", "request")[0]["credentials"], "basic");
     assert!(!serde_json::to_string(&moved.messages).expect("objects").contains("c29tZWJvZHk6"));
@@ -155,21 +159,21 @@ fn what_curl_asks_and_nginx_answers() {
 }
 
 /// A connection over TLS, by the client's log, and by what openssl says of the certificate.
-fn tls(talk: &Talk, recorded: &Recorded, (log, version): (&str, &str)) {
+fn tls(dialogue: &Dialogue, recorded: &Recorded, (log, version): (&str, &str)) {
     let one = |name: &str, prefix: &str| {
         recorded.lines(name, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix} in {name}"))
     };
-    let (client, server) = (talk.only("tls", "client_hello"), talk.only("tls", "server_hello"));
+    let (client, server) = (dialogue.only("tls", "client_hello"), dialogue.only("tls", "server_hello"));
     assert_eq!(client["server_name"], "web.example");
     assert_eq!(client["alpn"], serde_json::json!(one(log, "* ALPN: offers ").split(',').collect::<Vec<_>>()));
-    let told = one(log, "* SSL connection using ");
-    let (told_version, told_cipher) = told.split_once(" / ").expect("a version and a cipher");
+    let reported = one(log, "* SSL connection using ");
+    let (told_version, told_cipher) = reported.split_once(" / ").expect("a version and a cipher");
     assert_eq!((told_version, &server["version"]), (version, &version.replace("TLSv", "TLS ").into()));
     // openssl has names of its own for ciphers, and a table of both.
     let standard = recorded.file("ciphers");
     let named = standard.lines().find(|line| line.split_whitespace().nth(2) == Some(told_cipher));
     assert_eq!(server["cipher_suite"].as_str(), named.and_then(|line| line.split_whitespace().next()));
-    let chains = talk.all("tls", "certificate_chain");
+    let chains = dialogue.all("tls", "certificate_chain");
     if version == "TLSv1.3" {
         assert_eq!(chains.len(), 0, "it is encrypted");
         return;
@@ -186,6 +190,6 @@ fn tls(talk: &Talk, recorded: &Recorded, (log, version): (&str, &str)) {
         certificate["alt_names"],
         serde_json::json!([{"dns": "web.example"}, {"dns": "www.web.example"}])
     );
-    let told = [one("start", "notBefore="), one("end", "notAfter=")].map(|time| time.replace(' ', "T"));
-    assert_eq!([&certificate["not_before"], &certificate["not_after"]], [&told[0], &told[1]]);
+    let reported = [one("start", "notBefore="), one("end", "notAfter=")].map(|time| time.replace(' ', "T"));
+    assert_eq!([&certificate["not_before"], &certificate["not_after"]], [&reported[0], &reported[1]]);
 }

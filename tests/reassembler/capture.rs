@@ -30,8 +30,8 @@ pub(crate) struct Capture {
 }
 
 /// The octet of a stream.
-pub(crate) fn octet(stream: usize, place: usize) -> u8 {
-    let mixed = (place as u64 * 4 + stream as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+pub(crate) fn octet(stream: usize, position: usize) -> u8 {
+    let mixed = (position as u64 * 4 + stream as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 56) as u8
 }
 
@@ -82,8 +82,8 @@ impl Network {
         let lot = if is_sure { 15 } else { fate & 15 };
         let is_received = !matches!(lot, 0..4);
         let is_captured = !matches!(lot, 0..2) && (self.is_lossless || lot > 5);
-        let is_cut = !self.is_lossless && fate >> 4 & 7 == 0;
-        let captured_end = if is_cut { start + (end - start) / 2 } else { end };
+        let is_truncated = !self.is_lossless && fate >> 4 & 7 == 0;
+        let captured_end = if is_truncated { start + (end - start) / 2 } else { end };
         if is_received {
             sender.received[start..end].fill(true);
             sender.is_fin_received |= has_fin;
@@ -126,7 +126,7 @@ impl Network {
     }
 
     fn step(&mut self, step: Step) {
-        let (stream, what, place, len, fate, time) = step;
+        let (stream, what, position, len, fate, time) = step;
         let stream = stream % self.senders.len();
         let is_patient = !self.is_lossless || self.senders.iter().all(|sender| sender.has_acks);
         self.now_ms += match time {
@@ -147,7 +147,7 @@ impl Network {
                 }
             }
             8..12 if sender.sent_end > 0 => {
-                let start = place % sender.sent_end;
+                let start = position % sender.sent_end;
                 let end = (start + len).min(sender.sent_end);
                 self.transmit(stream, (start, end), fate, false);
             }

@@ -355,7 +355,7 @@ fn strays_are_dropped_until_they_form_a_row() {
         rig.data(far + number, "z");
     }
     let len = far + 7 - 103;
-    rig.gives(&[&format!("3:gap {len} resynchronised"), &format!("{}:z", 3 + len)]);
+    rig.gives(&[&format!("3:gap {len} resynchronized"), &format!("{}:z", 3 + len)]);
 }
 
 #[test]
@@ -439,7 +439,7 @@ fn the_end_tells_what_is_missing() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(105, "f").acked(110).finish();
     rig.gives(&["0:gap 2 end", "2:c", "3:gap 2 end", "5:f", "6:gap 4 end"]);
-    assert_eq!(rig.reassembler.stats().gap_count(GapReason::End), 3);
+    assert_eq!(rig.reassembler.stats().gap_count(GapReason::EndOfStream), 3);
     assert_eq!(rig.reassembler.stats().gap_octet_count, 8);
     // The stream is as new: the next connection of these ports.
     rig.syn(7, "").data(8, "x").gives(&["0:x"]);

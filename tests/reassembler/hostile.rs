@@ -89,12 +89,12 @@ fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
     let (mut reassembler, budget) = made(|_, resources| resources.budget = Budget::new(1 << 20));
     assert!(budget.charge(Account::Flows, budget.limit()));
     let mut stream = opened(&mut reassembler, 0);
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for segment in [data(100, b"ab"), data(104, b"ef"), data(106, b"gh"), data(102, b"cd")] {
-        reassembler.segment(&mut stream, 0, &segment, |event| told.push(format!("{event:?}")));
+        reassembler.segment(&mut stream, 0, &segment, |event| reported.push(format!("{event:?}")));
     }
     assert_eq!((reassembler.held_bytes(), reassembler.stats().gap_count(GapReason::Overflow)), (0, 1));
-    assert_eq!((stream.offset(), told.len(), reassembler.stats().repeated_count), (8, 5, 1));
+    assert_eq!((stream.offset(), reported.len(), reassembler.stats().repeated_count), (8, 5, 1));
 }
 
 #[test]

@@ -42,13 +42,13 @@ impl Model {
             row = left;
             range.0 = self.rows[left].0;
         }
-        for place in start.max(self.delivered)..end {
-            let is_taken = match self.octets[place] {
+        for position in start.max(self.delivered)..end {
+            let is_taken = match self.octets[position] {
                 None => true,
                 Some((_, held)) => self.policy.new_wins(self.rows[held], range),
             };
             if is_taken {
-                self.octets[place] = Some((fill, row));
+                self.octets[position] = Some((fill, row));
             }
         }
         if row < self.rows.len() {

@@ -51,29 +51,36 @@ struct Run<'c> {
     capture: &'c Capture,
     streams: Vec<Stream>,
     sent: Vec<Sent>,
-    told: Vec<Told>,
+    reported: Vec<Told>,
     now_ms: u64,
 }
 
 /// Takes an event of the stream; panics if it is not as it must be.
-fn take(told: &mut Told, sent: &Sent, number: usize, now_ms: u64, has_room: bool, event: StreamEvent<'_>) {
+fn take(
+    reported: &mut Told,
+    sent: &Sent,
+    number: usize,
+    now_ms: u64,
+    has_room: bool,
+    event: StreamEvent<'_>,
+) {
     let base = sent.base.expect("a stream that has begun");
-    assert!(!told.is_poisoned, "nothing comes after poison");
-    let at = told.octets.len();
+    assert!(!reported.is_poisoned, "nothing comes after poison");
+    let at = reported.octets.len();
     match event {
         StreamEvent::Chunk(chunk) => {
             assert_eq!((chunk.offset, chunk.bytes.is_empty()), (at as u64, false), "chunks are next");
-            for (place, byte) in (base + at..).zip(chunk.bytes) {
-                assert_eq!(*byte, octet(number, place), "octet {place} is the sender's");
+            for (position, byte) in (base + at..).zip(chunk.bytes) {
+                assert_eq!(*byte, octet(number, position), "octet {position} is the sender's");
             }
-            told.octets.extend(chunk.bytes.iter().copied().map(Some));
+            reported.octets.extend(chunk.bytes.iter().copied().map(Some));
         }
         StreamEvent::Gap(gap) => {
             assert_eq!((gap.offset, gap.len > 0), (at as u64, true), "gaps are next");
             let (from, to) = (base + at, base + at + gap.len as usize);
-            for place in from..to {
-                let came = sent.came.get(place).copied().unwrap_or(false);
-                assert!(!came, "octet {place} came, and is given up as {}", gap.reason.name());
+            for position in from..to {
+                let came = sent.came.get(position).copied().unwrap_or(false);
+                assert!(!came, "octet {position} came, and is given up as {}", gap.reason.name());
             }
             let is_acked = |(end, time): &(usize, u64)| *end >= to && time + GRACE_MS <= now_ms;
             match gap.reason {
@@ -85,27 +92,27 @@ fn take(told: &mut Told, sent: &Sent, number: usize, now_ms: u64, has_room: bool
                     let has_waited = |(end, time): &(usize, u64)| *end >= to && time + TIMEOUT_MS <= now_ms;
                     assert!(sent.acks.is_empty() && sent.arrivals.iter().any(has_waited), "{gap:?}");
                 }
-                GapReason::Cut => assert!((from..to).all(|place| sent.on_wire[place]), "{gap:?}"),
+                GapReason::Truncated => assert!((from..to).all(|position| sent.on_wire[position]), "{gap:?}"),
                 GapReason::Overflow => assert!(!has_room, "{gap:?}"),
-                GapReason::End => {}
+                GapReason::EndOfStream => {}
                 other => panic!("{other:?}"),
             }
-            told.octets.extend((from..to).map(|_| None));
+            reported.octets.extend((from..to).map(|_| None));
         }
         StreamEvent::Repeated { offset, len } => {
             for offset in offset as usize..(offset + len) as usize {
-                let is_given_up = told.octets.get(offset).is_some_and(Option::is_none);
+                let is_given_up = reported.octets.get(offset).is_some_and(Option::is_none);
                 assert!(is_given_up || sent.on_wire[base + offset], "octet {offset} is new");
             }
         }
         StreamEvent::Fin { offset, .. } => {
             assert_eq!((offset, sent.fin), (at as u64, Some(base + at)), "the FIN stands at the end");
-            assert!(!std::mem::replace(&mut told.has_fin, true), "once");
+            assert!(!std::mem::replace(&mut reported.has_fin, true), "once");
         }
         StreamEvent::Poisoned { offset } => {
             assert_eq!(offset, at as u64);
             assert!(!has_room);
-            told.is_poisoned = true;
+            reported.is_poisoned = true;
         }
         other => panic!("{other:?}: the sender never contradicts itself"),
     }
@@ -128,7 +135,7 @@ impl<'c> Run<'c> {
             capture,
             streams: (0..count).map(|_| Stream::default()).collect(),
             sent: capture.lens.iter().map(blank).collect(),
-            told: vec![Told::default(); count],
+            reported: vec![Told::default(); count],
             now_ms: 0,
         }
     }
@@ -151,13 +158,13 @@ impl<'c> Run<'c> {
                 if sent.base.is_some() {
                     sent.acks.push((*end, self.now_ms));
                 }
-                let (told, now_ms, has_room) = (&mut self.told[*stream], self.now_ms, self.has_room);
+                let (reported, now_ms, has_room) = (&mut self.reported[*stream], self.now_ms, self.has_room);
                 self.reassembler.acknowledgment(&mut self.streams[*stream], *stream, &segment, |event| {
                     // A deadline is one that passed before.
                     let is_deadline =
                         matches!(&event, StreamEvent::Gap(gap) if gap.reason == GapReason::Deadline);
                     let sent = if is_deadline { &before } else { &*sent };
-                    take(told, sent, *stream, now_ms, has_room, event);
+                    take(reported, sent, *stream, now_ms, has_room, event);
                 });
                 self.after(*stream);
             }
@@ -166,7 +173,7 @@ impl<'c> Run<'c> {
 
     fn segment(&mut self, number: usize, flags: TcpFlags, range: (usize, usize, usize), stamp: Timestamp) {
         let (start, end, captured_end) = range;
-        let payload: Vec<u8> = (start..captured_end).map(|place| octet(number, place)).collect();
+        let payload: Vec<u8> = (start..captured_end).map(|position| octet(number, position)).collect();
         let first = self.capture.first[number];
         let is_syn = flags.contains(TcpFlags::SYN);
         let seq = first.add(start as u32).add(if is_syn { u32::MAX } else { 0 });
@@ -187,7 +194,7 @@ impl<'c> Run<'c> {
         }
         let mut has_slid = false;
         let slid = Sent { came: before.came.clone(), ..sent.clone() };
-        let (told, now_ms, has_room) = (&mut self.told[number], self.now_ms, self.has_room);
+        let (reported, now_ms, has_room) = (&mut self.reported[number], self.now_ms, self.has_room);
         let refused_count = self.reassembler.stats().refused_count;
         self.reassembler.segment(&mut self.streams[number], number, &segment, |event| {
             // What is given up by time, or for room, is decided before the segment is looked at.
@@ -201,13 +208,13 @@ impl<'c> Run<'c> {
                         has_slid = true;
                         &*sent
                     }
-                    GapReason::Cut if has_slid => &slid,
+                    GapReason::Truncated if has_slid => &slid,
                     _ => &*sent,
                 },
                 StreamEvent::Repeated { .. } => &before,
                 _ => &*sent,
             };
-            take(told, known, number, now_ms, has_room, event);
+            take(reported, known, number, now_ms, has_room, event);
         });
         if self.reassembler.stats().refused_count > refused_count {
             assert_eq!(self.config.overflow, OverflowPolicy::DropNewest);
@@ -223,10 +230,10 @@ impl<'c> Run<'c> {
         let now = Timestamp::from_nanos(self.now_ms * 1_000_000);
         let mut call_count = 0;
         while let Some(number) = self.reassembler.next_due(now) {
-            let (told, sent) = (&mut self.told[number], &self.sent[number]);
+            let (reported, sent) = (&mut self.reported[number], &self.sent[number]);
             let (now_ms, has_room) = (self.now_ms, self.has_room);
             self.reassembler.skip(&mut self.streams[number], number, |event| {
-                take(told, sent, number, now_ms, has_room, event);
+                take(reported, sent, number, now_ms, has_room, event);
             });
             self.after(number);
             call_count += 1;
@@ -235,9 +242,9 @@ impl<'c> Run<'c> {
         if !self.has_room {
             return;
         }
-        for (number, (sent, told)) in self.sent.iter().zip(&self.told).enumerate() {
+        for (number, (sent, reported)) in self.sent.iter().zip(&self.reported).enumerate() {
             let Some(base) = sent.base else { continue };
-            let at = base + told.octets.len();
+            let at = base + reported.octets.len();
             // Of acknowledgments the first and the latest are kept, and lists are in order of arrival, not of time.
             let due = sent.acks.iter().filter(|(_, time)| time + 3 * GRACE_MS <= self.now_ms);
             let acked = due.map(|(end, _)| *end).max().unwrap_or(0).min(sent.fin.unwrap_or(usize::MAX));
@@ -257,19 +264,19 @@ impl<'c> Run<'c> {
     /// Checks what holds at any time.
     fn after(&mut self, number: usize) {
         self.reassembler.check_invariants();
-        let (told, sent) = (&self.told[number], &mut self.sent[number]);
+        let (reported, sent) = (&self.reported[number], &mut self.sent[number]);
         let stream = &self.streams[number];
         let held_bytes = self.reassembler.held_bytes();
         assert!(held_bytes <= self.resources.limits.stream_bytes_max);
         assert_eq!(held_bytes, self.resources.budget.held_by(Account::Streams));
-        assert_eq!(stream.offset(), told.octets.len() as u64);
-        assert_eq!(stream.is_poisoned(), told.is_poisoned);
-        assert_eq!(stream.has_ended(), told.has_fin);
+        assert_eq!(stream.offset(), reported.octets.len() as u64);
+        assert_eq!(stream.is_poisoned(), reported.is_poisoned);
+        assert_eq!(stream.has_ended(), reported.has_fin);
         let Some(base) = sent.base else { return };
-        let at = base + told.octets.len();
+        let at = base + reported.octets.len();
         let is_waiting = sent.wire_end > at || sent.fin.is_some_and(|fin| fin > at);
         let came = sent.came.get(at).copied().unwrap_or(false);
-        assert!(!came || told.is_poisoned, "octet {at} came and is not told");
+        assert!(!came || reported.is_poisoned, "octet {at} came and is not told");
         if !sent.is_waiting || sent.stuck_at != at {
             (sent.stuck_at, sent.stuck_since_ms) = (at, self.now_ms);
         }
@@ -278,35 +285,36 @@ impl<'c> Run<'c> {
 
     fn finish(mut self) -> Vec<Told> {
         for number in 0..self.streams.len() {
-            let (told, sent) = (&mut self.told[number], &self.sent[number]);
+            let (reported, sent) = (&mut self.reported[number], &self.sent[number]);
             let (now_ms, has_room) = (self.now_ms, self.has_room);
             self.reassembler.finish(&mut self.streams[number], |event| {
-                take(told, sent, number, now_ms, has_room, event);
+                take(reported, sent, number, now_ms, has_room, event);
             });
             self.reassembler.check_invariants();
             assert!(!self.streams[number].is_held());
-            let Some(base) = sent.base.filter(|_| !told.is_poisoned) else { continue };
-            let end = base + told.octets.len();
+            let Some(base) = sent.base.filter(|_| !reported.is_poisoned) else { continue };
+            let end = base + reported.octets.len();
             let acked = sent.acks.iter().map(|(end, _)| *end).max().unwrap_or(0);
             assert!(end >= sent.wire_end.max(base), "all that was on the wire is told");
             assert!(end <= sent.wire_end.max(acked).max(base), "nothing else is told");
             // An acknowledgment counts the FIN as an octet, if it comes first.
-            assert!(told.has_fin || sent.fin.is_none_or(|fin| fin < end), "the FIN is told");
+            assert!(reported.has_fin || sent.fin.is_none_or(|fin| fin < end), "the FIN is told");
         }
         let stats = self.reassembler.stats();
         assert_eq!(self.reassembler.held_stream_count(), 0);
         assert_eq!((stats.conflict_count, stats.orphaned_count, stats.stray_count), (0, 0, 0));
-        let gap_octet_count = self.told.iter().flat_map(|told| &told.octets).filter(|octet| octet.is_none());
+        let gap_octet_count =
+            self.reported.iter().flat_map(|reported| &reported.octets).filter(|octet| octet.is_none());
         assert_eq!(stats.gap_octet_count, gap_octet_count.count() as u64);
         let budget = self.resources.budget.clone();
         drop(self.reassembler);
         assert_eq!(budget.held_by(Account::Streams), 0);
-        self.told
+        self.reported
     }
 }
 
 /// The streams of a capture as they are told; `sweeps` says after how many events due holes are ended.
-fn told(
+fn reported(
     config: &(ReassemblerConfig, Resources),
     has_room: bool,
     capture: &Capture,
@@ -358,11 +366,11 @@ proptest! {
         sweeps in prop::option::of(1..6_usize),
     ) {
         let capture = capture(&steps, &streams, true);
-        for (number, told) in told(&(configured(overlap, compared_len), Resources::default()), true, &capture, sweeps).iter().enumerate() {
-            let whole: Vec<_> = (0..capture.lens[number]).map(|place| Some(octet(number, place))).collect();
+        for (number, reported) in reported(&(configured(overlap, compared_len), Resources::default()), true, &capture, sweeps).iter().enumerate() {
+            let whole: Vec<_> = (0..capture.lens[number]).map(|position| Some(octet(number, position))).collect();
             prop_assert!(
-                told.octets == whole && told.has_fin,
-                "stream {number}: {:?}, {:?}", told, capture.events
+                reported.octets == whole && reported.has_fin,
+                "stream {number}: {:?}, {:?}", reported, capture.events
             );
         }
     }
@@ -377,8 +385,8 @@ proptest! {
     ) {
         let capture = capture(&steps, &streams, false);
         let config = (configured(overlap, compared_len), Resources::default());
-        let swept = told(&config, true, &capture, Some(sweeps));
-        let unswept = told(&config, true, &capture, None);
+        let swept = reported(&config, true, &capture, Some(sweeps));
+        let unswept = reported(&config, true, &capture, None);
         for (number, (swept, unswept)) in swept.iter().zip(&unswept).enumerate() {
             prop_assert_eq!(&swept.octets, &unswept.octets, "stream {}: {:?}", number, capture.events);
         }
@@ -403,6 +411,6 @@ proptest! {
         (limits.stream_bytes_max, limits.stream_side_bytes_max) = (caps.0, caps.1);
         limits.stream_side_segment_count_max = caps.2;
         let resources = Resources::new(limits).with_budget(Budget::new(caps.3));
-        told(&(config, resources), false, &capture(&steps, &streams, false), sweeps);
+        reported(&(config, resources), false, &capture(&steps, &streams, false), sweeps);
     }
 }

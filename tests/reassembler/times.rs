@@ -17,7 +17,7 @@ enum Step {
 use Step::{Ack, Cut, Data, Fin, Sweep};
 
 /// What comes out, each with its time in milliseconds.
-fn told(steps: &[Step], end_ms: u64) -> Vec<String> {
+fn reported(steps: &[Step], end_ms: u64) -> Vec<String> {
     let mut reassembler =
         Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let (mut stream, mut log) = (Stream::default(), Vec::new());
@@ -78,7 +78,7 @@ fn gives(steps: &[Step], end_ms: u64, expected: &[&str]) {
     }
     always.extend((before..=end_ms).map(Sweep));
     for steps in [steps, &often, &always] {
-        assert_eq!(told(steps, end_ms), expected);
+        assert_eq!(reported(steps, end_ms), expected);
     }
 }
 
@@ -94,9 +94,9 @@ fn octets_have_the_time_of_the_packet_that_made_them_next() {
 fn a_gap_has_the_time_at_which_it_was_due() {
     // Acknowledged at 4 ms, due after the grace of 10 ms; what waited was captured before that.
     let lossy = [Data(2, 102, "c"), Data(3, 103, "d"), Ack(4, 104)];
-    let told = ["gap 2 acknowledged @14", "c @2", "d @3"];
-    gives(&lossy, 14, &told);
-    gives(&lossy, 9000, &told);
+    let reported = ["gap 2 acknowledged @14", "c @2", "d @3"];
+    gives(&lossy, 14, &reported);
+    gives(&lossy, 9000, &reported);
     gives(
         &[&lossy[..], &[Data(50, 104, "e")]].concat(),
         60,

@@ -117,7 +117,7 @@ const FILE_LEN: usize = 4 << 20;
 
 /// No octet of it repeats where another stands a multiple of a power of two away.
 fn file() -> Vec<u8> {
-    (0..FILE_LEN as u64).map(|place| (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
+    (0..FILE_LEN as u64).map(|position| (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
 }
 
 /// One direction as it was told: bytes, zeros where there were none, and the gaps.
@@ -138,24 +138,24 @@ fn streams(
     mut is_kept: impl FnMut(usize) -> bool,
 ) -> [Told; 2] {
     let mut reassembler = Reassembler::new(config, &Resources::new(limits)).expect("a valid configuration");
-    let (mut streams, mut told): ([Stream; 2], [Told; 2]) = Default::default();
-    let take = |told: &mut Told, event: StreamEvent<'_>| match event {
+    let (mut streams, mut reported): ([Stream; 2], [Told; 2]) = Default::default();
+    let take = |reported: &mut Told, event: StreamEvent<'_>| match event {
         StreamEvent::Chunk(chunk) => {
-            assert_eq!(chunk.offset, told.bytes.len() as u64);
-            told.bytes.extend_from_slice(chunk.bytes);
+            assert_eq!(chunk.offset, reported.bytes.len() as u64);
+            reported.bytes.extend_from_slice(chunk.bytes);
         }
         StreamEvent::Gap(gap) => {
-            assert_eq!(gap.offset, told.bytes.len() as u64);
+            assert_eq!(gap.offset, reported.bytes.len() as u64);
             println!("{gap:?}");
-            told.bytes.resize(told.bytes.len() + gap.len as usize, 0);
-            match told.gaps.last_mut() {
+            reported.bytes.resize(reported.bytes.len() + gap.len as usize, 0);
+            match reported.gaps.last_mut() {
                 Some((_, end)) if *end == gap.offset => *end += gap.len,
-                _ => told.gaps.push((gap.offset, gap.offset + gap.len)),
+                _ => reported.gaps.push((gap.offset, gap.offset + gap.len)),
             }
         }
         StreamEvent::Fin { offset, .. } => {
-            assert_eq!(offset, told.bytes.len() as u64);
-            told.has_fin = true;
+            assert_eq!(offset, reported.bytes.len() as u64);
+            reported.has_fin = true;
         }
         StreamEvent::Repeated { .. } => {}
         other => panic!("{other:?}"),
@@ -172,43 +172,43 @@ fn streams(
             if !is_kept(number) {
                 continue;
             }
-            reassembler.segment(&mut streams[own], own, &segment, |event| take(&mut told[own], event));
+            reassembler.segment(&mut streams[own], own, &segment, |event| take(&mut reported[own], event));
             let peer = 1 - own;
             reassembler.acknowledgment(&mut streams[peer], peer, &segment, |event| {
-                take(&mut told[peer], event);
+                take(&mut reported[peer], event);
             });
             while let Some(due) = reassembler.next_due(segment.timestamp) {
-                reassembler.skip(&mut streams[due], due, |event| take(&mut told[due], event));
+                reassembler.skip(&mut streams[due], due, |event| take(&mut reported[due], event));
             }
-            cover(&mut told[own], &segment);
+            cover(&mut reported[own], &segment);
         }
         batch.clear();
     }
-    for (stream, told) in streams.iter_mut().zip(&mut told) {
-        reassembler.finish(stream, |event| take(told, event));
+    for (stream, reported) in streams.iter_mut().zip(&mut reported) {
+        reassembler.finish(stream, |event| take(reported, event));
     }
     assert_eq!(reassembler.held_stream_count(), 0);
-    told
+    reported
 }
 
 /// Notes the octets of a segment as captured; the first one is the SYN.
-fn cover(told: &mut Told, segment: &Segment<'_>) {
-    let first = *told.first.get_or_insert(segment.seq.add(1));
+fn cover(reported: &mut Told, segment: &Segment<'_>) {
+    let first = *reported.first.get_or_insert(segment.seq.add(1));
     if !segment.flags.contains(TcpFlags::SYN) && !segment.payload.is_empty() {
         let start = segment.seq.distance_from(first) as usize;
         let end = start + segment.payload.len();
-        told.captured.resize(told.captured.len().max(end), false);
-        told.captured[start..end].fill(true);
+        reported.captured.resize(reported.captured.len().max(end), false);
+        reported.captured[start..end].fill(true);
     }
 }
 
 /// The runs of octets that no segment had.
 fn missing(captured: &[bool]) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    for (place, _) in (0..).zip(captured).filter(|(_, is_there)| !**is_there) {
+    for (position, _) in (0..).zip(captured).filter(|(_, is_there)| !**is_there) {
         match runs.last_mut() {
-            Some((_, end)) if *end == place => *end += 1,
-            _ => runs.push((place, place + 1)),
+            Some((_, end)) if *end == position => *end += 1,
+            _ => runs.push((position, position + 1)),
         }
     }
     runs
@@ -261,10 +261,10 @@ fn what_a_kernel_sent_is_what_comes_out() {
     let mut roomy = Limits::DEFAULT;
     (roomy.stream_side_bytes_max, roomy.stream_side_segment_count_max) = (64 << 20, 1 << 16);
     for capture in &captures {
-        let told = streams(capture, (ReassemblerConfig::default(), roomy), |_| true);
-        for (told, sent) in told.iter().zip(sent) {
-            assert_eq!(told.gaps, []);
-            assert!(told.bytes == sent && told.has_fin, "{} octets", told.bytes.len());
+        let reported = streams(capture, (ReassemblerConfig::default(), roomy), |_| true);
+        for (reported, sent) in reported.iter().zip(sent) {
+            assert_eq!(reported.gaps, []);
+            assert!(reported.bytes == sent && reported.has_fin, "{} octets", reported.bytes.len());
         }
     }
 
@@ -279,33 +279,33 @@ fn what_a_kernel_sent_is_what_comes_out() {
     };
     let mut config = ReassemblerConfig::default();
     (config.ack_grace, config.hole_timeout) = (Duration::MAX, Duration::MAX);
-    for (number, (told, sent)) in
+    for (number, (reported, sent)) in
         streams(&captures[1], (config, roomy), &mut is_kept).iter().zip(sent).enumerate()
     {
-        check_gaps(told, sent);
+        check_gaps(reported, sent);
         // An acknowledgment of a FIN that was lost counts one octet more, and what lies behind all that is known is not missing.
-        let mut captured = told.captured.clone();
-        captured.resize(told.bytes.len().min(sent.len()), false);
+        let mut captured = reported.captured.clone();
+        captured.resize(reported.bytes.len().min(sent.len()), false);
         let within = |(start, end): &(u64, u64)| (*start, (*end).min(sent.len() as u64));
-        let gaps: Vec<_> = told.gaps.iter().map(within).filter(|(start, end)| start < end).collect();
+        let gaps: Vec<_> = reported.gaps.iter().map(within).filter(|(start, end)| start < end).collect();
         assert_eq!(gaps, missing(&captured));
-        assert!(number > 0 || told.gaps.len() > 10, "{} gaps", told.gaps.len());
+        assert!(number > 0 || reported.gaps.len() > 10, "{} gaps", reported.gaps.len());
     }
     // By the clock, what is sent again after the grace is missing too, and still nothing is wrong.
-    for (told, sent) in streams(&captures[1], Default::default(), &mut is_kept).iter().zip(sent) {
-        check_gaps(told, sent);
-        let is_given_up = |run: &(u64, u64)| told.gaps.iter().any(|gap| gap.0 <= run.0 && run.1 <= gap.1);
-        assert!(missing(&told.captured).iter().all(is_given_up));
+    for (reported, sent) in streams(&captures[1], Default::default(), &mut is_kept).iter().zip(sent) {
+        check_gaps(reported, sent);
+        let is_given_up = |run: &(u64, u64)| reported.gaps.iter().any(|gap| gap.0 <= run.0 && run.1 <= gap.1);
+        assert!(missing(&reported.captured).iter().all(is_given_up));
     }
 }
 
 /// Outside of its gaps, a stream is what was sent, but for its very end, if nothing that would tell of it was captured.
-fn check_gaps(told: &Told, sent: &[u8]) {
-    let mut expected = sent[..told.bytes.len().min(sent.len())].to_vec();
-    for (start, end) in &told.gaps {
+fn check_gaps(reported: &Told, sent: &[u8]) {
+    let mut expected = sent[..reported.bytes.len().min(sent.len())].to_vec();
+    for (start, end) in &reported.gaps {
         expected[*start as usize..(*end as usize).min(sent.len())].fill(0);
     }
-    expected.resize(told.bytes.len(), 0);
-    assert!(told.bytes == expected, "{} octets, gaps {:?}", told.bytes.len(), told.gaps);
-    assert!(told.bytes.len() + 50_000 >= sent.len() && told.bytes.len() <= sent.len() + 1);
+    expected.resize(reported.bytes.len(), 0);
+    assert!(reported.bytes == expected, "{} octets, gaps {:?}", reported.bytes.len(), reported.gaps);
+    assert!(reported.bytes.len() + 50_000 >= sent.len() && reported.bytes.len() <= sent.len() + 1);
 }

@@ -202,7 +202,7 @@ fn read(source: impl Source) -> (Outcome, usize) {
 /// Cuts octets at places and behind them at odd lengths.
 fn pieces(octets: &[u8], mut cuts: Vec<usize>) -> Vec<Vec<u8>> {
     cuts.extend((1..8).map(|part| (octets.len() * part / 8) | 1));
-    cuts.retain(|cut| (1..octets.len()).contains(cut));
+    cuts.retain(|truncated| (1..octets.len()).contains(truncated));
     cuts.sort_unstable();
     cuts.dedup();
     let starts = [0].into_iter().chain(cuts.iter().copied());

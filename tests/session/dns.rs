@@ -9,7 +9,7 @@ use flowgauge::session::{
 };
 
 use crate::harness::{
-    Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap, observe,
 };
 
 use Role::{Client, Server};
@@ -20,7 +20,7 @@ flowgauge::protocols! {
     enum Set;
     /// What they say.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers {
         Dns: DnsParser = &PROTOCOL,
         Mdns: MdnsParser = &MDNS,
@@ -29,8 +29,8 @@ flowgauge::protocols! {
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, message: Heard<'_>) -> Said {
-    let (Heard::Dns(message) | Heard::Mdns(message) | Heard::Llmnr(message)) = message;
+fn describe(meta: &MessageMeta, message: Observed<'_>) -> Said {
+    let (Observed::Dns(message) | Observed::Mdns(message) | Observed::Llmnr(message)) = message;
     Said::Whole(format!("{} {}", meta.from.name(), text(&message)))
 }
 
@@ -60,7 +60,7 @@ fn inside(message: &DnsMessage<'_>) -> String {
     for item in walk.by_ref() {
         words.push(match item {
             Item::Question(question) => {
-                let unicast = if question.wants_unicast { " QU" } else { "" };
+                let unicast = if question.unicast_response { " QU" } else { "" };
                 format!("{}? {} {}{unicast}", question.name, question.class, question.record_type)
             }
             Item::Record(section, record) => {
@@ -70,7 +70,7 @@ fn inside(message: &DnsMessage<'_>) -> String {
             }
         });
     }
-    words.extend(walk.stop().map(|stop| format!("({})", stop.name())));
+    words.extend(walk.parse_error().map(|stop| format!("({})", stop.name())));
     words.join(" | ")
 }
 
@@ -118,19 +118,19 @@ fn framed(message: &[u8]) -> Vec<u8> {
 
 #[test]
 fn answers_have_the_number_of_their_query() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
-    talk.send(Client, &query(1, "example.com", 1));
-    talk.send(Client, &query(2, "example.com", 28));
-    talk.send(Client, &query(1, "example.com", 1));
-    talk.send(Server, &response(2, "EXAMPLE.com", 28, &[0x20; 16]));
-    talk.send(Server, &response(1, "example.com", 1, &[192, 0, 2, 1]));
-    talk.send(Server, &response(1, "example.com", 1, &[192, 0, 2, 2]));
-    talk.send(Server, &response(1, "example.org", 1, &[192, 0, 2, 3]));
-    talk.send(Server, &header(2, 0x8181, [0; 4]));
-    talk.send(Client, &query(1, "example.com", 1));
-    talk.send(Client, b"\0\x01\0");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
+    dialogue.send_datagram(Client, &query(1, "example.com", 1));
+    dialogue.send_datagram(Client, &query(2, "example.com", 28));
+    dialogue.send_datagram(Client, &query(1, "example.com", 1));
+    dialogue.send_datagram(Server, &response(2, "EXAMPLE.com", 28, &[0x20; 16]));
+    dialogue.send_datagram(Server, &response(1, "example.com", 1, &[192, 0, 2, 1]));
+    dialogue.send_datagram(Server, &response(1, "example.com", 1, &[192, 0, 2, 2]));
+    dialogue.send_datagram(Server, &response(1, "example.org", 1, &[192, 0, 2, 3]));
+    dialogue.send_datagram(Server, &header(2, 0x8181, [0; 4]));
+    dialogue.send_datagram(Client, &query(1, "example.com", 1));
+    dialogue.send_datagram(Client, b"\0\x01\0");
     assert_eq!(
-        talk.finish().said,
+        dialogue.finish().reports,
         [
             "[dns by content]",
             "client query 1 | #0 | example.com? IN A",
@@ -153,8 +153,8 @@ fn answers_have_the_number_of_their_query() {
 struct Times(Vec<String>);
 
 impl Receiver<Set> for Times {
-    fn message(&mut self, _: &MessageMeta, message: Heard<'_>) {
-        let Heard::Dns(message) = message else { return };
+    fn message(&mut self, _: &MessageMeta, message: Observed<'_>) {
+        let Observed::Dns(message) = message else { return };
         self.0.push(match message {
             Message::Response(response) => format!("{:?}", response.response_time_ns),
             Message::Unanswered(lost) => format!("{} after {}", lost.id, lost.waited_ns),
@@ -169,28 +169,28 @@ fn times_are_those_between_query_and_response() {
     let (key, side) = FlowKey::new(IpProtocol::UDP, end(1), end(2));
     let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
     let mut times = Times::default();
-    let mut send = |nanoseconds, from: Role, message: &[u8]| {
+    let mut send_datagram = |nanoseconds, from: Role, message: &[u8]| {
         let context = FlowContext::new(&key, side, Timestamp::from_nanos(nanoseconds));
         let side: Side = if from == Client { side } else { side.other() };
         driver.datagram(&mut session, &context, side, (message, message.len()), &mut times);
     };
-    send(1_000, Client, &query(1, "a", 1));
-    send(1_500, Client, &query(2, "b", 1));
-    send(3_000, Server, &response(1, "a", 1, &[1; 4]));
-    send(2_000_000_000, Client, &query(2, "b", 1));
-    send(12_000_000_001, Client, &query(3, "c", 1));
+    send_datagram(1_000, Client, &query(1, "a", 1));
+    send_datagram(1_500, Client, &query(2, "b", 1));
+    send_datagram(3_000, Server, &response(1, "a", 1, &[1; 4]));
+    send_datagram(2_000_000_000, Client, &query(2, "b", 1));
+    send_datagram(12_000_000_001, Client, &query(3, "c", 1));
     assert_eq!(times.0, ["Some(2000)", "2 after 11999998501"]);
 }
 
 #[test]
 fn many_queries_at_once_are_bounded() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
     for id in 0..3_000 {
-        talk.send(Client, &query(id, "example.com", 1));
-        assert!(talk.held_bytes() < 64 * EXCHANGE_COUNT_MAX as u64 + 4_096);
+        dialogue.send_datagram(Client, &query(id, "example.com", 1));
+        assert!(dialogue.held_bytes() < 64 * EXCHANGE_COUNT_MAX as u64 + 4_096);
     }
-    let heard = talk.finish();
-    assert_eq!(heard.messages().iter().filter(|said| said.contains("unanswered")).count(), 3_000);
+    let observed = dialogue.finish();
+    assert_eq!(observed.messages().iter().filter(|reports| reports.contains("unanswered")).count(), 3_000);
 }
 
 fn transfer() -> [Vec<u8>; 3] {
@@ -208,15 +208,15 @@ fn transfer() -> [Vec<u8>; 3] {
 #[test]
 fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
     let [axfr, first, second] = transfer();
-    let asked = [framed(&query(1, "one", 16)), framed(&query(2, "two", 15)), axfr].concat();
+    let requested = [framed(&query(1, "one", 16)), framed(&query(2, "two", 15)), axfr].concat();
     let txt = framed(&response(1, "one", 16, b"\x05hello\x00"));
     let mx = framed(&response(2, "two", 15, b"\x00\x0A\x04mail\xC0\x0C"));
     let turns: [(Role, &[u8]); 5] =
-        [(Client, &asked), (Server, &mx), (Server, &first), (Server, &txt), (Server, &second)];
-    let heard = hear_in_any_split::<Set>(53, &turns, describe);
+        [(Client, &requested), (Server, &mx), (Server, &first), (Server, &txt), (Server, &second)];
+    let observed = hear_in_any_split::<Set>(53, &turns, describe);
     let soa = "ns who 7 7 7 7 7";
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[dns by content]".to_owned(),
             "client query 1 | #0 | one? IN TXT".to_owned(),
@@ -240,20 +240,21 @@ fn the_longest_message_of_a_stream_is_taken() {
     assert_eq!(long.len(), 65_535);
     long[1] = 2;
     let stream = [framed(&query(2, "a", 16)), framed(&long)];
-    let heard = hear::<Set>(53, &[(Client, &stream[0]), (Server, &stream[1])], describe, || 1_400);
+    let observed = observe::<Set>(53, &[(Client, &stream[0]), (Server, &stream[1])], describe, || 1_400);
     assert!(
-        heard.messages()[1].starts_with("server response 2 | #0 | a? IN TXT | Answer a IN TXT 300 \"\" \"\"")
+        observed.messages()[1]
+            .starts_with("server response 2 | #0 | a? IN TXT | Answer a IN TXT 300 \"\" \"\"")
     );
 }
 
 #[test]
 fn a_gap_inside_a_message_costs_that_message() {
     let one = framed(&query(1, "first.example", 1));
-    let asked = [one.clone(), framed(&query(2, "second.example", 1))].concat();
+    let requested = [one.clone(), framed(&query(2, "second.example", 1))].concat();
     // Behind the header and "first".
-    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, one.len() - 20));
+    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 20));
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[dns by content]",
             "client query 1 | (cut)",
@@ -261,10 +262,10 @@ fn a_gap_inside_a_message_costs_that_message() {
             "server unanswered 2 #0 x0 End"
         ]
     );
-    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, one.len() - 18));
-    assert_eq!(heard.said, ["[dns by content]", "client query 1 | (cut)", "[dns stopped: gap]"]);
-    let heard = hear_with_gap::<Set>(53, &[(Client, &asked)], describe, (0, 20, 2));
-    assert_eq!(heard.messages()[1], "client query 2 | #0 | second.example? IN A");
+    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 18));
+    assert_eq!(observed.reports, ["[dns by content]", "client query 1 | (cut)", "[dns stopped: gap]"]);
+    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, 2));
+    assert_eq!(observed.messages()[1], "client query 2 | #0 | second.example? IN A");
 }
 
 #[test]
@@ -272,8 +273,12 @@ fn what_is_no_dns_stops_a_stream() {
     let turns: [&[u8]; 2] = [b"\x00\x0Bhello world", &framed(&header(1, 0, [0, 0, 9, 0]))];
     for turn in turns {
         let first = framed(&query(1, "a", 1));
-        let heard = hear_in_any_split::<Set>(53, &[(Client, &first), (Client, turn)], describe);
-        assert!(heard.said.iter().any(|said| said.starts_with("[dns stopped")), "{:?}", heard.said);
+        let observed = hear_in_any_split::<Set>(53, &[(Client, &first), (Client, turn)], describe);
+        assert!(
+            observed.reports.iter().any(|reports| reports.starts_with("[dns stopped")),
+            "{:?}",
+            observed.reports
+        );
     }
 }
 
@@ -282,11 +287,11 @@ fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
     let mut bomb = response(1, "a", 5, b"\xC0\x1F");
     bomb[7] = 2;
     bomb.extend(record(b"\xC0\x2D", 1, 1, 1, &[1; 4]));
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
-    talk.send(Server, &bomb);
-    talk.send(Server, &response(1, "a", 1, &[1; 4]));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
+    dialogue.send_datagram(Server, &bomb);
+    dialogue.send_datagram(Server, &response(1, "a", 1, &[1; 4]));
     assert_eq!(
-        talk.finish().said,
+        dialogue.finish().reports,
         [
             "[dns by content]",
             "server response 1 | a? IN CNAME | Answer a IN CNAME 300 \\# 2 c01f | (bad_pointer)",
@@ -299,10 +304,10 @@ fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
 fn what_a_snap_length_leaves_is_read() {
     let whole = response(1, "example.com", 1, &[192, 0, 2, 1]);
     for len in 12..=whole.len() {
-        let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::protocols::dns::Flavour::Dns);
+        let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::protocols::dns::Variant::Dns);
         let message = message.expect("a header");
-        let stop = message.stop().map(|stop| stop.name());
-        assert_eq!(stop, (len < whole.len()).then_some("cut"), "{len}");
+        let stop = message.parse_error().map(|stop| stop.name());
+        assert_eq!(stop, (len < whole.len()).then_some("truncated"), "{len}");
         assert_eq!(message.questions().count(), usize::from(len >= 29), "{len}");
         assert_eq!(message.answers().count(), usize::from(len == whole.len()));
     }
@@ -317,11 +322,11 @@ fn updates_have_empty_records() {
         record(b"\x01b\xC0\x0C", 1, 255, 0, b""),
         record(b"\x01b\xC0\x0C", 1, 1, 60, &[192, 0, 2, 9]),
     ];
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, describe);
-    talk.send(Client, &update.concat());
-    talk.send(Server, &header(7, 0xA800, [0; 4]));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
+    dialogue.send_datagram(Client, &update.concat());
+    dialogue.send_datagram(Server, &header(7, 0xA800, [0; 4]));
     assert_eq!(
-        talk.finish().said,
+        dialogue.finish().reports,
         [
             "[dns by content]",
             "client query 7 | #0 | zone? IN SOA | Answer a.zone NONE ANY 0 \\# 0 | Authority b.zone ANY A 0 \\# 0 | \
@@ -333,18 +338,19 @@ fn updates_have_empty_records() {
 
 #[test]
 fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
-    let asked = [
+    let requested = [
         header(0, 0, [2, 1, 0, 0]),
         question("_ipp._tcp.local", 12, 0x8001),
         question("host.local", 28, 1),
         record(FIRST, 12, 1, 4_500, b"\x07Printer\xC0\x0C"),
     ];
-    let said = [header(0, 0x8400, [0, 1, 0, 0]), record(&name("host.local"), 1, 0x8001, 120, &[10, 0, 0, 1])];
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5353, describe);
-    talk.send(Client, &said.concat());
-    talk.send(Client, &asked.concat());
+    let reports =
+        [header(0, 0x8400, [0, 1, 0, 0]), record(&name("host.local"), 1, 0x8001, 120, &[10, 0, 0, 1])];
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5353, describe);
+    dialogue.send_datagram(Client, &reports.concat());
+    dialogue.send_datagram(Client, &requested.concat());
     assert_eq!(
-        talk.finish().said,
+        dialogue.finish().reports,
         [
             "[mdns by content]",
             "client response 0 | Answer host.local IN A flush 120 10.0.0.1",
@@ -356,12 +362,12 @@ fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
 
 #[test]
 fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5355, describe);
-    let asked = [header(5, 0, [1, 0, 0, 0]), question("wpad", 1, 1)].concat();
-    talk.send(Client, &asked);
-    talk.send(Client, &asked);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5355, describe);
+    let requested = [header(5, 0, [1, 0, 0, 0]), question("wpad", 1, 1)].concat();
+    dialogue.send_datagram(Client, &requested);
+    dialogue.send_datagram(Client, &requested);
     assert_eq!(
-        talk.finish().said,
+        dialogue.finish().reports,
         ["[llmnr by content]", "client query 5 | #0 | wpad? IN A", "client query 5 | #0 | x1 | wpad? IN A"]
     );
 }
@@ -370,11 +376,11 @@ fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
 fn probes_tell_dns_from_what_looks_like_it() {
     let verdict =
         |port, message: &[u8]| PROTOCOL.probe_datagram(&DatagramOpening::first(message, 40_000, port));
-    let asked = query(1, "example.com", 1);
-    assert_eq!(verdict(53, &asked), Verdict::Match);
-    assert_eq!(verdict(40_053, &asked), Verdict::Match);
-    assert_eq!(verdict(137, &asked), Verdict::No, "the NetBIOS name service has the same header");
-    assert_eq!(verdict(5353, &asked), Verdict::No, "that is mDNS");
+    let requested = query(1, "example.com", 1);
+    assert_eq!(verdict(53, &requested), Verdict::Match);
+    assert_eq!(verdict(40_053, &requested), Verdict::Match);
+    assert_eq!(verdict(137, &requested), Verdict::No, "the NetBIOS name service has the same header");
+    assert_eq!(verdict(5353, &requested), Verdict::No, "that is mDNS");
     let answered = response(1, "example.com", 1, &[1; 4]);
     assert_eq!(verdict(53, &answered), Verdict::MatchReversed);
     assert_eq!(verdict(9, &answered), Verdict::MatchReversed);
@@ -382,11 +388,11 @@ fn probes_tell_dns_from_what_looks_like_it() {
     opening.from = Server;
     assert_eq!(PROTOCOL.probe_datagram(&opening), Verdict::Match);
     // Elsewhere a message is faultless or none.
-    for len in 0..asked.len() {
-        assert_eq!(verdict(9, &asked[..len]), Verdict::No, "{len}");
+    for len in 0..requested.len() {
+        assert_eq!(verdict(9, &requested[..len]), Verdict::No, "{len}");
     }
-    assert_eq!(verdict(9, &[&asked[..], b"x"].concat()), Verdict::No);
-    assert_eq!(verdict(53, &[&asked[..], b"x"].concat()), Verdict::Match);
+    assert_eq!(verdict(9, &[&requested[..], b"x"].concat()), Verdict::No);
+    assert_eq!(verdict(53, &[&requested[..], b"x"].concat()), Verdict::Match);
     assert_eq!(verdict(9, &query(1, "exam ple", 1)), Verdict::No);
     assert_eq!(verdict(9, &query(1, "example", 54)), Verdict::No, "a type that nobody registered");
     assert_eq!(verdict(53, &query(1, "example", 65_399)), Verdict::Match);
@@ -402,24 +408,24 @@ fn streams_are_told_by_whole_messages_elsewhere() {
     let verdict = |port, client: &[u8], server: &[u8]| {
         PROTOCOL.probe_stream(&StreamOpening::new(client, server, 40_000, port))
     };
-    let asked = framed(&query(1, "example.com", 1));
+    let requested = framed(&query(1, "example.com", 1));
     let answered = framed(&response(1, "example.com", 1, &[1; 4]));
-    for len in 0..asked.len() {
-        assert_eq!(verdict(9, &asked[..len], b""), Verdict::More, "{len}");
+    for len in 0..requested.len() {
+        assert_eq!(verdict(9, &requested[..len], b""), Verdict::More, "{len}");
     }
-    assert_eq!(verdict(9, &asked, b""), Verdict::Match);
-    assert_eq!(verdict(9, &[&asked[..], &asked].concat(), b""), Verdict::Match);
+    assert_eq!(verdict(9, &requested, b""), Verdict::Match);
+    assert_eq!(verdict(9, &[&requested[..], &requested].concat(), b""), Verdict::Match);
     assert_eq!(verdict(9, b"", &answered), Verdict::Match);
     assert_eq!(verdict(9, &answered, b""), Verdict::MatchReversed);
-    assert_eq!(verdict(53, b"", &asked), Verdict::MatchReversed);
+    assert_eq!(verdict(53, b"", &requested), Verdict::MatchReversed);
     for other in
         [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", b"\x16\x03\x01\x02\0\x01", b"\0\0\0\x85\xFFSMB"]
     {
         assert_eq!(verdict(9, other, b""), Verdict::No);
     }
-    assert_eq!(verdict(5355, &asked, b""), Verdict::No);
-    let llmnr = |asked: &[u8]| LLMNR.probe_stream(&StreamOpening::new(asked, b"", 40_000, 5355));
-    assert_eq!(llmnr(&asked), Verdict::Match);
+    assert_eq!(verdict(5355, &requested, b""), Verdict::No);
+    let llmnr = |requested: &[u8]| LLMNR.probe_stream(&StreamOpening::new(requested, b"", 40_000, 5355));
+    assert_eq!(llmnr(&requested), Verdict::Match);
     let reserved = [header(1, 0x0010, [1, 0, 0, 0]), question("a", 1, 1)].concat();
     assert_eq!(llmnr(&framed(&reserved)), Verdict::No);
 }
@@ -431,16 +437,16 @@ fn a_message_is_not_written_at_many_times_its_length() {
     let labels = [[b'n'; 63], [1; 63], [b'n'; 63]].map(|label| [&[63][..], &label].concat());
     let long = [&labels.concat()[..], &[0]].concat();
     let question = question("a.example", 1, 1);
-    let place = (0xC000 | (12 + question.len()) as u16).to_be_bytes();
+    let position = (0xC000 | (12 + question.len()) as u16).to_be_bytes();
     let first = record(&long, 1, 1, 300, &[192, 0, 2, 1]);
     let answer = |count: usize| {
-        let answers = record(&place, 14, 1, 300, &[place, place].concat()).repeat(count);
+        let answers = record(&position, 14, 1, 300, &[position, position].concat()).repeat(count);
         let counts = [1, 1 + count as u16, 0, 0];
         [header(7, 0x8180, counts), question.clone(), first.clone(), answers].concat()
     };
     let written = |bytes: &[u8]| -> serde_json::Value {
         let message =
-            DnsMessage::read(bytes, bytes.len(), flowgauge::protocols::dns::Flavour::Dns).expect("a header");
+            DnsMessage::read(bytes, bytes.len(), flowgauge::protocols::dns::Variant::Dns).expect("a header");
         let text = serde_json::to_string(&message).expect("an object");
         // Texts are eight times as long as the message and one kibioctet at most, backslashes are doubled, and each record has
         // its keys.
@@ -451,19 +457,22 @@ fn a_message_is_not_written_at_many_times_its_length() {
     assert_eq!(whole["answers"].as_array().map(Vec::len), Some(2));
     assert!(whole.get("truncated").is_none() && whole.get("left_out_count").is_none());
     let bytes = answer(90);
-    let cut = written(&bytes);
-    let listed = cut["answers"].as_array().map_or(0, Vec::len);
-    assert_eq!((&cut["truncated"], &cut["left_out_count"]), (&true.into(), &(91 - listed).into()));
+    let truncated = written(&bytes);
+    let listed = truncated["answers"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        (&truncated["truncated"], &truncated["left_out_count"]),
+        (&true.into(), &(91 - listed).into())
+    );
     assert!((8..30).contains(&listed), "{listed}");
     // All is there for who looks at it.
     let message =
-        DnsMessage::read(&bytes, bytes.len(), flowgauge::protocols::dns::Flavour::Dns).expect("a header");
-    assert_eq!((message.records().count(), message.stop()), (91, None));
+        DnsMessage::read(&bytes, bytes.len(), flowgauge::protocols::dns::Variant::Dns).expect("a header");
+    assert_eq!((message.records().count(), message.parse_error()), (91, None));
     // A single record of many types is cut within.
     let windows: Vec<u8> = (0..200).flat_map(|window| [&[window, 32][..], &[0xFF; 32]].concat()).collect();
     let types = record(&[0xC0, 12], 47, 1, 300, &[&[0][..], &windows].concat());
-    let cut = written(&[header(7, 0x8180, [1, 1, 0, 0]), question.clone(), types].concat());
-    assert_eq!((&cut["truncated"], &cut["left_out_count"]), (&true.into(), &0.into()));
+    let truncated = written(&[header(7, 0x8180, [1, 1, 0, 0]), question.clone(), types].concat());
+    assert_eq!((&truncated["truncated"], &truncated["left_out_count"]), (&true.into(), &0.into()));
 }
 
 #[cfg(feature = "serde")]
@@ -474,21 +483,21 @@ fn a_message_is_one_object() {
     let opt = record(b"\0", 41, 1232, 0x0100_8000, &options.concat());
     let answer = record(FIRST, 65, 1, 300, b"\0\x01\0\0\x01\0\x06\x02h3\x02h2");
     let bytes = [header(0x1234, 0x81B0, [1, 1, 0, 1]), question("a.example", 65, 1), answer, opt].concat();
-    fn object(_: &MessageMeta, message: Heard<'_>) -> Said {
-        let Heard::Dns(message) = message else { unreachable!("DNS alone") };
+    fn object(_: &MessageMeta, message: Observed<'_>) -> Said {
+        let Observed::Dns(message) = message else { unreachable!("DNS alone") };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 53, object);
-    talk.send(Client, &query(0x1234, "a.example", 65));
-    talk.send(Server, &bytes);
-    talk.send(Client, &query(2, "a.example", 65));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, object);
+    dialogue.send_datagram(Client, &query(0x1234, "a.example", 65));
+    dialogue.send_datagram(Server, &bytes);
+    dialogue.send_datagram(Client, &query(2, "a.example", 65));
     assert_eq!(
-        talk.finish().messages(),
+        dialogue.finish().messages(),
         [
             r#"{"message":"query","id":4660,"opcode":"Query","flags":["rd"],"questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"transaction":0,"len":27}"#,
             r#"{"message":"response","id":4660,"opcode":"Query","flags":["rd","ra","ad","cd"],"rcode":"BADVERS","questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"answers":[{"name":"a.example","type":"HTTPS","class":"IN","ttl":300,"data":"1 . alpn=\"h3,h2\""}],"edns":{"version":0,"udp_payload_len":1232,"dnssec_ok":true,"options":[{"name":"COOKIE","data":"abababababababab"},{"name":"edns-client-subnet","data":"192.0.2.0/24/0"},{"name":"Extended DNS Error","data":"18 \"no\""}]},"transaction":0,"response_time_ns":1000000,"len":94}"#,
             r#"{"message":"query","id":2,"opcode":"Query","flags":["rd"],"questions":[{"name":"a.example","type":"HTTPS","class":"IN"}],"transaction":1,"len":27}"#,
-            r#"{"message":"unanswered","transaction":1,"id":2,"asked_by":"client","waited_ns":1000000,"reason":"end"}"#,
+            r#"{"message":"unanswered","transaction":1,"id":2,"querier":"client","waited_ns":1000000,"reason":"end_of_flow"}"#,
         ]
     );
 }

@@ -8,7 +8,7 @@ use flowgauge::session::{
     Session, SessionEvent, StreamOpening, Verdict,
 };
 
-use crate::harness::{Said, Talk, hear, hear_in_any_split, hear_with_gap};
+use crate::harness::{Dialogue, Said, hear_in_any_split, hear_with_gap, observe};
 
 use Role::{Client, Server};
 
@@ -156,10 +156,10 @@ const DIALOGUE: [(Role, &[u8]); 4] = [
 
 #[test]
 fn messages_are_the_same_in_any_pieces() {
-    let heard = hear_in_any_split::<Set>(7000, &DIALOGUE, describe);
-    assert_eq!(heard.application, Some(("length_prefixed", "content")));
+    let observed = hear_in_any_split::<Set>(7000, &DIALOGUE, describe);
+    assert_eq!(observed.application, Some(("length_prefixed", "content")));
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[length_prefixed by content]",
             "length_prefixed client: lp",
@@ -177,9 +177,9 @@ fn messages_are_the_same_in_any_pieces() {
 fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"hello you\n"), (Client, b"hello too\nand"), (Client, b" more\n")];
-    let heard = hear_in_any_split::<Set>(9, &turns, describe);
+    let observed = hear_in_any_split::<Set>(9, &turns, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[lines by content]",
             "lines server: hello you",
@@ -197,21 +197,21 @@ fn describe_with_time(meta: &MessageMeta, message: Message<'_>) -> Said {
 /// Each turn is a millisecond later than the one before; the first one is at 1.
 #[test]
 fn what_was_kept_is_told_in_its_order_with_its_times() {
-    let told = |port: u16, turns: &[(Role, &[u8])]| {
-        let mut talk = Talk::<Set>::new(IpProtocol::TCP, port, describe_with_time);
-        turns.iter().for_each(|(from, bytes)| talk.say(*from, bytes));
-        talk.finish().said
+    let reported = |port: u16, turns: &[(Role, &[u8])]| {
+        let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe_with_time);
+        turns.iter().for_each(|(from, bytes)| dialogue.send_octets(*from, bytes));
+        dialogue.finish().reports
     };
     // By the probes, until both have greeted.
     assert_eq!(
-        told(9, &[(Client, b"he"), (Server, b"hello a\nb"), (Server, b"c\n"), (Client, b"llo d\n")]),
+        reported(9, &[(Client, b"he"), (Server, b"hello a\nb"), (Server, b"c\n"), (Client, b"llo d\n")]),
         ["[lines by content]", "lines server: hello a @2", "lines server: bc @3", "lines client: hello d @4"]
     );
     // By a parser that hands over at the octets of the other direction.
     let turns: [(Role, &[u8]); 4] =
         [(Client, b"\x00\x02lp"), (Server, b"early\nand "), (Client, b"\x00\x01T"), (Server, b"late\n")];
     assert_eq!(
-        told(7000, &turns),
+        reported(7000, &turns),
         [
             "[length_prefixed by content]",
             "length_prefixed client: lp @1",
@@ -225,12 +225,12 @@ fn what_was_kept_is_told_in_its_order_with_its_times() {
 
 #[test]
 fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
-    talk.say(Client, b"NAMED and more");
-    assert_eq!(talk.held_bytes(), 0);
-    let heard = talk.finish();
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
+    dialogue.send_octets(Client, b"NAMED and more");
+    assert_eq!(dialogue.held_bytes(), 0);
+    let observed = dialogue.finish();
     assert_eq!(
-        (heard.said, heard.application),
+        (observed.reports, observed.application),
         (vec!["[named by content]".to_owned()], Some(("named", "content")))
     );
 }
@@ -238,18 +238,18 @@ fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
 #[test]
 fn ports_decide_where_content_does_not() {
     // Nothing was said.
-    let heard = hear::<Set>(7000, &[], describe, || 1);
-    assert_eq!(heard.application, Some(("length_prefixed", "port")));
+    let observed = observe::<Set>(7000, &[], describe, || 1);
+    assert_eq!(observed.application, Some(("length_prefixed", "port")));
     // What was said refutes the protocol of the port.
-    let heard = hear::<Set>(7000, &[(Client, b"GET /")], describe, || 100);
-    assert_eq!((heard.application, heard.said.len()), (None, 0));
+    let observed = observe::<Set>(7000, &[(Client, b"GET /")], describe, || 100);
+    assert_eq!((observed.application, observed.reports.len()), (None, 0));
     // The protocol has no probe.
-    let heard = hear::<Set>(7003, &[(Client, b"GET /")], describe, || 100);
-    assert_eq!(heard.application, Some(("port_only", "port")));
+    let observed = observe::<Set>(7003, &[(Client, b"GET /")], describe, || 100);
+    assert_eq!(observed.application, Some(("port_only", "port")));
     // What was said is too little to tell: the parser of the port has it.
-    let heard = hear::<Set>(7000, &[(Client, b"\x00\x02l")], describe, || 1);
+    let observed = observe::<Set>(7000, &[(Client, b"\x00\x02l")], describe, || 1);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[length_prefixed by port]",
             "length_prefixed client: end of client at 0, rest 3",
@@ -260,31 +260,31 @@ fn ports_decide_where_content_does_not() {
 
 #[test]
 fn the_window_of_the_probes_ends() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
-    talk.say(Server, b"hello");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
+    dialogue.send_octets(Server, b"hello");
     for _ in 0..PROBE_LEN_MAX / 500 {
-        talk.say(Server, &[b'a'; 500]);
+        dialogue.send_octets(Server, &[b'a'; 500]);
     }
-    assert!(talk.held_bytes() > 0, "the greeting waits for its answer");
-    talk.say(Server, &[b'a'; 500]);
-    assert_eq!(talk.held_bytes(), 0);
-    talk.say(Client, b"hello\n");
-    assert_eq!(talk.finish().application, None);
+    assert!(dialogue.held_bytes() > 0, "the greeting waits for its answer");
+    dialogue.send_octets(Server, &[b'a'; 500]);
+    assert_eq!(dialogue.held_bytes(), 0);
+    dialogue.send_octets(Client, b"hello\n");
+    assert_eq!(dialogue.finish().application, None);
 }
 
 #[test]
 fn roles_turn_over_where_the_content_says_so() {
-    let heard = hear::<Set>(9, &[(Server, b"NAMED")], describe, || 2);
-    assert_eq!(heard.application, Some(("named", "content")));
+    let observed = observe::<Set>(9, &[(Server, b"NAMED")], describe, || 2);
+    assert_eq!(observed.application, Some(("named", "content")));
 }
 
 #[test]
 fn a_parser_that_errs_is_dropped_once() {
     let turns: [(Role, &[u8]); 3] =
         [(Client, b"\x00\x02lp"), (Server, b"\x00\x01!\x00\x01x"), (Client, b"\x00\x01y")];
-    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
+    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[length_prefixed by content]",
             "length_prefixed client: lp",
@@ -296,19 +296,19 @@ fn a_parser_that_errs_is_dropped_once() {
 
 #[test]
 fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
-    talk.say(Client, b"\x00\x02lp");
-    talk.say(Client, b"\xFF\xFFand so on");
-    assert_eq!(talk.held_bytes(), 0);
-    assert!(talk.finish().said.contains(&"[length_prefixed stopped: too_long]".to_owned()));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
+    dialogue.send_octets(Client, b"\x00\x02lp");
+    dialogue.send_octets(Client, b"\xFF\xFFand so on");
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert!(dialogue.finish().reports.contains(&"[length_prefixed stopped: too_long]".to_owned()));
 }
 
 #[test]
 fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"\x00\x02lp\x00\x02ab\x00\x01c"), (Server, b"\x00\x01d")];
-    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "length_prefixed client: lp",
             "length_prefixed client: gap of 4 at 4, rest 0",
@@ -318,9 +318,9 @@ fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
             "length_prefixed server: end of server at 3, rest 0"
         ]
     );
-    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 5, 3));
+    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 5, 3));
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[length_prefixed by content]",
             "length_prefixed client: lp",
@@ -338,9 +338,9 @@ fn a_handover_takes_what_both_directions_left() {
         (Client, b"of both\n"),
         (Server, b" too\n"),
     ];
-    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
+    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[length_prefixed by content]",
             "length_prefixed client: lp",
@@ -352,126 +352,129 @@ fn a_handover_takes_what_both_directions_left() {
             "lines server: lines too"
         ]
     );
-    assert_eq!(heard.application, Some(("length_prefixed", "content")), "the first one names the flow");
+    assert_eq!(observed.application, Some(("length_prefixed", "content")), "the first one names the flow");
 }
 
 #[test]
 fn a_handover_to_the_unknown_is_probed_and_bounded() {
     let again: &[u8] = b"\x00\x02lp\x00\x01?";
     let turns = [(Client, again); 6];
-    let heard = hear_in_any_split::<Set>(7000, &turns, describe);
-    assert_eq!(heard.messages().len(), 10);
-    assert_eq!(heard.said.last().map(String::as_str), Some("[length_prefixed stopped: too_many_handovers]"));
+    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
+    assert_eq!(observed.messages().len(), 10);
+    assert_eq!(
+        observed.reports.last().map(String::as_str),
+        Some("[length_prefixed stopped: too_many_handovers]")
+    );
 }
 
 #[test]
 fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
-    talk.say(Client, b"\x00\x02lp");
-    let before = talk.held_bytes();
-    talk.say(Client, b"\x00\x01M");
-    assert_eq!(talk.held_bytes(), before + 1000);
-    talk.say(Client, b"\x00\x01.");
-    talk.say(Client, b"\x00\x01x");
-    assert!(talk.held_bytes() > 0);
-    talk.say(Server, b"\x00\x01.");
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().messages().len(), 4);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
+    dialogue.send_octets(Client, b"\x00\x02lp");
+    let before = dialogue.held_bytes();
+    dialogue.send_octets(Client, b"\x00\x01M");
+    assert_eq!(dialogue.held_bytes(), before + 1000);
+    dialogue.send_octets(Client, b"\x00\x01.");
+    dialogue.send_octets(Client, b"\x00\x01x");
+    assert!(dialogue.held_bytes() > 0);
+    dialogue.send_octets(Server, b"\x00\x01.");
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().messages().len(), 4);
 }
 
 #[test]
 fn datagrams_are_probed_with_those_before_them() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
-    talk.send(Client, b"#1");
-    talk.send(Client, b"#2");
-    talk.send(Server, b"yes");
-    let heard = talk.finish();
-    assert_eq!(heard.said, ["[lines by content]", "lines client: #2", "lines server: yes"]);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
+    dialogue.send_datagram(Client, b"#1");
+    dialogue.send_datagram(Client, b"#2");
+    dialogue.send_datagram(Server, b"yes");
+    let observed = dialogue.finish();
+    assert_eq!(observed.reports, ["[lines by content]", "lines client: #2", "lines server: yes"]);
 
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
-    talk.send(Client, b"#1");
-    talk.send(Client, b"#1");
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().application, None);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
+    dialogue.send_datagram(Client, b"#1");
+    dialogue.send_datagram(Client, b"#1");
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().application, None);
 }
 
 #[test]
 fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not_the_flow() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
-    talk.send(Client, b"?");
-    talk.send(Client, b"#1");
-    talk.send(Client, b"#2");
-    assert_eq!(talk.finish().said, ["[lines by content]", "lines client: #2"]);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
+    dialogue.send_datagram(Client, b"?");
+    dialogue.send_datagram(Client, b"#1");
+    dialogue.send_datagram(Client, b"#2");
+    assert_eq!(dialogue.finish().reports, ["[lines by content]", "lines client: #2"]);
 
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
     for _ in 0..RESUME_DATAGRAM_COUNT_MAX {
-        assert!(talk.held_bytes() < 500);
-        talk.send(Client, b"?");
+        assert!(dialogue.held_bytes() < 500);
+        dialogue.send_datagram(Client, b"?");
     }
-    assert_eq!(talk.held_bytes(), 0, "the window is over");
-    talk.send(Client, b"#1");
-    talk.send(Client, b"#2");
-    assert_eq!(talk.finish().application, None);
+    assert_eq!(dialogue.held_bytes(), 0, "the window is over");
+    dialogue.send_datagram(Client, b"#1");
+    dialogue.send_datagram(Client, b"#2");
+    assert_eq!(dialogue.finish().application, None);
 }
 
 #[test]
 fn a_protocol_without_a_parser_does_not_shut_out_one_with_a_parser_that_waits() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
-    talk.send(Client, b"#N");
-    talk.send(Client, b"#O");
-    let heard = talk.finish();
-    assert_eq!(heard.said, ["[named by content]", "[lines by content]", "lines client: #O"]);
-    assert_eq!(heard.application, Some(("named", "content")), "the first name stays");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
+    dialogue.send_datagram(Client, b"#N");
+    dialogue.send_datagram(Client, b"#O");
+    let observed = dialogue.finish();
+    assert_eq!(observed.reports, ["[named by content]", "[lines by content]", "lines client: #O"]);
+    assert_eq!(observed.application, Some(("named", "content")), "the first name stays");
 
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 7001, describe);
-    talk.send(Client, b"#N");
-    talk.send(Client, b"else");
-    assert_eq!(talk.finish().said, ["[named by content]"], "and no other by the port");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
+    dialogue.send_datagram(Client, b"#N");
+    dialogue.send_datagram(Client, b"else");
+    assert_eq!(dialogue.finish().reports, ["[named by content]"], "and no other by the port");
 }
 
 #[test]
 fn the_middle_of_a_stream_refutes_no_name_by_port() {
-    let hear = |port, is_picked_up| {
-        let talk = Talk::<Set>::new(IpProtocol::TCP, port, describe);
-        let mut talk = if is_picked_up { talk.picked_up() } else { talk };
-        talk.say(Client, b"nothing that a probe knows");
-        talk.say(Server, b"neither");
-        assert_eq!(talk.held_bytes(), 0, "no parser is made");
-        talk.finish()
+    let observe = |port, is_picked_up| {
+        let dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe);
+        let mut dialogue = if is_picked_up { dialogue.picked_up() } else { dialogue };
+        dialogue.send_octets(Client, b"nothing that a probe knows");
+        dialogue.send_octets(Server, b"neither");
+        assert_eq!(dialogue.held_bytes(), 0, "no parser is made");
+        dialogue.finish()
     };
-    assert_eq!(hear(7001, true).application, Some(("lines", "port")));
-    assert_eq!(hear(7001, true).said, ["[lines by port]"]);
-    assert_eq!(hear(7001, false).application, None);
-    assert_eq!(hear(9, true).application, None);
+    assert_eq!(observe(7001, true).application, Some(("lines", "port")));
+    assert_eq!(observe(7001, true).reports, ["[lines by port]"]);
+    assert_eq!(observe(7001, false).application, None);
+    assert_eq!(observe(9, true).application, None);
 
     // Octets behind a gap at the beginning are from the middle as well.
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7001, describe);
-    talk.lose(Client, 100);
-    talk.say(Client, b"nothing that a probe knows");
-    assert_eq!(talk.finish().application, Some(("lines", "port")));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7001, describe);
+    dialogue.lose(Client, 100);
+    dialogue.send_octets(Client, b"nothing that a probe knows");
+    assert_eq!(dialogue.finish().application, Some(("lines", "port")));
 }
 
 #[test]
 fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe).with_bytes_max(1000);
-    talk.say(Server, b"hello");
-    assert!(talk.held_bytes() > 0);
-    talk.say(Server, &[b'a'; 1500]);
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().said.len(), 0);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe).with_bytes_max(1000);
+    dialogue.send_octets(Server, b"hello");
+    assert!(dialogue.held_bytes() > 0);
+    dialogue.send_octets(Server, &[b'a'; 1500]);
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().reports.len(), 0);
 }
 
 #[test]
 fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 7000, describe);
-    talk.say(Client, b"\x00\x02l");
-    talk.say(Client, b"p\x00\x01.");
-    talk.lose(Client, 3);
-    talk.say(Server, b"\x00\x01s");
-    talk.fin(Server);
-    assert_eq!(talk.held_bytes(), 0, "one direction is done, the other has ended");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
+    dialogue.send_octets(Client, b"\x00\x02l");
+    dialogue.send_octets(Client, b"p\x00\x01.");
+    dialogue.lose(Client, 3);
+    dialogue.send_octets(Server, b"\x00\x01s");
+    dialogue.fin(Server);
+    assert_eq!(dialogue.held_bytes(), 0, "one direction is done, the other has ended");
     assert_eq!(
-        talk.finish().messages(),
+        dialogue.finish().messages(),
         [
             "length_prefixed client: lp",
             "length_prefixed client: .",
@@ -484,9 +487,9 @@ fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
 #[test]
 fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
     let turns: [(Role, &[u8]); 2] = [(Server, b"\x00\x01?"), (Client, b"\x00\x02lp\x00\x01x")];
-    let heard = hear::<Set>(9, &turns, describe, || 100);
+    let observed = observe::<Set>(9, &turns, describe, || 100);
     assert_eq!(
-        heard.messages().get(..3),
+        observed.messages().get(..3),
         Some(
             ["length_prefixed server: ?", "length_prefixed client: lp", "length_prefixed client: x"]
                 .as_slice()
@@ -496,9 +499,9 @@ fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
 
 #[test]
 fn the_port_does_not_name_what_was_handed_over() {
-    let heard = hear::<Set>(7000, &[(Client, b"\x00\x02lp\x00\x01?")], describe, || 100);
+    let observed = observe::<Set>(7000, &[(Client, b"\x00\x02lp\x00\x01?")], describe, || 100);
     assert_eq!(
-        heard.said,
+        observed.reports,
         ["[length_prefixed by content]", "length_prefixed client: lp", "length_prefixed client: ?"]
     );
 }
@@ -506,8 +509,11 @@ fn the_port_does_not_name_what_was_handed_over() {
 #[test]
 fn a_stream_ends_behind_the_gap_that_is_last() {
     let turns: [(Role, &[u8]); 1] = [(Client, b"\x00\x02lpgone")];
-    let heard = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
-    assert!(heard.messages().contains(&"length_prefixed client: end of client at 8, rest 0"), "{heard:?}");
+    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    assert!(
+        observed.messages().contains(&"length_prefixed client: end of client at 8, rest 0"),
+        "{observed:?}"
+    );
 }
 
 #[derive(Default)]
@@ -532,7 +538,7 @@ fn long_messages_that_never_end_leave_room_for_short_ones() {
     let client = ([10, 0, 0, 1].into(), 40_000);
     let (key, side) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), 7000));
     let context = FlowContext::new(&key, side, Timestamp::ZERO);
-    let mut say = |session: &mut Session<Set>, driver: &mut Driver<Set>, len: u16| {
+    let mut send_octets = |session: &mut Session<Set>, driver: &mut Driver<Set>, len: u16| {
         let message = [b"\x00\x02lp".as_slice(), &len.to_be_bytes(), &vec![0; usize::from(len) / 2]].concat();
         let _ = driver.chunk(session, &context, side, &Chunk::new(0, &message), &mut stops);
         driver.stats().held_bytes
@@ -540,12 +546,12 @@ fn long_messages_that_never_end_leave_room_for_short_ones() {
     let mut sessions: Vec<Session<Set>> = (0..200).map(|_| Session::default()).collect();
     let (long, short) = sessions.split_at_mut(100);
     for session in long {
-        assert!(say(session, &mut driver, 50_000) < 1 << 20);
+        assert!(send_octets(session, &mut driver, 50_000) < 1 << 20);
     }
     let before = driver.stats();
     assert!(before.stopped_count > 50 && before.held_bytes > 7 << 17, "{before:?}");
     for session in short {
-        say(session, &mut driver, 100);
+        send_octets(session, &mut driver, 100);
     }
     assert_eq!(driver.stats().stopped_count, before.stopped_count);
     sessions.iter_mut().for_each(|session| driver.close(session));

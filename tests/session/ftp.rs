@@ -6,7 +6,7 @@ use flowgauge::protocols::smtp::{self, SmtpParser};
 use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
-    self, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+    self, Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
 };
 
 use Role::{Client, Server};
@@ -19,7 +19,7 @@ flowgauge::protocols! {
     enum Set;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers {
         Smtp: SmtpParser = &smtp::PROTOCOL,
         Ftp: FtpParser = &PROTOCOL,
@@ -36,16 +36,16 @@ fn end(end: DataEnd) -> String {
 fn hear_split(
     port: u16,
     turns: &[(Role, &[u8])],
-    describe: fn(&MessageMeta, Heard<'_>) -> Said,
-) -> harness::Heard {
+    describe: fn(&MessageMeta, Observed<'_>) -> Said,
+) -> harness::Observed {
     hear_in_any_split_behind::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
+fn describe(_: &MessageMeta, observed: Observed<'_>) -> Said {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
-    let message = match heard {
-        Heard::Ftp(message) => message,
-        Heard::Smtp(message) => return Said::Whole(format!("{message:?}")),
+    let message = match observed {
+        Observed::Ftp(message) => message,
+        Observed::Smtp(message) => return Said::Whole(format!("{message:?}")),
     };
     Said::Whole(match message {
         Message::Greeting(greeting) => format!("{}: {}", greeting.code, greeting.text),
@@ -70,7 +70,7 @@ fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
             transfer.transaction,
             transfer.verb,
             transfer.name.map_or("-".to_owned(), |name| name.to_string()),
-            number(transfer.told_len),
+            number(transfer.announced_len),
             number(transfer.restart_offset),
             transfer.data.map_or("?".to_owned(), end),
             transfer.code,
@@ -112,9 +112,9 @@ const DIALOGUE: [(Role, &[u8]); 27] = [
 
 #[test]
 fn a_dialogue_with_transfers() {
-    let heard = hear_split(9, &DIALOGUE, describe);
+    let observed = hear_split(9, &DIALOGUE, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[ftp by content]",
             "220: (vsFTPd 3.0.3)",
@@ -159,7 +159,7 @@ fn a_dialogue_with_transfers() {
             "14 221: Goodbye.",
         ]
     );
-    assert!(!heard.said.concat().contains("secret"));
+    assert!(!observed.reports.concat().contains("secret"));
     hear_cut_anywhere::<Set>(21, &DIALOGUE, describe);
     hear_changed_anywhere::<Set>(21, &DIALOGUE, describe);
 }
@@ -175,19 +175,19 @@ fn a_granted_auth_tls_hands_over() {
         (Client, b"\x17\x03\x03"),
     ];
     let expected = ["0 AUTH TLS", "0 234: Proceed with negotiation.", "[tls by content]"];
-    let heard = hear_split(9, &turns, describe);
+    let observed = hear_split(9, &turns, describe);
     assert_eq!(
-        (heard.application, &heard.said[2..]),
+        (observed.application, &observed.reports[2..]),
         (Some(("ftp", "content")), &expected.map(str::to_owned)[..])
     );
     let mut swapped = turns;
     swapped.swap(2, 3);
-    assert_eq!(hear_split(9, &swapped, describe).said[2..], expected);
-    let heard = hear_with_gap::<Set>(9, &turns, describe, (2, 5, 26));
-    assert_eq!(heard.said[2..], [expected[0], expected[2]]);
+    assert_eq!(hear_split(9, &swapped, describe).reports[2..], expected);
+    let observed = hear_with_gap::<Set>(9, &turns, describe, (2, 5, 26));
+    assert_eq!(observed.reports[2..], [expected[0], expected[2]]);
     let refused: [(Role, &[u8]); 4] =
         [turns[0], turns[1], (Server, b"502 not implemented\r\n"), (Client, b"USER a\r\n")];
-    assert_eq!(hear_split(9, &refused, describe).said.last().map(String::as_str), Some("1 USER a"));
+    assert_eq!(hear_split(9, &refused, describe).reports.last().map(String::as_str), Some("1 USER a"));
 }
 
 #[test]
@@ -224,28 +224,28 @@ fn greetings_in_many_ways() {
 #[test]
 fn gaps_and_one_side_alone() {
     // The reply to EPSV is lost, and a line of the client.
-    let heard = hear_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
+    let observed = hear_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
     assert!(
-        heard
-            .said
+        observed
+            .reports
             .contains(&"6 RETR of pub/a b.iso, - octets from 1000, over ?: 226 complete true".to_owned()),
-        "{heard:?}"
+        "{observed:?}"
     );
-    let heard = hear_with_gap::<Set>(21, &DIALOGUE, describe, (13, 0, 2));
-    assert!(heard.said.contains(&"- 226: Transfer complete.".to_owned()));
+    let observed = hear_with_gap::<Set>(21, &DIALOGUE, describe, (13, 0, 2));
+    assert!(observed.reports.contains(&"- 226: Transfer complete.".to_owned()));
     assert!(
-        heard.said.contains(
+        observed.reports.contains(
             &"7 LIST of -, - octets from 1000, over 192.0.2.7 port 40000 opened by client: 226 complete true"
                 .to_owned()
         ),
-        "{heard:?}"
+        "{observed:?}"
     );
 
     let alone = |role| DIALOGUE.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let heard = hear_split(21, &alone(Client), describe);
-    assert_eq!((heard.said.len(), &heard.said[1][..]), (16, "0 USER anonymous"));
-    let heard = hear_split(21, &alone(Server), describe);
-    assert!(heard.said.contains(&"- expects 192.0.2.7 port 40000 opened by client".to_owned()));
+    let observed = hear_split(21, &alone(Client), describe);
+    assert_eq!((observed.reports.len(), &observed.reports[1][..]), (16, "0 USER anonymous"));
+    let observed = hear_split(21, &alone(Server), describe);
+    assert!(observed.reports.contains(&"- expects 192.0.2.7 port 40000 opened by client".to_owned()));
 }
 
 /// A login in lockstep: each command waits for the reply to the one before.
@@ -266,30 +266,30 @@ fn a_whole_command_after_a_gap_is_told_with_its_reply() {
     let rest = ["0 PASS credentials user_pass", "0 230: Welcome", "1 CWD pub", "1 250: Okay"];
     // The gap is reported at once, and when the reply to what is missing came.
     for (lost_at, is_split) in [(1, false), (2, false), (1, true), (2, true)] {
-        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+        let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
         for (turn, (from, bytes)) in LOGIN.into_iter().enumerate() {
             if turn != 1 {
                 let len = if is_split { 1 } else { bytes.len() };
-                bytes.chunks(len).for_each(|piece| talk.say(from, piece));
+                bytes.chunks(len).for_each(|piece| dialogue.send_octets(from, piece));
             }
             if turn == lost_at {
-                talk.lose(Client, LOGIN[1].1.len() as u64);
+                dialogue.lose(Client, LOGIN[1].1.len() as u64);
             }
         }
-        let heard = talk.finish();
-        assert_eq!(heard.messages()[1..6], [&["- 331: Password please"][..], &rest].concat(), "{lost_at}");
+        let observed = dialogue.finish();
+        assert_eq!(observed.messages()[1..6], [&["- 331: Password please"][..], &rest].concat(), "{lost_at}");
     }
     // Two replies came before the gap was reported: the second one may be that of PASS, so the next has no number.
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
     for turn in [0, 2, 4] {
-        talk.say(LOGIN[turn].0, LOGIN[turn].1);
+        dialogue.send_octets(LOGIN[turn].0, LOGIN[turn].1);
     }
-    talk.lose(Client, LOGIN[1].1.len() as u64);
+    dialogue.lose(Client, LOGIN[1].1.len() as u64);
     for turn in [3, 5, 6, 7, 8] {
-        talk.say(LOGIN[turn].0, LOGIN[turn].1);
+        dialogue.send_octets(LOGIN[turn].0, LOGIN[turn].1);
     }
     assert_eq!(
-        talk.finish().messages()[1..],
+        dialogue.finish().messages()[1..],
         [
             "- 331: Password please",
             "- 230: Welcome",
@@ -313,12 +313,12 @@ fn the_rest_of_a_line_after_a_gap_is_no_command() {
         (b"pass guest\r\n", &["0 pass credentials user_pass"]),
     ] {
         for len in 1..rest.len() {
-            let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
-            talk.say(Server, LOGIN[0].1);
-            talk.say(Server, LOGIN[2].1);
-            talk.lose(Client, 20);
-            rest.chunks(len).for_each(|piece| talk.say(Client, piece));
-            assert_eq!(talk.finish().messages()[2..], *commands, "{}", rest.escape_ascii());
+            let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
+            dialogue.send_octets(Server, LOGIN[0].1);
+            dialogue.send_octets(Server, LOGIN[2].1);
+            dialogue.lose(Client, 20);
+            rest.chunks(len).for_each(|piece| dialogue.send_octets(Client, piece));
+            assert_eq!(dialogue.finish().messages()[2..], *commands, "{}", rest.escape_ascii());
         }
     }
 }
@@ -327,9 +327,9 @@ fn the_rest_of_a_line_after_a_gap_is_no_command() {
 fn an_invalid_reply_does_not_end_the_session() {
     let mut turns = LOGIN;
     turns[4].1 = b"230_no_space\r\n";
-    let heard = hear_split(21, &turns, describe);
+    let observed = hear_split(21, &turns, describe);
     assert_eq!(
-        heard.messages()[3..],
+        observed.messages()[3..],
         [
             "1 PASS credentials user_pass",
             "1 230 malformed: _no_space",
@@ -341,14 +341,14 @@ fn an_invalid_reply_does_not_end_the_session() {
     );
     // Without a code it may stand for the reply, or not: the next command has its reply again.
     turns[4].1 = b"Welcome\r\n";
-    let heard = hear_split(21, &turns, describe);
+    let observed = hear_split(21, &turns, describe);
     assert_eq!(
-        heard.messages()[3..],
+        observed.messages()[3..],
         ["1 PASS credentials user_pass", "2 CWD pub", "2 250: Okay", "3 QUIT", "3 221: Goodbye"]
     );
     turns[4].1 = b"\x00\x01\n";
-    let heard = hear_split(21, &turns, describe);
-    assert_eq!(heard.said.last().map(String::as_str), Some("[ftp stopped: not_a_reply]"));
+    let observed = hear_split(21, &turns, describe);
+    assert_eq!(observed.reports.last().map(String::as_str), Some("[ftp stopped: not_a_reply]"));
 }
 
 #[test]
@@ -363,52 +363,52 @@ fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
         (Client, b"AUTH TLS\r\n"),
         (Server, b"234 Again\r\n"),
     ];
-    let heard = hear_split(9, &turns, describe);
+    let observed = hear_split(9, &turns, describe);
     let expected = ["0 AUTH TLS", "0 234: Proceed", "1 PBSZ 0", "1 200: Okay", "2 AUTH TLS", "2 234: Again"];
-    assert_eq!(heard.messages()[1..], expected);
+    assert_eq!(observed.messages()[1..], expected);
     let tls: [(Role, &[u8]); 2] = [(Client, b"\x16\x03\x01\x00\x05hello"), (Server, b"\x16\x03\x03")];
-    let heard = hear_split(9, &[&turns[..], &tls].concat(), describe);
-    assert_eq!(heard.said.last().map(String::as_str), Some("[tls by content]"));
+    let observed = hear_split(9, &[&turns[..], &tls].concat(), describe);
+    assert_eq!(observed.reports.last().map(String::as_str), Some("[tls by content]"));
 }
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 21, describe);
-    talk.say(Server, b"220 FTP\r\n");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
+    dialogue.send_octets(Server, b"220 FTP\r\n");
     for _ in 0..60 {
-        talk.say(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
+        dialogue.send_octets(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
     }
-    let held = talk.held_bytes();
+    let held = dialogue.held_bytes();
     assert!((60_000..100_000).contains(&held), "{held}");
     for _ in 0..60 {
-        talk.say(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
+        dialogue.send_octets(Client, format!("RETR {}\r\n", "x".repeat(2000)).as_bytes());
     }
-    assert!(talk.held_bytes() < 10_000);
-    talk.say(Server, b"226 done\r\n");
-    talk.say(Client, b"NOOP\r\n");
-    talk.say(Server, b"200 ok\r\n");
-    assert_eq!(talk.finish().said.last().map(String::as_str), Some("120 200: ok"));
+    assert!(dialogue.held_bytes() < 10_000);
+    dialogue.send_octets(Server, b"226 done\r\n");
+    dialogue.send_octets(Client, b"NOOP\r\n");
+    dialogue.send_octets(Server, b"200 ok\r\n");
+    assert_eq!(dialogue.finish().reports.last().map(String::as_str), Some("120 200: ok"));
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
-        let Heard::Ftp(message) = heard else { return Said::Whole(String::new()) };
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
+        let Observed::Ftp(message) = observed else { return Said::Whole(String::new()) };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }
-    let heard = harness::hear::<Set>(21, &DIALOGUE, json, || 99);
+    let observed = harness::observe::<Set>(21, &DIALOGUE, json, || 99);
     assert_eq!(
-        heard.messages()[3],
+        observed.messages()[3],
         r#"{"message":"command","transaction":1,"verb":"PASS","credentials":"user_pass"}"#
     );
     assert_eq!(
-        heard.messages()[20],
+        observed.messages()[20],
         r#"{"message":"data_connection","transaction":7,"address":"192.0.2.7","port":40000,"opened_by":"client"}"#
     );
     assert_eq!(
-        heard.messages()[17],
-        r#"{"message":"transfer","transaction":6,"verb":"RETR","name":"pub/a b.iso","told_len":73400320,"restart_offset":1000,"data":{"port":41234,"opened_by":"client"},"code":226,"is_complete":true}"#
+        observed.messages()[17],
+        r#"{"message":"transfer","transaction":6,"verb":"RETR","name":"pub/a b.iso","announced_len":73400320,"restart_offset":1000,"data":{"port":41234,"opened_by":"client"},"code":226,"is_complete":true}"#
     );
 }
 
@@ -421,7 +421,7 @@ fn what_is_no_command_may_be_a_password_and_is_not_shown() {
         (Client, b"PSAS HUNTER\r\nxpass HUNTER\r\n"),
         (Server, b"500 What\r\n500 What\r\n"),
     ];
-    let heard = hear_split(21, &turns, describe);
-    assert!(heard.said.iter().any(|said| said.contains("bob")), "{heard:?}");
-    assert!(!heard.said.iter().any(|said| said.contains("HUNTER")), "{heard:?}");
+    let observed = hear_split(21, &turns, describe);
+    assert!(observed.reports.iter().any(|reports| reports.contains("bob")), "{observed:?}");
+    assert!(!observed.reports.iter().any(|reports| reports.contains("HUNTER")), "{observed:?}");
 }

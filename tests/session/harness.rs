@@ -24,29 +24,29 @@ pub(crate) type Turn<'a> = (Role, &'a [u8]);
 
 /// What came of a dialogue.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct Observed {
     /// Messages, and events of the session between `[` and `]`.
-    pub(crate) said: Vec<String>,
+    pub(crate) reports: Vec<String>,
     pub(crate) application: Option<(&'static str, &'static str)>,
 }
 
-impl Heard {
+impl Observed {
     /// The messages without the events.
     pub(crate) fn messages(&self) -> Vec<&str> {
-        self.said.iter().map(String::as_str).filter(|said| !said.starts_with('[')).collect()
+        self.reports.iter().map(String::as_str).filter(|reports| !reports.starts_with('[')).collect()
     }
 }
 
 struct Ear<P: Protocols> {
     describe: Describe<P>,
-    said: Vec<String>,
+    reports: Vec<String>,
     part: Option<(String, Vec<u8>)>,
 }
 
 impl<P: Protocols> Ear<P> {
     fn end_part(&mut self) {
         if let Some((name, bytes)) = self.part.take() {
-            self.said.push(format!("{name}: {}", bytes.escape_ascii()));
+            self.reports.push(format!("{name}: {}", bytes.escape_ascii()));
         }
     }
 }
@@ -56,7 +56,7 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
         match (self.describe)(meta, message) {
             Said::Whole(text) => {
                 self.end_part();
-                self.said.push(text);
+                self.reports.push(text);
             }
             Said::Part(name, bytes) => match &mut self.part {
                 Some((known, all)) if *known == name => all.extend(bytes),
@@ -70,7 +70,7 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
 
     fn event(&mut self, event: &SessionEvent) {
         self.end_part();
-        self.said.push(match event {
+        self.reports.push(match event {
             SessionEvent::Recognized { protocol, evidence } => format!("[{protocol} by {}]", evidence.name()),
             SessionEvent::Stopped { meta, fault, .. } => format!("[{} stopped: {fault}]", meta.protocol),
             _ => "[?]".to_owned(),
@@ -79,18 +79,18 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
 }
 
 /// A session with a driver of its own. The client is side A.
-pub(crate) struct Talk<P: Protocols> {
+pub(crate) struct Dialogue<P: Protocols> {
     driver: Driver<P>,
     session: Session<P>,
     key: FlowKey,
-    ear: Ear<P>,
+    observer: Ear<P>,
     offsets: [u64; 2],
     wants: [bool; 2],
     clock: u64,
     is_picked_up: bool,
 }
 
-impl<P: Protocols> Talk<P> {
+impl<P: Protocols> Dialogue<P> {
     /// Over TCP or UDP, to a port of the server.
     pub(crate) fn new(protocol: IpProtocol, server_port: u16, describe: Describe<P>) -> Self {
         Self::from_port(protocol, 40_000, server_port, describe)
@@ -106,10 +106,10 @@ impl<P: Protocols> Talk<P> {
         let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
         let (key, side) = FlowKey::new(protocol, end(1, client_port), end(2, server_port));
         assert_eq!(side, Side::A);
-        let ear = Ear { describe, said: Vec::new(), part: None };
+        let observer = Ear { describe, reports: Vec::new(), part: None };
         let (driver, session) = (Driver::default(), Session::default());
         let (offsets, wants) = ([0; 2], [true; 2]);
-        Self { driver, session, key, ear, offsets, wants, clock: 0, is_picked_up: false }
+        Self { driver, session, key, observer, offsets, wants, clock: 0, is_picked_up: false }
     }
 
     /// The same with a cap on all that sessions hold.
@@ -132,7 +132,7 @@ impl<P: Protocols> Talk<P> {
     }
 
     /// A chunk of the stream.
-    pub(crate) fn say(&mut self, from: Role, bytes: &[u8]) {
+    pub(crate) fn send_octets(&mut self, from: Role, bytes: &[u8]) {
         let offset = self.offsets[from.index()];
         self.offsets[from.index()] += bytes.len() as u64;
         if bytes.is_empty() || !self.wants[from.index()] {
@@ -141,15 +141,21 @@ impl<P: Protocols> Talk<P> {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now).picked_up(self.is_picked_up);
         let chunk = Chunk::new(offset, bytes);
-        let wants = self.driver.chunk(&mut self.session, &context, side(from), &chunk, &mut self.ear);
+        let wants = self.driver.chunk(&mut self.session, &context, side(from), &chunk, &mut self.observer);
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
     /// A datagram.
-    pub(crate) fn send(&mut self, from: Role, bytes: &[u8]) {
+    pub(crate) fn send_datagram(&mut self, from: Role, bytes: &[u8]) {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
-        self.driver.datagram(&mut self.session, &context, side(from), (bytes, bytes.len()), &mut self.ear);
+        self.driver.datagram(
+            &mut self.session,
+            &context,
+            side(from),
+            (bytes, bytes.len()),
+            &mut self.observer,
+        );
     }
 
     /// Octets that are lost.
@@ -162,7 +168,7 @@ impl<P: Protocols> Talk<P> {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
         let gap = Gap::new(offset, len, GapReason::Deadline);
-        let wants = self.driver.gap(&mut self.session, &context, side(from), &gap, &mut self.ear);
+        let wants = self.driver.gap(&mut self.session, &context, side(from), &gap, &mut self.observer);
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
@@ -175,19 +181,19 @@ impl<P: Protocols> Talk<P> {
     pub(crate) fn fin(&mut self, from: Role) {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
-        self.driver.fin(&mut self.session, &context, side(from), &mut self.ear);
+        self.driver.fin(&mut self.session, &context, side(from), &mut self.observer);
     }
 
     /// Ends the flow. Nothing may be held after it.
-    pub(crate) fn finish(mut self) -> Heard {
+    pub(crate) fn finish(mut self) -> Observed {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
-        self.driver.finish(&mut self.session, &context, EndKind::Flow, &mut self.ear);
-        self.ear.end_part();
+        self.driver.finish(&mut self.session, &context, EndKind::Flow, &mut self.observer);
+        self.observer.end_part();
         assert_eq!(self.driver.stats().held_bytes, 0, "all memory is given back");
         let application = self.session.application();
-        Heard {
-            said: self.ear.said,
+        Observed {
+            reports: self.observer.reports,
             application: application.map(|(protocol, evidence)| (protocol.name(), evidence.name())),
         }
     }
@@ -198,28 +204,32 @@ fn side(from: Role) -> Side {
 }
 
 /// A dialogue over TCP, each turn in pieces whose lengths `next_len` gives, then both FINs.
-pub(crate) fn hear<P: Protocols>(
+pub(crate) fn observe<P: Protocols>(
     port: u16,
     turns: &[Turn<'_>],
     describe: Describe<P>,
     mut next_len: impl FnMut() -> usize,
-) -> Heard {
-    let mut talk = Talk::<P>::new(IpProtocol::TCP, port, describe);
+) -> Observed {
+    let mut dialogue = Dialogue::<P>::new(IpProtocol::TCP, port, describe);
     for (from, bytes) in turns {
         let mut rest = *bytes;
         while !rest.is_empty() {
             let (piece, after) = rest.split_at(next_len().clamp(1, rest.len()));
-            talk.say(*from, piece);
+            dialogue.send_octets(*from, piece);
             rest = after;
         }
     }
-    talk.fin(Role::Client);
-    talk.fin(Role::Server);
-    talk.finish()
+    dialogue.fin(Role::Client);
+    dialogue.fin(Role::Server);
+    dialogue.finish()
 }
 
 /// The dialogue whole, and that any split of it says the same: octet by octet, at each place in two, and at random lengths.
-pub(crate) fn hear_in_any_split<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) -> Heard {
+pub(crate) fn hear_in_any_split<P: Protocols>(
+    port: u16,
+    turns: &[Turn<'_>],
+    describe: Describe<P>,
+) -> Observed {
     hear_in_any_split_behind(port, 0, turns, describe)
 }
 
@@ -229,33 +239,33 @@ pub(crate) fn hear_in_any_split_behind<P: Protocols>(
     whole_count: usize,
     turns: &[Turn<'_>],
     describe: Describe<P>,
-) -> Heard {
-    let hear = |port, turns, describe, next_len: &mut dyn FnMut() -> usize| {
+) -> Observed {
+    let observe = |port, turns, describe, next_len: &mut dyn FnMut() -> usize| {
         let mut turn_count = 0;
         let next_len = || {
             turn_count += 1;
             if turn_count <= whole_count { usize::MAX } else { next_len() }
         };
-        hear(port, turns, describe, next_len)
+        observe(port, turns, describe, next_len)
     };
-    let whole = hear(port, turns, describe, &mut || usize::MAX);
-    assert_eq!(hear(port, turns, describe, &mut || 1), whole, "octet by octet");
+    let whole = observe(port, turns, describe, &mut || usize::MAX);
+    assert_eq!(observe(port, turns, describe, &mut || 1), whole, "octet by octet");
     for len in 2..40 {
-        assert_eq!(hear(port, turns, describe, &mut || len), whole, "{len} octets at a time");
+        assert_eq!(observe(port, turns, describe, &mut || len), whole, "{len} octets at a time");
     }
     let longest = turns.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or_default();
-    for place in (1..longest).step_by(longest / 400 + 1) {
+    for position in (1..longest).step_by(longest / 400 + 1) {
         let mut is_first = false;
         let mut lens = || {
             is_first = !is_first;
-            if is_first { place } else { usize::MAX }
+            if is_first { position } else { usize::MAX }
         };
-        assert_eq!(hear(port, turns, describe, &mut lens), whole, "in two at {place}");
+        assert_eq!(observe(port, turns, describe, &mut lens), whole, "in two at {position}");
     }
     for seed in 1..60_u64 {
         let mut random = random(seed);
         let mut lens = || (random() % 97) as usize + 1;
-        assert_eq!(hear(port, turns, describe, &mut lens), whole, "seed {seed}");
+        assert_eq!(observe(port, turns, describe, &mut lens), whole, "seed {seed}");
     }
     whole
 }
@@ -266,18 +276,18 @@ pub(crate) fn hear_with_gap<P: Protocols>(
     turns: &[Turn<'_>],
     describe: Describe<P>,
     (turn, start, len): (usize, usize, usize),
-) -> Heard {
-    let mut talk = Talk::<P>::new(IpProtocol::TCP, port, describe);
-    for (place, (from, bytes)) in turns.iter().enumerate() {
-        if place == turn {
-            talk.say(*from, &bytes[..start]);
-            talk.lose(*from, len as u64);
-            talk.say(*from, &bytes[start + len..]);
+) -> Observed {
+    let mut dialogue = Dialogue::<P>::new(IpProtocol::TCP, port, describe);
+    for (position, (from, bytes)) in turns.iter().enumerate() {
+        if position == turn {
+            dialogue.send_octets(*from, &bytes[..start]);
+            dialogue.lose(*from, len as u64);
+            dialogue.send_octets(*from, &bytes[start + len..]);
         } else {
-            talk.say(*from, bytes);
+            dialogue.send_octets(*from, bytes);
         }
     }
-    talk.finish()
+    dialogue.finish()
 }
 
 /// The dialogue cut off after each number of octets: what was heard before stays, and all memory is given back.
@@ -285,7 +295,7 @@ pub(crate) fn hear_cut_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], des
     let total: usize = turns.iter().map(|(_, bytes)| bytes.len()).sum();
     for end in (0..total).step_by(total / 500 + 1) {
         let mut left = end;
-        let cut: Vec<_> = turns
+        let truncated: Vec<_> = turns
             .iter()
             .map(|(from, bytes)| {
                 let len = bytes.len().min(left);
@@ -293,7 +303,7 @@ pub(crate) fn hear_cut_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], des
                 (*from, &bytes[..len])
             })
             .collect();
-        hear(port, &cut, describe, || 7);
+        observe(port, &truncated, describe, || 7);
     }
 }
 
@@ -307,12 +317,12 @@ pub(crate) fn hear_changed_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>],
             let turn = (random() % changed.len() as u64) as usize;
             let bytes = &mut changed[turn].1;
             if !bytes.is_empty() {
-                let place = (random() % bytes.len() as u64) as usize;
-                bytes[place] = random() as u8;
+                let position = (random() % bytes.len() as u64) as usize;
+                bytes[position] = random() as u8;
             }
         }
         let turns: Vec<Turn<'_>> = changed.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
-        hear(port, &turns, describe, || 50);
+        observe(port, &turns, describe, || 50);
     }
 }
 

@@ -7,7 +7,8 @@ use flowgauge::protocols::http1::{
 use flowgauge::session::{Input, MessageMeta, Parser, Protocol, Role, Verdict};
 
 use crate::harness::{
-    Heard, Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Dialogue, Observed, Said, Turn, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split,
+    hear_with_gap, observe,
 };
 
 use Role::{Client, Server};
@@ -41,7 +42,7 @@ flowgauge::protocols! {
     recognized {}
 }
 
-fn given(turns: &[(Role, &[u8])]) -> Heard {
+fn given(turns: &[(Role, &[u8])]) -> Observed {
     hear_in_any_split::<Given>(80, turns, |meta, GivenHttp::Http(message)| describe_message(meta, message))
 }
 
@@ -91,7 +92,7 @@ fn names(headers: Headers<'_>) -> String {
     headers.iter().map(|header| format!("{}:{}", header.name, header.value)).collect::<Vec<_>>().join(",")
 }
 
-fn heard(turns: &[(Role, &[u8])]) -> Heard {
+fn observed(turns: &[(Role, &[u8])]) -> Observed {
     hear_in_any_split::<Set>(80, turns, describe)
 }
 
@@ -112,10 +113,10 @@ const EXAMPLE: [(Role, &[u8]); 4] = [
 
 #[test]
 fn requests_and_responses_are_paired() {
-    let heard = heard(&EXAMPLE);
-    assert_eq!(heard.application, Some(("http", "content")));
+    let observed = observed(&EXAMPLE);
+    assert_eq!(observed.application, Some(("http", "content")));
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "0 request GET /hello.txt 1.1 host=www.example.com",
             "0 client end 0-0",
@@ -149,9 +150,9 @@ const PIPELINED: [(Role, &[u8]); 2] = [
 
 #[test]
 fn pipelines_chunks_and_interim_responses() {
-    let heard = heard(&PIPELINED);
+    let observed = observed(&PIPELINED);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "0 request HEAD / 1.1 host=a",
             "0 client end 0-0",
@@ -180,9 +181,9 @@ fn pipelines_chunks_and_interim_responses() {
 fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
     // In the content of the first response.
     let start = EXAMPLE[1].1.len() - 40;
-    let heard = hear_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
+    let observed = hear_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
     assert_eq!(
-        heard.messages()[2..7],
+        observed.messages()[2..7],
         [
             "0 response 200 OK type=text/plain",
             "0 server body: Hello World",
@@ -191,13 +192,13 @@ fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
             "0 server end 51-20 incomplete",
         ]
     );
-    assert!(heard.messages().contains(&"1 response 204 No Content"));
+    assert!(observed.messages().contains(&"1 response 204 No Content"));
     // In a chunk.
-    let place = PIPELINED[1].1.windows(7).position(|octets| octets == b"chunks.").unwrap();
-    let heard = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, place, 3));
-    let said = heard.messages();
+    let position = PIPELINED[1].1.windows(7).position(|octets| octets == b"chunks.").unwrap();
+    let observed = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, position, 3));
+    let reports = observed.messages();
     assert_eq!(
-        said[12..16],
+        reports[12..16],
         [
             "1 server body: in \\r\\n\\r\\n",
             "1 gap of 3 at 7",
@@ -206,8 +207,8 @@ fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
         ]
     );
     // In a body that ends with the connection.
-    let heard = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, PIPELINED[1].1.len() - 5, 2));
-    assert_eq!(heard.messages().last(), Some(&"2 server end 10-2 incomplete"));
+    let observed = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, PIPELINED[1].1.len() - 5, 2));
+    assert_eq!(observed.messages().last(), Some(&"2 server end 10-2 incomplete"));
 }
 
 #[test]
@@ -219,41 +220,41 @@ fn behind_other_gaps_the_next_message_is_found() {
     };
     let dialogue: Vec<_> = (0..4).flat_map(|number| [(Client, get(number)), (Server, ok(number))]).collect();
     let turns: Vec<_> = dialogue.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
-    let pairs = |heard: &Heard| {
-        let heads = heard.messages().into_iter().filter(|said| said.contains(" re"));
-        heads.map(|said| said.split(" host").next().unwrap().to_owned()).collect::<Vec<_>>()
+    let pairs = |observed: &Observed| {
+        let heads = observed.messages().into_iter().filter(|reports| reports.contains(" re"));
+        heads.map(|reports| reports.split(" host").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let whole = pairs(&heard(&turns));
+    let whole = pairs(&observed(&turns));
     assert_eq!(whole[..2], ["0 request GET /0 1.1", "0 response 200 OK"]);
     assert_eq!(whole[6..], ["3 request GET /3 1.1", "3 response 203 OK"]);
     // A request is lost: its response has the number that the request would have had.
-    let heard = hear_with_gap::<Set>(80, &turns, describe, (2, 0, turns[2].1.len()));
-    assert_eq!(pairs(&heard), [&whole[..2], &whole[3..]].concat());
+    let observed = hear_with_gap::<Set>(80, &turns, describe, (2, 0, turns[2].1.len()));
+    assert_eq!(pairs(&observed), [&whole[..2], &whole[3..]].concat());
     // A response is lost, and the next one answers the next request.
-    let heard = hear_with_gap::<Set>(80, &turns, describe, (3, 0, turns[3].1.len()));
-    assert_eq!(pairs(&heard), [&whole[..3], &whole[4..]].concat());
+    let observed = hear_with_gap::<Set>(80, &turns, describe, (3, 0, turns[3].1.len()));
+    assert_eq!(pairs(&observed), [&whole[..3], &whole[4..]].concat());
     // The gap ends the response at hand.
-    let place = turns[3].1.len() - 12;
-    let heard = hear_with_gap::<Set>(80, &turns, describe, (3, place, 12));
-    assert_eq!(pairs(&heard), whole);
-    assert!(heard.messages().contains(&"1 server end 5-5 incomplete"));
+    let position = turns[3].1.len() - 12;
+    let observed = hear_with_gap::<Set>(80, &turns, describe, (3, position, 12));
+    assert_eq!(pairs(&observed), whole);
+    assert!(observed.messages().contains(&"1 server end 5-5 incomplete"));
     // Within a head: what there is of it is said.
-    let heard = hear_with_gap::<Set>(80, &turns, describe, (2, 25, 3));
-    assert_eq!(pairs(&heard)[2], "1 request GET /1 1.1 anomaly=Cut");
-    assert_eq!(pairs(&heard)[3..], whole[3..]);
+    let observed = hear_with_gap::<Set>(80, &turns, describe, (2, 25, 3));
+    assert_eq!(pairs(&observed)[2], "1 request GET /1 1.1 anomaly=Cut");
+    assert_eq!(pairs(&observed)[3..], whole[3..]);
 }
 
 #[test]
 fn one_direction_is_enough() {
     let requests: Vec<_> = EXAMPLE.iter().copied().filter(|(from, _)| *from == Client).collect();
-    let heard = hear_in_any_split::<Set>(80, &requests, describe);
-    assert_eq!(heard.messages().len(), 5);
+    let observed = hear_in_any_split::<Set>(80, &requests, describe);
+    assert_eq!(observed.messages().len(), 5);
     // Who began answers: the capture began in the middle.
     let responses: Vec<_> =
         EXAMPLE.iter().filter(|(from, _)| *from == Server).map(|(_, bytes)| (Client, *bytes)).collect();
-    let heard = hear_in_any_split::<Set>(80, &responses, describe);
+    let observed = hear_in_any_split::<Set>(80, &responses, describe);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "0 response 200 OK type=text/plain",
             "0 server body: Hello World! My content includes a trailing CRLF.\\r\\n",
@@ -272,8 +273,8 @@ fn a_capture_that_begins_in_a_response_numbers_what_follows_alike() {
         (Client, b"GET /c HTTP/1.1\r\n\r\n"),
         (Server, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
     ];
-    let heard = heard(&turns);
-    let heads: Vec<_> = heard.messages().into_iter().filter(|said| said.contains(" re")).collect();
+    let observed = observed(&turns);
+    let heads: Vec<_> = observed.messages().into_iter().filter(|reports| reports.contains(" re")).collect();
     assert_eq!(
         heads,
         ["0 request GET /b 1.1", "0 response 200 OK", "1 request GET /c 1.1", "1 response 404 No"]
@@ -289,7 +290,7 @@ fn tunnels_and_upgrades_hand_over() {
         (Server, b"HTTP/1.1 404 \r\nContent-Length: 0\r\n\r\n"),
     ];
     assert_eq!(
-        heard(&tunnel).said,
+        observed(&tunnel).reports,
         [
             "[http by content]",
             "0 request CONNECT example.org:443 1.1 host=example.org credentials=basic",
@@ -308,16 +309,16 @@ fn tunnels_and_upgrades_hand_over() {
         (Client, b"CONNECT a:1 HTTP/1.1\r\n\r\n"),
         (Server, b"HTTP/1.0 200 Yes\r\n\r\n\x00\x01\x02"),
     ];
-    let said = heard(&refused).said;
-    assert_eq!(said[6..], ["1 request CONNECT a:1 1.1", "1 client end 0-0", "1 response 200 Yes"]);
+    let reports = observed(&refused).reports;
+    assert_eq!(reports[6..], ["1 request CONNECT a:1 1.1", "1 client end 0-0", "1 response 200 Yes"]);
     let websocket: [(Role, &[u8]); 3] = [
         (Client, b"GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"),
         (Server, b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n\x81\x05Hello"),
         (Client, b"\x81\x85\x37\xfa\x21\x3d\x7f\x9f\x4d\x51\x58"),
     ];
-    let heard = heard(&websocket);
-    assert_eq!(heard.said[3..], ["0 response 101 Switching Protocols", "[websocket by content]"]);
-    assert_eq!(heard.application, Some(("http", "content")));
+    let observed = observed(&websocket);
+    assert_eq!(observed.reports[3..], ["0 response 101 Switching Protocols", "[websocket by content]"]);
+    assert_eq!(observed.application, Some(("http", "content")));
 }
 
 #[test]
@@ -328,18 +329,18 @@ fn an_upgrade_that_is_not_granted_goes_on_in_http() {
         (Client, b"GET /3 HTTP/1.1\r\n\r\n"),
         (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
     ];
-    assert_eq!(heard(&turns).messages().len(), 12);
+    assert_eq!(observed(&turns).messages().len(), 12);
 }
 
 #[test]
 fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 3128, describe);
-    talk.say(Client, b"CONNECT a:443 HTTP/1.1\r\n\r\n");
-    talk.say(Client, b"\x16\x03\x01\x08\x00\x01");
-    assert!(talk.held_bytes() > 0);
-    talk.say(Client, &[7; 3000]);
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().messages().len(), 2);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 3128, describe);
+    dialogue.send_octets(Client, b"CONNECT a:443 HTTP/1.1\r\n\r\n");
+    dialogue.send_octets(Client, b"\x16\x03\x01\x08\x00\x01");
+    assert!(dialogue.held_bytes() > 0);
+    dialogue.send_octets(Client, &[7; 3000]);
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().messages().len(), 2);
 }
 
 #[test]
@@ -353,7 +354,7 @@ fn odd_heads_are_read_as_far_as_they_make_sense() {
         (Server, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 3\r\n\r\nabcdef"),
     ];
     assert_eq!(
-        heard(&turns).messages(),
+        observed(&turns).messages(),
         [
             "0 request GET /a b 1.1 host=a anomaly=Malformed",
             "0 client end 0-0",
@@ -391,9 +392,12 @@ fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
         let post = format!("POST / HTTP/1.1\r\n{fields}\r\n\r\n{body}{next}").into_bytes();
         let turns: [(Role, &[u8]); 2] =
             [(Client, &post), (Server, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")];
-        let heard = heard(&turns);
-        let messages: Vec<_> =
-            heard.said[1..].iter().filter(|said| !said.contains("body")).map(String::as_str).collect();
+        let observed = observed(&turns);
+        let messages: Vec<_> = observed.reports[1..]
+            .iter()
+            .filter(|reports| !reports.contains("body"))
+            .map(String::as_str)
+            .collect();
         assert_eq!(
             messages,
             [
@@ -414,7 +418,7 @@ fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
         (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\nuntil the end"),
     ];
     assert_eq!(
-        heard(&responses).messages()[2..],
+        observed(&responses).messages()[2..],
         [
             "0 response 200 OK",
             "0 server end 0-0 incomplete",
@@ -433,16 +437,16 @@ fn what_is_no_request_has_a_response_nevertheless() {
     let messages = ["0 response 400 Bad Request", "0 server body: no!", "0 server end 3-0"];
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
     for request in [&b"OPTIONS\r\nHost: a\r\n\r\n"[..], b"HTTP/1.1\r\n\r\n", b"\x01\x02\x03\x04\r\n"] {
-        let heard = given(&[(Client, request), (Server, refusal), (Client, get)]);
+        let observed = given(&[(Client, request), (Server, refusal), (Client, get)]);
         let next = ["1 request GET /next 1.1", "1 client end 0-0"];
-        assert_eq!(heard.messages(), [&messages[..], &next].concat(), "{}", request.escape_ascii());
+        assert_eq!(observed.messages(), [&messages[..], &next].concat(), "{}", request.escape_ascii());
     }
     // A version without a target before it, and one that nothing separates from the target.
-    let heard = given(&[(Client, b"OPTIONS HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal)]);
-    assert_eq!(heard.messages()[0], "0 request OPTIONS  1.1 host=a anomaly=Malformed");
-    let heard = given(&[(Client, b"GET /HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal), (Client, get)]);
+    let observed = given(&[(Client, b"OPTIONS HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal)]);
+    assert_eq!(observed.messages()[0], "0 request OPTIONS  1.1 host=a anomaly=Malformed");
+    let observed = given(&[(Client, b"GET /HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal), (Client, get)]);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             &["0 request GET /HTTP/1.1 0.9", "0 client end 0-0"][..],
             &messages,
@@ -451,8 +455,8 @@ fn what_is_no_request_has_a_response_nevertheless() {
         .concat()
     );
     // Where neither direction has a message, it is not HTTP.
-    let heard = given(&[(Client, b"\x01\x02\n"), (Server, b"\x03\x04\n")]);
-    assert_eq!(heard.said[1..], ["[http stopped: not_a_response]"]);
+    let observed = given(&[(Client, b"\x01\x02\n"), (Server, b"\x03\x04\n")]);
+    assert_eq!(observed.reports[1..], ["[http stopped: not_a_response]"]);
 }
 
 #[test]
@@ -460,16 +464,16 @@ fn a_simple_request_is_answered_by_a_body() {
     // HTTP/0.9 (RFC 1945 sections 4.1 and 5).
     let simple = ["0 request GET /bad.html 0.9", "0 client end 0-0"];
     let request = (Client, b"GET /bad.html\r\n".as_slice());
-    let heard = given(&[request, (Server, b"<html></html>\n")]);
+    let observed = given(&[request, (Server, b"<html></html>\n")]);
     let body = ["0 server body: <html></html>\\n", "0 server end 14-0"];
-    assert_eq!(heard.messages(), [simple, body].concat());
+    assert_eq!(observed.messages(), [simple, body].concat());
     // A server of HTTP/1 answers as such; `HTTP/1.` alone is not enough to tell.
-    let heard = given(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
+    let observed = given(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
     let body = ["0 response 200 OK", "0 server body: HTTP/1.", "0 server end 7-0"];
-    assert_eq!(heard.messages(), [&simple[..], &body].concat());
+    assert_eq!(observed.messages(), [&simple[..], &body].concat());
     // The line may lack its end, if it was answered.
-    let heard = given(&[(Client, b"GET /"), (Server, b"<html>hi</html>")]);
-    assert_eq!(heard.messages(), ["0 request GET / 0.9", "0 client end 0-0"]);
+    let observed = given(&[(Client, b"GET /"), (Server, b"<html>hi</html>")]);
+    assert_eq!(observed.messages(), ["0 request GET / 0.9", "0 client end 0-0"]);
     assert!(given(&[(Client, b"GET /")]).messages().is_empty(), "the target may be longer");
     // Not every word before a path is a method.
     for line in ["GETS /bad.html\r\n", "GET bad.html\r\n", "GET /bad html\r\n", "get /bad.html\r\n"] {
@@ -484,7 +488,7 @@ fn the_name_of_the_protocol_in_lower_case_is_read() {
         (Server, b"http/1.1 200 ok\r\ncontent-length: 2\r\n\r\nhiHtTp/1.0 204 none\r\n\r\n"),
     ];
     assert_eq!(
-        heard(&turns).messages(),
+        observed(&turns).messages(),
         [
             "0 request GET / 1.1 host=a",
             "0 client end 0-0",
@@ -503,18 +507,19 @@ fn the_name_of_the_protocol_in_lower_case_is_read() {
 fn heads_have_caps() {
     let long = format!("GET /{} HTTP/1.1\r\nA: b\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
-    let said = |text: &str| {
+    let reports = |text: &str| {
         [700, 1500, usize::MAX].map(|len| {
-            hear::<Set>(80, &[(Client, text.as_bytes()), (Client, get)], describe, || len).said[1..].to_vec()
+            observe::<Set>(80, &[(Client, text.as_bytes()), (Client, get)], describe, || len).reports[1..]
+                .to_vec()
         })
     };
     // What is beyond is left out.
     let next = vec!["0 request GET /next 1.1".to_owned(), "0 client end 0-0".to_owned()];
-    assert_eq!(said(&long), [&next, &next, &next].map(Clone::clone));
+    assert_eq!(reports(&long), [&next, &next, &next].map(Clone::clone));
     let many = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
-    assert_eq!(said(&many(HEADER_COUNT_MAX + 1)), [&next, &next, &next].map(Clone::clone));
-    for said in said(&many(HEADER_COUNT_MAX)) {
-        assert_eq!(said[..2], ["0 request GET / 1.1", "0 client end 0-0"]);
+    assert_eq!(reports(&many(HEADER_COUNT_MAX + 1)), [&next, &next, &next].map(Clone::clone));
+    for reports in reports(&many(HEADER_COUNT_MAX)) {
+        assert_eq!(reports[..2], ["0 request GET / 1.1", "0 client end 0-0"]);
     }
 }
 
@@ -527,8 +532,8 @@ fn lines_of_a_head_that_is_refused_are_no_heads() {
     let last = b"GET /last HTTP/1.1\r\n\r\n".as_slice();
     let turns = [(Client, first), (Client, many.as_bytes()), (Client, last)];
     let targets = |turns: &[(Role, &[u8])], len| {
-        let said = hear::<Set>(80, turns, describe, || len).said;
-        said.into_iter().filter(|said| said.contains("GET")).collect::<Vec<_>>()
+        let reports = observe::<Set>(80, turns, describe, || len).reports;
+        reports.into_iter().filter(|reports| reports.contains("GET")).collect::<Vec<_>>()
     };
     let whole = targets(&turns, usize::MAX);
     assert_eq!(whole.len(), 2, "{whole:?}");
@@ -537,7 +542,7 @@ fn lines_of_a_head_that_is_refused_are_no_heads() {
     // Of a longer one the rest is not known for what it is, but it ends.
     let turns = [(Client, first), (Client, long.as_bytes()), (Client, last)];
     let whole = targets(&turns, usize::MAX);
-    assert!(whole.last().is_some_and(|said| said.contains("/last")), "{whole:?}");
+    assert!(whole.last().is_some_and(|reports| reports.contains("/last")), "{whole:?}");
     assert_eq!(targets(&turns, 777), whole);
 }
 
@@ -550,8 +555,8 @@ fn other_protocols_are_not_taken() {
         (80, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         (25, "EHLO a\r\n"),
     ] {
-        let heard = hear_in_any_split::<Set>(port, &[(Client, first.as_bytes())], describe);
-        assert_eq!(heard.application, None, "{first}");
+        let observed = hear_in_any_split::<Set>(port, &[(Client, first.as_bytes())], describe);
+        assert_eq!(observed.application, None, "{first}");
     }
 }
 
@@ -559,7 +564,7 @@ fn other_protocols_are_not_taken() {
 fn fields_are_listed_and_credentials_are_not_shown() {
     let head = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nX-Y: z\r\n\r\n";
     let input = Input::new(head, 0, Client, flowgauge::base::Timestamp::default());
-    let mut said = Vec::new();
+    let mut reports = Vec::new();
     HttpParser::default()
         .bytes(&input, &mut |message| {
             if let Message::Request(request) = &message {
@@ -567,18 +572,21 @@ fn fields_are_listed_and_credentials_are_not_shown() {
                 assert_eq!(request.headers.find("x-y").map(|value| value.to_string()).as_deref(), Some("z"));
             }
             #[cfg(feature = "serde")]
-            said.push(serde_json::to_string(&message).unwrap());
-            said.push(format!("{message:?}"));
+            reports.push(serde_json::to_string(&message).unwrap());
+            reports.push(format!("{message:?}"));
         })
         .unwrap();
-    assert!(!said.concat().contains("secret"), "{said:?}");
+    assert!(!reports.concat().contains("secret"), "{reports:?}");
     #[cfg(feature = "serde")]
     assert_eq!(
-        said[0],
+        reports[0],
         r#"{"message":"request","transaction":0,"method":"GET","target":"/","version":"1.1","host":"a","credentials":"bearer"}"#
     );
     #[cfg(feature = "serde")]
-    assert_eq!(said[2], r#"{"message":"end","transaction":0,"body_len":0,"missing_len":0,"complete":true}"#);
+    assert_eq!(
+        reports[2],
+        r#"{"message":"end","transaction":0,"body_len":0,"missing_len":0,"complete":true}"#
+    );
 }
 
 #[test]
@@ -615,10 +623,15 @@ fn what_is_no_head_is_refused_whole_as_in_pieces() {
         &long_line,
     ] {
         let turns: [Turn<'_>; 1] = [(Client, request.as_bytes())];
-        let say = |meta: &MessageMeta, Report::Http(message): Report<'_>| describe(meta, Http::Http(message));
-        let whole = hear::<Unprobed>(80, &turns, say, || usize::MAX);
+        let send_octets =
+            |meta: &MessageMeta, Report::Http(message): Report<'_>| describe(meta, Http::Http(message));
+        let whole = observe::<Unprobed>(80, &turns, send_octets, || usize::MAX);
         for len in [1, 2, 7, 31, 1000] {
-            assert_eq!(hear::<Unprobed>(80, &turns, say, || len), whole, "{request:.40?} by {len}");
+            assert_eq!(
+                observe::<Unprobed>(80, &turns, send_octets, || len),
+                whole,
+                "{request:.40?} by {len}"
+            );
         }
         // What is no head is left out, and a request that begins within it is reported.
         let expected: &[&str] = match request {

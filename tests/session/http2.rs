@@ -9,7 +9,7 @@ use flowgauge::protocols::http2::{
 use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
-    Heard, Said, Talk, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Dialogue, Observed, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
 };
 
 use Role::{Client, Server};
@@ -73,7 +73,7 @@ fn describe(meta: &MessageMeta, message: Http<'_>) -> Said {
             format!("{from} settings{}", optional("streams", settings.max_concurrent_streams))
         }
         Http::Two(Message::GoAway(goaway)) => format!("goaway {} {}", goaway.last_transaction, goaway.error),
-        Http::Two(Message::Lost(lost)) => format!("{from} lost {:?}", lost.part),
+        Http::Two(Message::Undecodable(lost)) => format!("{from} lost {:?}", lost.part),
         Http::Two(_) => "?".to_owned(),
     })
 }
@@ -215,9 +215,9 @@ const SAID: [&str; 25] = [
 #[test]
 fn streams_are_told_apart_and_paired() {
     let dialogue = dialogue();
-    let heard = hear_in_any_split::<Set>(80, &turns(&dialogue), describe);
-    assert_eq!(heard.application, Some(("http2", "content")));
-    assert_eq!(heard.messages(), SAID);
+    let observed = hear_in_any_split::<Set>(80, &turns(&dialogue), describe);
+    assert_eq!(observed.application, Some(("http2", "content")));
+    assert_eq!(observed.messages(), SAID);
     hear_cut_anywhere::<Set>(80, &turns(&dialogue), describe);
     hear_changed_anywhere::<Set>(80, &turns(&dialogue), describe);
 }
@@ -227,10 +227,13 @@ fn one_direction_is_enough() {
     let dialogue = dialogue();
     for from in [Client, Server] {
         let turns: Vec<_> = turns(&dialogue).into_iter().filter(|turn| turn.0 == from).collect();
-        let heard = hear_in_any_split::<Set>(80, &turns, describe);
-        assert_eq!(heard.application, Some(("http2", "content")));
+        let observed = hear_in_any_split::<Set>(80, &turns, describe);
+        assert_eq!(observed.application, Some(("http2", "content")));
         let other = if from == Client { "server" } else { "client" };
-        assert!(heard.messages().len() >= 10 && !heard.messages().iter().any(|said| said.contains(other)));
+        assert!(
+            observed.messages().len() >= 10
+                && !observed.messages().iter().any(|reports| reports.contains(other))
+        );
     }
 }
 
@@ -279,11 +282,11 @@ fn grpc_calls_have_methods_and_statuses() {
             frame(HEADERS, END_HEADERS | END_STREAM, 3, &block(&[(":status", "200"), ("grpc-status", "12")])),
         ),
     ];
-    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
-    let said = heard.messages();
-    assert_eq!(said[1], "1 request POST /greet.v1.Greeter/SayHello grpc=greet.v1.Greeter.SayHello");
-    assert_eq!(said[7], "1 server end 5-0 grpc=0 trailers=grpc-status:0,grpc-message:");
-    assert_eq!(said.last(), Some(&"3 server end 0-0 grpc=12"));
+    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    let reports = observed.messages();
+    assert_eq!(reports[1], "1 request POST /greet.v1.Greeter/SayHello grpc=greet.v1.Greeter.SayHello");
+    assert_eq!(reports[7], "1 server end 5-0 grpc=0 trailers=grpc-status:0,grpc-message:");
+    assert_eq!(reports.last(), Some(&"3 server end 0-0 grpc=12"));
 }
 
 #[test]
@@ -306,9 +309,9 @@ fn an_upgrade_of_http_1_leads_here() {
         (Client, [PREFACE, &settings()].concat()),
         (Server, frame(DATA, END_STREAM, 1, b"hello")),
     ];
-    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[http by content]",
             "http1 client Request",
@@ -325,11 +328,11 @@ fn an_upgrade_of_http_1_leads_here() {
 }
 
 /// Where a part of a turn begins.
-fn place(bytes: &[u8], part: &[u8]) -> usize {
+fn position(bytes: &[u8], part: &[u8]) -> usize {
     bytes.windows(part.len()).position(|octets| octets == part).unwrap()
 }
 
-fn with_gap(turn: usize, start: usize, len: usize) -> Heard {
+fn with_gap(turn: usize, start: usize, len: usize) -> Observed {
     hear_with_gap::<Set>(80, &turns(&dialogue()), describe, (turn, start, len))
 }
 
@@ -337,22 +340,22 @@ fn with_gap(turn: usize, start: usize, len: usize) -> Heard {
 fn gaps_within_frames_leave_the_rest_in_step() {
     let server = &dialogue()[3].1;
     // In DATA.
-    let heard = with_gap(3, place(server, b"three"), 3);
-    let said = heard.messages();
-    assert_eq!(said[15..18], ["3 gap of 3 at 0", "3 server body: ee", "3 server end 5-3 incomplete"]);
-    assert_eq!(said[18..], SAID[17..], "all else as without the gap");
+    let observed = with_gap(3, position(server, b"three"), 3);
+    let reports = observed.messages();
+    assert_eq!(reports[15..18], ["3 gap of 3 at 0", "3 server body: ee", "3 server end 5-3 incomplete"]);
+    assert_eq!(reports[18..], SAID[17..], "all else as without the gap");
     // In a frame that says nothing here.
-    assert_eq!(with_gap(3, place(server, b"extension"), 4).messages(), SAID);
+    assert_eq!(with_gap(3, position(server, b"extension"), 4).messages(), SAID);
 }
 
 #[test]
 fn a_lost_header_block_ends_headers_and_nothing_else() {
     let server = &dialogue()[3].1;
-    let heard = with_gap(3, place(server, b"set-cookie"), 4);
-    let said = heard.messages();
-    assert_eq!(said[..12], SAID[..12]);
+    let observed = with_gap(3, position(server, b"set-cookie"), 4);
+    let reports = observed.messages();
+    assert_eq!(reports[..12], SAID[..12]);
     assert_eq!(
-        said[12..],
+        reports[12..],
         [
             "server lost Headers",
             "1 server body: one ",
@@ -373,12 +376,12 @@ fn a_lost_header_block_ends_headers_and_nothing_else() {
 #[test]
 fn a_direction_whose_frames_are_lost_is_over() {
     let server = &dialogue()[3].1;
-    let start = place(server, b"one ");
-    let heard = with_gap(3, start, place(server, b"three") - start);
-    let said = heard.messages();
-    assert_eq!(said[..14], SAID[..14]);
+    let start = position(server, b"one ");
+    let observed = with_gap(3, start, position(server, b"three") - start);
+    let reports = observed.messages();
+    assert_eq!(reports[..14], SAID[..14]);
     assert_eq!(
-        said[14..],
+        reports[14..],
         [
             "server lost Frames",
             "1 server end 0-0 incomplete",
@@ -393,7 +396,7 @@ fn a_direction_whose_frames_are_lost_is_over() {
 fn what_cannot_be_stops_the_parser() {
     let stop = |frames: &[u8]| {
         let bytes = [PREFACE, &settings(), frames].concat();
-        hear_in_any_split::<Set>(80, &[(Client, &bytes)], describe).said.last().cloned().unwrap()
+        hear_in_any_split::<Set>(80, &[(Client, &bytes)], describe).reports.last().cloned().unwrap()
     };
     let open = frame(HEADERS, 0, 1, &block(&[(":method", "GET")]));
     for (frames, fault) in [
@@ -431,16 +434,16 @@ fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
     let literal = bomb.len() - block(&[("bomb", &value)]).len();
     bomb[literal] = 0x40;
     bomb.extend([0xBE; 10_000]);
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-    talk.say(Client, PREFACE);
-    talk.say(Client, &settings());
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+    dialogue.send_octets(Client, PREFACE);
+    dialogue.send_octets(Client, &settings());
     for stream in 0..4 {
-        talk.say(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &bomb));
-        assert!(talk.held_bytes() < 4 * LIST_LEN_MAX as u64, "{}", talk.held_bytes());
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &bomb));
+        assert!(dialogue.held_bytes() < 4 * LIST_LEN_MAX as u64, "{}", dialogue.held_bytes());
     }
-    let heard = talk.finish();
+    let observed = dialogue.finish();
     assert_eq!(
-        heard.said[1..],
+        observed.reports[1..],
         [
             "client settings streams=100",
             "1 request GET / anomaly=ListTooLong",
@@ -451,47 +454,49 @@ fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
 
 /// A client whose first request has a field that enters the table, where a block of one octet names it. The block's other
 /// fields are in the static table.
-fn with_a_field(name: &str, value: &str) -> Talk<Set> {
+fn with_a_field(name: &str, value: &str) -> Dialogue<Set> {
     let mut first = vec![0x82, 0x86, 0x84];
     let mut literal = block(&[(name, value)]);
     literal[0] = 0x40;
     first.extend(literal);
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-    talk.say(Client, PREFACE);
-    talk.say(Client, &settings());
-    talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &first));
-    talk
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+    dialogue.send_octets(Client, PREFACE);
+    dialogue.send_octets(Client, &settings());
+    dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &first));
+    dialogue
 }
 
 #[test]
 fn requests_that_repeat_a_long_cookie_go_on() {
     // Forty octets each with the header of the frame, and a cookie that fills the table.
-    let mut talk = with_a_field("cookie", &"c".repeat(4096 - 32 - 6));
+    let mut dialogue = with_a_field("cookie", &"c".repeat(4096 - 32 - 6));
     let block = [&[0x82, 0x86, 0x84, 0xBE][..], &block(&[("x", "01234567890123456789012")])].concat();
     assert_eq!(9 + block.len(), 40);
     const COUNT: u32 = 5000;
     for number in 1..=COUNT {
-        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
     }
-    let heard = talk.finish();
+    let observed = dialogue.finish();
     let last = format!("{} request GET / credentials=cookie", 2 * COUNT + 1);
-    assert_eq!(heard.messages()[heard.messages().len() - 2], last);
-    assert!(!heard.said.iter().any(|said| said.contains("stopped") || said.contains("anomaly")));
+    assert_eq!(observed.messages()[observed.messages().len() - 2], last);
+    assert!(
+        !observed.reports.iter().any(|reports| reports.contains("stopped") || reports.contains("anomaly"))
+    );
 }
 
 #[test]
 fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
     let value = "x".repeat(4000);
-    let mut talk = with_a_field("bomb", &value);
+    let mut dialogue = with_a_field("bomb", &value);
     let block = [0xBE; 16];
     let list_len = 16 * (4 + value.len());
     assert!(list_len <= LIST_LEN_MAX);
     for number in 1..100 {
-        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
     }
-    let heard = talk.finish();
-    assert_eq!(heard.said.last().map(String::as_str), Some("[http2 stopped: header_expansion]"));
-    let requests = heard.messages().iter().filter(|said| said.contains("request")).count() - 1;
+    let observed = dialogue.finish();
+    assert_eq!(observed.reports.last().map(String::as_str), Some("[http2 stopped: header_expansion]"));
+    let requests = observed.messages().iter().filter(|reports| reports.contains("request")).count() - 1;
     // What the first request earned and used is far below what one of the others does.
     let earned_each = EXPANSION_FACTOR as usize * (9 + block.len());
     let first_earned = EXPANSION_FACTOR as usize * (9 + 3 + 5 + 4 + value.len()) - value.len();
@@ -504,19 +509,22 @@ fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
 #[test]
 fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octets() {
     let path = format!("/{}", "p".repeat(3999));
-    let mut talk = with_a_field(":path", &path);
+    let mut dialogue = with_a_field(":path", &path);
     let block = [0x82, 0xBE, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
     const COUNT: u32 = 300;
     for number in 1..=COUNT {
-        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &block));
     }
-    let heard = talk.finish();
-    let said = heard.messages();
-    let (whole, truncated) = said
+    let observed = dialogue.finish();
+    let reports = observed.messages();
+    let (whole, truncated) = reports
         .iter()
-        .filter(|said| said.contains("request"))
-        .partition::<Vec<&&str>, _>(|said| !said.contains("Truncated"));
-    assert_eq!((whole.len() + truncated.len(), heard.said.len()), (COUNT as usize + 1, said.len() + 1));
+        .filter(|reports| reports.contains("request"))
+        .partition::<Vec<&&str>, _>(|reports| !reports.contains("Truncated"));
+    assert_eq!(
+        (whole.len() + truncated.len(), observed.reports.len()),
+        (COUNT as usize + 1, reports.len() + 1)
+    );
     let text_len = whole.len() * path.len();
     let wire_len = 4000 + 20 + COUNT as usize * (9 + block.len());
     assert!(text_len <= (TEXT_CREDIT + TEXT_FACTOR * wire_len as u64) as usize, "{text_len}");
@@ -540,52 +548,53 @@ fn a_table_is_as_large_as_the_other_side_let_it_be() {
         ([sized(8192), sized(0)].concat(), false),
         ([plain, sized(8192)].concat(), false),
     ] {
-        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-        talk.say(Client, &[PREFACE, &settings()].concat());
-        talk.say(Server, &server);
-        talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
-        let heard = talk.finish();
-        let refused = heard.said.iter().any(|said| said == "[http2 stopped: hpack_table_too_long]");
-        assert_eq!(refused, is_refused, "{server:?}: {:?}", heard.said);
+        let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+        dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
+        dialogue.send_octets(Server, &server);
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
+        let observed = dialogue.finish();
+        let refused =
+            observed.reports.iter().any(|reports| reports == "[http2 stopped: hpack_table_too_long]");
+        assert_eq!(refused, is_refused, "{server:?}: {:?}", observed.reports);
     }
     // SETTINGS of which a part was lost may have had any size.
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-    talk.say(Client, &[PREFACE, &settings()].concat());
-    talk.say(Server, &sized(4096));
-    talk.say(Server, &sized(8192)[..12]);
-    talk.lose(Server, 3);
-    talk.say(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
-    assert!(talk.finish().messages().contains(&"1 request GET /"));
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+    dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
+    dialogue.send_octets(Server, &sized(4096));
+    dialogue.send_octets(Server, &sized(8192)[..12]);
+    dialogue.lose(Server, 3);
+    dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
+    assert!(dialogue.finish().messages().contains(&"1 request GET /"));
 }
 
 #[test]
 fn streams_may_come_in_any_order() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-    talk.say(Client, &[PREFACE, &settings()].concat());
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+    dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
     let numbers = [9, 3, 7, 1, 5, 2, 11];
     for number in numbers {
-        talk.say(Client, &frame(DATA, 0, number, b"a"));
+        dialogue.send_octets(Client, &frame(DATA, 0, number, b"a"));
     }
     for number in numbers {
-        talk.say(Client, &frame(DATA, END_STREAM, number, b"bc"));
-        talk.say(Server, &frame(3, 0, number, &[0; 4]));
+        dialogue.send_octets(Client, &frame(DATA, END_STREAM, number, b"bc"));
+        dialogue.send_octets(Server, &frame(3, 0, number, &[0; 4]));
     }
-    let heard = talk.finish();
-    let ends: Vec<_> = heard.messages().into_iter().filter(|said| said.contains("end")).collect();
+    let observed = dialogue.finish();
+    let ends: Vec<_> = observed.messages().into_iter().filter(|reports| reports.contains("end")).collect();
     assert_eq!(ends, numbers.map(|number| format!("{number} client end 3-0")));
 }
 
 #[test]
 fn streams_that_are_never_closed_are_bounded() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 80, describe);
-    talk.say(Client, PREFACE);
-    talk.say(Client, &settings());
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
+    dialogue.send_octets(Client, PREFACE);
+    dialogue.send_octets(Client, &settings());
     for stream in 0..4 * STREAM_COUNT_MAX as u32 {
-        talk.say(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &[0x82, 0x84]));
-        assert!(talk.held_bytes() < 40_000, "{}", talk.held_bytes());
+        dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS, 2 * stream + 1, &[0x82, 0x84]));
+        assert!(dialogue.held_bytes() < 40_000, "{}", dialogue.held_bytes());
     }
-    let heard = talk.finish();
-    let ends = heard.messages().iter().filter(|said| said.contains("end")).count();
+    let observed = dialogue.finish();
+    let ends = observed.messages().iter().filter(|reports| reports.contains("end")).count();
     assert_eq!(ends, STREAM_COUNT_MAX);
 }
 
@@ -595,8 +604,8 @@ fn a_connection_whose_beginning_is_missing_has_no_headers() {
         (Client, [PREFACE, &settings()].concat()),
         (Server, [frame(HEADERS, END_HEADERS, 7, &[0x88]), frame(DATA, END_STREAM, 7, b"x")].concat()),
     ];
-    let heard = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
-    assert_eq!(heard.messages()[1..], ["server lost Headers", "7 server body: x", "7 server end 1-0"]);
+    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    assert_eq!(observed.messages()[1..], ["server lost Headers", "7 server body: x", "7 server end 1-0"]);
 }
 
 #[cfg(feature = "serde")]
@@ -622,15 +631,15 @@ fn messages_are_serialised_without_credentials() {
     ]
     .concat();
     let input = Input::new(&bytes, 0, Client, flowgauge::base::Timestamp::default());
-    let mut said = Vec::new();
+    let mut reports = Vec::new();
     Http2Parser::default()
         .bytes(&input, &mut |message| {
             assert!(!format!("{message:?}").contains("cookie\": \"secret"));
-            said.push(serde_json::to_string(&message).unwrap());
+            reports.push(serde_json::to_string(&message).unwrap());
         })
         .unwrap();
     assert_eq!(
-        said,
+        reports,
         [
             r#"{"message":"settings","max_concurrent_streams":100,"initial_window_size":65536}"#,
             r#"{"message":"request","transaction":1,"method":"GET","path":"/a","host":"h","credentials":"userinfo"}"#,

@@ -9,7 +9,7 @@ use flowgauge::protocols::quic::{self, QuicParser};
 use flowgauge::session::{MessageMeta, Role};
 use flowgauge::tracker::{Flow, TrackerConfig};
 
-use crate::harness::{Said, Talk, random};
+use crate::harness::{Dialogue, Said, random};
 use crate::support::run_capture;
 
 #[path = "../../src/protocols/quic/vectors.rs"]
@@ -23,13 +23,13 @@ flowgauge::protocols! {
     enum Set;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
     recognized {}
 }
 
-fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
-    let Heard::Quic(message) = message;
+fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+    let Observed::Quic(message) = message;
     Said::Whole(words(&message))
 }
 
@@ -52,19 +52,19 @@ fn words(message: &quic::Message<'_>) -> String {
         quic::Message::Close(close) => {
             format!("{} close {:?} {}", close.transaction, close.alert, close.reason)
         }
-        quic::Message::Unread(unread) => {
+        quic::Message::UnsupportedVersion(unread) => {
             format!("{} unread {} {}", unread.transaction, unread.quic_version, unread.dcid)
         }
         _ => "?".to_owned(),
     }
 }
 
-fn talk(port: u16, datagrams: &[(Role, Vec<u8>)]) -> crate::harness::Heard {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, port, describe);
+fn dialogue(port: u16, datagrams: &[(Role, Vec<u8>)]) -> crate::harness::Observed {
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, port, describe);
     for (from, bytes) in datagrams {
-        talk.send(*from, bytes);
+        dialogue.send_datagram(*from, bytes);
     }
-    talk.finish()
+    dialogue.finish()
 }
 
 fn v1() -> [(Role, Vec<u8>); 2] {
@@ -87,57 +87,57 @@ const EXAMPLE: &str = "example.com q13d0211an";
 #[test]
 fn the_examples_of_the_standards_are_read() {
     for (version, datagrams) in [("1", v1()), ("2", v2())] {
-        let heard = talk(4433, &datagrams);
-        assert_eq!(heard.application, Some(("quic", "content")));
-        let [hello, answer] = heard.messages()[..] else { panic!("{heard:?}") };
+        let observed = dialogue(4433, &datagrams);
+        assert_eq!(observed.application, Some(("quic", "content")));
+        let [hello, answer] = observed.messages()[..] else { panic!("{observed:?}") };
         assert!(hello.starts_with(&format!("0 client {version} {EXAMPLE}")), "{hello}");
         assert_eq!(answer, format!("0 server {version} 1301"));
-        assert_eq!(heard.said[0], "[quic by content]");
+        assert_eq!(observed.reports[0], "[quic by content]");
     }
 }
 
 #[test]
 fn it_is_done_with_both_hellos() {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 443, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 443, describe);
     let [client, server] = v1();
-    talk.send(client.0, &client.1);
-    assert!((1..2000).contains(&talk.held_bytes()), "{}", talk.held_bytes());
-    talk.send(server.0, &server.1);
-    assert_eq!(talk.held_bytes(), 0);
+    dialogue.send_datagram(client.0, &client.1);
+    assert!((1..2000).contains(&dialogue.held_bytes()), "{}", dialogue.held_bytes());
+    dialogue.send_datagram(server.0, &server.1);
+    assert_eq!(dialogue.held_bytes(), 0);
     for _ in 0..10 {
-        talk.send(client.0, &client.1);
+        dialogue.send_datagram(client.0, &client.1);
     }
-    assert_eq!(talk.finish().messages().len(), 2);
+    assert_eq!(dialogue.finish().messages().len(), 2);
 }
 
 #[test]
 fn what_comes_twice_is_said_once() {
     let [client, server] = v1();
-    let once = talk(443, &[client.clone(), server.clone()]);
-    assert_eq!(talk(443, &[client.clone(), client.clone(), client, server.clone(), server]), once);
+    let once = dialogue(443, &[client.clone(), server.clone()]);
+    assert_eq!(dialogue(443, &[client.clone(), client.clone(), client, server.clone(), server]), once);
 }
 
 #[test]
 fn an_answer_that_was_captured_first_turns_the_roles() {
     let [client, server] = v1();
     // Side A sends first, and is the server: its port is that of the answer.
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 5000, describe);
-    talk.send(Client, &server.1);
-    talk.send(Server, &client.1);
-    talk.send(Client, &server.1);
-    let heard = talk.finish();
-    assert_eq!(heard.application, Some(("quic", "content")));
-    assert_eq!(heard.messages().len(), 2, "{heard:?}");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5000, describe);
+    dialogue.send_datagram(Client, &server.1);
+    dialogue.send_datagram(Server, &client.1);
+    dialogue.send_datagram(Client, &server.1);
+    let observed = dialogue.finish();
+    assert_eq!(observed.application, Some(("quic", "content")));
+    assert_eq!(observed.messages().len(), 2, "{observed:?}");
 }
 
 #[test]
 fn datagrams_cut_anywhere_do_no_harm() {
     for datagrams in [v1(), v2()] {
         for end in 0..datagrams[0].1.len() {
-            let mut cut = datagrams.clone();
-            cut[0].1.truncate(end);
-            let heard = talk(443, &cut);
-            assert_eq!(heard.messages().len(), 0, "cut at {end}: {heard:?}");
+            let mut truncated = datagrams.clone();
+            truncated[0].1.truncate(end);
+            let observed = dialogue(443, &truncated);
+            assert_eq!(observed.messages().len(), 0, "cut at {end}: {observed:?}");
         }
     }
 }
@@ -152,36 +152,36 @@ fn datagrams_changed_anywhere_do_no_harm() {
             let bytes = &mut changed[turn].1;
             // Headers more often than the rest.
             let len = if random() % 2 == 0 { 40.min(bytes.len()) } else { bytes.len() };
-            let place = (random() % len as u64) as usize;
-            bytes[place] = random() as u8;
+            let position = (random() % len as u64) as usize;
+            bytes[position] = random() as u8;
         }
         if random() % 3 == 0 {
             let turn = (random() % changed.len() as u64) as usize;
             let end = (random() % changed[turn].1.len() as u64) as usize;
             changed[turn].1.truncate(end);
         }
-        talk(*port, &changed);
+        dialogue(*port, &changed);
     }
 }
 
 #[test]
 fn google_s_versions_are_named_and_nothing_more() {
     let old = |version: &[u8; 4]| [&[0x0d][..], b"8octets!", version, &[1, 2, 3]].concat();
-    let heard = talk(443, &[(Client, old(b"Q025")), (Client, old(b"Q025"))]);
-    assert_eq!(heard.said, ["[quic by content]", "0 unread Q025 386f637465747321"]);
+    let observed = dialogue(443, &[(Client, old(b"Q025")), (Client, old(b"Q025"))]);
+    assert_eq!(observed.reports, ["[quic by content]", "0 unread Q025 386f637465747321"]);
 
     let mut long = [&[0xc3][..], b"Q050", &[8], b"8octets!", &[0], &[0; 1200]].concat();
     assert_eq!(
-        talk(443, &[(Client, long.clone())]).said,
+        dialogue(443, &[(Client, long.clone())]).reports,
         ["[quic by content]", "0 unread Q050 386f637465747321"]
     );
     let middle = [&[0xc3][..], b"Q046", &[0x50], b"8octets!", &[0, 0, 0, 1, 2, 3]].concat();
-    assert_eq!(talk(443, &[(Client, middle)]).messages(), ["0 unread Q046 386f637465747321"]);
+    assert_eq!(dialogue(443, &[(Client, middle)]).messages(), ["0 unread Q046 386f637465747321"]);
     // A version that nobody knows, from a client that may be told so.
     long[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
     let refusal = [&[0xff, 0, 0, 0, 0, 0, 8][..], b"8octets!", &[0, 0, 0, 1]].concat();
-    let heard = talk(443, &[(Client, long), (Server, refusal)]);
-    assert_eq!(heard.messages(), ["0 unread 0x1a2a3a4a 386f637465747321", "0 versions [1]"]);
+    let observed = dialogue(443, &[(Client, long), (Server, refusal)]);
+    assert_eq!(observed.messages(), ["0 unread 0x1a2a3a4a 386f637465747321", "0 versions [1]"]);
 }
 
 #[test]
@@ -197,8 +197,8 @@ fn what_looks_alike_is_not_taken_for_it() {
         (443, b"\x40short"),
     ];
     for (port, bytes) in others {
-        let heard = talk(port, &[(Client, bytes.to_vec())]);
-        assert_eq!(heard.application, None, "port {port}: {}", bytes.escape_ascii());
+        let observed = dialogue(port, &[(Client, bytes.to_vec())]);
+        assert_eq!(observed.application, None, "port {port}: {}", bytes.escape_ascii());
     }
 }
 
@@ -209,23 +209,27 @@ fn a_connection_that_began_before_is_named_by_its_port() {
         let octets: Vec<u8> = std::iter::repeat_with(|| random() as u8).take(len).collect();
         [first, &octets].concat()
     };
-    let datagrams: Vec<_> =
-        (0..40).map(|place| (if place % 2 == 0 { Client } else { Server }, encrypted(b"\x41", 50))).collect();
-    let heard = talk(443, &datagrams);
-    assert_eq!((heard.application, heard.said), (Some(("quic", "port")), vec!["[quic by port]".to_owned()]));
-    assert_eq!(talk(444, &datagrams).application, None);
+    let datagrams: Vec<_> = (0..40)
+        .map(|position| (if position % 2 == 0 { Client } else { Server }, encrypted(b"\x41", 50)))
+        .collect();
+    let observed = dialogue(443, &datagrams);
+    assert_eq!(
+        (observed.application, observed.reports),
+        (Some(("quic", "port")), vec!["[quic by port]".to_owned()])
+    );
+    assert_eq!(dialogue(444, &datagrams).application, None);
     // The same in Google's older form: an id from the client only.
     let (client, server) = (encrypted(b"\x0C8octets!", 30), encrypted(b"\0", 40));
     for count in [1, 40] {
         let datagrams = vec![[(Client, client.clone()), (Server, server.clone())]; count].concat();
-        assert_eq!(talk(443, &datagrams).said, ["[quic by port]"]);
+        assert_eq!(dialogue(443, &datagrams).reports, ["[quic by port]"]);
     }
 }
 
 /// What was said in the recording, by the server's port.
 #[derive(Default)]
 struct Ear {
-    said: BTreeMap<u16, Vec<String>>,
+    reports: BTreeMap<u16, Vec<String>>,
     #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "only serialised messages are kept in it"))]
     json: Vec<String>,
 }
@@ -234,11 +238,11 @@ impl Sink for Ear {
     type State = ();
     type Stage = Sessions<Set>;
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Heard<'_>) {
-        let Heard::Quic(message) = message;
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Observed<'_>) {
+        let Observed::Quic(message) = message;
         let client = if meta.from == Client { meta.side } else { meta.side.other() };
         let port = flow.view.key().port(client.other()).expect("a port");
-        self.said.entry(port).or_default().push(format!("{} {}", meta.from.name(), words(message)));
+        self.reports.entry(port).or_default().push(format!("{} {}", meta.from.name(), words(message)));
         #[cfg(feature = "serde")]
         self.json.push(serde_json::to_string(message).expect("JSON"));
     }
@@ -270,14 +274,14 @@ fn recorded() -> BTreeMap<u16, Vec<(Role, Vec<u8>)>> {
 
 #[test]
 fn what_aioquic_said_is_what_was_heard() {
-    let ear = hear_recording();
-    let said: Vec<_> = ear
-        .said
+    let observer = hear_recording();
+    let reports: Vec<_> = observer
+        .reports
         .iter()
-        .flat_map(|(port, said)| said.iter().map(move |said| format!("{port} {said}")))
+        .flat_map(|(port, reports)| reports.iter().map(move |reports| format!("{port} {reports}")))
         .collect();
     assert_eq!(
-        said,
+        reports,
         [
             "4431 client 0 client 1 web.example q13d0307h3_55b375c5d22e_1cecd519fee8",
             "4431 server 0 server 1 1302",
@@ -302,22 +306,22 @@ fn what_aioquic_said_is_what_was_heard() {
 fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
     let large = &recorded()[&4432];
     let [first, second, answer] = &large[..] else { panic!("three datagrams") };
-    let whole = talk(4432, large);
+    let whole = dialogue(4432, large);
     assert_eq!(whole.messages().len(), 2);
     for order in [[second, first, second], [first, first, second], [first, second, second]] {
         let datagrams: Vec<_> = order.into_iter().chain([answer]).cloned().collect();
-        assert_eq!(talk(4432, &datagrams), whole);
+        assert_eq!(dialogue(4432, &datagrams), whole);
     }
-    let lost = talk(4432, &[first.clone(), answer.clone()]);
+    let lost = dialogue(4432, &[first.clone(), answer.clone()]);
     assert_eq!(lost.messages(), ["0 server 1 1302"], "half a hello says nothing");
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_flat_objects() {
-    let ear = hear_recording();
+    let observer = hear_recording();
     let of = |kind: &str| -> serde_json::Value {
-        let mut all = ear.json.iter().map(|line| serde_json::from_str(line).expect("JSON"));
+        let mut all = observer.json.iter().map(|line| serde_json::from_str(line).expect("JSON"));
         all.find(|message: &serde_json::Value| message["message"] == kind).expect("a message of this kind")
     };
     let hello = of("client_hello");

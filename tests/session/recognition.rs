@@ -7,7 +7,7 @@ use flowgauge::protocols::{Message, Standard, dns, ftp, http1, smtp, ssh};
 use flowgauge::session::{MessageMeta, PROBE_LEN_MAX, Role};
 use flowgauge::tracker::Flow;
 
-use crate::harness::{Heard, Said, Talk, hear, hear_in_any_split, hear_in_any_split_behind};
+use crate::harness::{Dialogue, Observed, Said, hear_in_any_split, hear_in_any_split_behind, observe};
 
 use Role::{Client, Server};
 
@@ -54,16 +54,16 @@ const PROXY_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x01\xC0\0\
 fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
     for header in [PROXY_1, PROXY_2] {
         let tls = [header, &client_hello()].concat();
-        let heard = hear_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
-        assert_eq!(heard.application, Some(("tls", "content")));
-        assert_eq!(heard.said, ["[tls by content]", "tls client: ClientHello"]);
+        let observed = hear_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
+        assert_eq!(observed.application, Some(("tls", "content")));
+        assert_eq!(observed.reports, ["[tls by content]", "tls client: ClientHello"]);
 
         let http = [header, b"GET / HTTP/1.0\r\n\r\n"].concat();
         let turns: [(Role, &[u8]); 2] = [(Client, &http), (Server, b"HTTP/1.0 204 No Content\r\n\r\n")];
-        let heard = hear_in_any_split::<Standard>(9, &turns, describe);
-        assert_eq!(heard.said[0], "[http by content]");
+        let observed = hear_in_any_split::<Standard>(9, &turns, describe);
+        assert_eq!(observed.reports[0], "[http by content]");
         assert_eq!(
-            heard.messages(),
+            observed.messages(),
             ["http client: /", "http client: end", "http server: 204", "http server: end"]
         );
     }
@@ -71,17 +71,17 @@ fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
 
 #[test]
 fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
-    let said = [PROXY_1, b"nothing that a probe knows"].concat();
-    assert_eq!(hear::<Standard>(443, &[(Client, &said)], describe, || 1000).application, None);
+    let reports = [PROXY_1, b"nothing that a probe knows"].concat();
+    assert_eq!(observe::<Standard>(443, &[(Client, &reports)], describe, || 1000).application, None);
     // A server sends no such header.
-    assert_eq!(hear::<Standard>(443, &[(Server, PROXY_1)], describe, || 1000).application, None);
+    assert_eq!(observe::<Standard>(443, &[(Server, PROXY_1)], describe, || 1000).application, None);
     // A header that never ends waits no longer than others.
-    let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 9, describe);
-    talk.say(Client, &PROXY_2[..14]);
-    talk.say(Client, b"\x07\0");
-    assert!(talk.held_bytes() > 0);
-    talk.say(Client, &[0; PROBE_LEN_MAX]);
-    assert_eq!(talk.held_bytes(), 0);
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 9, describe);
+    dialogue.send_octets(Client, &PROXY_2[..14]);
+    dialogue.send_octets(Client, b"\x07\0");
+    assert!(dialogue.held_bytes() > 0);
+    dialogue.send_octets(Client, &[0; PROBE_LEN_MAX]);
+    assert_eq!(dialogue.held_bytes(), 0);
 }
 
 /// The names of records.
@@ -158,49 +158,49 @@ fn a_syn_ack_tells_the_beginning_of_both_sides() {
 
 #[test]
 fn a_query_of_dns_on_the_port_of_quic_is_no_quic() {
-    let said = |bytes: &[u8]| {
-        let mut talk = Talk::<Standard>::new(IpProtocol::UDP, 443, describe);
-        talk.send(Client, bytes);
-        talk.finish().application
+    let reports = |bytes: &[u8]| {
+        let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 443, describe);
+        dialogue.send_datagram(Client, bytes);
+        dialogue.finish().application
     };
-    assert_eq!(said(&query(0x4142, 0x0100, 0)), None);
-    assert_eq!(said(&query(0x4142, 0x0100, 1)), Some(("dns", "content")));
+    assert_eq!(reports(&query(0x4142, 0x0100, 0)), None);
+    assert_eq!(reports(&query(0x4142, 0x0100, 1)), Some(("dns", "content")));
     // Octets that may be encrypted are the port's.
-    let encrypted: Vec<u8> = (0..60).map(|place: u8| 0x45 ^ place.wrapping_mul(151)).collect();
-    assert_eq!(said(&encrypted), Some(("quic", "port")));
+    let encrypted: Vec<u8> = (0..60).map(|position: u8| 0x45 ^ position.wrapping_mul(151)).collect();
+    assert_eq!(reports(&encrypted), Some(("quic", "port")));
 }
 
 #[test]
 fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() {
-    let hear = |port, turns: &[(Role, Vec<u8>)]| -> Heard {
-        let mut talk = Talk::<Standard>::new(IpProtocol::UDP, port, describe);
-        turns.iter().for_each(|(from, bytes)| talk.send(*from, bytes));
-        talk.finish()
+    let observe = |port, turns: &[(Role, Vec<u8>)]| -> Observed {
+        let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, port, describe);
+        turns.iter().for_each(|(from, bytes)| dialogue.send_datagram(*from, bytes));
+        dialogue.finish()
     };
     let turns = [(Client, query(7, 0x3900, 1)), (Server, query(7, 0xB984, 1))];
-    let heard = hear(53, &turns);
-    assert_eq!(heard.said, ["[dns by content]", "dns client: query 7", "dns server: response 7"]);
-    assert_eq!(hear(5300, &turns).application, None);
+    let observed = observe(53, &turns);
+    assert_eq!(observed.reports, ["[dns by content]", "dns client: query 7", "dns server: response 7"]);
+    assert_eq!(observe(5300, &turns).application, None);
     // An octet behind, or a record that is not there.
     let longer = [query(7, 0x3900, 1), vec![0]].concat();
-    assert_eq!(hear(53, &[(Client, longer)]).application, None);
+    assert_eq!(observe(53, &[(Client, longer)]).application, None);
     let mut claims = query(7, 0x3900, 1);
     claims[7] = 1;
-    assert_eq!(hear(53, &[(Client, claims)]).application, None);
+    assert_eq!(observe(53, &[(Client, claims)]).application, None);
 
     let message = query(7, 0x3900, 1);
     let stream = [&[0, message.len() as u8], message.as_slice()].concat();
     let turns = [(Client, &stream[..20]), (Client, &stream[20..])];
-    let heard = hear_in_any_split_behind::<Standard>(53, 1, &turns, describe);
-    assert_eq!(heard.messages()[0], "dns client: query 7");
+    let observed = hear_in_any_split_behind::<Standard>(53, 1, &turns, describe);
+    assert_eq!(observed.messages()[0], "dns client: query 7");
 }
 
 #[test]
 fn a_request_without_a_version_is_named_on_ports_of_http() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"GET /bad.html\r\n"), (Server, b"<html></html>\n")];
-    let heard = hear_in_any_split::<Standard>(80, &turns, describe);
-    assert_eq!(heard.said.first().map(String::as_str), Some("[http by content]"));
+    let observed = hear_in_any_split::<Standard>(80, &turns, describe);
+    assert_eq!(observed.reports.first().map(String::as_str), Some("[http by content]"));
     let body = "http body: <html></html>\\n";
-    assert_eq!(heard.messages(), ["http client: /bad.html", "http client: end", body, "http server: end"]);
-    assert_eq!(hear::<Standard>(70, &turns, describe, || 100).application, None);
+    assert_eq!(observed.messages(), ["http client: /bad.html", "http client: end", body, "http server: end"]);
+    assert_eq!(observe::<Standard>(70, &turns, describe, || 100).application, None);
 }

@@ -6,7 +6,7 @@ use flowgauge::session::{
     PROBE_CHUNK_COUNT_MAX, RESUME_CHUNK_COUNT_MAX, RESUME_DATAGRAM_COUNT_MAX, RESUME_LEN_MAX, Role,
 };
 
-use crate::harness::{Heard, Talk, hear, hear_in_any_split};
+use crate::harness::{Dialogue, Observed, hear_in_any_split, observe};
 use crate::recognition::{client_hello, describe, query};
 
 use Role::{Client, Server};
@@ -31,27 +31,27 @@ fn dtls_hello() -> Vec<u8> {
     [record.as_slice(), b"\x01\0\0", &[len], b"\0\0\0\0\0\0\0", &[len], &body].concat()
 }
 
-fn datagrams(port: u16, turns: &[(Role, &[u8])]) -> Heard {
-    let mut talk = Talk::<Standard>::new(IpProtocol::UDP, port, describe);
+fn datagrams(port: u16, turns: &[(Role, &[u8])]) -> Observed {
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, port, describe);
     for (from, bytes) in turns {
-        talk.send(*from, bytes);
-        assert!(talk.held_bytes() < 100_000);
+        dialogue.send_datagram(*from, bytes);
+        assert!(dialogue.held_bytes() < 100_000);
     }
-    talk.finish()
+    dialogue.finish()
 }
 
 #[test]
 fn a_foreign_datagram_does_not_hide_the_protocol_of_the_port() {
-    let (asks, answers) = (query(9, 0x0100, 1), query(9, 0x8180, 1));
-    let heard = datagrams(53, &[(Client, SNMP), (Client, &asks), (Server, &answers)]);
-    assert_eq!(heard.said, ["[dns by content]", "dns client: query 9", "dns server: response 9"]);
+    let (requests, answers) = (query(9, 0x0100, 1), query(9, 0x8180, 1));
+    let observed = datagrams(53, &[(Client, SNMP), (Client, &requests), (Server, &answers)]);
+    assert_eq!(observed.reports, ["[dns by content]", "dns client: query 9", "dns server: response 9"]);
     // Roles are those of the messages, whoever sent the foreign one.
-    let heard = datagrams(53, &[(Server, SNMP), (Client, &asks)]);
-    assert_eq!(heard.said[..2], ["[dns by content]", "dns client: query 9"]);
+    let observed = datagrams(53, &[(Server, SNMP), (Client, &requests)]);
+    assert_eq!(observed.reports[..2], ["[dns by content]", "dns client: query 9"]);
     // A parser that began with the foreign one gives way, and names the flow.
-    let heard = datagrams(53, &[(Client, &dtls_hello()), (Client, &asks), (Server, &answers)]);
+    let observed = datagrams(53, &[(Client, &dtls_hello()), (Client, &requests), (Server, &answers)]);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[dtls by content]",
             "dtls client: ClientHello",
@@ -60,60 +60,63 @@ fn a_foreign_datagram_does_not_hide_the_protocol_of_the_port() {
             "dns server: response 9"
         ]
     );
-    assert_eq!(heard.application, Some(("dtls", "content")));
+    assert_eq!(observed.application, Some(("dtls", "content")));
 }
 
 #[test]
 fn a_flow_on_a_port_that_is_not_its_own_has_its_name_all_the_same() {
-    let heard = datagrams(53, &[(Client, SNMP), (Server, SNMP)]);
-    assert_eq!(heard.said, ["[snmp by content]"]);
+    let observed = datagrams(53, &[(Client, SNMP), (Server, SNMP)]);
+    assert_eq!(observed.reports, ["[snmp by content]"]);
     // Something else that is parsed comes behind: the first one names the flow.
-    let heard = datagrams(53, &[(Client, STUN), (Client, &dtls_hello())]);
-    assert_eq!(heard.said, ["[stun by content]", "[dtls by content]", "dtls client: ClientHello"]);
+    let observed = datagrams(53, &[(Client, STUN), (Client, &dtls_hello())]);
+    assert_eq!(observed.reports, ["[stun by content]", "[dtls by content]", "dtls client: ClientHello"]);
     // The port of a protocol without a parser waits for nothing.
-    let mut talk = Talk::<Standard>::new(IpProtocol::UDP, 123, describe);
-    talk.send(Client, SNMP);
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().application, Some(("snmp", "content")));
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 123, describe);
+    dialogue.send_datagram(Client, SNMP);
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().application, Some(("snmp", "content")));
 }
 
 #[test]
 fn the_second_chance_of_datagrams_ends() {
-    let asks = query(9, 0x0100, 1);
-    for (foreign, said) in [(SNMP, vec!["[snmp by content]"]), (b"\xFF\xFFnothing", vec![])] {
-        let hear = |count: u8| {
-            let mut talk = Talk::<Standard>::new(IpProtocol::UDP, 53, describe);
+    let requests = query(9, 0x0100, 1);
+    for (foreign, reports) in [(SNMP, vec!["[snmp by content]"]), (b"\xFF\xFFnothing", vec![])] {
+        let observe = |count: u8| {
+            let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 53, describe);
             for _ in 0..count {
-                talk.send(Client, foreign);
-                assert!(talk.held_bytes() < 500);
+                dialogue.send_datagram(Client, foreign);
+                assert!(dialogue.held_bytes() < 500);
             }
-            let held_bytes = talk.held_bytes();
-            talk.send(Client, &asks);
-            (held_bytes > 0, talk.finish().said)
+            let held_bytes = dialogue.held_bytes();
+            dialogue.send_datagram(Client, &requests);
+            (held_bytes > 0, dialogue.finish().reports)
         };
-        let (is_held, found) = hear(RESUME_DATAGRAM_COUNT_MAX - 1);
+        let (is_held, found) = observe(RESUME_DATAGRAM_COUNT_MAX - 1);
         assert!(is_held);
         assert_eq!(found[..2], ["[dns by content]", "dns client: query 9"]);
-        assert_eq!(hear(RESUME_DATAGRAM_COUNT_MAX), (false, said.iter().map(ToString::to_string).collect()));
+        assert_eq!(
+            observe(RESUME_DATAGRAM_COUNT_MAX),
+            (false, reports.iter().map(ToString::to_string).collect())
+        );
         // The same where a parser has the flow.
-        let mut talk = Talk::<Standard>::new(IpProtocol::UDP, 53, describe);
+        let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 53, describe);
         for _ in 0..RESUME_DATAGRAM_COUNT_MAX {
-            talk.send(Client, &dtls_hello());
+            dialogue.send_datagram(Client, &dtls_hello());
         }
-        talk.send(Client, &asks);
-        assert!(talk.finish().said.iter().all(|said| !said.contains("dns")));
+        dialogue.send_datagram(Client, &requests);
+        assert!(dialogue.finish().reports.iter().all(|reports| !reports.contains("dns")));
     }
 }
 
 #[test]
 fn messages_are_found_behind_octets_of_something_else() {
     let junk = |message: &[u8]| [JUNK, message].concat();
-    let asks = junk(REQUEST);
-    let heard = hear_in_any_split::<Standard>(80, &[(Client, &asks), (Server, RESPONSE)], describe);
-    assert_eq!(heard.said[0], "[http by content]");
-    assert_eq!(heard.messages(), ASKED);
+    let requests = junk(REQUEST);
+    let observed = hear_in_any_split::<Standard>(80, &[(Client, &requests), (Server, RESPONSE)], describe);
+    assert_eq!(observed.reports[0], "[http by content]");
+    assert_eq!(observed.messages(), ASKED);
     assert_eq!(
-        hear::<Standard>(9, &[(Client, &asks)], describe, || 1000).application,
+        observe::<Standard>(9, &[(Client, &requests)], describe, || 1000).application,
         None,
         "no port of HTTP"
     );
@@ -125,89 +128,89 @@ fn messages_are_found_behind_octets_of_something_else() {
         (Server, b"500 What?\r\n"),
         (Client, b"EHLO b.example\r\n"),
     ];
-    let heard = hear_in_any_split::<Standard>(25, &turns, describe);
-    assert_eq!(heard.said[..2], ["[smtp by content]", "smtp client: Ehlo"]);
+    let observed = hear_in_any_split::<Standard>(25, &turns, describe);
+    assert_eq!(observed.reports[..2], ["[smtp by content]", "smtp client: Ehlo"]);
     let turns: [(Role, &[u8]); 3] = [(Server, b"220 a\r\n"), (Client, b"#!$\r\n"), (Client, b"USER b\r\n")];
-    let heard = hear_in_any_split::<Standard>(21, &turns, describe);
-    assert_eq!(heard.said[..2], ["[ftp by content]", "ftp client: command"]);
+    let observed = hear_in_any_split::<Standard>(21, &turns, describe);
+    assert_eq!(observed.reports[..2], ["[ftp by content]", "ftp client: command"]);
 
     let turns: [(Role, &[u8]); 2] = [(Client, JUNK), (Server, b"SSH-2.0-x\r\n")];
-    let heard = hear_in_any_split::<Standard>(22, &turns, describe);
-    assert_eq!(heard.said[..2], ["[ssh by content]", "ssh server: identification"]);
+    let observed = hear_in_any_split::<Standard>(22, &turns, describe);
+    assert_eq!(observed.reports[..2], ["[ssh by content]", "ssh server: identification"]);
 
     let hello = [b"\x16\x03\x01 and \x16".as_slice(), &client_hello()].concat();
-    let heard = hear_in_any_split::<Standard>(443, &[(Client, &junk(&hello))], describe);
-    assert_eq!(heard.said, ["[tls by content]", "tls client: ClientHello"]);
+    let observed = hear_in_any_split::<Standard>(443, &[(Client, &junk(&hello))], describe);
+    assert_eq!(observed.reports, ["[tls by content]", "tls client: ClientHello"]);
 }
 
 #[test]
 fn a_connection_of_http_is_picked_up_at_its_next_message() {
-    let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 80, describe).picked_up();
-    talk.say(Server, b"the rest of a body, ");
-    talk.say(Server, b"and more of it");
-    talk.lose(Server, 1000);
-    talk.say(Server, b"HTTP/1.1 ");
-    talk.say(Client, REQUEST);
-    talk.say(Server, RESPONSE);
-    let heard = talk.finish();
-    assert_eq!(heard.said[0], "[http by content]");
-    assert_eq!(heard.messages(), ASKED);
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe).picked_up();
+    dialogue.send_octets(Server, b"the rest of a body, ");
+    dialogue.send_octets(Server, b"and more of it");
+    dialogue.lose(Server, 1000);
+    dialogue.send_octets(Server, b"HTTP/1.1 ");
+    dialogue.send_octets(Client, REQUEST);
+    dialogue.send_octets(Server, RESPONSE);
+    let observed = dialogue.finish();
+    assert_eq!(observed.reports[0], "[http by content]");
+    assert_eq!(observed.messages(), ASKED);
 
     // Who is the client the port tells, where nobody saw the connection begin.
-    let mut talk = Talk::<Standard>::from_port(IpProtocol::TCP, 80, 40_000, describe).picked_up();
-    talk.say(Client, b"the rest of a body");
-    talk.say(Server, REQUEST);
-    assert_eq!(talk.finish().messages()[..2], ASKED[..2]);
+    let mut dialogue = Dialogue::<Standard>::from_port(IpProtocol::TCP, 80, 40_000, describe).picked_up();
+    dialogue.send_octets(Client, b"the rest of a body");
+    dialogue.send_octets(Server, REQUEST);
+    assert_eq!(dialogue.finish().messages()[..2], ASKED[..2]);
 
     // Records of TLS from the middle on tell nothing more: the port names them at once.
-    let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 443, describe).picked_up();
-    talk.say(Server, JUNK);
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().application, Some(("tls", "port")));
+    let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 443, describe).picked_up();
+    dialogue.send_octets(Server, JUNK);
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().application, Some(("tls", "port")));
 }
 
 #[test]
 fn the_search_for_a_message_ends() {
     let piece = [b'x'; 1400];
-    let hear = |octet_count: usize, is_picked_up: bool| {
-        let talk = Talk::<Standard>::new(IpProtocol::TCP, 80, describe);
-        let mut talk = if is_picked_up { talk.picked_up() } else { talk };
-        talk.say(Client, b"\x01");
+    let observe = |octet_count: usize, is_picked_up: bool| {
+        let dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe);
+        let mut dialogue = if is_picked_up { dialogue.picked_up() } else { dialogue };
+        dialogue.send_octets(Client, b"\x01");
         for _ in 0..octet_count / piece.len() {
-            talk.say(Client, &piece);
-            assert!(talk.held_bytes() < 10_000);
+            dialogue.send_octets(Client, &piece);
+            assert!(dialogue.held_bytes() < 10_000);
         }
-        let is_over = talk.held_bytes() == 0;
-        talk.say(Client, b"\r\n");
-        talk.say(Client, REQUEST);
-        (is_over, talk.finish().application)
+        let is_over = dialogue.held_bytes() == 0;
+        dialogue.send_octets(Client, b"\r\n");
+        dialogue.send_octets(Client, REQUEST);
+        (is_over, dialogue.finish().application)
     };
-    assert_eq!(hear(RESUME_LEN_MAX - 10_000, false), (false, Some(("http", "content"))));
-    assert_eq!(hear(RESUME_LEN_MAX + 10_000, false), (true, None));
-    assert_eq!(hear(RESUME_LEN_MAX + 10_000, true), (true, Some(("http", "port"))));
+    assert_eq!(observe(RESUME_LEN_MAX - 10_000, false), (false, Some(("http", "content"))));
+    assert_eq!(observe(RESUME_LEN_MAX + 10_000, false), (true, None));
+    assert_eq!(observe(RESUME_LEN_MAX + 10_000, true), (true, Some(("http", "port"))));
 
-    let hear = |chunk_count| {
-        let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 80, describe);
-        talk.say(Client, b"\x01");
+    let observe = |chunk_count| {
+        let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe);
+        dialogue.send_octets(Client, b"\x01");
         for _ in 0..chunk_count {
-            talk.say(Client, b"\x01");
+            dialogue.send_octets(Client, b"\x01");
         }
-        talk.say(Client, REQUEST);
-        talk.finish().application
+        dialogue.send_octets(Client, REQUEST);
+        dialogue.finish().application
     };
-    assert_eq!(hear(RESUME_CHUNK_COUNT_MAX / 2), Some(("http", "content")));
-    assert_eq!(hear(RESUME_CHUNK_COUNT_MAX + u16::from(PROBE_CHUNK_COUNT_MAX)), None);
+    assert_eq!(observe(RESUME_CHUNK_COUNT_MAX / 2), Some(("http", "content")));
+    assert_eq!(observe(RESUME_CHUNK_COUNT_MAX + u16::from(PROBE_CHUNK_COUNT_MAX)), None);
 }
 
 #[test]
 fn a_search_that_has_no_memory_gives_back_what_it_took() {
     for bytes_max in (0..4000).step_by(100) {
-        let mut talk = Talk::<Standard>::new(IpProtocol::TCP, 80, describe).with_bytes_max(bytes_max);
-        talk.say(Client, b"\x01\x02");
-        talk.say(Client, &[b'x'; 1400]);
-        talk.say(Client, &[b'x'; 1400]);
-        talk.say(Client, REQUEST);
+        let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe).with_bytes_max(bytes_max);
+        dialogue.send_octets(Client, b"\x01\x02");
+        dialogue.send_octets(Client, &[b'x'; 1400]);
+        dialogue.send_octets(Client, &[b'x'; 1400]);
+        dialogue.send_octets(Client, REQUEST);
         // Nothing may be held behind it.
-        talk.finish();
+        dialogue.finish();
     }
 }

@@ -5,7 +5,8 @@ use flowgauge::protocols::smtp::{Message, PROTOCOL, SmtpParser};
 use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
-    self, Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+    self, Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+    observe,
 };
 
 use Role::{Client, Server};
@@ -18,7 +19,7 @@ flowgauge::protocols! {
     enum Set;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Smtp: SmtpParser = &PROTOCOL }
     recognized { &TLS }
 }
@@ -27,27 +28,28 @@ flowgauge::protocols! {
 fn hear_split(
     port: u16,
     turns: &[(Role, &[u8])],
-    describe: fn(&MessageMeta, Heard<'_>) -> Said,
-) -> harness::Heard {
+    describe: fn(&MessageMeta, Observed<'_>) -> Said,
+) -> harness::Observed {
     hear_in_any_split_behind::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
-    let Heard::Smtp(message) = heard;
+fn describe(_: &MessageMeta, observed: Observed<'_>) -> Said {
+    let Observed::Smtp(message) = observed;
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
     Said::Whole(match message {
         Message::Greeting(greeting) => format!("{} from {}: {}", greeting.code, greeting.host, greeting.text),
         Message::Command(command) => {
-            let mut said = format!("{} {}", command.transaction, command.verb.name());
+            let mut reports = format!("{} {}", command.transaction, command.verb.name());
             for (name, text) in
                 [("", command.argument), ("path ", command.address), ("with ", command.parameters)]
             {
                 if let Some(text) = text {
-                    said += &format!(" {name}{text}");
+                    reports += &format!(" {name}{text}");
                 }
             }
-            said + &command.credentials.map(|kind| format!(" credentials {kind}")).unwrap_or_default()
-                + if command.is_cut { " cut" } else { "" }
+            reports
+                + &command.credentials.map(|kind| format!(" credentials {kind}")).unwrap_or_default()
+                + if command.is_truncated { " cut" } else { "" }
         }
         Message::Reply(reply) => {
             let text = reply.text.to_string().replace('\n', "|");
@@ -73,7 +75,7 @@ fn describe(_: &MessageMeta, heard: Heard<'_>) -> Said {
                 mail.recipient_count,
                 mail.content_len,
                 number(mail.declared_len),
-                mail.is_whole,
+                mail.is_complete,
                 mail.is_accepted,
                 number(mail.code.map(u64::from)),
             )
@@ -105,9 +107,9 @@ const TYPICAL: [(Role, &[u8]); 17] = [
 
 #[test]
 fn a_typical_dialogue() {
-    let heard = hear_split(9, &TYPICAL, describe);
+    let observed = hear_split(9, &TYPICAL, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[smtp by content]",
             "220 from foo.com: foo.com Simple Mail Transfer Service Ready",
@@ -149,9 +151,9 @@ fn pipelined_commands_and_mails() {
         (Client, b"RSET\r\nQUIT\r\n"),
         (Server, b"250 ok\r\n221 bye\r\n"),
     ];
-    let heard = hear_split(25, &turns, describe);
+    let observed = hear_split(25, &turns, describe);
     assert_eq!(
-        heard.messages()[3..],
+        observed.messages()[3..],
         [
             "1 MAIL path mrose@dbc.mtview.ca.us with SIZE=9 BODY=8BITMIME",
             "2 RCPT path ned@innosoft.com",
@@ -190,9 +192,9 @@ fn chunks_hold_any_octets() {
         (Server, b"250 8 octets received\r\n"),
         (Server, b"250 Message OK, 14 octets received\r\n221 Goodbye\r\n"),
     ];
-    let heard = hear_split(9, &turns, describe);
+    let observed = hear_split(9, &turns, describe);
     assert_eq!(
-        heard.messages()[7..],
+        observed.messages()[7..],
         [
             "3 BDAT 8",
             "4 BDAT 6 LAST",
@@ -226,9 +228,9 @@ fn credentials_are_named_and_never_given_out() {
         (Client, b"MTIzNA== dGVzdA==\r\nNOOP\r\n"),
         (Server, b"500 what\r\n250 ok\r\n"),
     ];
-    let heard = hear_split(25, &turns, describe);
+    let observed = hear_split(25, &turns, describe);
     assert_eq!(
-        heard.messages()[3..],
+        observed.messages()[3..],
         [
             "1 AUTH PLAIN credentials plain",
             "1 mail - 535: ",
@@ -246,7 +248,7 @@ fn credentials_are_named_and_never_given_out() {
             "5 mail - 250: ok",
         ]
     );
-    let all = heard.said.concat();
+    let all = observed.reports.concat();
     for secret in ["dGVzdA", "MTIzNA", "c2VjcmV0"] {
         assert!(!all.contains(secret), "{secret}");
     }
@@ -263,25 +265,28 @@ fn a_granted_starttls_hands_over() {
         (Client, b"\x16\x03\x01\x00\x05hello"),
         (Server, b"\x16\x03\x03\x00\x05hello"),
     ];
-    let heard = hear_split(9, &turns, describe);
+    let observed = hear_split(9, &turns, describe);
     let expected = ["1 STARTTLS", "1 mail - 220: Go ahead", "[tls by content]"];
-    assert_eq!(heard.said[4..], expected);
-    assert_eq!(heard.application, Some(("smtp", "content")));
+    assert_eq!(observed.reports[4..], expected);
+    assert_eq!(observed.application, Some(("smtp", "content")));
 
     // The reply comes late, or never; or there is one side alone.
     let mut swapped = turns;
     swapped.swap(4, 5);
-    assert_eq!(hear_split(9, &swapped, describe).said[4..], expected);
-    let heard = hear_with_gap::<Set>(9, &turns, describe, (4, 0, 14));
-    assert_eq!(heard.said[4..], [expected[0], expected[2]]);
+    assert_eq!(hear_split(9, &swapped, describe).reports[4..], expected);
+    let observed = hear_with_gap::<Set>(9, &turns, describe, (4, 0, 14));
+    assert_eq!(observed.reports[4..], [expected[0], expected[2]]);
     let alone = |role| turns.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let heard = hear_split(25, &alone(Client), describe);
+    let observed = hear_split(25, &alone(Client), describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         ["[smtp by content]", "0 EHLO mail.example.com", "1 STARTTLS", "[tls by content]"]
     );
-    let heard = hear_split(25, &alone(Server), describe);
-    assert_eq!(heard.said[2..], ["- mail - 250: STARTTLS", "- mail - 220: Go ahead", "[tls by content]"]);
+    let observed = hear_split(25, &alone(Server), describe);
+    assert_eq!(
+        observed.reports[2..],
+        ["- mail - 250: STARTTLS", "- mail - 220: Go ahead", "[tls by content]"]
+    );
 
     // Refused, it goes on in the clear.
     let refused: [(Role, &[u8]); 4] = [
@@ -290,8 +295,8 @@ fn a_granted_starttls_hands_over() {
         (Server, b"220 a\r\n250 a\r\n454 not now\r\n"),
         (Client, b"QUIT\r\n"),
     ];
-    let heard = hear_split(25, &refused, describe);
-    assert_eq!(heard.said.last().map(String::as_str), Some("2 QUIT"));
+    let observed = hear_split(25, &refused, describe);
+    assert_eq!(observed.reports.last().map(String::as_str), Some("2 QUIT"));
 }
 
 #[test]
@@ -304,9 +309,9 @@ fn lmtp_has_a_reply_for_each_recipient() {
         (Client, b"Blah blah blah...\r\n.\r\nQUIT\r\n"),
         (Server, b"452 <pat@foo.edu> is temporarily over quota\r\n250 <green@foo.edu> OK\r\n221 foo.edu closing connection\r\n"),
     ];
-    let heard = hear_split(9, &turns, describe);
+    let observed = hear_split(9, &turns, describe);
     assert_eq!(
-        heard.messages()[13..],
+        observed.messages()[13..],
         [
             "6 QUIT",
             "5 mail 0 452: <pat@foo.edu> is temporarily over quota",
@@ -320,31 +325,40 @@ fn lmtp_has_a_reply_for_each_recipient() {
 
 #[test]
 fn gaps_in_commands_replies_and_content() {
-    let mail = |heard: &harness::Heard| {
-        assert!(!heard.said.iter().any(|said| said.contains("stopped")), "{heard:?}");
-        heard.said.iter().find(|said| said.starts_with("mail ")).cloned().unwrap_or_default()
+    let mail = |observed: &harness::Observed| {
+        assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
+        observed.reports.iter().find(|reports| reports.starts_with("mail ")).cloned().unwrap_or_default()
     };
     // A RCPT is lost, so its reply has no number; numbers are known again at the next turn.
-    let heard = hear_with_gap::<Set>(25, &TYPICAL, describe, (5, 3, 10));
+    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (5, 3, 10));
     assert_eq!(
-        heard.messages()[5..8],
+        observed.messages()[5..8],
         ["- mail - 250: OK", "2 RCPT path Green@foo.com", "2 mail 0 550: No such user here"]
     );
     assert_eq!(
-        mail(&heard),
+        mail(&observed),
         "mail 0 from <Smith@bar.com> to [Green@foo.com 550, Brown@foo.com 250] of 2, 33 of - octets, whole false, \
          accepted Some(true) by 250"
     );
     // A reply is lost.
-    let heard = hear_with_gap::<Set>(25, &TYPICAL, describe, (8, 0, 23));
-    assert!(mail(&heard).contains("[Jones@foo.com 250, Green@foo.com -, Brown@foo.com 250]"), "{heard:?}");
+    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (8, 0, 23));
+    assert!(
+        mail(&observed).contains("[Jones@foo.com 250, Green@foo.com -, Brown@foo.com 250]"),
+        "{observed:?}"
+    );
     // Content is lost, and then its end too: what the server says to it counts.
-    let heard = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 5, 10));
-    assert!(mail(&heard).contains("33 of - octets, whole false, accepted Some(true) by 250"), "{heard:?}");
-    let heard = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 19, 19));
-    assert!(mail(&heard).contains("38 of - octets, whole false, accepted Some(true) by 250"), "{heard:?}");
+    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 5, 10));
+    assert!(
+        mail(&observed).contains("33 of - octets, whole false, accepted Some(true) by 250"),
+        "{observed:?}"
+    );
+    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 19, 19));
+    assert!(
+        mail(&observed).contains("38 of - octets, whole false, accepted Some(true) by 250"),
+        "{observed:?}"
+    );
     assert_eq!(
-        heard.messages()[15..],
+        observed.messages()[15..],
         ["6 QUIT", "6 mail - 221: foo.com Service closing transmission channel"]
     );
 }
@@ -353,36 +367,36 @@ fn gaps_in_commands_replies_and_content() {
 fn a_whole_command_after_a_gap_is_told() {
     // EHLO is lost; the reply to it came before the gap was reported, or after.
     for lost_at in [1, 2] {
-        let mut talk = Talk::<Set>::new(IpProtocol::TCP, 25, describe);
+        let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
         for (turn, (from, bytes)) in TYPICAL.into_iter().enumerate() {
             if turn != 1 {
-                talk.say(from, bytes);
+                dialogue.send_octets(from, bytes);
             }
             if turn == lost_at {
-                talk.lose(Client, TYPICAL[1].1.len() as u64);
+                dialogue.lose(Client, TYPICAL[1].1.len() as u64);
             }
         }
-        let heard = talk.finish();
+        let observed = dialogue.finish();
         let expected = ["0 MAIL path Smith@bar.com", "0 mail 0 250: OK", "1 RCPT path Jones@foo.com"];
-        assert_eq!(heard.messages()[2..5], expected, "{lost_at}");
+        assert_eq!(observed.messages()[2..5], expected, "{lost_at}");
     }
     // DATA is lost: what follows is content, whatever it begins with.
     let mut turns = TYPICAL;
     turns[13].1 = b"Help me\r\nQUIT\r\n.\r\n";
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 25, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
     for (turn, (from, bytes)) in turns.into_iter().enumerate() {
         match turn {
             11 => {}
             13 => {
-                talk.lose(Client, turns[11].1.len() as u64);
-                talk.say(from, bytes);
+                dialogue.lose(Client, turns[11].1.len() as u64);
+                dialogue.send_octets(from, bytes);
             }
-            _ => talk.say(from, bytes),
+            _ => dialogue.send_octets(from, bytes),
         }
     }
-    let heard = talk.finish();
+    let observed = dialogue.finish();
     assert_eq!(
-        heard.messages()[11..],
+        observed.messages()[11..],
         [
             "- mail - 354: Start mail input; end with <CRLF>.<CRLF>",
             "- mail - 250: OK",
@@ -400,9 +414,9 @@ fn an_invalid_reply_does_not_end_the_session() {
     turns[2].1 = b"250-foo.com greets bar.com\r\nwelcome\r\n250 HELP\r\n";
     turns[4].1 = b"250OK\r\n";
     turns[6].1 = b"fine\r\n";
-    let heard = hear_split(25, &turns, describe);
+    let observed = hear_split(25, &turns, describe);
     assert_eq!(
-        heard.messages()[2..9],
+        observed.messages()[2..9],
         [
             "0 mail - 250 malformed: foo.com greets bar.com|welcome|HELP",
             "1 MAIL path Smith@bar.com",
@@ -413,7 +427,7 @@ fn an_invalid_reply_does_not_end_the_session() {
             "4 RCPT path Brown@foo.com",
         ]
     );
-    assert!(!heard.said.iter().any(|said| said.contains("stopped")), "{heard:?}");
+    assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
 }
 
 #[test]
@@ -426,9 +440,9 @@ fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
         (Client, b"STARTTLS\r\n"),
         (Server, b"220 Go ahead\r\n"),
     ];
-    let heard = hear_split(9, &[&start[..], &TYPICAL[1..]].concat(), describe);
+    let observed = hear_split(9, &[&start[..], &TYPICAL[1..]].concat(), describe);
     assert_eq!(
-        heard.messages()[3..8],
+        observed.messages()[3..8],
         [
             "1 STARTTLS",
             "1 mail - 220: Go ahead",
@@ -437,17 +451,20 @@ fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
             "3 MAIL path Smith@bar.com",
         ]
     );
-    assert_eq!(heard.application, Some(("smtp", "content")));
-    assert!(heard.messages().iter().any(|said| said.contains("33 of - octets, whole true")), "{heard:?}");
-    assert!(!heard.said.iter().any(|said| said.starts_with("[tls")), "{heard:?}");
+    assert_eq!(observed.application, Some(("smtp", "content")));
+    assert!(
+        observed.messages().iter().any(|reports| reports.contains("33 of - octets, whole true")),
+        "{observed:?}"
+    );
+    assert!(!observed.reports.iter().any(|reports| reports.starts_with("[tls")), "{observed:?}");
 }
 
 #[test]
 fn one_side_alone() {
     let alone = |role| TYPICAL.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let heard = hear_split(9, &alone(Client), describe);
+    let observed = hear_split(9, &alone(Client), describe);
     assert_eq!(
-        heard.messages()[5..],
+        observed.messages()[5..],
         [
             "5 DATA",
             "6 QUIT",
@@ -455,15 +472,18 @@ fn one_side_alone() {
              whole true, accepted None by -",
         ]
     );
-    let heard = hear_split(25, &alone(Server), describe);
-    assert_eq!(heard.messages().len(), 9);
-    assert_eq!(heard.messages()[6], "- mail - 354: Start mail input; end with <CRLF>.<CRLF>");
+    let observed = hear_split(25, &alone(Server), describe);
+    assert_eq!(observed.messages().len(), 9);
+    assert_eq!(observed.messages()[6], "- mail - 354: Start mail input; end with <CRLF>.<CRLF>");
     // The middle of a dialogue, and one that the server seems to have begun.
-    let heard = hear_split(25, &TYPICAL[4..], describe);
-    assert_eq!((heard.application, heard.messages()[0]), (Some(("smtp", "content")), "- mail - 250: OK"));
+    let observed = hear_split(25, &TYPICAL[4..], describe);
+    assert_eq!(
+        (observed.application, observed.messages()[0]),
+        (Some(("smtp", "content")), "- mail - 250: OK")
+    );
     let reversed: Vec<_> = TYPICAL.iter().map(|(from, bytes)| (from.other(), *bytes)).collect();
-    let heard = hear_split(9, &reversed, describe);
-    assert_eq!(heard.messages().len(), 17);
+    let observed = hear_split(9, &reversed, describe);
+    assert_eq!(observed.messages().len(), 17);
 }
 
 #[test]
@@ -475,36 +495,36 @@ fn odd_clients_and_servers() {
         (Client, b"text\n.\n\x00\n"),
         (Server, b"250 ok\n"),
     ];
-    let heard = hear_split(9, &turns, describe);
-    assert!(heard.said.contains(&"[smtp stopped: not_a_command]".to_owned()));
+    let observed = hear_split(9, &turns, describe);
+    assert!(observed.reports.contains(&"[smtp stopped: not_a_command]".to_owned()));
 
     let refusal: [(Role, &[u8]); 2] = [(Server, b"554 no service here\r\n"), (Client, b"QUIT\r\n")];
-    let heard = hear_split(25, &refusal, describe);
-    assert_eq!(heard.said[1..], ["554 from no: no service here", "0 QUIT"]);
+    let observed = hear_split(25, &refusal, describe);
+    assert_eq!(observed.reports[1..], ["554 from no: no service here", "0 QUIT"]);
 
     let long = [b"NOOP ".as_slice(), &[b'x'; 5000], b"\r\nQUIT\r\n"].concat();
     let turns: [(Role, &[u8]); 2] = [(Server, b"220 a SMTP\r\n"), (Client, &long)];
-    let heard = hear_split(25, &turns, describe);
-    assert!(heard.messages()[1].ends_with("xxx cut") && heard.messages()[1].len() < 2100);
-    assert_eq!(heard.messages()[2], "1 QUIT");
+    let observed = hear_split(25, &turns, describe);
+    assert!(observed.messages()[1].ends_with("xxx cut") && observed.messages()[1].len() < 2100);
+    assert_eq!(observed.messages()[2], "1 QUIT");
 }
 
 #[test]
 fn memory_is_bounded_whatever_comes() {
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 25, describe);
-    talk.say(Server, b"220 a ESMTP\r\n");
-    talk.say(Client, b"EHLO a\r\n");
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
+    dialogue.send_octets(Server, b"220 a ESMTP\r\n");
+    dialogue.send_octets(Client, b"EHLO a\r\n");
     for mail in 0..50 {
-        talk.say(Client, format!("MAIL FROM:<{mail}@{}>\r\n", "x".repeat(1500)).as_bytes());
-        for place in 0..200 {
-            talk.say(Client, format!("RCPT TO:<{place}@{}>\r\n", "y".repeat(1500)).as_bytes());
+        dialogue.send_octets(Client, format!("MAIL FROM:<{mail}@{}>\r\n", "x".repeat(1500)).as_bytes());
+        for position in 0..200 {
+            dialogue.send_octets(Client, format!("RCPT TO:<{position}@{}>\r\n", "y".repeat(1500)).as_bytes());
         }
-        talk.say(Client, b"BDAT 4 LAST\r\nbody");
+        dialogue.send_octets(Client, b"BDAT 4 LAST\r\nbody");
     }
     // Four mails of 128 recipients of 512 octets, and the queue.
-    assert!(talk.held_bytes() < 5 * 128 * 600 + 64 * 1024, "{}", talk.held_bytes());
-    let heard = talk.finish();
-    let mails: Vec<_> = heard.said.iter().filter(|said| said.starts_with("mail ")).collect();
+    assert!(dialogue.held_bytes() < 5 * 128 * 600 + 64 * 1024, "{}", dialogue.held_bytes());
+    let observed = dialogue.finish();
+    let mails: Vec<_> = observed.reports.iter().filter(|reports| reports.starts_with("mail ")).collect();
     assert_eq!(mails.len(), 50);
     assert!(mails[49].contains("of 200, 4 of - octets"));
 }
@@ -521,28 +541,31 @@ fn what_is_not_smtp_is_not_recognized() {
         (9, vec![(Client, b"HELP\r\n")]),
         (25, vec![(Server, b"+OK POP3\r\n")]),
     ] {
-        assert_eq!(hear::<Set>(port, &turns, describe, || 99).application, None, "{turns:?}");
+        assert_eq!(observe::<Set>(port, &turns, describe, || 99).application, None, "{turns:?}");
     }
     // The port tells where nothing contradicts.
     let turns: [(Role, &[u8]); 2] = [(Server, b"220 Welcome\r\n"), (Client, b"QUIT\r\n")];
-    assert_eq!(hear::<Set>(25, &turns, describe, || 99).application, Some(("smtp", "port")));
+    assert_eq!(observe::<Set>(25, &turns, describe, || 99).application, Some(("smtp", "port")));
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
-        let Heard::Smtp(message) = heard;
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
+        let Observed::Smtp(message) = observed;
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }
-    let heard = hear::<Set>(25, &TYPICAL, json, || 99);
+    let observed = observe::<Set>(25, &TYPICAL, json, || 99);
     assert_eq!(
-        heard.messages()[3],
+        observed.messages()[3],
         r#"{"message":"command","transaction":1,"mail":0,"verb":"MAIL","address":"Smith@bar.com"}"#
     );
-    assert_eq!(heard.messages()[4], r#"{"message":"reply","transaction":1,"mail":0,"code":250,"text":"OK"}"#);
     assert_eq!(
-        heard.messages()[14],
-        r#"{"message":"mail","mail":0,"reverse_path":"Smith@bar.com","recipients":[{"address":"Jones@foo.com","code":250},{"address":"Green@foo.com","code":550},{"address":"Brown@foo.com","code":250}],"recipient_count":3,"content_len":33,"is_whole":true,"code":250,"is_accepted":true}"#
+        observed.messages()[4],
+        r#"{"message":"reply","transaction":1,"mail":0,"code":250,"text":"OK"}"#
+    );
+    assert_eq!(
+        observed.messages()[14],
+        r#"{"message":"mail","mail":0,"reverse_path":"Smith@bar.com","recipients":[{"address":"Jones@foo.com","code":250},{"address":"Green@foo.com","code":550},{"address":"Brown@foo.com","code":250}],"recipient_count":3,"content_len":33,"is_complete":true,"code":250,"is_accepted":true}"#
     );
 }

@@ -5,8 +5,8 @@ use flowgauge::protocols::ssh::{Message, PROTOCOL, SshParser};
 use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
-    Said, Talk, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_in_any_split_behind,
-    hear_with_gap,
+    Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_in_any_split_behind,
+    hear_with_gap, observe,
 };
 
 use Role::{Client, Server};
@@ -17,17 +17,17 @@ flowgauge::protocols! {
     enum Set;
     /// What it says.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Ssh: SshParser = &PROTOCOL }
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, heard: Heard<'_>) -> Said {
-    let Heard::Ssh(message) = heard;
+fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Said {
+    let Observed::Ssh(message) = observed;
     let what = match message {
         Message::Identification(id) => {
             let comments = id.comments.map(|comments| format!(" ({comments})")).unwrap_or_default();
-            let before = id.line_before_count;
+            let before = id.preceding_line_count;
             format!("{} {}{comments}, {before} before", id.protocol_version, id.software_version)
         }
         Message::KexInit(offer) => format!(
@@ -131,22 +131,22 @@ fn both_sides_offer_and_then_nothing_is_wanted() {
         (Client, b"encrypted, or a key exchange at least"),
         (Server, b"likewise"),
     ];
-    let heard = hear_in_any_split::<Set>(2222, &turns, describe);
-    assert_eq!(heard.said, SAID);
+    let observed = hear_in_any_split::<Set>(2222, &turns, describe);
+    assert_eq!(observed.reports, SAID);
     hear_cut_anywhere::<Set>(2222, &turns, describe);
     hear_changed_anywhere::<Set>(2222, &turns, describe);
 
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 22, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 22, describe);
     for (from, bytes) in &turns[..3] {
-        talk.say(*from, bytes);
+        dialogue.send_octets(*from, bytes);
     }
-    let held = talk.held_bytes();
+    let held = dialogue.held_bytes();
     assert!(held > client.len() as u64 - 50, "the first offer waits for the second one");
-    talk.say(Client, &[0; 1 << 16]);
-    assert_eq!(talk.held_bytes(), held, "behind its offer, nothing of a side is kept");
-    talk.say(Server, turns[3].1);
-    assert_eq!(talk.held_bytes(), 0);
-    assert_eq!(talk.finish().said, SAID);
+    dialogue.send_octets(Client, &[0; 1 << 16]);
+    assert_eq!(dialogue.held_bytes(), held, "behind its offer, nothing of a side is kept");
+    dialogue.send_octets(Server, turns[3].1);
+    assert_eq!(dialogue.held_bytes(), 0);
+    assert_eq!(dialogue.finish().reports, SAID);
 }
 
 #[test]
@@ -160,17 +160,17 @@ fn lines_before_and_bare_lf_and_packets_before_are_tolerated() {
         (Server, &offer),
         (Client, b"SSH-2.0-x\n"),
     ];
-    let heard = hear_in_any_split_behind::<Set>(22, 1, &turns, describe);
-    assert_eq!(heard.messages()[..2], ["server: 1.99 Cisco-1.25, 3 before", SAID[4]], "{heard:?}");
-    assert_eq!(heard.messages()[2], "client: 2.0 x, 0 before");
+    let observed = hear_in_any_split_behind::<Set>(22, 1, &turns, describe);
+    assert_eq!(observed.messages()[..2], ["server: 1.99 Cisco-1.25, 3 before", SAID[4]], "{observed:?}");
+    assert_eq!(observed.messages()[2], "client: 2.0 x, 0 before");
 }
 
 #[test]
 fn version_1_ends_with_its_identification() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-1.5-1.2.27\n"), (Client, b"SSH-1.5-PuTTY\n"), (Server, b"\0\0\x01\x0bbinary")];
-    let heard = hear_in_any_split::<Set>(22, &turns, describe);
-    assert_eq!(heard.messages(), ["server: 1.5 1.2.27, 0 before", "client: 1.5 PuTTY, 0 before"]);
+    let observed = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(observed.messages(), ["server: 1.5 1.2.27, 0 before", "client: 1.5 PuTTY, 0 before"]);
 }
 
 #[test]
@@ -181,24 +181,24 @@ fn a_server_of_both_versions_speaks_what_the_client_has() {
         (Client, b"SSH-1.5-PuTTY\n"),
         (Server, b"\0\0\x01\x0bbinary"),
     ];
-    let heard = hear_in_any_split::<Set>(22, &turns, describe);
-    assert_eq!(heard.messages(), ["server: 1.99 OpenSSH_3.9p1, 0 before", "client: 1.5 PuTTY, 0 before"]);
-    assert!(!heard.said.iter().any(|said| said.contains("stopped")), "{heard:?}");
+    let observed = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(observed.messages(), ["server: 1.99 OpenSSH_3.9p1, 0 before", "client: 1.5 PuTTY, 0 before"]);
+    assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
 }
 
 #[test]
 fn a_side_may_leave_before_its_offer() {
     let bye = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
     let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &bye)];
-    let heard = hear_in_any_split::<Set>(22, &turns, describe);
-    assert_eq!(heard.messages(), ["client: 2.0 scanner, 0 before", "client: leaves: 11 bye."]);
+    let observed = hear_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(observed.messages(), ["client: 2.0 scanner, 0 before", "client: leaves: 11 bye."]);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
     let refused = |bytes: &[u8]| {
-        let heard = hear::<Set>(22, &[(Server, b"SSH-2.0-x\r\n"), (Server, bytes)], describe, || 9);
-        heard.said.last().cloned().unwrap_or_default()
+        let observed = observe::<Set>(22, &[(Server, b"SSH-2.0-x\r\n"), (Server, bytes)], describe, || 9);
+        observed.reports.last().cloned().unwrap_or_default()
     };
     assert_eq!(refused(b"\xFF\xFF\xFF\xFFabc"), "[ssh stopped: bad_packet_length]");
     assert_eq!(
@@ -210,8 +210,8 @@ fn what_cannot_be_is_refused() {
     assert_eq!(refused(&packet(b"\x15")), "[ssh stopped: no_kexinit]");
     assert_eq!(refused(&packet(&[20; 30])), "[ssh stopped: bad_kexinit]", "a list longer than the packet");
     let long = [b"SSH-2.0-".as_slice(), &[b'a'; 300], b"\r\n"].concat();
-    let heard = hear_in_any_split::<Set>(22, &[(Server, &long)], describe);
-    assert_eq!(heard.said.last().map(String::as_str), Some("[ssh stopped: line_too_long]"));
+    let observed = hear_in_any_split::<Set>(22, &[(Server, &long)], describe);
+    assert_eq!(observed.reports.last().map(String::as_str), Some("[ssh stopped: line_too_long]"));
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn what_is_not_ssh_is_not_recognized() {
         (22, Server, b"\x16\x03\x01\0\0"),
         (2222, Client, b"SSH-x"),
     ] {
-        assert_eq!(hear::<Set>(port, &[(from, bytes)], describe, || 99).application, None, "{bytes:?}");
+        assert_eq!(observe::<Set>(port, &[(from, bytes)], describe, || 99).application, None, "{bytes:?}");
     }
 }
 
@@ -231,36 +231,36 @@ fn what_is_not_ssh_is_not_recognized() {
 fn a_gap_ends_it() {
     let offer = client_offer();
     let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-x\r\n"), (Client, &offer)];
-    let heard = hear_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
-    assert_eq!(heard.said.last().map(String::as_str), Some("[ssh stopped: gap]"));
+    let observed = hear_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
+    assert_eq!(observed.reports.last().map(String::as_str), Some("[ssh stopped: gap]"));
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, heard: Heard<'_>) -> Said {
-        let Heard::Ssh(message) = heard;
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
+        let Observed::Ssh(message) = observed;
         Said::Whole(serde_json::to_string(&message).expect("an object"))
     }
     let (client, server) = (client_offer(), server_offer());
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-2.0-OpenSSH_9.2p1\r\n"), (Client, b"SSH-2.0-x y\r\n"), (Client, &client)];
-    let heard = hear::<Set>(22, &[turns[0], turns[1], turns[2], (Server, &server)], json, || 99);
-    let said: Vec<serde_json::Value> =
-        heard.messages().iter().map(|message| serde_json::from_str(message).expect("an object")).collect();
+    let observed = observe::<Set>(22, &[turns[0], turns[1], turns[2], (Server, &server)], json, || 99);
+    let reports: Vec<serde_json::Value> =
+        observed.messages().iter().map(|message| serde_json::from_str(message).expect("an object")).collect();
     assert_eq!(
-        said[1],
+        reports[1],
         serde_json::json!({
             "message": "identification", "protocol_version": "2.0", "software_version": "x", "comments": "y",
-            "line_before_count": 0,
+            "preceding_line_count": 0,
         })
     );
     assert_eq!(
-        (&said[2]["message"], &said[2]["hassh"]),
+        (&reports[2]["message"], &reports[2]["hassh"]),
         (&"kex_init".into(), &"bf59376164221092e0d0011a11a24fa1".into())
     );
-    assert_eq!(said[2]["mac_algorithms_server_to_client"], serde_json::json!(["m2", "m3"]));
-    assert!(said[3]["hassh_server"].is_string() && said[3]["hassh"].is_null());
-    assert_eq!(said[4]["kex_algorithm"], "curve25519-sha256");
-    assert!(said[4].get("mac_algorithm_client_to_server").is_some_and(serde_json::Value::is_null));
+    assert_eq!(reports[2]["mac_algorithms_server_to_client"], serde_json::json!(["m2", "m3"]));
+    assert!(reports[3]["hassh_server"].is_string() && reports[3]["hassh"].is_null());
+    assert_eq!(reports[4]["kex_algorithm"], "curve25519-sha256");
+    assert!(reports[4].get("mac_algorithm_client_to_server").is_some_and(serde_json::Value::is_null));
 }

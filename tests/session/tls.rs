@@ -5,7 +5,7 @@ use flowgauge::protocols::tls::{self, AltName, DtlsParser, Hex, Message, TlsPars
 use flowgauge::session::{MessageMeta, Role, Text};
 
 use crate::harness::{
-    Said, Talk, Turn, hear, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Dialogue, Said, Turn, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap, observe,
 };
 
 use Role::{Client, Server};
@@ -16,13 +16,13 @@ flowgauge::protocols! {
     enum Set;
     /// What they say.
     #[derive(Debug)]
-    enum Heard;
+    enum Observed;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, message: Heard<'_>) -> Said {
-    let (Heard::Tls(message) | Heard::Dtls(message)) = message;
+fn describe(meta: &MessageMeta, message: Observed<'_>) -> Said {
+    let (Observed::Tls(message) | Observed::Dtls(message)) = message;
     let text = match message {
         Message::ClientHello(hello) => {
             let name = hello.server_name().unwrap_or_default();
@@ -58,7 +58,7 @@ type Recorded = Vec<(Role, Vec<u8>)>;
 fn recorded(text: &str) -> Recorded {
     let turn = |line: &str| {
         let (who, digits) = line.split_once(' ').expect("who, and what");
-        let octet = |place| u8::from_str_radix(&digits[place..place + 2], 16).expect("hex");
+        let octet = |position| u8::from_str_radix(&digits[position..position + 2], 16).expect("hex");
         let from = if who == "C" { Client } else { Server };
         (from, (0..digits.len()).step_by(2).map(octet).collect())
     };
@@ -78,9 +78,9 @@ const SUBJECT: &str = "CN=www.example.org,OU=Zürich,O=Example\\, Inc.,C=CH";
 #[test]
 fn a_handshake_of_tls_1_2() {
     let recorded = tls12();
-    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[tls by content]",
             "client: hello TLS 1.2 www.example.org h2,http/1.1",
@@ -92,15 +92,15 @@ fn a_handshake_of_tls_1_2() {
             "server: change",
         ]
     );
-    assert_eq!(heard.application, Some(("tls", "content")));
+    assert_eq!(observed.application, Some(("tls", "content")));
 }
 
 #[test]
 fn a_session_that_goes_on() {
     let recorded = recorded(include_str!("tls/tls12_resumed.txt"));
-    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "client: hello TLS 1.2 www.example.org h2,http/1.1 ticket",
             "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed true",
@@ -113,9 +113,9 @@ fn a_session_that_goes_on() {
 #[test]
 fn a_handshake_of_tls_1_3_with_a_second_hello() {
     let recorded = recorded(include_str!("tls/tls13_retry.txt"));
-    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "client: hello TLS 1.3 www.example.org ",
             "server: retry TLS 1.3 TLS_AES_256_GCM_SHA384  resumed false",
@@ -130,16 +130,18 @@ fn a_handshake_of_tls_1_3_with_a_second_hello() {
 #[test]
 fn a_refusal() {
     let recorded = recorded(include_str!("tls/refused.txt"));
-    let heard = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     let hello = "client: hello TLS 1.2 www.example.org ";
-    assert_eq!(heard.messages(), [hello, "server: alert fatal handshake_failure"]);
+    assert_eq!(observed.messages(), [hello, "server: alert fatal handshake_failure"]);
 }
 
 #[test]
 fn a_certificate_says_what_openssl_says() {
     // What follows is what `openssl x509 -text -fingerprint` says.
-    fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
-        let Heard::Tls(Message::CertificateChain(chain)) = message else { return Said::Whole(String::new()) };
+    fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+        let Observed::Tls(Message::CertificateChain(chain)) = message else {
+            return Said::Whole(String::new());
+        };
         let certificate = chain.iter().next().expect("a certificate");
         assert_eq!(chain.iter().count(), 1);
         assert_eq!(certificate.subject.to_string(), SUBJECT);
@@ -166,21 +168,21 @@ fn a_certificate_says_what_openssl_says() {
         Said::Whole("checked".to_owned())
     }
     let recorded = tls12();
-    let heard = hear::<Set>(9, &turns(&recorded), describe, || usize::MAX);
-    assert!(heard.said.contains(&"checked".to_owned()));
+    let observed = observe::<Set>(9, &turns(&recorded), describe, || usize::MAX);
+    assert!(observed.reports.contains(&"checked".to_owned()));
 }
 
 #[cfg(feature = "serde")]
 #[test]
 fn messages_are_objects_of_json() {
-    fn describe(_: &MessageMeta, message: Heard<'_>) -> Said {
-        let (Heard::Tls(message) | Heard::Dtls(message)) = message;
+    fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+        let (Observed::Tls(message) | Observed::Dtls(message)) = message;
         Said::Whole(serde_json::to_string(&message).expect("JSON"))
     }
     let recorded = tls12();
-    let heard = hear::<Set>(9, &turns(&recorded), describe, || usize::MAX);
+    let observed = observe::<Set>(9, &turns(&recorded), describe, || usize::MAX);
     let objects: Vec<serde_json::Value> =
-        heard.messages().iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
+        observed.messages().iter().map(|text| serde_json::from_str(text).expect("JSON")).collect();
     assert_eq!(objects[0]["message"], "client_hello");
     assert_eq!(objects[0]["server_name"], "www.example.org");
     assert_eq!(objects[0]["alpn"], serde_json::json!(["h2", "http/1.1"]));
@@ -219,9 +221,9 @@ fn a_message_in_many_records() {
         let server_hello = &recorded[1].1[5..5 + server_hello_len];
         assert!(!first.is_empty());
         records.push((Server, server_hello.chunks(len).flat_map(record).collect()));
-        let heard = hear_in_any_split::<Set>(443, &turns(&records), describe);
+        let observed = hear_in_any_split::<Set>(443, &turns(&records), describe);
         assert_eq!(
-            heard.messages(),
+            observed.messages(),
             [
                 "client: hello TLS 1.2 www.example.org h2,http/1.1",
                 "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed false",
@@ -243,9 +245,9 @@ fn what_is_too_long_or_none_ends_the_parser() {
         (b"GET / HTTP/1.1\r\n\r\n", "bad_record"),
         (b"\x16\x03\x01\x60\x00", "bad_record"),
     ] {
-        let heard = hear_in_any_split::<Set>(443, &[(Client, start), (Client, more)], describe);
-        assert_eq!(heard.said.last().map(String::as_str), Some(&*format!("[tls stopped: {fault}]")));
-        assert_eq!(heard.messages().len(), 1);
+        let observed = hear_in_any_split::<Set>(443, &[(Client, start), (Client, more)], describe);
+        assert_eq!(observed.reports.last().map(String::as_str), Some(&*format!("[tls stopped: {fault}]")));
+        assert_eq!(observed.messages().len(), 1);
     }
 }
 
@@ -256,9 +258,9 @@ fn a_hello_of_ssl_2() {
     hello.extend([9; 16]);
     let recorded = tls12();
     let turns: [Turn<'_>; 2] = [(Client, &hello), (Server, &recorded[1].1)];
-    let heard = hear_in_any_split::<Set>(9, &turns, describe);
+    let observed = hear_in_any_split::<Set>(9, &turns, describe);
     assert_eq!(
-        heard.said,
+        observed.reports,
         [
             "[tls by content]",
             "client: ssl2 hello TLS 1.0 000004000005",
@@ -268,33 +270,34 @@ fn a_hello_of_ssl_2() {
         ]
     );
     // The server chose SSL 2.0, of which nothing is parsed.
-    let heard = hear_in_any_split::<Set>(
+    let observed = hear_in_any_split::<Set>(
         9,
         &[(Client, &hello), (Server, b"\x80\x0b\x04\0\0\0\x02\0\0\0\0\0\0")],
         describe,
     );
-    assert_eq!(heard.messages().len(), 1);
-    assert_eq!(heard.said.len(), 2);
+    assert_eq!(observed.messages().len(), 1);
+    assert_eq!(observed.reports.len(), 2);
 }
 
 #[test]
 fn a_flow_from_its_middle_is_recognized_and_free() {
     let mut data = b"\x17\x03\x03\x04\x00".to_vec();
     data.resize(5 + 1024, 0xaa);
-    let mut talk = Talk::<Set>::new(IpProtocol::TCP, 9, describe);
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
     for from in [Server, Client] {
         for _ in 0..3 {
-            talk.say(from, &data);
+            dialogue.send_octets(from, &data);
         }
     }
-    assert_eq!(talk.held_bytes(), 0, "both directions are done");
-    let heard = talk.finish();
-    assert_eq!(heard.said, ["[tls by content]"]);
+    assert_eq!(dialogue.held_bytes(), 0, "both directions are done");
+    let observed = dialogue.finish();
+    assert_eq!(observed.reports, ["[tls by content]"]);
     // From the server's hello on: the server is known by it, whoever began the flow.
     let recorded = tls12();
-    let heard = hear_in_any_split::<Set>(9, &[(Client, &recorded[1].1), (Server, &recorded[2].1)], describe);
+    let observed =
+        hear_in_any_split::<Set>(9, &[(Client, &recorded[1].1), (Server, &recorded[2].1)], describe);
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "server: hello TLS 1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384 h2 resumed ?",
             &format!("server: certificates {SUBJECT}"),
@@ -318,9 +321,9 @@ fn what_is_no_tls_is_not_recognized() {
         b"\x14\x03\x01\x00\x01\x02",
         b"\x00\x00\x00\x08\x04\xd2\x16\x2f",
     ] {
-        let heard = hear::<Set>(443, &[(Client, bytes), (Server, bytes)], describe, || 1);
-        assert!(heard.messages().is_empty(), "{}: {:?}", bytes.escape_ascii(), heard.said);
-        assert_ne!(heard.application, Some(("tls", "content")), "{}", bytes.escape_ascii());
+        let observed = observe::<Set>(443, &[(Client, bytes), (Server, bytes)], describe, || 1);
+        assert!(observed.messages().is_empty(), "{}: {:?}", bytes.escape_ascii(), observed.reports);
+        assert_ne!(observed.application, Some(("tls", "content")), "{}", bytes.escape_ascii());
     }
 }
 
@@ -331,9 +334,9 @@ fn a_gap_is_survived_at_a_record() {
     let server = turns[1].1;
     let hello_len = 5 + usize::from(u16::from_be_bytes([server[3], server[4]]));
     // The server's hello is lost, all of it: the certificates are heard.
-    let heard = hear_with_gap::<Set>(443, &turns, describe, (1, 0, hello_len));
+    let observed = hear_with_gap::<Set>(443, &turns, describe, (1, 0, hello_len));
     assert_eq!(
-        heard.messages(),
+        observed.messages(),
         [
             "client: hello TLS 1.2 www.example.org h2,http/1.1",
             &format!("server: certificates {SUBJECT}"),
@@ -343,12 +346,16 @@ fn a_gap_is_survived_at_a_record() {
         ]
     );
     // Half of it is lost, up to the middle of the certificate, at which no record begins: the server is done.
-    let heard = hear_with_gap::<Set>(443, &turns, describe, (1, 20, hello_len));
-    assert_eq!(heard.messages(), ["client: hello TLS 1.2 www.example.org h2,http/1.1", "client: change"]);
+    let observed = hear_with_gap::<Set>(443, &turns, describe, (1, 20, hello_len));
+    assert_eq!(observed.messages(), ["client: hello TLS 1.2 www.example.org h2,http/1.1", "client: change"]);
     // Any other gap: no panic, and no fault.
     for start in 0..server.len() {
-        let heard = hear_with_gap::<Set>(443, &turns, describe, (1, start, 7.min(server.len() - start)));
-        assert!(heard.said.iter().all(|said| !said.contains("stopped")), "{start}: {:?}", heard.said);
+        let observed = hear_with_gap::<Set>(443, &turns, describe, (1, start, 7.min(server.len() - start)));
+        assert!(
+            observed.reports.iter().all(|reports| !reports.contains("stopped")),
+            "{start}: {:?}",
+            observed.reports
+        );
     }
 }
 
@@ -369,10 +376,10 @@ fn dtls12() -> Recorded {
     recorded(include_str!("tls/dtls12.txt"))
 }
 
-fn hear_datagrams(turns: &[Turn<'_>]) -> crate::harness::Heard {
-    let mut talk = Talk::<Set>::new(IpProtocol::UDP, 9, describe);
-    turns.iter().for_each(|(from, bytes)| talk.send(*from, bytes));
-    talk.finish()
+fn hear_datagrams(turns: &[Turn<'_>]) -> crate::harness::Observed {
+    let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
+    turns.iter().for_each(|(from, bytes)| dialogue.send_datagram(*from, bytes));
+    dialogue.finish()
 }
 
 #[test]
@@ -391,17 +398,17 @@ fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
         "server: change",
     ];
     let turns = turns(&recorded);
-    assert_eq!(hear_datagrams(&turns).said, wanted);
+    assert_eq!(hear_datagrams(&turns).reports, wanted);
     // Each datagram twice.
     let doubled: Vec<_> = turns.iter().flat_map(|turn| [*turn, *turn]).collect();
-    let heard = hear_datagrams(&doubled);
-    let mut messages = heard.said;
+    let observed = hear_datagrams(&doubled);
+    let mut messages = observed.reports;
     messages.dedup();
     assert_eq!(messages, wanted, "a message that comes again is reported once");
     // The server's in reverse.
     let mut reversed = turns.clone();
     reversed[3..9].reverse();
-    let mut messages = hear_datagrams(&reversed).said;
+    let mut messages = hear_datagrams(&reversed).reports;
     messages.sort();
     // What the key is of only the hello tells, which comes behind it here.
     let mut sorted: Vec<_> = wanted.into_iter().filter(|message| !message.contains("key of")).collect();
@@ -418,18 +425,20 @@ fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
         rest.remove(lost);
         assert_eq!(hear_datagrams(&rest).application, Some(("dtls", "content")), "without {lost}");
     }
-    for cut in 0..60 {
-        let cut: Vec<_> =
-            turns.iter().map(|(from, bytes)| (*from, &bytes[..bytes.len() - cut.min(bytes.len())])).collect();
-        hear_datagrams(&cut);
+    for truncated in 0..60 {
+        let truncated: Vec<_> = turns
+            .iter()
+            .map(|(from, bytes)| (*from, &bytes[..bytes.len() - truncated.min(bytes.len())]))
+            .collect();
+        hear_datagrams(&truncated);
     }
     let mut random = crate::harness::random(7);
     for _ in 0..400 {
         let mut changed = recorded.clone();
         for _ in 0..4 {
             let turn = (random() % changed.len() as u64) as usize;
-            let place = (random() % changed[turn].1.len() as u64) as usize;
-            changed[turn].1[place] = random() as u8;
+            let position = (random() % changed[turn].1.len() as u64) as usize;
+            changed[turn].1[position] = random() as u8;
         }
         let changed: Vec<_> = changed.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
         hear_datagrams(&changed);
@@ -444,8 +453,8 @@ fn datagrams_of_others_are_left_alone() {
     let mut turns = turns(&recorded);
     turns.insert(0, (Client, stun));
     turns.insert(4, (Server, &rtp));
-    let heard = hear_datagrams(&turns);
-    assert_eq!((heard.messages().len(), heard.application), (9, Some(("dtls", "content"))));
+    let observed = hear_datagrams(&turns);
+    assert_eq!((observed.messages().len(), observed.application), (9, Some(("dtls", "content"))));
     for bytes in
         [&rtp[..], b"\x16\xfe\xfd\0\0\0\0\0\0\0\0\0\x0c\x01\0\0\0\0\0\0\0\0\0\0\x01", b"\x17\xfe\xfd\0\0"]
     {

@@ -132,21 +132,21 @@ fn any_number_of_shards_says_the_same() {
                     continue;
                 }
                 (whole.at, whole.size) = (0, size);
-                let said = run(&mut whole, count);
+                let reports = run(&mut whole, count);
                 let what = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
-                assert_eq!((said.event_count, &said.stats), (one.event_count, &one.stats), "{what}");
-                for (said, one) in said.records.iter().zip(&one.records) {
-                    assert_eq!(said, one, "{what}");
+                assert_eq!((reports.event_count, &reports.stats), (one.event_count, &one.stats), "{what}");
+                for (reports, one) in reports.records.iter().zip(&one.records) {
+                    assert_eq!(reports, one, "{what}");
                 }
-                for ((key, said), (_, one)) in said.streams.iter().zip(&one.streams) {
+                for ((key, reports), (_, one)) in reports.streams.iter().zip(&one.streams) {
                     assert!(
-                        said == one,
+                        reports == one,
                         "{what}: {key} {:?} {:?}",
-                        said.each_ref().map(Vec::len),
+                        reports.each_ref().map(Vec::len),
                         one.each_ref().map(Vec::len)
                     );
                 }
-                assert!(said == one, "{what}");
+                assert!(reports == one, "{what}");
             }
         }
     }

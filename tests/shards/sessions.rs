@@ -11,7 +11,7 @@ use super::sources::{Rebatched, captures};
 
 /// All that is said in a flow, in order, with times.
 #[derive(Default)]
-struct Heard(Vec<String>);
+struct Observed(Vec<String>);
 
 /// The same of each flow that ended, and of all flows in the order in which it was told.
 #[derive(Default)]
@@ -21,25 +21,25 @@ struct Keep {
 }
 
 impl Sink for Keep {
-    type State = Heard;
+    type State = Observed;
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
         Interest::RECORDS
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: flowgauge::base::EndReason, heard: Heard) {
-        self.flows.push((format!("{} {}", view.key(), view.start()), heard.0));
+    fn ended(&mut self, view: &FlowView<'_>, _: flowgauge::base::EndReason, observed: Observed) {
+        self.flows.push((format!("{} {}", view.key(), view.start()), observed.0));
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, Heard>, meta: &MessageMeta, message: &Message<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, Observed>, meta: &MessageMeta, message: &Message<'_>) {
         let what = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
         let message = format!("{what}: {message:?}");
         self.all.push(format!("{} {message}", flow.view.key()));
         flow.state.0.push(message);
     }
 
-    fn session(&mut self, flow: &mut Flow<'_, Heard>, event: &SessionEvent) {
+    fn session(&mut self, flow: &mut Flow<'_, Observed>, event: &SessionEvent) {
         flow.state.0.push(match event {
             SessionEvent::Recognized { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
             event => format!("{event:?}"),
@@ -83,7 +83,7 @@ fn compare(mut whole: Rebatched, name: &str) -> usize {
         let differing = many_order.iter().zip(&order).position(|(many, one)| many != one);
         assert_eq!(differing.filter(|_| count == 1), None, "{name} by {size}: another order");
     }
-    one.iter().map(|(_, heard)| heard.len()).sum()
+    one.iter().map(|(_, observed)| observed.len()).sum()
 }
 
 #[test]

@@ -38,8 +38,8 @@ impl Rebatched {
     pub(crate) fn with_spikes(self, every: usize) -> Self {
         const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
         let mut frames = FrameBatch::new();
-        for (place, frame) in self.frames.iter().enumerate() {
-            let is_spike = place % every == every - 1;
+        for (position, frame) in self.frames.iter().enumerate() {
+            let is_spike = position % every == every - 1;
             let timestamp =
                 if is_spike { frame.timestamp.saturating_add(TEN_YEARS) } else { frame.timestamp };
             frames.push(&Frame { timestamp, ..frame });
@@ -66,7 +66,7 @@ impl Source for Rebatched {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
         let end = (self.at + self.size).min(self.frames.len());
-        (self.at..end).filter_map(|place| self.frames.get(place)).for_each(|frame| batch.push(&frame));
+        (self.at..end).filter_map(|position| self.frames.get(position)).for_each(|frame| batch.push(&frame));
         self.at = end;
         Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }

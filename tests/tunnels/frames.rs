@@ -104,12 +104,12 @@ pub(crate) fn ethernet(packet: &[u8]) -> Vec<u8> {
 pub(crate) fn fragments(packet: &[u8], id: u16, len: usize) -> Vec<Vec<u8>> {
     let (header, payload) = packet.split_at(20);
     let count = payload.len().div_ceil(len);
-    let fragment = |(place, part): (usize, &[u8])| {
+    let fragment = |(position, part): (usize, &[u8])| {
         let mut header = header.to_vec();
         header[2..4].copy_from_slice(&(20 + part.len() as u16).to_be_bytes());
         header[4..6].copy_from_slice(&id.to_be_bytes());
-        let more = if place + 1 < count { 0x2000 } else { 0 };
-        header[6..8].copy_from_slice(&((place * len / 8) as u16 | more).to_be_bytes());
+        let more = if position + 1 < count { 0x2000 } else { 0 };
+        header[6..8].copy_from_slice(&((position * len / 8) as u16 | more).to_be_bytes());
         [&header, part].concat()
     };
     payload.chunks(len).enumerate().map(fragment).collect()

@@ -302,7 +302,7 @@ struct Sent {
     len: usize,
     tunnels: Vec<(Tunnel, bool)>,
     /// In how many octets of payload the packet of a level is cut, innermost first; zero for not at all.
-    cut: [usize; 2],
+    truncated: [usize; 2],
 }
 
 fn host(level: usize, is_second: bool) -> Ipv4Addr {
@@ -323,14 +323,14 @@ impl Sent {
         let own = if depth == 0 { 100 } else { 50 };
         let (packet, level) = datagram(ends(own, self.is_back), ports, self.len);
         let (mut packets, mut levels, mut words) = (vec![packet], vec![level], String::new());
-        let cut = |packets: Vec<Vec<u8>>, len: usize, id: u16| -> Vec<Vec<u8>> {
-            let cut = |(packet, place): (&Vec<u8>, u16)| fragments(packet, id + place, len);
-            if len == 0 { packets } else { packets.iter().zip(0..).flat_map(cut).collect() }
+        let truncated = |packets: Vec<Vec<u8>>, len: usize, id: u16| -> Vec<Vec<u8>> {
+            let truncated = |(packet, position): (&Vec<u8>, u16)| fragments(packet, id + position, len);
+            if len == 0 { packets } else { packets.iter().zip(0..).flat_map(truncated).collect() }
         };
-        packets = cut(packets, self.cut[0], id);
-        for (place, (tunnel, is_back)) in self.tunnels.iter().enumerate() {
+        packets = truncated(packets, self.truncated[0], id);
+        for (position, (tunnel, is_back)) in self.tunnels.iter().enumerate() {
             // The outermost tunnel has the number zero.
-            let ends = ends(depth - 1 - place, *is_back);
+            let ends = ends(depth - 1 - position, *is_back);
             let wrapped: Vec<_> = packets.iter().map(|packet| wrap(packet, *tunnel, ends)).collect();
             levels.insert(0, wrapped[0].1);
             let separator = if words.is_empty() { "" } else { " / " };
@@ -338,7 +338,7 @@ impl Sent {
             packets = wrapped.into_iter().map(|wrapped| wrapped.0).collect();
         }
         if depth > 0 {
-            packets = cut(packets, self.cut[1], id + 100);
+            packets = truncated(packets, self.truncated[1], id + 100);
         }
         (packets.iter().map(|packet| ethernet(packet)).collect(), levels, words)
     }
@@ -355,9 +355,21 @@ fn tunnel() -> impl Strategy<Value = (Tunnel, bool)> {
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
-    let cut = prop_oneof![3 => Just(0), 1 => Just(64), 1 => Just(200)];
-    (0..3_u8, any::<bool>(), 0..500_usize, prop::collection::vec(tunnel(), 0..4), [cut.clone(), cut])
-        .prop_map(|(flow, is_back, len, tunnels, cut)| Sent { flow, is_back, len, tunnels, cut })
+    let truncated = prop_oneof![3 => Just(0), 1 => Just(64), 1 => Just(200)];
+    (
+        0..3_u8,
+        any::<bool>(),
+        0..500_usize,
+        prop::collection::vec(tunnel(), 0..4),
+        [truncated.clone(), truncated],
+    )
+        .prop_map(|(flow, is_back, len, tunnels, truncated)| Sent {
+            flow,
+            is_back,
+            len,
+            tunnels,
+            truncated,
+        })
 }
 
 /// Frames, their levels, and all that encloses the innermost.
@@ -380,13 +392,13 @@ fn expected(all: &[Framed]) -> BTreeMap<FlowKey, Expected> {
     for (frames, levels, words) in all {
         let (count, octets) =
             (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
-        for (place, level) in levels.iter().enumerate() {
+        for (position, level) in levels.iter().enumerate() {
             let (key, side) = level.key();
-            let around = (place > 0).then(|| levels[place - 1].key().0);
+            let around = (position > 0).then(|| levels[position - 1].key().0);
             let flow = flows.entry(key).or_default();
             flow.packets[side.index()] += count;
             flow.octets[side.index()] += octets;
-            if place + 1 < levels.len() {
+            if position + 1 < levels.len() {
                 flow.carried = (flow.carried.0 + count, flow.carried.1 + octets);
             }
             if around.is_some() && flow.stacks[side.index()].is_none() {
@@ -416,11 +428,11 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
             (record.initiator.other(), &record.reverse, &encapsulation.reverse),
         ];
         for (side, of_side, around) in sides {
-            let place = Side::index(side);
-            flow.packets[place] = of_side.counters.packet_count;
-            flow.octets[place] = of_side.counters.octet_count;
-            flow.stacks[place] = (!around.stack.is_empty()).then(|| around.stack.to_string());
-            flow.outer[place] = around.outer.map(|outer| outer.key);
+            let position = Side::index(side);
+            flow.packets[position] = of_side.counters.packet_count;
+            flow.octets[position] = of_side.counters.octet_count;
+            flow.stacks[position] = (!around.stack.is_empty()).then(|| around.stack.to_string());
+            flow.outer[position] = around.outer.map(|outer| outer.key);
             assert!(around.outer.is_none_or(
                 |outer| outer.key.address(outer.sender) != outer.key.address(outer.sender.other())
             ));

@@ -21,17 +21,17 @@ struct Pushing {
 }
 
 fn fragments(id: u16) -> Vec<Fragment<'static>> {
-    let payload: Vec<u8> = (0..DATAGRAM_LEN).map(|place| (place / 7) as u8).collect();
+    let payload: Vec<u8> = (0..DATAGRAM_LEN).map(|position| (position / 7) as u8).collect();
     let ends: (Ipv4Addr, Ipv4Addr) = (CLIENT, SERVER);
     // The process ends soon.
     let parts = payload.leak().chunks(FRAGMENT_LEN).enumerate();
     parts
-        .map(|(place, bytes)| Fragment {
+        .map(|(position, bytes)| Fragment {
             key: DatagramKey::v4(ends.0, ends.1, id, IpProtocol::UDP, 0),
             timestamp: Timestamp::ZERO,
             protocol: IpProtocol::UDP,
-            offset: (place * FRAGMENT_LEN) as u16,
-            more_fragments: (place + 1) * FRAGMENT_LEN < DATAGRAM_LEN,
+            offset: (position * FRAGMENT_LEN) as u16,
+            more_fragments: (position + 1) * FRAGMENT_LEN < DATAGRAM_LEN,
             header_len: 20,
             len: bytes.len() as u32,
             bytes,

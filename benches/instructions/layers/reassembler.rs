@@ -20,8 +20,8 @@ struct Reassembly {
 
 impl Reassembly {
     fn round(&mut self) {
-        for place in &self.order {
-            let seq = SeqNum(self.seq.wrapping_add(place * LEN));
+        for position in &self.order {
+            let seq = SeqNum(self.seq.wrapping_add(position * LEN));
             let segment = Segment::new(seq, TcpFlags::ACK, &self.payload, Timestamp::ZERO);
             self.reassembler.segment(&mut self.stream, 0, &segment, |event| {
                 if let StreamEvent::Chunk(chunk) = event {
@@ -46,7 +46,7 @@ fn begun(order: Vec<u32>) -> Reassembly {
     reassembler.segment(&mut stream, 0, &syn, |_| {});
     let answer = Segment::new(SeqNum(0), TcpFlags::ACK, &[], Timestamp::ZERO).with_ack(SeqNum(0));
     reassembler.acknowledgment(&mut stream, 0, &answer, |_| {});
-    let payload = (0..LEN).map(|place| (place / 7) as u8).collect();
+    let payload = (0..LEN).map(|position| (position / 7) as u8).collect();
     let mut reassembly = Reassembly { reassembler, stream, order, payload, seq: 0, octet_count: 0 };
     reassembly.round();
     assert_eq!(reassembly.octet_count, reassembly.round_len());
@@ -58,7 +58,7 @@ fn in_order() -> Vec<u32> {
 }
 
 fn pairs() -> Vec<u32> {
-    (0..64).map(|place| place ^ 1).collect()
+    (0..64).map(|position| position ^ 1).collect()
 }
 
 fn reversed() -> Vec<u32> {

@@ -5,7 +5,7 @@ use flowgauge::session::Driver;
 use gungraun::prelude::*;
 
 use crate::SEEDS;
-use crate::replay::{Conversation, Heard, conversations};
+use crate::replay::{Conversation, Observed, conversations};
 use crate::support::session::Connections;
 
 const STEP_COUNT: u64 = 100;
@@ -31,24 +31,24 @@ fn passthrough(mut connections: Connections) -> Connections {
 }
 
 /// A driver, and what it is about to hear.
-type Rehearsed = (Driver<Standard>, Vec<Conversation>, Heard);
+type Rehearsed = (Driver<Standard>, Vec<Conversation>, Observed);
 
 /// Heard once before, so that what is allocated once is.
 fn rehearsed(capture: &str, protocol: &str) -> Rehearsed {
     let conversations = conversations(capture, protocol);
     assert!(!conversations.is_empty());
-    let rehearsed = replay((Driver::default(), conversations, Heard::default()));
-    (rehearsed.0, rehearsed.1, Heard::default())
+    let rehearsed = replay((Driver::default(), conversations, Observed::default()));
+    (rehearsed.0, rehearsed.1, Observed::default())
 }
 
-fn all_heard((driver, _, heard): Rehearsed) {
-    assert!(heard.message_count > 10 && heard.stopped_count == 0, "{heard:?}");
+fn all_heard((driver, _, observed): Rehearsed) {
+    assert!(observed.message_count > 10 && observed.stopped_count == 0, "{observed:?}");
     assert_eq!(driver.stats().held_bytes, 0);
 }
 
-fn replay((mut driver, conversations, mut heard): Rehearsed) -> Rehearsed {
-    conversations.iter().for_each(|conversation| drop(conversation.say(&mut driver, &mut heard)));
-    (driver, conversations, heard)
+fn replay((mut driver, conversations, mut observed): Rehearsed) -> Rehearsed {
+    conversations.iter().for_each(|conversation| drop(conversation.send_octets(&mut driver, &mut observed)));
+    (driver, conversations, observed)
 }
 
 #[library_benchmark]

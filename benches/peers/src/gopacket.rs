@@ -26,7 +26,7 @@ struct Running {
 
 impl Running {
     /// Sends a command and waits for its answer.
-    fn ask(&mut self, command: &str) -> io::Result<String> {
+    fn request(&mut self, command: &str) -> io::Result<String> {
         writeln!(self.input, "{command}")?;
         let mut line = String::new();
         self.output.read_line(&mut line)?;
@@ -34,7 +34,7 @@ impl Running {
     }
 
     fn number(&mut self, command: &str) -> u64 {
-        let answer = self.ask(command).unwrap_or_default();
+        let answer = self.request(command).unwrap_or_default();
         answer.parse().unwrap_or_else(|_| panic!("the Go program answered `{answer}` to `{command}`"))
     }
 }
@@ -81,7 +81,7 @@ impl Gopacket {
             .collect();
         fs::write(&path, octets).expect("a temporary folder");
         let mut running = self.start().expect("the program was built");
-        let opened = running.ask(&format!("open {work} {} {flow_count}", path.display()));
+        let opened = running.request(&format!("open {work} {} {flow_count}", path.display()));
         assert_eq!(opened.expect("it runs"), "opened");
         let running = Rc::new(RefCell::new(running));
         let own = running.clone();

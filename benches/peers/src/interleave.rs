@@ -87,11 +87,11 @@ impl Row {
         for round in 0..ROUND_COUNT {
             for turn in 0..self.contenders.len() {
                 // Each is first as often as the others.
-                let place = (round + turn) % self.contenders.len();
-                let time = (self.contenders[place].turn)(counts[place]);
-                done[place] += counts[place];
-                let call_count = (counts[place] * self.per_step_count) as f64;
-                times[place].push(time.as_nanos() as f64 / call_count);
+                let position = (round + turn) % self.contenders.len();
+                let time = (self.contenders[position].turn)(counts[position]);
+                done[position] += counts[position];
+                let call_count = (counts[position] * self.per_step_count) as f64;
+                times[position].push(time.as_nanos() as f64 / call_count);
             }
         }
         let entries = self.contenders.into_iter().zip(done).zip(times).map(|((contender, done), times)| {
@@ -128,8 +128,8 @@ impl Spread {
     pub fn of(mut measurements: Vec<f64>) -> Self {
         measurements.sort_by(f64::total_cmp);
         let at = |quarters: usize| {
-            let place = (measurements.len() - 1) as f64 * quarters as f64 / 4.0;
-            let (below, share) = (place.floor() as usize, place.fract());
+            let position = (measurements.len() - 1) as f64 * quarters as f64 / 4.0;
+            let (below, share) = (position.floor() as usize, position.fract());
             let above = (below + 1).min(measurements.len() - 1);
             measurements[below] * (1.0 - share) + measurements[above] * share
         };

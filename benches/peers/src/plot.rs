@@ -30,8 +30,8 @@ pub fn bars(frame_count: u64, outcomes: &[Outcome], caption: &str) -> String {
          <text x=\"8\" y=\"20\">{}</text>\n",
         escaped(caption)
     );
-    for (place, (name, speed)) in bars.iter().enumerate() {
-        let y = 36 + LINE_HEIGHT * place;
+    for (position, (name, speed)) in bars.iter().enumerate() {
+        let y = 36 + LINE_HEIGHT * position;
         let (text_y, length) = (y + BAR_HEIGHT - 5, (speed / most * BARS_WIDTH).max(1.0));
         let class = if name.starts_with("flowgauge") { "own" } else { "other" };
         let _ = writeln!(

@@ -44,10 +44,10 @@ fn change(frame: &mut [u8], at: &Located, copy: u16) {
     let before = sum(&frame[at.addresses.clone()]);
     let [high, low] = copy.to_be_bytes();
     // The second and third octet of IPv4 addresses, the fifth and sixth of IPv6.
-    let place = if at.address_len == 4 { 1 } else { 4 };
+    let position = if at.address_len == 4 { 1 } else { 4 };
     for address in frame[at.addresses.clone()].chunks_exact_mut(at.address_len) {
-        address[place] ^= low;
-        address[place + 1] ^= high;
+        address[position] ^= low;
+        address[position + 1] ^= high;
     }
     let after = sum(&frame[at.addresses.clone()]);
     if at.address_len == 4 {
@@ -65,13 +65,13 @@ fn locate(frame: &[u8], link_type: LinkType, decapsulation: Decapsulation) -> Op
     let (first, address_len) = if ip.is_ipv6 { (ip_offset + 8, 16) } else { (ip_offset + 12, 4) };
     let addresses = first..first + 2 * address_len;
     let transport = ip_offset + ip.header_len;
-    let is_whole = !ip.is_cut && !ip.is_later_fragment && transport <= frame.len();
+    let is_complete = !ip.is_truncated && !ip.is_later_fragment && transport <= frame.len();
     (addresses.end <= frame.len()).then_some(Located {
         ip_offset,
         addresses,
         address_len,
         protocol: ip.protocol,
-        transport: is_whole.then_some(transport),
+        transport: is_complete.then_some(transport),
     })
 }
 
@@ -101,8 +101,8 @@ fn add(a: u16, b: u16) -> u16 {
 }
 
 /// Changes a checksum, if it was captured, as the sum of what it covers changed.
-fn adjust(frame: &mut [u8], place: usize, before: u16, after: u16) {
-    let Some(field) = frame.get_mut(place..place + 2) else { return };
+fn adjust(frame: &mut [u8], position: usize, before: u16, after: u16) {
+    let Some(field) = frame.get_mut(position..position + 2) else { return };
     let checksum = u16::from_be_bytes([field[0], field[1]]);
     let changed = !add(add(!checksum, !before), after);
     field.copy_from_slice(&changed.to_be_bytes());
@@ -197,9 +197,9 @@ mod tests {
     fn what_is_cut_or_no_ip_is_left_without_a_panic() {
         let whole = with_checksums(tcp((CLIENT, 40_000), (SERVER, 443), b"some octets"));
         for len in 0..whole.len() {
-            let mut cut = whole[..len].to_vec();
-            readdress(&mut cut, LinkType::ETHERNET, 0x0102);
-            assert_eq!(cut == whole[..len], len < 34, "{len} octets");
+            let mut truncated = whole[..len].to_vec();
+            readdress(&mut truncated, LinkType::ETHERNET, 0x0102);
+            assert_eq!(truncated == whole[..len], len < 34, "{len} octets");
         }
         let mut arp = [&whole[..12], &[8, 6], &[0; 28][..]].concat();
         let before = arp.clone();

@@ -37,15 +37,15 @@ impl Circumstances {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
         let folder = env!("CARGO_MANIFEST_DIR");
         Self {
-            date: said(&["date", "-u", "+%F"]),
+            date: reports(&["date", "-u", "+%F"]),
             machine: format!("{cores} cores of {}", model.unwrap_or("unknown").trim()),
-            compiler: said(&["rustc", "--version"]).split(" (").next().unwrap_or_default().to_owned(),
-            commit: said(&["git", "-C", folder, "describe", "--always", "--dirty", "--exclude", "*"]),
+            compiler: reports(&["rustc", "--version"]).split(" (").next().unwrap_or_default().to_owned(),
+            commit: reports(&["git", "-C", folder, "describe", "--always", "--dirty", "--exclude", "*"]),
         }
     }
 }
 
-fn said(command: &[&str]) -> String {
+fn reports(command: &[&str]) -> String {
     let output = Command::new(command[0]).args(&command[1..]).output();
     let text = output.ok().filter(|it| it.status.success()).map(|it| it.stdout).unwrap_or_default();
     let text = String::from_utf8_lossy(&text).trim().to_owned();
@@ -191,8 +191,8 @@ fn nanos(value: f64) -> String {
 fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

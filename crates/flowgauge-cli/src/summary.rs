@@ -41,7 +41,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     );
     note(stats.outer_packet_count, "packet", "counted again for an outer flow (--tunnels both)");
     note(stats.filtered_count, "packet", "excluded by the filter");
-    note(source.cut_frame_count, "packet", "truncated in the capture");
+    note(source.truncated_frame_count, "packet", "truncated in the capture");
     note(stats.checksums.dropped_count, "packet", "dropped because of a wrong checksum");
     for (name, counts) in
         [("IPv4", &stats.checksums.ipv4), ("TCP", &stats.checksums.tcp), ("UDP", &stats.checksums.udp)]
@@ -56,7 +56,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
         );
     }
     note(stats.orphan_fragment_count, "orphan fragment", "without a flow (the first fragment is missing)");
-    note(stats.fragments.given_up_count(), "fragmented datagram", "not reassembled");
+    note(stats.fragments.abandoned_count(), "fragmented datagram", "not reassembled");
     note(
         tracker.without_ports_count,
         "packet",

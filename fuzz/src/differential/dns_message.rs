@@ -2,7 +2,7 @@
 //! records.
 
 use flowgauge::protocols::dns::{
-    DnsMessage, Flavour, Item, Name, RecordData, RecordType, Section, Stop, Value,
+    DnsMessage, Item, Name, ParseError, RecordData, RecordType, Section, Value, Variant,
 };
 use hickory_proto::op::{Message, MessageType};
 use hickory_proto::rr::{Name as TheirName, RData, Record};
@@ -87,12 +87,12 @@ fn their_facts(record: &Record) -> Facts {
 
 pub fn run(data: &[u8]) {
     let Ok(theirs) = Message::from_vec(data) else { return };
-    let ours = DnsMessage::read(data, data.len(), Flavour::Dns).expect("hickory found a header");
+    let ours = DnsMessage::read(data, data.len(), Variant::Dns).expect("hickory found a header");
     // By design: a pointer goes to labels, and those begin behind the header.
-    if matches!(ours.stop(), Some(Stop::BadPointer | Stop::TooManyPointers)) {
+    if matches!(ours.parse_error(), Some(ParseError::BadPointer | ParseError::TooManyPointers)) {
         return;
     }
-    assert_eq!(ours.stop(), None, "hickory found no mistake: {theirs:?}");
+    assert_eq!(ours.parse_error(), None, "hickory found no mistake: {theirs:?}");
     let flags = ours.header.flags;
     let metadata = &theirs.metadata;
     assert_eq!(

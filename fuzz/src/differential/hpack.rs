@@ -92,8 +92,8 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
 }
 
 fn compare(ours: Option<(Vec<Field>, bool)>, expected: &[Field]) {
-    let (fields, is_whole) = ours.expect("a block is reported");
-    if is_whole {
+    let (fields, is_complete) = ours.expect("a block is reported");
+    if is_complete {
         assert_eq!(fields, expected);
     } else {
         assert_eq!(fields, expected[..fields.len()]);

@@ -28,9 +28,9 @@ const DIALOGUE_LEN_MAX: usize = 10_000;
 const PER_PROTOCOL_MAX: usize = 12;
 
 /// Who sent what, in order.
-type Turns = Vec<(Role, Vec<u8>)>;
+type ReplyOrder = Vec<(Role, Vec<u8>)>;
 
-fn dialogue(head: [u8; 2], turns: &Turns) -> Vec<u8> {
+fn dialogue(head: [u8; 2], turns: &ReplyOrder) -> Vec<u8> {
     let mut seed = head.to_vec();
     for (from, octets) in turns {
         let left = DIALOGUE_LEN_MAX.saturating_sub(seed.len());
@@ -62,7 +62,7 @@ impl Sink for Names {
 #[derive(Default)]
 struct Turned {
     order: Vec<(FlowKey, Side)>,
-    turns: HashMap<FlowKey, Turns>,
+    turns: HashMap<FlowKey, ReplyOrder>,
 }
 
 impl Sink for Turned {
@@ -166,7 +166,7 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
 }
 
 /// Adds the heads of HTTP/1 in a dialogue, each with what follows it.
-fn add_heads(seeds: &mut Seeds, turns: &Turns) {
+fn add_heads(seeds: &mut Seeds, turns: &ReplyOrder) {
     for (from, octets) in turns.iter().take(6) {
         let octets = &octets[..octets.len().min(4000)];
         seeds.add("http1_head", [&[from.index() as u8][..], octets].concat());
@@ -174,7 +174,7 @@ fn add_heads(seeds: &mut Seeds, turns: &Turns) {
 }
 
 /// Adds the hello messages and certificates of a dialogue of TLS, as far as they are not encrypted.
-fn add_handshakes(seeds: &mut Seeds, turns: &Turns) {
+fn add_handshakes(seeds: &mut Seeds, turns: &ReplyOrder) {
     for (_, octets) in turns {
         // The content of the handshake records of a turn.
         let (mut handshake, mut rest) = (Vec::new(), octets.as_slice());
@@ -214,7 +214,7 @@ fn port_choice(port: u16) -> u8 {
     PORTS.iter().position(|known| *known == port).unwrap_or(PORTS.len() - 1) as u8
 }
 
-fn quic(seeds: &mut Seeds, turns: &Turns) -> Vec<u8> {
+fn quic(seeds: &mut Seeds, turns: &ReplyOrder) -> Vec<u8> {
     let mut seed = vec![0];
     for (from, octets) in turns {
         seeds.add("quic_header", [&[2 * from.index() as u8][..], octets].concat());
@@ -227,19 +227,19 @@ fn quic(seeds: &mut Seeds, turns: &Turns) -> Vec<u8> {
 }
 
 /// The datagrams of the UDP flows of a capture; the first sender is the client.
-fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, Turns)> {
+fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, ReplyOrder)> {
     let mut places: HashMap<FlowKey, usize> = HashMap::new();
-    let mut flows: Vec<(FlowKey, Side, Turns)> = Vec::new();
+    let mut flows: Vec<(FlowKey, Side, ReplyOrder)> = Vec::new();
     for frame in frames.iter() {
         let Ok(packet) = Extractor::default().extract(&frame) else { continue };
         if packet.key.protocol() != IpProtocol::UDP || packet.transport != Transport::Udp {
             continue;
         }
-        let place = *places.entry(packet.key).or_insert_with(|| {
+        let position = *places.entry(packet.key).or_insert_with(|| {
             flows.push((packet.key, packet.side, Vec::new()));
             flows.len() - 1
         });
-        let (_, client, turns) = &mut flows[place];
+        let (_, client, turns) = &mut flows[position];
         let from = if packet.side == *client { Role::Client } else { Role::Server };
         turns.push((from, packet.payload().to_vec()));
     }
@@ -254,7 +254,7 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         if path.extension().is_none_or(|extension| extension != "txt") {
             continue;
         }
-        let turns: Turns = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
+        let turns: ReplyOrder = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
         let is_datagrams = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("dtls"));
         seeds.add("session_tls", dialogue([7, if is_datagrams { 0x80 } else { 0 }], &turns));
         if !is_datagrams {

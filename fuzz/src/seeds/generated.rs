@@ -252,7 +252,7 @@ fn add_calls(seeds: &mut Seeds) {
         }
         seeds.add("fragment", fragment);
         seeds.add("reassembler", reassembler);
-        seeds.add("neighbour", random.octets(1 + 8 * 40));
+        seeds.add("neighbor", random.octets(1 + 8 * 40));
 
         let mut dedup = vec![0, 0, 0, random.below(20) as u8, 0, 0, 0];
         for number in 0..40 {

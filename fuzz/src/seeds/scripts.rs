@@ -75,6 +75,6 @@ pub(super) fn add_frame(seeds: &mut Seeds, frame: &Frame<'_>) {
         seeds.add("extractor", [&[link, 0, 0, 0][..], frame.data].concat());
         seeds.add("headers", [&[0][..], frame.data].concat());
         seeds.add("translate", [&[22, 5, 0, 6, 0][..], frame.data].concat());
-        seeds.add("neighbour", [&[0][..], frame.data].concat());
+        seeds.add("neighbor", [&[0][..], frame.data].concat());
     }
 }

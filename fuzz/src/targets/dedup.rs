@@ -108,7 +108,7 @@ fn mirrored(window: &mut Window, frame: &Frame<'_>) {
     let data = [&[0xa5; 12][..], &[0x81, 0, 0, 7], &frame.data[12..]].concat();
     let copy = Frame { data: &data, wire_len: data.len() as u32, ..*frame };
     // A truncated tag is not a tag, and then all octets count.
-    let is_cut = {
+    let is_truncated = {
         let mut at = 12;
         loop {
             match data.get(at..at + 2) {
@@ -117,7 +117,7 @@ fn mirrored(window: &mut Window, frame: &Frame<'_>) {
             }
         }
     };
-    if !is_cut {
+    if !is_truncated {
         assert!(window.check(&copy).is_duplicate(), "{frame:?}");
     }
 }

@@ -73,9 +73,9 @@ pub fn run(data: &[u8]) {
         let outcome = pool.push(&fragment, tag, |ended| returned += ended.tags.len());
         kept += usize::from(matches!(
             outcome,
-            Outcome::Held(_) | Outcome::Duplicate(_) | Outcome::Completed(_) | Outcome::CompletedCut(_)
+            Outcome::Held(_) | Outcome::Duplicate(_) | Outcome::Completed(_) | Outcome::CompletedTruncated(_)
         ));
-        if let Outcome::Completed(it) | Outcome::CompletedCut(it) = &outcome {
+        if let Outcome::Completed(it) | Outcome::CompletedTruncated(it) = &outcome {
             returned += it.tags.len();
         }
         if !has_caps {
@@ -102,8 +102,11 @@ fn check(outcome: Outcome<'_, u32>, expected: Expected) {
             );
         }
         (Outcome::Duplicate(held), Expected::Duplicate { tags }) => assert_eq!(held.tags(), tags),
-        (Outcome::Completed(it), Expected::Completed { payload, payload_len, tags, is_cut: false })
-        | (Outcome::CompletedCut(it), Expected::Completed { payload, payload_len, tags, is_cut: true }) => {
+        (Outcome::Completed(it), Expected::Completed { payload, payload_len, tags, is_truncated: false })
+        | (
+            Outcome::CompletedTruncated(it),
+            Expected::Completed { payload, payload_len, tags, is_truncated: true },
+        ) => {
             assert_eq!((it.payload, it.payload_len, it.tags), (&payload[..], payload_len, &tags[..]));
         }
         (Outcome::Discarded(found), Expected::Discarded(wanted)) => assert_eq!(found, wanted),

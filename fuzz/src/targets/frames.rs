@@ -53,7 +53,7 @@ pub struct Packet<'a> {
     pub damage_offset: u8,
     pub damage: u8,
     /// Octets cut off at the end by a snap length.
-    pub cut: u8,
+    pub truncated: u8,
     pub payload: Payload<'a>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Arbitrary<'a> for Packet<'a> {
             fragment: u8::arbitrary(u)?,
             damage_offset: u8::arbitrary(u)?,
             damage: u8::arbitrary(u)?,
-            cut: u8::arbitrary(u)?,
+            truncated: u8::arbitrary(u)?,
             payload: Payload::arbitrary(u)?,
         })
     }
@@ -236,12 +236,12 @@ impl Maker {
         }
         if let Some(frame) = frames.last_mut() {
             if packet.damage != 0 {
-                let place = usize::from(packet.damage_offset);
-                if let Some(octet) = frame.octets.get_mut(place) {
+                let position = usize::from(packet.damage_offset);
+                if let Some(octet) = frame.octets.get_mut(position) {
                     *octet ^= packet.damage;
                 }
             }
-            let kept_len = frame.octets.len().saturating_sub(usize::from(packet.cut));
+            let kept_len = frame.octets.len().saturating_sub(usize::from(packet.truncated));
             frame.octets.truncate(kept_len);
         }
         frames
@@ -347,10 +347,10 @@ fn ip(ends: Ends, protocol: u8, identification: u16, payload: &[u8]) -> Vec<u8> 
 }
 
 /// An IPv4 packet with an identification, and flags and offset of a fragment.
-fn ipv4(ends: [[u8; 4]; 2], protocol: u8, (identification, place): (u16, u16), payload: &[u8]) -> Vec<u8> {
+fn ipv4(ends: [[u8; 4]; 2], protocol: u8, (identification, position): (u16, u16), payload: &[u8]) -> Vec<u8> {
     let [high, low] = (20 + payload.len() as u16).to_be_bytes();
     let [id_high, id_low] = identification.to_be_bytes();
-    let [flags, offset] = place.to_be_bytes();
+    let [flags, offset] = position.to_be_bytes();
     let mut header = [0x45, 0, high, low, id_high, id_low, flags, offset, 64, protocol, 0, 0].to_vec();
     header.extend(ends.concat());
     let checksum = checksum(&header).to_be_bytes();
@@ -390,8 +390,8 @@ fn fragments(packet: &[u8], unit_count: u8, identification: u16) -> Vec<Vec<u8>>
                 [&header[..4], &[high, low, 44, 64], &header[8..], &fragment, part].concat()
             } else {
                 let address = |at: usize| [header[at], header[at + 1], header[at + 2], header[at + 3]];
-                let place = (identification, units | more << 13);
-                ipv4([address(12), address(16)], header[9], place, part)
+                let position = (identification, units | more << 13);
+                ipv4([address(12), address(16)], header[9], position, part)
             }
         })
         .collect()

@@ -12,7 +12,7 @@ mod fragment;
 pub mod frames;
 mod headers;
 pub mod input;
-mod neighbour;
+mod neighbor;
 pub mod observer;
 mod phrases;
 mod pipelines;
@@ -57,7 +57,7 @@ pub const ALL: &[Target] = &[
     ("extractor", extractor::run),
     ("headers", headers::run),
     ("dedup", dedup::run),
-    ("neighbour", neighbour::run),
+    ("neighbor", neighbor::run),
     ("translate", translate::run),
     ("filter", filter::run),
 ];

@@ -126,7 +126,7 @@ impl Observer {
                 assert_eq!(gap.offset, *offset);
                 assert!(gap.len > 0);
                 *offset += gap.len;
-                if gap.reason.name() == "resynchronised" {
+                if gap.reason.name() == "resynchronized" {
                     log.is_over[number] = false;
                 }
             }

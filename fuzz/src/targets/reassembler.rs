@@ -29,23 +29,23 @@ enum Seen {
     Gap(u64, u64),
     Fin(u64),
     Poisoned(u64),
-    Resynchronised(u64, u64),
+    Resynchronized(u64, u64),
 }
 
 fn note(seen: &mut Vec<Seen>, event: StreamEvent<'_>) {
     match event {
         StreamEvent::Chunk(chunk) => seen.push(Seen::Chunk(chunk.offset, chunk.bytes.to_vec())),
-        StreamEvent::Gap(gap) if gap.reason.name() == "resynchronised" => {
-            seen.push(Seen::Resynchronised(gap.offset, gap.len));
+        StreamEvent::Gap(gap) if gap.reason.name() == "resynchronized" => {
+            seen.push(Seen::Resynchronized(gap.offset, gap.len));
         }
         StreamEvent::Gap(gap) => seen.push(Seen::Gap(gap.offset, gap.len)),
         StreamEvent::Fin { offset, .. } => seen.push(Seen::Fin(offset)),
         StreamEvent::Poisoned { offset } => seen.push(Seen::Poisoned(offset)),
         StreamEvent::Conflict(conflict) => {
             assert!(conflict.len > 0);
-            for place in [conflict.old, conflict.new] {
-                assert!(place.offset <= conflict.offset);
-                assert!(conflict.offset + conflict.len <= place.offset + place.len, "{conflict:?}");
+            for position in [conflict.old, conflict.new] {
+                assert!(position.offset <= conflict.offset);
+                assert!(conflict.offset + conflict.len <= position.offset + position.len, "{conflict:?}");
             }
         }
         StreamEvent::Repeated { len, .. } | StreamEvent::AfterFin { len, .. } => assert!(len > 0),
@@ -74,7 +74,7 @@ impl Expected {
                     assert!(offset == at && len > 0);
                     self.end += len;
                 }
-                Seen::Resynchronised(offset, len) => {
+                Seen::Resynchronized(offset, len) => {
                     assert!(offset == at && len > 0);
                     self.end += len;
                     self.has_fin = false;
@@ -173,7 +173,7 @@ pub fn run(data: &[u8]) {
     let mut rig = Rig { reassembler, streams, expected, bytes_max, budget: budget.clone() };
     let (mut now, mut long_count, mut leaked_count) = (1000_u64, 0, 0);
     for step in steps.chunks_exact(6).take(300) {
-        let [what, place, far, len, flags, time] = [step[0], step[1], step[2], step[3], step[4], step[5]];
+        let [what, position, far, len, flags, time] = [step[0], step[1], step[2], step[3], step[4], step[5]];
         now = match time {
             250.. => now.saturating_sub(5),
             200..250 => now + 301,
@@ -182,10 +182,10 @@ pub fn run(data: &[u8]) {
         let stamp = Timestamp::from_nanos(now);
         let number = usize::from(what & 3);
         let offset = match far {
-            0..200 => u32::from(place),
-            200..240 => u32::from(place) + u32::from(far - 200) * 70,
-            240..250 => u32::from(place) << (far - 240) << 8,
-            _ => u32::from(place) << 24,
+            0..200 => u32::from(position),
+            200..240 => u32::from(position) + u32::from(far - 200) * 70,
+            240..250 => u32::from(position) << (far - 240) << 8,
+            _ => u32::from(position) << 24,
         };
         let seq = SeqNum(FIRST[number].wrapping_add(offset).wrapping_sub(8));
         let mut seen = Vec::new();
@@ -205,14 +205,14 @@ pub fn run(data: &[u8]) {
                 let at = seq.add(u32::from(control.contains(TcpFlags::SYN)));
                 let (shape, fill) = (u32::from(flags >> 5 & 1), u32::from(flags >> 6));
                 let bytes: Vec<u8> =
-                    (0..count).map(|place| (at.add(place).0 / 3 * shape + fill) as u8 & 7).collect();
+                    (0..count).map(|position| (at.add(position).0 / 3 * shape + fill) as u8 & 7).collect();
                 let captured = match time & 15 {
                     0 => bytes.len() / 2,
                     1 => 0,
                     _ => bytes.len(),
                 };
-                for (place, byte) in (0..).zip(&bytes[..captured]) {
-                    *rig.expected[number].sent.entry(at.add(place).0).or_default() |= 1 << byte;
+                for (position, byte) in (0..).zip(&bytes[..captured]) {
+                    *rig.expected[number].sent.entry(at.add(position).0).or_default() |= 1 << byte;
                 }
                 let segment = Segment::new(seq, control, &bytes[..captured], stamp).with_wire_len(count);
                 let stream = &mut rig.streams[number];

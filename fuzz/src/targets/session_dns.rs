@@ -40,7 +40,7 @@ fn describe(meta: &MessageMeta, report: Report<'_>) -> Line {
     if let Some(edns) = message.edns() {
         text.extend(edns.options().map(|option| option.to_string()));
     }
-    text.push_str(&format!("{:?} {}", message.stop(), message.rcode()));
+    text.push_str(&format!("{:?} {}", message.parse_error(), message.rcode()));
     Line::Whole(text)
 }
 

@@ -192,10 +192,10 @@ pub fn run(data: &[u8]) {
     play(&terms().with_caps(input.choice), &played(&datagrams, 1), usize::MAX);
     let is_sealed = |step: &Step<'_>| matches!(step, Step::Frames { .. } | Step::Crypto { .. });
     // A truncated datagram is not opened, so that its copy is not a repetition.
-    let is_whole = |(_, octets): &(Role, Vec<u8>)| octets.len() % 4 != 3;
+    let is_complete = |(_, octets): &(Role, Vec<u8>)| octets.len() % 4 != 3;
     if input.steps.iter().all(is_sealed)
         && input.steps.len() <= STEP_COUNT_MAX
-        && datagrams.iter().all(is_whole)
+        && datagrams.iter().all(is_complete)
     {
         let twice = play(&terms(), &played(&datagrams, 2), usize::MAX);
         assert_same(&once, &twice, "lines of packets that come once and twice");

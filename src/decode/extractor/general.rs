@@ -35,7 +35,7 @@ struct Found {
     tcp: TcpSegment,
     header_len: usize,
     payload_len: usize,
-    is_cut: bool,
+    is_truncated: bool,
     /// True if the length of UDP exceeds the payload of IP.
     is_len_bad: bool,
 }
@@ -74,7 +74,7 @@ pub(super) fn with_transport<'a, E>(
         marks: PacketMarks::default()
             .with(PacketMarks::FRAGMENT, ip.is_fragment)
             .with(PacketMarks::WITHOUT_PORTS, is_without_ports)
-            .with(PacketMarks::CUT, is_captured_in_part && (ip.is_cut || transport.is_cut))
+            .with(PacketMarks::TRUNCATED, is_captured_in_part && (ip.is_truncated || transport.is_truncated))
             .with(PacketMarks::BAD_IP_LEN, is_len_bad)
             .with(PacketMarks::TOO_DEEP, found.is_too_deep)
             .with(PacketMarks::ENCAPSULATED, found.depth > 0),
@@ -89,12 +89,12 @@ fn clamp(octets: usize) -> u32 {
 /// Reads the transport header at the start of `captured`, from which padding is already removed.
 fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     let len = ip.len.saturating_sub(ip.header_len);
-    let pair = |is_cut| {
+    let pair = |is_truncated| {
         let (key, side) = policy.key(ip.protocol, ip.is_ipv6, (ip.source, 0), (ip.destination, 0), false);
         let (transport, tcp) = (Transport::Other, TcpSegment::default());
-        Found { key, side, transport, tcp, header_len: 0, payload_len: len, is_cut, is_len_bad: false }
+        Found { key, side, transport, tcp, header_len: 0, payload_len: len, is_truncated, is_len_bad: false }
     };
-    if ip.is_cut || ip.is_later_fragment {
+    if ip.is_truncated || ip.is_later_fragment {
         return pair(false);
     }
     let is_icmp = matches!(ip.protocol, IpProtocol::ICMP | IpProtocol::ICMPV6);
@@ -115,21 +115,21 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     } else {
         policy.key(ip.protocol, ip.is_ipv6, (ip.source, 0), (ip.destination, 0), false)
     };
-    let found = |transport, header_len: usize, payload_len, is_cut| Found {
+    let found = |transport, header_len: usize, payload_len, is_truncated| Found {
         key,
         side,
         transport,
         tcp: TcpSegment::default(),
         header_len,
         payload_len,
-        is_cut,
+        is_truncated,
         is_len_bad: false,
     };
     match ip.protocol {
         IpProtocol::TCP => match (tcp::header_len(captured), TcpSegment::read(captured)) {
             (Some(header_len), Some(tcp)) if header_len >= tcp::HEADER_LEN_MIN && header_len <= len => {
-                let is_cut = captured.len() < header_len;
-                Found { tcp, ..found(Transport::Tcp, header_len, len - header_len, is_cut) }
+                let is_truncated = captured.len() < header_len;
+                Found { tcp, ..found(Transport::Tcp, header_len, len - header_len, is_truncated) }
             }
             (Some(_), Some(_)) => found(Transport::TcpPorts, len, 0, false),
             _ => found(
@@ -146,9 +146,9 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
             let udp_len = udp::len(captured).unwrap_or_default();
             let payload_len =
                 if (udp::HEADER_LEN..=len).contains(&udp_len) { udp_len - udp::HEADER_LEN } else { rest };
-            let is_cut = captured.len() < udp::HEADER_LEN;
+            let is_truncated = captured.len() < udp::HEADER_LEN;
             let is_len_bad = udp_len > len && !ip.is_fragment;
-            Found { is_len_bad, ..found(Transport::Udp, len.min(udp::HEADER_LEN), payload_len, is_cut) }
+            Found { is_len_bad, ..found(Transport::Udp, len.min(udp::HEADER_LEN), payload_len, is_truncated) }
         }
         _ => {
             let header_len = len.min(sctp::HEADER_LEN);
@@ -184,7 +184,7 @@ fn read_icmp(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader, len: usize) -> 
         tcp: TcpSegment::default(),
         header_len,
         payload_len: len - header_len,
-        is_cut: captured.len() < header_len,
+        is_truncated: captured.len() < header_len,
         is_len_bad: false,
     }
 }

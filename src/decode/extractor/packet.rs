@@ -34,7 +34,7 @@ impl PacketMarks {
     /// A fragment that carries no ports, counted under its address pair.
     pub const WITHOUT_PORTS: Self = Self(1 << 1);
     /// The capture ends before the end of the transport header, although the packet continues: a snap length.
-    pub const CUT: Self = Self(1 << 2);
+    pub const TRUNCATED: Self = Self(1 << 2);
     /// A length field is inconsistent with the outer headers: that of IP is zero or too large, or that of UDP
     /// or of an outer header (PPPoE, PPTP, L2TP, GTP-U, MACsec) is too large. The packet then ends where the
     /// outer payload ends.

@@ -9,7 +9,7 @@ use crate::base::{IpProtocol, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// The bytes are new to the datagram; `overlaps` is true if they overlap others.
-    Place { overlaps: bool },
+    Insert { overlaps: bool },
     /// A duplicate of a held fragment.
     Duplicate,
     /// The fragment overlaps others although that is not allowed.
@@ -33,7 +33,7 @@ pub(super) struct Body<T> {
     /// Highest octet position that a fragment reached.
     highest_end: u32,
     /// Position of the first octet that was not captured.
-    cut_at: u32,
+    truncated_at: u32,
     filled_units: u32,
 }
 
@@ -48,7 +48,7 @@ impl<T> Body<T> {
             protocol: IpProtocol(0),
             total_len: None,
             highest_end: 0,
-            cut_at: u32::MAX,
+            truncated_at: u32::MAX,
             filled_units: 0,
         }
     }
@@ -59,7 +59,7 @@ impl<T> Body<T> {
         (self.first_time, self.last_time) = (now, now);
         (self.fragment_count, self.protocol) = (0, IpProtocol(0));
         (self.total_len, self.highest_end) = (None, 0);
-        (self.cut_at, self.filled_units) = (u32::MAX, 0);
+        (self.truncated_at, self.filled_units) = (u32::MAX, 0);
     }
 
     /// Returns whether every octet of the datagram has arrived, whether captured or not.
@@ -68,13 +68,13 @@ impl<T> Body<T> {
     }
 
     /// Returns whether some octets were not captured.
-    pub(super) const fn is_cut(&self) -> bool {
-        self.cut_at != u32::MAX
+    pub(super) const fn is_truncated(&self) -> bool {
+        self.truncated_at != u32::MAX
     }
 
     /// Number of octets of a complete datagram before the first one that was not captured.
     pub(super) fn captured_len(&self) -> u32 {
-        self.total_len.unwrap_or(0).min(self.cut_at)
+        self.total_len.unwrap_or(0).min(self.truncated_at)
     }
 
     /// Number of octets of the datagram, once its last fragment has arrived.
@@ -100,7 +100,7 @@ impl<T> Body<T> {
             return None;
         }
         let head = self.pages.head();
-        let len = self.cut_at.min(self.total_len.unwrap_or(u32::MAX));
+        let len = self.truncated_at.min(self.total_len.unwrap_or(u32::MAX));
         Some(head.get(..head.len().min(len as usize)).unwrap_or_default())
     }
 
@@ -127,7 +127,7 @@ impl<T> Body<T> {
             return if self.is_end_conflict(new) {
                 Verdict::EndConflict
             } else {
-                Verdict::Place { overlaps: false }
+                Verdict::Insert { overlaps: false }
             };
         }
         if policy == OverlapPolicy::Linux {
@@ -142,7 +142,7 @@ impl<T> Body<T> {
             () if self.is_duplicate(new, overlap) => Verdict::Duplicate,
             () if self.is_end_conflict(new) => Verdict::EndConflict,
             () if policy.discards() => Verdict::Overlap,
-            () => Verdict::Place { overlaps: true },
+            () => Verdict::Insert { overlaps: true },
         }
     }
 
@@ -158,7 +158,7 @@ impl<T> Body<T> {
             && self.pages.piece_start(from) == from
             && self.pages.piece_end(from) == to
             // If the capture truncated the datagram, not all bytes can be compared, so none are.
-            && (self.is_cut() || self.pages.holds(new.start, new.bytes))
+            && (self.is_truncated() || self.pages.holds(new.start, new.bytes))
     }
 
     /// Records a fragment that changes no bytes.
@@ -172,11 +172,11 @@ impl<T> Body<T> {
 
     /// Writes the bytes of a fragment according to the result of [`judge`](Self::judge). The pages must be
     /// present.
-    pub(super) fn place(&mut self, new: &Extent<'_>, overlaps: bool, policy: OverlapPolicy) {
+    pub(super) fn insert(&mut self, new: &Extent<'_>, overlaps: bool, policy: OverlapPolicy) {
         let (from, to) = new.units();
         let continues = policy == OverlapPolicy::Linux && new.start == self.highest_end && from > 0;
         if overlaps {
-            self.place_over(new, policy);
+            self.insert_over(new, policy);
         } else {
             self.take(new, from, to);
             if continues {
@@ -193,7 +193,7 @@ impl<T> Body<T> {
         let end = (to * UNIT_LEN as u32).min(new.end);
         let captured_end = new.start + new.bytes.len() as u32;
         if captured_end < end {
-            self.cut_at = self.cut_at.min(captured_end.max(start));
+            self.truncated_at = self.truncated_at.min(captured_end.max(start));
         }
         let (begin, end) =
             ((start - new.start) as usize, (end.min(captured_end).max(start) - new.start) as usize);
@@ -201,7 +201,7 @@ impl<T> Body<T> {
     }
 
     /// Visits the holes and pieces that a fragment covers, and assigns to it those that it wins.
-    fn place_over(&mut self, new: &Extent<'_>, policy: OverlapPolicy) {
+    fn insert_over(&mut self, new: &Extent<'_>, policy: OverlapPolicy) {
         let (from, to) = new.units();
         // Range of adjacent units that the fragment has won but that are not assigned to it yet.
         let mut won: Option<u32> = None;

@@ -1,6 +1,6 @@
 //! Pool: takes fragments, yields datagrams, and bounds the memory of both.
 
-mod room;
+mod memory;
 
 use ahash::RandomState;
 
@@ -156,7 +156,7 @@ impl<T: Copy> Pool<T> {
         self.stats.fragment_count += 1;
         self.stats.late_count += u64::from(fragment.timestamp < self.clock);
         self.expire(fragment.timestamp, &mut ended);
-        self.stats.cut_count += u64::from((fragment.bytes.len() as u64) < u64::from(fragment.len));
+        self.stats.truncated_count += u64::from((fragment.bytes.len() as u64) < u64::from(fragment.len));
         if fragment.is_atomic() {
             self.stats.atomic_count += 1;
             return Outcome::Atomic;
@@ -210,7 +210,7 @@ impl<T: Copy> Pool<T> {
 
     /// Discards the oldest datagrams while the budget requests memory.
     pub(crate) fn relieve(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) {
-        while self.memory.is_asked_back() && self.give_back_some(ended) {}
+        while self.memory.must_release() && self.release_some(ended) {}
     }
 
     /// Ends all datagrams, oldest first. The pool remains usable.
@@ -269,7 +269,7 @@ impl<T: Copy> Pool<T> {
         let found = self.slots.find(hash, &fragment.key);
         let (slot, verdict) = match found {
             None => match self.open(hash, fragment.key, ended) {
-                Ok(slot) => (slot, Verdict::Place { overlaps: false }),
+                Ok(slot) => (slot, Verdict::Insert { overlaps: false }),
                 Err(cap) => return Step::Refused(cap),
             },
             Some(slot) => match self.body(slot) {
@@ -278,7 +278,7 @@ impl<T: Copy> Pool<T> {
             },
         };
         let overlaps = match verdict {
-            Verdict::Place { overlaps } => overlaps,
+            Verdict::Insert { overlaps } => overlaps,
             Verdict::Duplicate => false,
             Verdict::Overlap => return self.discard(slot, Discard::Overlap, policy, ended),
             Verdict::EndConflict => return self.discard(slot, Discard::EndConflict, policy, ended),
@@ -288,7 +288,7 @@ impl<T: Copy> Pool<T> {
             return self.discard(slot, Discard::TooManyFragments, OverlapPolicy::Discard, ended);
         }
         let is_duplicate = verdict == Verdict::Duplicate;
-        if let Err(cap) = self.make_room(slot, extent, is_duplicate, ended) {
+        if let Err(cap) = self.reserve(slot, extent, is_duplicate, ended) {
             if found.is_none() {
                 self.forget(slot);
             }
@@ -312,7 +312,7 @@ impl<T: Copy> Pool<T> {
         if extent.start == 0 {
             body.protocol = fragment.protocol;
         }
-        body.place(extent, overlaps, policy);
+        body.insert(extent, overlaps, policy);
         if body.is_complete() { Step::Completed { slot, overlaps } } else { Step::Held { slot, overlaps } }
     }
 
@@ -340,9 +340,9 @@ impl<T: Copy> Pool<T> {
             first_time: body.first_time,
             overlaps,
         };
-        if body.is_cut() {
-            self.stats.completed_cut_count += 1;
-            Outcome::CompletedCut(completed)
+        if body.is_truncated() {
+            self.stats.completed_truncated_count += 1;
+            Outcome::CompletedTruncated(completed)
         } else {
             self.stats.completed_count += 1;
             Outcome::Completed(completed)
@@ -363,14 +363,14 @@ impl<T: Copy> Pool<T> {
     fn end(&mut self, slot: u32, reason: EndReason, ended: &mut impl FnMut(Ended<'_, T>)) {
         let Some(key) = self.slots.at(slot).map(|slot| slot.key) else { return };
         match self.slots.remove(slot) {
-            Some(body) => self.tell(key, reason, body, ended),
+            Some(body) => self.report_end(key, reason, body, ended),
             None => {
                 self.stats.tombstone_evicted_count += u64::from(matches!(reason, EndReason::Evicted(_)));
             }
         }
     }
 
-    fn tell(
+    fn report_end(
         &mut self,
         key: DatagramKey,
         reason: EndReason,
@@ -406,7 +406,7 @@ impl<T: Copy> Pool<T> {
         } else if let Some(key) = self.slots.at(slot).map(|slot| slot.key) {
             let deadline = self.clock.saturating_add(self.config.timeout);
             if let Some(body) = self.slots.bury(slot, deadline) {
-                self.tell(key, reason, body, ended);
+                self.report_end(key, reason, body, ended);
             }
         }
         Step::Discarded(discard)

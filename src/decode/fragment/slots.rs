@@ -123,9 +123,9 @@ impl<T> Slots<T> {
         let next_in_bucket = self.buckets.get(bucket).copied().unwrap_or(NONE);
         let entry = Slot { key, deadline, body: Some(body), hash, next_in_bucket, newer: NONE, older: NONE };
         let slot = self.vacant;
-        let slot = if let Some(place) = self.slots.get_mut(slot as usize) {
-            self.vacant = place.newer;
-            *place = entry;
+        let slot = if let Some(insert) = self.slots.get_mut(slot as usize) {
+            self.vacant = insert.newer;
+            *insert = entry;
             slot
         } else {
             self.slots.push(entry);
@@ -147,18 +147,18 @@ impl<T> Slots<T> {
         };
         self.unlink(slot, list);
         let bucket = self.bucket_of(hash);
-        let mut place = self.buckets.get(bucket).copied().unwrap_or(NONE);
-        if place == slot {
+        let mut insert = self.buckets.get(bucket).copied().unwrap_or(NONE);
+        if insert == slot {
             if let Some(head) = self.buckets.get_mut(bucket) {
                 *head = next;
             }
         } else {
-            while let Some(entry) = self.at_mut(place) {
+            while let Some(entry) = self.at_mut(insert) {
                 if entry.next_in_bucket == slot {
                     entry.next_in_bucket = next;
                     break;
                 }
-                place = entry.next_in_bucket;
+                insert = entry.next_in_bucket;
             }
         }
         let vacant = std::mem::replace(&mut self.vacant, slot);

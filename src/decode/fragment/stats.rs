@@ -19,7 +19,7 @@ pub struct FragmentStats {
     /// Fragments that completed a datagram.
     pub completed_count: u64,
     /// Fragments that were the last to arrive of a datagram that a snap length truncated.
-    pub completed_cut_count: u64,
+    pub completed_truncated_count: u64,
     /// Fragments that ended their datagram because of an overlap.
     pub overlap_discarded_count: u64,
     /// Fragments that ended their datagram because they implied a different end or lay beyond the known end.
@@ -47,7 +47,7 @@ pub struct FragmentStats {
     /// Fragments whose length was rounded down to a multiple of eight octets, regardless of their outcome.
     pub rounded_count: u64,
     /// Fragments that were truncated by the capture.
-    pub cut_count: u64,
+    pub truncated_count: u64,
     /// Fragments with a timestamp before that of an earlier one.
     pub late_count: u64,
 
@@ -116,7 +116,7 @@ impl FragmentStats {
     /// Returns the number of datagrams that were not completed: expired, evicted, discarded, or open at the
     /// end.
     #[must_use]
-    pub const fn given_up_count(&self) -> u64 {
+    pub const fn abandoned_count(&self) -> u64 {
         self.expired_count
             + self.evicted_by_datagrams_count
             + self.evicted_by_bytes_count
@@ -135,7 +135,7 @@ impl FragmentStats {
             + self.held_count
             + self.duplicate_count
             + self.completed_count
-            + self.completed_cut_count
+            + self.completed_truncated_count
             + self.overlap_discarded_count
             + self.end_conflict_count
             + self.too_many_fragments_count

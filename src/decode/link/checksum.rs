@@ -100,7 +100,7 @@ fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
         _ => (ip.len - ip.header_len.min(ip.len), has_ip_len),
     };
     let segment = match captured.get(..len) {
-        Some(segment) if !ip.is_fragment && !ip.is_cut && len >= field_at + 2 => segment,
+        Some(segment) if !ip.is_fragment && !ip.is_truncated && len >= field_at + 2 => segment,
         _ => return Checksum::Unknown,
     };
     let Some((source, destination)) = ends(packet, found) else { return Checksum::Unknown };

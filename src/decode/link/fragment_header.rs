@@ -42,8 +42,9 @@ pub(crate) fn fragment_header(
 
 fn ipv4(packet: &[u8]) -> Option<FragmentHeader> {
     let header = Ipv4::read(packet)?;
-    let is_whole_header = header.header_len() >= ipv4::HEADER_LEN_MIN && packet.len() >= header.header_len();
-    (is_whole_header && header.is_fragment()).then_some(FragmentHeader {
+    let is_complete_header =
+        header.header_len() >= ipv4::HEADER_LEN_MIN && packet.len() >= header.header_len();
+    (is_complete_header && header.is_fragment()).then_some(FragmentHeader {
         identification: header.identification().into(),
         offset: header.fragment_offset(),
         more_fragments: header.has_more_fragments(),

@@ -34,7 +34,7 @@ pub struct IpHeader {
     /// True if the packet is a fragment other than the first, and thus has no transport header.
     pub is_later_fragment: bool,
     /// True if the capture ends within the header.
-    pub is_cut: bool,
+    pub is_truncated: bool,
     /// True if the length field is zero or exceeds the outer payload.
     pub is_bad_len: bool,
     /// True if the length field exceeds the outer payload, so that `len` is less than the field. A snap
@@ -55,7 +55,7 @@ impl IpHeader {
         traffic_class: 0,
         is_fragment: false,
         is_later_fragment: false,
-        is_cut: false,
+        is_truncated: false,
         is_bad_len: false,
         is_over_long: false,
     };
@@ -157,7 +157,7 @@ impl<'a> PlainIpv4<'a> {
             traffic_class: self.0.traffic_class(),
             is_fragment: self.is_fragment(),
             is_later_fragment: self.0.is_later_fragment(),
-            is_cut: false,
+            is_truncated: false,
             is_bad_len: false,
             is_over_long: false,
         }
@@ -189,7 +189,7 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
         traffic_class: header.traffic_class(),
         is_fragment: header.is_fragment(),
         is_later_fragment: header.is_later_fragment(),
-        is_cut: false,
+        is_truncated: false,
         is_bad_len: total_len == 0 || total_len > wire_len,
         is_over_long: total_len > wire_len,
     };
@@ -198,7 +198,7 @@ fn ipv4_header(data: &[u8], wire_len: usize, offset: usize, ip: &mut IpHeader) -
             authentication(data.get(options_end..ip.len.min(data.len())).unwrap_or_default(), ip);
         }
         Ok(_) => {}
-        Err(_) => ip.is_cut = true,
+        Err(_) => ip.is_truncated = true,
     }
     Ok(())
 }
@@ -210,7 +210,7 @@ fn authentication(data: &[u8], ip: &mut IpHeader) {
             ip.protocol = IpProtocol(header.next_header().0);
             ip.header_len += header.slice().len();
         }
-        Err(_) => ip.is_cut = true,
+        Err(_) => ip.is_truncated = true,
     }
 }
 
@@ -241,7 +241,7 @@ fn ipv6_header(
         traffic_class: fixed.traffic_class(),
         is_fragment: false,
         is_later_fragment: false,
-        is_cut: false,
+        is_truncated: false,
         is_bad_len: is_without_len || claimed_len > wire_len,
         is_over_long: claimed_len > wire_len,
     };
@@ -271,7 +271,7 @@ fn extensions(data: &[u8], offset: usize, limits: &Limits, ip: &mut IpHeader) ->
             _ => return Ok(()),
         };
         let Some((next, len)) = step else {
-            ip.is_cut = true;
+            ip.is_truncated = true;
             return Ok(());
         };
         ip.protocol = IpProtocol(next.0);

@@ -84,9 +84,9 @@ impl TunnelPorts {
     #[must_use]
     pub fn with(mut self, port: u16, tunnel: UdpTunnel) -> Option<Self> {
         let is_of = |entry: &Option<(u16, UdpTunnel)>| entry.is_some_and(|(own, _)| own == port);
-        let place = self.entries.iter().position(is_of);
-        let place = place.or_else(|| self.entries.iter().position(Option::is_none))?;
-        *self.entries.get_mut(place)? = Some((port, tunnel));
+        let index = self.entries.iter().position(is_of);
+        let index = index.or_else(|| self.entries.iter().position(Option::is_none))?;
+        *self.entries.get_mut(index)? = Some((port, tunnel));
         Some(self)
     }
 
@@ -115,14 +115,14 @@ impl TunnelPorts {
     #[cfg_attr(not(test), expect(clippy::indexing_slicing, reason = "the loop ends where both arrays do"))]
     pub(crate) const fn all(&self, decapsulation: Decapsulation) -> PortSet {
         let mut ports = [0; Self::COUNT_MAX];
-        let mut place = 0;
-        while place < Self::COUNT_MAX {
-            if let Some((port, _)) = self.entries[place]
+        let mut index = 0;
+        while index < Self::COUNT_MAX {
+            if let Some((port, _)) = self.entries[index]
                 && decapsulation.level_max() > 0
             {
-                ports[place] = port;
+                ports[index] = port;
             }
-            place += 1;
+            index += 1;
         }
         PortSet(ports)
     }

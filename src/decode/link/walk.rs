@@ -299,9 +299,9 @@ impl<'a, W: Way> Walk<'a, W> {
             Some(plain) => (plain.protocol(), plain.len(), PlainIpv4::HEADER_LEN, plain.is_fragment()),
             None => {
                 self.other_ip(ether_type)?;
-                let IpHeader { protocol, len, header_len, is_fragment, is_cut, .. } = self.packet.ip;
+                let IpHeader { protocol, len, header_len, is_fragment, is_truncated, .. } = self.packet.ip;
                 self.is_outer_len_bad |= self.packet.ip.is_over_long;
-                (protocol, len, header_len, is_fragment || is_cut)
+                (protocol, len, header_len, is_fragment || is_truncated)
             }
         };
         self.plain = plain;

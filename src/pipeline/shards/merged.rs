@@ -184,10 +184,10 @@ fn merge(shards: &mut [Incoming], mut deliver: impl FnMut(FlowRecord)) {
     let mut step = 0;
     loop {
         shards.iter_mut().for_each(|shard| shard.wait(step));
-        let heads = shards.iter().enumerate().filter_map(|(place, shard)| Some((shard.head(step)?, place)));
+        let heads = shards.iter().enumerate().filter_map(|(index, shard)| Some((shard.head(step)?, index)));
         let first =
-            heads.min_by_key(|(record, _)| (record.end, record.start, record.key)).map(|(_, place)| place);
-        match first.and_then(|place| shards.get_mut(place)?.chunk.records.pop_front()) {
+            heads.min_by_key(|(record, _)| (record.end, record.start, record.key)).map(|(_, index)| index);
+        match first.and_then(|index| shards.get_mut(index)?.chunk.records.pop_front()) {
             Some(record) => deliver(record),
             None => match shards.iter().map(|shard| shard.step).min() {
                 None | Some(u64::MAX) => return,

@@ -349,7 +349,7 @@ fn is_from_start(view: &FlowView<'_>, side: Side) -> bool {
 fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
     match event {
         StreamEvent::Chunk(chunk) => chunk.timestamp,
-        StreamEvent::Gap(gap) if gap.reason != GapReason::End => gap.timestamp,
+        StreamEvent::Gap(gap) if gap.reason != GapReason::EndOfStream => gap.timestamp,
         StreamEvent::Fin { timestamp, .. } => *timestamp,
         _ => view.end(),
     }

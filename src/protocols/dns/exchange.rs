@@ -23,7 +23,7 @@ pub struct Unanswered {
     /// DNS identifier of the query.
     pub id: u16,
     /// Side that sent the query.
-    pub asked_by: Role,
+    pub querier: Role,
     /// Number of retransmissions.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub retransmission_count: u32,
@@ -41,7 +41,7 @@ pub enum UnansweredReason {
     /// No response and no retransmission for [`UNANSWERED_NS`].
     Timeout,
     /// The flow ended, or the direction of the responder.
-    End,
+    EndOfFlow,
     /// Evicted by [`EXCHANGE_COUNT_MAX`] later queries.
     Displaced,
 }
@@ -55,7 +55,7 @@ fn is_zero(count: &u32) -> bool {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     pub(super) id: u16,
-    pub(super) asked_by: Role,
+    pub(super) querier: Role,
     /// Hash of the first question; `None` if there is no question.
     pub(super) question: Option<u64>,
     pub(super) is_transfer: bool,
@@ -65,13 +65,13 @@ pub(super) struct Subject {
 struct Exchange {
     question: u64,
     transaction: u64,
-    asked: Timestamp,
+    queried: Timestamp,
     /// Time of its latest message.
     latest: Timestamp,
     retransmission_count: u32,
     response_count: u32,
     id: u16,
-    asked_by: Role,
+    querier: Role,
     is_transfer: bool,
 }
 
@@ -80,7 +80,7 @@ impl Exchange {
     /// of a zone transfer after the first.
     fn is_of(&self, subject: &Subject) -> bool {
         self.id == subject.id
-            && self.asked_by == subject.asked_by
+            && self.querier == subject.querier
             && subject.question.is_none_or(|question| question == self.question)
     }
 
@@ -92,9 +92,9 @@ impl Exchange {
         Unanswered {
             transaction: self.transaction,
             id: self.id,
-            asked_by: self.asked_by,
+            querier: self.querier,
             retransmission_count: self.retransmission_count,
-            waited_ns: since(self.asked, now),
+            waited_ns: since(self.queried, now),
             reason,
         }
     }
@@ -125,15 +125,15 @@ impl Exchanges {
         self.inline.iter_mut().flatten().chain(&mut self.more)
     }
 
-    /// Adds a query. Returns its number and its retransmission count. `lost` receives the query that is evicted for it.
+    /// Adds a query. Returns its number and its retransmission count. `unanswered` receives the query that is evicted for it.
     ///
     /// A query with the same subject as an outstanding one is a retransmission; with that of an answered one, it starts
     /// a new exchange.
-    pub(super) fn ask(
+    pub(super) fn add_query(
         &mut self,
         subject: &Subject,
         now: Timestamp,
-        mut lost: impl FnMut(Unanswered),
+        mut unanswered: impl FnMut(Unanswered),
     ) -> (u64, u32) {
         let question = subject.question.unwrap_or_default();
         // Indices of the answered query with the same subject, and of the query idle longest, answered ones first.
@@ -158,12 +158,12 @@ impl Exchanges {
         let exchange = Exchange {
             question,
             transaction,
-            asked: now,
+            queried: now,
             latest: now,
             retransmission_count: 0,
             response_count: 0,
             id: subject.id,
-            asked_by: subject.asked_by,
+            querier: subject.querier,
             is_transfer: subject.is_transfer,
         };
         if let Some(place) = self.inline.iter_mut().find(|place| place.is_none()) {
@@ -174,7 +174,7 @@ impl Exchanges {
             self.more.push(exchange);
         } else if let Some(silent) = silent.and_then(|(_, place)| self.all_mut().nth(place)) {
             if !silent.is_answered() {
-                lost(silent.unanswered(now, UnansweredReason::Displaced));
+                unanswered(silent.unanswered(now, UnansweredReason::Displaced));
             }
             *silent = exchange;
         }
@@ -191,32 +191,34 @@ impl Exchanges {
         known.latest = now;
         Some(Answered {
             transaction: known.transaction,
-            response_time_ns: since(known.asked, now),
+            response_time_ns: since(known.queried, now),
             earlier_response_count,
         })
     }
 
     /// Removes queries that have timed out.
-    pub(super) fn age(&mut self, now: Timestamp, lost: impl FnMut(Unanswered)) {
-        self.forget(now, UnansweredReason::Timeout, lost, |known| since(known.latest, now) >= UNANSWERED_NS);
+    pub(super) fn age(&mut self, now: Timestamp, unanswered: impl FnMut(Unanswered)) {
+        self.forget(now, UnansweredReason::Timeout, unanswered, |known| {
+            since(known.latest, now) >= UNANSWERED_NS
+        });
     }
 
     /// Removes the queries of one side.
-    pub(super) fn end(&mut self, asked_by: Role, now: Timestamp, lost: impl FnMut(Unanswered)) {
-        self.forget(now, UnansweredReason::End, lost, |known| known.asked_by == asked_by);
+    pub(super) fn end(&mut self, querier: Role, now: Timestamp, unanswered: impl FnMut(Unanswered)) {
+        self.forget(now, UnansweredReason::EndOfFlow, unanswered, |known| known.querier == querier);
     }
 
     fn forget(
         &mut self,
         now: Timestamp,
         reason: UnansweredReason,
-        mut lost: impl FnMut(Unanswered),
+        mut unanswered: impl FnMut(Unanswered),
         is_over: impl Fn(&Exchange) -> bool,
     ) {
         let mut keeps = |known: &Exchange| {
             let is_over = is_over(known);
             if is_over && !known.is_answered() {
-                lost(known.unanswered(now, reason));
+                unanswered(known.unanswered(now, reason));
             }
             !is_over
         };
@@ -261,23 +263,23 @@ mod tests {
     use super::*;
 
     fn subject(id: u16) -> Subject {
-        Subject { id, asked_by: Role::Client, question: Some(7), is_transfer: false }
+        Subject { id, querier: Role::Client, question: Some(7), is_transfer: false }
     }
 
     fn at(milliseconds: u64) -> Timestamp {
         Timestamp::from_nanos(milliseconds * 1_000_000)
     }
 
-    fn none(lost: Unanswered) {
-        panic!("{lost:?}")
+    fn none(unanswered: Unanswered) {
+        panic!("{unanswered:?}")
     }
 
     #[test]
     fn a_query_that_is_sent_again_is_the_same_until_it_is_answered() {
         let mut exchanges = Exchanges::default();
-        assert_eq!(exchanges.ask(&subject(1), at(0), none), (0, 0));
-        assert_eq!(exchanges.ask(&subject(2), at(1), none), (1, 0));
-        assert_eq!(exchanges.ask(&subject(1), at(2), none), (0, 1));
+        assert_eq!(exchanges.add_query(&subject(1), at(0), none), (0, 0));
+        assert_eq!(exchanges.add_query(&subject(2), at(1), none), (1, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(2), none), (0, 1));
         let answered = |transaction, milliseconds: u64, earlier_response_count| {
             let response_time_ns = milliseconds * 1_000_000;
             Some(Answered { transaction, response_time_ns, earlier_response_count })
@@ -287,8 +289,8 @@ mod tests {
         assert_eq!(exchanges.answer(&subject(1), at(6)), answered(0, 6, 1));
         assert_eq!(exchanges.answer(&Subject { question: None, ..subject(2) }, at(7)), answered(1, 6, 1));
         assert_eq!(exchanges.answer(&Subject { question: Some(8), ..subject(2) }, at(7)), None);
-        assert_eq!(exchanges.answer(&Subject { asked_by: Role::Server, ..subject(2) }, at(7)), None);
-        assert_eq!(exchanges.ask(&subject(1), at(8), none), (2, 0));
+        assert_eq!(exchanges.answer(&Subject { querier: Role::Server, ..subject(2) }, at(7)), None);
+        assert_eq!(exchanges.add_query(&subject(1), at(8), none), (2, 0));
         assert_eq!(exchanges.answer(&subject(1), at(9)), answered(2, 1, 0));
         assert_eq!(exchanges.heap_len(), 0);
     }
@@ -296,32 +298,33 @@ mod tests {
     #[test]
     fn silence_is_told_once() {
         let mut exchanges = Exchanges::default();
-        exchanges.ask(&subject(1), at(0), none);
-        exchanges.ask(&subject(2), at(0), none);
+        exchanges.add_query(&subject(1), at(0), none);
+        exchanges.add_query(&subject(2), at(0), none);
         exchanges.answer(&subject(2), at(1));
-        exchanges.ask(&subject(1), at(5_000), none);
+        exchanges.add_query(&subject(1), at(5_000), none);
         exchanges.age(at(14_999), none);
-        let mut lost = Vec::new();
-        exchanges
-            .age(at(15_000), |one| lost.push((one.transaction, one.waited_ns, one.retransmission_count)));
+        let mut unanswered = Vec::new();
+        exchanges.age(at(15_000), |one| {
+            unanswered.push((one.transaction, one.waited_ns, one.retransmission_count))
+        });
         exchanges.end(Role::Client, at(15_000), none);
-        assert_eq!(lost, [(0, 15_000_000_000, 1)]);
+        assert_eq!(unanswered, [(0, 15_000_000_000, 1)]);
     }
 
     #[test]
     fn no_more_than_so_many_are_remembered_and_the_room_is_given_back() {
         let mut exchanges = Exchanges::default();
-        let mut lost = Vec::new();
+        let mut unanswered = Vec::new();
         for id in 0..1_000 {
-            exchanges.ask(&subject(id), at(u64::from(id)), |one| lost.push((one.id, one.reason)));
+            exchanges.add_query(&subject(id), at(u64::from(id)), |one| unanswered.push((one.id, one.reason)));
         }
         let first: Vec<_> =
             (0..1_000 - EXCHANGE_COUNT_MAX as u16).map(|id| (id, UnansweredReason::Displaced)).collect();
-        assert_eq!(lost, first);
+        assert_eq!(unanswered, first);
         assert!(exchanges.heap_len() <= EXCHANGE_COUNT_MAX * size_of::<Exchange>());
         exchanges.end(Role::Server, at(1_000), none);
-        exchanges.end(Role::Client, at(1_000), |one| lost.push((one.id, one.reason)));
-        assert_eq!(lost.len(), 1_000);
+        exchanges.end(Role::Client, at(1_000), |one| unanswered.push((one.id, one.reason)));
+        assert_eq!(unanswered.len(), 1_000);
         assert_eq!(exchanges.heap_len(), 0);
     }
 

@@ -6,7 +6,7 @@ use std::fmt::{self, Write as _};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use super::edns::{Edns, EdnsOption};
-use super::message::{DnsMessage, Stop};
+use super::message::{DnsMessage, ParseError};
 use super::numbers::{Rcode, RecordType};
 use super::record::{Item, Question, Record, Section, Walk};
 
@@ -17,7 +17,7 @@ struct Outline<'m> {
     /// Number of questions and records without OPT records.
     item_count: usize,
     edns: Option<Edns<'m>>,
-    stop: Option<Stop>,
+    parse_error: Option<ParseError>,
     rest_len: usize,
 }
 
@@ -40,8 +40,14 @@ impl<'m> Outline<'m> {
                 start.get_or_insert(before);
             }
         }
-        let stop = walk.stop();
-        Self { starts, item_count, edns, stop, rest_len: if stop.is_some() { 0 } else { walk.rest_len() } }
+        let parse_error = walk.parse_error();
+        Self {
+            starts,
+            item_count,
+            edns,
+            parse_error,
+            rest_len: if parse_error.is_some() { 0 } else { walk.rest_len() },
+        }
     }
 }
 
@@ -146,13 +152,13 @@ struct LimitedQuestion<'a, 'm>(&'a Question<'m>, &'a Written);
 
 impl Serialize for LimitedQuestion<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self(Question { name, record_type, class, wants_unicast }, written) = self;
+        let Self(Question { name, record_type, class, unicast_response }, written) = self;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("name", &Limited(name, written))?;
         map.serialize_entry("type", record_type)?;
         map.serialize_entry("class", class)?;
-        if *wants_unicast {
-            map.serialize_entry("wants_unicast", wants_unicast)?;
+        if *unicast_response {
+            map.serialize_entry("unicast_response", unicast_response)?;
         }
         map.end()
     }
@@ -180,7 +186,7 @@ impl Serialize for LimitedRecord<'_, '_> {
 
 impl Serialize for DnsMessage<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Outline { starts, item_count, edns, stop, rest_len } = Outline::of(self);
+        let Outline { starts, item_count, edns, parse_error, rest_len } = Outline::of(self);
         let written = Written::new(self);
         let flags = self.header.flags;
         let mut map = serializer.serialize_map(None)?;
@@ -228,8 +234,8 @@ impl Serialize for DnsMessage<'_> {
         if rest_len > 0 {
             map.serialize_entry("trailing_len", &rest_len)?;
         }
-        if let Some(stop) = stop {
-            map.serialize_entry("stop", &stop)?;
+        if let Some(parse_error) = parse_error {
+            map.serialize_entry("parse_error", &parse_error)?;
         }
         map.end()
     }
@@ -240,7 +246,7 @@ struct Names<'a, 'm>(&'a DnsMessage<'m>);
 
 impl Serialize for Names<'_, '_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.header.flags.names(self.0.flavour))
+        serializer.collect_seq(self.0.header.flags.names(self.0.variant))
     }
 }
 

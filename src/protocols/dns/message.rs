@@ -10,7 +10,7 @@ pub const HEADER_LEN: usize = 12;
 /// Protocol of a message, of those that share the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Flavour {
+pub enum Variant {
     /// DNS (RFC 1035).
     Dns,
     /// Multicast DNS (RFC 6762): the top bit of the class field is a flag, and the class has 15 bits.
@@ -23,9 +23,9 @@ pub enum Flavour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum Stop {
+pub enum ParseError {
     /// Truncated by the snap length, or octets of the stream are missing.
-    Cut,
+    Truncated,
     /// Ends before its counts and lengths indicate.
     Short,
     /// A label of an undefined type.
@@ -38,12 +38,12 @@ pub enum Stop {
     LongName,
 }
 
-impl Stop {
+impl ParseError {
     /// Returns the reason as one or two words joined by underscores.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Cut => "cut",
+            Self::Truncated => "truncated",
             Self::Short => "short",
             Self::BadLabel => "bad_label",
             Self::BadPointer => "bad_pointer",
@@ -116,7 +116,7 @@ impl Flags {
 
     /// Iterates over the names of the flags that are set, except for QR, in the order of the bits: `aa`, `tc`, `rd`,
     /// `ra`, `z`, `ad`, `cd`; for LLMNR `c`, `tc`, `t`.
-    pub fn names(self, flavour: Flavour) -> impl Iterator<Item = &'static str> {
+    pub fn names(self, variant: Variant) -> impl Iterator<Item = &'static str> {
         const DNS: [(u16, &str); 7] = [
             (0x0400, "aa"),
             (0x0200, "tc"),
@@ -127,7 +127,7 @@ impl Flags {
             (0x0010, "cd"),
         ];
         const LLMNR: [(u16, &str); 3] = [(0x0400, "c"), (0x0200, "tc"), (0x0100, "t")];
-        let known: &[(u16, &str)] = if flavour == Flavour::Llmnr { &LLMNR } else { &DNS };
+        let known: &[(u16, &str)] = if variant == Variant::Llmnr { &LLMNR } else { &DNS };
         known.iter().filter(move |(bit, _)| self.0 & bit != 0).map(|(_, name)| *name)
     }
 }
@@ -176,7 +176,7 @@ pub struct DnsMessage<'m> {
     /// The header.
     pub header: Header,
     /// Protocol of the message.
-    pub flavour: Flavour,
+    pub variant: Variant,
     /// Number of the query in its flow, for a query and its responses. A retransmitted query keeps its number. `None`
     /// for multicast DNS, for responses whose query was not captured or is too old, and for queries without a valid
     /// first question.
@@ -194,13 +194,13 @@ impl<'m> DnsMessage<'m> {
     /// Parses a message without relation to others; `None` if there is less than a header. `len` is its length on the
     /// wire.
     #[must_use]
-    pub fn read(bytes: &'m [u8], len: usize, flavour: Flavour) -> Option<Self> {
+    pub fn read(bytes: &'m [u8], len: usize, variant: Variant) -> Option<Self> {
         let header = Header::read(bytes)?;
         Some(Self {
             bytes,
             len: len.max(bytes.len()),
             header,
-            flavour,
+            variant,
             transaction: None,
             retransmission_count: 0,
             response_time_ns: None,
@@ -208,7 +208,7 @@ impl<'m> DnsMessage<'m> {
         })
     }
 
-    /// Iterates over questions and records in their order, up to the first that is malformed; [`Walk::stop`] returns
+    /// Iterates over questions and records in their order, up to the first that is malformed; [`Walk::parse_error`] returns
     /// the reason.
     #[must_use]
     pub const fn items(&self) -> Walk<'m> {
@@ -257,9 +257,9 @@ impl<'m> DnsMessage<'m> {
 
     /// Returns why the message cannot be parsed to its end; `None` if it can. Parses the whole message.
     #[must_use]
-    pub fn stop(&self) -> Option<Stop> {
+    pub fn parse_error(&self) -> Option<ParseError> {
         let mut walk = self.items();
         walk.by_ref().for_each(drop);
-        walk.stop()
+        walk.parse_error()
     }
 }

@@ -26,7 +26,7 @@
 //! # Limits
 //!
 //! - Names: [`NAME_LEN_MAX`] octets and [`JUMP_COUNT_MAX`] pointers, each of which must point backward. A message that
-//!   violates this is parsed up to that point, and [`Walk::stop`] returns the reason; the flow continues.
+//!   violates this is parsed up to that point, and [`Walk::parse_error`] returns the reason; the flow continues.
 //! - Outstanding queries: [`EXCHANGE_COUNT_MAX`] per flow. The first two need no allocation.
 //! - Buffered octets of a stream: those of one message, at most 65,535. A gap inside a message loses that message.
 //!   After any other gap, message boundaries are unknown, and parsing stops.
@@ -64,7 +64,7 @@ pub use data::{RecordData, Value, Values};
 pub use edns::{Edns, EdnsOption};
 pub use exchange::{EXCHANGE_COUNT_MAX, UNANSWERED_NS, Unanswered, UnansweredReason};
 pub use location::Location;
-pub use message::{DnsMessage, Flags, Flavour, HEADER_LEN, Header, Stop};
+pub use message::{DnsMessage, Flags, HEADER_LEN, Header, ParseError, Variant};
 pub use name::{JUMP_COUNT_MAX, Labels, NAME_LEN_MAX, Name};
 pub use numbers::{Class, Opcode, OptionCode, Rcode, RecordType};
 pub use parser::{DnsParser, LlmnrParser, MdnsParser, Message, Unreadable};

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::message::{HEADER_LEN, Stop};
+use super::message::{HEADER_LEN, ParseError};
 
 /// Maximum length of a name in octets, including length octets and the empty root label (RFC 1035 section 3.1).
 pub const NAME_LEN_MAX: usize = 255;
@@ -35,22 +35,22 @@ impl<'m> Name<'m> {
     ///
     /// A pointer must point before the labels that it ends, and after the header. Each pointer thus points further
     /// back, so loops are impossible.
-    pub(super) fn read(message: &'m [u8], at: usize) -> Result<(Self, usize), Stop> {
+    pub(super) fn read(message: &'m [u8], at: usize) -> Result<(Self, usize), ParseError> {
         // Start of the current labels, and the offset after the name, which the first pointer determines.
         let (mut run_start, mut next) = (at, None);
         let (mut place, mut jump_count) = (at, 0);
         let mut first_label_at = None;
         let mut len = 0;
         loop {
-            let octet = *message.get(place).ok_or(Stop::Short)?;
+            let octet = *message.get(place).ok_or(ParseError::Short)?;
             if octet < POINTER_MIN {
                 if octet > LABEL_LEN_MAX {
-                    return Err(Stop::BadLabel);
+                    return Err(ParseError::BadLabel);
                 }
                 first_label_at.get_or_insert(place);
                 len += 1 + usize::from(octet);
                 if len > NAME_LEN_MAX {
-                    return Err(Stop::LongName);
+                    return Err(ParseError::LongName);
                 }
                 place += 1 + usize::from(octet);
                 if octet == 0 {
@@ -59,16 +59,16 @@ impl<'m> Name<'m> {
                 }
                 continue;
             }
-            let low = *message.get(place + 1).ok_or(Stop::Short)?;
+            let low = *message.get(place + 1).ok_or(ParseError::Short)?;
             next.get_or_insert(place + 2);
             place = usize::from(u16::from_be_bytes([octet & 0x3F, low]));
             if place >= run_start || place < HEADER_LEN {
-                return Err(Stop::BadPointer);
+                return Err(ParseError::BadPointer);
             }
             run_start = place;
             jump_count += 1;
             if jump_count > JUMP_COUNT_MAX {
-                return Err(Stop::TooManyPointers);
+                return Err(ParseError::TooManyPointers);
             }
         }
     }
@@ -227,7 +227,7 @@ mod tests {
         [&[0; HEADER_LEN], octets].concat()
     }
 
-    fn read(octets: &[u8], at: usize) -> Result<(String, usize), Stop> {
+    fn read(octets: &[u8], at: usize) -> Result<(String, usize), ParseError> {
         let message = message(octets);
         Name::read(&message, HEADER_LEN + at).map(|(name, next)| (name.to_string(), next - HEADER_LEN))
     }
@@ -261,16 +261,16 @@ mod tests {
 
     #[test]
     fn names_that_never_end_are_refused() {
-        assert_eq!(read(b"\xC0\x0C", 0), Err(Stop::BadPointer), "to itself");
-        assert_eq!(read(b"\x01a\xC0\x0C", 0), Err(Stop::BadPointer), "to its own labels");
-        assert_eq!(read(b"\xC0\x0E\xC0\x0C", 2), Err(Stop::BadPointer), "to and fro");
-        assert_eq!(read(b"\x01a\xC0\x20", 0), Err(Stop::BadPointer), "ahead");
-        assert_eq!(read(b"\x01a\xC0\x02", 0), Err(Stop::BadPointer), "into the header");
-        assert_eq!(read(b"\x40a\x00", 0), Err(Stop::BadLabel));
-        assert_eq!(read(b"\x80a\x00", 0), Err(Stop::BadLabel));
-        assert_eq!(read(b"\x03ab", 0), Err(Stop::Short));
-        assert_eq!(read(b"\xC0", 0), Err(Stop::Short));
-        assert_eq!(read(b"", 0), Err(Stop::Short));
+        assert_eq!(read(b"\xC0\x0C", 0), Err(ParseError::BadPointer), "to itself");
+        assert_eq!(read(b"\x01a\xC0\x0C", 0), Err(ParseError::BadPointer), "to its own labels");
+        assert_eq!(read(b"\xC0\x0E\xC0\x0C", 2), Err(ParseError::BadPointer), "to and fro");
+        assert_eq!(read(b"\x01a\xC0\x20", 0), Err(ParseError::BadPointer), "ahead");
+        assert_eq!(read(b"\x01a\xC0\x02", 0), Err(ParseError::BadPointer), "into the header");
+        assert_eq!(read(b"\x40a\x00", 0), Err(ParseError::BadLabel));
+        assert_eq!(read(b"\x80a\x00", 0), Err(ParseError::BadLabel));
+        assert_eq!(read(b"\x03ab", 0), Err(ParseError::Short));
+        assert_eq!(read(b"\xC0", 0), Err(ParseError::Short));
+        assert_eq!(read(b"", 0), Err(ParseError::Short));
     }
 
     #[test]
@@ -283,7 +283,7 @@ mod tests {
             octets
         };
         assert_eq!(read(&long(61), 0).unwrap().0.len(), 253);
-        assert_eq!(read(&long(62), 0), Err(Stop::LongName));
+        assert_eq!(read(&long(62), 0), Err(ParseError::LongName));
     }
 
     #[test]
@@ -297,6 +297,6 @@ mod tests {
             read(&octets, 2 * count - 1)
         };
         assert_eq!(chain(JUMP_COUNT_MAX), Ok((".".to_owned(), 2 * JUMP_COUNT_MAX + 1)));
-        assert_eq!(chain(JUMP_COUNT_MAX + 1), Err(Stop::TooManyPointers));
+        assert_eq!(chain(JUMP_COUNT_MAX + 1), Err(ParseError::TooManyPointers));
     }
 }

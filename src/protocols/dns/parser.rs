@@ -1,7 +1,7 @@
 //! The parsers: datagrams, and streams of messages that are preceded by their lengths.
 
 use super::exchange::{Exchanges, Subject, Unanswered, hash_question};
-use super::message::{DnsMessage, Flavour, HEADER_LEN, Stop};
+use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
 use super::name::Name;
 use super::numbers::RecordType;
 use super::probe;
@@ -32,13 +32,13 @@ pub struct Unreadable {
     /// Length on the wire in octets.
     pub len: usize,
     /// Reason: truncated by the snap length, or shorter than a header.
-    pub reason: Stop,
+    pub reason: ParseError,
 }
 
 /// State of one flow.
 #[derive(Debug)]
 struct Core {
-    flavour: Flavour,
+    variant: Variant,
     exchanges: Exchanges,
     lanes: [Lane; 2],
 }
@@ -56,18 +56,18 @@ struct Lane {
 type Sink<'o> = &'o mut dyn for<'m> FnMut(Message<'m>);
 
 impl Core {
-    fn new(flavour: Flavour) -> Self {
-        Self { flavour, exchanges: Exchanges::default(), lanes: Default::default() }
+    fn new(variant: Variant) -> Self {
+        Self { variant, exchanges: Exchanges::default(), lanes: Default::default() }
     }
 
     fn message(&mut self, (bytes, len): (&[u8], usize), from: Role, now: Timestamp, out: Sink<'_>) {
-        let Some(mut message) = DnsMessage::read(bytes, len, self.flavour) else {
-            let reason = if bytes.len() < len { Stop::Cut } else { Stop::Short };
+        let Some(mut message) = DnsMessage::read(bytes, len, self.variant) else {
+            let reason = if bytes.len() < len { ParseError::Truncated } else { ParseError::Short };
             return out(Message::Unreadable(Unreadable { len, reason }));
         };
         let is_response = message.header.flags.is_response();
         // An mDNS response is for all hosts, whether requested or not, and arrives in another flow.
-        if self.flavour != Flavour::Mdns
+        if self.variant != Variant::Mdns
             && let Some(subject) = subject(&message, from)
         {
             if is_response {
@@ -77,8 +77,9 @@ impl Core {
                     message.earlier_response_count = answered.earlier_response_count;
                 }
             } else {
-                let tells = self.flavour == Flavour::Dns;
-                let (transaction, count) = self.exchanges.ask(&subject, now, |lost| tell(tells, lost, out));
+                let reports = self.variant == Variant::Dns;
+                let (transaction, count) =
+                    self.exchanges.add_query(&subject, now, |unanswered| report(reports, unanswered, out));
                 message.transaction = Some(transaction);
                 message.retransmission_count = count;
             }
@@ -116,7 +117,7 @@ impl Core {
             let Some((message, after)) = rest.split_at_checked(len) else {
                 return Ok(Progress::Needs { taken: taken(rest), need: len });
             };
-            if !probe::has_room(message, len) {
+            if !probe::fits(message, len) {
                 return Err(Fault::new("counts_beyond_length"));
             }
             lane.len = None;
@@ -153,28 +154,28 @@ impl Core {
     /// After one side ended, queries of the other side receive no responses.
     fn end(&mut self, end: &End<'_>, out: Sink<'_>) {
         self.torn(end.rest, end.from, end.timestamp, out);
-        let tells = self.flavour == Flavour::Dns;
-        self.exchanges.end(end.from.other(), end.timestamp, |lost| tell(tells, lost, out));
+        let reports = self.variant == Variant::Dns;
+        self.exchanges.end(end.from.other(), end.timestamp, |unanswered| report(reports, unanswered, out));
     }
 
     fn tick(&mut self, now: Timestamp, out: Sink<'_>) {
-        let tells = self.flavour == Flavour::Dns;
-        self.exchanges.age(now, |lost| tell(tells, lost, out));
+        let reports = self.variant == Variant::Dns;
+        self.exchanges.age(now, |unanswered| report(reports, unanswered, out));
     }
 }
 
 /// Responses to a multicast query arrive in other flows, so their absence in this one has no significance.
-fn tell(tells: bool, lost: Unanswered, out: Sink<'_>) {
-    if tells {
-        out(Message::Unanswered(lost));
+fn report(reports: bool, unanswered: Unanswered, out: Sink<'_>) {
+    if reports {
+        out(Message::Unanswered(unanswered));
     }
 }
 
 /// Returns the subject that assigns a message to an exchange; `None` if its first question cannot be parsed.
 fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
     let is_response = message.header.flags.is_response();
-    let asked_by = if is_response { from.other() } else { from };
-    let subject = Subject { id: message.header.id, asked_by, question: None, is_transfer: false };
+    let querier = if is_response { from.other() } else { from };
+    let subject = Subject { id: message.header.id, querier, question: None, is_transfer: false };
     if message.header.counts.first() == Some(&0) {
         return Some(subject);
     }
@@ -187,14 +188,14 @@ fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
 }
 
 macro_rules! parser {
-    ($(#[$meta:meta])* $name:ident, $flavour:expr) => {
+    ($(#[$meta:meta])* $name:ident, $variant:expr) => {
         $(#[$meta])*
         #[derive(Debug)]
         pub struct $name(Core);
 
         impl Default for $name {
             fn default() -> Self {
-                Self(Core::new($flavour))
+                Self(Core::new($variant))
             }
         }
 
@@ -232,13 +233,13 @@ macro_rules! parser {
 
 parser! {
     /// Parses DNS over UDP and TCP.
-    DnsParser, Flavour::Dns
+    DnsParser, Variant::Dns
 }
 parser! {
     /// Parses multicast DNS.
-    MdnsParser, Flavour::Mdns
+    MdnsParser, Variant::Mdns
 }
 parser! {
     /// Parses LLMNR over UDP and TCP.
-    LlmnrParser, Flavour::Llmnr
+    LlmnrParser, Variant::Llmnr
 }

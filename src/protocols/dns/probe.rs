@@ -5,7 +5,7 @@
 //! parsed to its last octet, with one question of a known type. The port distinguishes the three flavors. Port 137
 //! belongs to the NetBIOS name service, which has the same header.
 
-use super::message::{DnsMessage, Flavour, HEADER_LEN, Header};
+use super::message::{DnsMessage, HEADER_LEN, Header, Variant};
 use super::name::{Labels, Name};
 use super::numbers::{Opcode, Rcode};
 use super::record::{Item, Question};
@@ -44,7 +44,7 @@ impl Look {
 }
 
 /// Returns whether a length can hold as many items as a header claims.
-pub(super) fn has_room(bytes: &[u8], len: usize) -> bool {
+pub(super) fn fits(bytes: &[u8], len: usize) -> bool {
     Header::read(bytes).is_some_and(|header| {
         let question_count = header.counts.first().map_or(0, |count| usize::from(*count));
         HEADER_LEN + question_count * QUESTION_LEN_MIN + header.record_count() * RECORD_LEN_MIN <= len
@@ -57,7 +57,7 @@ pub(super) fn dns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::No;
     }
     let look = if is_own {
-        look_on_own_port(opening.bytes, opening.len, Flavour::Dns)
+        look_on_own_port(opening.bytes, opening.len, Variant::Dns)
     } else {
         look_anywhere(opening.bytes, opening.len)
     };
@@ -75,7 +75,7 @@ pub(super) fn dns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
 /// Roles remain unchanged: the sender to the group may send both queries and announcements.
 pub(super) fn mdns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is_own = opening.has_port(5353) && !opening.has_port(53);
-    let look = || look_on_own_port(opening.bytes, opening.len, Flavour::Mdns);
+    let look = || look_on_own_port(opening.bytes, opening.len, Variant::Mdns);
     Verdict::of(is_own && matches!(look(), Look::Query | Look::Response))
 }
 
@@ -83,7 +83,7 @@ pub(super) fn llmnr_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     if !opening.has_port(5355) || opening.has_port(53) {
         return Verdict::No;
     }
-    match look_on_own_port(opening.bytes, opening.len, Flavour::Llmnr) {
+    match look_on_own_port(opening.bytes, opening.len, Variant::Llmnr) {
         Look::Query => Verdict::Match,
         Look::Response => Verdict::MatchReversed,
         Look::No | Look::More => Verdict::No,
@@ -94,34 +94,34 @@ pub(super) fn dns_stream(opening: &StreamOpening<'_>) -> Verdict {
     if opening.has_port(5355) && !opening.has_port(53) {
         return Verdict::No;
     }
-    let flavour = opening.has_port(53).then_some(Flavour::Dns);
-    stream(opening, flavour)
+    let variant = opening.has_port(53).then_some(Variant::Dns);
+    stream(opening, variant)
 }
 
 pub(super) fn llmnr_stream(opening: &StreamOpening<'_>) -> Verdict {
     if !opening.has_port(5355) || opening.has_port(53) {
         return Verdict::No;
     }
-    stream(opening, Some(Flavour::Llmnr))
+    stream(opening, Some(Variant::Llmnr))
 }
 
-/// `flavour` is that of the port, if the port is registered.
-fn stream(opening: &StreamOpening<'_>, flavour: Option<Flavour>) -> Verdict {
+/// `variant` is that of the port, if the port is registered.
+fn stream(opening: &StreamOpening<'_>, variant: Option<Variant>) -> Verdict {
     let look = |bytes: &[u8]| {
         let Some((len, message)) = bytes.split_first_chunk() else {
-            let is_short = flavour.is_some() || bytes.first().is_none_or(|high| *high < 8);
+            let is_short = variant.is_some() || bytes.first().is_none_or(|high| *high < 8);
             return if is_short { Look::More } else { Look::No };
         };
         let len = usize::from(u16::from_be_bytes(*len));
-        if len < HEADER_LEN || flavour.is_none() && len > STRANGER_LEN_MAX {
+        if len < HEADER_LEN || variant.is_none() && len > STRANGER_LEN_MAX {
             return Look::No;
         }
         let message = message.get(..len).unwrap_or(message);
         if message.len() < HEADER_LEN {
             return Look::More;
         }
-        match flavour {
-            Some(flavour) => look_on_own_port(message, len, flavour),
+        match variant {
+            Some(variant) => look_on_own_port(message, len, variant),
             None if message.len() == len => look_anywhere(message, len),
             None if Header::read(message).is_some_and(|header| is_modest(&header)) => Look::More,
             None => Look::No,
@@ -137,35 +137,34 @@ fn stream(opening: &StreamOpening<'_>, flavour: Option<Flavour>) -> Verdict {
 
 /// Examines a message on the registered port of its protocol. Octets removed by the snap length are assumed to be
 /// valid.
-fn look_on_own_port(bytes: &[u8], len: usize, flavour: Flavour) -> Look {
-    let Some(message) = DnsMessage::read(bytes, len, flavour) else { return Look::No };
+fn look_on_own_port(bytes: &[u8], len: usize, variant: Variant) -> Look {
+    let Some(message) = DnsMessage::read(bytes, len, variant) else { return Look::No };
     let header = &message.header;
-    let is_known = match flavour {
-        Flavour::Llmnr => header.flags.0 & !LLMNR_FLAGS == 0,
+    let is_known = match variant {
+        Variant::Llmnr => header.flags.0 & !LLMNR_FLAGS == 0,
         // Both sides ignore these bits (RFC 6762 section 18).
-        Flavour::Mdns => header.flags.opcode() == Opcode(0),
-        Flavour::Dns if header.flags.opcode().name().is_some() => true,
-        Flavour::Dns if bytes.len() < len => return Look::More,
-        Flavour::Dns => is_read_to_its_end(&message),
+        Variant::Mdns => header.flags.opcode() == Opcode(0),
+        Variant::Dns if header.flags.opcode().name().is_some() => true,
+        Variant::Dns if bytes.len() < len => return Look::More,
+        Variant::Dns => is_read_to_its_end(&message),
     };
     if !is_known {
         return Look::No;
     }
     let [question_count, ..] = header.counts;
-    let has_room = has_room(bytes, len);
+    let fits = fits(bytes, len);
     let is_sound = if question_count > 0 {
         let mut walk = message.items();
         match walk.next() {
             // Either may be malformed: small counts are as strong evidence as a valid name.
-            Some(Item::Question(question)) => has_room || question_count == 1 && is_usual(&question),
-            _ => has_room,
+            Some(Item::Question(question)) => fits || question_count == 1 && is_usual(&question),
+            _ => fits,
         }
     } else {
         // An error, part of a zone transfer, a query for a cookie, an announcement, or a stateful operation.
-        has_room
-            && (header.record_count() > 0
-                || header.flags.opcode() == Opcode(6)
-                || header.flags.is_response() && header.flags.rcode() != Rcode(0))
+        fits && (header.record_count() > 0
+            || header.flags.opcode() == Opcode(6)
+            || header.flags.is_response() && header.flags.rcode() != Rcode(0))
     };
     if is_sound { Look::of(header) } else { Look::No }
 }
@@ -175,7 +174,7 @@ fn look_on_own_port(bytes: &[u8], len: usize, flavour: Flavour) -> Look {
 fn is_read_to_its_end(message: &DnsMessage<'_>) -> bool {
     let mut walk = message.items();
     let item_count = walk.by_ref().count();
-    item_count > 0 && walk.stop().is_none() && walk.section().is_none() && walk.rest_len() == 0
+    item_count > 0 && walk.parse_error().is_none() && walk.section().is_none() && walk.rest_len() == 0
 }
 
 fn is_usual(question: &Question<'_>) -> bool {
@@ -197,8 +196,8 @@ fn is_modest(header: &Header) -> bool {
 
 /// Examines a message on an unregistered port.
 fn look_anywhere(bytes: &[u8], len: usize) -> Look {
-    let Some(message) = DnsMessage::read(bytes, len, Flavour::Dns) else { return Look::No };
-    if bytes.len() < len || !is_modest(&message.header) || !has_room(bytes, len) {
+    let Some(message) = DnsMessage::read(bytes, len, Variant::Dns) else { return Look::No };
+    if bytes.len() < len || !is_modest(&message.header) || !fits(bytes, len) {
         return Look::No;
     }
     let mut walk = message.items();
@@ -211,7 +210,7 @@ fn look_anywhere(bytes: &[u8], len: usize) -> Look {
         Item::Question(_) => true,
     };
     if walk.all(|item| is_known(&item))
-        && walk.stop().is_none()
+        && walk.parse_error().is_none()
         && walk.section().is_none()
         && walk.rest_len() == 0
     {

@@ -1,7 +1,7 @@
 //! Questions and records, and the iterator over them.
 
 use super::data::RecordData;
-use super::message::{DnsMessage, Flavour, HEADER_LEN, Stop};
+use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
 use super::name::Name;
 use super::numbers::{Class, RecordType};
 use crate::base::Reader;
@@ -36,7 +36,7 @@ pub struct Question<'m> {
     pub class: Class,
     /// QU: a unicast response is accepted (RFC 6762 section 5.4).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub wants_unicast: bool,
+    pub unicast_response: bool,
 }
 
 /// A record.
@@ -78,8 +78,8 @@ pub struct Walk<'m> {
     /// Remaining number of items in each section.
     left: [u16; 4],
     is_mdns: bool,
-    is_cut: bool,
-    stop: Option<Stop>,
+    is_truncated: bool,
+    parse_error: Option<ParseError>,
 }
 
 impl<'m> Walk<'m> {
@@ -88,16 +88,16 @@ impl<'m> Walk<'m> {
             message: message.bytes,
             at: HEADER_LEN,
             left: message.header.counts,
-            is_mdns: matches!(message.flavour, Flavour::Mdns),
-            is_cut: message.bytes.len() < message.len,
-            stop: None,
+            is_mdns: matches!(message.variant, Variant::Mdns),
+            is_truncated: message.bytes.len() < message.len,
+            parse_error: None,
         }
     }
 
     /// Returns why iteration ended before all items were read. Meaningless before it ended.
     #[must_use]
-    pub const fn stop(&self) -> Option<Stop> {
-        self.stop
+    pub const fn parse_error(&self) -> Option<ParseError> {
+        self.parse_error
     }
 
     /// Returns the number of octets after the current position.
@@ -114,22 +114,22 @@ impl<'m> Walk<'m> {
         SECTIONS.into_iter().zip(self.left).find(|(_, left)| *left > 0).map(|(section, _)| section)
     }
 
-    fn read(&mut self) -> Result<Option<Item<'m>>, Stop> {
+    fn read(&mut self) -> Result<Option<Item<'m>>, ParseError> {
         let Some(section) = self.section() else { return Ok(None) };
         let (name, at) = Name::read(self.message, self.at)?;
         let mut reader = Reader::new(self.message.get(at..).unwrap_or_default());
-        let record_type = RecordType(reader.u16().ok_or(Stop::Short)?);
-        let class = reader.u16().ok_or(Stop::Short)?;
+        let record_type = RecordType(reader.u16().ok_or(ParseError::Short)?);
+        let class = reader.u16().ok_or(ParseError::Short)?;
         // The class field of OPT is a length.
         let has_bit = self.is_mdns && class & MDNS_BIT != 0 && record_type != RecordType::OPT;
         let class = Class(if has_bit { class & !MDNS_BIT } else { class });
         let item = if section == Section::Question {
-            Item::Question(Question { name, record_type, class, wants_unicast: has_bit })
+            Item::Question(Question { name, record_type, class, unicast_response: has_bit })
         } else {
-            let ttl = reader.u32().ok_or(Stop::Short)?;
-            let len = reader.u16().ok_or(Stop::Short)?;
+            let ttl = reader.u32().ok_or(ParseError::Short)?;
+            let len = reader.u16().ok_or(ParseError::Short)?;
             let start = at + reader.offset();
-            reader.bytes(usize::from(len)).ok_or(Stop::Short)?;
+            reader.bytes(usize::from(len)).ok_or(ParseError::Short)?;
             let data = RecordData::new(self.message, (start, at + reader.offset()), record_type);
             Item::Record(section, Record { name, record_type, class, is_cache_flush: has_bit, ttl, data })
         };
@@ -145,11 +145,15 @@ impl<'m> Iterator for Walk<'m> {
     type Item = Item<'m>;
 
     fn next(&mut self) -> Option<Item<'m>> {
-        if self.stop.is_some() {
+        if self.parse_error.is_some() {
             return None;
         }
-        self.read().unwrap_or_else(|stop| {
-            self.stop = Some(if stop == Stop::Short && self.is_cut { Stop::Cut } else { stop });
+        self.read().unwrap_or_else(|parse_error| {
+            self.parse_error = Some(if parse_error == ParseError::Short && self.is_truncated {
+                ParseError::Truncated
+            } else {
+                parse_error
+            });
             None
         })
     }

@@ -49,7 +49,7 @@ pub struct Command<'m> {
     pub credentials: Option<&'static str>,
     /// True if the line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// A reply (RFC 959 section 4.2).
@@ -67,7 +67,7 @@ pub struct Reply<'m> {
     pub text: Text<'m>,
     /// True if the text was truncated.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_cut: bool,
+    pub is_truncated: bool,
     /// True if the code is followed by neither a space nor a hyphen: the text begins with that octet.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_malformed: bool,
@@ -115,7 +115,7 @@ pub struct Transfer<'m> {
     /// Length in octets that the server announced: in the preliminary reply, or in the reply to a preceding SIZE of the
     /// same name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
-    pub told_len: Option<u64>,
+    pub announced_len: Option<u64>,
     /// Offset at which the transfer began, set by REST.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub restart_offset: Option<u64>,

@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
+use super::super::reply_order::ReplyOrder;
 use super::super::starttls::{Next, StartTls};
-use super::super::turns::Turns;
 use super::address::{announced_len, extended, find_extended_port, find_host_port, host_port};
 use super::message::{Command, DataConnection, DataEnd, Greeting, Message, Reply, Transfer};
 use super::{COMMAND_LEN_MAX, NAME_LEN_MAX, PENDING_COUNT_MAX, TLS};
 use crate::session::lines::{Line, LineSplitter, decimal, first_word};
-use crate::session::replies::{Item, Middle, ReplyReader, WholeReply};
+use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
 /// Parses FTP's control connection; see the [module](super).
@@ -26,11 +26,11 @@ pub struct FtpParser {
     /// The last reply to SIZE: file name and length.
     size: Option<(Box<[u8]>, u64)>,
     restart_offset: Option<u64>,
-    turns: Turns,
-    has_heard: [bool; 2],
+    reply_order: ReplyOrder,
+    has_sent: [bool; 2],
     has_greeted: bool,
     /// True if octets of the client are missing before the next ones.
-    is_behind_gap: bool,
+    follows_gap: bool,
     tls: StartTls,
 }
 
@@ -40,7 +40,7 @@ struct Pending {
     transaction: u64,
     expects: Expects,
     name: Box<[u8]>,
-    told_len: Option<u64>,
+    announced_len: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Parser for FtpParser {
     type Message<'m> = Message<'m>;
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        *input.from.of_mut(&mut self.has_heard) = true;
+        *input.from.of_mut(&mut self.has_sent) = true;
         match input.from {
             Role::Client => self.client_bytes(input, out),
             Role::Server => self.server_bytes(input, out),
@@ -89,10 +89,10 @@ impl Parser for FtpParser {
 
     fn gap(&mut self, missing: &Missing<'_>, _: Out<'_, Self>) -> AfterGap {
         match missing.from {
-            Role::Client => (self.lines, self.is_behind_gap) = (LineSplitter::default(), true),
+            Role::Client => (self.lines, self.follows_gap) = (LineSplitter::default(), true),
             Role::Server => self.replies.resynchronize(),
         }
-        self.turns.gap(missing.from);
+        self.reply_order.gap(missing.from);
         self.forget_pending();
         AfterGap::Resume
     }
@@ -127,20 +127,20 @@ impl FtpParser {
         if !self.lines.is_at_start() {
             return Next::Line;
         }
-        let is_command = if self.is_behind_gap { begins_with_command(octets) } else { Some(true) };
+        let is_command = if self.follows_gap { begins_with_command(octets) } else { Some(true) };
         // A TLS record waits for the reply to AUTH, unless that reply is lost.
         let next = match (self.tls, is_command) {
             (_, None) => Next::Undecided,
             (StartTls::Granted, Some(false)) => Next::Tls,
             (tls, _) => {
-                let has_server = *Role::Server.of(&self.has_heard);
-                let is_reply_lost = self.turns.is_unpaired() || (tls.is_asked() && !has_server);
+                let has_server = *Role::Server.of(&self.has_sent);
+                let is_reply_lost = self.reply_order.is_unpaired() || (tls.is_requested() && !has_server);
                 self.tls.client(octets, is_reply_lost)
             }
         };
-        if next == Next::Line && std::mem::take(&mut self.is_behind_gap) {
+        if next == Next::Line && std::mem::take(&mut self.follows_gap) {
             if is_command == Some(true) {
-                self.turns.command_after_gap();
+                self.reply_order.command_after_gap();
             } else {
                 self.lines.resynchronize();
             }
@@ -156,7 +156,7 @@ impl FtpParser {
         if text.iter().any(|octet| octet.is_ascii_control() && !octet.is_ascii_whitespace()) {
             return Err(Fault::new("not_a_command"));
         }
-        self.turns.command();
+        self.reply_order.command();
         let (word, argument) = first_word(text);
         let transaction = self.transaction;
         self.transaction += 1;
@@ -177,7 +177,7 @@ impl FtpParser {
             b"ADAT" => (is_shown, credentials) = (false, Some("security_data")),
             // Encapsulated commands (RFC 2228 section 3).
             b"MIC" | b"CONF" | b"ENC" => is_shown = false,
-            b"AUTH" if is_tls(argument) => (expects, self.tls) = (Expects::Tls, StartTls::Asked),
+            b"AUTH" if is_tls(argument) => (expects, self.tls) = (Expects::Tls, StartTls::Requested),
             b"PORT" => expects = Expects::Active(host_port(argument)),
             b"EPRT" => expects = Expects::Active(extended(argument)),
             b"PASV" | b"EPSV" => expects = Expects::Passive,
@@ -199,13 +199,13 @@ impl FtpParser {
             verb: Text(if is_verb { word } else { &[] }),
             argument: Some(Text(given)).filter(|given| is_shown && !given.is_empty()),
             credentials,
-            is_cut: line.is_truncated,
+            is_truncated: line.is_truncated,
         }));
         Ok(())
     }
 
     fn wait(&mut self, transaction: u64, expects: Expects, name: &[u8]) {
-        if self.turns.is_unpaired() {
+        if self.reply_order.is_unpaired() {
             return;
         }
         if self.pending.len() >= PENDING_COUNT_MAX {
@@ -213,12 +213,12 @@ impl FtpParser {
         }
         let name: Box<[u8]> = name.get(..NAME_LEN_MAX).unwrap_or(name).into();
         self.names_len += name.len();
-        self.pending.push_back(Pending { transaction, expects, name, told_len: None });
+        self.pending.push_back(Pending { transaction, expects, name, announced_len: None });
     }
 
     /// Records that replies cannot be matched to commands any more.
     fn lose_pairing(&mut self) {
-        self.turns.lose();
+        self.reply_order.lose();
         self.forget_pending();
     }
 
@@ -246,7 +246,7 @@ impl FtpParser {
                         Item::Reply(reply) => is_tls = self.reply(&reply, out),
                         // It may replace a reply.
                         Item::Invalid => {
-                            self.turns.gap(Role::Server);
+                            self.reply_order.gap(Role::Server);
                             self.forget_pending();
                         }
                     }
@@ -262,17 +262,17 @@ impl FtpParser {
     }
 
     /// Processes a reply. Returns whether TLS has begun after it.
-    fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
-        let WholeReply { code, text, is_truncated: is_cut, is_malformed } = *whole;
+    fn reply(&mut self, whole: &CompleteReply<'_>, out: Out<'_, Self>) -> bool {
+        let CompleteReply { code, text, is_truncated, is_malformed } = *whole;
         let is_first = !std::mem::replace(&mut self.has_greeted, true);
         if is_first && (code == 220 || (self.pending.is_empty() && (code == 120 || code >= 400))) {
             // 120 means that the greeting follows later (section 5.4).
             self.has_greeted = code != 120;
-            self.turns.reply(false);
+            self.reply_order.reply(false);
             out(Message::Greeting(Greeting { code, text: Text(text) }));
             return false;
         }
-        self.turns.reply(self.pending.is_empty() && code >= 200);
+        self.reply_order.reply(self.pending.is_empty() && code >= 200);
         let transaction = self.pending.front().map(|front| front.transaction);
         // Some servers repeat the refused command.
         let is_hidden =
@@ -281,7 +281,7 @@ impl FtpParser {
             transaction,
             code,
             text: Text(if is_hidden { &[] } else { text }),
-            is_cut,
+            is_truncated,
             is_malformed,
         }));
         let passive = match code {
@@ -294,12 +294,12 @@ impl FtpParser {
         }
         if (100..200).contains(&code) {
             if let Some(front) = self.pending.front_mut() {
-                front.told_len = front.told_len.or(announced_len(text));
+                front.announced_len = front.announced_len.or(announced_len(text));
             }
             return false;
         }
         let Some(front) = self.pending.pop_front() else {
-            let is_of_auth = self.tls.is_asked() || !*Role::Client.of(&self.has_heard);
+            let is_of_auth = self.tls.is_requested() || !*Role::Client.of(&self.has_sent);
             return code == 234 && is_of_auth && self.tls.grant();
         };
         self.names_len -= front.name.len();
@@ -326,7 +326,7 @@ impl FtpParser {
                     transaction: front.transaction,
                     verb,
                     name: Some(Text(&front.name)).filter(|name| !name.is_empty()),
-                    told_len: front.told_len.or(known.filter(|_| verb == "RETR")),
+                    announced_len: front.announced_len.or(known.filter(|_| verb == "RETR")),
                     restart_offset: self.restart_offset.take(),
                     data: self.data.take(),
                     code,

@@ -62,11 +62,11 @@ fn client_verdict(client: &[u8]) -> Verdict {
     }
     let head = client.get(..HEAD_LEN).unwrap_or(client);
     let (word, rest) = first_word(head);
-    let is_whole = word.len() < head.len();
+    let is_complete = word.len() < head.len();
     let is_one_of = |words: &[&[u8]]| words.iter().any(|known| word.eq_ignore_ascii_case(known));
     match () {
-        () if is_whole && is_one_of(&OWN) => Verdict::Match,
-        () if is_whole && word.eq_ignore_ascii_case(b"AUTH") => {
+        () if is_complete && is_one_of(&OWN) => Verdict::Match,
+        () if is_complete && word.eq_ignore_ascii_case(b"AUTH") => {
             // The mechanisms of RFC 4217; those of SMTP differ.
             let (mechanism, _) = first_word(rest);
             match [b"TLS".as_slice(), b"SSL"].iter().any(|known| mechanism.eq_ignore_ascii_case(known)) {
@@ -75,7 +75,7 @@ fn client_verdict(client: &[u8]) -> Verdict {
                 false => Verdict::More,
             }
         }
-        () if is_whole => {
+        () if is_complete => {
             if is_one_of(&SHARED) {
                 Verdict::More
             } else {

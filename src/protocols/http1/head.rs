@@ -113,9 +113,9 @@ pub(super) fn refused_len(bytes: &[u8], fault: Fault) -> usize {
 }
 
 /// Parses the available part of a head whose rest is missing; `None` if even the first line is incomplete.
-pub(super) fn read_cut<T>(from: Role, bytes: &[u8], then: impl FnOnce(&Head<'_>) -> T) -> Option<T> {
+pub(super) fn read_truncated<T>(from: Role, bytes: &[u8], then: impl FnOnce(&Head<'_>) -> T) -> Option<T> {
     let end = bytes.iter().rposition(|octet| *octet == b'\n')?;
-    read_lines(from, bytes.get(..=end)?, Some(Anomaly::Cut), then).ok()
+    read_lines(from, bytes.get(..=end)?, Some(Anomaly::Truncated), then).ok()
 }
 
 /// Parses trailer fields and the empty line after them, which does not end in the first `seen_len` octets.
@@ -144,8 +144,8 @@ fn goes_on(from: Role, bytes: &[u8], seen_len: usize, has_line: &mut bool) -> Re
     let line_end = if *has_line { None } else { line_end(bytes, seen_len) };
     *has_line |= line_end.is_some();
     check_beginning(from, bytes, line_end)?;
-    let is_whole = blank_line(bytes, seen_len.saturating_sub(BLANK_LINE_LEN)).is_some();
-    if !is_whole && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_whole) }
+    let is_complete = blank_line(bytes, seen_len.saturating_sub(BLANK_LINE_LEN)).is_some();
+    if !is_complete && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_complete) }
 }
 
 /// Returns the offset of the line feed that ends a line. The search begins at `start`.

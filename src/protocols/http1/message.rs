@@ -76,7 +76,7 @@ pub enum Anomaly {
     /// version in lower case, fields without a name, octets that are invalid in fields.
     Malformed,
     /// The end of the head was not captured: fields are missing, and the octets after it are unknown.
-    Cut,
+    Truncated,
     /// Fields folded over several lines, which is obsolete (RFC 9112 section 5.2).
     Folded,
 }

@@ -32,7 +32,7 @@ pub struct HttpParser {
     lanes: [Lane; 2],
     pending: Pending,
     /// True after a message of either direction: invalid octets are then unsynchronized, and not another protocol.
-    has_spoken: bool,
+    has_message: bool,
 }
 
 /// One direction.
@@ -120,7 +120,7 @@ impl Parser for HttpParser {
     fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
         let from = missing.from;
         if self.lane(from).state == State::Head {
-            self.cut_head(from, missing.rest, out);
+            self.truncated_head(from, missing.rest, out);
         }
         let lane = from.of_mut(&mut self.lanes);
         match &mut lane.state {
@@ -172,7 +172,7 @@ impl Parser for HttpParser {
             let line = head::simple_line(end.rest).filter(|_| end.from == Role::Client && is_answered);
             match line {
                 Some(head) => self.simple_request(&head, out),
-                None => self.cut_head(end.from, end.rest, out),
+                None => self.truncated_head(end.from, end.rest, out),
             }
         }
         let lane = end.from.of_mut(&mut self.lanes);
@@ -253,10 +253,10 @@ impl HttpParser {
             State::Ended => Ok(Step::Done),
             State::Astray { left } => match resync::search(from, bytes, seen_len) {
                 Search::Found(place) | Search::From(place) if place as u64 > left => {
-                    if self.has_spoken {
+                    if self.has_message {
                         Ok(Step::Done)
                     } else {
-                        Err(not_spoken(from))
+                        Err(unexpected_start(from))
                     }
                 }
                 Search::Found(place) => {
@@ -276,10 +276,10 @@ impl HttpParser {
         let lane = from.of_mut(&mut self.lanes);
         let (seen, new) = bytes.split_at_checked(seen_len).unwrap_or((&[], bytes));
         // The first octets determine whether this is a request, or else the end of its line does.
-        let may_tell = seen.len() < probe::BEGINNING_LEN
+        let is_decidable = seen.len() < probe::BEGINNING_LEN
             || memchr(b'\n', new).is_some() && memchr(b'\n', seen).is_none();
         // Many clients send an upgrade header without waiting for the response.
-        let goes_on = may_tell && lane.kind == Kind::Upgrade && probe::is_request(bytes);
+        let goes_on = is_decidable && lane.kind == Kind::Upgrade && probe::is_request(bytes);
         if goes_on || !self.pending.is_waiting(lane.transaction) {
             lane.state = State::Head;
             Step::Took(0)
@@ -315,14 +315,14 @@ impl HttpParser {
         }
         let lane = from.of_mut(&mut self.lanes);
         let pending = &mut self.pending;
-        let read = head::read(from, bytes, seen_len, &mut lane.has_line, |head| say(pending, head, out));
+        let read = head::read(from, bytes, seen_len, &mut lane.has_line, |head| emit(pending, head, out));
         let (len, follows) = match read {
             Ok(Some(read)) => read,
             Ok(None) => return Ok(Step::Wait(0)),
             Err(fault) => return self.without_head(from, bytes, fault, out),
         };
         let kind = follows.kind;
-        self.has_spoken = true;
+        self.has_message = true;
         *lane = Lane { transaction: follows.transaction, kind, ..Lane::default() };
         match (follows.then, follows.framing) {
             (Then::Handover(next), _) => return Ok(Step::Handover(len, next)),
@@ -344,8 +344,8 @@ impl HttpParser {
     /// Reports a request of HTTP/0.9.
     #[cold]
     fn simple_request(&mut self, head: &Head<'_>, out: Out<'_, Self>) {
-        self.has_spoken = true;
-        let Follows { transaction, kind, .. } = say(&mut self.pending, head, out);
+        self.has_message = true;
+        let Follows { transaction, kind, .. } = emit(&mut self.pending, head, out);
         let lane = Role::Client.of_mut(&mut self.lanes);
         // Nothing has to follow; the next octets may be header fields.
         *lane = Lane { state: State::Astray { left: STRAY_LEN_MAX }, transaction, kind, ..Lane::default() };
@@ -369,9 +369,9 @@ impl HttpParser {
             return Ok(Step::Took(len));
         }
         lane.has_line = false;
-        let left = if self.has_spoken { STRAY_LEN_MAX } else { FIRST_STRAY_LEN_MAX };
+        let left = if self.has_message { STRAY_LEN_MAX } else { FIRST_STRAY_LEN_MAX };
         lane.state = State::Astray { left };
-        if !self.has_spoken && matches!(self.lane(from.other()).state, State::Astray { .. }) {
+        if !self.has_message && matches!(self.lane(from.other()).state, State::Astray { .. }) {
             return Err(fault);
         }
         // The head must not be found again, and its lines must not be taken for further heads of that length.
@@ -392,11 +392,11 @@ impl HttpParser {
     }
 
     /// Reports the available part of a head whose rest is missing.
-    fn cut_head(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) {
+    fn truncated_head(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) {
         let start = rest.iter().take_while(|octet| matches!(octet, b'\r' | b'\n')).count();
         let pending = &mut self.pending;
         let rest = rest.get(start..).unwrap_or_default();
-        if let Some(follows) = head::read_cut(from, rest, |head| say(pending, head, out)) {
+        if let Some(follows) = head::read_truncated(from, rest, |head| emit(pending, head, out)) {
             let lane = from.of_mut(&mut self.lanes);
             *lane = Lane { transaction: follows.transaction, ..Lane::default() };
             if !matches!(follows.then, Then::Response) {
@@ -425,49 +425,52 @@ impl Lane {
 
     /// Reports that the message ended as its framing specifies.
     fn end(&mut self, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
-        self.say_end(self.missing_len == 0, trailers, out);
+        self.emit_end(self.missing_len == 0, trailers, out);
     }
 
     /// Reports that the rest of the message is missing.
     fn break_off(&mut self, out: Out<'_, HttpParser>) {
-        self.say_end(false, Headers::default(), out);
+        self.emit_end(false, Headers::default(), out);
         self.state = State::Head;
     }
 
-    fn say_end(&mut self, complete: bool, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
+    fn emit_end(&mut self, complete: bool, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
         let Self { transaction, body_len, missing_len, .. } = *self;
         out(Message::End(End { transaction, body_len, missing_len, complete, trailers }));
     }
 
     /// Continues with the next message, or with the requested protocol.
     fn go_on(&mut self, from: Role) {
-        let is_asked = from == Role::Client && matches!(self.kind, Kind::Connect | Kind::Upgrade);
-        self.state = if is_asked { State::Waiting } else { State::Head };
+        let is_requested = from == Role::Client && matches!(self.kind, Kind::Connect | Kind::Upgrade);
+        self.state = if is_requested { State::Waiting } else { State::Head };
     }
 }
 
-fn not_spoken(from: Role) -> Fault {
+fn unexpected_start(from: Role) -> Fault {
     Fault::new(if from == Role::Client { "not_a_request" } else { "not_a_response" })
 }
 
 /// Reports a head. Returns the properties of the octets that follow it.
-fn say(pending: &mut Pending, head: &Head<'_>, out: Out<'_, HttpParser>) -> Follows {
+fn emit(pending: &mut Pending, head: &Head<'_>, out: Out<'_, HttpParser>) -> Follows {
     let known = Known::read(head.fields);
     let from = match head.first {
         First::Request { .. } => Role::Client,
         First::Status { .. } => Role::Server,
     };
-    let anomaly =
-        if head.anomaly == Some(Anomaly::Cut) { head.anomaly } else { known.anomaly(from).or(head.anomaly) };
+    let anomaly = if head.anomaly == Some(Anomaly::Truncated) {
+        head.anomaly
+    } else {
+        known.anomaly(from).or(head.anomaly)
+    };
     match head.first {
         First::Request { method, target } => {
-            say_request(pending, head, (method, target), known, anomaly, out)
+            emit_request(pending, head, (method, target), known, anomaly, out)
         }
-        First::Status { code, reason } => say_response(pending, head, (code, reason), known, anomaly, out),
+        First::Status { code, reason } => emit_response(pending, head, (code, reason), known, anomaly, out),
     }
 }
 
-fn say_request(
+fn emit_request(
     pending: &mut Pending,
     head: &Head<'_>,
     (method, target): (&[u8], &[u8]),
@@ -508,7 +511,7 @@ fn say_request(
     Follows { transaction, kind, framing: known.of_request(), then: Then::Body }
 }
 
-fn say_response(
+fn emit_response(
     pending: &mut Pending,
     head: &Head<'_>,
     (status, reason): (u16, &[u8]),

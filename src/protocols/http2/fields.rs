@@ -15,7 +15,7 @@ pub(super) struct Block {
     text: Vec<u8>,
     spans: Vec<Span>,
     /// True if there were more fields.
-    pub(super) is_cut: bool,
+    pub(super) is_truncated: bool,
 }
 
 /// Lengths of a name and a value.
@@ -38,7 +38,7 @@ impl Block {
         }
         self.text.clear();
         self.spans.clear();
-        self.is_cut = false;
+        self.is_truncated = false;
     }
 
     /// Adds a field by copying it. Returns false and does not add it if all fields together would exceed `len_max`
@@ -79,7 +79,7 @@ impl Block {
     /// Drops the octets after the first `start` ones, because a limit was exceeded.
     fn cut(&mut self, start: usize) -> bool {
         self.text.truncate(start);
-        self.is_cut = true;
+        self.is_truncated = true;
         false
     }
 

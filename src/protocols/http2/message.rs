@@ -27,7 +27,7 @@ pub enum Message<'m> {
     /// The sender accepts no new streams.
     GoAway(GoAway),
     /// Part of a direction cannot be decoded any more.
-    Lost(Lost),
+    Undecodable(Undecodable),
 }
 
 impl Message<'_> {
@@ -222,16 +222,16 @@ pub struct GoAway {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Lost {
+pub struct Undecodable {
     /// The part.
-    pub part: LostPart,
+    pub part: UndecodablePart,
 }
 
 /// A part of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
-pub enum LostPart {
+pub enum UndecodablePart {
     /// Header fields: a block is missing on which later ones depend.
     Headers,
     /// Everything: the boundaries of frames are unknown.

@@ -15,7 +15,7 @@
 //! the trailers. A stream that is reset has [`Message::Reset`] instead, for both directions.
 //!
 //! A header block depends on all previous ones: if one is missing, or the beginning of the connection is,
-//! [`Message::Lost`] is reported, and no further header of that direction is decoded; bodies are still reported. If the
+//! [`Message::Undecodable`] is reported, and no further header of that direction is decoded; bodies are still reported. If the
 //! boundaries of frames become unknown, the rest of the direction is ignored.
 //!
 //! Limits, beyond which the parser faults: a header block of [`BLOCK_LEN_MAX`] octets in [`CONTINUATION_COUNT_MAX`]
@@ -42,8 +42,8 @@ mod streams;
 
 pub use fields::{Field, Fields};
 pub use message::{
-    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Lost, LostPart, Message, Request, Reset, Response,
-    Settings,
+    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Message, Request, Reset, Response, Settings, Undecodable,
+    UndecodablePart,
 };
 pub use parser::Http2Parser;
 

@@ -5,7 +5,8 @@ use super::frame::{self, Frame, HEADER_LEN};
 use super::hpack::{Decoder, HpackError, Limits};
 use super::known::Known;
 use super::message::{
-    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Lost, LostPart, Message, Request, Reset, Response,
+    Anomaly, Body, BodyGap, End, ErrorCode, GoAway, Message, Request, Reset, Response, Undecodable,
+    UndecodablePart,
 };
 use super::settings::{self, TableLimit};
 use super::streams::{Half, Phase, Streams};
@@ -69,7 +70,7 @@ struct Lane {
     block: Vec<u8>,
     /// Context of that header block.
     continued: Option<Continued>,
-    headers_lost: bool,
+    headers_undecodable: bool,
     /// Size of the table that this side allows the other one to use.
     table_limit: TableLimit,
 }
@@ -85,7 +86,7 @@ enum State {
     /// In octets to be skipped.
     Skip { left: usize },
     /// The boundaries of frames are unknown.
-    Lost,
+    Undecodable,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +177,7 @@ impl Connection {
                 lane.state = if len == left { State::Frame } else { State::Skip { left: left - len } };
                 Ok(Step::Took(len))
             }
-            State::Lost => Ok(Step::Done),
+            State::Undecodable => Ok(Step::Done),
         }
     }
 
@@ -209,7 +210,7 @@ impl Connection {
         if frame.kind == frame::DATA {
             return self.data(from, frame, bytes, out);
         }
-        if is_headers && lane.headers_lost {
+        if is_headers && lane.headers_undecodable {
             lane.state = State::Skip { left: frame.len };
             if frame.kind == frame::HEADERS {
                 from.of_mut(&mut self.streams.of(frame.stream).halves).phase = Phase::Open;
@@ -350,11 +351,11 @@ impl Connection {
         let all = fields.fields();
         let known = Known::read(all);
         text.earn(TEXT_FACTOR * wire_len);
-        let is_told = text.spend(known.text_len() as u64);
-        let known = if is_told { known } else { known.without_texts() };
-        let anomaly = match fields.is_cut {
+        let is_reported = text.spend(known.text_len() as u64);
+        let known = if is_reported { known } else { known.without_texts() };
+        let anomaly = match fields.is_truncated {
             true => Some(Anomaly::ListTooLong),
-            false => (!is_told).then_some(Anomaly::Truncated),
+            false => (!is_reported).then_some(Anomaly::Truncated),
         };
         let is_promised = meta.on != meta.stream;
         let half = from.of_mut(&mut streams.of(meta.stream).halves);
@@ -366,11 +367,11 @@ impl Connection {
             if status >= 200 {
                 half.phase = Phase::Open;
             }
-            say_response(transaction, (status, known), anomaly, all, out);
+            emit_response(transaction, (status, known), anomaly, all, out);
         } else if is_request || is_promised {
             // The request of a pushed stream has no body, and its number is that of the later response.
             half.phase = if is_promised { Phase::Idle } else { Phase::Open };
-            say_request(transaction, known, (anomaly, is_promised), all, out);
+            emit_request(transaction, known, (anomaly, is_promised), all, out);
         } else {
             trailers = all;
             half.phase = Phase::Open;
@@ -435,7 +436,7 @@ impl Connection {
                 }
                 _ => self.lose_frames(from, out),
             },
-            State::Lost => {}
+            State::Undecodable => {}
             _ => self.lose_frames(from, out),
         }
     }
@@ -445,8 +446,8 @@ impl Connection {
     fn lose_frames(&mut self, from: Role, out: Out<'_, Http2Parser>) {
         let table_limit = TableLimit::Unknown;
         *from.of_mut(&mut self.lanes) =
-            Lane { state: State::Lost, headers_lost: true, table_limit, ..Lane::default() };
-        out(Message::Lost(Lost { part: LostPart::Frames }));
+            Lane { state: State::Undecodable, headers_undecodable: true, table_limit, ..Lane::default() };
+        out(Message::Undecodable(Undecodable { part: UndecodablePart::Frames }));
         break_off(&mut self.streams, from, out);
     }
 }
@@ -478,11 +479,11 @@ impl Lane {
     }
 
     fn lose_headers(&mut self, out: Out<'_, Http2Parser>) {
-        if !self.headers_lost {
-            out(Message::Lost(Lost { part: LostPart::Headers }));
+        if !self.headers_undecodable {
+            out(Message::Undecodable(Undecodable { part: UndecodablePart::Headers }));
         }
         let (state, table_limit) = (self.state, self.table_limit);
-        *self = Self { state, headers_lost: true, table_limit, ..Self::default() };
+        *self = Self { state, headers_undecodable: true, table_limit, ..Self::default() };
     }
 }
 
@@ -492,19 +493,19 @@ fn break_off(streams: &mut Streams, from: Role, out: Out<'_, Http2Parser>) {
         let half = from.of_mut(&mut stream.halves);
         if half.phase == Phase::Open {
             half.phase = Phase::Closed;
-            say_end(stream.id, *half, false, Says::default(), out);
+            emit_end(stream.id, *half, false, EndFields::default(), out);
         }
     }
 }
 
 /// gRPC status, gRPC message and trailers.
-type Says<'m> = (Option<u32>, Option<Text<'m>>, Fields<'m>);
+type EndFields<'m> = (Option<u32>, Option<Text<'m>>, Fields<'m>);
 
-fn say_end(
+fn emit_end(
     id: u32,
     half: Half,
     complete: bool,
-    (grpc_status, grpc_message, trailers): Says<'_>,
+    (grpc_status, grpc_message, trailers): EndFields<'_>,
     out: Out<'_, Http2Parser>,
 ) {
     let Half { body_len, missing_len, .. } = half;
@@ -521,11 +522,11 @@ fn say_end(
 }
 
 /// Reports the end of a direction of a stream.
-fn end(streams: &mut Streams, (from, id): (Role, u32), says: Says<'_>, out: Out<'_, Http2Parser>) {
+fn end(streams: &mut Streams, (from, id): (Role, u32), fields: EndFields<'_>, out: Out<'_, Http2Parser>) {
     let stream = streams.of(id);
     let half = from.of_mut(&mut stream.halves);
     half.phase = Phase::Closed;
-    say_end(id, *half, half.missing_len == 0, says, out);
+    emit_end(id, *half, half.missing_len == 0, fields, out);
     let [client, server] = stream.halves.map(|half| half.phase == Phase::Closed);
     // The client sends nothing on a stream that the server opens, which has an even number (RFC 9113 section 5.1.1).
     if server && (client || id.is_multiple_of(2)) {
@@ -535,7 +536,7 @@ fn end(streams: &mut Streams, (from, id): (Role, u32), says: Says<'_>, out: Out<
 
 fn fault(error: HpackError) -> Fault {
     Fault::new(match error {
-        HpackError::Cut => "hpack_cut",
+        HpackError::Truncated => "hpack_truncated",
         HpackError::Integer => "hpack_integer",
         HpackError::Huffman => "hpack_huffman",
         HpackError::Index => "hpack_index",
@@ -545,7 +546,7 @@ fn fault(error: HpackError) -> Fault {
     })
 }
 
-fn say_request(
+fn emit_request(
     transaction: u64,
     known: Known<'_>,
     (anomaly, pushed): (Option<Anomaly>, bool),
@@ -583,7 +584,7 @@ fn say_request(
     }));
 }
 
-fn say_response(
+fn emit_response(
     transaction: u64,
     (status, known): (u16, Known<'_>),
     anomaly: Option<Anomaly>,

@@ -22,7 +22,7 @@ pub enum Message<'m> {
     /// A close before the connection was established.
     Close(Close<'m>),
     /// A connection of a version whose packets are not parsed. Reported once.
-    Unread(Unread<'m>),
+    UnsupportedVersion(UnsupportedVersion<'m>),
 }
 
 /// The client's hello.
@@ -165,7 +165,7 @@ impl<'m> Close<'m> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Unread<'m> {
+pub struct UnsupportedVersion<'m> {
     /// Number of the connection in its flow, starting at zero.
     pub transaction: u64,
     /// Version of the packet.

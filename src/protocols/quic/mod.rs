@@ -4,7 +4,7 @@
 //! |---|---|
 //! | versions 1 and 2 | RFC 9000, RFC 9001; RFC 9369 |
 //! | drafts 23 to 34 | their salts; transport parameters from draft 27 on |
-//! | Google's versions (`Q043`, `T051`) and others | the version alone: [`Unread`] |
+//! | Google's versions (`Q043`, `T051`) and others | the version alone: [`UnsupportedVersion`] |
 //!
 //! Only Initial, Retry and Version Negotiation packets can be parsed by an observer. The keys of Initial packets are
 //! derived from the connection id that the client chooses for the server, which its first packet contains. Initial
@@ -40,7 +40,7 @@ mod version;
 use crate::session::Protocol;
 
 pub use crypto_stream::{CRYPTO_LEN_MAX, CRYPTO_PIECE_COUNT_MAX};
-pub use message::{ClientHello, Close, Message, Retry, ServerHello, Unread, VersionNegotiation};
+pub use message::{ClientHello, Close, Message, Retry, ServerHello, UnsupportedVersion, VersionNegotiation};
 pub use packet::ConnectionId;
 pub use parser::{CONNECTION_COUNT_MAX, FAILED_COUNT_MAX, QuicParser, SILENT_COUNT_MAX};
 pub use transport_parameters::TransportParameters;

@@ -103,7 +103,7 @@ pub(super) enum Body<'a> {
     /// Handshake packet, which cannot be decrypted here.
     Handshake,
     /// A packet of a version that is not parsed; the rest of the datagram is unknown.
-    Unread,
+    UnsupportedVersion,
 }
 
 /// An Initial packet that is still protected.
@@ -126,7 +126,9 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Packet<'a>> {
         let versions = reader.rest();
         return Some(Packet { header, body: Body::VersionNegotiation(versions) });
     }
-    let Some(rules) = header.version.rules() else { return Some(Packet { header, body: Body::Unread }) };
+    let Some(rules) = header.version.rules() else {
+        return Some(Packet { header, body: Body::UnsupportedVersion });
+    };
     if !header.has_fair_ids() {
         return None;
     }

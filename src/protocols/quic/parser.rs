@@ -3,7 +3,9 @@
 use super::connection::{Connection, KeptId};
 use super::frames::{Frame, Frames};
 use super::keys::{self, Opened};
-use super::message::{ClientHello, Close, Message, Retry, ServerHello, Unread, VersionNegotiation};
+use super::message::{
+    ClientHello, Close, Message, Retry, ServerHello, UnsupportedVersion, VersionNegotiation,
+};
 use super::packet::{self, Body, ConnectionId, FIRST_DATAGRAM_LEN_MIN, Initial, LongHeader};
 use super::probe::{google_version, may_be_short};
 use super::transport_parameters::TransportParameters;
@@ -35,7 +37,7 @@ pub struct QuicParser {
     silent_count: u8,
     failed_count: u8,
     /// True if a version that is not parsed was reported.
-    is_unread: bool,
+    is_unsupported: bool,
     is_closed: bool,
 }
 
@@ -53,7 +55,7 @@ impl Parser for QuicParser {
     fn datagram(&mut self, datagram: &Datagram<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
         if let Some((version, dcid)) = google_version(datagram.bytes).filter(|_| self.connection.is_none()) {
             let transaction = self.transaction();
-            out(unread(transaction, version, dcid, &[]));
+            out(unsupported_version(transaction, version, dcid, &[]));
             return Ok(Progress::Done);
         }
         let mut rest = datagram.bytes;
@@ -114,18 +116,18 @@ impl QuicParser {
             Body::VersionNegotiation(versions) => Ok(self.version_negotiation(header, versions, out)),
             Body::ZeroRtt => Ok(true),
             Body::Handshake => Ok(false),
-            Body::Unread => {
+            Body::UnsupportedVersion => {
                 let is_long_enough = datagram.len >= FIRST_DATAGRAM_LEN_MIN && header.has_fair_ids();
                 if self.connection.is_none() && !header.version.is_known() && !is_long_enough {
                     return Err(Fault::new("not_quic"));
                 }
-                let is_news = !self.is_unread && self.connection.is_none();
+                let is_news = !self.is_unsupported && self.connection.is_none();
                 if is_news {
-                    self.is_unread = true;
+                    self.is_unsupported = true;
                     // The server may reject it.
                     self.connection_count = self.connection_count.saturating_add(1);
                     let LongHeader { version, dcid, scid, .. } = *header;
-                    out(unread(self.transaction(), version, dcid, scid));
+                    out(unsupported_version(self.transaction(), version, dcid, scid));
                 }
                 Ok(is_news)
             }
@@ -307,13 +309,18 @@ fn hello(message: &[u8], end: Role, at: &At<'_>, out: Out<'_, QuicParser>) -> Th
     }
 }
 
-fn unread<'m>(transaction: u64, quic_version: Version, dcid: &'m [u8], scid: &'m [u8]) -> Message<'m> {
+fn unsupported_version<'m>(
+    transaction: u64,
+    quic_version: Version,
+    dcid: &'m [u8],
+    scid: &'m [u8],
+) -> Message<'m> {
     let (dcid, scid) = (ConnectionId(dcid), ConnectionId(scid));
-    Message::Unread(Unread { transaction, quic_version, dcid, scid })
+    Message::UnsupportedVersion(UnsupportedVersion { transaction, quic_version, dcid, scid })
 }
 
 /// Returns whether a datagram without a packet to parse may belong to a connection that began earlier.
 fn may_be_quic(datagram: &Datagram<'_>) -> bool {
     let Some(first) = datagram.bytes.first() else { return true };
-    if packet::is_long(*first) { datagram.is_cut() } else { may_be_short(*first) }
+    if packet::is_long(*first) { datagram.is_truncated() } else { may_be_short(*first) }
 }

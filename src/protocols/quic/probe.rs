@@ -64,8 +64,8 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         Body::Retry { .. } => sent_by(opening, Role::Server),
         Body::ZeroRtt => sent_by(opening, Role::Client),
         Body::Handshake => by_port(opening),
-        Body::Unread if is_long_enough => by_port(opening),
-        Body::Unread | Body::VersionNegotiation(_) => Verdict::No,
+        Body::UnsupportedVersion if is_long_enough => by_port(opening),
+        Body::UnsupportedVersion | Body::VersionNegotiation(_) => Verdict::No,
     }
 }
 

@@ -102,7 +102,9 @@ fn describe(message: &Message<'_>) -> String {
         Message::Close(close) => format!("close {:?} {:?} {}", close.error, close.alert, close.reason),
         Message::Retry(retry) => format!("retry {:?}", retry.is_genuine),
         Message::VersionNegotiation(wants) => format!("versions {:?}", wants.versions),
-        Message::Unread(unread) => format!("{} unread {}", unread.transaction, unread.quic_version),
+        Message::UnsupportedVersion(unsupported_version) => {
+            format!("{} unread {}", unsupported_version.transaction, unsupported_version.quic_version)
+        }
     }
 }
 

@@ -57,7 +57,7 @@ fn redis(opening: &StreamOpening<'_>) -> Verdict {
             _ => Verdict::No,
         }
     };
-    let asks = |bytes: &[u8]| match array(bytes) {
+    let is_request = |bytes: &[u8]| match array(bytes) {
         Verdict::No if is_on_port => inline(bytes),
         verdict => verdict,
     };
@@ -67,12 +67,12 @@ fn redis(opening: &StreamOpening<'_>) -> Verdict {
         [b'*', ..] if is_on_port => array(bytes),
         _ => Verdict::No,
     };
-    dialogue(opening, asks, answers)
+    dialogue(opening, is_request, answers)
 }
 
 fn postgresql(opening: &StreamOpening<'_>) -> Verdict {
     let is_on_port = opening.has_port(5432);
-    let asks = |bytes: &[u8]| match bytes {
+    let is_request = |bytes: &[u8]| match bytes {
         [0, ..] => {
             let (Some(len), Some(code)) = (u32_at(bytes, 0), u32_at(bytes, 4)) else {
                 return if matches!(bytes, [0, 0, ..] | [_]) { Verdict::More } else { Verdict::No };
@@ -91,7 +91,7 @@ fn postgresql(opening: &StreamOpening<'_>) -> Verdict {
         [] => Verdict::More,
         _ => message(bytes, b"QPBEDSCHXFpd", is_on_port),
     };
-    dialogue(opening, asks, |bytes| message(bytes, b"RSKZTDCEN123tnsIAVvGHWcd", is_on_port))
+    dialogue(opening, is_request, |bytes| message(bytes, b"RSKZTDCEN123tnsIAVvGHWcd", is_on_port))
 }
 
 /// Matches a message of one of several types that is not longer than the octets.
@@ -257,7 +257,7 @@ fn memcached(opening: &StreamOpening<'_>) -> Verdict {
     if !opening.has_port(11211) {
         return Verdict::No;
     }
-    let asks = |bytes: &[u8]| match bytes {
+    let is_request = |bytes: &[u8]| match bytes {
         // A binary request, whose data type is zero.
         [0x80, ..] => once(bytes, 24, || matches!(bytes, [_, 0..=0x48, _, _, _, 0, ..])),
         _ => begins_with(
@@ -280,7 +280,7 @@ fn memcached(opening: &StreamOpening<'_>) -> Verdict {
         [0x81, ..] => once(bytes, 24, || matches!(bytes, [_, 0..=0x48, _, _, _, 0, ..])),
         _ => begins_with(bytes, &[b"VALUE ", b"STORED\r\n", b"END\r\n", b"STAT ", b"VERSION ", b"ERROR\r\n"]),
     };
-    dialogue(opening, asks, answers)
+    dialogue(opening, is_request, answers)
 }
 
 #[cfg(test)]

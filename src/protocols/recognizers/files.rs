@@ -66,8 +66,8 @@ fn rpc_datagram(opening: &DatagramOpening<'_>, is_program: impl Fn(u32) -> bool)
 
 fn rsync(opening: &StreamOpening<'_>) -> Verdict {
     // Both sides send the greeting immediately.
-    let says = if opening.client.is_empty() { opening.server } else { opening.client };
-    begins_with(says, &[b"@RSYNCD: "])
+    let first = if opening.client.is_empty() { opening.server } else { opening.client };
+    begins_with(first, &[b"@RSYNCD: "])
 }
 
 fn git(opening: &StreamOpening<'_>) -> Verdict {

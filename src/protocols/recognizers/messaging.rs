@@ -127,8 +127,8 @@ fn coap(opening: &DatagramOpening<'_>) -> Verdict {
         return Verdict::Match;
     }
     // An acknowledgment or a reset repeats the message ID that it refers to.
-    let is_asked = matches!(opening.answered, [0x40..=0x4F, ..]);
-    if kind >= 2 && is_asked {
+    let is_requested = matches!(opening.answered, [0x40..=0x4F, ..]);
+    if kind >= 2 && is_requested {
         return Verdict::of(u16_at(opening.answered, 2) == message);
     }
     let is_request =

@@ -69,7 +69,7 @@ fn radius(opening: &DatagramOpening<'_>) -> Verdict {
     if !is_len {
         return Verdict::No;
     }
-    let is_whole = opening.bytes.len() >= len;
+    let is_complete = opening.bytes.len() >= len;
     let message = opening.bytes.get(..len).unwrap_or(opening.bytes);
     let mut at = 20;
     while at < message.len() {
@@ -79,7 +79,7 @@ fn radius(opening: &DatagramOpening<'_>) -> Verdict {
             None => break,
         }
     }
-    Verdict::of(at == len || (!is_whole && at <= len))
+    Verdict::of(at == len || (!is_complete && at <= len))
 }
 
 fn ssdp(opening: &DatagramOpening<'_>) -> Verdict {

@@ -56,17 +56,17 @@ pub(super) fn is_printable(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|octet| matches!(octet, b' '..=b'~'))
 }
 
-/// Applies `asks` to the octets of a client or `answers` to those of a server. A match in the opposite roles reverses
+/// Applies `is_request` to the octets of a client or `answers` to those of a server. A match in the opposite roles reverses
 /// them.
 pub(super) fn dialogue(
     opening: &StreamOpening<'_>,
-    asks: impl Fn(&[u8]) -> Verdict,
+    is_request: impl Fn(&[u8]) -> Verdict,
     answers: impl Fn(&[u8]) -> Verdict,
 ) -> Verdict {
     let (straight, reversed) = if opening.client.is_empty() {
-        (answers(opening.server), asks(opening.server))
+        (answers(opening.server), is_request(opening.server))
     } else {
-        (asks(opening.client), answers(opening.client))
+        (is_request(opening.client), answers(opening.client))
     };
     match (straight, reversed) {
         (Verdict::Match, _) => Verdict::Match,
@@ -77,8 +77,8 @@ pub(super) fn dialogue(
 }
 
 /// Applies a test to the octets of the side that sent first, for protocols in which both sides send alike.
-pub(super) fn either(opening: &StreamOpening<'_>, says: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
-    says(if opening.client.is_empty() { opening.server } else { opening.client })
+pub(super) fn either(opening: &StreamOpening<'_>, first: impl FnOnce(&[u8]) -> Verdict) -> Verdict {
+    first(if opening.client.is_empty() { opening.server } else { opening.client })
 }
 
 /// Parses a BER element (X.690 section 8.1). Returns its tag, the octets of tag and length, and those of the content;

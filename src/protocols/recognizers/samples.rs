@@ -64,11 +64,11 @@ impl Sample {
         Self { ip_protocol, ..self }
     }
 
-    fn ask(&self, protocol: &Protocol) -> Verdict {
-        self.ask_about(protocol, self.bytes)
+    fn probe(&self, protocol: &Protocol) -> Verdict {
+        self.probe_octets(protocol, self.bytes)
     }
 
-    fn ask_about(&self, protocol: &Protocol, bytes: &[u8]) -> Verdict {
+    fn probe_octets(&self, protocol: &Protocol, bytes: &[u8]) -> Verdict {
         match self.stream_of {
             None => protocol.probe_datagram(&DatagramOpening {
                 answered: self.answered,
@@ -115,7 +115,7 @@ fn each_protocol_is_named_by_its_octets_and_by_no_others() {
     for sample in samples() {
         let named: Vec<_> = ALL
             .iter()
-            .filter(|protocol| is_match(sample.ask(protocol)))
+            .filter(|protocol| is_match(sample.probe(protocol)))
             .map(|protocol| protocol.name())
             .collect();
         assert_eq!(named, [sample.protocol.name()], "{sample:?}");
@@ -136,7 +136,7 @@ fn a_stream_is_not_refuted_by_a_beginning_that_is_true() {
     for sample in samples().filter(|sample| sample.stream_of.is_some()) {
         for len in 1..sample.bytes.len() {
             let unanswered = Sample { answered: &[], ..*sample };
-            let verdict = unanswered.ask_about(sample.protocol, &sample.bytes[..len]);
+            let verdict = unanswered.probe_octets(sample.protocol, &sample.bytes[..len]);
             assert_ne!(verdict, Verdict::No, "{len} of {sample:?}");
         }
     }
@@ -145,7 +145,7 @@ fn a_stream_is_not_refuted_by_a_beginning_that_is_true() {
 #[test]
 fn what_only_looks_alike_is_not_named() {
     for sample in FAMILIES.iter().flat_map(|(_, look_alikes)| *look_alikes) {
-        assert_eq!(sample.ask(sample.protocol), Verdict::No, "{sample:?}");
+        assert_eq!(sample.probe(sample.protocol), Verdict::No, "{sample:?}");
     }
 }
 

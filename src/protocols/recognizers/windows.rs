@@ -102,8 +102,8 @@ fn ldap_stream(opening: &StreamOpening<'_>) -> Verdict {
 
 fn ldap_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is = |operations| ldap(opening.bytes, operations) == Verdict::Match;
-    let is_whole = ber(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
-    Verdict::of(is_whole && (is(&LDAP_REQUESTS) || is(&LDAP_RESPONSES)))
+    let is_complete = ber(opening.bytes).is_some_and(|(_, header_len, len)| header_len + len == opening.len);
+    Verdict::of(is_complete && (is(&LDAP_REQUESTS) || is(&LDAP_RESPONSES)))
 }
 
 /// Returns whether octets are a message of `len` octets.

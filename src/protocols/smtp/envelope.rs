@@ -15,7 +15,7 @@ pub(super) struct Envelope {
     addresses_len: usize,
     recipient_count: u32,
     pub(super) content_len: u64,
-    pub(super) is_whole: bool,
+    pub(super) is_complete: bool,
     /// True if the client has sent all of the content.
     pub(super) has_ended: bool,
     /// The reply to the content.
@@ -38,7 +38,7 @@ impl Envelope {
             addresses_len: 0,
             recipient_count: 0,
             content_len: 0,
-            is_whole: true,
+            is_complete: true,
             has_ended: false,
             code: None,
             answered_count: 0,
@@ -87,7 +87,7 @@ impl Envelope {
             recipient_count: self.recipient_count,
             declared_len: self.size,
             content_len: self.content_len,
-            is_whole: self.is_whole && self.has_ended,
+            is_complete: self.is_complete && self.has_ended,
             code: self.code,
             is_accepted: self.code.map(is_success),
         }

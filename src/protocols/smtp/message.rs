@@ -58,7 +58,7 @@ pub struct Command<'m> {
     pub credentials: Option<&'static str>,
     /// True if the line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }
 
 /// A reply (RFC 5321 section 4.2).
@@ -79,7 +79,7 @@ pub struct Reply<'m> {
     pub text: Text<'m>,
     /// True if the text was truncated.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub is_cut: bool,
+    pub is_truncated: bool,
     /// True if a code is followed by neither a space nor a hyphen, so that the text begins with that octet; or if a
     /// middle line has no code.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
@@ -105,7 +105,7 @@ pub struct Mail<'m> {
     /// Number of octets of the content, without the dots added for transparency.
     pub content_len: u64,
     /// True if all of the content and all commands were captured.
-    pub is_whole: bool,
+    pub is_complete: bool,
     /// The reply to the content, or to a DATA command that was refused; in LMTP the first positive one, or else the
     /// last one. `None` if it was not captured.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]

@@ -2,15 +2,15 @@
 
 use std::collections::VecDeque;
 
+use super::super::reply_order::ReplyOrder;
 use super::super::starttls::{Next, StartTls};
-use super::super::turns::Turns;
 use super::command::{Path, Verb, begins_with_command, chunk, mechanism};
 use super::content::ContentScanner;
 use super::envelope::Envelope;
 use super::message::{Command, Greeting, Message, Reply};
 use super::{COMMAND_LEN_MAX, MAIL_COUNT_MAX, OTHER_COUNT_MAX, PENDING_COUNT_MAX, TLS};
 use crate::session::lines::{Line, LineSplitter, first_word};
-use crate::session::replies::{Item, Middle, ReplyReader, WholeReply};
+use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
 /// Parses SMTP and LMTP; see the [module](super).
@@ -31,14 +31,14 @@ pub struct SmtpParser {
     /// Mails without a reply to their content, the current one last.
     mails: VecDeque<Envelope>,
     other_count: u8,
-    turns: Turns,
-    has_heard: [bool; 2],
+    reply_order: ReplyOrder,
+    has_sent: [bool; 2],
     has_greeted: bool,
     has_ended: bool,
     is_lmtp: bool,
     tls: StartTls,
     /// True if octets of the client are missing before the next ones.
-    is_behind_gap: bool,
+    follows_gap: bool,
     /// True if the server waits for content, although no DATA command was captured.
     is_content_awaited: bool,
     heap_len: usize,
@@ -61,7 +61,7 @@ enum Auth {
     #[default]
     None,
     /// AUTH was sent, and no challenge is pending.
-    Asked,
+    Requested,
     /// The server replied 334: the next line is the response.
     Challenged,
 }
@@ -91,7 +91,7 @@ impl Parser for SmtpParser {
     type Message<'m> = Message<'m>;
 
     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
-        *input.from.of_mut(&mut self.has_heard) = true;
+        *input.from.of_mut(&mut self.has_sent) = true;
         match input.from {
             Role::Client => self.client_bytes(input, out),
             Role::Server => self.server_bytes(input, out),
@@ -107,9 +107,9 @@ impl Parser for SmtpParser {
             (Role::Client, Client::Chunk(left)) if *left > missing.len => *left -= missing.len,
             (Role::Client, client) => {
                 *client = Client::Commands;
-                (self.lines, self.is_behind_gap) = (LineSplitter::default(), true);
+                (self.lines, self.follows_gap) = (LineSplitter::default(), true);
                 if self.auth == Auth::Challenged {
-                    self.auth = Auth::Asked;
+                    self.auth = Auth::Requested;
                 }
                 self.lose_replies(Role::Client);
             }
@@ -121,7 +121,7 @@ impl Parser for SmtpParser {
         if missing.from == Role::Client
             && let Some(envelope) = self.mails.back_mut()
         {
-            envelope.is_whole = false;
+            envelope.is_complete = false;
         }
         AfterGap::Resume
     }
@@ -198,21 +198,21 @@ impl SmtpParser {
         if !self.lines.is_at_start() {
             return Next::Line;
         }
-        let is_command = if self.is_behind_gap { begins_with_command(octets) } else { Some(true) };
+        let is_command = if self.follows_gap { begins_with_command(octets) } else { Some(true) };
         // A TLS record waits for the reply to STARTTLS, unless that reply is lost.
         let next = match (self.tls, is_command) {
             (_, None) => Next::Undecided,
             (StartTls::Granted, Some(false)) => Next::Tls,
             (tls, _) => {
-                let has_server = *Role::Server.of(&self.has_heard);
-                let is_reply_lost = self.turns.is_unpaired() || (tls.is_asked() && !has_server);
+                let has_server = *Role::Server.of(&self.has_sent);
+                let is_reply_lost = self.reply_order.is_unpaired() || (tls.is_requested() && !has_server);
                 self.tls.client(octets, is_reply_lost)
             }
         };
-        if next == Next::Line && std::mem::take(&mut self.is_behind_gap) {
+        if next == Next::Line && std::mem::take(&mut self.follows_gap) {
             let is_content = std::mem::take(&mut self.is_content_awaited);
             match is_command {
-                Some(true) => self.turns.command_after_gap(),
+                Some(true) => self.reply_order.command_after_gap(),
                 // The DATA command was in the gap, and maybe some content.
                 _ if is_content => {
                     let mut scanner = ContentScanner::new(false);
@@ -228,13 +228,13 @@ impl SmtpParser {
     /// Processes a line of the client that is neither content nor a chunk.
     fn line(&mut self, line: &Line<'_>, out: Out<'_, Self>) -> Result<(), Fault> {
         if self.auth == Auth::Challenged {
-            self.auth = Auth::Asked;
+            self.auth = Auth::Requested;
             return Ok(());
         }
         let (word, argument) = first_word(line.text);
         let verb = Verb::of(word);
         if verb == Verb::Other {
-            if self.auth == Auth::Asked {
+            if self.auth == Auth::Requested {
                 return Ok(());
             }
             if line.text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t') {
@@ -247,8 +247,8 @@ impl SmtpParser {
         } else {
             self.other_count = 0;
         }
-        self.auth = if verb == Verb::Auth { Auth::Asked } else { Auth::None };
-        self.turns.command();
+        self.auth = if verb == Verb::Auth { Auth::Requested } else { Auth::None };
+        self.reply_order.command();
         self.is_content_awaited = false;
         self.command(verb, argument, line, out);
         self.count_heap();
@@ -267,7 +267,7 @@ impl SmtpParser {
             address: None,
             parameters: None,
             credentials: None,
-            is_cut: line.is_truncated,
+            is_truncated: line.is_truncated,
         };
         let mut expects = Expects::Any(verb);
         let path = |keyword| Path::parse(argument, keyword).unwrap_or_default();
@@ -315,14 +315,14 @@ impl SmtpParser {
                 let is_last = argument.to_ascii_uppercase().ends_with(b" LAST");
                 expects = Expects::Chunk(is_last);
                 if let Some(envelope) = self.envelope(self.current) {
-                    (envelope.has_ended, envelope.is_whole) = (envelope.has_ended || is_last, false);
+                    (envelope.has_ended, envelope.is_complete) = (envelope.has_ended || is_last, false);
                 }
             }
             Verb::Auth => {
                 let (name, kind) = mechanism(argument);
                 (command.argument, command.credentials) = (name, Some(kind));
             }
-            Verb::StartTls => self.tls = StartTls::Asked,
+            Verb::StartTls => self.tls = StartTls::Requested,
             Verb::Other => command.argument = None,
             _ => {}
         }
@@ -336,11 +336,11 @@ impl SmtpParser {
     }
 
     fn wait(&mut self, pending: Pending) {
-        if self.turns.is_unpaired() {
+        if self.reply_order.is_unpaired() {
             return;
         }
         if self.pending.len() >= PENDING_COUNT_MAX {
-            self.turns.lose();
+            self.reply_order.lose();
             return self.forget_pending();
         }
         self.data_count += usize::from(pending.expects == Expects::Data);
@@ -349,7 +349,7 @@ impl SmtpParser {
 
     /// Records that octets of a direction are missing: replies cannot be matched to commands any more.
     fn lose_replies(&mut self, from: Role) {
-        self.turns.gap(from);
+        self.reply_order.gap(from);
         self.forget_pending();
     }
 
@@ -436,8 +436,8 @@ impl SmtpParser {
     }
 
     /// Processes a reply. Returns whether TLS has begun after it.
-    fn reply(&mut self, whole: &WholeReply<'_>, out: Out<'_, Self>) -> bool {
-        let WholeReply { code, text, is_truncated: is_cut, is_malformed } = *whole;
+    fn reply(&mut self, whole: &CompleteReply<'_>, out: Out<'_, Self>) -> bool {
+        let CompleteReply { code, text, is_truncated, is_malformed } = *whole;
         if code == 354 {
             // Only DATA has this reply: the replies to earlier commands were not captured.
             let is_data = |pending: &Pending| pending.expects == Expects::Data;
@@ -449,9 +449,9 @@ impl SmtpParser {
         }
         let front = self.pending.front().copied();
         let is_first = !std::mem::replace(&mut self.has_greeted, true);
-        let asked_tls = front.is_some_and(|front| front.expects == Expects::Any(Verb::StartTls));
-        let is_greeting = is_first && ((code == 220 && !asked_tls) || (code >= 400 && front.is_none()));
-        self.turns.reply(!is_greeting && front.is_none());
+        let requested_tls = front.is_some_and(|front| front.expects == Expects::Any(Verb::StartTls));
+        let is_greeting = is_first && ((code == 220 && !requested_tls) || (code >= 400 && front.is_none()));
+        self.reply_order.reply(!is_greeting && front.is_none());
         if is_greeting {
             let (host, _) = first_word(text);
             out(Message::Greeting(Greeting { code, host: Text(host), text: Text(text) }));
@@ -462,16 +462,16 @@ impl SmtpParser {
         let is_hidden = code >= 400
             && match front.map(|front| front.expects) {
                 Some(expects) => matches!(expects, Expects::Any(Verb::Auth | Verb::Other)),
-                None => *Role::Client.of(&self.has_heard),
+                None => *Role::Client.of(&self.has_sent),
             };
         let shown = Text(if is_hidden { &[] } else { text });
-        out(Message::Reply(Reply { transaction, mail, code, text: shown, is_cut, is_malformed }));
+        out(Message::Reply(Reply { transaction, mail, code, text: shown, is_truncated, is_malformed }));
         let Some(front) = front else {
             if code == 334 {
                 self.auth = Auth::Challenged;
             }
             // If only the server was captured, a second 220 can only be the reply to STARTTLS.
-            let is_of_starttls = self.tls.is_asked() || !*Role::Client.of(&self.has_heard);
+            let is_of_starttls = self.tls.is_requested() || !*Role::Client.of(&self.has_sent);
             return code == 220 && is_of_starttls && self.tls.grant();
         };
         let is_open = match front.expects {
@@ -500,7 +500,7 @@ impl SmtpParser {
         if !is_open && let Some(front) = self.pending.pop_front() {
             self.data_count = self.data_count.saturating_sub(usize::from(front.expects == Expects::Data));
         }
-        asked_tls && code == 220 && self.tls.grant()
+        requested_tls && code == 220 && self.tls.grant()
     }
 
     /// Processes the reply to DATA. Returns whether another one follows.

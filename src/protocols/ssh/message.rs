@@ -31,7 +31,7 @@ pub struct Identification<'m> {
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub comments: Option<Text<'m>>,
     /// Number of lines before the identification.
-    pub line_before_count: u8,
+    pub preceding_line_count: u8,
 }
 
 /// SSH_MSG_DISCONNECT (RFC 4253 section 11.1).
@@ -47,7 +47,7 @@ pub struct Disconnect<'m> {
 
 impl<'m> Identification<'m> {
     /// Parses a line without its line end.
-    pub(super) fn parse(line: &'m [u8], line_before_count: u8) -> Option<Self> {
+    pub(super) fn parse(line: &'m [u8], preceding_line_count: u8) -> Option<Self> {
         let rest = line.strip_prefix(b"SSH-")?;
         let hyphen = rest.iter().position(|octet| *octet == b'-')?;
         let (version, rest) = rest.split_at_checked(hyphen)?;
@@ -60,7 +60,7 @@ impl<'m> Identification<'m> {
             protocol_version: Text(version),
             software_version: Text(software),
             comments,
-            line_before_count,
+            preceding_line_count,
         })
     }
 

@@ -125,8 +125,8 @@ impl Fragments {
         }
         open.bytes.get_mut(fragment.offset..end)?.copy_from_slice(fragment.bytes);
         open.add_piece(fragment.offset, end);
-        let is_whole = open.pieces.first() == Some(&(0, open.len));
-        is_whole.then(|| std::mem::take(&mut open.bytes))
+        let is_complete = open.pieces.first() == Some(&(0, open.len));
+        is_complete.then(|| std::mem::take(&mut open.bytes))
     }
 
     /// Discards incomplete messages.

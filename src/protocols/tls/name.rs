@@ -45,8 +45,8 @@ impl fmt::Display for DistinguishedName<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sets: Vec<_> = Values(self.der).filter(|set| set.tag == tag::SET).collect();
         for (place, set) in sets.iter().rev().enumerate() {
-            for (place_in_set, attribute) in Attribute::all_of(set.content).enumerate() {
-                match (place, place_in_set) {
+            for (position_in_set, attribute) in Attribute::all_of(set.content).enumerate() {
+                match (place, position_in_set) {
                     (0, 0) => {}
                     (_, 0) => f.write_char(',')?,
                     _ => f.write_char('+')?,

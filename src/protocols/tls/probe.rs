@@ -63,11 +63,11 @@ fn looks(bytes: &[u8]) -> Looks {
     };
     let after = bytes.get(RECORD_HEADER_LEN..).unwrap_or_default();
     let content = after.get(..len).unwrap_or(after);
-    let is_whole = content.len() == len;
+    let is_complete = content.len() == len;
     match kind {
         HANDSHAKE => looks_handshake(content, len),
         // In the clear, or encrypted, which does not identify its sender either.
-        ALERT if len == 2 && is_whole => like(Alert::parse(content).is_some()),
+        ALERT if len == 2 && is_complete => like(Alert::parse(content).is_some()),
         ALERT if len == 2 => Looks::Short,
         ALERT => like(len >= ENCRYPTED_LEN_MIN),
         CHANGE_CIPHER_SPEC if content.is_empty() && len == 1 => Looks::Short,

@@ -100,12 +100,12 @@ fn a_cut_file_keeps_what_came_before_and_names_the_place() {
 #[test]
 fn a_bad_record_ends_the_file_behind_the_good_ones() {
     let mut file = pcap_of(3);
-    let place = file.len() as u64;
+    let position = file.len() as u64;
     record(&mut file, false, [9, 0, u32::MAX, u32::MAX], 0, &[0; 500]);
     let (frames, source) = read_all(reading(file));
     assert_eq!(frames.len(), 3);
     let [warning] = source.warnings() else { panic!("{:?}", source.warnings()) };
-    assert_eq!((warning.offset, warning.frame_number), (place, 4));
+    assert_eq!((warning.offset, warning.frame_number), (position, 4));
     assert_eq!(warning.kind, WarningKind::BadBlock(BadBlock::FrameTooLong(u32::MAX)));
     assert_eq!(source.stats().bad_block_count, 1);
 }
@@ -232,8 +232,8 @@ mod compressed {
     #[test]
     fn a_damaged_checksum_is_a_warning_behind_all_frames() {
         let mut packed = gzip(&pcap_of(50));
-        let place = packed.len() - 6;
-        packed[place] ^= 0xff;
+        let position = packed.len() - 6;
+        packed[position] ^= 0xff;
         let (frames, source) = read_all(reading(packed));
         assert_eq!(frames.len(), 50);
         assert!(matches!(source.warnings()[0].kind, WarningKind::Compression(_)));

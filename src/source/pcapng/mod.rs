@@ -119,23 +119,23 @@ impl Pcapng {
     /// Implements [`Format::walk`](super::head::Format::walk).
     pub(super) fn walk(&mut self, bytes: &[u8], mut at: usize, sinks: &mut Sinks<'_, '_>) -> (usize, Stop) {
         loop {
-            let (place, pause) = if self.big_endian {
+            let (position, pause) = if self.big_endian {
                 self.blocks::<true>(bytes, at, sinks)
             } else {
                 self.blocks::<false>(bytes, at, sinks)
             };
             let stop = match pause {
-                Pause::Section => match self.section(bytes.get(place..).unwrap_or_default()) {
+                Pause::Section => match self.section(bytes.get(position..).unwrap_or_default()) {
                     Ok(len) => {
                         sinks.tally.stats.section_count += 1;
-                        at = place + len;
+                        at = position + len;
                         continue;
                     }
                     Err(stop) => stop,
                 },
                 Pause::Stop(stop) => stop,
             };
-            return (place, stop);
+            return (position, stop);
         }
     }
 
@@ -274,7 +274,7 @@ impl Pcapng {
         let alike_count = self.alike.entry(hash).or_insert(0);
         let numbered = interfaces.number(interface, hash, *alike_count);
         *alike_count += 1;
-        tally.stats.unnamed_interface_count += u64::from(!numbered.is_whole);
+        tally.stats.unnamed_interface_count += u64::from(!numbered.is_complete);
         port.number = numbered.number;
         self.ports.push(port);
         Ok(())

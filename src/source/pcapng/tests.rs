@@ -102,7 +102,7 @@ fn simple_packets_have_no_time_and_obey_the_snap_length() {
     let (batch, _, stats, _) = walked(&maker.file);
     let frames: Vec<_> = batch.iter().map(|f| (f.data, f.wire_len, f.timestamp)).collect();
     assert_eq!(frames, [(&b"abcd"[..], 9, Timestamp::ZERO), (&b"xy"[..], 2, Timestamp::ZERO)]);
-    assert_eq!((stats.untimed_frame_count, stats.cut_frame_count), (2, 1));
+    assert_eq!((stats.untimed_frame_count, stats.truncated_frame_count), (2, 1));
 }
 
 #[test]

@@ -63,8 +63,8 @@ impl Reader {
     /// Releases the memory of an exhausted batch.
     pub(super) fn drop_batch(&mut self) {
         self.batch = FrameBatch::new();
-        let is_given = self.charge.set(0);
-        debug_assert!(is_given.is_ok(), "to hold less is never refused");
+        let released = self.charge.set(0);
+        debug_assert!(released.is_ok(), "to hold less is never refused");
     }
 
     /// Returns the key of the next frame; an exhausted batch comes first.

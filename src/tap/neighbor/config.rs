@@ -51,7 +51,7 @@ pub enum NeighborError {
     /// The hardware address is a group address or zero.
     HardwareAddress,
     /// `neighbor_count_max` or `neighbor_request_count_max` is zero.
-    NoRoom,
+    CapacityTooSmall,
     /// A local address is multicast, broadcast, loopback or unspecified.
     LocalAddress,
 }
@@ -60,7 +60,7 @@ impl fmt::Display for NeighborError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::HardwareAddress => "the hardware address must be a unicast address",
-            Self::NoRoom => "neighbor_count_max and neighbor_request_count_max must be at least 1",
+            Self::CapacityTooSmall => "neighbor_count_max and neighbor_request_count_max must be at least 1",
             Self::LocalAddress => "a local address must be a unicast address, and not a loopback address",
         })
     }
@@ -68,7 +68,7 @@ impl fmt::Display for NeighborError {
 
 impl std::error::Error for NeighborError {}
 
-/// Counters of a neighbor table. Every frame that [`hear`](super::NeighborTable::hear) identified as ARP or
+/// Counters of a neighbor table. Every frame that [`process`](super::NeighborTable::process) identified as ARP or
 /// NDP is counted in one of the fields up to `other_vlan_count`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]

@@ -5,7 +5,7 @@
 
 mod config;
 mod frame;
-mod hear;
+mod receive;
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -15,7 +15,7 @@ use lru::LruCache;
 pub use self::config::{NeighborConfig, NeighborError, NeighborStats};
 pub use self::frame::NeighborFrame;
 use self::frame::{group_v4, group_v6};
-pub use self::hear::Heard;
+pub use self::receive::NeighborEvent;
 use super::EthernetHeader;
 use crate::base::Timestamp;
 use crate::wire::arp::{self, ArpPacket};
@@ -47,19 +47,19 @@ pub enum Resolution {
 struct Neighbor {
     hardware_address: [u8; 6],
     expires: Timestamp,
-    asked: Timestamp,
+    requested: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Request {
     source: IpAddr,
-    asked: Timestamp,
+    requested: Timestamp,
 }
 
 /// Table of the hardware addresses of neighbors, learned only from replies to its own requests. Answers
 /// requests for the local addresses.
 ///
-/// Performs no input or output and reads no clock: received frames are passed to [`hear`](Self::hear), frames
+/// Performs no input or output and reads no clock: received frames are passed to [`process`](Self::hear), frames
 /// to send are returned, and the caller passes the time (a step back is treated as no step).
 ///
 /// A reply is accepted if it answers a request that is at most `request_interval` old, is sent to the hardware
@@ -75,7 +75,7 @@ struct Request {
 ///
 /// ```
 /// use flowgauge::base::Timestamp;
-/// use flowgauge::tap::{Heard, NeighborConfig, NeighborTable, Resolution};
+/// use flowgauge::tap::{NeighborEvent, NeighborConfig, NeighborTable, Resolution};
 ///
 /// let end = |address: u8| -> Result<_, flowgauge::tap::NeighborError> {
 ///     let mut table = NeighborTable::new(NeighborConfig::new([2, 0, 0, 0, 0, address]))?;
@@ -85,8 +85,8 @@ struct Request {
 /// let (mut here, mut there) = (end(1)?, end(2)?);
 /// let now = Timestamp::from_parts(1, 0);
 /// let Resolution::Request(request) = here.resolve([10, 0, 0, 2].into(), now) else { panic!("known already") };
-/// let Heard::Request(reply) = there.hear(&request, now) else { panic!("not answered") };
-/// assert!(matches!(here.hear(&reply, now), Heard::Learned { .. }));
+/// let NeighborEvent::Request(reply) = there.process(&request, now) else { panic!("not answered") };
+/// assert!(matches!(here.process(&reply, now), NeighborEvent::Learned { .. }));
 /// assert_eq!(here.lookup([10, 0, 0, 2].into()), Some([2, 0, 0, 0, 0, 2]));
 /// # Ok::<(), flowgauge::tap::NeighborError>(())
 /// ```
@@ -113,7 +113,7 @@ impl NeighborTable {
             return Err(NeighborError::HardwareAddress);
         }
         if config.limits.neighbor_count_max == 0 || config.limits.neighbor_request_count_max == 0 {
-            return Err(NeighborError::NoRoom);
+            return Err(NeighborError::CapacityTooSmall);
         }
         Ok(Self {
             config,
@@ -175,12 +175,13 @@ impl NeighborTable {
         }
         self.drop_expired(address);
         let (now, config) = (self.now, self.config);
-        let may_ask = |asked: Timestamp| asked.saturating_add(config.request_interval) <= now;
-        let is_outstanding = self.requests.peek(&address).is_some_and(|request| !may_ask(request.asked));
+        let may_request = |requested: Timestamp| requested.saturating_add(config.request_interval) <= now;
+        let is_outstanding =
+            self.requests.peek(&address).is_some_and(|request| !may_request(request.requested));
         if let Some(neighbor) = self.neighbors.get(&address).copied() {
             let is_due = neighbor.expires.saturating_since(now) <= config.lifetime / 4;
-            let asks = is_due && may_ask(neighbor.asked) && !is_outstanding;
-            let refresh = if asks { self.request(address) } else { None };
+            let sends_request = is_due && may_request(neighbor.requested) && !is_outstanding;
+            let refresh = if sends_request { self.request(address) } else { None };
             return Resolution::Known { hardware_address: neighbor.hardware_address, refresh };
         }
         if is_outstanding {
@@ -215,7 +216,7 @@ impl NeighborTable {
         let before = self.neighbors.len();
         self.neighbors.retain(|_, neighbor| neighbor.expires > now);
         self.stats.expired_count += (before - self.neighbors.len()) as u64;
-        self.requests.retain(|_, request| request.asked.saturating_add(interval) > now);
+        self.requests.retain(|_, request| request.requested.saturating_add(interval) > now);
     }
 
     /// Removes a neighbor and the request for it, for example when its link went down. Returns whether it was
@@ -262,7 +263,7 @@ impl NeighborTable {
         }
         for (address, request) in &self.requests {
             assert!(!self.is_local(*address) && request.source.is_ipv4() == address.is_ipv4());
-            assert!(request.asked <= self.now);
+            assert!(request.requested <= self.now);
         }
     }
 
@@ -316,13 +317,13 @@ impl NeighborTable {
         };
         let cap = self.config.limits.neighbor_request_count_max as usize;
         if self.requests.len() >= cap && !self.requests.contains(&address) {
-            let made_room = self.requests.pop_lru();
-            let is_outstanding = made_room.is_some_and(|(_, request)| {
-                request.asked.saturating_add(self.config.request_interval) > self.now
+            let evicted = self.requests.pop_lru();
+            let is_outstanding = evicted.is_some_and(|(_, request)| {
+                request.requested.saturating_add(self.config.request_interval) > self.now
             });
             self.stats.request_evicted_count += u64::from(is_outstanding);
         }
-        self.requests.put(address, Request { source, asked: self.now });
+        self.requests.put(address, Request { source, requested: self.now });
         self.stats.request_count += 1;
         Some(frame)
     }

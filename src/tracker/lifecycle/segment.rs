@@ -110,8 +110,8 @@ impl Update<'_> {
         let own = self.own();
         own.window = window;
         if has_syn {
-            let is_whole = tcp::header_len(header).is_some_and(|len| len <= header.len());
-            let unseen = if is_whole { 0 } else { WINDOW_SCALE_UNKNOWN };
+            let is_complete = tcp::header_len(header).is_some_and(|len| len <= header.len());
+            let unseen = if is_complete { 0 } else { WINDOW_SCALE_UNKNOWN };
             own.window_scale = tcp::window_scale(header).unwrap_or(unseen);
         }
     }

@@ -146,8 +146,8 @@ pub(crate) fn nested_l2tp() -> Frames {
 /// Extension headers of IPv6, as many as are walked.
 pub(crate) fn ipv6_extensions() -> Frames {
     let mut payload = Vec::new();
-    for place in 0..15 {
-        payload.extend([if place == 14 { 17 } else { 60 }, 0, 1, 4, 0, 0, 0, 0]);
+    for position in 0..15 {
+        payload.extend([if position == 14 { 17 } else { 60 }, 0, 1, 4, 0, 0, 0, 0]);
     }
     payload.extend([0, 1, 0, 2, 0, 8, 0, 0]);
     let mut frame = [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0]].concat();

@@ -99,8 +99,8 @@ pub(crate) fn chains_of_pointers() -> Case {
     // The data of a NULL record: a root, and pointers each to the one before.
     let start = 33 + 11;
     let mut chain = vec![1, b'a', 0];
-    for place in 0..120 {
-        let target = start + if place == 0 { 0 } else { 3 + 2 * (place - 1) };
+    for position in 0..120 {
+        let target = start + if position == 0 { 0 } else { 3 + 2 * (position - 1) };
         chain.extend((0xc000 | target as u16).to_be_bytes());
     }
     let front = record(&[0], 10, &chain);
@@ -149,8 +149,8 @@ pub(crate) fn escaped_labels() -> Case {
 /// The shortest queries, none of which is answered, over TCP.
 pub(crate) fn unanswered_queries() -> Case {
     let queries = |round: u32| -> Vec<u8> {
-        let query = |place: u32| {
-            let query = message((76 * round + place) as u16, QUERY, [1, 0, 0, 0], &question(&[0]));
+        let query = |position: u32| {
+            let query = message((76 * round + position) as u16, QUERY, [1, 0, 0, 0], &question(&[0]));
             [&(query.len() as u16).to_be_bytes()[..], &query].concat()
         };
         (0..76).flat_map(query).collect()
@@ -162,8 +162,9 @@ pub(crate) fn unanswered_queries() -> Case {
 pub(crate) fn answers_to_many() -> Case {
     let octets = |from: Role, round: u32| -> Vec<u8> {
         let flags = if from == Client { QUERY } else { RESPONSE };
-        let make = |place: u32| {
-            let message = message(((76 * round + place) % 250) as u16, flags, [1, 0, 0, 0], &question(&[0]));
+        let make = |position: u32| {
+            let message =
+                message(((76 * round + position) % 250) as u16, flags, [1, 0, 0, 0], &question(&[0]));
             [&(message.len() as u16).to_be_bytes()[..], &message].concat()
         };
         (0..76).flat_map(make).collect()

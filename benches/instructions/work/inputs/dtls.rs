@@ -51,7 +51,7 @@ pub(crate) fn one_octet_fragments() -> Case {
     let datagrams: Vec<Vec<u8>> = body
         .iter()
         .enumerate()
-        .map(|(place, octet)| fragment(CLIENT_HELLO, 0, (place, body.len()), &[*octet]))
+        .map(|(position, octet)| fragment(CLIENT_HELLO, 0, (position, body.len()), &[*octet]))
         .collect::<Vec<_>>()
         .chunks(50)
         .map(<[_]>::concat)
@@ -66,8 +66,10 @@ pub(crate) fn one_octet_fragments() -> Case {
 /// The last octets of the longest messages, none of which ever ends.
 pub(crate) fn unfinished_messages() -> Case {
     let datagram = |round: u32| -> Vec<u8> {
-        let sequence = |place: u32| ((50 * round + place) % 40) as u16 + 1;
-        (0..50).flat_map(|place| fragment(CERTIFICATE, sequence(place), (65_535, 65_536), &[1])).collect()
+        let sequence = |position: u32| ((50 * round + position) % 40) as u16 + 1;
+        (0..50)
+            .flat_map(|position| fragment(CERTIFICATE, sequence(position), (65_535, 65_536), &[1]))
+            .collect()
     };
     let input = filled(Input::udp(4433), |input, round| {
         if round == 0 {

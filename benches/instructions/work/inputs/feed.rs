@@ -167,9 +167,9 @@ pub(crate) fn prepared(make: fn() -> Case) -> Feeding {
 
 pub(crate) fn checked(feeding: Feeding) {
     let Feeding { driver, expected, writer, .. } = feeding;
-    let said = (writer.message_count, writer.fault);
-    assert!(writer.message_count >= expected.message_count_min, "{said:?}");
-    assert_eq!(writer.fault, expected.fault, "{said:?}");
+    let reports = (writer.message_count, writer.fault);
+    assert!(writer.message_count >= expected.message_count_min, "{reports:?}");
+    assert_eq!(writer.fault, expected.fault, "{reports:?}");
     let output_len_max = expected.output_ratio_max * INPUT_LEN as u64;
     assert!(writer.written.0 <= output_len_max, "{} octets of output", writer.written.0);
     assert_eq!(driver.stats().held_bytes, 0);

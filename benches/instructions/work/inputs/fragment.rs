@@ -112,8 +112,8 @@ pub(crate) fn scattered_fragments() -> Vec<Part> {
 /// Fragments over others of eight octets with holes between.
 pub(crate) fn overlaps() -> Vec<Part> {
     filled(|number| match number % 200 {
-        place if place < 190 => (number / 200, 16 * place as u16, 8, true),
-        place => (number / 200, 8 * (place % 5) as u16, 1480, true),
+        position if position < 190 => (number / 200, 16 * position as u16, 8, true),
+        position => (number / 200, 8 * (position % 5) as u16, 1480, true),
     })
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn expansion_below_the_limit() -> Case {
     input.send(Client, &headers(1, &long_name()));
     let block = [&SAME_NAME[..], &[0x82; 8]].concat();
     let blocks = |round: u32| {
-        (0..76).flat_map(|place| headers(2 * (76 * round + place) + 3, &block)).collect::<Vec<_>>()
+        (0..76).flat_map(|position| headers(2 * (76 * round + position) + 3, &block)).collect::<Vec<_>>()
     };
     (filled(input, |input, round| input.send(Client, &blocks(round))), Expected::messages(1000))
 }
@@ -103,7 +103,7 @@ pub(crate) fn repeated_paths() -> Case {
     input.send(Client, &headers(1, &path));
     let block = [0x82, 0xbe, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
     let blocks = |round: u32| {
-        (0..85).flat_map(|place| headers(2 * (85 * round + place) + 3, &block)).collect::<Vec<_>>()
+        (0..85).flat_map(|position| headers(2 * (85 * round + position) + 3, &block)).collect::<Vec<_>>()
     };
     let expected = Expected { output_ratio_max: 48, ..Expected::messages(1000) };
     (filled(input, |input, round| input.send(Client, &blocks(round))), expected)
@@ -113,7 +113,7 @@ pub(crate) fn repeated_paths() -> Case {
 pub(crate) fn stream_churn() -> Case {
     let frames = |round: u32| {
         (0..160)
-            .flat_map(|place| frame(DATA, 0, 2 * ((160 * round + place) % 300) + 1, &[]))
+            .flat_map(|position| frame(DATA, 0, 2 * ((160 * round + position) % 300) + 1, &[]))
             .collect::<Vec<_>>()
     };
     (filled(begun(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
@@ -122,12 +122,12 @@ pub(crate) fn stream_churn() -> Case {
 /// Streams that are opened and reset, where many are open.
 pub(crate) fn resets() -> Case {
     let mut input = begun();
-    let open: Vec<u8> = (0..250).flat_map(|place| frame(DATA, 0, 4 * place + 1, &[])).collect();
+    let open: Vec<u8> = (0..250).flat_map(|position| frame(DATA, 0, 4 * position + 1, &[])).collect();
     input.send(Client, &open);
     let frames = |round: u32| {
         (0..60)
-            .flat_map(|place| {
-                let stream = 4 * ((60 * round + place) % 120) + 3;
+            .flat_map(|position| {
+                let stream = 4 * ((60 * round + position) % 120) + 3;
                 [frame(DATA, 0, stream, &[]), frame(RST_STREAM, 0, stream, &[0; 4])].concat()
             })
             .collect::<Vec<_>>()
@@ -151,7 +151,7 @@ pub(crate) fn continuations() -> Case {
 pub(crate) fn static_fields() -> Case {
     let block = [0x82, 0x86, 0x84].repeat(80);
     let blocks = |round: u32| {
-        (0..5).flat_map(|place| headers(2 * (5 * round + place) + 1, &block)).collect::<Vec<_>>()
+        (0..5).flat_map(|position| headers(2 * (5 * round + position) + 1, &block)).collect::<Vec<_>>()
     };
     (filled(begun(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
 }

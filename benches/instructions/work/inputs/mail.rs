@@ -54,7 +54,8 @@ pub(crate) fn noops() -> Case {
 /// The same with something else in each.
 pub(crate) fn small_commands() -> Case {
     let input = filled(greeted(), |input, round| {
-        let commands: String = (0..200).map(|place| format!("VRFY {}\r\n", (round + place) % 10)).collect();
+        let commands: String =
+            (0..200).map(|position| format!("VRFY {}\r\n", (round + position) % 10)).collect();
         input.send(Client, commands.as_bytes());
         input.send(Server, &b"252 \r\n".repeat(200));
     });

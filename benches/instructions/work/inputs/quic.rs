@@ -118,7 +118,7 @@ pub(crate) fn scattered_octets() -> Case {
             input.flow();
         }
         let frames: Vec<u8> = (0..110)
-            .flat_map(|place| crypto(20_000 - 2 * (place + 110 * (round as usize % 60)), &[1]))
+            .flat_map(|position| crypto(20_000 - 2 * (position + 110 * (round as usize % 60)), &[1]))
             .collect();
         input.send(Client, &seal(Client, DCID, round as u8, &frames, FIRST_LEN));
     });
@@ -133,8 +133,8 @@ pub(crate) fn bad_packets() -> Case {
             input.send(Client, &seal(Client, DCID, 0, &crypto(0, &hello()[..100]), FIRST_LEN));
         }
         let mut datagram = Vec::new();
-        for place in 0..8 {
-            let mut packet = seal(Client, id(round * 8 + place), 0, &[], 124);
+        for position in 0..8 {
+            let mut packet = seal(Client, id(round * 8 + position), 0, &[], 124);
             *packet.last_mut().expect("a tag") ^= 1;
             datagram.extend(packet);
         }

@@ -45,7 +45,7 @@ pub(crate) fn prepared(make: fn() -> Vec<Piece>) -> Reassembly {
     let mut stream = Stream::default();
     let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
     reassembler.segment(&mut stream, 0, &syn, |_| {});
-    let payload = (0..INPUT_LEN).map(|place| (place / 7) as u8).collect();
+    let payload = (0..INPUT_LEN).map(|position| (position / 7) as u8).collect();
     Reassembly { reassembler, stream, pieces, payload, event_count: 0 }
 }
 

@@ -83,7 +83,7 @@ pub(crate) fn long_lists() -> Case {
 }
 
 /// Lines that come before an identification.
-pub(crate) fn lines_before() -> Case {
+pub(crate) fn preceding_lines() -> Case {
     let input = filled(Input::tcp(22), |input, _| {
         input.flow();
         input.send(Client, identification(Client));

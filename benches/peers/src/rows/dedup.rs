@@ -47,9 +47,9 @@ impl Frames {
 
     #[inline]
     fn next(&mut self) -> (u64, &[u8]) {
-        let place = (self.count / self.times) as usize % self.frames.len();
+        let position = (self.count / self.times) as usize % self.frames.len();
         self.count += 1;
-        (1_000_000_000 + 2000 * self.count, black_box(&self.frames[place]))
+        (1_000_000_000 + 2000 * self.count, black_box(&self.frames[position]))
     }
 
     fn check(&self, done: u64) {

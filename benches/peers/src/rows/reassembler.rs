@@ -129,8 +129,8 @@ fn their_collecting(cap: Option<usize>, taken_above: usize) -> Contender {
 fn borrowing(order: &'static [u32]) -> Contender {
     let step = move |ours: &mut Ours| {
         let mut octet_count = 0;
-        for place in order {
-            ours.feed(ours.seq.wrapping_add(place * LEN), |event| {
+        for position in order {
+            ours.feed(ours.seq.wrapping_add(position * LEN), |event| {
                 if let StreamEvent::Chunk(chunk) = black_box(event) {
                     octet_count += chunk.bytes.len() as u64;
                 }
@@ -154,8 +154,8 @@ fn borrowing(order: &'static [u32]) -> Contender {
 fn their_out_of_order() -> Contender {
     type State = (SegmentBufferReassembler, Vec<u8>, u32, u64);
     let step = |(reassembler, payload, seq, octet_count): &mut State| {
-        for place in [1, 0] {
-            let seq = seq.wrapping_add(place * LEN);
+        for position in [1, 0] {
+            let seq = seq.wrapping_add(position * LEN);
             reassembler.segment(seq, black_box(payload), flowscope::Timestamp::default());
         }
         *seq = seq.wrapping_add(2 * LEN);

@@ -69,9 +69,9 @@ impl Arrivals {
 
     #[inline]
     fn next(&mut self) -> (u64, &[u8]) {
-        let place = self.next;
+        let position = self.next;
         if self.is_in_order {
-            set_seq(&mut self.frames[place], 1000_u32.wrapping_add(self.round));
+            set_seq(&mut self.frames[position], 1000_u32.wrapping_add(self.round));
             self.nanos += 700;
         }
         self.next += 1;
@@ -79,7 +79,7 @@ impl Arrivals {
             self.next = 0;
             self.round = self.round.wrapping_add(1);
         }
-        (self.nanos, black_box(&self.frames[place]))
+        (self.nanos, black_box(&self.frames[position]))
     }
 }
 

@@ -21,7 +21,7 @@ fn capture() -> Vec<u8> {
     };
     let request = format!("GET /{NASTY} HTTP/1.1\r\nHost: {NASTY}\r\nUser-Agent: {NASTY}\r\n\r\n");
     let banner = format!("SSH-2.0-{NASTY}\r\n");
-    for (client_port, server_port, said) in [(40_000, 80, request), (40_001, 22, banner)] {
+    for (client_port, server_port, reports) in [(40_000, 80, request), (40_001, 22, banner)] {
         let tcp = |is_client: bool, seq, ack: Option<u32>, is_syn: bool, payload: &[u8]| {
             let (source, target) = if is_client { (1, 2) } else { (2, 1) };
             let (from, to) = if is_client { (client_port, server_port) } else { (server_port, client_port) };
@@ -41,7 +41,7 @@ fn capture() -> Vec<u8> {
         write(&tcp(true, 100, None, true, b""));
         write(&tcp(false, 500, Some(101), true, b""));
         write(&tcp(true, 101, Some(501), false, b""));
-        write(&tcp(true, 101, Some(501), false, said.as_bytes()));
+        write(&tcp(true, 101, Some(501), false, reports.as_bytes()));
     }
     let label = "x\u{9b}2J\u{202e}".as_bytes();
     let question =
@@ -99,8 +99,8 @@ fn names_of_files_are_one_line_of_a_message() {
     let missing = folder.path(name);
     let run_on = |path: &str| run(&["flows", path, "-q"]);
     let text = folder.file(&format!("{name}.txt"), b"text");
-    let cut = folder.file(&format!("{name}.pcap"), &super::data("web.pcap")[..500]);
-    for path in [&missing, &text, &cut] {
+    let truncated = folder.file(&format!("{name}.pcap"), &super::data("web.pcap")[..500]);
+    for path in [&missing, &text, &truncated] {
         let run = run_on(path);
         assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
         assert!(!has_control(&run.err), "{}", run.err.escape_debug());

@@ -364,9 +364,9 @@ fn flows_without_a_round_trip_are_the_last_in_either_order() {
 #[test]
 fn timeouts_cut_flows() {
     // The unanswered connection sends its four SYN within 3 s.
-    let cut = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "500ms"]);
-    assert_eq!(cut.len(), 4);
-    assert!(cut[..3].iter().all(|record| record["flow_end_reason"] == "idle_timeout"));
+    let truncated = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "500ms"]);
+    assert_eq!(truncated.len(), 4);
+    assert!(truncated[..3].iter().all(|record| record["flow_end_reason"] == "idle_timeout"));
     let whole = records(&["web.pcap", "--filter", "host 10.77.0.66", "--idle-timeout", "none"]);
     assert_eq!(whole.len(), 1);
     // The slow download lasts about a second.
@@ -456,12 +456,13 @@ fn a_capture_cut_anywhere_gives_what_is_there() {
         number(record, "packet_count") + number(record, "reverse_packet_count")
     }
     // Places without a plan, but the same in each run.
-    let mut place: u64 = 7;
+    let mut position: u64 = 7;
     let mut last = (0, 0);
     let mut lens: Vec<_> = (0..12)
         .map(|_| {
-            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            24 + (place >> 33) as usize % (whole.len() - 24)
+            position =
+                position.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            24 + (position >> 33) as usize % (whole.len() - 24)
         })
         .collect();
     lens.sort_unstable();
@@ -495,8 +496,8 @@ fn compressed_captures_are_read_as_they_are() {
     assert_eq!(records(&[&path]), records(&["web.pcap"]));
     let piped = run_with_input(&["flows", "-", "--format", "ndjson"], &octets);
     assert_eq!(objects(&piped.out), records(&["web.pcap"]));
-    let cut = folder.file("cut.gz", &octets[..octets.len() / 2]);
-    let cut_run = run(&["flows", &cut, "-q", "--format", "ndjson"]);
+    let truncated = folder.file("cut.gz", &octets[..octets.len() / 2]);
+    let cut_run = run(&["flows", &truncated, "-q", "--format", "ndjson"]);
     assert_eq!(cut_run.status, 1);
     assert!(cut_run.err.contains("the compressed data is truncated"), "{}", cut_run.err);
     assert!(!cut_run.out.is_empty());
@@ -738,8 +739,8 @@ fn shards_write_the_same_flows() {
     // Problems are told as ever.
     let folder = Folder::new();
     let whole = data("ssh.pcap");
-    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
-    let [one, two] = ["1", "2"].map(|count| run(&["flows", &cut, "/etc/hostname", "--shards", count]));
+    let truncated = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let [one, two] = ["1", "2"].map(|count| run(&["flows", &truncated, "/etc/hostname", "--shards", count]));
     assert_eq!((one.status, two.status), (1, 1));
     let lines = |run: &Run| {
         run.err.lines().filter(|line| line.starts_with("flowgauge:")).map(str::to_owned).collect::<Vec<_>>()
@@ -794,9 +795,9 @@ fn a_time_far_ahead_of_all_others_is_told_and_ends_no_flow() {
     odd[at..at + 4].copy_from_slice(&4_102_444_800_u32.to_le_bytes());
     let folder = Folder::new();
     let file = folder.file("odd.pcap", &odd);
-    let told = run(&["flows", &file, "--format", "ndjson"]);
-    assert!(told.err.contains("1 packet with a timestamp far ahead of all others"), "{}", told.err);
-    let (found, wanted) = (objects(&told.out), records(&["ssh.pcap"]));
+    let reported = run(&["flows", &file, "--format", "ndjson"]);
+    assert!(reported.err.contains("1 packet with a timestamp far ahead of all others"), "{}", reported.err);
+    let (found, wanted) = (objects(&reported.out), records(&["ssh.pcap"]));
     assert_eq!(found.len(), wanted.len());
     for (found, wanted) in found.iter().zip(&wanted) {
         for field in

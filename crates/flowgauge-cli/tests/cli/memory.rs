@@ -73,8 +73,8 @@ fn a_budget_bounds_flows_and_the_summary_tells() {
     );
     assert_eq!(few.out.lines().count(), all.out.lines().count());
     // Asking for flows asks for their memory, unless that is told, too.
-    let told = run(&["flows", &file, "--memory", "2MiB", "--max-flows", "1000000"]);
-    assert!(told.err.contains("evicted early"), "{}", told.err);
+    let reported = run(&["flows", &file, "--memory", "2MiB", "--max-flows", "1000000"]);
+    assert!(reported.err.contains("evicted early"), "{}", reported.err);
 }
 
 #[test]

@@ -89,13 +89,13 @@ fn a_file_is_replaced_when_the_new_one_is_whole_and_nothing_else_is_left() {
     let folder = Folder::new();
     let out = folder.file("out.pcapng", b"precious");
     // The second file breaks off, which is no reason not to write what the first one has.
-    let cut = folder.file("cut.pcap", &data("web.pcap")[..5000]);
+    let truncated = folder.file("cut.pcap", &data("web.pcap")[..5000]);
     let run_on = |input: &str, filter: &str| {
         run(&["slice", input, "--filter", filter, "-w", &out, "--force", "-q"]).status
     };
     assert_eq!(run_on("web.pcap", "port 9"), 1);
     assert_eq!(fs::read(&out).unwrap(), b"precious");
-    assert_eq!(run_on(&cut, "tcp"), 1);
+    assert_eq!(run_on(&truncated, "tcp"), 1);
     assert!(!records(&[&out]).is_empty());
     assert_eq!(run_on("web.pcap", "port 8080"), 0);
     assert_eq!(records(&[&out]).len(), 2);

@@ -150,12 +150,12 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
         let pcap = connection(port, turns);
         for format in ["ndjson", "table"] {
             let silent = run_with_input(&["sessions", "-", "-q", "-f", format], &pcap).out;
-            let told = run_with_input(&["sessions", "-", "-q", "-f", format, "--credentials"], &pcap).out;
+            let reported = run_with_input(&["sessions", "-", "-q", "-f", format, "--credentials"], &pcap).out;
             assert!(silent.contains(protocol) && !silent.contains("credentials"), "{silent}");
-            assert!(told.contains("credentials"), "{told}");
+            assert!(reported.contains("credentials"), "{reported}");
             // The password, as it is and in base64.
             for secret in ["HUNTER", "SFVOVEVS", "YWxpY2U6SFVOVEVS"] {
-                assert!(!told.contains(secret), "{told}");
+                assert!(!reported.contains(secret), "{reported}");
             }
         }
     }

@@ -96,10 +96,10 @@ fn a_slice_takes_care_of_what_is_there() {
 fn a_slice_of_a_cut_capture_has_what_is_there() {
     let folder = Folder::new();
     let whole = data("ssh.pcap");
-    let cut = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let truncated = folder.file("cut.pcap", &whole[..whole.len() / 2]);
     let out = folder.path("out.pcapng");
-    let run = run(&["slice", &cut, "--filter", "tcp dst port 22", "-w", &out, "-q"]);
+    let run = run(&["slice", &truncated, "--filter", "tcp dst port 22", "-w", &out, "-q"]);
     assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
-    let before = self::run(&["flows", &cut, "--filter", "tcp", "--format", "ndjson", "-q"]);
+    let before = self::run(&["flows", &truncated, "--filter", "tcp", "--format", "ndjson", "-q"]);
     assert_eq!(facts(&records(&[&out])), facts(&objects(&before.out)));
 }

@@ -76,11 +76,11 @@ fn is_asleep(child: &Child) -> bool {
 
 /// Whether a process waits for what a pipe gives or takes.
 fn waits_for_pipe(child: &Child, what: &str) -> bool {
-    let place = fs::read_to_string(format!("/proc/{}/wchan", child.id())).unwrap_or_default();
+    let position = fs::read_to_string(format!("/proc/{}/wchan", child.id())).unwrap_or_default();
     // Not every kernel tells where; then it is enough that the process sleeps.
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     let is_asleep = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
-    is_asleep && (place.contains(what) || matches!(place.as_str(), "" | "0"))
+    is_asleep && (position.contains(what) || matches!(position.as_str(), "" | "0"))
 }
 
 #[test]

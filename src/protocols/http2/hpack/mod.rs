@@ -30,7 +30,7 @@ pub(super) struct Limits {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HpackError {
     /// The block ends within a field.
-    Cut,
+    Truncated,
     /// A number has more bits than any valid one.
     Integer,
     /// A string is not valid in the Huffman code.
@@ -129,14 +129,14 @@ impl Decoder {
 
 /// Parses a number that begins in the last bits of an octet (section 5.1).
 fn integer(block: &mut &[u8], prefix_len: u32) -> Result<usize, HpackError> {
-    let (first, mut rest) = block.split_first().ok_or(HpackError::Cut)?;
+    let (first, mut rest) = block.split_first().ok_or(HpackError::Truncated)?;
     let mask = (1_u32 << prefix_len) - 1;
     let mut number = u32::from(*first) & mask;
     if number == mask {
         // Four octets are 28 bits: more than any length or size that is accepted.
         let mut shift = 0;
         loop {
-            let (octet, after) = rest.split_first().ok_or(HpackError::Cut)?;
+            let (octet, after) = rest.split_first().ok_or(HpackError::Truncated)?;
             rest = after;
             if shift > 21 {
                 return Err(HpackError::Integer);
@@ -154,9 +154,9 @@ fn integer(block: &mut &[u8], prefix_len: u32) -> Result<usize, HpackError> {
 
 /// Parses a string and appends its decoded octets (section 5.2).
 fn string(block: &mut &[u8], text: &mut Vec<u8>) -> Result<(), HpackError> {
-    let is_huffman = block.first().ok_or(HpackError::Cut)? & 0x80 != 0;
+    let is_huffman = block.first().ok_or(HpackError::Truncated)? & 0x80 != 0;
     let len = integer(block, 7)?;
-    let (string, rest) = block.split_at_checked(len).ok_or(HpackError::Cut)?;
+    let (string, rest) = block.split_at_checked(len).ok_or(HpackError::Truncated)?;
     *block = rest;
     if is_huffman {
         huffman::decode(string, text)

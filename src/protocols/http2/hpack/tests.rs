@@ -123,8 +123,8 @@ fn what_cannot_be_is_refused() {
         ("7f0100", HpackError::Index),
         ("8220", HpackError::LateResize),
         ("3fe2ff03", HpackError::TableTooLong),
-        ("40", HpackError::Cut),
-        ("400561", HpackError::Cut),
+        ("40", HpackError::Truncated),
+        ("400561", HpackError::Truncated),
         ("4001618180", HpackError::Huffman),
         ("ffffffffffff", HpackError::Integer),
     ] {
@@ -154,7 +154,7 @@ fn a_list_ends_where_it_is_as_long_as_may_be() {
                 assert_eq!((outcome, list.fields().len()), (Err(HpackError::ListTooLong), count), "{block}");
             }
         }
-        assert_eq!(list.is_cut, expected_count.is_some());
+        assert_eq!(list.is_truncated, expected_count.is_some());
         assert!(list.len() <= len_max);
     }
 }

@@ -21,7 +21,7 @@ pub(super) enum Wait {
     /// Does not wait: contains octets for comparison only.
     Kept,
     /// Was returned to the caller as due.
-    Offered,
+    Returned,
     /// In no list: vacant.
     Vacant,
 }
@@ -37,7 +37,7 @@ pub(super) struct Acked {
 }
 
 #[derive(Debug)]
-pub(super) struct Hold<T> {
+pub(super) struct HeldState<T> {
     pub(super) name: T,
     pub(super) pieces: Pieces,
     pub(super) recent: Recent,
@@ -54,7 +54,7 @@ pub(super) struct Hold<T> {
     older: u32,
 }
 
-impl<T> Hold<T> {
+impl<T> HeldState<T> {
     /// Discards acknowledgments that the stream has reached, and the octet that a FIN occupies in them. Returns whether
     /// the grace period of another one is pending.
     pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
@@ -82,7 +82,7 @@ impl<T> Hold<T> {
 
 /// Memory of a hold in bytes, without its pieces.
 pub(super) const fn hold_cost<T>() -> u64 {
-    size_of::<Hold<T>>() as u64
+    size_of::<HeldState<T>>() as u64
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,8 +93,8 @@ struct List {
 
 /// All holds.
 #[derive(Debug)]
-pub(super) struct Holds<T> {
-    holds: Vec<Hold<T>>,
+pub(super) struct HeldStates<T> {
+    holds: Vec<HeldState<T>>,
     vacant: Vec<u32>,
     lists: [List; LISTS],
     live_count: usize,
@@ -102,7 +102,7 @@ pub(super) struct Holds<T> {
     generation: u32,
 }
 
-impl<T: Copy> Holds<T> {
+impl<T: Copy> HeldStates<T> {
     /// Memory of a hold without its pieces, and of its entry in the list of vacant slots.
     const SLOT_COST: u64 = hold_cost::<T>() + size_of::<u32>() as u64;
 
@@ -133,7 +133,7 @@ impl<T: Copy> Holds<T> {
                     self.holds.reserve_exact(grown);
                     self.vacant.reserve_exact(self.holds.capacity());
                 }
-                self.holds.push(Hold {
+                self.holds.push(HeldState {
                     name,
                     pieces: Pieces::new(),
                     recent: Recent::default(),
@@ -158,12 +158,12 @@ impl<T: Copy> Holds<T> {
 
     /// Returns the hold of a handle; `None` if it was removed.
     #[inline]
-    pub(super) fn get(&self, handle: Handle) -> Option<&Hold<T>> {
+    pub(super) fn get(&self, handle: Handle) -> Option<&HeldState<T>> {
         self.holds.get(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, handle: Handle) -> Option<&mut Hold<T>> {
+    pub(super) fn get_mut(&mut self, handle: Handle) -> Option<&mut HeldState<T>> {
         self.holds.get_mut(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
     }
 
@@ -196,7 +196,7 @@ impl<T: Copy> Holds<T> {
     }
 
     /// Returns the oldest hold of a list.
-    pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &Hold<T>)> {
+    pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &HeldState<T>)> {
         let slot = self.lists.get(wait as usize)?.oldest;
         let hold = self.holds.get(slot as usize)?;
         Some((Handle { slot, generation: hold.generation }, hold))

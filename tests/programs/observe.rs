@@ -13,7 +13,7 @@ use crate::support::run_capture;
 
 /// What was said in a flow.
 #[derive(Debug, Default)]
-pub(crate) struct Talk {
+pub(crate) struct Dialogue {
     /// The first packet's destination port.
     pub(crate) server_port: u16,
     /// Protocols in the order in which they were recognized, and on what grounds.
@@ -24,10 +24,10 @@ pub(crate) struct Talk {
     pub(crate) messages: Vec<Value>,
 }
 
-impl Talk {
+impl Dialogue {
     /// Messages of a kind.
     pub(crate) fn all(&self, protocol: &str, message: &str) -> Vec<&Value> {
-        let is = |said: &&Value| said["protocol"] == protocol && said["message"] == message;
+        let is = |reports: &&Value| reports["protocol"] == protocol && reports["message"] == message;
         self.messages.iter().filter(is).collect()
     }
 
@@ -41,32 +41,32 @@ impl Talk {
     /// Those of one side.
     pub(crate) fn of<'a>(&'a self, from: &str, protocol: &str, message: &str) -> &'a Value {
         let all: Vec<_> =
-            self.all(protocol, message).into_iter().filter(|said| said["from"] == from).collect();
+            self.all(protocol, message).into_iter().filter(|reports| reports["from"] == from).collect();
         assert_eq!(all.len(), 1, "{protocol} {message} of {from} in {self:#?}");
         all[0]
     }
 }
 
 #[derive(Default)]
-struct Collect(Vec<(Timestamp, Talk)>);
+struct Collect(Vec<(Timestamp, Dialogue)>);
 
 impl Sink for Collect {
-    type State = Talk;
+    type State = Dialogue;
     type Stage = Sessions<Standard>;
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, talk: Talk) {
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, dialogue: Dialogue) {
         let server_port = view.key().port(view.initiator().other()).expect("a port");
-        self.0.push((view.start(), Talk { server_port, ..talk }));
+        self.0.push((view.start(), Dialogue { server_port, ..dialogue }));
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, Talk>, meta: &MessageMeta, message: &Message<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, Dialogue>, meta: &MessageMeta, message: &Message<'_>) {
         let mut value = serde_json::to_value(message).expect("an object");
         value["protocol"] = meta.protocol.name().into();
         value["from"] = meta.from.name().into();
         flow.state.messages.push(value);
     }
 
-    fn session(&mut self, flow: &mut Flow<'_, Talk>, event: &SessionEvent) {
+    fn session(&mut self, flow: &mut Flow<'_, Dialogue>, event: &SessionEvent) {
         match event {
             SessionEvent::Recognized { protocol, evidence } => {
                 flow.state.recognized.push((protocol.name(), evidence.name()));
@@ -80,18 +80,18 @@ impl Sink for Collect {
 }
 
 /// The flows of a capture in the order of their beginnings. No parser may have stopped.
-pub(crate) fn talks(capture: &Path) -> Vec<Talk> {
+pub(crate) fn talks(capture: &Path) -> Vec<Dialogue> {
     let (sink, _) = run_capture(capture, TrackerConfig::default(), Collect::default());
     let mut talks = sink.0;
     talks.sort_by_key(|(start, _)| *start);
-    let talks: Vec<_> = talks.into_iter().map(|(_, talk)| talk).collect();
-    for talk in &talks {
-        assert_eq!(talk.faults, [""; 0], "{talk:#?}");
+    let talks: Vec<_> = talks.into_iter().map(|(_, dialogue)| dialogue).collect();
+    for dialogue in &talks {
+        assert_eq!(dialogue.faults, [""; 0], "{dialogue:#?}");
     }
     talks
 }
 
 /// Those to a port.
-pub(crate) fn to_port(capture: &Path, port: u16) -> Vec<Talk> {
-    talks(capture).into_iter().filter(|talk| talk.server_port == port).collect()
+pub(crate) fn to_port(capture: &Path, port: u16) -> Vec<Dialogue> {
+    talks(capture).into_iter().filter(|dialogue| dialogue.server_port == port).collect()
 }

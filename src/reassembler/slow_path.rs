@@ -1,7 +1,7 @@
 //! Segments outside the fast path: the first one, and those that repeat, overlap, arrive early or end the stream.
 
-use super::event::{Cause, Chunk, Conflict, Gap, GapReason, Place, StreamEvent};
-use super::pieces::{New, Origin, Out, Room};
+use super::event::{Cause, Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
+use super::pieces::{New, Origin, Out, Reservation};
 use super::policy::OverflowPolicy;
 use super::reassembler::{Reassembler, WINDOW_MAX};
 use super::segment::Segment;
@@ -39,7 +39,13 @@ impl<'a> Arrival<'a> {
 impl<T: Copy> Reassembler<T> {
     /// Processes any segment that is not simply the next one.
     #[inline(never)]
-    pub(super) fn arrive(&mut self, stream: &mut Stream, name: T, segment: &Segment<'_>, out: &mut Out<'_>) {
+    pub(super) fn process_slow(
+        &mut self,
+        stream: &mut Stream,
+        name: T,
+        segment: &Segment<'_>,
+        out: &mut Out<'_>,
+    ) {
         if segment.flags.contains(TcpFlags::RST) {
             return;
         }
@@ -82,7 +88,7 @@ impl<T: Copy> Reassembler<T> {
             stream.fin = seq.add(segment.len);
             stream.flags |= Stream::FIN_KNOWN;
         }
-        self.cut_behind_fin(stream, &mut arrival, out);
+        self.drop_after_fin(stream, &mut arrival, out);
         let before = stream.offset;
         self.repeat(stream, &arrival, out);
         self.take(stream, name, &arrival, out);
@@ -111,7 +117,7 @@ impl<T: Copy> Reassembler<T> {
         if stream.stray_count < STRAYS_TO_FOLLOW {
             return false;
         }
-        let cause = Cause { reason: GapReason::Resynchronised, timestamp: segment.timestamp };
+        let cause = Cause { reason: GapReason::Resynchronized, timestamp: segment.timestamp };
         self.deliver_rest(stream, cause, out);
         self.release(stream);
         stream.stray_count = 0;
@@ -122,7 +128,7 @@ impl<T: Copy> Reassembler<T> {
     }
 
     /// Removes the octets after the FIN.
-    fn cut_behind_fin(&mut self, stream: &Stream, arrival: &mut Arrival<'_>, out: &mut Out<'_>) {
+    fn drop_after_fin(&mut self, stream: &Stream, arrival: &mut Arrival<'_>, out: &mut Out<'_>) {
         let Some(fin) = stream.fin_offset().filter(|fin| arrival.end > *fin as i64) else { return };
         let from = arrival.begin.max(fin as i64);
         let len = (arrival.end - from) as u64;
@@ -155,9 +161,10 @@ impl<T: Copy> Reassembler<T> {
         let Some(hold) = self.hold_of(stream) else { return };
         let Some(((offset, len), compared)) = hold.recent.compare(from as u64, bytes) else { return };
         let timestamp = hold.recent.timestamp;
-        let old = Place { offset: compared.0, len: compared.1 - compared.0, timestamp };
+        let old = Extent { offset: compared.0, len: compared.1 - compared.0, timestamp };
         let origin = arrival.origin();
-        let new = Place { offset: origin.begin, len: origin.end - origin.begin, timestamp: origin.timestamp };
+        let new =
+            Extent { offset: origin.begin, len: origin.end - origin.begin, timestamp: origin.timestamp };
         self.stats.conflict_count += 1;
         self.stats.conflict_octet_count += len;
         out(&StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
@@ -201,8 +208,8 @@ impl<T: Copy> Reassembler<T> {
                 Some(bytes) => out(&StreamEvent::Chunk(Chunk { offset: new.start, bytes, timestamp })),
                 None => {
                     let len = new.end - new.start;
-                    stats.count_gap(GapReason::Cut, len);
-                    out(&StreamEvent::Gap(Gap::new(new.start, len, GapReason::Cut).at(timestamp)));
+                    stats.count_gap(GapReason::Truncated, len);
+                    out(&StreamEvent::Gap(Gap::new(new.start, len, GapReason::Truncated).at(timestamp)));
                 }
             }
             stream.advance_to(new.end);
@@ -268,9 +275,9 @@ impl<T: Copy> Reassembler<T> {
         }
         loop {
             match self.reserve(stream, name, arrival) {
-                Room::Reserved => break,
+                Reservation::Reserved => break,
                 // Memory that is used for comparison only is released in favor of held segments.
-                Room::NoMemory if self.drop_compared() => {}
+                Reservation::NoMemory if self.drop_compared() => {}
                 _ => return false,
             }
         }
@@ -301,14 +308,14 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    fn reserve(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>) -> Room {
+    fn reserve(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>) -> Reservation {
         if self.hold_or_new(stream, name).is_none() {
-            return Room::NoMemory;
+            return Reservation::NoMemory;
         }
         let Self { store, holds, memory, limits, .. } = self;
-        let Some(hold) = holds.get_mut(stream.hold) else { return Room::NoMemory };
+        let Some(hold) = holds.get_mut(stream.hold) else { return Reservation::NoMemory };
         if hold.pieces.len() >= limits.stream_side_segment_count_max as usize {
-            return Room::SideIsFull;
+            return Reservation::SideIsFull;
         }
         let range = (arrival.begin as u64, arrival.end as u64);
         hold.pieces.reserve(store, memory, range, arrival.payload.len(), limits.stream_side_bytes_max)

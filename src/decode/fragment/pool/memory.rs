@@ -58,7 +58,7 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Reserves memory for the bytes and the tag of a fragment.
-    pub(super) fn make_room(
+    pub(super) fn reserve(
         &mut self,
         slot: u32,
         extent: &Extent<'_>,
@@ -117,7 +117,7 @@ impl<T: Copy> Pool<T> {
     }
 
     /// Releases spare memory, or evicts the oldest datagram. Returns whether there was any.
-    pub(super) fn give_back_some(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) -> bool {
+    pub(super) fn release_some(&mut self, ended: &mut impl FnMut(Ended<'_, T>)) -> bool {
         if self.spare_pages.len() > 0 || !self.spare_bodies.is_empty() {
             self.drop_spares();
             return true;

@@ -18,7 +18,7 @@ pub fn run(data: &[u8]) {
     for own in naive::local() {
         table.add_local(own).expect("a host");
     }
-    table.hear(rest, Timestamp::ZERO);
+    table.process(rest, Timestamp::ZERO);
     table.check_invariants();
     assert!(table.is_empty());
 }

@@ -7,7 +7,7 @@ use crate::session::Role;
 /// After a gap it is not known which of the missing commands were answered. Most clients wait for a reply before the
 /// next command, so a command that follows a reply is answered by the next one.
 #[derive(Debug, Default)]
-pub(super) struct Turns {
+pub(super) struct ReplyOrder {
     last_from: Option<Role>,
     is_unpaired: bool,
     /// Number of final replies since the last command that do not answer a captured command.
@@ -16,7 +16,7 @@ pub(super) struct Turns {
     is_gap_answered: bool,
 }
 
-impl Turns {
+impl ReplyOrder {
     /// Returns whether replies are matched to no command: the queue is empty and remains empty.
     pub(super) const fn is_unpaired(&self) -> bool {
         self.is_unpaired
@@ -65,32 +65,32 @@ mod tests {
 
     #[test]
     fn a_command_after_a_reply_pairs_again() {
-        let mut turns = Turns::default();
-        turns.command();
-        turns.gap(Role::Server);
-        assert!(turns.is_unpaired());
-        turns.command();
-        assert!(!turns.is_unpaired(), "the missing reply was the one to the command before");
-        turns.lose();
-        turns.command();
-        assert!(turns.is_unpaired(), "commands in a row may be any number");
-        turns.reply(true);
-        turns.command();
-        assert!(!turns.is_unpaired());
+        let mut reply_order = ReplyOrder::default();
+        reply_order.command();
+        reply_order.gap(Role::Server);
+        assert!(reply_order.is_unpaired());
+        reply_order.command();
+        assert!(!reply_order.is_unpaired(), "the missing reply was the one to the command before");
+        reply_order.lose();
+        reply_order.command();
+        assert!(reply_order.is_unpaired(), "commands in a row may be any number");
+        reply_order.reply(true);
+        reply_order.command();
+        assert!(!reply_order.is_unpaired());
     }
 
     #[test]
     fn a_missing_command_is_told_from_its_reply() {
         // Number of replies that were seen before the gap was reported, and whether the command after it is matched.
         for (reply_count, is_paired) in [(0, false), (1, true), (2, false)] {
-            let mut turns = Turns::default();
-            turns.command();
-            turns.reply(false);
-            (0..reply_count).for_each(|_| turns.reply(true));
-            turns.gap(Role::Client);
-            turns.command_after_gap();
-            turns.command();
-            assert_eq!(!turns.is_unpaired(), is_paired, "{reply_count} replies");
+            let mut reply_order = ReplyOrder::default();
+            reply_order.command();
+            reply_order.reply(false);
+            (0..reply_count).for_each(|_| reply_order.reply(true));
+            reply_order.gap(Role::Client);
+            reply_order.command_after_gap();
+            reply_order.command();
+            assert_eq!(!reply_order.is_unpaired(), is_paired, "{reply_count} replies");
         }
     }
 }

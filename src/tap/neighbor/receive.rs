@@ -12,10 +12,10 @@ use crate::wire::arp::{self, ArpPacket};
 use crate::wire::ethernet::{self, HEADER_LEN};
 use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
 
-/// Result of [`NeighborTable::hear`]. Only `Learned` changed the table.
+/// Result of [`NeighborTable::process`]. Only `Learned` changed the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Heard {
+pub enum NeighborEvent {
     /// Neither ARP nor a neighbor message of IPv6: the caller has to process the frame.
     Other,
     /// A request for a local address: send this frame as the reply.
@@ -59,74 +59,74 @@ impl NeighborTable {
     ///
     /// Router solicitations, router advertisements and redirects are `Other`. Replies are sent to the sender
     /// hardware address of the request, and only if it is the source of the frame.
-    pub fn hear(&mut self, frame: &[u8], now: Timestamp) -> Heard {
+    pub fn process(&mut self, frame: &[u8], now: Timestamp) -> NeighborEvent {
         self.step(now);
-        let Some(link) = Link::read(frame) else { return Heard::Other };
+        let Some(link) = Link::read(frame) else { return NeighborEvent::Other };
         let read = match link.ether_type {
             EtherType::ARP => Read::Arp(ArpPacket::read(link.payload)),
             EtherType::IPV6 => match ethernet_to_ip(frame) {
                 Ok(packet) if ndp::is_neighbor_message(packet) => Read::Ndp(NeighborMessage::read(packet)),
-                _ => return Heard::Other,
+                _ => return NeighborEvent::Other,
             },
-            _ => return Heard::Other,
+            _ => return NeighborEvent::Other,
         };
-        let heard = if link.vlan_ids != Some(self.config.vlan_ids) {
-            Heard::OtherVlan
+        let event = if link.vlan_ids != Some(self.config.vlan_ids) {
+            NeighborEvent::OtherVlan
         } else if link.source == self.config.hardware_address {
-            Heard::NotForUs
+            NeighborEvent::NotForUs
         } else {
             match read {
-                Read::Arp(None) | Read::Ndp(None) => Heard::Malformed,
-                Read::Arp(Some(packet)) => self.hear_arp(&link, &packet),
-                Read::Ndp(Some(message)) => self.hear_ndp(&link, &message),
+                Read::Arp(None) | Read::Ndp(None) => NeighborEvent::Malformed,
+                Read::Arp(Some(packet)) => self.process_arp(&link, &packet),
+                Read::Ndp(Some(message)) => self.process_ndp(&link, &message),
             }
         };
-        self.count(&heard);
-        heard
+        self.count(&event);
+        event
     }
 
-    fn count(&mut self, heard: &Heard) {
+    fn count(&mut self, event: &NeighborEvent) {
         let stats = &mut self.stats;
-        let count = match heard {
-            Heard::Other => return,
-            Heard::Request(_) => &mut stats.answered_count,
-            Heard::Learned { .. } => &mut stats.learned_count,
-            Heard::Gratuitous => &mut stats.gratuitous_count,
-            Heard::Spoofed => &mut stats.spoofed_count,
-            Heard::Conflict => &mut stats.conflict_count,
-            Heard::NotForUs => &mut stats.not_for_us_count,
-            Heard::Malformed => &mut stats.malformed_count,
-            Heard::OtherVlan => &mut stats.other_vlan_count,
+        let count = match event {
+            NeighborEvent::Other => return,
+            NeighborEvent::Request(_) => &mut stats.answered_count,
+            NeighborEvent::Learned { .. } => &mut stats.learned_count,
+            NeighborEvent::Gratuitous => &mut stats.gratuitous_count,
+            NeighborEvent::Spoofed => &mut stats.spoofed_count,
+            NeighborEvent::Conflict => &mut stats.conflict_count,
+            NeighborEvent::NotForUs => &mut stats.not_for_us_count,
+            NeighborEvent::Malformed => &mut stats.malformed_count,
+            NeighborEvent::OtherVlan => &mut stats.other_vlan_count,
         };
         *count += 1;
     }
 
-    fn hear_arp(&mut self, link: &Link<'_>, packet: &ArpPacket) -> Heard {
+    fn process_arp(&mut self, link: &Link<'_>, packet: &ArpPacket) -> NeighborEvent {
         let sender = IpAddr::from(packet.sender_protocol);
         let target = IpAddr::from(packet.target_protocol);
         let is_probe = packet.operation == arp::REQUEST && sender.is_unspecified();
         if !matches!(packet.operation, arp::REQUEST | arp::REPLY) || !is_probe && !is_host(sender) {
-            return Heard::Malformed;
+            return NeighborEvent::Malformed;
         }
         if packet.sender_hardware != link.source || !is_station(link.source) {
-            return Heard::Spoofed;
+            return NeighborEvent::Spoofed;
         }
         if self.is_local(sender) {
-            return Heard::Conflict;
+            return NeighborEvent::Conflict;
         }
         if sender == target {
-            return Heard::Gratuitous;
+            return NeighborEvent::Gratuitous;
         }
         let own = self.config.hardware_address;
         if packet.operation == arp::REPLY {
             if link.destination != own || packet.target_hardware != own {
-                return if self.is_local(target) { Heard::Spoofed } else { Heard::NotForUs };
+                return if self.is_local(target) { NeighborEvent::Spoofed } else { NeighborEvent::NotForUs };
             }
             let hardware_address = packet.sender_hardware;
             return self.reply(&Reply { address: sender, hardware_address, to: target, is_override: true });
         }
         if !self.is_local(target) {
-            return Heard::NotForUs;
+            return NeighborEvent::NotForUs;
         }
         let answer = ArpPacket {
             operation: arp::REPLY,
@@ -135,35 +135,35 @@ impl NeighborTable {
             target_hardware: packet.sender_hardware,
             target_protocol: packet.sender_protocol,
         };
-        Heard::Request(NeighborFrame::arp(&self.header_to(link.source), &answer))
+        NeighborEvent::Request(NeighborFrame::arp(&self.header_to(link.source), &answer))
     }
 
-    fn hear_ndp(&mut self, link: &Link<'_>, message: &NeighborMessage) -> Heard {
+    fn process_ndp(&mut self, link: &Link<'_>, message: &NeighborMessage) -> NeighborEvent {
         if !is_station(link.source) || message.link_layer.is_some_and(|address| address != link.source) {
-            return Heard::Spoofed;
+            return NeighborEvent::Spoofed;
         }
         if self.is_local(message.source.into()) {
-            return Heard::Conflict;
+            return NeighborEvent::Conflict;
         }
         let target = IpAddr::from(message.target);
         match message.kind {
             NeighborMessageKind::Solicitation => {
                 if !self.is_local(target) {
-                    return Heard::NotForUs;
+                    return NeighborEvent::NotForUs;
                 }
-                Heard::Request(self.advertisement(link, message))
+                NeighborEvent::Request(self.advertisement(link, message))
             }
-            NeighborMessageKind::Advertisement { .. } if self.is_local(target) => Heard::Conflict,
-            NeighborMessageKind::Advertisement { is_solicited: false, .. } => Heard::Gratuitous,
+            NeighborMessageKind::Advertisement { .. } if self.is_local(target) => NeighborEvent::Conflict,
+            NeighborMessageKind::Advertisement { is_solicited: false, .. } => NeighborEvent::Gratuitous,
             NeighborMessageKind::Advertisement { is_override, .. } => {
                 let to = IpAddr::from(message.destination);
                 if link.destination != self.config.hardware_address {
-                    return if self.is_local(to) { Heard::Spoofed } else { Heard::NotForUs };
+                    return if self.is_local(to) { NeighborEvent::Spoofed } else { NeighborEvent::NotForUs };
                 }
                 match message.link_layer {
                     // Section 4.4: a reply to a multicast solicitation carries the option, and all
                     // solicitations of the table are multicast.
-                    None => Heard::Malformed,
+                    None => NeighborEvent::Malformed,
                     Some(hardware_address) => {
                         self.reply(&Reply { address: target, hardware_address, to, is_override })
                     }
@@ -174,32 +174,32 @@ impl NeighborTable {
 
     /// Returns the advertisement of RFC 4861 section 7.2.4; it is sent to all nodes if the sender of the
     /// solicitation has no address yet.
-    fn advertisement(&self, link: &Link<'_>, asked: &NeighborMessage) -> NeighborFrame {
+    fn advertisement(&self, link: &Link<'_>, requested: &NeighborMessage) -> NeighborFrame {
         let own = self.config.hardware_address;
-        let is_solicited = !asked.source.is_unspecified();
+        let is_solicited = !requested.source.is_unspecified();
         let (destination, to) =
-            if is_solicited { (asked.source, link.source) } else { (ALL_NODES, group_v6(ALL_NODES)) };
+            if is_solicited { (requested.source, link.source) } else { (ALL_NODES, group_v6(ALL_NODES)) };
         let is_router = self.config.is_router;
         let kind = NeighborMessageKind::Advertisement { is_router, is_solicited, is_override: true };
-        let source = asked.target;
+        let source = requested.target;
         let message =
-            NeighborMessage { kind, source, destination, target: asked.target, link_layer: Some(own) };
+            NeighborMessage { kind, source, destination, target: requested.target, link_layer: Some(own) };
         NeighborFrame::ndp(&self.header_to(to), &message, own)
     }
 
-    fn reply(&mut self, reply: &Reply) -> Heard {
+    fn reply(&mut self, reply: &Reply) -> NeighborEvent {
         let Reply { address, hardware_address, to, is_override } = *reply;
         let (now, interval) = (self.now, self.config.request_interval);
         let outstanding = self.requests.peek(&address).copied();
-        let outstanding = outstanding.filter(|request| request.asked.saturating_add(interval) > now);
+        let outstanding = outstanding.filter(|request| request.requested.saturating_add(interval) > now);
         let Some(request) = outstanding.filter(|request| request.source == to && self.is_local(to)) else {
-            return Heard::Spoofed;
+            return NeighborEvent::Spoofed;
         };
         self.drop_expired(address);
         let known = self.neighbors.peek(&address).map(|neighbor| neighbor.hardware_address);
         let is_change = known.is_some_and(|known| known != hardware_address);
         if is_change && !is_override {
-            return Heard::Spoofed;
+            return NeighborEvent::Spoofed;
         }
         self.requests.pop(&address);
         let cap = self.config.limits.neighbor_count_max as usize;
@@ -212,9 +212,9 @@ impl NeighborTable {
         // At least the interval, so that the time of the request, which is stored with the neighbor, is kept
         // that long.
         let expires = now.saturating_add(self.config.lifetime.max(interval));
-        self.neighbors.put(address, Neighbor { hardware_address, expires, asked: request.asked });
+        self.neighbors.put(address, Neighbor { hardware_address, expires, requested: request.requested });
         self.stats.changed_count += u64::from(is_change);
-        Heard::Learned { address, hardware_address }
+        NeighborEvent::Learned { address, hardware_address }
     }
 }
 
