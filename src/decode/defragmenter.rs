@@ -12,9 +12,11 @@ use super::fragment::{DatagramKey, Ended, Fragment, FragmentStats, Outcome, Pool
 use super::link::{Entry, HeaderKind, IpPacket, Trail, fragment_header};
 use super::outer::DecodeContext;
 use super::reassembled::Datagram;
-use super::tag::{ADDRESSES_LEN, Tag};
+use super::tag::Tag;
 use crate::base::{ConfigError, FlowKey, Frame, LinkType, Resources, Side, Timestamp};
-use crate::wire::{ipv4, ipv6, is_ipv6};
+use crate::wire::ethernet::ADDRESSES_LEN;
+use crate::wire::ip::is_ipv6;
+use crate::wire::{ipv4, ipv6};
 
 /// Handling of IP fragments in a [`Pipeline`](crate::pipeline::Pipeline).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

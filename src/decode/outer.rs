@@ -10,9 +10,9 @@ use super::extractor::{Extractor, Packet};
 use super::link::{EncapsulationHeader, IpPacket, Trail};
 use crate::base::{Frame, HeaderKind, OuterHeader};
 use crate::record::OuterFlow;
+use crate::wire::ip::is_ipv6;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
-use crate::wire::is_ipv6;
 
 /// Headers around the current packet and the flow that carried it, if they are requested.
 #[derive(Debug, Default)]

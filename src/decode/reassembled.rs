@@ -4,11 +4,13 @@ use std::net::IpAddr;
 
 use super::fragment::{Completed, DatagramKey};
 use super::link::Entry;
-use super::tag::{ADDRESSES_LEN, Tag};
+use super::tag::Tag;
 use crate::base::{Frame, IpProtocol, LinkType};
+use crate::wire::ethernet::ADDRESSES_LEN;
+use crate::wire::ip::is_ipv6;
 use crate::wire::ipv4::{self, Ipv4Header};
 use crate::wire::ipv6::{self, Ipv6Header};
-use crate::wire::{ipv6_extension, is_ipv6};
+use crate::wire::ipv6_extension;
 
 /// Hardware addresses, an IP header without options, and the payload; at most 64 KiB, kept for the next
 /// datagram.

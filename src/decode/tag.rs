@@ -2,9 +2,7 @@
 
 use super::link::{IpPacket, LinkInfo, MacAddresses};
 use crate::base::{Frame, IpProtocol, Timestamp, VlanIds};
-
-/// Octets of two hardware addresses, destination and source, as in Ethernet.
-pub(super) const ADDRESSES_LEN: usize = 12;
+use crate::wire::ethernet::{self, ADDRESSES_LEN};
 
 /// Data of a fragment's frame that is kept until its flow is known.
 #[derive(Clone, Copy, Debug)]
@@ -74,12 +72,10 @@ fn write_addresses(
     destination: Option<[u8; 6]>,
     source: Option<[u8; 6]>,
 ) -> MacAddresses {
-    let (to, from) = addresses.split_at_mut(6);
-    to.copy_from_slice(&destination.unwrap_or_default());
-    from.copy_from_slice(&source.unwrap_or_default());
+    ethernet::write_addresses(addresses, destination.unwrap_or_default(), source.unwrap_or_default());
     match (destination, source) {
         (Some(_), Some(_)) => MacAddresses::ethernet(0),
-        (None, Some(_)) => MacAddresses::source_only(6),
+        (None, Some(_)) => MacAddresses::source_only(ethernet::SOURCE_OFFSET as u32),
         _ => MacAddresses::NONE,
     }
 }

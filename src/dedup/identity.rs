@@ -1,16 +1,12 @@
 //! The parts of a frame that are compared: copied and masked octets, then unchanged octets of the frame, and a word.
 
 use crate::base::{EtherType, Frame, LinkType};
-use crate::wire::{arp, be16, be32, ethernet, ipv4, ipv6, ppp, sll};
+use crate::wire::ipv4::{self, MaskedIpv4};
+use crate::wire::ipv6::{self, MaskedIpv6};
+use crate::wire::{arp, ethernet, ip, null, ppp, sll};
 
 /// Words of eight octets that an IPv6 header fills.
 const HEAD_COUNT_MAX: usize = 5;
-
-/// Octets of an address family before a packet.
-const FAMILY_LEN: usize = 4;
-
-/// The EtherType of LLC in Linux cooked capture, used here for all lengths of IEEE 802.3.
-const LLC: EtherType = EtherType(4);
 
 /// Bit above a link type, or an EtherType and a length, that states which of them a word contains.
 const BEHIND_THE_LINK: u64 = 1 << 48;
@@ -75,44 +71,28 @@ const fn plain(tail: &[u8]) -> Identity<'_> {
 /// inconsistent.
 #[inline(always)]
 fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
-    // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source; destination.
-    const MASKS: [u64; 2] = [!0x00ff_0000_0000_0000, !0xff00_ffff_0000_0000];
-    let first = be64(packet, 0)?;
-    let header_len = (first >> 54 & 0x3c) as usize;
-    let total_len = (first >> 32 & 0xffff) as usize;
-    let is_sound =
-        first >> 60 == 4 && header_len >= ipv4::HEADER_LEN_MIN && (total_len == 0 || total_len >= header_len);
+    let MaskedIpv4 { words: [a, b, c], header_len, total_len } = MaskedIpv4::read(packet)?;
+    let is_sound = header_len >= ipv4::HEADER_LEN_MIN && (total_len == 0 || total_len >= header_len);
     if !is_sound || packet.len() < header_len {
         return None;
     }
     let len = if total_len == 0 { packet.len() } else { total_len.min(packet.len()) };
-    let head = [first & MASKS[0], be64(packet, 8)? & MASKS[1], u64::from(be32(packet, 16)?), 0, 0];
-    Some(Identity { head, head_count: 3, tail: packet.get(ipv4::HEADER_LEN_MIN..len)?, word: 0 })
+    Some(Identity {
+        head: [a, b, c, 0, 0],
+        head_count: 3,
+        tail: packet.get(ipv4::HEADER_LEN_MIN..len)?,
+        word: 0,
+    })
 }
 
 /// Returns the identity of a packet without traffic class and hop limit (RFC 8200 section 3), and without the data
 /// after the payload length, unless that length is zero: for a jumbogram, or because a network card left it at zero.
 #[inline(always)]
 fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
-    // Version, class, flow label, payload length, next header, hop limit; then the addresses.
-    const MASK: u64 = !0x0ff0_0000_0000_00ff;
-    let first = be64(packet, 0)?;
-    if first >> 60 != 6 {
-        return None;
-    }
-    let payload_len = (first >> 16 & 0xffff) as usize;
+    let MaskedIpv6 { words: head, payload_len } = MaskedIpv6::read(packet)?;
     let len =
         if payload_len == 0 { packet.len() } else { (ipv6::HEADER_LEN + payload_len).min(packet.len()) };
-    let mut head = [first & MASK; HEAD_COUNT_MAX];
-    for (word, at) in head.iter_mut().zip([0, 8, 16, 24, 32]).skip(1) {
-        *word = be64(packet, at)?;
-    }
     Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(ipv6::HEADER_LEN..len)?, word: 0 })
-}
-
-#[inline(always)]
-fn be64(data: &[u8], at: usize) -> Option<u64> {
-    data.get(at..)?.first_chunk().map(|octets| u64::from_be_bytes(*octets))
 }
 
 /// Returns the EtherType after the link-layer header and VLAN tags, and the data that follows it; `None` for a link
@@ -120,15 +100,12 @@ fn be64(data: &[u8], at: usize) -> Option<u64> {
 fn network<'a>(frame: &Frame<'a>) -> Option<(EtherType, &'a [u8])> {
     let data = frame.data;
     match frame.link_type {
-        LinkType::ETHERNET => {
-            let ether_type = be16(data, ethernet::HEADER_LEN - 2)?;
-            behind_tags(EtherType(ether_type), data.get(ethernet::HEADER_LEN..)?)
-        }
+        LinkType::ETHERNET => behind_tags(ethernet::ether_type(data)?, data.get(ethernet::HEADER_LEN..)?),
         LinkType::LINUX_SLL => cooked(data, sll::v1(data)?),
         LinkType::LINUX_SLL2 => cooked(data, sll::v2(data)?),
-        LinkType::NULL | LinkType::LOOP => ip(data.get(FAMILY_LEN..)?),
+        LinkType::NULL | LinkType::LOOP => by_version(data.get(null::HEADER_LEN..)?),
         LinkType::RAW | LinkType::RAW_DLT_12 | LinkType::RAW_DLT_14 | LinkType::IPV4 | LinkType::IPV6 => {
-            ip(data)
+            by_version(data)
         }
         LinkType::PPP | LinkType::PPP_HDLC => {
             let header = ppp::header(data)?;
@@ -143,24 +120,21 @@ fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
 }
 
 /// Returns an IP packet with the EtherType of its version.
-fn ip(packet: &[u8]) -> Option<(EtherType, &[u8])> {
-    match packet.first()? >> 4 {
-        4 => Some((EtherType::IPV4, packet)),
-        6 => Some((EtherType::IPV6, packet)),
-        _ => None,
-    }
+fn by_version(packet: &[u8]) -> Option<(EtherType, &[u8])> {
+    Some((ip::ether_type(packet)?, packet))
 }
 
 /// Skips VLAN tags, regardless of their number, because each is four octets of the frame. A length of IEEE 802.3
-/// truncates the data that follows it.
+/// truncates the data that follows it; all
+/// lengths count as the value that Linux cooked capture uses for LLC.
 fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
     while ethernet::is_vlan(ether_type) {
-        ether_type = EtherType(be16(data, ethernet::VLAN_TAG_LEN - 2)?);
+        ether_type = ethernet::vlan_tag(data)?.ether_type;
         data = data.get(ethernet::VLAN_TAG_LEN..)?;
     }
-    if ether_type.0 < ethernet::ETHERTYPE_MIN && ether_type != LLC {
+    if ether_type.0 < ethernet::ETHERTYPE_MIN && ether_type != sll::LLC {
         data = data.get(..usize::from(ether_type.0)).unwrap_or(data);
-        ether_type = LLC;
+        ether_type = sll::LLC;
     }
     Some((ether_type, data))
 }

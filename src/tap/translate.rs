@@ -1,13 +1,12 @@
 //! Conversion between Ethernet frames and IP packets, in place, for programs on TAP and TUN devices.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 use std::fmt;
 
 use super::ethernet_header::EthernetHeader;
 use crate::base::{EtherType, IpProtocol, Layer, Limits, ParseError, ParseErrorKind};
 use crate::decode::link::Unsupported;
-use crate::wire::ethernet;
+use crate::wire::ethernet::{self, Ethernet};
+use crate::wire::ip;
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::ipv6_extension::Extension;
@@ -104,11 +103,10 @@ impl From<NotIp> for NoFrame {
 /// offsets count from the start of the frame.
 #[inline]
 pub fn ethernet_to_ip(frame: &[u8]) -> Result<&[u8], NotIp> {
-    let Some((header, rest)) = frame.split_first_chunk::<{ ethernet::HEADER_LEN }>() else {
+    let (Some(header), Some(rest)) = (Ethernet::read(frame), frame.get(ethernet::HEADER_LEN..)) else {
         return Err(truncated(Layer::Ethernet, 0, ethernet::HEADER_LEN, frame.len()));
     };
-    let [.., high, low] = *header;
-    match EtherType(u16::from_be_bytes([high, low])) {
+    match header.ether_type() {
         EtherType::IPV4 => ipv4(rest, ethernet::HEADER_LEN),
         EtherType::IPV6 => ipv6(rest, ethernet::HEADER_LEN),
         other => behind_tags(rest, other),
@@ -150,10 +148,10 @@ pub fn ip_to_ethernet<'b>(
     header: &EthernetHeader,
 ) -> Result<&'b mut [u8], NoFrame> {
     let packet = buffer.get(offset..).unwrap_or_default();
-    let (ether_type, len) = match packet.first().map(|octet| octet >> 4) {
-        Some(4) => (EtherType::IPV4, ipv4(packet, offset)?.len()),
-        Some(6) => (EtherType::IPV6, ipv6(packet, offset)?.len()),
-        version => return Err(no_version(version, offset).into()),
+    let (ether_type, len) = match ip::ether_type(packet) {
+        Some(EtherType::IPV4) => (EtherType::IPV4, ipv4(packet, offset)?.len()),
+        Some(_) => (EtherType::IPV6, ipv6(packet, offset)?.len()),
+        None => return Err(no_version(ip::version(packet), offset).into()),
     };
     let need = header.len();
     let insufficient = NoFrame::Headroom { need, have: offset };
@@ -181,10 +179,10 @@ fn behind_tags(rest: &[u8], mut ether_type: EtherType) -> Result<&[u8], NotIp> {
                 tag_count_max,
             ));
         }
-        let Some(([_, _, high, low], behind)) = rest.split_first_chunk() else {
+        let (Some(tag), Some(behind)) = (ethernet::vlan_tag(rest), rest.get(ethernet::VLAN_TAG_LEN..)) else {
             return Err(truncated(Layer::Ethernet, offset, ethernet::VLAN_TAG_LEN, rest.len()));
         };
-        ether_type = EtherType(u16::from_be_bytes([*high, *low]));
+        ether_type = tag.ether_type;
         rest = behind;
         offset += ethernet::VLAN_TAG_LEN;
     }
@@ -201,7 +199,7 @@ fn behind_tags(rest: &[u8], mut ether_type: EtherType) -> Result<&[u8], NotIp> {
 fn ipv4(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     if let Some(header) = Ipv4::read(data) {
         let (header_len, total_len) = (header.header_len(), header.total_len());
-        if header.version() == 4
+        if header.version() == ipv4::VERSION
             && header_len >= ipv4::HEADER_LEN_MIN
             && header_len <= total_len
             && let Some(packet) = data.get(..total_len)
@@ -217,7 +215,7 @@ fn ipv4(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
 fn ipv6(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     if let Some(header) = Ipv6::read(data) {
         let payload_len = header.payload_len();
-        if header.version() == 6
+        if header.version() == ipv6::VERSION
             && payload_len != 0
             && let Some(packet) = data.get(..ipv6::HEADER_LEN + payload_len)
         {
@@ -231,11 +229,11 @@ fn ipv6(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
 #[cold]
 fn ipv4_error(data: &[u8], offset: usize) -> NotIp {
     let bad_length = |need, have| malformed(Layer::Ipv4, ParseErrorKind::BadLength, offset, need, have);
-    let Some(first) = data.first() else {
+    let Some(version) = ip::version(data) else {
         return truncated(Layer::Ipv4, offset, ipv4::HEADER_LEN_MIN, 0);
     };
-    if first >> 4 != 4 {
-        return malformed(Layer::Ipv4, ParseErrorKind::BadVersion, offset, usize::from(first >> 4), 0);
+    if version != ipv4::VERSION {
+        return malformed(Layer::Ipv4, ParseErrorKind::BadVersion, offset, version.into(), 0);
     }
     let header_len = ipv4::header_len(data).unwrap_or_default();
     if header_len < ipv4::HEADER_LEN_MIN {
@@ -256,11 +254,11 @@ fn ipv4_error(data: &[u8], offset: usize) -> NotIp {
 /// Processes a payload length of zero, and returns the errors of all other packets.
 #[cold]
 fn ipv6_rare(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
-    let Some(first) = data.first() else {
+    let Some(version) = ip::version(data) else {
         return Err(truncated(Layer::Ipv6, offset, ipv6::HEADER_LEN, 0));
     };
-    if first >> 4 != 6 {
-        return Err(malformed(Layer::Ipv6, ParseErrorKind::BadVersion, offset, usize::from(first >> 4), 0));
+    if version != ipv6::VERSION {
+        return Err(malformed(Layer::Ipv6, ParseErrorKind::BadVersion, offset, version.into(), 0));
     }
     let (Some((header, payload)), Some(payload_len)) =
         (data.split_at_checked(ipv6::HEADER_LEN), ipv6::payload_len(data))

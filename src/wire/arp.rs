@@ -1,9 +1,8 @@
 //! ARP for IPv4 on Ethernet (RFC 826).
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 use std::net::Ipv4Addr;
 
+use super::writer::Writer;
 use crate::base::{EtherType, Reader};
 
 /// Octets of a packet for Ethernet and IPv4; octets after it are padding.
@@ -18,6 +17,18 @@ pub(crate) const REPLY: u16 = 2;
 const HARDWARE_ETHERNET: u16 = 1;
 const HARDWARE_LEN: u8 = 6;
 const PROTOCOL_LEN: u8 = 4;
+
+mod field {
+    pub(super) const HARDWARE: usize = 0;
+    pub(super) const PROTOCOL: usize = 2;
+    /// Octets of a hardware address, and of a protocol address.
+    pub(super) const LENS: usize = 4;
+    pub(super) const OPERATION: usize = 6;
+    pub(super) const SENDER_HARDWARE: usize = 8;
+    pub(super) const SENDER_PROTOCOL: usize = 14;
+    pub(super) const TARGET_HARDWARE: usize = 18;
+    pub(super) const TARGET_PROTOCOL: usize = 24;
+}
 
 /// ARP packet for Ethernet and IPv4, with the fields in the order of RFC 826.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,14 +71,15 @@ impl ArpPacket {
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; PACKET_LEN] {
         let mut octets = [0; PACKET_LEN];
-        octets[..2].copy_from_slice(&HARDWARE_ETHERNET.to_be_bytes());
-        octets[2..4].copy_from_slice(&EtherType::IPV4.0.to_be_bytes());
-        octets[4..6].copy_from_slice(&[HARDWARE_LEN, PROTOCOL_LEN]);
-        octets[6..8].copy_from_slice(&self.operation.to_be_bytes());
-        octets[8..14].copy_from_slice(&self.sender_hardware);
-        octets[14..18].copy_from_slice(&self.sender_protocol.octets());
-        octets[18..24].copy_from_slice(&self.target_hardware);
-        octets[24..].copy_from_slice(&self.target_protocol.octets());
+        Writer::new(&mut octets)
+            .u16(field::HARDWARE, HARDWARE_ETHERNET)
+            .u16(field::PROTOCOL, EtherType::IPV4.0)
+            .octets(field::LENS, [HARDWARE_LEN, PROTOCOL_LEN])
+            .u16(field::OPERATION, self.operation)
+            .octets(field::SENDER_HARDWARE, self.sender_hardware)
+            .octets(field::SENDER_PROTOCOL, self.sender_protocol.octets())
+            .octets(field::TARGET_HARDWARE, self.target_hardware)
+            .octets(field::TARGET_PROTOCOL, self.target_protocol.octets());
         octets
     }
 }

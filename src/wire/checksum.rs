@@ -1,5 +1,7 @@
 //! Internet checksum (RFC 1071).
 
+use crate::base::IpProtocol;
+
 /// Returns the ones' complement sum of octets as 16-bit words in network order; an odd last octet is padded
 /// with zero. The sum can be added to others and must be folded. Linear, at about 0.1 ns per octet; correct
 /// for up to 2^33 octets.
@@ -20,6 +22,13 @@ pub(crate) const fn fold(mut sum: u64) -> u16 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
     sum as u16
+}
+
+/// Returns the sum of a pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1) without the length of the
+/// segment. IPv4 addresses are in the lower 32 bits.
+#[must_use]
+pub(crate) fn pseudo_header_sum(source: u128, destination: u128, protocol: IpProtocol) -> u64 {
+    sum(&source.to_be_bytes()) + sum(&destination.to_be_bytes()) + u64::from(protocol.0)
 }
 
 #[cfg(test)]

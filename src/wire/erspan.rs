@@ -2,6 +2,22 @@
 
 use super::be16;
 
+/// Octets of a header of type II, and of one of type III without its platform-specific part.
+const TYPE_2_LEN: usize = 8;
+const TYPE_3_LEN: usize = 12;
+const PLATFORM_PART_LEN: usize = 8;
+
+const SESSION_MASK: u16 = 0x3ff;
+const HAS_PLATFORM_PART: u16 = 1;
+const FRAME_TYPE_IP: u16 = 2;
+
+mod field {
+    pub(super) const VERSION: usize = 0;
+    pub(super) const SESSION: usize = 2;
+    /// Type III only: frame type and flags.
+    pub(super) const FLAGS: usize = 10;
+}
+
 /// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -17,10 +33,10 @@ pub(crate) struct ErspanHeader {
 /// Reads a header of type II; `None` if it is truncated or of another version.
 #[must_use]
 pub(crate) fn type_2(data: &[u8]) -> Option<ErspanHeader> {
-    let header = data.first_chunk::<8>()?;
-    (header[0] >> 4 == 1).then_some(ErspanHeader {
-        len: 8,
-        session_id: be16(header, 2)? & 0x3ff,
+    let header = data.first_chunk::<TYPE_2_LEN>()?;
+    (header[field::VERSION] >> 4 == 1).then_some(ErspanHeader {
+        len: TYPE_2_LEN,
+        session_id: be16(header, field::SESSION)? & SESSION_MASK,
         is_ip: false,
     })
 }
@@ -29,10 +45,12 @@ pub(crate) fn type_2(data: &[u8]) -> Option<ErspanHeader> {
 /// truncated or of another version.
 #[must_use]
 pub(crate) fn type_3(data: &[u8]) -> Option<ErspanHeader> {
-    let header = data.first_chunk::<12>()?;
-    let len = if header[11] & 1 != 0 { 20 } else { 12 };
-    let is_ip = header[10] >> 2 & 0x1f == 2;
-    (header[0] >> 4 == 2).then_some(ErspanHeader { len, session_id: be16(header, 2)? & 0x3ff, is_ip })
+    let header = data.first_chunk::<TYPE_3_LEN>()?;
+    let flags = be16(header, field::FLAGS)?;
+    let len = TYPE_3_LEN + if flags & HAS_PLATFORM_PART != 0 { PLATFORM_PART_LEN } else { 0 };
+    let is_ip = flags >> 10 & 0x1f == FRAME_TYPE_IP;
+    let session_id = be16(header, field::SESSION)? & SESSION_MASK;
+    (header[field::VERSION] >> 4 == 2).then_some(ErspanHeader { len, session_id, is_ip })
 }
 
 #[cfg(test)]

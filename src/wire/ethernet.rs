@@ -1,6 +1,16 @@
-//! Ethernet II and VLAN tags (IEEE 802.3, 802.1Q).
+//! Ethernet II and VLAN tags (IEEE 802.3, 802.1Q), and hardware addresses.
 
-use crate::base::EtherType;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::writer::Writer;
+use super::{array, be16};
+use crate::base::{EtherType, VlanIds};
+
+/// Octets of a hardware address.
+pub(crate) const ADDRESS_LEN: usize = 6;
+
+/// Octets of destination and source.
+pub(crate) const ADDRESSES_LEN: usize = 2 * ADDRESS_LEN;
 
 /// Octets of the addresses and the EtherType.
 pub(crate) const HEADER_LEN: usize = 14;
@@ -8,18 +18,261 @@ pub(crate) const HEADER_LEN: usize = 14;
 /// Octets that a VLAN tag adds: the tag control information, and the EtherType behind it.
 pub(crate) const VLAN_TAG_LEN: usize = 4;
 
-/// Offset of the destination address in a header.
-pub(crate) const DESTINATION_OFFSET: usize = 0;
-
-/// Offset of the source address in a header.
-pub(crate) const SOURCE_OFFSET: usize = 6;
-
 /// Values below are lengths of an 802.3 frame, not EtherTypes (IEEE 802.3, 3.2.6).
 pub(crate) const ETHERTYPE_MIN: u16 = 0x0600;
+
+/// Hardware address of all stations of a link.
+pub(crate) const BROADCAST: [u8; ADDRESS_LEN] = [0xff; ADDRESS_LEN];
+
+const VLAN_ID_MASK: u16 = 0xfff;
+const GROUP_BIT: u8 = 1;
+
+mod field {
+    pub(super) const DESTINATION: usize = 0;
+    pub(super) const SOURCE: usize = 6;
+    pub(super) const ETHER_TYPE: usize = 12;
+}
+
+/// Offsets in a VLAN tag, which starts behind the EtherType that announces it.
+mod tag_field {
+    pub(super) const CONTROL: usize = 0;
+    pub(super) const ETHER_TYPE: usize = 2;
+}
+
+/// Offset of the source address in a header.
+pub(crate) const SOURCE_OFFSET: usize = field::SOURCE;
+
+/// View of a header. Each accessor reads only its own field.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ethernet<'a>(&'a [u8; HEADER_LEN]);
+
+impl<'a> Ethernet<'a> {
+    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
+    #[inline(always)]
+    pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
+        data.first_chunk().map(Self)
+    }
+
+    #[inline(always)]
+    pub(crate) fn destination(self) -> [u8; ADDRESS_LEN] {
+        destination(self.0).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    pub(crate) fn source(self) -> [u8; ADDRESS_LEN] {
+        source(self.0).unwrap_or_default()
+    }
+
+    /// Returns the EtherType, or the length of an 802.3 frame.
+    #[inline(always)]
+    pub(crate) fn ether_type(self) -> EtherType {
+        EtherType(be16(self.0, field::ETHER_TYPE).unwrap_or_default())
+    }
+}
+
+/// Returns the destination address of the header at the start of `data`, which may be truncated behind it.
+#[inline]
+pub(crate) fn destination(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
+    array(data, field::DESTINATION).copied()
+}
+
+/// Returns the source address of the header at the start of `data`, which may be truncated behind it.
+#[inline]
+pub(crate) fn source(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
+    array(data, field::SOURCE).copied()
+}
+
+/// Returns the hardware address at the start of `data`.
+#[inline]
+pub(crate) fn address(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
+    data.first_chunk().copied()
+}
+
+/// Returns the EtherType, or the length of an 802.3 frame, of the header at the start of `data`.
+#[must_use]
+#[inline(always)]
+pub(crate) fn ether_type(data: &[u8]) -> Option<EtherType> {
+    be16(data, field::ETHER_TYPE).map(EtherType)
+}
 
 /// Returns whether an EtherType announces a VLAN tag: customer, service, or the pre-standard 0x9100.
 #[must_use]
 #[inline(always)]
 pub(crate) const fn is_vlan(ether_type: EtherType) -> bool {
     matches!(ether_type, EtherType::VLAN | EtherType::SERVICE_VLAN | EtherType::VLAN_9100)
+}
+
+/// Fields of a VLAN tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct VlanTag {
+    /// VLAN identifier, 12 bits.
+    pub(crate) id: u16,
+    /// Protocol behind the tag.
+    pub(crate) ether_type: EtherType,
+}
+
+/// Reads a tag from the octets behind the EtherType that announces it; `None` if it is truncated.
+#[must_use]
+#[inline(always)]
+pub(crate) fn vlan_tag(data: &[u8]) -> Option<VlanTag> {
+    let id = be16(data, tag_field::CONTROL)? & VLAN_ID_MASK;
+    Some(VlanTag { id, ether_type: EtherType(be16(data, tag_field::ETHER_TYPE)?) })
+}
+
+/// Returns whether a hardware address is that of a single station (the group bit is clear) and not zero.
+#[must_use]
+pub(crate) fn is_station(address: [u8; ADDRESS_LEN]) -> bool {
+    let [first, ..] = address;
+    first & GROUP_BIT == 0 && address != [0; ADDRESS_LEN]
+}
+
+/// Returns the hardware address of an IPv4 group (RFC 1112 section 6.4).
+#[must_use]
+pub(crate) const fn group_v4(group: Ipv4Addr) -> [u8; ADDRESS_LEN] {
+    let [_, b, c, d] = group.octets();
+    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
+}
+
+/// Returns the hardware address of an IPv6 group (RFC 2464 section 7).
+#[must_use]
+pub(crate) const fn group_v6(group: Ipv6Addr) -> [u8; ADDRESS_LEN] {
+    let [.., a, b, c, d] = group.octets();
+    [0x33, 0x33, a, b, c, d]
+}
+
+/// Writes the addresses of a header.
+pub(crate) fn write_addresses(
+    header: &mut [u8; ADDRESSES_LEN],
+    destination: [u8; ADDRESS_LEN],
+    source: [u8; ADDRESS_LEN],
+) {
+    Writer::new(header).octets(field::DESTINATION, destination).octets(field::SOURCE, source);
+}
+
+/// Header with up to two VLAN tags that is encoded once and written in front of many packets. Its EtherType is
+/// written with each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TaggedHeader {
+    octets: [u8; Self::LEN_MAX],
+    vlan_tag_count: u8,
+}
+
+impl TaggedHeader {
+    /// Octets of a header with two tags.
+    pub(crate) const LEN_MAX: usize = Self::LEN_TAGGED + VLAN_TAG_LEN;
+
+    const LEN_TAGGED: usize = HEADER_LEN + VLAN_TAG_LEN;
+
+    /// Encodes the header of frames from `source` to `destination`, tagged with `vlan_ids`, outermost first: one
+    /// id yields a customer tag, two yield a service tag with a customer tag inside. Priority and drop
+    /// eligibility are zero.
+    pub(crate) fn new(destination: [u8; ADDRESS_LEN], source: [u8; ADDRESS_LEN], vlan_ids: VlanIds) -> Self {
+        const INNER: usize = field::ETHER_TYPE + VLAN_TAG_LEN;
+        let mut octets = [0; Self::LEN_MAX];
+        let header =
+            Writer::new(&mut octets).octets(field::DESTINATION, destination).octets(field::SOURCE, source);
+        let mut ids = vlan_ids.iter();
+        let vlan_tag_count = match (ids.next(), ids.next()) {
+            (None, _) => 0,
+            (Some(id), None) => {
+                put_tag(header, field::ETHER_TYPE, EtherType::VLAN, id);
+                1
+            }
+            (Some(outer), Some(inner)) => {
+                let header = put_tag(header, field::ETHER_TYPE, EtherType::SERVICE_VLAN, outer);
+                put_tag(header, INNER, EtherType::VLAN, inner);
+                2
+            }
+        };
+        Self { octets, vlan_tag_count }
+    }
+
+    /// Returns the number of octets of the header.
+    #[inline]
+    pub(crate) const fn len(&self) -> usize {
+        HEADER_LEN + self.vlan_tag_count as usize * VLAN_TAG_LEN
+    }
+
+    #[inline]
+    pub(crate) const fn destination(&self) -> [u8; ADDRESS_LEN] {
+        let [a, b, c, d, e, f, ..] = self.octets;
+        [a, b, c, d, e, f]
+    }
+
+    #[inline]
+    pub(crate) const fn source(&self) -> [u8; ADDRESS_LEN] {
+        let [_, _, _, _, _, _, a, b, c, d, e, f, ..] = self.octets;
+        [a, b, c, d, e, f]
+    }
+
+    /// Writes the header to the first octets of a frame. Returns `None` and writes nothing if it does not fit.
+    #[inline(always)]
+    pub(crate) fn write(&self, frame: &mut [u8], ether_type: EtherType) -> Option<()> {
+        match self.vlan_tag_count {
+            0 => self.write_fixed::<HEADER_LEN>(frame, ether_type),
+            1 => self.write_fixed::<{ Self::LEN_TAGGED }>(frame, ether_type),
+            _ => self.write_fixed::<{ Self::LEN_MAX }>(frame, ether_type),
+        }
+    }
+
+    #[inline(always)]
+    fn write_fixed<const N: usize>(&self, frame: &mut [u8], ether_type: EtherType) -> Option<()> {
+        // A constant length compiles to two or three stores.
+        let target = frame.first_chunk_mut::<N>()?;
+        *target = *self.octets.first_chunk::<N>()?;
+        *target.last_chunk_mut::<2>()? = ether_type.0.to_be_bytes();
+        Some(())
+    }
+}
+
+/// Writes a tag with the EtherType that announces it at `at`.
+fn put_tag(header: Writer<'_>, at: usize, announced_as: EtherType, id: u16) -> Writer<'_> {
+    const CONTROL: usize = 2 + tag_field::CONTROL;
+    header.u16(at, announced_as.0).u16(at + CONTROL, id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_read_in_place() {
+        let octets = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x81, 0, 0xfa, 0xbc, 0x86, 0xdd];
+        let header = Ethernet::read(&octets).unwrap();
+        assert_eq!((header.destination(), header.source()), ([1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12]));
+        assert_eq!((header.ether_type(), ether_type(&octets)), (EtherType::VLAN, Some(EtherType::VLAN)));
+        let tag = VlanTag { id: 0xabc, ether_type: EtherType::IPV6 };
+        assert_eq!(vlan_tag(&octets[HEADER_LEN..]), Some(tag));
+        assert_eq!(vlan_tag(&octets[HEADER_LEN..17]), None);
+        assert_eq!((source(&octets[..12]), source(&octets[..11])), (Some([7, 8, 9, 10, 11, 12]), None));
+        assert_eq!((destination(&octets[..6]), destination(&octets[..5])), (Some([1, 2, 3, 4, 5, 6]), None));
+        assert!(Ethernet::read(&octets[..13]).is_none());
+    }
+
+    #[test]
+    fn tags_are_written_in_order() {
+        let cases: [(VlanIds, &[u8]); 3] = [
+            (VlanIds::NONE, &[8, 0]),
+            (VlanIds::NONE.push(5), &[0x81, 0, 0, 5, 8, 0]),
+            (VlanIds::NONE.push(0xabc).push(7), &[0x88, 0xa8, 0x0a, 0xbc, 0x81, 0, 0, 7, 8, 0]),
+        ];
+        for (vlan_ids, behind) in cases {
+            let header = TaggedHeader::new([1; 6], [2; 6], vlan_ids);
+            let mut frame = [0xff; TaggedHeader::LEN_MAX + 1];
+            assert_eq!(header.write(&mut frame, EtherType::IPV4), Some(()));
+            assert_eq!(frame[..12], [1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2]);
+            assert_eq!(&frame[12..header.len()], behind);
+            assert!(frame[header.len()..].iter().all(|octet| *octet == 0xff));
+            assert_eq!((header.destination(), header.source()), ([1; 6], [2; 6]));
+            assert_eq!(header.write(&mut frame[..header.len() - 1], EtherType::IPV6), None);
+            assert_eq!(&frame[12..header.len()], behind);
+        }
+    }
+
+    #[test]
+    fn groups_have_addresses_of_their_own() {
+        assert_eq!(group_v4([239, 255, 1, 2].into()), [1, 0, 0x5e, 0x7f, 1, 2]);
+        assert_eq!(group_v6("ff02::1:ff12:3456".parse().unwrap()), [0x33, 0x33, 0xff, 0x12, 0x34, 0x56]);
+        assert!(is_station([2, 0, 0, 0, 0, 1]) && !is_station([3, 0, 0, 0, 0, 1]) && !is_station([0; 6]));
+    }
 }

@@ -21,19 +21,35 @@ pub(crate) enum FrameRelay {
     Other,
 }
 
+/// Octets of the shortest headers: an address of two octets, and a protocol of Cisco.
+pub(crate) const HEADER_LEN_MIN: usize = 4;
+
+const ADDRESS_LEN_MIN: usize = 2;
+const ADDRESS_LEN_MAX: usize = 4;
 const UNNUMBERED: u8 = 3;
+const PAD: u8 = 0;
+
+/// Offsets behind the address.
+mod field {
+    pub(super) const CONTROL: usize = 0;
+    /// With the encapsulation of Cisco, which has no control field.
+    pub(super) const PROTOCOL: usize = 0;
+    /// One octet of padding may precede the network layer protocol identifier.
+    pub(super) const PAD_OR_NLPID: usize = 1;
+}
 
 /// Reads address, control field and protocol; `None` if they are truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<FrameRelay> {
     // The lowest bit ends the address: 2 to 4 octets.
-    let address_len = (2..=4).find(|len| data.get(len - 1).is_none_or(|octet| octet & 1 == 1)).unwrap_or(4);
+    let is_end = |len: &usize| data.get(len - 1).is_none_or(|octet| octet & 1 == 1);
+    let address_len = (ADDRESS_LEN_MIN..=ADDRESS_LEN_MAX).find(is_end).unwrap_or(ADDRESS_LEN_MAX);
     let rest = data.get(address_len..)?;
-    if *rest.first()? != UNNUMBERED {
-        return Some(FrameRelay::EtherType(EtherType(be16(rest, 0)?), address_len + 2));
+    if *rest.get(field::CONTROL)? != UNNUMBERED {
+        return Some(FrameRelay::EtherType(EtherType(be16(rest, field::PROTOCOL)?), address_len + 2));
     }
-    let pad_len = usize::from(rest.get(1) == Some(&0));
-    let at = address_len + 1 + pad_len;
+    let pad_len = usize::from(rest.get(field::PAD_OR_NLPID) == Some(&PAD));
+    let at = address_len + field::PAD_OR_NLPID + pad_len;
     Some(match *data.get(at)? {
         llc::NLPID_IPV4 => FrameRelay::EtherType(EtherType::IPV4, at + 1),
         llc::NLPID_IPV6 => FrameRelay::EtherType(EtherType::IPV6, at + 1),

@@ -4,6 +4,25 @@ use super::{be16, be32};
 use crate::base::EtherType;
 
 const HEADER_LEN: usize = 8;
+const OPTION_HEADER_LEN: usize = 4;
+
+const VERSION_MASK: u8 = 0xc0;
+const OPTIONS_LEN_MASK: u8 = 0x3f;
+const CONTROL: u8 = 0x80;
+const OPTION_LEN_MASK: u8 = 0x1f;
+
+mod field {
+    /// Version, and length of the options in words of four octets.
+    pub(super) const VERSION_AND_LEN: usize = 0;
+    pub(super) const FLAGS: usize = 1;
+    pub(super) const PROTOCOL: usize = 2;
+    pub(super) const VNI: usize = 4;
+}
+
+/// Offsets in an option.
+mod option_field {
+    pub(super) const LEN: usize = 3;
+}
 
 /// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,16 +40,19 @@ pub(crate) struct GeneveHeader {
 /// options do not fill their length.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<GeneveHeader> {
-    let [first, flags, ..] = *data.first_chunk::<HEADER_LEN>()?;
-    if first & 0xc0 != 0 || flags & 0x80 != 0 {
+    let header = data.first_chunk::<HEADER_LEN>()?;
+    let first = header[field::VERSION_AND_LEN];
+    if first & VERSION_MASK != 0 || header[field::FLAGS] & CONTROL != 0 {
         return None;
     }
-    let len = HEADER_LEN + usize::from(first & 0x3f) * 4;
+    let len = HEADER_LEN + usize::from(first & OPTIONS_LEN_MASK) * 4;
     let mut options = data.get(HEADER_LEN..len)?;
-    while let Some([_, _, _, words]) = options.first_chunk::<4>() {
-        options = options.get(4 + usize::from(words & 0x1f) * 4..)?;
+    while let Some(option) = options.first_chunk::<OPTION_HEADER_LEN>() {
+        let data_len = usize::from(option[option_field::LEN] & OPTION_LEN_MASK) * 4;
+        options = options.get(OPTION_HEADER_LEN + data_len..)?;
     }
-    Some(GeneveHeader { vni: be32(data, 4)? >> 8, protocol: EtherType(be16(data, 2)?), len })
+    let protocol = EtherType(be16(header, field::PROTOCOL)?);
+    Some(GeneveHeader { vni: be32(header, field::VNI)? >> 8, protocol, len })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! GRE (RFC 2784, RFC 2890) and the enhanced GRE of PPTP (RFC 2637 section 4.1).
 
-use super::{be16, be32};
+use super::{be16, be32, ip, ipv4};
 use crate::base::EtherType;
 
 /// ERSPAN types I and II.
@@ -11,6 +11,28 @@ pub(crate) const ERSPAN_III: EtherType = EtherType(0x22eb);
 
 /// PPP.
 pub(crate) const PPP: EtherType = EtherType(0x880b);
+
+/// WCCP version 2; some variants have a header of their own in front of IPv4.
+pub(crate) const WCCP: EtherType = EtherType(0x883e);
+
+const WCCP_HEADER_LEN: usize = 4;
+
+/// Octets of flags and protocol, and of each optional field.
+const HEADER_LEN_MIN: usize = 4;
+const OPTIONAL_LEN: usize = 4;
+
+const HAS_CHECKSUM: u16 = 0x8000;
+const HAS_ROUTING: u16 = 0x4000;
+const HAS_KEY: u16 = 0x2000;
+const HAS_SEQUENCE: u16 = 0x1000;
+/// PPTP only.
+const HAS_ACKNOWLEDGMENT: u16 = 0x80;
+const VERSION_MASK: u16 = 7;
+
+mod field {
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const PROTOCOL: usize = 2;
+}
 
 /// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,22 +56,57 @@ pub(crate) struct GreHeader {
 /// removed.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<GreHeader> {
-    let (flags, protocol) = (be16(data, 0)?, EtherType(be16(data, 2)?));
+    let (flags, protocol) = (be16(data, field::FLAGS)?, EtherType(be16(data, field::PROTOCOL)?));
     // The most common case; the code below returns the same result in twice the time.
     if flags == 0 {
         let (has_checksum, has_sequence) = (false, false);
-        return Some(GreHeader { version: 0, protocol, len: 4, key: None, has_checksum, has_sequence });
+        return Some(GreHeader {
+            version: 0,
+            protocol,
+            len: HEADER_LEN_MIN,
+            key: None,
+            has_checksum,
+            has_sequence,
+        });
     }
     let has = |bit: u16| flags & bit != 0;
-    let version = (flags & 7) as u8;
-    if has(0x4000) || version > 1 || (version == 1 && (has(0x8000) || !has(0x2000) || protocol != PPP)) {
+    let (has_checksum, has_key, has_sequence) = (has(HAS_CHECKSUM), has(HAS_KEY), has(HAS_SEQUENCE));
+    let version = (flags & VERSION_MASK) as u8;
+    let is_pptp = version == 1;
+    if has(HAS_ROUTING) || version > 1 || (is_pptp && (has_checksum || !has_key || protocol != PPP)) {
         return None;
     }
-    let octets_of = |bit: u16| if has(bit) { 4 } else { 0 };
-    let key_at = 4 + octets_of(0x8000);
-    let len = key_at + octets_of(0x2000) + octets_of(0x1000) + if version == 1 { octets_of(0x80) } else { 0 };
-    let key = if has(0x2000) { Some(be32(data, key_at)?) } else { None };
-    Some(GreHeader { version, protocol, len, key, has_checksum: has(0x8000), has_sequence: has(0x1000) })
+    let len_of = |is_present: bool| if is_present { OPTIONAL_LEN } else { 0 };
+    let key_at = HEADER_LEN_MIN + len_of(has_checksum);
+    let len = key_at + len_of(has_key) + len_of(has_sequence) + len_of(is_pptp && has(HAS_ACKNOWLEDGMENT));
+    let key = if has_key { Some(be32(data, key_at)?) } else { None };
+    Some(GreHeader { version, protocol, len, key, has_checksum, has_sequence })
+}
+
+impl GreHeader {
+    /// Returns the virtual subnet of NVGRE (RFC 7637 section 3.2), 24 bits: bridged Ethernet with a key, but
+    /// with neither checksum nor sequence number.
+    #[must_use]
+    pub(crate) fn virtual_subnet(&self) -> Option<u32> {
+        let is_bridging = self.protocol == EtherType::ETHERNET_BRIDGING;
+        let key = self.key.filter(|_| is_bridging && !self.has_checksum && !self.has_sequence);
+        key.map(|key| key >> 8)
+    }
+
+    /// Returns the payload length and the call of a PPTP packet; `None` if the packet is only an
+    /// acknowledgment, which has no sequence number.
+    #[must_use]
+    pub(crate) fn pptp_call(&self) -> Option<(usize, u32)> {
+        let key = self.key.filter(|_| self.has_sequence)?;
+        Some(((key >> 16) as usize, key & 0xffff))
+    }
+}
+
+/// Returns the octets between GRE and the IPv4 packet that WCCP redirects: none if the packet follows
+/// directly.
+#[must_use]
+pub(crate) fn wccp_header_len(data: &[u8]) -> usize {
+    if ip::version(data).is_some_and(|version| version != ipv4::VERSION) { WCCP_HEADER_LEN } else { 0 }
 }
 
 #[cfg(test)]
@@ -75,10 +132,21 @@ mod tests {
     }
 
     #[test]
+    fn nvgre_has_a_key_alone() {
+        let subnet = |data: &[u8]| header(data).unwrap().virtual_subnet();
+        assert_eq!(subnet(&[0x20, 0, 0x65, 0x58, 0x12, 0x34, 0x56, 9]), Some(0x12_3456));
+        assert_eq!(subnet(&[0x20, 0, 8, 0, 0x12, 0x34, 0x56, 9]), None);
+        assert_eq!(subnet(&[0x30, 0, 0x65, 0x58, 0x12, 0x34, 0x56, 9, 0, 0, 0, 1]), None);
+        assert_eq!((wccp_header_len(&[0x45]), wccp_header_len(&[0x00]), wccp_header_len(&[])), (0, 4, 0));
+    }
+
+    #[test]
     fn pptp_needs_a_key_and_ppp() {
         let data = [0x30, 0x81, 0x88, 0x0b, 0, 7, 0, 9, 0, 0, 0, 1, 0, 0, 0, 2];
         let found = header(&data).unwrap();
         assert_eq!((found.version, found.len, found.key), (1, 16, Some(0x0007_0009)));
+        assert_eq!(found.pptp_call(), Some((7, 9)));
+        assert_eq!(GreHeader { has_sequence: false, ..found }.pptp_call(), None);
         for (place, value) in [(0, 0x10), (0, 0xb0), (3, 0x0c), (1, 0x82)] {
             let mut other = data;
             other[place] = value;

@@ -3,7 +3,22 @@
 use super::{be16, be32};
 
 const HEADER_LEN: usize = 8;
+const OPTIONAL_LEN: usize = 4;
 const G_PDU: u8 = 255;
+
+const VERSION_MASK: u8 = 0xf0;
+/// Version 1, protocol type GTP.
+const VERSION_1: u8 = 0x30;
+/// Extension header, sequence number, N-PDU number.
+const HAS_OPTIONAL: u8 = 0x07;
+const HAS_EXTENSION: u8 = 0x04;
+
+mod field {
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const KIND: usize = 1;
+    pub(super) const LEN: usize = 2;
+    pub(super) const TEID: usize = 4;
+}
 
 /// Fields of the header of a G-PDU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +37,18 @@ pub(crate) struct GtpuHeader {
 /// Linear in the number of extension headers, which the message length bounds.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<GtpuHeader> {
-    let [flags, kind, ..] = *data.first_chunk::<HEADER_LEN>()?;
-    if flags & 0xf0 != 0x30 || kind != G_PDU {
+    let header = data.first_chunk::<HEADER_LEN>()?;
+    let flags = header[field::FLAGS];
+    if flags & VERSION_MASK != VERSION_1 || header[field::KIND] != G_PDU {
         return None;
     }
-    let message_len = HEADER_LEN + usize::from(be16(data, 2)?);
+    let message_len = HEADER_LEN + usize::from(be16(header, field::LEN)?);
     let mut len = HEADER_LEN;
-    if flags & 0x07 != 0 {
-        len += 4;
-        // Only those of the three optional fields whose flag is set have a meaning.
-        let mut next = if flags & 0x04 != 0 { *data.get(len - 1)? } else { 0 };
+    if flags & HAS_OPTIONAL != 0 {
+        len += OPTIONAL_LEN;
+        // Only those of the three optional fields whose flag is set have a meaning. The type of the next
+        // extension header is the last octet of what precedes it.
+        let mut next = if flags & HAS_EXTENSION != 0 { *data.get(len - 1)? } else { 0 };
         while next != 0 {
             let extension_len = usize::from(*data.get(len)?) * 4;
             if extension_len == 0 {
@@ -41,7 +58,7 @@ pub(crate) fn header(data: &[u8]) -> Option<GtpuHeader> {
             next = *data.get(len - 1)?;
         }
     }
-    (len <= message_len).then_some(GtpuHeader { teid: be32(data, 4)?, len, message_len })
+    (len <= message_len).then_some(GtpuHeader { teid: be32(header, field::TEID)?, len, message_len })
 }
 
 #[cfg(test)]

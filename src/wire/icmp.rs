@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::be16;
+use super::{array, be16};
 use crate::base::{FlowKey, IpProtocol, Side, address_bits};
 
 impl FlowKey {
@@ -88,16 +88,28 @@ pub(crate) const HEADER_LEN: usize = 8;
 /// Octets of type and code.
 pub(crate) const KIND_AND_CODE_LEN: usize = 2;
 
+mod field {
+    /// The code follows directly.
+    pub(super) const KIND: usize = 0;
+    pub(super) const ID: usize = 4;
+}
+
 /// Returns type and code of the message at the start of `data`.
 #[must_use]
 pub(crate) fn kind_and_code(data: &[u8]) -> Option<(u8, u8)> {
-    data.first_chunk().map(|[kind, code]| (*kind, *code))
+    array(data, field::KIND).map(|[kind, code]| (*kind, *code))
 }
 
 /// Returns the identifier of the echo message at the start of `data`.
 #[must_use]
 pub(crate) fn echo_id(data: &[u8]) -> Option<u16> {
-    be16(data, 4)
+    be16(data, field::ID)
+}
+
+/// Returns the captured part of the packet that the error at the start of `data` quotes.
+#[must_use]
+pub(crate) fn quoted(data: &[u8]) -> Option<&[u8]> {
+    data.get(HEADER_LEN..)
 }
 
 /// Returns whether a type reports an error and quotes the packet that caused it (RFC 792; RFC 4443 section

@@ -1,5 +1,42 @@
 //! Wireless LAN frames (IEEE 802.11, clause 9.2).
 
+/// Octets of the header of a frame with three addresses, and with four.
+pub(crate) const HEADER_LEN_MIN: usize = 24;
+const FOUR_ADDRESSES_LEN: usize = 30;
+
+const QUALITY_LEN: usize = 2;
+const HIGH_THROUGHPUT_LEN: usize = 4;
+
+/// Octets before LLC in a part of an aggregated frame: two addresses and a length.
+pub(crate) const AGGREGATE_LEN: usize = 14;
+
+/// Octets of the frame check sequence.
+pub(crate) const CHECK_SEQUENCE_LEN: usize = 4;
+
+const VERSION_AND_TYPE_MASK: u8 = 0x0f;
+const DATA: u8 = 0x08;
+/// Bits of the subtype of a data frame.
+const WITHOUT_DATA: u8 = 4;
+const WITH_QUALITY: u8 = 8;
+
+const TO_DS: u8 = 0x01;
+const FROM_DS: u8 = 0x02;
+const PROTECTED: u8 = 0x40;
+const ORDER: u8 = 0x80;
+
+const FRAGMENT_MASK: u8 = 0x0f;
+const AGGREGATE: u8 = 0x80;
+
+mod field {
+    pub(super) const KIND: usize = 0;
+    pub(super) const FLAGS: usize = 1;
+    pub(super) const ADDRESS_2: usize = 10;
+    pub(super) const ADDRESS_3: usize = 16;
+    /// Fragment number, and the lower part of the sequence number.
+    pub(super) const SEQUENCE: usize = 22;
+    pub(super) const ADDRESS_4: usize = 24;
+}
+
 /// Kind of a frame, and the offset of its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -24,31 +61,31 @@ pub(crate) enum Wlan {
 /// Reads a header; `None` if it is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<Wlan> {
-    let [kind, flags] = *data.first_chunk::<2>()?;
+    let (kind, flags) = (*data.get(field::KIND)?, *data.get(field::FLAGS)?);
     let subtype = kind >> 4;
-    if kind & 0x0f != 0x08 || subtype & 4 != 0 {
+    if kind & VERSION_AND_TYPE_MASK != DATA || subtype & WITHOUT_DATA != 0 {
         return Some(Wlan::Other);
     }
-    let (is_quality, is_order) = (subtype & 8 != 0, flags & 0x80 != 0);
-    let (to_ds, from_ds) = (flags & 1 != 0, flags & 2 != 0);
-    let mut len = if to_ds && from_ds { 30 } else { 24 };
+    let (is_quality, is_order) = (subtype & WITH_QUALITY != 0, flags & ORDER != 0);
+    let (to_ds, from_ds) = (flags & TO_DS != 0, flags & FROM_DS != 0);
+    let mut len = if to_ds && from_ds { FOUR_ADDRESSES_LEN } else { HEADER_LEN_MIN };
     let quality_offset = len;
     if is_quality {
-        len += if is_order { 6 } else { 2 };
+        len += QUALITY_LEN + if is_order { HIGH_THROUGHPUT_LEN } else { 0 };
     }
     let header = data.get(..len)?;
-    if flags & 0x40 != 0 {
+    if flags & PROTECTED != 0 {
         return Some(Wlan::Protected);
     }
-    if header.get(22)? & 0x0f != 0 {
+    if header.get(field::SEQUENCE)? & FRAGMENT_MASK != 0 {
         return Some(Wlan::LaterFragment);
     }
     let source_offset = match (to_ds, from_ds) {
-        (true, true) => 24,
-        (false, true) => 16,
-        _ => 10,
+        (true, true) => field::ADDRESS_4,
+        (false, true) => field::ADDRESS_3,
+        _ => field::ADDRESS_2,
     };
-    let is_aggregate = is_quality && header.get(quality_offset)? & 0x80 != 0;
+    let is_aggregate = is_quality && header.get(quality_offset)? & AGGREGATE != 0;
     Some(Wlan::Data { len, source_offset, is_aggregate })
 }
 

@@ -1,6 +1,8 @@
 //! IPv4 (RFC 791 section 3.1).
 
-use super::{be16, be32, put};
+use super::checksum::{fold, sum};
+use super::writer::Writer;
+use super::{array, be16, be32, be64};
 use crate::base::IpProtocol;
 
 /// Octets of a header without options.
@@ -9,15 +11,20 @@ pub(crate) const HEADER_LEN_MIN: usize = 20;
 /// More-fragments flag in the octet of the flags.
 pub(crate) const MORE_FRAGMENTS: u16 = 0x2000;
 
+pub(crate) const VERSION: u8 = 4;
+
 /// Version 4 and a header without options.
 const VERSION_AND_PLAIN_LEN: u8 = 0x45;
 const FRAGMENT_OFFSET_MASK: u16 = 0x1fff;
+const HEADER_LEN_MASK: u8 = 0xf;
 
 /// Loose and strict source and record route (RFC 791 section 3.1).
 const LOOSE_ROUTE: u8 = 131;
 const STRICT_ROUTE: u8 = 137;
 
 mod field {
+    /// Version, and length of the header in words of four octets.
+    pub(super) const VERSION_AND_LEN: usize = 0;
     pub(super) const TRAFFIC_CLASS: usize = 1;
     pub(super) const TOTAL_LEN: usize = 2;
     pub(super) const IDENTIFICATION: usize = 4;
@@ -43,20 +50,20 @@ impl<'a> Ipv4<'a> {
 
     #[inline(always)]
     pub(crate) const fn version(self) -> u8 {
-        self.0[0] >> 4
+        self.0[field::VERSION_AND_LEN] >> 4
     }
 
     /// Returns whether the version is 4 and there are no options.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
-        self.0[0] == VERSION_AND_PLAIN_LEN
+        self.0[field::VERSION_AND_LEN] == VERSION_AND_PLAIN_LEN
     }
 
     /// Returns the octets of the header with its options according to its length field, which is at least 20
     /// in a valid header.
     #[inline(always)]
     pub(crate) const fn header_len(self) -> usize {
-        (self.0[0] & 0xf) as usize * 4
+        (self.0[field::VERSION_AND_LEN] & HEADER_LEN_MASK) as usize * 4
     }
 
     #[inline(always)]
@@ -134,7 +141,7 @@ impl<'a> Ipv4<'a> {
 /// Returns the octets of the header at the start of `data` according to its length field, if its first octet
 /// is present.
 pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
-    data.first().map(|octet| usize::from(octet & 0xf) * 4)
+    data.get(field::VERSION_AND_LEN).map(|octet| usize::from(octet & HEADER_LEN_MASK) * 4)
 }
 
 /// Returns the octets of the packet at the start of `data` according to its length field.
@@ -145,7 +152,42 @@ pub(crate) fn total_len(data: &[u8]) -> Option<usize> {
 /// Returns the source and destination addresses of the header at the start of `data`, in the order of the
 /// header.
 pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 8]> {
-    data.get(field::SOURCE..)?.first_chunk()
+    array(data, field::SOURCE)
+}
+
+/// Returns the options of the header at the start of `data`; `None` if they are truncated or if the header is
+/// shorter than its fixed part.
+pub(crate) fn options(data: &[u8]) -> Option<&[u8]> {
+    data.get(HEADER_LEN_MIN..header_len(data)?)
+}
+
+/// Returns whether the header at the start of `data` is complete with its options and its checksum is correct.
+pub(crate) fn has_right_checksum(data: &[u8]) -> bool {
+    let header = header_len(data).and_then(|len| data.get(..len));
+    header.is_some_and(|header| fold(sum(header)) == 0xffff)
+}
+
+/// Fixed part of a header as words for comparison, without the fields that differ between copies of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskedIpv4 {
+    /// All fields; traffic class, time to live and checksum are zero.
+    pub(crate) words: [u64; 3],
+    pub(crate) header_len: usize,
+    pub(crate) total_len: usize,
+}
+
+impl MaskedIpv4 {
+    /// Reads the header at the start of `data`; `None` if its fixed part is truncated or of another version.
+    #[inline(always)]
+    pub(crate) fn read(data: &[u8]) -> Option<Self> {
+        // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source;
+        // destination.
+        const MASKS: [u64; 2] = [!0x00ff_0000_0000_0000, !0xff00_ffff_0000_0000];
+        let first = be64(data, 0)?;
+        let words = [first & MASKS[0], be64(data, 8)? & MASKS[1], be32(data, field::DESTINATION)?.into()];
+        let (header_len, total_len) = ((first >> 54 & 0x3c) as usize, (first >> 32 & 0xffff) as usize);
+        (first >> 60 == u64::from(VERSION)).then_some(Self { words, header_len, total_len })
+    }
 }
 
 /// Returns the destination of a source route among the options of a header (RFC 791 section 3.1), unless the
@@ -153,6 +195,8 @@ pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 8]> {
 pub(crate) fn source_route_end(mut options: &[u8]) -> Option<u32> {
     const END: u8 = 0;
     const NOP: u8 = 1;
+    const POINTER: usize = 2;
+    const ROUTE: usize = 3;
     loop {
         let (kind, len) = match *options {
             [] | [END, ..] => return None,
@@ -165,8 +209,8 @@ pub(crate) fn source_route_end(mut options: &[u8]) -> Option<u32> {
         };
         let option = options.get(..len)?;
         if matches!(kind, LOOSE_ROUTE | STRICT_ROUTE) {
-            let is_over = usize::from(*option.get(2)?) > len;
-            let last = option.get(3..)?.last_chunk().map(|octets| u32::from_be_bytes(*octets));
+            let is_over = usize::from(*option.get(POINTER)?) > len;
+            let last = option.get(ROUTE..)?.last_chunk().map(|octets| u32::from_be_bytes(*octets));
             return last.filter(|_| !is_over);
         }
         options = options.get(len..)?;
@@ -189,12 +233,13 @@ impl Ipv4Header {
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN_MIN] {
         let mut octets = [0; HEADER_LEN_MIN];
         let flags = if self.has_more_fragments { MORE_FRAGMENTS } else { 0 };
-        octets[0] = VERSION_AND_PLAIN_LEN;
-        put(&mut octets, field::TOTAL_LEN, self.total_len.to_be_bytes());
-        put(&mut octets, field::FRAGMENT, flags.to_be_bytes());
-        octets[field::PROTOCOL] = self.protocol.0;
-        put(&mut octets, field::SOURCE, self.source.octets());
-        put(&mut octets, field::DESTINATION, self.destination.octets());
+        Writer::new(&mut octets)
+            .u8(field::VERSION_AND_LEN, VERSION_AND_PLAIN_LEN)
+            .u16(field::TOTAL_LEN, self.total_len)
+            .u16(field::FRAGMENT, flags)
+            .u8(field::PROTOCOL, self.protocol.0)
+            .octets(field::SOURCE, self.source.octets())
+            .octets(field::DESTINATION, self.destination.octets());
         octets
     }
 }
@@ -202,8 +247,7 @@ impl Ipv4Header {
 /// Writes traffic class and hop limit into the header at the start of `data`, if it is present.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN_MIN>() {
-        header[field::TRAFFIC_CLASS] = traffic_class;
-        header[field::HOP_LIMIT] = hop_limit;
+        Writer::new(header).u8(field::TRAFFIC_CLASS, traffic_class).u8(field::HOP_LIMIT, hop_limit);
     }
 }
 
@@ -235,5 +279,41 @@ mod tests {
         assert_eq!((header.identification(), header.fragment_offset(), header.checksum()), (0, 0, 0));
         assert_eq!(addresses(&octets), octets.last_chunk());
         assert!(Ipv4::read(&octets[..19]).is_none());
+        assert_eq!((options(&octets), options(&octets[..19])), (Some(&[][..]), None));
+    }
+
+    #[test]
+    fn copies_of_a_packet_have_equal_words() {
+        let header = Ipv4Header {
+            total_len: 40,
+            has_more_fragments: false,
+            protocol: IpProtocol::TCP,
+            source: [192, 0, 2, 1].into(),
+            destination: [192, 0, 2, 2].into(),
+        };
+        let (mut near, mut far) = (header.to_octets(), header.to_octets());
+        set_service(&mut near, 0, 64);
+        set_service(&mut far, 0xff, 1);
+        far[field::CHECKSUM..field::SOURCE].copy_from_slice(&[1, 2]);
+        let masked = MaskedIpv4::read(&near).unwrap();
+        assert_eq!((masked.header_len, masked.total_len), (20, 40));
+        assert_eq!(MaskedIpv4::read(&far).map(|far| far.words), Some(masked.words));
+        for octet in (0..HEADER_LEN_MIN).filter(|octet| ![1, 8, 10, 11].contains(octet)) {
+            let mut other = far;
+            other[octet] ^= 1;
+            assert!(MaskedIpv4::read(&other).is_none_or(|other| other.words != masked.words), "{octet}");
+        }
+        assert!(MaskedIpv4::read(&near[..19]).is_none());
+    }
+
+    #[test]
+    fn a_right_checksum_covers_options() {
+        // The example of a header in RFC 1071 terms: the sum with the field is all ones.
+        let mut octets = [0x46, 0, 0, 24, 0, 1, 0, 0, 64, 17, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2, 1, 1, 1, 0];
+        let sum = !fold(sum(&octets));
+        Writer::new(&mut octets).u16(field::CHECKSUM, sum);
+        assert!(has_right_checksum(&octets) && !has_right_checksum(&octets[..23]));
+        octets[21] ^= 4;
+        assert!(!has_right_checksum(&octets));
     }
 }

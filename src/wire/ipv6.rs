@@ -1,14 +1,19 @@
 //! IPv6 (RFC 8200 section 3).
 
-use super::{be16, put};
+use super::writer::Writer;
+use super::{array, be16, be64};
 use crate::base::IpProtocol;
 
 /// Octets of the header without extension headers.
 pub(crate) const HEADER_LEN: usize = 40;
 
-const VERSION: u8 = 6;
+pub(crate) const VERSION: u8 = 6;
 
 mod field {
+    /// Version, and the upper half of the traffic class.
+    pub(super) const VERSION_AND_CLASS: usize = 0;
+    /// The lower half of the traffic class, and the upper part of the flow label.
+    pub(super) const CLASS_AND_LABEL: usize = 1;
     pub(super) const PAYLOAD_LEN: usize = 4;
     pub(super) const NEXT_HEADER: usize = 6;
     pub(super) const HOP_LIMIT: usize = 7;
@@ -30,12 +35,12 @@ impl<'a> Ipv6<'a> {
 
     #[inline(always)]
     pub(crate) const fn version(self) -> u8 {
-        self.0[0] >> 4
+        self.0[field::VERSION_AND_CLASS] >> 4
     }
 
     #[inline(always)]
     pub(crate) const fn traffic_class(self) -> u8 {
-        self.0[0] << 4 | self.0[1] >> 4
+        self.0[field::VERSION_AND_CLASS] << 4 | self.0[field::CLASS_AND_LABEL] >> 4
     }
 
     /// Returns the octets behind the header according to its length field; zero in a jumbogram.
@@ -66,8 +71,7 @@ impl<'a> Ipv6<'a> {
 
     #[inline(always)]
     fn address(self, at: usize) -> u128 {
-        let octets = self.0.get(at..at + 16).and_then(|octets| octets.first_chunk());
-        octets.map_or(0, |octets| u128::from_be_bytes(*octets))
+        array(self.0, at).map_or(0, |octets| u128::from_be_bytes(*octets))
     }
 }
 
@@ -84,12 +88,38 @@ pub(crate) fn next_header(data: &[u8]) -> Option<IpProtocol> {
 /// Returns the source and destination addresses of the header at the start of `data`, in the order of the
 /// header.
 pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 32]> {
-    data.get(field::SOURCE..)?.first_chunk()
+    array(data, field::SOURCE)
 }
 
 /// Returns the captured parts of the source and destination addresses.
 pub(crate) fn address_slices(data: &[u8]) -> [&[u8]; 2] {
     [field::SOURCE, field::DESTINATION].map(|at| data.get(at..).unwrap_or_default())
+}
+
+/// Header as words for comparison, without the fields that differ between copies of a packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskedIpv6 {
+    /// All fields; traffic class and hop limit are zero.
+    pub(crate) words: [u64; HEADER_LEN / 8],
+    pub(crate) payload_len: usize,
+}
+
+impl MaskedIpv6 {
+    /// Reads the header at the start of `data`; `None` if it is truncated or of another version.
+    #[inline(always)]
+    pub(crate) fn read(data: &[u8]) -> Option<Self> {
+        // Version, class, flow label, payload length, next header, hop limit; then the addresses.
+        const MASK: u64 = !0x0ff0_0000_0000_00ff;
+        let first = be64(data, 0)?;
+        if first >> 60 != u64::from(VERSION) {
+            return None;
+        }
+        let mut words = [first & MASK; HEADER_LEN / 8];
+        for (word, at) in words.iter_mut().zip((0..).step_by(8)).skip(1) {
+            *word = be64(data, at)?;
+        }
+        Some(Self { words, payload_len: (first >> 16 & 0xffff) as usize })
+    }
 }
 
 /// Fields of a header that a caller chooses. Traffic class and flow label are zero.
@@ -107,12 +137,13 @@ impl Ipv6Header {
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN] {
         let mut octets = [0; HEADER_LEN];
-        octets[0] = VERSION << 4;
-        put(&mut octets, field::PAYLOAD_LEN, self.payload_len.to_be_bytes());
-        octets[field::NEXT_HEADER] = self.next_header.0;
-        octets[field::HOP_LIMIT] = self.hop_limit;
-        put(&mut octets, field::SOURCE, self.source.octets());
-        put(&mut octets, field::DESTINATION, self.destination.octets());
+        Writer::new(&mut octets)
+            .u8(field::VERSION_AND_CLASS, VERSION << 4)
+            .u16(field::PAYLOAD_LEN, self.payload_len)
+            .u8(field::NEXT_HEADER, self.next_header.0)
+            .u8(field::HOP_LIMIT, self.hop_limit)
+            .octets(field::SOURCE, self.source.octets())
+            .octets(field::DESTINATION, self.destination.octets());
         octets
     }
 }
@@ -121,9 +152,10 @@ impl Ipv6Header {
 /// label to zero.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN>() {
-        header[0] = VERSION << 4 | traffic_class >> 4;
-        header[1] = traffic_class << 4;
-        header[field::HOP_LIMIT] = hop_limit;
+        Writer::new(header)
+            .u8(field::VERSION_AND_CLASS, VERSION << 4 | traffic_class >> 4)
+            .u8(field::CLASS_AND_LABEL, traffic_class << 4)
+            .u8(field::HOP_LIMIT, hop_limit);
     }
 }
 
@@ -153,5 +185,28 @@ mod tests {
         assert_eq!((payload_len(&octets), next_header(&octets)), (Some(1480), Some(IpProtocol::UDP)));
         assert_eq!(addresses(&octets), octets.last_chunk());
         assert!(Ipv6::read(&octets[..39]).is_none());
+    }
+
+    #[test]
+    fn copies_of_a_packet_have_equal_words() {
+        let header = Ipv6Header {
+            payload_len: 8,
+            next_header: IpProtocol::UDP,
+            hop_limit: 64,
+            source: 1_u128.into(),
+            destination: 2_u128.into(),
+        };
+        let (near, mut far) = (header.to_octets(), header.to_octets());
+        set_service(&mut far, 0xff, 1);
+        let masked = MaskedIpv6::read(&near).unwrap();
+        assert_eq!(masked.payload_len, 8);
+        assert_eq!(MaskedIpv6::read(&far).map(|far| far.words), Some(masked.words));
+        for octet in 2..HEADER_LEN {
+            let mut other = far;
+            other[octet] ^= 1;
+            let is_equal = MaskedIpv6::read(&other).is_some_and(|other| other.words == masked.words);
+            assert_eq!(is_equal, octet == field::HOP_LIMIT, "{octet}");
+        }
+        assert!(MaskedIpv6::read(&near[..39]).is_none());
     }
 }

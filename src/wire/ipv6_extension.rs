@@ -1,7 +1,8 @@
 //! IPv6 extension headers (RFC 8200 section 4), and the authentication header (RFC 4302 section 2).
 
+use super::be32;
+use super::writer::Writer;
 use crate::base::IpProtocol;
-use crate::wire::be32;
 
 /// Octets of a fragment header.
 pub(crate) const FRAGMENT_LEN: usize = 8;
@@ -100,8 +101,7 @@ fn option(mut options: &[u8], wanted: u8, wanted_len: u8) -> Option<&[u8]> {
 #[must_use]
 pub(crate) fn first_fragment(next_header: IpProtocol) -> [u8; FRAGMENT_LEN] {
     let mut octets = [0; FRAGMENT_LEN];
-    octets[field::NEXT_HEADER] = next_header.0;
-    octets[field::FRAGMENT_FLAGS] = MORE_FRAGMENTS;
+    Writer::new(&mut octets).u8(field::NEXT_HEADER, next_header.0).u8(field::FRAGMENT_FLAGS, MORE_FRAGMENTS);
     octets
 }
 

@@ -1,6 +1,30 @@
 //! L2TP versions 2 (RFC 2661 section 3.1) and 3 (RFC 3931 section 4.1).
 
 use super::{be16, be32};
+use crate::base::Reader;
+
+/// Possible lengths of cookies and sublayers of version 3, which are defined only by the session.
+pub(crate) const COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
+
+/// Octets of the header of version 3 in UDP and directly in IP, without cookie.
+const V3_UDP_LEN: usize = 8;
+const V3_IP_LEN: usize = 4;
+
+const IS_CONTROL: u16 = 0x8000;
+const HAS_LEN: u16 = 0x4000;
+const HAS_SEQUENCE: u16 = 0x0800;
+const HAS_OFFSET: u16 = 0x0200;
+const VERSION_MASK: u16 = 0xf;
+
+const SEQUENCE_LEN: usize = 4;
+
+mod field {
+    pub(super) const FLAGS: usize = 0;
+    /// Version 3 in UDP.
+    pub(super) const V3_UDP_SESSION: usize = 4;
+    /// Version 3 in IP.
+    pub(super) const V3_IP_SESSION: usize = 0;
+}
 
 /// Fields of the header of a data message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,33 +51,35 @@ pub(crate) enum L2tp {
 /// Reads a header in UDP; `None` if it is truncated, a control message, or of another version.
 #[must_use]
 pub(crate) fn in_udp(data: &[u8]) -> Option<L2tp> {
-    let flags = be16(data, 0)?;
-    let has = |bit: u16| flags & bit != 0;
-    match flags & 0xf {
-        _ if has(0x8000) => None,
-        2 => {
-            let mut len = 2;
-            let mut message_len = None;
-            if has(0x4000) {
-                message_len = Some(be16(data, len)?.into());
-                len += 2;
-            }
-            let ids = be32(data, len)?;
-            len += 4 + if has(0x0800) { 4 } else { 0 };
-            if has(0x0200) {
-                len += 2 + usize::from(be16(data, len)?);
-            }
-            Some(L2tp::V2 { len, message_len, ids })
-        }
-        3 => Some(L2tp::V3 { len: 8, session_id: be32(data, 4)? }),
+    let flags = be16(data, field::FLAGS)?;
+    match flags & VERSION_MASK {
+        _ if flags & IS_CONTROL != 0 => None,
+        2 => version_2(data),
+        3 => Some(L2tp::V3 { len: V3_UDP_LEN, session_id: be32(data, field::V3_UDP_SESSION)? }),
         _ => None,
     }
+}
+
+/// Reads the fields in their order, because most of them are optional.
+fn version_2(data: &[u8]) -> Option<L2tp> {
+    let mut reader = Reader::new(data);
+    let flags = reader.u16()?;
+    let has = |bit: u16| flags & bit != 0;
+    let message_len = if has(HAS_LEN) { Some(reader.u16()?.into()) } else { None };
+    let ids = reader.u32()?;
+    // The payload may be truncated right behind the identifiers, so the remaining fields need not be present.
+    let mut len = reader.offset() + if has(HAS_SEQUENCE) { SEQUENCE_LEN } else { 0 };
+    if has(HAS_OFFSET) {
+        len += 2 + usize::from(be16(data, len)?);
+    }
+    Some(L2tp::V2 { len, message_len, ids })
 }
 
 /// Reads a header of version 3 directly in IP; `None` if it is truncated or a control message.
 #[must_use]
 pub(crate) fn in_ip(data: &[u8]) -> Option<L2tp> {
-    be32(data, 0).filter(|id| *id != 0).map(|session_id| L2tp::V3 { len: 4, session_id })
+    let session_id = be32(data, field::V3_IP_SESSION).filter(|id| *id != 0)?;
+    Some(L2tp::V3 { len: V3_IP_LEN, session_id })
 }
 
 #[cfg(test)]

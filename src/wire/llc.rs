@@ -1,6 +1,6 @@
 //! Logical link control and SNAP (IEEE 802.2; RFC 1042; RFC 2427 section 4.1 for NLPIDs).
 
-use super::be16;
+use super::{array, be16};
 use crate::base::EtherType;
 
 /// Payload that an LLC header announces.
@@ -33,7 +33,28 @@ impl Llc {
 pub(crate) const HEADER_LEN: usize = 3;
 
 const SNAP_LEN: usize = 5;
+
+const SAP_SNAP: u8 = 0xaa;
+/// SNAP as the source or destination of a group.
+const SAP_SNAP_GROUP: u8 = 0xab;
+const SAP_IPV4: u8 = 0x06;
+const SAP_NLPID: u8 = 0xfe;
 const UNNUMBERED: u8 = 3;
+
+/// Offsets in a SNAP header.
+mod snap_field {
+    pub(super) const ORGANIZATION: usize = 0;
+    pub(super) const PROTOCOL: usize = 3;
+}
+
+/// Offsets in an LLC header.
+mod field {
+    pub(super) const DESTINATION: usize = 0;
+    pub(super) const SOURCE: usize = 1;
+    pub(super) const CONTROL: usize = 2;
+    /// With the service access point of network layer protocol identifiers.
+    pub(super) const NLPID: usize = 3;
+}
 
 /// IPv4 as a network layer protocol identifier.
 pub(crate) const NLPID_IPV4: u8 = 0xcc;
@@ -50,11 +71,13 @@ pub(crate) const NLPID_PPP: u8 = 0xcf;
 /// Reads an LLC header and the SNAP header behind it; `None` if they are truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<Llc> {
-    let [dsap, ssap, control] = *data.first_chunk::<HEADER_LEN>()?;
-    match (dsap, ssap, control) {
-        (0xaa | 0xab, 0xaa | 0xab, UNNUMBERED) => snap(data.get(HEADER_LEN..)?, HEADER_LEN),
-        (0x06, 0x06, UNNUMBERED) => Some(Llc::EtherType(EtherType::IPV4, HEADER_LEN)),
-        (0xfe, 0xfe, UNNUMBERED) => Some(match *data.get(HEADER_LEN)? {
+    let fixed = data.first_chunk::<HEADER_LEN>()?;
+    match (fixed[field::DESTINATION], fixed[field::SOURCE], fixed[field::CONTROL]) {
+        (SAP_SNAP | SAP_SNAP_GROUP, SAP_SNAP | SAP_SNAP_GROUP, UNNUMBERED) => {
+            snap(data.get(HEADER_LEN..)?, HEADER_LEN)
+        }
+        (SAP_IPV4, SAP_IPV4, UNNUMBERED) => Some(Llc::EtherType(EtherType::IPV4, HEADER_LEN)),
+        (SAP_NLPID, SAP_NLPID, UNNUMBERED) => Some(match *data.get(field::NLPID)? {
             NLPID_IPV4 => Llc::EtherType(EtherType::IPV4, HEADER_LEN + 1),
             NLPID_IPV6 => Llc::EtherType(EtherType::IPV6, HEADER_LEN + 1),
             nlpid => Llc::Nlpid(nlpid),
@@ -66,9 +89,9 @@ pub(crate) fn header(data: &[u8]) -> Option<Llc> {
 /// Reads a SNAP header behind `before` octets; `None` if it is truncated.
 #[must_use]
 pub(crate) fn snap(data: &[u8], before: usize) -> Option<Llc> {
-    let [a, b, c, ..] = *data.first_chunk::<SNAP_LEN>()?;
-    let protocol = be16(data, 3)?;
-    Some(match [a, b, c] {
+    let header = data.first_chunk::<SNAP_LEN>()?;
+    let protocol = be16(header, snap_field::PROTOCOL)?;
+    Some(match *array(header, snap_field::ORGANIZATION)? {
         [0, 0, 0] | [0, 0, 0xf8] => Llc::EtherType(EtherType(protocol), before + SNAP_LEN),
         [0, 0x80, 0xc2] if matches!(protocol, 1 | 7) => Llc::Ethernet(before + SNAP_LEN),
         [0, 0, 0x0c] => Llc::CiscoSnap(protocol),

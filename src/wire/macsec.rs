@@ -1,5 +1,22 @@
 //! MACsec: the security tag (IEEE 802.1AE, clause 9).
 
+use super::be16;
+use crate::base::EtherType;
+
+/// Octets of a tag behind its EtherType, without the optional channel identifier.
+pub(crate) const TAG_LEN_MIN: usize = 6;
+const CHANNEL_LEN: usize = 8;
+
+const HAS_CHANNEL: u8 = 0x20;
+const IS_ENCRYPTED: u8 = 0x08;
+const IS_CHANGED: u8 = 0x04;
+const SHORT_LEN_MASK: u8 = 0x3f;
+
+mod field {
+    pub(super) const CONTROL: usize = 0;
+    pub(super) const SHORT_LEN: usize = 1;
+}
+
 /// Octets of the integrity check value at the end, for the default cipher suites.
 pub(crate) const CHECK_VALUE_LEN: usize = 16;
 
@@ -18,10 +35,22 @@ pub(crate) struct SecTag {
 /// Reads a tag from the octets behind its EtherType.
 #[must_use]
 pub(crate) fn tag(data: &[u8]) -> Option<SecTag> {
-    let [control, short_len, ..] = *data.first_chunk::<6>()?;
-    let len = if control & 0x20 != 0 { 14 } else { 6 };
-    let short_len = Some(usize::from(short_len & 0x3f)).filter(|len| *len > 0);
-    Some(SecTag { is_encrypted: control & 0x0c != 0, len, short_len })
+    let tag = data.first_chunk::<TAG_LEN_MIN>()?;
+    let control = tag[field::CONTROL];
+    let len = TAG_LEN_MIN + if control & HAS_CHANNEL != 0 { CHANNEL_LEN } else { 0 };
+    let short_len = Some(usize::from(tag[field::SHORT_LEN] & SHORT_LEN_MASK)).filter(|len| *len > 0);
+    Some(SecTag { is_encrypted: control & (IS_ENCRYPTED | IS_CHANGED) != 0, len, short_len })
+}
+
+impl SecTag {
+    /// Octets of the EtherType with which the user data begins.
+    pub(crate) const ETHER_TYPE_LEN: usize = 2;
+
+    /// Returns the EtherType of the user data behind the tag at the start of `data`.
+    #[must_use]
+    pub(crate) fn ether_type(&self, data: &[u8]) -> Option<EtherType> {
+        be16(data, self.len).map(EtherType)
+    }
 }
 
 #[cfg(test)]
@@ -33,6 +62,9 @@ mod tests {
         let clear = |len, short_len| Some(SecTag { is_encrypted: false, len, short_len });
         assert_eq!(tag(&[0, 0, 0, 0, 0, 1]), clear(6, None));
         assert_eq!(tag(&[0x20, 46, 0, 0, 0, 1]), clear(14, Some(46)));
+        let data = [0, 0, 0, 0, 0, 1, 8, 0];
+        assert_eq!(tag(&data).unwrap().ether_type(&data), Some(EtherType::IPV4));
+        assert_eq!(tag(&data).unwrap().ether_type(&data[..7]), None);
         // Either of E and C: the octets differ from those that were sent.
         for control in [0x08, 0x04, 0x0c] {
             assert!(tag(&[control, 0, 0, 0, 0, 1]).unwrap().is_encrypted);

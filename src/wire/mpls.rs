@@ -5,6 +5,13 @@ use super::be32;
 /// Octets of a label stack entry.
 pub(crate) const ENTRY_LEN: usize = 4;
 
+const BOTTOM: u32 = 0x100;
+
+mod field {
+    /// Label, traffic class, bottom of stack, time to live.
+    pub(super) const ENTRY: usize = 0;
+}
+
 /// A label stack entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,8 +25,8 @@ pub(crate) struct MplsEntry {
 /// Reads a label stack entry.
 #[must_use]
 pub(crate) fn entry(data: &[u8]) -> Option<MplsEntry> {
-    let word = be32(data, 0)?;
-    Some(MplsEntry { label: word >> 12, is_bottom: word & 0x100 != 0 })
+    let word = be32(data, field::ENTRY)?;
+    Some(MplsEntry { label: word >> 12, is_bottom: word & BOTTOM != 0 })
 }
 
 #[cfg(test)]

@@ -1,12 +1,10 @@
 //! Neighbor solicitations and advertisements of IPv6 on Ethernet (RFC 4861 sections 4.3, 4.4 and 4.6.1).
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 use std::net::Ipv6Addr;
 
-use super::checksum::{fold, sum};
+use super::checksum::{fold, pseudo_header_sum, sum};
 use super::ipv6::{self, Ipv6, Ipv6Header};
-use super::put;
+use super::writer::Writer;
 use crate::base::{IpProtocol, Reader};
 
 /// ICMPv6 type of a neighbor solicitation.
@@ -23,6 +21,21 @@ const OPTION_LEN: usize = 8;
 const OPTION_SOURCE: u8 = 1;
 const OPTION_TARGET: u8 = 2;
 const HOP_LIMIT: u8 = 255;
+
+const IS_ROUTER: u32 = 1 << 31;
+const IS_SOLICITED: u32 = 1 << 30;
+const IS_OVERRIDE: u32 = 1 << 29;
+
+/// Offsets in a message, which starts behind the IPv6 header. Code zero needs no emission.
+mod field {
+    pub(super) const KIND: usize = 0;
+    pub(super) const CHECKSUM: usize = 2;
+    pub(super) const FLAGS: usize = 4;
+    pub(super) const TARGET: usize = 8;
+    pub(super) const OPTION_KIND: usize = 24;
+    pub(super) const OPTION_LEN: usize = 25;
+    pub(super) const OPTION_ADDRESS: usize = 26;
+}
 
 /// A solicitation, or an advertisement with its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +74,7 @@ pub(crate) struct NeighborMessage {
 /// they are fragmented.
 #[must_use]
 pub(crate) fn is_neighbor_message(packet: &[u8]) -> bool {
-    let kind = packet.get(ipv6::HEADER_LEN).copied();
+    let kind = packet.get(ipv6::HEADER_LEN + field::KIND).copied();
     ipv6::next_header(packet) == Some(IpProtocol::ICMPV6)
         && matches!(kind, Some(SOLICITATION | ADVERTISEMENT))
 }
@@ -97,9 +110,9 @@ impl NeighborMessage {
             NeighborMessageKind::Solicitation
         } else {
             NeighborMessageKind::Advertisement {
-                is_router: flags >> 31 & 1 == 1,
-                is_solicited: flags >> 30 & 1 == 1,
-                is_override: flags >> 29 & 1 == 1,
+                is_router: flags & IS_ROUTER != 0,
+                is_solicited: flags & IS_SOLICITED != 0,
+                is_override: flags & IS_OVERRIDE != 0,
             }
         };
         let link_layer = link_layer_option(reader.rest(), kind.option())?;
@@ -122,20 +135,23 @@ impl NeighborMessage {
         let (kind, flags) = match self.kind {
             NeighborMessageKind::Solicitation => (SOLICITATION, 0),
             NeighborMessageKind::Advertisement { is_router, is_solicited, is_override } => {
-                let flags =
-                    u8::from(is_router) << 7 | u8::from(is_solicited) << 6 | u8::from(is_override) << 5;
+                let flag = |is_set, bit| if is_set { bit } else { 0 };
+                let flags = flag(is_router, IS_ROUTER)
+                    | flag(is_solicited, IS_SOLICITED)
+                    | flag(is_override, IS_OVERRIDE);
                 (ADVERTISEMENT, flags)
             }
         };
         let mut message = [0; MESSAGE_LEN];
-        message[0] = kind;
-        message[4] = flags;
-        message[8..24].copy_from_slice(&self.target.octets());
-        message[24] = self.kind.option();
-        message[25] = (OPTION_LEN / 8) as u8;
-        message[26..].copy_from_slice(&link_layer);
+        Writer::new(&mut message)
+            .u8(field::KIND, kind)
+            .octets(field::FLAGS, flags.to_be_bytes())
+            .octets(field::TARGET, self.target.octets())
+            .u8(field::OPTION_KIND, self.kind.option())
+            .u8(field::OPTION_LEN, (OPTION_LEN / 8) as u8)
+            .octets(field::OPTION_ADDRESS, link_layer);
         let sum = checksum(self.source, self.destination, &message);
-        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        Writer::new(&mut message).u16(field::CHECKSUM, sum);
 
         let header = Ipv6Header {
             payload_len: MESSAGE_LEN as u16,
@@ -145,8 +161,7 @@ impl NeighborMessage {
             destination: self.destination,
         };
         let mut octets = [0; PACKET_LEN];
-        put(&mut octets, 0, header.to_octets());
-        put(&mut octets, ipv6::HEADER_LEN, message);
+        Writer::new(&mut octets).octets(0, header.to_octets()).octets(ipv6::HEADER_LEN, message);
         octets
     }
 }
@@ -186,9 +201,8 @@ pub(crate) fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
 /// received message, zero means that its checksum is correct. Linear in the message.
 #[must_use]
 pub(crate) fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
-    let pseudo_header = sum(&source.octets()) + sum(&destination.octets());
-    let len_and_protocol = message.len() as u64 + u64::from(IpProtocol::ICMPV6.0);
-    !fold(pseudo_header + len_and_protocol + sum(message))
+    let pseudo_header = pseudo_header_sum(source.to_bits(), destination.to_bits(), IpProtocol::ICMPV6);
+    !fold(pseudo_header + message.len() as u64 + sum(message))
 }
 
 #[cfg(test)]

@@ -1,8 +1,41 @@
 //! Linux netfilter log (`pcap-linktype(7)`, LINKTYPE_NFLOG).
 
-const HEADER_LEN: usize = 4;
+use super::{be16, le16};
+use crate::base::EtherType;
+
+/// Octets of the header before the attributes.
+pub(crate) const HEADER_LEN: usize = 4;
+
 const TLV_HEADER_LEN: usize = 4;
 const TLV_PAYLOAD: u16 = 9;
+const TLV_KIND_MASK: u16 = 0x3fff;
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+
+mod field {
+    pub(super) const FAMILY: usize = 0;
+}
+
+/// Returns the address family of the logged packet, if it was captured.
+#[must_use]
+pub(crate) fn family(data: &[u8]) -> Option<u8> {
+    data.get(field::FAMILY).copied()
+}
+
+/// Returns the EtherType of the packets of an address family, for IP.
+#[must_use]
+pub(crate) const fn ether_type(family: u8) -> Option<EtherType> {
+    match family {
+        AF_INET => Some(EtherType::IPV4),
+        AF_INET6 => Some(EtherType::IPV6),
+        _ => None,
+    }
+}
+
+/// Offsets in an attribute, which starts with its length.
+mod tlv_field {
+    pub(super) const KIND: usize = 2;
+}
 
 /// Returns the offset of the logged packet; `None` if the capture ends before it, or there is none.
 ///
@@ -10,14 +43,12 @@ const TLV_PAYLOAD: u16 = 9;
 #[must_use]
 pub(crate) fn payload_offset(data: &[u8]) -> Option<usize> {
     let mut at = HEADER_LEN;
-    let first = data.get(at..)?.first_chunk::<2>()?;
-    let (little, big) = (u16::from_le_bytes(*first), u16::from_be_bytes(*first));
+    let (little, big) = (le16(data, at)?, be16(data, at)?);
     // An attribute is small, the first one (the packet's header) in particular.
-    let read = if little <= big { u16::from_le_bytes } else { u16::from_be_bytes };
+    let read = if little <= big { le16 } else { be16 };
     loop {
-        let [a, b, c, d] = *data.get(at..)?.first_chunk::<TLV_HEADER_LEN>()?;
-        let (len, kind) = (usize::from(read([a, b])), read([c, d]));
-        if kind & 0x3fff == TLV_PAYLOAD {
+        let (len, kind) = (usize::from(read(data, at)?), read(data, at + tlv_field::KIND)?);
+        if kind & TLV_KIND_MASK == TLV_PAYLOAD {
             return Some(at + TLV_HEADER_LEN);
         }
         if len < TLV_HEADER_LEN {
@@ -40,6 +71,7 @@ mod tests {
         // Truncated in the header of the packet; an attribute shorter than its header would cause an endless
         // loop.
         assert_eq!(payload_offset(&little[..15]), None);
+        assert_eq!((family(&little).and_then(ether_type), family(&[])), (Some(EtherType::IPV4), None));
         assert_eq!(payload_offset(&[2, 0, 0, 1, 3, 0, 10, 0, 0, 0, 0, 0]), None);
     }
 }

@@ -3,6 +3,19 @@
 use super::be32;
 use crate::base::EtherType;
 
+/// Octets of the header without context headers.
+pub(crate) const HEADER_LEN_MIN: usize = 8;
+
+const VERSION_MASK: u8 = 0xc0;
+const LEN_MASK: u8 = 0x3f;
+
+mod field {
+    pub(super) const VERSION: usize = 0;
+    pub(super) const LEN: usize = 1;
+    pub(super) const NEXT_PROTOCOL: usize = 3;
+    pub(super) const PATH: usize = 4;
+}
+
 /// Fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -18,12 +31,13 @@ pub(crate) struct NshHeader {
 /// Reads a header of version 0; `None` if it is truncated or its length is too small.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<NshHeader> {
-    let [first, second, _, next, ..] = *data.first_chunk::<8>()?;
-    let len = usize::from(second & 0x3f) * 4;
-    if first & 0xc0 != 0 || len < 8 {
+    let header = data.first_chunk::<HEADER_LEN_MIN>()?;
+    let len = usize::from(header[field::LEN] & LEN_MASK) * 4;
+    if header[field::VERSION] & VERSION_MASK != 0 || len < HEADER_LEN_MIN {
         return None;
     }
-    Some(NshHeader { len, next: next_protocol(next), path_id: be32(data, 4)? >> 8 })
+    let next = next_protocol(header[field::NEXT_PROTOCOL]);
+    Some(NshHeader { len, next, path_id: be32(header, field::PATH)? >> 8 })
 }
 
 /// Returns the EtherType of a next protocol of NSH and of VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).

@@ -20,14 +20,53 @@ pub(crate) const PROTOCOL_IPV4: u16 = 0x0021;
 /// PPP protocol number of IPv6.
 pub(crate) const PROTOCOL_IPV6: u16 = 0x0057;
 
+/// PPP protocol number of MPLS.
+pub(crate) const PROTOCOL_MPLS: u16 = 0x0281;
+
+/// PPP protocol number of MPLS to a group.
+pub(crate) const PROTOCOL_MPLS_MULTICAST: u16 = 0x0283;
+
+/// PPP protocol number of bridging (RFC 3518).
+pub(crate) const PROTOCOL_BRIDGING: u16 = 0x0031;
+
+/// Octets of the protocol field.
+pub(crate) const HEADER_LEN_MIN: usize = 2;
+
+const BRIDGING_LEN: usize = 2;
+const LAN_ID_LEN: usize = 4;
+const HAS_LAN_ID: u8 = 0x40;
+const MAC_ETHERNET: u8 = 1;
+
+/// Offsets in the header of bridging.
+mod bridging_field {
+    pub(super) const FLAGS: usize = 0;
+    pub(super) const MAC_KIND: usize = 1;
+}
+
 const ALL_STATIONS: u8 = 0xff;
 const UNNUMBERED: u8 = 0x03;
+const FRAMING_LEN: usize = 2;
+
+/// Returns whether the frame starts with address and control of HDLC-like framing.
+#[must_use]
+pub(crate) fn has_framing(data: &[u8]) -> bool {
+    data.starts_with(&[ALL_STATIONS, UNNUMBERED])
+}
+
+/// Returns the octets of a header of bridging before an Ethernet frame (RFC 3518 section 4.2): flags, the kind
+/// of the MAC, and an optional LAN identifier. `None` for another kind, or if the header is truncated.
+#[must_use]
+pub(crate) fn bridged_ethernet_offset(data: &[u8]) -> Option<usize> {
+    let flags = data.get(bridging_field::FLAGS)?;
+    let is_ethernet = *data.get(bridging_field::MAC_KIND)? == MAC_ETHERNET;
+    is_ethernet.then_some(BRIDGING_LEN + if flags & HAS_LAN_ID != 0 { LAN_ID_LEN } else { 0 })
+}
 
 /// Reads address and control if they are present, and the protocol field, which may be compressed to one
 /// octet (RFC 1661 section 6.5: its low bit is then set).
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<PppHeader> {
-    let framing_len = if data.starts_with(&[ALL_STATIONS, UNNUMBERED]) { 2 } else { 0 };
+    let framing_len = if has_framing(data) { FRAMING_LEN } else { 0 };
     let first = *data.get(framing_len)?;
     if first & 1 == 1 {
         return Some(PppHeader { protocol: first.into(), len: framing_len + 1 });
@@ -60,5 +99,9 @@ mod tests {
         }
         assert_eq!(header(&[0xff, 3, 0]), None);
         assert_eq!(header(&[]), None);
+        assert_eq!(
+            [&[0, 1][..], &[0x40, 1], &[0, 3], &[0]].map(bridged_ethernet_offset),
+            [Some(2), Some(6), None, None]
+        );
     }
 }

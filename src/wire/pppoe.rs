@@ -5,6 +5,16 @@ use super::be16;
 /// Octets of the header.
 pub(crate) const HEADER_LEN: usize = 6;
 
+/// Version 1, type 1, code 0.
+const SESSION_DATA: u16 = 0x1100;
+
+mod field {
+    /// Version, type and code.
+    pub(super) const KIND: usize = 0;
+    pub(super) const SESSION: usize = 2;
+    pub(super) const LEN: usize = 4;
+}
+
 /// Fields of a session header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -21,9 +31,9 @@ pub(crate) struct PppoeHeader {
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<PppoeHeader> {
     Some(PppoeHeader {
-        is_session_data: be16(data, 0)? == 0x1100,
-        session_id: be16(data, 2)?,
-        payload_len: be16(data, 4)?.into(),
+        is_session_data: be16(data, field::KIND)? == SESSION_DATA,
+        session_id: be16(data, field::SESSION)?,
+        payload_len: be16(data, field::LEN)?.into(),
     })
 }
 

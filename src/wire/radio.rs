@@ -1,6 +1,6 @@
 //! Headers before 802.11 frames: radiotap (radiotap.org), Prism, AVS; and PPI, which contains a link type.
 
-use super::be32;
+use super::{be32, le16, le32};
 use crate::base::LinkType;
 
 /// Fields of a radio header.
@@ -15,12 +15,23 @@ pub(crate) struct Radio {
     pub(crate) has_check_sequence: bool,
 }
 
-fn le16(data: &[u8], at: usize) -> Option<u16> {
-    data.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+/// Octets of the fixed part of each header.
+pub(crate) const HEADER_LEN_MIN: usize = 8;
+
+mod radiotap_field {
+    pub(super) const LEN: usize = 2;
+    pub(super) const PRESENT: usize = 4;
+    pub(super) const BEHIND_PRESENT: usize = 8;
 }
 
-fn le32(data: &[u8], at: usize) -> Option<u32> {
-    data.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+mod prism_field {
+    pub(super) const CODE: usize = 0;
+    pub(super) const LEN: usize = 4;
+}
+
+mod ppi_field {
+    pub(super) const LEN: usize = 2;
+    pub(super) const LINK_TYPE: usize = 4;
 }
 
 /// Reads a radiotap header: version 0, its length, and the flags field if present.
@@ -29,28 +40,32 @@ pub(crate) fn radiotap(data: &[u8]) -> Option<Radio> {
     const TIMER: u32 = 1;
     const FLAGS: u32 = 1 << 1;
     const MORE: u32 = 1 << 31;
-    let len = usize::from(le16(data, 2)?);
+    const TIMER_LEN: usize = 8;
+    const IS_PADDED: u8 = 0x20;
+    const HAS_CHECK_SEQUENCE: u8 = 0x10;
+    let len = usize::from(le16(data, radiotap_field::LEN)?);
     let header = data.get(..len)?;
-    let first = le32(header, 4)?;
-    let mut at = 8;
+    let first = le32(header, radiotap_field::PRESENT)?;
+    let mut at = radiotap_field::BEHIND_PRESENT;
     let mut present = first;
     while present & MORE != 0 {
         present = le32(header, at)?;
         at += 4;
     }
     if first & TIMER != 0 {
-        at = at.next_multiple_of(8) + 8;
+        at = at.next_multiple_of(TIMER_LEN) + TIMER_LEN;
     }
     let flags = if first & FLAGS != 0 { *header.get(at)? } else { 0 };
-    Some(Radio { len, is_padded: flags & 0x20 != 0, has_check_sequence: flags & 0x10 != 0 })
+    let has = |bit| flags & bit != 0;
+    Some(Radio { len, is_padded: has(IS_PADDED), has_check_sequence: has(HAS_CHECK_SEQUENCE) })
 }
 
 /// Reads a Prism header, or an AVS header, which some drivers write under the same link type.
 #[must_use]
 pub(crate) fn prism(data: &[u8]) -> Option<Radio> {
     const AVS_MAGIC: u32 = 0x8021_1000;
-    let word = be32(data, 4)?;
-    if be32(data, 0)? & 0xffff_f000 == AVS_MAGIC {
+    let word = be32(data, prism_field::LEN)?;
+    if be32(data, prism_field::CODE)? & 0xffff_f000 == AVS_MAGIC {
         return Some(Radio { len: word as usize, is_padded: false, has_check_sequence: false });
     }
     // The length is in the byte order of the capturing host, and it is small.
@@ -61,7 +76,7 @@ pub(crate) fn prism(data: &[u8]) -> Option<Radio> {
 /// Reads a PPI header: its length, and the link type of what follows.
 #[must_use]
 pub(crate) fn ppi(data: &[u8]) -> Option<(usize, LinkType)> {
-    let (len, link_type) = (le16(data, 2)?, le32(data, 4)?);
+    let (len, link_type) = (le16(data, ppi_field::LEN)?, le32(data, ppi_field::LINK_TYPE)?);
     Some((len.into(), LinkType(u16::try_from(link_type).ok()?)))
 }
 

@@ -26,9 +26,19 @@ pub(crate) const RADIOTAP: u16 = 803;
 /// Hardware type of netlink: the protocol field is a netlink family.
 pub(crate) const NETLINK: u16 = 824;
 
-const MAC_LEN: u16 = 6;
+/// Value of the protocol field for LLC, which has no EtherType.
+pub(crate) const LLC: EtherType = EtherType(4);
 
-/// Reads a header of version 1: 16 octets.
+/// Octets of a header of version 1.
+pub(crate) const V1_LEN: usize = 16;
+
+/// Octets of a header of version 2.
+pub(crate) const V2_LEN: usize = 20;
+
+const MAC_LEN: u16 = 6;
+const ADDRESS_FIELD_LEN: usize = 8;
+
+/// Reads a header of version 1; `None` if it is truncated.
 #[must_use]
 pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
@@ -36,13 +46,13 @@ pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     let hardware_type = reader.u16()?;
     let address_len = reader.u16()?;
     let address_offset = reader.offset();
-    reader.skip(8)?;
+    reader.skip(ADDRESS_FIELD_LEN)?;
     let ether_type = EtherType(reader.u16()?);
     let source_offset = (address_len == MAC_LEN).then_some(address_offset);
     Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
 }
 
-/// Reads a header of version 2: 20 octets.
+/// Reads a header of version 2; `None` if it is truncated.
 #[must_use]
 pub(crate) fn v2(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
@@ -53,7 +63,7 @@ pub(crate) fn v2(data: &[u8]) -> Option<SllHeader> {
     let _packet_type = reader.u8()?;
     let address_len = reader.u8()?;
     let address_offset = reader.offset();
-    reader.skip(8)?;
+    reader.skip(ADDRESS_FIELD_LEN)?;
     let source_offset = (u16::from(address_len) == MAC_LEN).then_some(address_offset);
     Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
 }

@@ -6,11 +6,50 @@ use crate::base::{SeqNum, TcpFlags};
 /// Octets of a header without options.
 pub(crate) const HEADER_LEN_MIN: usize = 20;
 
-/// Offset of the checksum.
-pub(crate) const CHECKSUM_OFFSET: usize = 16;
-
 /// Octets that must be present to read ports, numbers, flags and window.
 pub(crate) const FIELDS_LEN: usize = 16;
+
+/// Octets from the start of a header to the end of its checksum.
+pub(crate) const CHECKSUM_END: usize = field::CHECKSUM + 2;
+
+/// All control bits, of which the data offset is not one.
+const FLAGS_MASK: u16 = 0x1ff;
+
+mod field {
+    pub(super) const SEQUENCE: usize = 4;
+    pub(super) const ACKNOWLEDGMENT: usize = 8;
+    /// Data offset, and the control bits behind it.
+    pub(super) const DATA_OFFSET: usize = 12;
+    pub(super) const FLAGS: usize = 12;
+    pub(super) const WINDOW: usize = 14;
+    pub(super) const CHECKSUM: usize = 16;
+}
+
+/// View of a header without its options.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tcp<'a>(&'a [u8; HEADER_LEN_MIN]);
+
+impl<'a> Tcp<'a> {
+    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN_MIN`] octets.
+    /// Checks nothing else.
+    #[inline(always)]
+    pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
+        data.first_chunk().map(Self)
+    }
+
+    /// Returns the octets of the header according to its data offset field, which is at least 20 in a valid
+    /// header.
+    #[inline(always)]
+    pub(crate) fn header_len(self) -> usize {
+        header_len(self.0).unwrap_or_default()
+    }
+
+    /// Returns the fields that describe the position of the segment.
+    #[inline(always)]
+    pub(crate) fn segment(self) -> TcpSegment {
+        TcpSegment::read(self.0).unwrap_or_default()
+    }
+}
 
 /// Fields of a segment's header that describe its position in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,10 +72,10 @@ impl TcpSegment {
     pub(crate) fn read(header: &[u8]) -> Option<Self> {
         let header = header.first_chunk::<FIELDS_LEN>()?;
         Some(Self {
-            seq: SeqNum(be32(header, 4)?),
-            ack: SeqNum(be32(header, 8)?),
-            flags: TcpFlags(be16(header, 12)? & 0x1ff),
-            window: be16(header, 14)?,
+            seq: SeqNum(be32(header, field::SEQUENCE)?),
+            ack: SeqNum(be32(header, field::ACKNOWLEDGMENT)?),
+            flags: TcpFlags(be16(header, field::FLAGS)? & FLAGS_MASK),
+            window: be16(header, field::WINDOW)?,
         })
     }
 }
@@ -46,7 +85,13 @@ impl TcpSegment {
 #[must_use]
 #[inline(always)]
 pub(crate) fn header_len(header: &[u8]) -> Option<usize> {
-    header.get(12).map(|octet| usize::from(octet >> 4) * 4)
+    header.get(field::DATA_OFFSET).map(|octet| usize::from(octet >> 4) * 4)
+}
+
+/// Returns the checksum of the header at the start of `data`.
+#[must_use]
+pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
+    be16(data, field::CHECKSUM)
 }
 
 const OPTION_END: u8 = 0;
@@ -108,5 +153,10 @@ mod tests {
         assert_eq!((segment.seq, segment.ack, segment.window), (SeqNum(5), SeqNum(9), 0xfffe));
         assert_eq!(segment.flags, TcpFlags::AE | TcpFlags::SYN | TcpFlags::ACK);
         assert!(TcpSegment::read(&header[..15]).is_none());
+        let view = Tcp::read(&header).unwrap();
+        assert_eq!((view.segment(), view.header_len()), (segment, 20));
+        assert!(Tcp::read(&header[..19]).is_none());
+        header[16..18].copy_from_slice(&[1, 2]);
+        assert_eq!((checksum(&header), checksum(&header[..CHECKSUM_END - 1])), (Some(0x0102), None));
     }
 }

@@ -1,6 +1,30 @@
 //! Teredo (RFC 4380 section 5.1.1).
 
-use super::be16;
+use super::{be16, ipv6};
+
+/// Octets of an origin indication.
+const ORIGIN_LEN: usize = 8;
+
+/// Prefix of Teredo addresses.
+const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
+
+mod field {
+    pub(super) const KIND: usize = 0;
+}
+
+/// Offsets in an authentication.
+mod authentication_field {
+    pub(super) const ID_LEN: usize = 2;
+    pub(super) const VALUE_LEN: usize = 3;
+    pub(super) const ID: usize = 4;
+}
+
+/// Returns whether an address of the IPv6 header at the start of `data`, which may be truncated, is a Teredo
+/// address (RFC 4380 section 2.6).
+#[must_use]
+pub(crate) fn has_address(data: &[u8]) -> bool {
+    ipv6::address_slices(data).iter().any(|address| address.starts_with(&PREFIX))
+}
 
 /// Returns the octets of authentication and origin indication before the IPv6 packet; `None` if they are
 /// truncated.
@@ -11,12 +35,13 @@ pub(crate) fn indications_len(data: &[u8]) -> Option<usize> {
     // Nonce and confirmation.
     const AUTHENTICATION_END_LEN: usize = 9;
     let mut len = 0;
-    if be16(data, 0)? == AUTHENTICATION {
-        let [_, _, id_len, value_len] = *data.first_chunk::<4>()?;
-        len += 4 + usize::from(id_len) + usize::from(value_len) + AUTHENTICATION_END_LEN;
+    if be16(data, field::KIND)? == AUTHENTICATION {
+        let id_len = usize::from(*data.get(authentication_field::ID_LEN)?);
+        let value_len = usize::from(*data.get(authentication_field::VALUE_LEN)?);
+        len += authentication_field::ID + id_len + value_len + AUTHENTICATION_END_LEN;
     }
-    if be16(data, len)? == ORIGIN {
-        len += 8;
+    if be16(data, len + field::KIND)? == ORIGIN {
+        len += ORIGIN_LEN;
     }
     Some(len)
 }
@@ -24,6 +49,16 @@ pub(crate) fn indications_len(data: &[u8]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn either_address_may_have_the_prefix() {
+        let mut data = [0; 40];
+        assert!(!has_address(&data));
+        data[24..28].copy_from_slice(&PREFIX);
+        assert!(has_address(&data) && has_address(&data[..28]) && !has_address(&data[..27]));
+        data[8..10].copy_from_slice(&PREFIX[..2]);
+        assert!(has_address(&data[..27]));
+    }
 
     #[test]
     fn authentication_stands_before_the_origin() {

@@ -3,8 +3,35 @@
 /// Octets of an FDDI header: frame control and two addresses.
 pub(crate) const FDDI_LEN: usize = 13;
 
-const TOKEN_RING_LEN: usize = 14;
-const SOURCE_OFFSET: usize = 8;
+/// Octets of a Token Ring header without its routing field: access control, frame control and two addresses.
+pub(crate) const TOKEN_RING_LEN: usize = 14;
+
+/// Offset of the addresses in an FDDI header: destination, then source, as in Ethernet.
+pub(crate) const FDDI_ADDRESSES_OFFSET: usize = fddi_field::DESTINATION;
+
+/// Offset of the addresses in a Token Ring header: destination, then source, as in Ethernet.
+pub(crate) const TOKEN_RING_ADDRESSES_OFFSET: usize = field::DESTINATION;
+
+const FDDI_KIND_MASK: u8 = 0x30;
+const FDDI_LLC: u8 = 0x10;
+const KIND_MASK: u8 = 0xc0;
+const LLC: u8 = 0x40;
+const IS_ROUTED: u8 = 0x80;
+const ROUTING_LEN_MASK: u8 = 0x1f;
+
+mod fddi_field {
+    pub(super) const FRAME_CONTROL: usize = 0;
+    pub(super) const DESTINATION: usize = 1;
+}
+
+/// Offsets in a Token Ring header.
+mod field {
+    pub(super) const FRAME_CONTROL: usize = 1;
+    pub(super) const DESTINATION: usize = 2;
+    pub(super) const SOURCE: usize = 8;
+    /// The routing field, whose first octet contains its length.
+    pub(super) const ROUTING: usize = 14;
+}
 
 /// Fields of a Token Ring header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,16 +49,18 @@ pub(crate) struct TokenRing {
 /// Returns whether LLC follows an FDDI header; `None` if it is truncated.
 #[must_use]
 pub(crate) fn fddi_is_llc(data: &[u8]) -> Option<bool> {
-    data.first_chunk::<FDDI_LEN>().map(|header| header[0] & 0x30 == 0x10)
+    data.first_chunk::<FDDI_LEN>()
+        .map(|header| header[fddi_field::FRAME_CONTROL] & FDDI_KIND_MASK == FDDI_LLC)
 }
 
 /// Reads a Token Ring header and its routing field; `None` if it is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<TokenRing> {
     let fixed = data.first_chunk::<TOKEN_RING_LEN>()?;
-    let is_routed = fixed[SOURCE_OFFSET] & 0x80 != 0;
-    let routing_len = if is_routed { usize::from(data.get(TOKEN_RING_LEN)? & 0x1f) } else { 0 };
-    Some(TokenRing { is_llc: fixed[1] & 0xc0 == 0x40, is_routed, len: TOKEN_RING_LEN + routing_len })
+    let is_routed = fixed[field::SOURCE] & IS_ROUTED != 0;
+    let routing_len = if is_routed { usize::from(data.get(field::ROUTING)? & ROUTING_LEN_MASK) } else { 0 };
+    let is_llc = fixed[field::FRAME_CONTROL] & KIND_MASK == LLC;
+    Some(TokenRing { is_llc, is_routed, len: TOKEN_RING_LEN + routing_len })
 }
 
 #[cfg(test)]

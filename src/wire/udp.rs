@@ -5,13 +5,14 @@ use super::be16;
 /// Octets of a header.
 pub(crate) const HEADER_LEN: usize = 8;
 
-/// Offset of the checksum.
-pub(crate) const CHECKSUM_OFFSET: usize = 6;
+/// Octets from the start of a header to the end of its checksum.
+pub(crate) const CHECKSUM_END: usize = field::CHECKSUM + 2;
 
 mod field {
     pub(super) const SOURCE_PORT: usize = 0;
     pub(super) const DESTINATION_PORT: usize = 2;
     pub(super) const LEN: usize = 4;
+    pub(super) const CHECKSUM: usize = 6;
 }
 
 /// View of a header. Each accessor reads only its own field.
@@ -53,6 +54,11 @@ pub(crate) fn len(data: &[u8]) -> Option<usize> {
     be16(data, field::LEN).map(usize::from)
 }
 
+/// Returns the checksum of the header at the start of `data`.
+pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
+    be16(data, field::CHECKSUM)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,5 +70,6 @@ mod tests {
         assert_eq!((header.source_port(), header.destination_port(), header.len()), (5000, 53, 12));
         assert_eq!((len(&octets[..6]), len(&octets[..5])), (Some(12), None));
         assert!(Udp::read(&octets[..7]).is_none());
+        assert_eq!((checksum(&octets), checksum(&octets[..CHECKSUM_END - 1])), (Some(0x0102), None));
     }
 }

@@ -10,19 +10,26 @@ const HAS_VNI: u8 = 0x08;
 const HAS_NEXT_PROTOCOL: u8 = 0x04;
 const VERSION: u8 = 0x30;
 
+mod field {
+    pub(super) const FLAGS: usize = 0;
+    /// VXLAN-GPE only.
+    pub(super) const NEXT_PROTOCOL: usize = 3;
+    pub(super) const VNI: usize = 4;
+}
+
 /// Returns the network identifier of a VXLAN header; `None` if it is truncated, or the I flag is not set.
 #[must_use]
 pub(crate) fn vni(data: &[u8]) -> Option<u32> {
     let header = data.first_chunk::<HEADER_LEN>()?;
-    if header[0] & HAS_VNI == 0 { None } else { be32(header, 4).map(|word| word >> 8) }
+    if header[field::FLAGS] & HAS_VNI == 0 { None } else { be32(header, field::VNI).map(|word| word >> 8) }
 }
 
 /// Returns the network identifier of a VXLAN-GPE header of version 0 and the EtherType of its payload.
 #[must_use]
 pub(crate) fn gpe(data: &[u8]) -> Option<(u32, EtherType)> {
     let header = data.first_chunk::<HEADER_LEN>()?;
-    let next = match header[0] & (HAS_NEXT_PROTOCOL | VERSION) {
-        HAS_NEXT_PROTOCOL => nsh::next_protocol(header[3])?,
+    let next = match header[field::FLAGS] & (HAS_NEXT_PROTOCOL | VERSION) {
+        HAS_NEXT_PROTOCOL => nsh::next_protocol(header[field::NEXT_PROTOCOL])?,
         0 => EtherType::ETHERNET_BRIDGING,
         _ => return None,
     };

@@ -6,11 +6,12 @@
 use super::{KeyPolicy, Packet, PacketMarks, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, LinkType, Side, VlanIds};
 use crate::decode::link::{MacAddresses, PortSet};
+use crate::wire::ethernet;
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
-use crate::wire::tcp::{self, TcpSegment};
-use crate::wire::udp::Udp;
-use crate::wire::{be16, ethernet, ports, udp};
+use crate::wire::ports::ports;
+use crate::wire::tcp::{self, Tcp, TcpSegment};
+use crate::wire::udp::{self, Udp};
 
 /// Number of VLAN tags that the fast path walks.
 pub(super) const VLAN_TAGS: usize = 2;
@@ -44,7 +45,7 @@ fn read_link<'a>(
         return None;
     }
     // The most common frame and policy are the cheapest: the compiler knows all offsets.
-    let ether_type = EtherType(be16(data, ethernet::HEADER_LEN - 2)?);
+    let ether_type = ethernet::ether_type(data)?;
     if let Some(scope) = plain_scope
         && ether_type == EtherType::IPV4
     {
@@ -64,15 +65,16 @@ fn read_other<'a>(
         return None;
     }
     let data = frame.data;
-    let mut ether_type = EtherType(be16(data, ethernet::HEADER_LEN - 2)?);
+    let mut ether_type = ethernet::ether_type(data)?;
     let mut at = ethernet::HEADER_LEN;
     let mut vlan_ids = VlanIds::NONE;
     for _ in 0..VLAN_TAGS {
         if !ethernet::is_vlan(ether_type) {
             break;
         }
-        vlan_ids = vlan_ids.push(be16(data, at)? & 0xfff);
-        ether_type = EtherType(be16(data, at + 2)?);
+        let tag = ethernet::vlan_tag(data.get(at..)?)?;
+        vlan_ids = vlan_ids.push(tag.id);
+        ether_type = tag.ether_type;
         at += ethernet::VLAN_TAG_LEN;
     }
     let start = Start { at, vlan_ids };
@@ -177,14 +179,14 @@ fn read_transport<'a>(
     let header = frame.data.get(transport_offset..)?;
     match ip.protocol {
         IpProtocol::TCP => {
-            let fields: &[u8; tcp::HEADER_LEN_MIN] = header.first_chunk()?;
-            let header_len = tcp::header_len(fields)?;
+            let fields = Tcp::read(header)?;
+            let header_len = fields.header_len();
             // The general path handles options that the snap length truncated.
             if header_len < tcp::HEADER_LEN_MIN || header_len > len || header_len > header.len() {
                 return None;
             }
             out.transport = Transport::Tcp;
-            out.tcp = TcpSegment::read(fields)?;
+            out.tcp = fields.segment();
             out.payload_offset = (transport_offset + header_len) as u32;
             out.payload_len = (len - header_len) as u32;
         }

@@ -5,9 +5,7 @@ use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
 use crate::decode::link::{IpHeader, IpPacket, NoPacket, find_packet, ip_header};
 use crate::wire::tcp::{self, TcpSegment};
-use crate::wire::{self, icmp, sctp, udp};
-
-const PORTS_LEN: usize = 4;
+use crate::wire::{icmp, ports, sctp, udp};
 
 #[inline(never)]
 pub(super) fn packet<'a>(frame: &Frame<'a>, policy: &KeyPolicy, limits: &Limits) -> Result<Packet<'a>, Skip> {
@@ -99,7 +97,7 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     }
     let is_icmp = matches!(ip.protocol, IpProtocol::ICMP | IpProtocol::ICMPV6);
     let needed = match ip.protocol {
-        protocol if protocol.has_ports() => PORTS_LEN,
+        protocol if protocol.has_ports() => ports::LEN,
         _ if is_icmp => icmp::KIND_AND_CODE_LEN,
         _ => return pair(false),
     };
@@ -109,9 +107,10 @@ fn read_transport(captured: &[u8], policy: &KeyPolicy, ip: &IpHeader) -> Found {
     if is_icmp {
         return read_icmp(captured, policy, ip, len);
     }
-    let ports = wire::ports(captured).unwrap_or_default();
+    let [source_port, destination_port] = ports::ports(captured).unwrap_or_default();
     let (key, side) = if policy.ports {
-        policy.key(ip.protocol, ip.is_ipv6, (ip.source, ports[0]), (ip.destination, ports[1]), true)
+        let (source, destination) = ((ip.source, source_port), (ip.destination, destination_port));
+        policy.key(ip.protocol, ip.is_ipv6, source, destination, true)
     } else {
         policy.key(ip.protocol, ip.is_ipv6, (ip.source, 0), (ip.destination, 0), false)
     };

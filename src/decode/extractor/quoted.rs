@@ -16,7 +16,7 @@ pub fn quoted_key(packet: &Packet<'_>, policy: &KeyPolicy) -> Option<(FlowKey, S
     if !icmp::quotes_packet(is_ipv6, kind) {
         return None;
     }
-    let data = packet.transport_bytes().get(icmp::HEADER_LEN..)?;
+    let data = icmp::quoted(packet.transport_bytes())?;
     let ether_type = if is_ipv6 { EtherType::IPV6 } else { EtherType::IPV4 };
     let (key, side) = general::key_of(data, data.len(), ether_type, policy, &Limits::DEFAULT)?;
     let key = key.with_scope(packet.key.scope()).with_vlan_ids(packet.key.vlan_ids());

@@ -37,8 +37,8 @@ impl MacAddresses {
     #[must_use]
     pub fn source(self, frame: &[u8]) -> Option<[u8; 6]> {
         match self.0 & Self::KIND {
-            Self::ETHERNET => address(frame, self.offset() + ethernet::SOURCE_OFFSET),
-            Self::SOURCE => address(frame, self.offset()),
+            Self::ETHERNET => frame.get(self.offset()..).and_then(ethernet::source),
+            Self::SOURCE => frame.get(self.offset()..).and_then(ethernet::address),
             _ => None,
         }
     }
@@ -47,12 +47,8 @@ impl MacAddresses {
     #[must_use]
     pub fn destination(self, frame: &[u8]) -> Option<[u8; 6]> {
         match self.0 & Self::KIND {
-            Self::ETHERNET => address(frame, self.offset() + ethernet::DESTINATION_OFFSET),
+            Self::ETHERNET => frame.get(self.offset()..).and_then(ethernet::destination),
             _ => None,
         }
     }
-}
-
-fn address(frame: &[u8], at: usize) -> Option<[u8; 6]> {
-    frame.get(at..)?.first_chunk().copied()
 }

@@ -2,10 +2,10 @@
 
 use super::IpPacket;
 use crate::base::IpProtocol;
-use crate::wire::checksum::{fold, sum};
+use crate::wire::checksum::{fold, pseudo_header_sum, sum};
 use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6_extension::Extension;
-use crate::wire::{be16, ipv6, tcp, udp};
+use crate::wire::{ipv6, tcp, udp};
 
 /// Result of verifying a checksum.
 ///
@@ -80,14 +80,14 @@ fn header<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
 
 fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
     let ip = &found.ip;
-    let field_at = match ip.protocol {
+    let captured = packet.get(ip.header_len..ip.len.min(packet.len())).unwrap_or_default();
+    let (field, len_min) = match ip.protocol {
         IpProtocol::TCP | IpProtocol::UDP if ip.is_later_fragment => return Checksum::Unknown,
-        IpProtocol::TCP => tcp::CHECKSUM_OFFSET,
-        IpProtocol::UDP => udp::CHECKSUM_OFFSET,
+        IpProtocol::TCP => (tcp::checksum(captured), tcp::CHECKSUM_END),
+        IpProtocol::UDP => (udp::checksum(captured), udp::CHECKSUM_END),
         _ => return Checksum::None,
     };
-    let captured = packet.get(ip.header_len..ip.len.min(packet.len())).unwrap_or_default();
-    let Some(field) = be16(captured, field_at) else { return Checksum::Unknown };
+    let Some(field) = field else { return Checksum::Unknown };
     let is_udp = ip.protocol == IpProtocol::UDP;
     if is_udp && field == 0 {
         return if ip.is_ipv6 { Checksum::Zero } else { Checksum::Absent };
@@ -100,12 +100,11 @@ fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
         _ => (ip.len - ip.header_len.min(ip.len), has_ip_len),
     };
     let segment = match captured.get(..len) {
-        Some(segment) if !ip.is_fragment && !ip.is_truncated && len >= field_at + 2 => segment,
+        Some(segment) if !ip.is_fragment && !ip.is_truncated && len >= len_min => segment,
         _ => return Checksum::Unknown,
     };
     let Some((source, destination)) = ends(packet, found) else { return Checksum::Unknown };
-    let addresses = sum(&source.to_be_bytes()) + sum(&destination.to_be_bytes());
-    let pseudo = addresses + u64::from(ip.protocol.0);
+    let pseudo = pseudo_header_sum(source, destination, ip.protocol);
     let len = segment.len() as u64;
     match field {
         _ if fold(pseudo + len + sum(segment)) == 0xffff => Checksum::Right,
@@ -121,8 +120,8 @@ fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
 fn ends<E>(packet: &[u8], found: &IpPacket<E>) -> Option<(u128, u128)> {
     let (mut source, mut destination) = (found.ip.source, found.ip.destination);
     if !found.ip.is_ipv6 {
-        let options = packet.get(ipv4::HEADER_LEN_MIN..ipv4::header_len(packet)?)?;
-        return Some((source, ipv4::source_route_end(options).map_or(destination, u128::from)));
+        let end = ipv4::source_route_end(ipv4::options(packet)?);
+        return Some((source, end.map_or(destination, u128::from)));
     }
     let mut protocol = ipv6::next_header(packet)?;
     let mut at = ipv6::HEADER_LEN;

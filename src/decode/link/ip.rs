@@ -1,12 +1,12 @@
 //! IP header and the headers between it and the transport: options, extension headers, authentication header.
 
-use etherparse::{
-    IpAuthHeaderSlice, Ipv4HeaderSlice, Ipv6FragmentHeaderSlice, Ipv6HeaderSlice, Ipv6RawExtHeaderSlice,
-};
+use etherparse::{IpAuthHeaderSlice, Ipv4HeaderSlice, Ipv6FragmentHeaderSlice, Ipv6RawExtHeaderSlice};
 
 use crate::base::{EtherType, IpProtocol, Layer, Limits, ParseError, ParseErrorKind};
-use crate::wire::ipv4::{self, Ipv4};
-use crate::wire::ipv6;
+use crate::wire::ip::version;
+use crate::wire::ipv4;
+use crate::wire::ipv4::Ipv4;
+use crate::wire::ipv6::{self, Ipv6};
 
 /// IP header and its extensions, as walked.
 #[derive(Clone, Copy, Debug)]
@@ -98,8 +98,10 @@ pub(super) fn read_ip_header(
     ip: &mut IpHeader,
 ) -> Result<(), ParseError> {
     let layer = if ether_type == EtherType::IPV6 { Layer::Ipv6 } else { Layer::Ipv4 };
-    let version = data.first().map_or(0, |octet| octet >> 4);
-    if !data.is_empty() && version != if layer == Layer::Ipv6 { 6 } else { 4 } {
+    let expected = if layer == Layer::Ipv6 { ipv6::VERSION } else { ipv4::VERSION };
+    if let Some(version) = version(data)
+        && version != expected
+    {
         return Err(ParseError::new(layer, ParseErrorKind::BadVersion, offset, version.into(), 0));
     }
     match layer {
@@ -221,19 +223,19 @@ fn ipv6_header(
     limits: &Limits,
     ip: &mut IpHeader,
 ) -> Result<(), ParseError> {
-    let Ok(fixed) = Ipv6HeaderSlice::from_slice(data) else {
+    let Some(fixed) = Ipv6::read(data) else {
         return Err(ParseError::truncated(Layer::Ipv6, offset, ipv6::HEADER_LEN, data.len()));
     };
-    let protocol = IpProtocol(fixed.next_header().0);
+    let protocol = fixed.next_header();
+    let payload_len = fixed.payload_len();
     // No length: a jumbogram (RFC 2675), or a packet that the network card was to segment.
-    let is_without_len = fixed.payload_length() == 0 && protocol != IpProtocol::IPV6_NO_NEXT;
-    let claimed_len =
-        if is_without_len { wire_len } else { ipv6::HEADER_LEN + usize::from(fixed.payload_length()) };
+    let is_without_len = payload_len == 0 && protocol != IpProtocol::IPV6_NO_NEXT;
+    let claimed_len = if is_without_len { wire_len } else { ipv6::HEADER_LEN + payload_len };
     let len = claimed_len.min(wire_len);
     *ip = IpHeader {
         is_ipv6: true,
-        source: u128::from_be_bytes(fixed.source()),
-        destination: u128::from_be_bytes(fixed.destination()),
+        source: fixed.source(),
+        destination: fixed.destination(),
         protocol,
         len,
         header_len: ipv6::HEADER_LEN,

@@ -4,26 +4,14 @@ use super::encapsulation::Way;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, VlanIds};
-use crate::wire::{be16, be32, ethernet, llc, macsec, mpls, nsh, ppp, pppoe};
-
-/// Octets of a service tag behind its EtherType (IEEE 802.1ah).
-const SERVICE_TAG_LEN: usize = 4;
-
-/// Octets of a VN-tag and of the EtherType behind it.
-const VN_TAG_LEN: usize = 6;
-
-/// Octets of a pseudowire's control word (RFC 4448).
-const CONTROL_WORD_LEN: usize = 4;
-
-const PPP_MPLS: u16 = 0x0281;
-const PPP_MPLS_MULTICAST: u16 = 0x0283;
-const PPP_BRIDGED: u16 = 0x0031;
+use crate::wire::macsec::SecTag;
+use crate::wire::{ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, vn_tag};
 
 impl<W: Way> Walk<'_, W> {
     /// Steps over an Ethernet header. Addresses and VLANs recorded before it belong to the underlay.
     #[inline(always)]
     pub(super) fn ethernet(&mut self) -> Step {
-        let Some(value) = be16(self.rest(), ethernet::HEADER_LEN - 2) else {
+        let Some(ether_type) = ethernet::ether_type(self.rest()) else {
             return Err(self.truncated(Layer::Ethernet, ethernet::HEADER_LEN));
         };
         self.link.mac_addresses = MacAddresses::ethernet(self.at as u32);
@@ -32,14 +20,14 @@ impl<W: Way> Walk<'_, W> {
             self.packet.encapsulation.push(HeaderKind::Ethernet, self.at, 0);
         }
         self.at += ethernet::HEADER_LEN;
-        self.length_or_type(value)
+        self.length_or_type(ether_type)
     }
 
-    fn length_or_type(&mut self, value: u16) -> Step {
-        if value >= ethernet::ETHERTYPE_MIN {
-            return Ok(Next::Protocol(EtherType(value)));
+    fn length_or_type(&mut self, value: EtherType) -> Step {
+        if value.0 >= ethernet::ETHERTYPE_MIN {
+            return Ok(Next::Protocol(value));
         }
-        self.end = self.end.min(self.at + usize::from(value));
+        self.end = self.end.min(self.at + usize::from(value.0));
         Ok(Next::Llc)
     }
 
@@ -51,14 +39,12 @@ impl<W: Way> Walk<'_, W> {
             if tag_count > self.limits.vlan_tag_count_max {
                 return Err(self.too_deep(Layer::Ethernet, self.limits.vlan_tag_count_max));
             }
-            let data = self.rest();
-            let (Some(control), Some(inner)) = (be16(data, 0), be16(data, 2)) else {
+            let Some(tag) = ethernet::vlan_tag(self.rest()) else {
                 return Err(self.truncated(Layer::Ethernet, ethernet::VLAN_TAG_LEN));
             };
-            let id = control & 0xfff;
-            self.link.vlan_ids = self.link.vlan_ids.push(id);
-            self.pass(HeaderKind::Vlan, id.into(), ethernet::VLAN_TAG_LEN);
-            ether_type = EtherType(inner);
+            self.link.vlan_ids = self.link.vlan_ids.push(tag.id);
+            self.pass(HeaderKind::Vlan, tag.id.into(), ethernet::VLAN_TAG_LEN);
+            ether_type = tag.ether_type;
         }
         match ether_type {
             EtherType::IPV4 | EtherType::IPV6 => Ok(Next::Protocol(ether_type)),
@@ -72,7 +58,7 @@ impl<W: Way> Walk<'_, W> {
                 self.enter(HeaderKind::Ethernet, 0, 0)?;
                 self.ethernet()
             }
-            length if tag_count > 0 && length.0 < ethernet::ETHERTYPE_MIN => self.length_or_type(length.0),
+            length if tag_count > 0 && length.0 < ethernet::ETHERTYPE_MIN => self.length_or_type(length),
             other => Err(Stop::Unsupported(Unsupported::EtherType(other))),
         }
     }
@@ -98,31 +84,24 @@ impl<W: Way> Walk<'_, W> {
 
     pub(super) fn ppp(&mut self) -> Step {
         let Some(header) = ppp::header(self.rest()) else {
-            return Err(self.truncated(Layer::Ppp, 2));
+            return Err(self.truncated(Layer::Ppp, ppp::HEADER_LEN_MIN));
         };
         self.at += header.len;
         match header.protocol {
             ppp::PROTOCOL_IPV4 => Ok(Next::Protocol(EtherType::IPV4)),
             ppp::PROTOCOL_IPV6 => Ok(Next::Protocol(EtherType::IPV6)),
-            PPP_MPLS | PPP_MPLS_MULTICAST => self.mpls(),
-            PPP_BRIDGED => self.bridged_ppp(),
+            ppp::PROTOCOL_MPLS | ppp::PROTOCOL_MPLS_MULTICAST => self.mpls(),
+            ppp::PROTOCOL_BRIDGING => self.bridged_ppp(),
             other => Err(Stop::Unsupported(Unsupported::Ppp(other))),
         }
     }
 
-    /// Steps over the header of bridging in PPP (RFC 3518 section 4.2): flags, the kind of the MAC, and an
-    /// optional LAN identifier.
+    /// Steps over the header of bridging in PPP.
     fn bridged_ppp(&mut self) -> Step {
-        const HAS_LAN_ID: u8 = 0x40;
-        const ETHERNET_KIND: u8 = 1;
-        match *self.rest() {
-            [flags, ETHERNET_KIND, ..] => {
-                let len = if flags & HAS_LAN_ID != 0 { 6 } else { 2 };
-                self.enter(HeaderKind::Ethernet, 0, len)?;
-                self.ethernet()
-            }
-            _ => Err(Stop::Unsupported(Unsupported::Ppp(PPP_BRIDGED))),
-        }
+        let unsupported = Stop::Unsupported(Unsupported::Ppp(ppp::PROTOCOL_BRIDGING));
+        let len = ppp::bridged_ethernet_offset(self.rest()).ok_or(unsupported)?;
+        self.enter(HeaderKind::Ethernet, 0, len)?;
+        self.ethernet()
     }
 
     fn pppoe(&mut self) -> Step {
@@ -138,42 +117,43 @@ impl<W: Way> Walk<'_, W> {
     }
 
     fn provider_backbone(&mut self) -> Step {
-        let Some(word) = be32(self.rest(), 0) else {
-            return Err(self.truncated(Layer::Ethernet, SERVICE_TAG_LEN));
+        let Some(id) = provider_backbone::service_id(self.rest()) else {
+            return Err(self.truncated(Layer::Ethernet, provider_backbone::TAG_LEN));
         };
-        self.enter(HeaderKind::ProviderBackbone, word & 0xff_ffff, SERVICE_TAG_LEN)?;
+        self.enter(HeaderKind::ProviderBackbone, id, provider_backbone::TAG_LEN)?;
         self.ethernet()
     }
 
     fn macsec(&mut self) -> Step {
         let Some(tag) = macsec::tag(self.rest()) else {
-            return Err(self.truncated(Layer::Macsec, 6));
+            return Err(self.truncated(Layer::Macsec, macsec::TAG_LEN_MIN));
         };
         if tag.is_encrypted {
             return Err(Stop::Unsupported(Unsupported::MacsecEncrypted));
         }
-        let Some(ether_type) = be16(self.rest(), tag.len) else {
-            return Err(self.truncated(Layer::Macsec, tag.len + 2));
+        let header_len = tag.len + SecTag::ETHER_TYPE_LEN;
+        let Some(ether_type) = tag.ether_type(self.rest()) else {
+            return Err(self.truncated(Layer::Macsec, header_len));
         };
         let user_len = tag
             .short_len
             .unwrap_or_else(|| self.wire_len().saturating_sub(tag.len + macsec::CHECK_VALUE_LEN));
-        self.shorten(tag.len + user_len.max(2));
-        self.enter(HeaderKind::Macsec, 0, tag.len + 2)?;
-        Ok(Next::Protocol(EtherType(ether_type)))
+        self.shorten(tag.len + user_len.max(SecTag::ETHER_TYPE_LEN));
+        self.enter(HeaderKind::Macsec, 0, header_len)?;
+        Ok(Next::Protocol(ether_type))
     }
 
     fn vn_tag(&mut self) -> Step {
-        let (Some(word), Some(ether_type)) = (be32(self.rest(), 0), be16(self.rest(), 4)) else {
-            return Err(self.truncated(Layer::Ethernet, VN_TAG_LEN));
+        let Some(tag) = vn_tag::tag(self.rest()) else {
+            return Err(self.truncated(Layer::Ethernet, vn_tag::TAG_LEN));
         };
-        self.enter(HeaderKind::VnTag, word >> 16 & 0x3fff, VN_TAG_LEN)?;
-        Ok(Next::Protocol(EtherType(ether_type)))
+        self.enter(HeaderKind::VnTag, tag.destination, vn_tag::TAG_LEN)?;
+        Ok(Next::Protocol(tag.ether_type))
     }
 
     pub(super) fn nsh(&mut self) -> Step {
         let Some(header) = nsh::header(self.rest()) else {
-            return Err(self.truncated(Layer::Nsh, 8));
+            return Err(self.truncated(Layer::Nsh, nsh::HEADER_LEN_MIN));
         };
         if header.len > self.wire_len() {
             return Err(self.bad_length(Layer::Nsh, header.len));
@@ -215,19 +195,16 @@ impl<W: Way> Walk<'_, W> {
     }
 
     fn unlabelled(&mut self) -> Step {
-        let nibble = self.rest().first().map(|octet| octet >> 4);
-        let by_version = match nibble {
-            Some(4) => Some(EtherType::IPV4),
-            Some(6) => Some(EtherType::IPV6),
-            _ => None,
-        };
+        let data = self.rest();
+        let by_version = ip::ether_type(data);
         if let Some(ether_type) = by_version
             && self.is_likely_ip(self.at, ether_type)
         {
             return Ok(Next::Protocol(ether_type));
         }
-        if nibble == Some(0) && self.looks_like_ethernet(self.at + CONTROL_WORD_LEN) {
-            self.at += CONTROL_WORD_LEN;
+        let control_word_end = self.at + pseudowire::CONTROL_WORD_LEN;
+        if pseudowire::may_be_control_word(data) && self.looks_like_ethernet(control_word_end) {
+            self.at = control_word_end;
             return self.ethernet();
         }
         if self.looks_like_ethernet(self.at) {
@@ -242,21 +219,21 @@ impl<W: Way> Walk<'_, W> {
     pub(super) fn looks_like_ethernet(&self, at: usize) -> bool {
         let Some(data) = self.data.get(at..self.end.min(self.data.len())) else { return false };
         let mut behind = ethernet::HEADER_LEN;
-        let Some(mut value) = be16(data, behind - 2) else { return false };
+        let Some(mut ether_type) = ethernet::ether_type(data) else { return false };
         for _ in 0..self.limits.vlan_tag_count_max {
-            if !ethernet::is_vlan(EtherType(value)) {
+            if !ethernet::is_vlan(ether_type) {
                 break;
             }
-            let Some(inner) = be16(data, behind + 2) else { return false };
-            value = inner;
+            let Some(tag) = data.get(behind..).and_then(ethernet::vlan_tag) else { return false };
+            ether_type = tag.ether_type;
             behind += ethernet::VLAN_TAG_LEN;
         }
-        match EtherType(value) {
-            ether_type @ (EtherType::IPV4 | EtherType::IPV6) => self.is_likely_ip(at + behind, ether_type),
-            ether_type if value >= ethernet::ETHERTYPE_MIN => ether_type.name().is_some(),
-            _ => {
+        match ether_type {
+            EtherType::IPV4 | EtherType::IPV6 => self.is_likely_ip(at + behind, ether_type),
+            EtherType(ethernet::ETHERTYPE_MIN..) => ether_type.name().is_some(),
+            EtherType(len) => {
                 let llc = data.get(behind..).and_then(llc::header);
-                usize::from(value) <= self.end - (at + behind) && llc.is_some_and(llc::Llc::is_packet)
+                usize::from(len) <= self.end - (at + behind) && llc.is_some_and(llc::Llc::is_packet)
             }
         }
     }

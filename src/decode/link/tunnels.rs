@@ -7,17 +7,7 @@ use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, UdpTunnel};
 use crate::base::{EtherType, IpProtocol};
 use crate::wire::udp::Udp;
-use crate::wire::{be16, erspan, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
-
-/// EtherIP (RFC 3378): a protocol number without a name in `base`.
-const ETHER_IP: IpProtocol = IpProtocol(97);
-const ETHER_IP_HEADER: u16 = 0x3000;
-
-/// WCCP version 2 in GRE; some variants have a header of four octets.
-const WCCP: EtherType = EtherType(0x883e);
-
-/// Possible lengths of cookies and sublayers of L2TPv3, which are defined only by the session.
-const L2TP_COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
+use crate::wire::{erspan, ether_ip, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
 
 impl<W: Way> Walk<'_, W> {
     /// Steps from an IP header at the cursor to its payload.
@@ -28,7 +18,7 @@ impl<W: Way> Walk<'_, W> {
             IpProtocol::IPV6 => self.ip_in_ip(EtherType::IPV6, len, header_len),
             IpProtocol::UDP => self.udp(len, header_len),
             IpProtocol::GRE => self.gre(len, header_len),
-            IpProtocol::MPLS | IpProtocol::L2TP | ETHER_IP => self.rare(protocol, len, header_len),
+            IpProtocol::MPLS | IpProtocol::L2TP | ether_ip::PROTOCOL => self.rare(protocol, len, header_len),
             _ => Err(Stop::Done),
         }
     }
@@ -113,7 +103,7 @@ impl<W: Way> Walk<'_, W> {
         let len = teredo::indications_len(self.rest()).ok_or(Stop::Done)?;
         self.enter(HeaderKind::Teredo, 0, len)?;
         // The port and the version are weak evidence, so a wrong length requires more.
-        if !self.is_likely_ip(self.at, EtherType::IPV6) && !self.has_teredo_address() {
+        if !self.is_likely_ip(self.at, EtherType::IPV6) && !teredo::has_address(self.rest()) {
             return Err(Stop::Done);
         }
         Ok(Next::Protocol(EtherType::IPV6))
@@ -126,11 +116,10 @@ impl<W: Way> Walk<'_, W> {
         if header.version == 1 {
             return self.pptp(&header);
         }
-        let key = header.key.unwrap_or(0);
-        let is_bridging = header.protocol == EtherType::ETHERNET_BRIDGING;
-        // RFC 7637 section 3.2: a key, but neither checksum nor sequence number.
-        let is_nvgre = is_bridging && header.key.is_some() && !header.has_checksum && !header.has_sequence;
-        let (kind, id) = if is_nvgre { (HeaderKind::Nvgre, key >> 8) } else { (HeaderKind::Gre, key) };
+        let (kind, id) = match header.virtual_subnet() {
+            Some(subnet) => (HeaderKind::Nvgre, subnet),
+            None => (HeaderKind::Gre, header.key.unwrap_or(0)),
+        };
         self.enter(kind, id, header.len)?;
         match header.protocol {
             gre::PPP => self.ppp(),
@@ -141,22 +130,20 @@ impl<W: Way> Walk<'_, W> {
             }
             gre::ERSPAN_II => self.erspan(erspan::type_2(self.rest())),
             gre::ERSPAN_III => self.erspan(erspan::type_3(self.rest())),
-            WCCP => self.wccp(),
+            gre::WCCP => self.wccp(),
             other => self.announced(other),
         }
     }
 
     fn pptp(&mut self, header: &gre::GreHeader) -> Step {
-        // Without a sequence number, the packet is only an acknowledgment.
-        let key = header.key.filter(|_| header.has_sequence).ok_or(Stop::Done)?;
-        self.shorten(header.len + (key >> 16) as usize);
-        self.enter(HeaderKind::Pptp, key & 0xffff, header.len)?;
+        let (payload_len, call_id) = header.pptp_call().ok_or(Stop::Done)?;
+        self.shorten(header.len + payload_len);
+        self.enter(HeaderKind::Pptp, call_id, header.len)?;
         self.ppp()
     }
 
     fn wccp(&mut self) -> Step {
-        let has_header = self.rest().first().is_some_and(|octet| octet >> 4 != 4);
-        self.at += if has_header { 4 } else { 0 };
+        self.at += gre::wccp_header_len(self.rest());
         Ok(Next::Protocol(EtherType::IPV4))
     }
 
@@ -178,17 +165,17 @@ impl<W: Way> Walk<'_, W> {
             l2tp::L2tp::V3 { len, session_id } => {
                 self.enter(HeaderKind::L2tp, session_id, len)?;
                 let fits = |cookie_len: &&usize| self.looks_like_ethernet(self.at + **cookie_len);
-                self.at += L2TP_COOKIE_LENS.iter().find(fits).ok_or(Stop::Done)?;
+                self.at += l2tp::COOKIE_LENS.iter().find(fits).ok_or(Stop::Done)?;
                 self.ethernet()
             }
         }
     }
 
     fn ether_ip(&mut self) -> Step {
-        if be16(self.rest(), 0) != Some(ETHER_IP_HEADER) {
+        if !ether_ip::is_header(self.rest()) {
             return Err(Stop::Done);
         }
-        self.enter(HeaderKind::EtherIp, 0, 2)?;
+        self.enter(HeaderKind::EtherIp, 0, ether_ip::HEADER_LEN)?;
         self.ethernet()
     }
 }

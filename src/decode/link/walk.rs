@@ -10,8 +10,7 @@ use super::{
     Unsupported, ip_header,
 };
 use crate::base::{EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
-use crate::wire::checksum::{fold, sum};
-use crate::wire::{ipv4, ipv6};
+use crate::wire::{ip, ipv4};
 
 /// Finds the IP packet in a frame.
 ///
@@ -255,7 +254,7 @@ impl<'a, W: Way> Walk<'a, W> {
         let data = self.data.get(at..self.end.min(self.data.len())).unwrap_or_default();
         let wire_len = self.end.saturating_sub(at);
         let is_plain = ether_type == EtherType::IPV4 && PlainIpv4::read(data, wire_len).is_some();
-        let is_summed = |ip: &IpHeader| !ip.is_ipv6 && has_right_checksum(data);
+        let is_summed = |ip: &IpHeader| !ip.is_ipv6 && ipv4::has_right_checksum(data);
         is_plain || self.inner_ip(at, ether_type).is_some_and(|ip| !ip.is_over_long || is_summed(&ip))
     }
 
@@ -268,22 +267,15 @@ impl<'a, W: Way> Walk<'a, W> {
         (!ip.is_without_len() || is_outer_without_len).then_some(ip)
     }
 
-    /// Returns whether an address of the IPv6 header at the cursor is a Teredo address (RFC 4380 section
-    /// 2.6).
-    pub(super) fn has_teredo_address(&self) -> bool {
-        const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
-        ipv6::address_slices(self.rest()).iter().any(|address| address.starts_with(&PREFIX))
-    }
-
     fn raw_ip(&mut self) -> Step {
-        match self.rest().first().map(|octet| octet >> 4) {
-            Some(4) => self.ip(EtherType::IPV4),
-            Some(6) => self.ip(EtherType::IPV6),
-            Some(version) => {
+        let data = self.rest();
+        match (ip::ether_type(data), ip::version(data)) {
+            (Some(ether_type), _) => self.ip(ether_type),
+            (None, Some(version)) => {
                 let kind = ParseErrorKind::BadVersion;
                 Err(self.fail(ParseError::new(Layer::RawIp, kind, self.at, version.into(), 0)))
             }
-            None => Err(self.truncated(Layer::RawIp, 1)),
+            (None, None) => Err(self.truncated(Layer::RawIp, 1)),
         }
     }
 
@@ -360,11 +352,4 @@ impl<'a, W: Way> Walk<'a, W> {
             (_, None) => NoPacket::Malformed(ParseError::truncated(Layer::RawIp, self.at, 0, 0)),
         })
     }
-}
-
-/// Returns whether the IPv4 header at the start of `data` is complete with its options and its checksum is
-/// correct.
-fn has_right_checksum(data: &[u8]) -> bool {
-    let header_len = ipv4::header_len(data).unwrap_or_default();
-    data.get(..header_len).is_some_and(|header| fold(sum(header)) == 0xffff)
 }

@@ -1,9 +1,6 @@
 //! Frames that a neighbor table sends.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 use std::fmt;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::ops::Deref;
 
 use crate::base::EtherType;
@@ -56,15 +53,3 @@ impl fmt::Debug for NeighborFrame {
 }
 
 const _: () = assert!(arp::PACKET_LEN <= ndp::PACKET_LEN && LEN_MAX <= u8::MAX as usize);
-
-/// Returns the hardware address of an IPv4 group (RFC 1112 section 6.4).
-pub(super) fn group_v4(group: Ipv4Addr) -> [u8; 6] {
-    let [_, b, c, d] = group.octets();
-    [0x01, 0x00, 0x5e, b & 0x7f, c, d]
-}
-
-/// Returns the hardware address of an IPv6 group (RFC 2464 section 7).
-pub(super) fn group_v6(group: Ipv6Addr) -> [u8; 6] {
-    let [.., a, b, c, d] = group.octets();
-    [0x33, 0x33, a, b, c, d]
-}

@@ -1,8 +1,6 @@
 //! Resolution of hardware addresses: ARP (RFC 826) and IPv6 neighbor discovery (RFC 4861) for a local
 //! interface.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 mod config;
 mod frame;
 mod receive;
@@ -14,11 +12,11 @@ use lru::LruCache;
 
 pub use self::config::{NeighborConfig, NeighborError, NeighborStats};
 pub use self::frame::NeighborFrame;
-use self::frame::{group_v4, group_v6};
 pub use self::receive::NeighborEvent;
 use super::EthernetHeader;
 use crate::base::Timestamp;
 use crate::wire::arp::{self, ArpPacket};
+use crate::wire::ethernet::{BROADCAST, group_v4, group_v6, is_station};
 use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
 
 /// Result of resolving a next hop.
@@ -327,15 +325,6 @@ impl NeighborTable {
         self.stats.request_count += 1;
         Some(frame)
     }
-}
-
-const BROADCAST: [u8; 6] = [0xff; 6];
-
-/// Returns whether a hardware address is that of a single station (IEEE 802: the group bit is clear) and not
-/// zero.
-fn is_station(hardware_address: [u8; 6]) -> bool {
-    let [first, ..] = hardware_address;
-    first & 1 == 0 && hardware_address != [0; 6]
 }
 
 /// Returns whether an address is one that a single host on a link can have.

@@ -1,15 +1,13 @@
 //! Processing of received frames by a neighbor table.
 
-#![cfg_attr(not(test), warn(clippy::indexing_slicing))]
-
 use std::net::IpAddr;
 
-use super::frame::{NeighborFrame, group_v6};
-use super::{ALL_NODES, Neighbor, NeighborTable, is_host, is_station};
+use super::frame::NeighborFrame;
+use super::{ALL_NODES, Neighbor, NeighborTable, is_host};
 use crate::base::{EtherType, Limits, Timestamp, VlanIds};
 use crate::tap::ethernet_to_ip;
 use crate::wire::arp::{self, ArpPacket};
-use crate::wire::ethernet::{self, HEADER_LEN};
+use crate::wire::ethernet::{self, Ethernet, group_v6, is_station};
 use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
 
 /// Result of [`NeighborTable::process`]. Only `Learned` changed the table.
@@ -235,22 +233,21 @@ struct Link<'a> {
 
 impl<'a> Link<'a> {
     fn read(frame: &'a [u8]) -> Option<Self> {
-        let (header, mut payload) = frame.split_first_chunk::<HEADER_LEN>()?;
-        let [destination @ .., _, _, _, _, _, _, _, _] = *header;
-        let [_, _, _, _, _, _, source @ .., high, low] = *header;
-        let mut ether_type = EtherType(u16::from_be_bytes([high, low]));
+        let header = Ethernet::read(frame)?;
+        let mut payload = frame.get(ethernet::HEADER_LEN..)?;
+        let (destination, source, mut ether_type) =
+            (header.destination(), header.source(), header.ether_type());
         let (mut vlan_ids, mut id_count, mut tag_count) = (VlanIds::NONE, 0, 0);
         while ethernet::is_vlan(ether_type) {
             tag_count += 1;
             if tag_count > Limits::DEFAULT.vlan_tag_count_max {
                 return None;
             }
-            let ([control_high, control_low, high, low], behind) = payload.split_first_chunk()?;
-            let id = u16::from_be_bytes([*control_high, *control_low]) & 0xfff;
-            id_count += u32::from(id != 0);
-            vlan_ids = vlan_ids.push(id);
-            ether_type = EtherType(u16::from_be_bytes([*high, *low]));
-            payload = behind;
+            let tag = ethernet::vlan_tag(payload)?;
+            id_count += u32::from(tag.id != 0);
+            vlan_ids = vlan_ids.push(tag.id);
+            ether_type = tag.ether_type;
+            payload = payload.get(ethernet::VLAN_TAG_LEN..)?;
         }
         Some(Self { destination, source, vlan_ids: (id_count <= 2).then_some(vlan_ids), ether_type, payload })
     }
