@@ -295,6 +295,166 @@ fn files_of_a_folder_do_not_import_each_other() {
     assert!(report.is_empty(), "\n{report}");
 }
 
+/// Layers whose octets are not those of the headers of a frame, and `wire`, which contains these headers.
+const WITHOUT_HEADERS: [(&str, &str); 4] = [
+    ("wire", "the headers"),
+    ("source", "capture file formats"),
+    ("session", "octets of streams, for the parsers"),
+    ("protocols", "application protocols"),
+];
+
+/// Files of other layers that index something else by a number or read words of memory, with what they index.
+const OTHER_INDEXES: [(&str, &str); 12] = [
+    ("base/key.rs", "words of a key"),
+    ("base/reader.rs", "the next octets, at no fixed position: the reader that `wire` and the parsers share"),
+    ("decode/link/policy.rs", "entries of the table of ports"),
+    ("dedup/window.rs", "words of a stored frame"),
+    ("filter/lexer.rs", "text"),
+    ("filter/subject.rs", "the two sets of VLAN ids"),
+    ("pipeline/core.rs", "packets of a batch"),
+    ("record/community_id.rs", "the two ends of a flow"),
+    ("record/schema.rs", "rows of the schema"),
+    ("tracker/flow.rs", "VLAN ids of a flow, packed"),
+    ("tracker/index.rs", "slots and tags of the hash table"),
+    ("tracker/timing.rs", "words of a time"),
+];
+
+/// Functions that give octets at a position a type or a number.
+const OCTET_FUNCTIONS: [&str; 12] = [
+    "from_be_bytes",
+    "from_le_bytes",
+    "from_ne_bytes",
+    "first_chunk",
+    "first_chunk_mut",
+    "last_chunk",
+    "last_chunk_mut",
+    "split_first_chunk",
+    "split_last_chunk",
+    "as_chunks",
+    "array_chunks",
+    "chunks_exact",
+];
+
+/// Returns whether the tokens from a bracket on are an index or a range of numbers: `[12]`, `[2..4]`, `[..6]`.
+fn is_literal_index(tokens: &[(usize, Token)], open: usize, close: char) -> bool {
+    let mut has_number = false;
+    for (_, token) in tokens.iter().skip(open + 1) {
+        match token {
+            Token::Word(word) if word.starts_with(|letter: char| letter.is_ascii_digit()) => {
+                has_number = true
+            }
+            Token::Sign('.' | '=') => {}
+            Token::Sign(sign) => return *sign == close && has_number,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The lines of a file outside of tests that read octets by their position: with a function for it, with a number as
+/// the index, or with a slice pattern that skips elements.
+fn positions_read(text: &str) -> BTreeSet<usize> {
+    let tokens = tokens(text);
+    let token = |position: usize| tokens.get(position).map(|(_, token)| token);
+    let is_word = |position: usize, word: &str| token(position) == Some(&Token::Word(word.to_owned()));
+    let is_sign = |position: usize, sign: char| token(position) == Some(&Token::Sign(sign));
+    let (mut out, mut braces) = (BTreeSet::new(), Vec::new());
+    for (position, (line, of_place)) in tokens.iter().enumerate() {
+        match of_place {
+            Token::Sign('{') => {
+                let is_tests =
+                    position >= 2 && is_word(position - 2, "mod") && is_word(position - 1, "tests");
+                braces.push(is_tests);
+            }
+            Token::Sign('}') => drop(braces.pop()),
+            _ => {}
+        }
+        if braces.contains(&true) {
+            continue;
+        }
+        let before = position.checked_sub(1).and_then(token);
+        let is_read = match of_place {
+            Token::Word(word) if OCTET_FUNCTIONS.contains(&word.as_str()) => true,
+            Token::Word(word) if word == "get" || word == "get_mut" => {
+                before == Some(&Token::Sign('.'))
+                    && is_sign(position + 1, '(')
+                    && is_literal_index(&tokens, position + 1, ')')
+            }
+            Token::Sign('[') => {
+                let is_index = matches!(before, Some(Token::Word(_) | Token::Sign(')' | ']')));
+                let skips_first = is_word(position + 1, "_") && is_sign(position + 2, ',');
+                let skips_many = (1..=3).all(|at| is_sign(position + at, if at == 3 { ',' } else { '.' }));
+                is_index && is_literal_index(&tokens, position, ']') || skips_first || skips_many
+            }
+            // The end of a slice pattern, `, ..]`.
+            Token::Sign(',') => {
+                is_sign(position + 1, '.') && is_sign(position + 2, '.') && is_sign(position + 3, ']')
+            }
+            _ => false,
+        };
+        if is_read {
+            out.insert(*line);
+        }
+    }
+    out
+}
+
+#[test]
+fn headers_are_read_in_wire_only() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    files_below(&source, &mut files);
+    let mut report = String::new();
+    let mut listed: BTreeSet<&str> = OTHER_INDEXES.iter().map(|(path, _)| *path).collect();
+    for file in &files {
+        let path = file.strip_prefix(&source).expect("a path below src").to_string_lossy().replace('\\', "/");
+        let layer = path.split('/').next().unwrap_or_default();
+        let is_test = file.file_name().is_some_and(|name| name == "tests.rs");
+        if is_test || WITHOUT_HEADERS.iter().any(|(name, _)| *name == layer) {
+            continue;
+        }
+        let lines = positions_read(&std::fs::read_to_string(file).expect("a readable file"));
+        if !lines.is_empty() && listed.remove(path.as_str()) {
+            continue;
+        }
+        for line in lines {
+            let _ = writeln!(
+                report,
+                "src/{path}:{line} reads octets by their position; a header belongs to src/wire"
+            );
+        }
+    }
+    for path in listed {
+        let _ = writeln!(report, "src/{path} is listed in OTHER_INDEXES, but indexes nothing by a number");
+    }
+    assert!(report.is_empty(), "\n{report}");
+}
+
+#[test]
+fn reads_by_position_are_seen_outside_of_tests() {
+    for (text, is_read) in [
+        ("let port = u16::from_be_bytes([a, b]);", true),
+        ("let header = data.first_chunk::<20>()?;", true),
+        ("let protocol = data[9];", true),
+        ("let total_len = &data[2..4];", true),
+        ("let addresses = &packet()[..=11];", true),
+        ("let kind = data.get(12..14)?;", true),
+        ("let kind = data.get(0x10)?;", true),
+        ("let [_, _, high, low] = *tag;", true),
+        ("let [first, ..] = *header;", true),
+        ("let [.., high, low] = *header;", true),
+        ("// data[9]\nlet text = \"data[9]\";", false),
+        ("let header = Ipv4::read(data.get(offset..)?)?;", false),
+        ("let octets = [0; 20]; let six = [1, 2, 3, 4, 5, 6];", false),
+        ("let all = &octets[..]; let one = lists[class];", false),
+        ("let key: [u8; 16] = key.get(name);", false),
+        ("mod tests { fn f() { packet[9] = 17; } }", false),
+        ("mod tests { fn f() {} } fn g() { packet[9] = 17; }", true),
+    ] {
+        assert_eq!(!positions_read(text).is_empty(), is_read, "{text}");
+    }
+}
+
 #[test]
 fn siblings_are_seen_outside_of_tests() {
     let text = "use super::a::A; use super::{b::{B, C}, d}; fn f() -> super::e::E {}\nmod tests { use super::f::F; }";

@@ -6,7 +6,7 @@ use super::fragment::{Completed, DatagramKey};
 use super::link::Entry;
 use super::tag::Tag;
 use crate::base::{Frame, IpProtocol, LinkType};
-use crate::wire::ethernet::ADDRESSES_LEN;
+use crate::wire::ethernet::{self, ADDRESSES_LEN};
 use crate::wire::ip::is_ipv6;
 use crate::wire::ipv4::{self, Ipv4Header};
 use crate::wire::ipv6::{self, Ipv6Header};
@@ -74,7 +74,7 @@ impl Datagram {
     /// Returns the datagram as if it had arrived unfragmented in the frame of a tag, and the position of its
     /// IP header.
     pub(super) fn frame(&mut self, tag: &Tag) -> (Frame<'_>, Entry) {
-        let link = match self.octets.first_chunk_mut() {
+        let link = match ethernet::addresses_mut(&mut self.octets) {
             Some(addresses) => tag.link(addresses),
             None => Default::default(),
         };

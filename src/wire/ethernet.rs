@@ -140,6 +140,11 @@ pub(crate) const fn group_v6(group: Ipv6Addr) -> [u8; ADDRESS_LEN] {
     [0x33, 0x33, a, b, c, d]
 }
 
+/// Returns the addresses of the header at the start of `data`.
+pub(crate) fn addresses_mut(data: &mut [u8]) -> Option<&mut [u8; ADDRESSES_LEN]> {
+    data.first_chunk_mut()
+}
+
 /// Writes the addresses of a header.
 pub(crate) fn write_addresses(
     header: &mut [u8; ADDRESSES_LEN],
