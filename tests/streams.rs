@@ -297,7 +297,7 @@ fn a_direction_is_stopped_after_its_first_octets() {
     assert_eq!(send(true, 500, 117, b"HT"), 0);
     assert_eq!(send(true, 508, 117, b"abcd"), 1, "held behind the hole");
     assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace period runs");
-    assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole was delivered up");
+    assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole became a gap");
     assert_eq!(send(true, 520, 117, b"behind another"), 0);
     let observed = pipeline.into_sink().into_inner().0;
     let chunk = |text: &[u8]| Ok(text.to_vec());
@@ -306,7 +306,7 @@ fn a_direction_is_stopped_after_its_first_octets() {
     assert_eq!(observed, [request, reply]);
 }
 
-/// Without acknowledgments, a hole is delivered up at its deadline by other traffic, without a packet of its own flow.
+/// Without acknowledgments, a hole becomes a gap at its deadline with packets of other flows, without one of its own flow.
 #[test]
 fn packets_of_other_flows_end_holes_at_their_deadline() {
     use etherparse::PacketBuilder;
