@@ -50,9 +50,9 @@ impl Log {
 
 fn number_of(key: &FlowKey) -> u32 {
     let addresses = [Side::A, Side::B].map(|side| key.address(side));
-    let client = addresses.into_iter().find(|address| *address != std::network::IpAddr::from(SERVER));
+    let client = addresses.into_iter().find(|address| *address != std::net::IpAddr::from(SERVER));
     match client {
-        Some(std::network::IpAddr::V4(address)) => u32::from(address) & 0xff_ffff,
+        Some(std::net::IpAddr::V4(address)) => u32::from(address) & 0xff_ffff,
         other => panic!("{other:?} is not a client"),
     }
 }
