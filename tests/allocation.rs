@@ -113,7 +113,8 @@ fn echo(is_request: bool) -> Vec<u8> {
     frame
 }
 
-/// Returns unusual frames: retransmitted, truncated, with IP options, a fragment, an ICMP error that quotes a known flow, no IP.
+/// Returns unusual frames: retransmitted, truncated, with IP options, a fragment, an ICMP error that quotes a known
+/// flow, no IP.
 fn unusual_frames() -> Vec<Vec<u8>> {
     let mut with_options = tcp(1, true, 0);
     with_options.splice(34..34, [1, 1, 1, 1]);
@@ -390,10 +391,10 @@ fn send(reassembler: &mut Reassembler<usize>, streams: &mut [Stream], base: u32,
     octet_count
 }
 
-/// Segments in order never allocate, not even the first segment of the first stream. Segments out of order do not allocate once
-/// as many were held before, with up to five segments of common size behind a hole; a longer sequence releases its list of
-/// segments when it ends, so that the next one grows it again in a few steps. Comparison with delivered octets does not allocate
-/// once each stream has its ring.
+/// Segments in order never allocate, not even the first segment of the first stream. Segments out of order do not
+/// allocate once as many were held before, with up to five segments of common size behind a hole; a longer sequence
+/// releases its list of segments when it ends, so that the next one grows it again in a few steps. Comparison with
+/// delivered octets does not allocate once each stream has its ring.
 fn streams_cost_no_allocation() {
     let mut reassembler: Reassembler<usize> = Reassembler::default();
     let mut streams: Vec<Stream> = (0..6).map(|_| Stream::default()).collect();

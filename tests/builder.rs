@@ -1,5 +1,5 @@
-//! An invalid configuration is rejected before anything is read, with the names of the layer and the field; memory that was
-//! charged for layers created before is released.
+//! An invalid configuration is rejected before anything is read, with the names of the layer and the field; memory that
+//! was charged for layers created before is released.
 
 #[path = "support/fn_source.rs"]
 mod fn_source;
@@ -170,14 +170,14 @@ fn smallest(is_created: impl Fn(&Resources) -> bool) -> u64 {
 
 #[test]
 fn a_budget_that_is_too_small_reports_the_layer_and_the_memory_that_it_needs() {
-    let poor = Resources::default().with_budget(Budget::new(1000));
-    let tracker = Tracker::<()>::new(TrackerConfig::default(), &poor).expect_err("not enough memory");
+    let small = Resources::default().with_budget(Budget::new(1000));
+    let tracker = Tracker::<()>::new(TrackerConfig::default(), &small).expect_err("not enough memory");
     check(tracker, "tracker", "budget", tracker.problem);
-    let pool = Pool::<()>::new(PoolConfig::default(), &poor).expect_err("not enough memory");
+    let pool = Pool::<()>::new(PoolConfig::default(), &small).expect_err("not enough memory");
     check(pool, "fragment", "budget", pool.problem);
-    let window = Window::new(DedupConfig::default(), &poor).expect_err("not enough memory");
+    let window = Window::new(DedupConfig::default(), &small).expect_err("not enough memory");
     check(window, "dedup", "budget", window.problem);
-    assert_eq!(poor.budget.held(), 0);
+    assert_eq!(small.budget.held(), 0);
 
     // A smaller budget is never enough. A layer that may use only a part of the budget needs slightly more.
     let exact = smallest(|resources| Tracker::<()>::new(TrackerConfig::default(), resources).is_ok());
@@ -190,7 +190,8 @@ fn a_budget_that_is_too_small_reports_the_layer_and_the_memory_that_it_needs() {
         "{window_bytes}, {window}"
     );
 
-    // In a pipeline, the error names the first layer without enough memory; the tracker's slots include the state of the stage.
+    // In a pipeline, the error names the first layer without enough memory; the tracker's slots include the state of
+    // the stage.
     let error = rejected::<Flows>(&Pipeline::builder().memory(1000));
     check(error, "tracker", "budget", tracker.problem);
     let error = rejected::<Streams>(&Pipeline::builder().memory(1000));

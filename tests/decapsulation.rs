@@ -1,4 +1,5 @@
-//! Decapsulation of each link type and tunnel, with octets written from its specification; nesting beyond the limit; false lengths.
+//! Decapsulation of each link type and tunnel, with octets written from its specification; nesting beyond the limit;
+//! false lengths.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{
@@ -165,7 +166,8 @@ fn ip_packets_are_found_on_each_link_type() {
 #[test]
 fn ip_packets_are_found_in_wireless_frames() {
     let snap = join(&[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &inner()]);
-    // Three addresses with the sender's as the second; from an access point; between access points; with QoS; with HT control.
+    // Three addresses with the sender's as the second; from an access point; between access points; with QoS; with HT
+    // control.
     let station = join(&[&[0x08, 0x01, 0, 0], &[1; 6], &[2; 6], &[3; 6], &[0x10, 0]]);
     let access_point = join(&[&[0x08, 0x02, 0, 0], &[1; 6], &[3; 6], &[2; 6], &[0x10, 0]]);
     let bridge = join(&[&[0x08, 0x03, 0, 0], &[1; 6], &[3; 6], &[4; 6], &[0x10, 0], &[2; 6]]);
@@ -375,7 +377,8 @@ fn contradictory_lengths_end_decapsulation() {
     let ipip = in_ip(4, &inner());
     let inner_at = ipip.len() - inner().len();
     for (position, value) in [
-        // The inner packet is shorter than its header; its header length is too small or too large; its version is another one.
+        // The inner packet is shorter than its header; its header length is too small or too large; its version is
+        // another one.
         (inner_at + 3, 19),
         (inner_at, 0x44),
         (inner_at, 0x4f),
@@ -525,7 +528,8 @@ fn the_key_policy_sets_decapsulation_tunnel_ports_and_vni() {
     assert_eq!(extracted(&in_udp(9999, &vxlan), policy).unwrap().key, packet.key);
 }
 
-/// Encapsulates an Ethernet frame, or the IPv4 packet in it, in one more tunnel. Returns the result and the added headers.
+/// Encapsulates an Ethernet frame, or the IPv4 packet in it, in one more tunnel. Returns the result and the added
+/// headers.
 fn encapsulate(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
     use HeaderKind::{
         Erspan, Ethernet, Geneve, Gre, GtpU, Ip, L2tp, Mpls, Nsh, Nvgre, Pppoe, ProviderBackbone, Vlan, Vxlan,

@@ -62,7 +62,8 @@ fn examples_use_only_the_root_of_the_crate() {
             let import = import.split(';').next().unwrap_or_default();
             assert!(import.starts_with("flowgauge::") || import.starts_with("std::"), "{name}: use {import}");
         }
-        // The crate's name must be followed by an item at the root or a group of items: a second `::` would follow a module.
+        // The crate's name must be followed by an item at the root or a group of items: a second `::` would follow a
+        // module.
         for path in code.split("flowgauge::").skip(1) {
             let end = match path.strip_prefix('{') {
                 Some(group) => 1 + group.find('}').expect("the end of the group"),

@@ -1,7 +1,7 @@
 //! Fuzz inputs that once failed, replayed through the bodies of the fuzz targets without a fuzzer.
 //!
-//! `fuzz/regressions` has a folder per target. Targets that compare with other crates are replayed by a test of the fuzz
-//! package, and by a test next to the parser that was corrected.
+//! `fuzz/regressions` has a folder per target. Targets that compare with other crates are replayed by a test of the
+//! fuzz package, and by a test next to the parser that was corrected.
 
 #![cfg(all(feature = "compression", feature = "protocols", feature = "serde"))]
 

@@ -1,6 +1,8 @@
-//! Hostile traffic against the tracker: floods while the table is full, a budget that is too small, extreme times and timeouts.
+//! Hostile traffic against the tracker: floods while the table is full, a budget that is too small, extreme times and
+//! timeouts.
 //!
-//! `FLOWGAUGE_FLOOD=10000000` sets the number of packets per flood; the default is a million, and fewer in debug builds.
+//! `FLOWGAUGE_FLOOD=10000000` sets the number of packets per flood; the default is a million, and fewer in debug
+//! builds.
 
 #[path = "support/record_list.rs"]
 mod record_list;
@@ -113,7 +115,8 @@ fn flood(
             &attack_packets(number.wrapping_mul(2_654_435_761) % LEGITIMATE_PEERS, now),
             &mut ends,
         );
-        // Each legitimate flow has one packet in the time in which a quarter of the table's capacity arrives as new flows.
+        // Each legitimate flow has one packet in the time in which a quarter of the table's capacity arrives as new
+        // flows.
         if number % (flow_count_max / 4 / LEGITIMATE_COUNT).max(1) == 0 {
             let legitimate_peer = number / (flow_count_max / 4 / LEGITIMATE_COUNT).max(1) % LEGITIMATE_COUNT;
             tracker.track(&next_packet(LEGITIMATE_PEERS + legitimate_peer, now), &mut ends);
@@ -374,31 +377,33 @@ fn every_state_is_returned_once() {
         DROPPED.set(0);
         let mut tracker: Tracker<Counted> =
             Tracker::new(TrackerConfig::default(), &resources_for(50)).expect("a valid configuration");
-        let mut back = ReturnedStates::default();
+        let mut returned = ReturnedStates::default();
         for number in 0..2000_u32 {
             let now = u64::from(number) * NANOS_PER_SECOND / 4;
             let peer = number.wrapping_mul(2_654_435_761) >> 25;
-            tracker.track_batch(&[tcp(peer, true, S, now), tcp(peer, number % 3 == 0, SA, now)], &mut back);
-            tracker.track(&tcp(peer, number % 5 == 0, if number % 7 == 0 { RA } else { A }, now), &mut back);
+            tracker
+                .track_batch(&[tcp(peer, true, S, now), tcp(peer, number % 3 == 0, SA, now)], &mut returned);
+            tracker
+                .track(&tcp(peer, number % 5 == 0, if number % 7 == 0 { RA } else { A }, now), &mut returned);
             if let Some(id) = tracker.find(&tcp(peer / 2, true, S, 0).key)
                 && number % 11 == 0
             {
-                assert!(tracker.remove(id, &mut back));
-                assert!(!tracker.remove(id, &mut back) && tracker.get(id).is_none());
+                assert!(tracker.remove(id, &mut returned));
+                assert!(!tracker.remove(id, &mut returned) && tracker.get(id).is_none());
             }
             let started_count = tracker.stats().started_count;
-            assert_eq!(started_count - back.count, tracker.len() as u64);
-            assert_eq!(started_count, back.shown.len() as u64);
+            assert_eq!(started_count - returned.count, tracker.len() as u64);
+            assert_eq!(started_count, returned.shown.len() as u64);
             // Vacant entries of the flow table also have a state, and the table grows by 1024 entries at a time.
             assert_eq!(MADE.get() - DROPPED.get(), 1024);
         }
         let open = tracker.len() as u64;
-        assert!(open > 10 && back.count > 100);
+        assert!(open > 10 && returned.count > 100);
         if is_finished {
-            tracker.finish(&mut back);
-            assert_eq!((back.count, back.open.len()), (tracker.stats().started_count, 0));
+            tracker.finish(&mut returned);
+            assert_eq!((returned.count, returned.open.len()), (tracker.stats().started_count, 0));
             // The tracker can be used again after `finish`.
-            tracker.track(&udp(1, true, u64::MAX), &mut back);
+            tracker.track(&udp(1, true, u64::MAX), &mut returned);
         }
         drop(tracker);
         assert_eq!(DROPPED.get(), MADE.get());
@@ -472,8 +477,8 @@ fn extreme_timeouts_lose_no_packet() {
     records_of_all(&packets, Timeouts::all(None), Some(Duration::ZERO));
 }
 
-/// An attacker that knows the seeds can find flows with hashes that agree in the bits that select a table of the index. These
-/// flows evict each other; other flows are not affected.
+/// An attacker that knows the seeds can find flows with hashes that agree in the bits that select a table of the index.
+/// These flows evict each other; other flows are not affected.
 #[test]
 fn flows_crafted_with_known_seeds_evict_each_other() {
     const SEEDS: [u64; 4] = [1, 2, 3, 4];

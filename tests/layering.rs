@@ -1,7 +1,7 @@
 //! Every path in `src` that names another layer names a layer below it.
 //!
-//! Comments and string literals are ignored, because a link in a doc comment may point up; test code is checked. A folder
-//! that is not in the table is a failure, so that a new layer is added here before it is used.
+//! Comments and string literals are ignored, because a link in a doc comment may point up; test code is checked. A
+//! folder that is not in the table is a failure, so that a new layer is added here before it is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ mod rust_tokens;
 
 use rust_tokens::{Token, tokens};
 
-/// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all layers
-/// share: keys, time, limits, resources, the stop handle, and the configuration error.
+/// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
+/// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
 const LAYERS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("wire", &["base"]),
@@ -215,7 +215,8 @@ fn layers_use_only_layers_above_them_in_the_table() {
     }
 }
 
-/// Pairs of files in one folder that import each other, with the page that states the reason in its section "Circular imports".
+/// Pairs of files in one folder that import each other, with the page that states the reason in its section "Circular
+/// imports".
 const CIRCULAR: [(&str, &str, &str, &str); 11] = [
     ("decode/link", "start", "walk", "link.md"),
     ("pipeline", "builder", "pipeline", "pipeline.md"),

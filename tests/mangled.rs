@@ -1,5 +1,5 @@
-//! Captures with frames that are truncated at random and have random octets changed: no panic, bounded memory, and all memory
-//! released.
+//! Captures with frames that are truncated at random and have random octets changed: no panic, bounded memory, and all
+//! memory released.
 //!
 //! This is a separate binary, because its allocator counts the memory that is held.
 

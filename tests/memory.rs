@@ -1,6 +1,7 @@
 //! Memory of open flows, and its charge to the budget.
 //!
-//! This is a separate binary, because its allocator counts the memory that is held. It prints figures; `--nocapture` shows them.
+//! This is a separate binary, because its allocator counts the memory that is held. It prints figures; `--nocapture`
+//! shows them.
 
 #[path = "support/heap.rs"]
 mod heap;
@@ -89,15 +90,15 @@ fn the_budget_accounts_for_a_million_flows() {
         ("flows with a retransmission each", None, true, 266 + 162),
     ] {
         let (held, accounted) = memory_of_flows(count, active, with_extras);
-        println!("{count} {what}: {held} octets, {accounted} accounted");
+        println!("{count} {what}: {held} bytes, {accounted} accounted");
         assert!(held <= accounted + FIXED, "{what}: {held} held, {accounted} accounted");
-        assert!(held <= count as usize * per_flow_max + FIXED, "{what}: {held} octets");
+        assert!(held <= count as usize * per_flow_max + FIXED, "{what}: {held} bytes");
     }
     let count = count / 2;
     let (held, accounted) = memory_of_tunnels(count);
-    println!("{count} tunnels with a flow in each: {held} octets, {accounted} accounted");
+    println!("{count} tunnels with a flow in each: {held} bytes, {accounted} accounted");
     assert!(held <= accounted + FIXED, "{held} held, {accounted} accounted");
     // Two flows, each with an extra and an encapsulation, and a list of one header for the inner flow.
     let per_tunnel_max = 2 * (266 + 162 + 184) + 16 + 40;
-    assert!(held <= count as usize * per_tunnel_max + FIXED, "{held} octets");
+    assert!(held <= count as usize * per_tunnel_max + FIXED, "{held} bytes");
 }

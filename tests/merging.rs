@@ -19,8 +19,8 @@ impl Random {
     }
 }
 
-/// Returns times that increase, and sometimes step back. No two files have equal times: for equal times mergecap takes the file
-/// that was named last, and this crate the one that was named first.
+/// Returns times that increase, and sometimes step back. No two files have equal times: for equal times mergecap takes
+/// the file that was named last, and this crate the one that was named first.
 fn times(random: &mut Random, file_number: u64, is_monotonic: bool) -> Vec<u64> {
     let mut now = 1000 + random.below(100);
     let mut step = || {

@@ -21,8 +21,9 @@ fn without_generics(text: &str) -> String {
     out
 }
 
-/// Returns the paths of the functions and methods that a list of public items declares: free functions, inherent methods, and
-/// methods of traits, each once. Methods in implementations of traits are not counted, because the traits declare them.
+/// Returns the paths of the functions and methods that a list of public items declares: free functions, inherent
+/// methods, and methods of traits, each once. Methods in implementations of traits are not counted, because the traits
+/// declare them.
 fn functions(list: &str) -> BTreeSet<String> {
     let (mut is_of_trait, mut out) = (false, BTreeSet::new());
     for line in list.lines() {

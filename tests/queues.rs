@@ -1,5 +1,5 @@
-//! Queues between the threads of shards with a tight budget: batches and records are charged, fewer of them are queued if memory
-//! is short, and nothing is lost.
+//! Queues between the threads of shards with a tight budget: batches and records are charged, fewer of them are queued
+//! if memory is short, and nothing is lost.
 //!
 //! This is a separate binary, because its allocator counts the memory that is held.
 

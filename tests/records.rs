@@ -1,5 +1,5 @@
-//! The iterator over records yields the records that a sink receives, in the same order; it holds no more of them than necessary,
-//! and yields an error of the source as its last item.
+//! The iterator over records yields the records that a sink receives, in the same order; it holds no more of them than
+//! necessary, and yields an error of the source as its last item.
 
 #[path = "support/fn_source.rs"]
 mod fn_source;

@@ -1,4 +1,5 @@
-//! The end of a run of one pipeline, at the end of its source, with an error, or by a stop handle; and the options of a run.
+//! The end of a run of one pipeline, at the end of its source, with an error, or by a stop handle; and the options of a
+//! run.
 
 #[cfg(unix)]
 #[path = "runner/pipes.rs"]

@@ -1,5 +1,5 @@
-//! Eviction of sessions: while memory for sessions is short, the session that was charged longest ago is closed first, so that
-//! incomplete messages of thousands of connections do not keep later connections from being parsed.
+//! Eviction of sessions: while memory for sessions is short, the session that was charged longest ago is closed first,
+//! so that incomplete messages of thousands of connections do not prevent the parsing of later connections.
 #![cfg(feature = "protocols")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const TLS_PORT: u16 = 443;
 
 const REQUEST: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\n\r\n";
 
-/// What the sink does with flows.
+/// Muting of flows by the sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Muting {
     #[default]
@@ -31,7 +31,7 @@ enum Muting {
     AtEviction,
 }
 
-/// Records what happens, by the number of the client.
+/// Records events by the number of the client.
 #[derive(Debug, Default)]
 struct Log {
     muting: Muting,
@@ -185,21 +185,21 @@ impl TestNetwork {
     }
 }
 
-/// The beginning of a request whose head does not end.
+/// Returns the beginning of a request with an endless head.
 fn head_without_end(len: usize) -> Vec<u8> {
     let mut head = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\nX-Long: ".to_vec();
     head.resize(len.max(head.len()), b'a');
     head
 }
 
-/// The beginning of a TLS record with a handshake message, both of 16 KiB.
+/// Returns the beginning of a TLS record with a handshake message, both of 16 KiB.
 fn record_without_end(len: usize) -> Vec<u8> {
     let mut record = vec![22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
     record.resize(len.max(record.len()), 7);
     record
 }
 
-/// An incomplete message of a client: every second one has an HTTP head, the others have TLS records.
+/// Returns an incomplete message of a client: an HTTP head for even numbers, a TLS record for odd ones.
 fn incomplete(number: u32) -> (u16, Vec<u8>) {
     if number.is_multiple_of(2) {
         (HTTP_PORT, head_without_end(700))
@@ -426,8 +426,8 @@ fn port_of(client: u8) -> u16 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// For any order in which clients send, complete, and end: the layers agree with their accounts after each batch, the limit
-    /// holds, and each parser is reported as stopped at most once.
+    /// For any order in which clients send, complete, and end: the layers agree with their accounts after each batch,
+    /// the limit holds, and each parser is reported as stopped at most once.
     #[test]
     fn accounts_agree_for_any_order_of_events(
         steps in prop::collection::vec(step(), 1..400),

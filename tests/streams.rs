@@ -1,5 +1,5 @@
-//! Streams in the pipeline: the same for batches and single frames, complete for flows that were captured completely, and released
-//! when a sink stops them.
+//! Streams in the pipeline: the same for batches and single frames, complete for flows that were captured completely,
+//! and released when a sink stops them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -293,7 +293,8 @@ fn a_direction_is_stopped_after_its_first_octets() {
     assert_eq!(send(false, 108, 500, b" HTTP"), 0);
     assert_eq!(send(false, 113, 500, b"/1.1"), 0);
     assert_eq!(send(false, 200, 500, b"far ahead"), 0, "a stopped stream holds nothing");
-    // The capture lacks six octets that the other side received, so that a gap is reported; two octets of the last segment count.
+    // The capture lacks six octets that the other side received, so that a gap is reported; two octets of the last
+    // segment count.
     assert_eq!(send(true, 500, 117, b"HT"), 0);
     assert_eq!(send(true, 508, 117, b"abcd"), 1, "held behind the hole");
     assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace period runs");
@@ -306,7 +307,8 @@ fn a_direction_is_stopped_after_its_first_octets() {
     assert_eq!(observed, [request, reply]);
 }
 
-/// Without acknowledgments, a hole becomes a gap at its deadline with packets of other flows, without one of its own flow.
+/// Without acknowledgments, a hole becomes a gap at its deadline with packets of other flows, without one of its own
+/// flow.
 #[test]
 fn packets_of_other_flows_end_holes_at_their_deadline() {
     use etherparse::PacketBuilder;
@@ -334,7 +336,8 @@ fn packets_of_other_flows_end_holes_at_their_deadline() {
     assert_eq!(pipeline.stats().streams.gap_octet_count, 96);
 }
 
-/// The rest of a direction is delivered when its flow ends. A sink that then mutes the flow receives nothing of the other direction.
+/// The rest of a direction is delivered when its flow ends. A sink that then mutes the flow receives nothing of the
+/// other direction.
 #[test]
 fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
     use etherparse::PacketBuilder;

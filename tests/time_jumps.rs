@@ -1,5 +1,5 @@
-//! A single time far ahead of all others ends no flow, no stream, and no datagram: a capture with such a time gives the same results
-//! as the same capture in which that frame has the time of the frame before it.
+//! A single time far ahead of all others ends no flow, no stream, and no datagram: a capture with such a time gives the
+//! same results as the same capture in which that frame has the time of the frame before it.
 
 use std::ops::ControlFlow;
 use std::time::Duration;

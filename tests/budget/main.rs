@@ -1,5 +1,5 @@
-//! One budget for all layers under an attack: allocated memory stays below the budget plus a constant, and the layers release
-//! memory in the order of [`Account`], each with its own counter.
+//! One budget for all layers under an attack: allocated memory stays below the budget plus a constant, and the layers
+//! release memory in the order of [`Account`], each with its own counter.
 //!
 //! Captures that are read have their own part of the budget (`captures.rs`).
 //!
@@ -20,8 +20,8 @@ use flowgauge::tracker::{Flow, FlowView};
 
 use heap::{held_now, peak_since};
 
-/// Lets one test allocate at a time. The attack runs first, because it measures resident memory, which can include memory that
-/// other tests have freed.
+/// Lets one test allocate at a time. The attack runs first, because it measures resident memory, which can include
+/// memory that other tests have freed.
 fn run_alone() -> MutexGuard<'static, ()> {
     static SERIAL: Mutex<()> = Mutex::new(());
     static ATTACK: Once = Once::new();
@@ -35,7 +35,8 @@ const LIMIT: usize = 32 << 20;
 /// Upper bound for other memory: cache, the first table of the index, memory for the current frame, and this test.
 const FIXED: usize = 2 << 20;
 
-/// Upper bound for other resident memory: pages that the allocator keeps, the program, its libraries, and the test threads.
+/// Upper bound for other resident memory: pages that the allocator keeps, the program, its libraries, and the test
+/// threads.
 const RESIDENT: usize = 24 << 20;
 
 /// Counts calls.

@@ -132,7 +132,8 @@ fn a_small_budget_limits_the_window() {
         let _ = window.check(&at(1, &number.to_be_bytes()));
     }
     window.check_invariants();
-    // The window may use 13/16: 1024 frames take 56 KiB, plus half as much while it grows; the next size would need 168 KiB.
+    // The window may use 13/16: 1024 frames take 56 KiB, plus half as much while it grows; the next size would need 168
+    // KiB.
     assert_eq!((window.len(), window.held_bytes()), (1024, 1024 * 56));
     // Memory is requested once per round, not for each frame.
     assert_eq!(window.stats().refused_count, (5000 - 1024) / 1024 + 1);
@@ -170,7 +171,7 @@ struct Step {
     content: u16,
     len: usize,
     interface: u32,
-    /// Nanoseconds, back or forth.
+    /// Difference to the previous time in nanoseconds.
     time: i64,
 }
 

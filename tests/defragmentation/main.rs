@@ -81,7 +81,8 @@ fn tunnel_kind() -> impl Strategy<Value = u8> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// For any fragmentation, at any level, in any order: the flow, its octets, and its payload are those of the whole datagram.
+    /// For any fragmentation, at any level, in any order: the flow, its octets, and its payload are those of the whole
+    /// datagram.
     #[test]
     fn fragments_are_counted_for_the_flow_of_their_datagram(
         kind in 0u8..3,
@@ -309,8 +310,8 @@ fn a_flood_of_first_fragments_stays_within_the_memory_limit() {
     assert_eq!((stats.fragments.beyond_maximum_count, stats.orphan_fragment_count), (1, 1));
 }
 
-/// The length of the first fragment is not a multiple of eight, and the second one is within it (teardrop), behind it, or
-/// beyond a hole: both are counted for the flow with the ports of the first one, with all their octets.
+/// The length of the first fragment is not a multiple of eight, and the second one is within it (teardrop), behind it,
+/// or beyond a hole: both are counted for the flow with the ports of the first one, with all their octets.
 #[test]
 fn a_fragment_after_one_of_unaligned_length_is_counted_for_its_flow() {
     let packet = udp(false, 60);

@@ -1,4 +1,5 @@
-//! Frames with a length field that exceeds the length of its outer headers, written octet by octet from the specifications.
+//! Frames with a length field that exceeds the length of its outer headers, written octet by octet from the
+//! specifications.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::LinkType;
@@ -23,8 +24,8 @@ fn be(len: usize) -> [u8; 2] {
     (len as u16).to_be_bytes()
 }
 
-/// Returns an IPv4 packet with a segment of [`PAYLOAD`], the given total length, and checksums that are correct for the actual
-/// octets.
+/// Returns an IPv4 packet with a segment of [`PAYLOAD`], the given total length, and checksums that are correct for the
+/// actual octets.
 pub(crate) fn segment(total_len: usize) -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(CLIENT, SERVER, 64).tcp(1000, 2000, 1, 1000).ack(1);
@@ -45,12 +46,12 @@ pub(crate) fn sum_header(packet: &mut [u8]) {
 pub(crate) const SEGMENT_LEN: usize = 20 + 20 + PAYLOAD.len();
 
 /// Returns the segment in a packet with a total length of six octets more than its actual length.
-pub(crate) fn false_length() -> Vec<u8> {
+pub(crate) fn packet_with_false_length() -> Vec<u8> {
     segment(SEGMENT_LEN + BEYOND.len())
 }
 
 /// Returns the same in IPv6.
-fn false_length_v6() -> Vec<u8> {
+fn ipv6_packet_with_false_length() -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv6(CLIENT_V6, SERVER_V6, 64).tcp(1000, 2000, 1, 1000).ack(1);
     builder.write(&mut packet, PAYLOAD).unwrap();
@@ -111,10 +112,12 @@ pub(crate) struct Case {
     pub(crate) tshark_differs: Option<&'static str>,
 }
 
-/// Returns frames for every header that has a length and can be outside of an IP packet. In each frame the length of the
-/// innermost packet, or of one of its outer headers, is too large; if the frame has these octets, they are [`BEYOND`].
+/// Returns frames for every header that has a length and can be outside of an IP packet. In each frame the length of
+/// the innermost packet, or of one of its outer headers, is too large; if the frame has these octets, they are
+/// [`BEYOND`].
 pub(crate) fn cases() -> Vec<Case> {
-    let (inner, inner_v6, true_inner) = (false_length(), false_length_v6(), segment(SEGMENT_LEN));
+    let (inner, inner_v6, true_inner) =
+        (packet_with_false_length(), ipv6_packet_with_false_length(), segment(SEGMENT_LEN));
     let (len, v6_len) = (SEGMENT_LEN, inner_v6.len());
     let long = join(&[&inner, BEYOND]);
     let long_v6 = join(&[&inner_v6, BEYOND]);

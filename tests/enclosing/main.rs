@@ -1,5 +1,5 @@
-//! Each outer header limits the packet inside it: octets behind its end belong to no packet, for any values of the inner length
-//! fields. The table of frames is checked against its own payload, and against tshark.
+//! Each outer header limits the packet inside it: octets behind its end belong to no packet, for any values of the
+//! inner length fields. The table of frames is checked against its own payload, and against tshark.
 
 mod frames;
 
@@ -16,8 +16,8 @@ use flowgauge::source::PcapngWriter;
 use flowgauge::tracker::Flow;
 
 use frames::{
-    BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, false_length, gtpu, join, segment,
-    sum_header, udp, whole,
+    BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, gtpu, join,
+    packet_with_false_length, segment, sum_header, udp, whole,
 };
 
 fn frame(link_type: LinkType, data: &[u8]) -> Frame<'_> {
@@ -123,7 +123,7 @@ fn truncation_changes_no_length() {
         }
     }
     // Both at once: the false length is limited to the length on the wire, not to the captured length.
-    let data = join(&[&ethernet(0x0800, &false_length())]);
+    let data = join(&[&ethernet(0x0800, &packet_with_false_length())]);
     let captured =
         Frame { wire_len: data.len() as u32, ..frame(LinkType::ETHERNET, &data[..data.len() - 2]) };
     let packet = Extractor::default().extract(&captured).unwrap();
@@ -155,8 +155,8 @@ impl Sink for Octets {
     }
 }
 
-/// A connection over PPPoE: the length of an acknowledgment includes six octets that are the padding of its Ethernet frame, and
-/// the next segment has the octets with these sequence numbers.
+/// A connection over PPPoE: the length of an acknowledgment includes six octets that are the padding of its Ethernet
+/// frame, and the next segment has the octets with these sequence numbers.
 #[test]
 fn padding_does_not_replace_the_octets_of_the_next_segment() {
     let segment = |seq: u32, is_syn: bool, payload: &[u8], beyond: usize| {
@@ -236,8 +236,8 @@ fn a_fragment_with_a_false_length_is_not_part_of_a_datagram() {
         ethernet(0x0800, &packet)
     };
     let whole = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..], 24)];
-    let false_length = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
-    for (frames, completed_count, bad_count) in [(whole, 1, 0), (false_length, 0, 1)] {
+    let false_lengths = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
+    for (frames, completed_count, bad_count) in [(whole, 1, 0), (false_lengths, 0, 1)] {
         let mut pipeline = Pipeline::builder().build(()).unwrap();
         for data in &frames {
             pipeline.frame(&frame(LinkType::ETHERNET, data));
@@ -256,7 +256,7 @@ fn weak_evidence_with_a_wrong_length_is_not_a_tunnel() {
     let mut like_ipv6 = vec![0x60; 60];
     like_ipv6[4..6].copy_from_slice(&[200, 0]);
     let label = [0, 1, 1, 64];
-    let mut wrong_sum = false_length();
+    let mut wrong_sum = packet_with_false_length();
     wrong_sum[10] ^= 1;
     for data in [
         whole(17, &udp(3544, &like_ipv6, 68)),
@@ -310,7 +310,7 @@ fn ppp_links_accept_cisco_hdlc_framing() {
 
 #[test]
 fn checksums_cover_the_actual_octets() {
-    let data = false_length();
+    let data = packet_with_false_length();
     let transport_checksum = |data: &[u8]| {
         let frame = frame(LinkType::RAW, data);
         match decapsulate(&frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT) {

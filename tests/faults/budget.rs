@@ -20,8 +20,8 @@ const LIMIT: u64 = 1 << 30;
 /// Number of frames in a batch; invariants are checked after each batch.
 const BATCH_COUNT: usize = 64;
 
-/// Runs a function for each n with a budget that refuses only the n-th request, and with a budget that refuses the n-th and all
-/// later requests. All memory must be released each time. There must be at least `request_count_min` requests.
+/// Runs a function for each n with a budget that refuses only the n-th request, and with a budget that refuses the n-th
+/// and all later requests. All memory must be released each time. There must be at least `request_count_min` requests.
 pub(crate) fn each_refusal(what: &str, request_count_min: u64, mut run: impl FnMut(&Budget, bool)) {
     for is_permanent in [false, true] {
         for number in 0.. {

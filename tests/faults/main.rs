@@ -1,5 +1,5 @@
-//! Faults are injected one at a time, at every point where they can occur: no layer panics, no total is wrong, and all output
-//! written before the fault is complete.
+//! Faults are injected one at a time, at every point where they can occur: no layer panics, no total is wrong, and all
+//! output written before the fault is complete.
 //!
 //! - `budget.rs`: the n-th request for memory is refused (`Budget::with_refusals`).
 //! - `sources.rs`: readers fail, return short reads, are interrupted, or end at every octet.

@@ -86,7 +86,7 @@ impl Read for Faulty {
     }
 }
 
-/// ReadLength a capture through a reader. Returns an error if it cannot be opened.
+/// Reads a capture through a reader. Returns an error if it cannot be opened.
 fn read(octets: &[u8], fault: Option<(usize, FaultKind)>, reads: ReadLength) -> Result<Delivered, Error> {
     let _fault = Fault(format!("{fault:?} of {} octets, {reads:?}", octets.len()));
     let mut limits = Limits::DEFAULT;

@@ -48,7 +48,8 @@ fn write_capture(out: impl Write) -> io::Result<()> {
     writer.finish().map(drop)
 }
 
-/// Writes with a fault at every octet: the error is returned, and the written octets are a prefix of the complete output.
+/// Writes with a fault at every octet: the error is returned, and the written octets are a prefix of the complete
+/// output.
 fn check(write: impl Fn(&mut Limited) -> io::Result<()>) {
     let limited = |remaining_len, len_max, fault| Limited {
         written: Vec::new(),

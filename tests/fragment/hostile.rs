@@ -304,8 +304,8 @@ fn atomic_fragments_do_not_affect_held_fragments() {
     assert!(matches!(outcome, Outcome::Completed(it) if it.payload == [1; 13]));
 }
 
-/// The end of a datagram is within its last unit of eight octets. A fragment that fills the unit conflicts with this end, also
-/// if the capture lacks the octets that differ.
+/// The end of a datagram is within its last unit of eight octets. A fragment that fills the unit conflicts with this
+/// end, also if the capture lacks the octets that differ.
 #[test]
 fn a_fragment_that_fills_the_last_unit_is_not_a_duplicate() {
     for is_truncated in [false, true] {

@@ -1,5 +1,6 @@
-//! The policy `linux` compared with the running kernel: the same overlapping fragments, sent over the loopback interface of a
-//! separate network namespace. Requires root, `unshare`, `ip`, and `python3`; without them, the test prints a note and passes.
+//! The policy `linux` compared with the running kernel: the same overlapping fragments, sent over the loopback
+//! interface of a separate network namespace. Requires root, `unshare`, `ip`, and `python3`; without them, the test
+//! prints a note and passes.
 
 use std::process::Command;
 
@@ -8,8 +9,8 @@ use flowgauge::decode::fragment::{DatagramKey, Outcome, OverlapPolicy, Pool, Poo
 
 use super::fragment;
 
-/// Sends the fragments of each line, `offset/more/hex` separated by spaces, with one identification per line, and prints
-/// what a raw socket receives as a line of hexadecimal numbers. Protocol 253 is for experiments.
+/// Sends the fragments of each line, `offset/more/hex` separated by spaces, with one identification per line, and
+/// prints what a raw socket receives as a line of hexadecimal numbers. Protocol 253 is for experiments.
 const SCRIPT: &str = r"
 import socket, struct, sys, time
 address = socket.inet_aton('127.0.0.1')

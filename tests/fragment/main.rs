@@ -38,8 +38,8 @@ pub(crate) fn fragment<'a>(
     }
 }
 
-/// A fragment of one of a few datagrams: datagram, time, offset in units, units, additional octets, last, fill octet, octets not
-/// captured.
+/// A fragment of one of a few datagrams: datagram, time, offset in units, units, additional octets, last, fill octet,
+/// octets not captured.
 type Step = (u8, u8, u8, u8, u8, bool, u8, u8);
 
 fn step() -> impl Strategy<Value = Step> {

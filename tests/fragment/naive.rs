@@ -103,7 +103,8 @@ impl Model {
             return Expected::Malformed(Malformed::BeyondMaximum);
         }
         if fragment.more_fragments && !fragment.len.is_multiple_of(8) {
-            // Linux ignores octets beyond the last whole unit of eight; other hosts drop the fragment, as RFC 8200 requires.
+            // Linux ignores octets beyond the last whole unit of eight; other hosts drop the fragment, as RFC 8200
+            // requires.
             let is_linux =
                 [OverlapPolicy::Discard, OverlapPolicy::Linux, OverlapPolicy::Linux2].contains(&self.policy);
             end = end / 8 * 8;

@@ -1,8 +1,8 @@
 //! The tracker compared with a naive model: a map from keys to flows, and the documented rules.
 //!
-//! The model has no recency lists, no expiry, and no batches: it ends a flow only when the next packet of the flow arrives,
-//! or at the end. Both process random packets of few flows, with few sequence numbers and times that step back, and
-//! must emit the same records; and so must the tracker itself for any division of the packets into batches.
+//! The model has no recency lists, no expiry, and no batches: it ends a flow only when the next packet of the flow
+//! arrives, or at the end. Both process random packets of few flows, with few sequence numbers and times that step
+//! back, and must emit the same records; and so must the tracker itself for any division of the packets into batches.
 
 mod naive;
 mod packets;

@@ -163,8 +163,8 @@ impl Flow {
         (end.isn, end.first, end.next, end.scale) = (Some(seq), Some(seq), Some(seq.wrapping_add(1)), None);
     }
 
-    /// Selects the SYN of a side by the acknowledgment of its peer: the nearest before it within an unscaled window; if there
-    /// is none, a SYN that is no longer known.
+    /// Selects the SYN of a side by the acknowledgment of its peer: the nearest before it within an unscaled window; if
+    /// there is none, a SYN that is no longer known.
     fn confirm(&mut self, side: Side, ack: u32) {
         let (Some(other), Some(first)) = (self.other_syn(side), self.ends[side.index()].first) else {
             return;
@@ -288,7 +288,7 @@ impl Flow {
     }
 }
 
-/// The window scale of a header made by [`header`]; `None` if no header was captured.
+/// Returns the window scale of a TCP header; `None` if no header was captured.
 fn scale_of(header: &[u8]) -> Option<u8> {
     match header.len() {
         0 => None,
