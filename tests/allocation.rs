@@ -30,7 +30,7 @@ struct Counting;
 // SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
 // `System`. Counting touches a thread-local cell that is initialized at compile time and has no destructor; it neither
 // allocates nor unwinds (`try_with` fails quietly while a thread ends).
-#[allow(unsafe_code, reason = "an allocator cannot be serialized without")]
+#[allow(unsafe_code, reason = "a global allocator requires unsafe code")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
