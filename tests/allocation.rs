@@ -1,6 +1,6 @@
-//! No allocation per packet: a counting allocator watches each path on which that is promised.
+//! No allocation per packet: a counting allocator checks each path that guarantees this.
 //!
-//! A binary of its own with one test, so that nothing else allocates in the meantime; the count is kept per thread.
+//! This is a separate binary with one test, so that nothing else allocates in the meantime; the count is per thread.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -28,9 +28,9 @@ thread_local! {
 struct Counting;
 
 // SAFETY: every call goes to `System` with the arguments that it was given, so that its guarantees are those of
-// `System`. Counting touches a thread-local cell that is initialised at compile time and has no destructor; it neither
+// `System`. Counting touches a thread-local cell that is initialized at compile time and has no destructor; it neither
 // allocates nor unwinds (`try_with` fails quietly while a thread ends).
-#[allow(unsafe_code, reason = "an allocator cannot be written without")]
+#[allow(unsafe_code, reason = "a global allocator requires unsafe code")]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
@@ -53,14 +53,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn none<R>(what: &str, run: impl FnOnce() -> R) -> R {
+fn assert_no_allocation<R>(what: &str, run: impl FnOnce() -> R) -> R {
     let before = ALLOCATIONS.get();
     let result = run();
     assert_eq!(ALLOCATIONS.get() - before, 0, "allocations: {what}");
     result
 }
 
-/// Wants everything and keeps a count.
+/// An observer with interest in everything, which counts packets.
 #[derive(Default)]
 struct Everything(u64);
 
@@ -75,7 +75,7 @@ const FLOWS: u16 = 300;
 const CLIENT: [u8; 4] = [10, 0, 0, 1];
 const SERVER: [u8; 4] = [10, 0, 0, 2];
 
-fn written(step: etherparse::PacketBuilderStep<etherparse::TcpHeader>, payload: &[u8]) -> Vec<u8> {
+fn serialized(step: etherparse::PacketBuilderStep<etherparse::TcpHeader>, payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     step.write(&mut frame, payload).expect("a valid packet");
     frame
@@ -85,12 +85,12 @@ fn link() -> etherparse::PacketBuilderStep<etherparse::Ethernet2Header> {
     PacketBuilder::ethernet2([2; 6], [4; 6])
 }
 
-/// A segment of a flow from client or server; numbers advance by ten octets a round.
+/// Returns a segment of a flow from client or server; sequence numbers advance by ten octets per round.
 fn tcp(flow: u16, is_client: bool, round: u32) -> Vec<u8> {
     let (source, target) = if is_client { (CLIENT, SERVER) } else { (SERVER, CLIENT) };
     let (from, to) = if is_client { (flow + 1024, 80) } else { (80, flow + 1024) };
     let step = link().ipv4(source, target, 64).tcp(from, to, 1000 + 10 * round, 500);
-    written(step.ack(1000 + 10 * if is_client { round } else { round + 1 }), b"0123456789")
+    serialized(step.ack(1000 + 10 * if is_client { round } else { round + 1 }), b"0123456789")
 }
 
 fn udp(flow: u16, is_client: bool) -> Vec<u8> {
@@ -113,8 +113,9 @@ fn echo(is_request: bool) -> Vec<u8> {
     frame
 }
 
-/// What is not the next segment: sent again, cut, with IP options, a fragment, an error that quotes a known flow.
-fn odd_frames() -> Vec<Vec<u8>> {
+/// Returns unusual frames: retransmitted, truncated, with IP options, a fragment, an ICMP error that quotes a known
+/// flow, no IP.
+fn unusual_frames() -> Vec<Vec<u8>> {
     let mut with_options = tcp(1, true, 0);
     with_options.splice(34..34, [1, 1, 1, 1]);
     with_options[14] = 0x46;
@@ -131,7 +132,7 @@ fn odd_frames() -> Vec<Vec<u8>> {
     vec![tcp(0, true, 0), tcp(0, true, 0)[..45].to_vec(), with_options, fragment, error, vec![0; 60], vec![]]
 }
 
-/// Frames of one round over all flows.
+/// Returns the frames of one round over all flows.
 fn round(number: u32) -> Vec<Vec<u8>> {
     let mut frames = Vec::new();
     for flow in 0..FLOWS {
@@ -147,19 +148,19 @@ fn at(frames: &[Vec<u8>], second: u64) -> Vec<Frame<'_>> {
     frames.iter().enumerate().map(|(position, data)| Frame::ethernet(time(position), data)).collect()
 }
 
-fn moved<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
-    let mut moved = *packet;
-    moved.timestamp = timestamp;
-    moved
+fn with_time<'a>(packet: &Packet<'a>, timestamp: Timestamp) -> Packet<'a> {
+    let mut with_time = *packet;
+    with_time.timestamp = timestamp;
+    with_time
 }
 
-/// Frames to packets and back, in place, and what a neighbor table does with what it knows.
-fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
+/// Translates frames to packets and back in place, and uses a neighbor table with known neighbors.
+fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], unusual: &[Frame<'_>]) {
     let header = EthernetHeader::new([2; 6], [4; 6], VlanIds::NONE.push(7).push(8));
     let mut buffer = [0; 2048];
     let mut packet_count = 0;
-    none("Ethernet to IP, and IP to Ethernet", || {
-        for frame in rounds.iter().flatten().chain(odd) {
+    assert_no_allocation("Ethernet to IP, and IP to Ethernet", || {
+        for frame in rounds.iter().flatten().chain(unusual) {
             let Ok(packet) = ethernet_to_ip(black_box(frame.data)) else { continue };
             buffer[EthernetHeader::LEN_MAX..][..packet.len()].copy_from_slice(packet);
             let made = ip_to_ethernet(&mut buffer, EthernetHeader::LEN_MAX, &header);
@@ -175,21 +176,22 @@ fn translation_costs_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>])
     };
     let (mut here, mut there, now) = (table(1), table(2), Timestamp::from_parts(9, 0));
     let Resolution::Request(request) = here.resolve([10, 0, 0, 2].into(), now) else {
-        panic!("known already")
+        panic!("already known")
     };
-    let NeighborEvent::Request(reply) = none("an answer", || there.process(&request, now)) else {
-        panic!("no answer")
+    let NeighborEvent::Request(reply) = assert_no_allocation("a reply", || there.process(&request, now))
+    else {
+        panic!("no reply")
     };
     here.process(&reply, now);
-    none("a known neighbor, and replies that are not believed", || {
+    assert_no_allocation("a known neighbor, and replies that are rejected", || {
         assert!(matches!(here.resolve([10, 0, 0, 2].into(), now), Resolution::Known { .. }));
         assert_eq!(here.process(&reply, now), NeighborEvent::Spoofed);
     });
 }
 
-/// A UDP datagram of 3000 octets in three fragments; `id` tells them apart.
+/// Returns a UDP datagram of 3000 octets in three fragments with an identification.
 fn fragments(id: u16) -> Vec<Vec<u8>> {
-    let whole = written_udp(&[7; 3000]);
+    let whole = serialized_udp(&[7; 3000]);
     let (ethernet, header, payload) = (&whole[..14], &whole[14..34], &whole[34..]);
     let count = payload.len().div_ceil(1480);
     payload
@@ -206,19 +208,19 @@ fn fragments(id: u16) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn written_udp(payload: &[u8]) -> Vec<u8> {
+fn serialized_udp(payload: &[u8]) -> Vec<u8> {
     let mut frame = Vec::new();
     let step = link().ipv4(CLIENT, SERVER, 64).udp(4000, 4001);
     step.write(&mut frame, payload).expect("a valid packet");
     frame
 }
 
-/// Datagrams in fragments, in order and reversed, through a pool that has had as many at once before.
+/// Sends fragmented datagrams, in order and reversed, through a pool that has held as many before.
 fn fragments_cost_no_allocation() {
     let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
     let round = |first: u16| -> Vec<Vec<u8>> {
         let in_order = (first..first + 4).flat_map(fragments);
-        // All at once, the last fragments first.
+        // Interleaved, in reverse order.
         let mut reversed: Vec<_> = (first + 4..first + 8).flat_map(fragments).collect();
         reversed.reverse();
         in_order.chain(reversed).collect()
@@ -229,14 +231,14 @@ fn fragments_cost_no_allocation() {
         pipeline.frame(&frame);
     }
     let rest: Vec<_> = frames.flatten().collect();
-    none("fragments put together, the pool warm", || {
+    assert_no_allocation("reassembly of fragments in a warm pool", || {
         rest.iter().for_each(|frame| pipeline.frame(frame));
     });
     let stats = pipeline.stats();
     assert_eq!((stats.fragments.completed_count, stats.tracker.packet_count), (40, 120));
 }
 
-/// Known flows in a tunnel, linked to it, with what encloses them.
+/// Sends packets of known flows in tunnels, with links to the outer flows and with encapsulations.
 fn tunnels_cost_no_allocation() {
     let mut policy = KeyPolicy::DEFAULT;
     policy.decapsulation = Decapsulation::Both;
@@ -253,7 +255,7 @@ fn tunnels_cost_no_allocation() {
         .collect();
     let rounds: Vec<_> = rounds.iter().zip(1..).map(|(frames, second)| at(frames, second)).collect();
     rounds[0].iter().for_each(|frame| pipeline.frame(frame));
-    none("packets in tunnels, in the same and in another one", || {
+    assert_no_allocation("packets in tunnels, in the same tunnel and in another one", || {
         rounds[1..].iter().flatten().for_each(|frame| pipeline.frame(frame));
     });
     assert_eq!(pipeline.stats().outer_packet_count, 4 * rounds[0].len() as u64);
@@ -263,22 +265,22 @@ fn tunnels_cost_no_allocation() {
 fn known_flows_cost_no_allocation() {
     let rounds: Vec<_> = (0..6).map(round).collect();
     let rounds: Vec<_> = rounds.iter().zip(100..).map(|(frames, second)| at(frames, second)).collect();
-    let odd = odd_frames();
-    let odd = at(&odd, 106);
+    let unusual = unusual_frames();
+    let unusual = at(&unusual, 106);
     let extractor = Extractor::default();
 
-    none("extraction, fast and general", || {
-        for frame in rounds.iter().flatten().chain(&odd) {
+    assert_no_allocation("extraction, fast and general", || {
+        for frame in rounds.iter().flatten().chain(&unusual) {
             let _ = black_box(extractor.extract(black_box(frame)));
             let _ = black_box(extractor.extract_general(black_box(frame)));
         }
     });
 
-    translation_costs_no_allocation(&rounds, &odd);
+    translation_costs_no_allocation(&rounds, &unusual);
 
     let packets: Vec<Vec<Packet<'_>>> = rounds
         .iter()
-        .chain([&odd])
+        .chain([&unusual])
         .map(|frames| frames.iter().filter_map(|frame| extractor.extract(frame).ok()).collect())
         .collect();
     let mut config = TrackerConfig::default();
@@ -287,36 +289,36 @@ fn known_flows_cost_no_allocation() {
     let mut tracker: Tracker<u64> =
         Tracker::new(config, &Resources::default()).expect("a valid configuration");
     let mut sink = Everything::default();
-    // The first round makes the flows; odd packets make room for what is kept of them.
+    // The first round creates the flows; unusual packets allocate the memory that they need.
     for packet in packets[0].iter().chain(&packets[6]) {
-        tracker.track(&moved(packet, packets[0][0].timestamp), &mut sink);
+        tracker.track(&with_time(packet, packets[0][0].timestamp), &mut sink);
     }
-    none("packets one by one", || {
+    assert_no_allocation("packets one by one", || {
         for packet in &packets[1] {
             tracker.track(packet, &mut sink);
         }
     });
-    none("packets in batches", || tracker.track_batch(&packets[2], &mut sink));
-    none("packets through a sink that is dyn", || {
+    assert_no_allocation("packets in batches", || tracker.track_batch(&packets[2], &mut sink));
+    assert_no_allocation("packets through a sink that is dyn", || {
         let sink: &mut dyn Observer<u64> = &mut sink;
         tracker.track_batch(&packets[3], sink);
     });
-    none("an active timeout of every flow", || tracker.track_batch(&packets[4], &mut sink));
+    assert_no_allocation("an active timeout of each flow", || tracker.track_batch(&packets[4], &mut sink));
     assert!(tracker.stats().active_timeout_count >= u64::from(FLOWS));
-    none("sweeps with nothing due", || {
+    assert_no_allocation("expiry with no deadline reached", || {
         for _ in 0..100 {
             tracker.advance(tracker.now().saturating_add(Duration::from_micros(1)), &mut sink);
             black_box(tracker.next_deadline());
         }
     });
     let flow_count = tracker.len();
-    none("odd packets of known flows", || tracker.track_batch(&packets[6], &mut sink));
-    none("ends by timeout, and new flows in their place", || {
+    assert_no_allocation("unusual packets of known flows", || tracker.track_batch(&packets[6], &mut sink));
+    assert_no_allocation("flows that end by timeout, and new flows in their slots", || {
         let later = tracker.now().saturating_add(Duration::from_secs(1000));
         tracker.advance(later, &mut sink);
         assert!(tracker.is_empty());
         for packet in packets[0].iter().chain(&packets[6]) {
-            tracker.track(&moved(packet, later), &mut sink);
+            tracker.track(&with_time(packet, later), &mut sink);
         }
     });
     assert_eq!(tracker.len(), flow_count);
@@ -329,9 +331,9 @@ fn known_flows_cost_no_allocation() {
     };
     fill(&mut batch, &rounds[0]);
     let _ = pipeline.batch(&batch);
-    fill(&mut batch, &odd);
+    fill(&mut batch, &unusual);
     let _ = pipeline.batch(&batch);
-    none("a batch that is used again, through the pipeline", || {
+    assert_no_allocation("a reused batch in the pipeline", || {
         for frames in &rounds[1..4] {
             fill(&mut batch, frames);
             let _ = pipeline.batch(&batch);
@@ -339,24 +341,24 @@ fn known_flows_cost_no_allocation() {
     });
     assert!(pipeline.stats().frame_count > 4000);
 
-    windows_cost_no_allocation(&rounds, &odd);
+    windows_cost_no_allocation(&rounds, &unusual);
     fragments_cost_no_allocation();
     tunnels_cost_no_allocation();
     streams_cost_no_allocation();
 }
 
-/// A window that is full, in both modes, with and without octets to compare.
-fn windows_cost_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
+/// Checks frames against a full window, in both modes, with and without comparison of octets.
+fn windows_cost_no_allocation(rounds: &[Vec<Frame<'_>>], unusual: &[Frame<'_>]) {
     for (mode, verifies) in [(Mode::Exact, false), (Mode::Exact, true), (Mode::IgnoreMirrorChanges, true)] {
         let mut config = DedupConfig::default();
         (config.mode, config.verifies) = (mode, verifies);
         let mut limits = Limits::DEFAULT;
         (limits.dedup_frame_count_max, limits.dedup_bytes_max) = (1000, 70_000);
         let mut window = Window::new(config, &Resources::new(limits)).expect("a valid configuration");
-        let frames = || rounds.iter().flatten().chain(odd);
+        let frames = || rounds.iter().flatten().chain(unusual);
         frames().for_each(|frame| _ = window.check(frame));
         let held_bytes = window.held_bytes();
-        none("a full window", || {
+        assert_no_allocation("a full window", || {
             for frame in frames() {
                 let _ = black_box((window.check(frame), window.check(frame)));
             }
@@ -366,7 +368,7 @@ fn windows_cost_no_allocation(rounds: &[Vec<Frame<'_>>], odd: &[Frame<'_>]) {
     }
 }
 
-/// Segments of 1460 octets to each of the streams, by their numbers; with an acknowledgment behind each round.
+/// Sends segments of 1460 octets on each stream in the given order, then an acknowledgment.
 fn send(reassembler: &mut Reassembler<usize>, streams: &mut [Stream], base: u32, order: &[u32]) -> u64 {
     let (mut octet_count, payload) = (0, [7; 1460]);
     for number in order {
@@ -389,17 +391,19 @@ fn send(reassembler: &mut Reassembler<usize>, streams: &mut [Stream], base: u32,
     octet_count
 }
 
-/// In order: never, not even the first segment of the first stream. Out of order: none once as many waited at once before, with
-/// up to five segments of common size behind a hole; a longer row gives its list of pieces back when it ends, so that the next
-/// one doubles it again, a few times. Compared with what was delivered: none once each stream's ring is there.
+/// Segments in order never allocate, not even the first segment of the first stream. Segments out of order do not
+/// allocate once as many were held before, with up to five segments of common size behind a hole; a longer sequence
+/// releases its list of segments when it ends, so that the next one grows it again in a few steps. Comparison with
+/// delivered octets does not allocate once each stream has its ring.
 fn streams_cost_no_allocation() {
     let mut reassembler: Reassembler<usize> = Reassembler::default();
     let mut streams: Vec<Stream> = (0..6).map(|_| Stream::default()).collect();
     let in_order: Vec<u32> = (0..6).collect();
-    let octet_count = none("segments in order", || send(&mut reassembler, &mut streams, 0, &in_order));
+    let octet_count =
+        assert_no_allocation("segments in order", || send(&mut reassembler, &mut streams, 0, &in_order));
     assert_eq!((octet_count, reassembler.held_bytes()), (6 * 6 * 1460, 0));
 
-    // A hole of one; reversed; two holes; and repeated.
+    // One missing segment; reversed; two holes; retransmissions.
     let mixed: [&[u32]; 4] =
         [&[1, 2, 3, 4, 5, 0], &[5, 4, 3, 2, 1, 0], &[0, 2, 4, 1, 5, 3], &[3, 3, 1, 1, 2, 2, 0, 5, 5, 4, 4]];
     let round = |reassembler: &mut Reassembler<usize>, streams: &mut [Stream], number: u32| -> u64 {
@@ -407,12 +411,12 @@ fn streams_cost_no_allocation() {
         mixed.iter().zip(bases).map(|(order, base)| send(reassembler, streams, base, order)).sum()
     };
     round(&mut reassembler, &mut streams, 0);
-    let octet_count = none("segments out of order, the pool warm", || {
+    let octet_count = assert_no_allocation("segments out of order in a warm pool", || {
         (1..20).map(|number| round(&mut reassembler, &mut streams, number)).sum::<u64>()
     });
     assert_eq!((octet_count, reassembler.held_stream_count()), (19 * 6 * 24 * 1460, 0));
     assert!(reassembler.stats().held_segment_count > 1000 && reassembler.stats().repeated_count > 0);
-    none("new streams in the place of others", || {
+    assert_no_allocation("new streams in the slots of others", || {
         for _ in 0..5 {
             streams.iter_mut().for_each(|stream| reassembler.finish(stream, |event| panic!("{event:?}")));
             assert_eq!(send(&mut reassembler, &mut streams, 0, &[0]), 6 * 1460);
@@ -425,7 +429,7 @@ fn streams_cost_no_allocation() {
     let before = ALLOCATIONS.get();
     (1..11).for_each(|number| _ = send(&mut reassembler, &mut streams[..1], 6 + 40 * number, &reversed));
     let count = ALLOCATIONS.get() - before;
-    assert!(count <= 10 * 5, "{count} allocations for ten rows of 39 segments");
+    assert!(count <= 10 * 5, "{count} allocations for ten sequences of 39 segments");
 
     let mut config = ReassemblerConfig::default();
     config.compared_len = 16_384;
@@ -433,7 +437,7 @@ fn streams_cost_no_allocation() {
     let mut streams: Vec<Stream> = (0..6).map(|_| Stream::default()).collect();
     send(&mut reassembler, &mut streams, 0, &in_order);
     (1..4).for_each(|number| _ = send(&mut reassembler, &mut streams, 6 * number, mixed[number as usize]));
-    none("segments that are kept to compare, and compared", || {
+    assert_no_allocation("segments that are kept for comparison, and compared", || {
         for number in 4..12 {
             send(&mut reassembler, &mut streams, 6 * number, mixed[number as usize % 4]);
             send(&mut reassembler, &mut streams, 6 * number, mixed[0]);

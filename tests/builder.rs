@@ -1,5 +1,5 @@
-//! A configuration that cannot work is refused with the name of the layer and of the field, before anything is read; and what was
-//! charged for the layers that were created before is released.
+//! An invalid configuration is rejected before anything is read, with the names of the layer and the field; memory that
+//! was charged for layers created before is released.
 
 #[path = "support/fn_source.rs"]
 mod fn_source;
@@ -20,7 +20,7 @@ use flowgauge::{
 
 use fn_source::FnSource;
 
-/// A parser that gives up at once.
+/// A parser that stops immediately.
 #[derive(Debug, Default)]
 struct GivesUp;
 
@@ -31,7 +31,7 @@ impl Parser for GivesUp {
 static PROTOCOL: Protocol = Protocol::new("nothing").over_streams(&[9], None);
 
 flowgauge::protocols! {
-    /// A set without messages, which needs no feature.
+    /// A set without messages, which requires no feature.
     #[derive(Debug)]
     enum Nothing;
     /// Its messages.
@@ -54,12 +54,12 @@ impl<G: Stage> Sink for Ignore<G> {
 }
 
 /// Checks the error of a builder, wherever it is used, and that all memory is released.
-fn refused<G: Stage>(builder: &Builder) -> ConfigError {
+fn rejected<G: Stage>(builder: &Builder) -> ConfigError {
     let error = builder.build(Ignore::<G>::NEW).err().expect("a wrong configuration");
-    assert_eq!(builder.budget().held(), 0, "{error}: what was charged before is released");
+    assert_eq!(builder.budget().held(), 0, "{error}: memory charged before is released");
 
     let options = RunOptions::default();
-    let mut source = FnSource(|_: &mut FrameBatch| panic!("nothing is read"));
+    let mut source = FnSource(|_: &mut FrameBatch| panic!("the source is not read"));
     let mut sinks = [Ignore::<G>::NEW, Ignore::<G>::NEW];
     let of_shards = builder.run_shards(&mut sinks, &mut source, &options).expect_err("a wrong configuration");
     let deliver = |_| panic!("no record");
@@ -81,48 +81,48 @@ fn limited(set: impl FnOnce(&mut Limits)) -> Builder {
 
 fn check(error: ConfigError, layer: &str, field: &str, problem: ConfigProblem) {
     assert_eq!((error.layer, error.field, error.problem), (layer, field, problem));
-    // One line that names both.
+    // The message is one line with both names.
     let text = error.to_string();
     assert!(text.starts_with(&format!("{layer}: {field} ")) && !text.contains('\n'), "{text}");
 }
 
 #[test]
-fn numbers_out_of_their_range() {
+fn values_out_of_range_are_rejected() {
     use ConfigProblem::OutOfRange;
     for count in [0, (1 << 31) + 1] {
-        let error = refused::<Flows>(&limited(|limits| limits.flow_count_max = count));
+        let error = rejected::<Flows>(&limited(|limits| limits.flow_count_max = count));
         check(error, "tracker", "flow_count_max", OutOfRange { min: 1, max: 1 << 31 });
     }
 
-    let error = refused::<Flows>(&limited(|limits| limits.fragment_datagram_count_max = 0));
+    let error = rejected::<Flows>(&limited(|limits| limits.fragment_datagram_count_max = 0));
     let max = u32::MAX.into();
     check(error, "fragment", "fragment_datagram_count_max", OutOfRange { min: 1, max });
-    let error = refused::<Streams>(&limited(|limits| limits.fragment_per_datagram_count_max = 1));
+    let error = rejected::<Streams>(&limited(|limits| limits.fragment_per_datagram_count_max = 1));
     check(error, "fragment", "fragment_per_datagram_count_max", OutOfRange { min: 2, max });
 
     for count in [0, (1 << 30) + 1] {
         let builder = limited(|limits| limits.dedup_frame_count_max = count).dedup(DedupConfig::default());
-        let error = refused::<Flows>(&builder);
+        let error = rejected::<Flows>(&builder);
         check(error, "dedup", "dedup_frame_count_max", OutOfRange { min: 1, max: 1 << 30 });
     }
 
     let mut config = ReassemblerConfig::default();
     config.compared_len = ReassemblerConfig::COMPARED_LEN_MAX + 1;
     let builder = Pipeline::builder().streams(config);
-    for error in [refused::<Streams>(&builder), refused::<Sessions<Nothing>>(&builder)] {
+    for error in [rejected::<Streams>(&builder), rejected::<Sessions<Nothing>>(&builder)] {
         check(error, "reassembler", "compared_len", OutOfRange { min: 0, max: 16 << 20 });
     }
 
     let mut config = TrackerConfig::default();
     for _ in 0..USER_CLASS_COUNT_MAX {
-        config.add_class(None).expect("fewer classes than the most");
+        config.add_class(None).expect("fewer classes than the maximum");
     }
     let error = config.add_class(None).expect_err("one class too many");
     check(error, "tracker", "class count", OutOfRange { min: 0, max: USER_CLASS_COUNT_MAX as u64 });
 }
 
 #[test]
-fn limits_at_the_ends_of_their_range_are_accepted() {
+fn limits_at_the_bounds_of_their_range_are_accepted() {
     let builder = limited(|limits| {
         limits.flow_count_max = 1;
         limits.fragment_datagram_count_max = 1;
@@ -141,7 +141,7 @@ fn limits_at_the_ends_of_their_range_are_accepted() {
 }
 
 #[test]
-fn limits_of_layers_that_are_not_used_are_not_checked() {
+fn limits_of_unused_layers_are_not_checked() {
     let builder = limited(|limits| {
         limits.dedup_frame_count_max = 0;
         (limits.fragment_datagram_count_max, limits.fragment_bytes_max) = (0, 0);
@@ -159,48 +159,52 @@ fn needed(error: ConfigError) -> u64 {
 /// The smallest budget with which something can be created.
 fn smallest(is_created: impl Fn(&Resources) -> bool) -> u64 {
     let is_enough = |bytes| is_created(&Resources::default().with_budget(Budget::new(bytes)));
-    let (mut refused, mut accepted) = (0, 1 << 30);
-    assert!(!is_enough(refused) && is_enough(accepted));
-    while accepted - refused > 1 {
-        let middle = refused + (accepted - refused) / 2;
-        *if is_enough(middle) { &mut accepted } else { &mut refused } = middle;
+    let (mut rejected, mut accepted) = (0, 1 << 30);
+    assert!(!is_enough(rejected) && is_enough(accepted));
+    while accepted - rejected > 1 {
+        let middle = rejected + (accepted - rejected) / 2;
+        *if is_enough(middle) { &mut accepted } else { &mut rejected } = middle;
     }
     accepted
 }
 
 #[test]
-fn a_budget_that_is_too_small_names_the_layer_and_what_it_needs() {
-    let poor = Resources::default().with_budget(Budget::new(1000));
-    let tracker = Tracker::<()>::new(TrackerConfig::default(), &poor).expect_err("no room");
+fn a_budget_that_is_too_small_reports_the_layer_and_the_memory_that_it_needs() {
+    let small = Resources::default().with_budget(Budget::new(1000));
+    let tracker = Tracker::<()>::new(TrackerConfig::default(), &small).expect_err("not enough memory");
     check(tracker, "tracker", "budget", tracker.problem);
-    let pool = Pool::<()>::new(PoolConfig::default(), &poor).expect_err("no room");
+    let pool = Pool::<()>::new(PoolConfig::default(), &small).expect_err("not enough memory");
     check(pool, "fragment", "budget", pool.problem);
-    let window = Window::new(DedupConfig::default(), &poor).expect_err("no room");
+    let window = Window::new(DedupConfig::default(), &small).expect_err("not enough memory");
     check(window, "dedup", "budget", window.problem);
-    assert_eq!(poor.budget.held(), 0);
+    assert_eq!(small.budget.held(), 0);
 
-    // Below the number no budget is enough. Where a layer may take a part of the budget only, a little more is needed.
+    // A smaller budget is never enough. A layer that may use only a part of the budget needs slightly more.
     let exact = smallest(|resources| Tracker::<()>::new(TrackerConfig::default(), resources).is_ok());
     assert_eq!(exact, needed(tracker));
-    let of_pool = smallest(|resources| Pool::<()>::new(PoolConfig::default(), resources).is_ok());
-    assert!((needed(pool)..=needed(pool) * 16 / 14 + 1).contains(&of_pool), "{of_pool}, {pool}");
-    let of_window = smallest(|resources| Window::new(DedupConfig::default(), resources).is_ok());
-    assert!((needed(window)..=needed(window) * 16 / 13 + 1).contains(&of_window), "{of_window}, {window}");
+    let pool_bytes = smallest(|resources| Pool::<()>::new(PoolConfig::default(), resources).is_ok());
+    assert!((needed(pool)..=needed(pool) * 16 / 14 + 1).contains(&pool_bytes), "{pool_bytes}, {pool}");
+    let window_bytes = smallest(|resources| Window::new(DedupConfig::default(), resources).is_ok());
+    assert!(
+        (needed(window)..=needed(window) * 16 / 13 + 1).contains(&window_bytes),
+        "{window_bytes}, {window}"
+    );
 
-    // In a pipeline, the first layer that finds no room is named; the tracker's slots also have the state of the stage.
-    let error = refused::<Flows>(&Pipeline::builder().memory(1000));
+    // In a pipeline, the error names the first layer without enough memory; the tracker's slots include the state of
+    // the stage.
+    let error = rejected::<Flows>(&Pipeline::builder().memory(1000));
     check(error, "tracker", "budget", tracker.problem);
-    let error = refused::<Streams>(&Pipeline::builder().memory(1000));
+    let error = rejected::<Streams>(&Pipeline::builder().memory(1000));
     assert!(error.layer == "tracker" && needed(error) > needed(tracker), "{error}");
-    let error = refused::<Flows>(&Pipeline::builder().memory(exact + 1000));
+    let error = rejected::<Flows>(&Pipeline::builder().memory(exact + 1000));
     check(error, "fragment", "budget", pool.problem);
-    let with_room = exact + 2 * needed(pool) + 2 * needed(window);
-    assert!(Pipeline::builder().memory(with_room).dedup(DedupConfig::default()).build(()).is_ok());
+    let sufficient = exact + 2 * needed(pool) + 2 * needed(window);
+    assert!(Pipeline::builder().memory(sufficient).dedup(DedupConfig::default()).build(()).is_ok());
 }
 
 #[test]
-fn a_cap_on_bytes_that_is_too_small_is_named_and_not_the_budget() {
-    let error = refused::<Flows>(&limited(|limits| limits.fragment_bytes_max = 1000));
+fn a_memory_limit_that_is_too_small_is_reported_instead_of_the_budget() {
+    let error = rejected::<Flows>(&limited(|limits| limits.fragment_bytes_max = 1000));
     check(error, "fragment", "fragment_bytes_max", error.problem);
     let exact = needed(error);
     assert!(limited(|limits| limits.fragment_bytes_max = exact).build(()).is_ok());
@@ -208,12 +212,12 @@ fn a_cap_on_bytes_that_is_too_small_is_named_and_not_the_budget() {
 }
 
 #[test]
-fn a_setting_for_a_layer_that_the_stage_does_not_have() {
+fn a_setting_for_a_layer_that_the_stage_lacks_is_rejected() {
     let streams = Pipeline::builder().streams(ReassemblerConfig::default());
-    check(refused::<Flows>(&streams), "reassembler", "streams", ConfigProblem::StageAbsent);
+    check(rejected::<Flows>(&streams), "reassembler", "streams", ConfigProblem::StageAbsent);
     let sessions = Pipeline::builder().sessions(DriverConfig::default());
-    check(refused::<Flows>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
-    check(refused::<Streams>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
+    check(rejected::<Flows>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
+    check(rejected::<Streams>(&sessions), "session", "sessions", ConfigProblem::StageAbsent);
     let source = || FileSource::open("examples/data/dns.pcap").expect("a capture");
     for builder in [&streams, &sessions] {
         assert_eq!(
@@ -223,7 +227,7 @@ fn a_setting_for_a_layer_that_the_stage_does_not_have() {
         assert!(builder.build(Records::new(|_| {})).is_err());
     }
 
-    // Stages that have the layer accept it, and so does another sink of the same builder.
+    // Stages with the layer accept the setting, also for another sink of the same builder.
     assert!(streams.build(Ignore::<Streams>::NEW).is_ok());
     let both = streams.sessions(DriverConfig::default());
     assert!(both.build(Ignore::<Sessions<Nothing>>::NEW).is_ok());
@@ -232,7 +236,7 @@ fn a_setting_for_a_layer_that_the_stage_does_not_have() {
 }
 
 #[test]
-fn settings_that_shards_do_not_have() {
+fn settings_that_shards_do_not_support_are_rejected() {
     let options = RunOptions::default();
     let run = |builder: &Builder, sinks: &mut [()]| {
         let mut source = FileSource::open("examples/data/dns.pcap").expect("a capture");
@@ -252,11 +256,11 @@ fn settings_that_shards_do_not_have() {
     let error = of(run(&builder, &mut [(), ()]).err());
     let problem = ConfigProblem::Conflict { with: "more than one shard" };
     check(error, "shards", "Decapsulation::Both", problem);
-    assert!(run(&builder, &mut [()]).is_ok(), "one shard has all flows");
+    assert!(run(&builder, &mut [()]).is_ok(), "one shard processes all flows");
 }
 
 #[test]
-fn messages_say_what_to_change() {
+fn error_messages_state_the_valid_values() {
     let text = |builder: &Builder| builder.build(()).expect_err("a wrong configuration").to_string();
     assert_eq!(
         text(&limited(|limits| limits.flow_count_max = 0)),
@@ -286,7 +290,7 @@ fn pipelines_of_one_builder_share_one_budget() {
     drop(other);
     assert_eq!(builder.budget().held(), 0);
 
-    // Resources that others use too.
+    // Resources shared with another user.
     let resources = Resources::default().with_budget(Budget::new(8 << 20));
     let _pipeline =
         Pipeline::builder().resources(resources.clone()).build(()).expect("a valid configuration");
@@ -296,11 +300,11 @@ fn pipelines_of_one_builder_share_one_budget() {
 }
 
 #[test]
-fn an_error_of_the_source_is_told_from_one_of_the_configuration() {
-    let refusal = || source::Error::Empty { path: "network".into() };
-    let mut source = FnSource(|_: &mut FrameBatch| -> Result<Next, source::Error> { Err(refusal()) });
+fn source_errors_and_configuration_errors_are_distinct() {
+    let source_error = || source::Error::Empty { path: "network".into() };
+    let mut source = FnSource(|_: &mut FrameBatch| -> Result<Next, source::Error> { Err(source_error()) });
     let mut pipeline = Pipeline::builder().build(()).expect("a valid configuration");
     let error = pipeline.run(&mut source, &RunOptions::default()).expect_err("the source fails");
     assert!(matches!(error, Error::Source(_)));
-    assert_eq!(error.to_string(), refusal().to_string());
+    assert_eq!(error.to_string(), source_error().to_string());
 }

@@ -1,4 +1,4 @@
-//! Checksums of packets that were made, cut, corrupted and left to a network card.
+//! Checksums of generated packets: correct, truncated, corrupted, and left to the network adapter.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
@@ -24,7 +24,7 @@ fn verify(data: &[u8]) -> Checksums {
     }
 }
 
-/// TCP and UDP over both versions, with odd and even payloads; headers of 20 and 40 octets.
+/// Returns TCP and UDP packets over IPv4 and IPv6 with odd and even payload lengths, and the offset of their checksum.
 fn packets() -> Vec<(Vec<u8>, usize)> {
     let mut all = Vec::new();
     for payload in [&b"odd"[..], b"even", b""] {
@@ -44,7 +44,7 @@ fn packets() -> Vec<(Vec<u8>, usize)> {
 }
 
 #[test]
-fn every_flipped_bit_of_the_transport_is_found() {
+fn every_flipped_bit_of_the_transport_layer_is_detected() {
     for (packet, field) in packets() {
         let is_ipv6 = packet[0] >> 4 == 6;
         let right = if is_ipv6 { Checksum::None } else { Checksum::Right };
@@ -53,7 +53,7 @@ fn every_flipped_bit_of_the_transport_is_found() {
         for bit in header_len * 8..packet.len() * 8 {
             let mut corrupt = packet.clone();
             corrupt[bit / 8] ^= 1 << (bit % 8);
-            // The length of UDP is judged as a length.
+            // The UDP length is checked as a length.
             let is_udp_len =
                 field - header_len == 6 && (bit / 8 == header_len + 4 || bit / 8 == header_len + 5);
             let transport = verify(&corrupt).transport;
@@ -67,7 +67,7 @@ fn every_flipped_bit_of_the_transport_is_found() {
 }
 
 #[test]
-fn what_is_left_to_the_network_card_is_no_corruption() {
+fn checksum_offload_is_not_reported_as_corruption() {
     for (mut packet, field) in packets() {
         let is_ipv6 = packet[0] >> 4 == 6;
         packet[field..field + 2].fill(0);
@@ -93,9 +93,9 @@ fn what_is_left_to_the_network_card_is_no_corruption() {
     }
 }
 
-/// RFC 8200 section 8.1: the sum is over the address where the packet arrives in the end.
+/// RFC 8200 section 8.1: the checksum covers the address of the final destination.
 #[test]
-fn a_routing_header_names_the_destination() {
+fn a_routing_header_has_the_destination_of_the_checksum() {
     let (mut packet, field) = packets().swap_remove(2);
     let last = packet[24..40].to_vec();
     packet[24..40].fill(9);
@@ -107,30 +107,30 @@ fn a_routing_header_names_the_destination() {
     assert_eq!(verify(&packet).transport, Checksum::Right);
     packet[40 + 8] ^= 1;
     assert_eq!(verify(&packet).transport, Checksum::Wrong);
-    // Arrived: the header's own destination.
+    // No segments left: the destination in the header.
     packet[40 + 3] = 0;
     packet[24..40].copy_from_slice(&last);
     assert_eq!((verify(&packet).transport, field), (Checksum::Right, 56));
 }
 
-/// The last address of a source route is that of the pseudo-header, while the route is not over.
+/// The pseudo-header has the last address of a source route until the route is complete.
 #[test]
-fn a_source_route_names_the_destination() {
-    for (kind, pointer, is_over) in [(131, 4, false), (137, 4, false), (131, 8, true)] {
+fn a_source_route_has_the_destination_of_the_checksum() {
+    for (kind, pointer, is_complete) in [(131, 4, false), (137, 4, false), (131, 8, true)] {
         let (mut packet, _) = packets().swap_remove(0);
-        if !is_over {
+        if !is_complete {
             packet[16..20].copy_from_slice(&[192, 0, 2, 9]);
         }
         packet[0] = 0x47;
         packet[3] += 8;
-        packet.splice(20..20, [1, kind, 7, pointer, 10, 0, 0, if is_over { 77 } else { 2 }]);
+        packet.splice(20..20, [1, kind, 7, pointer, 10, 0, 0, if is_complete { 77 } else { 2 }]);
         assert_eq!(verify(&packet).transport, Checksum::Right, "option {kind}, pointer {pointer}");
     }
 }
 
-/// RFC 6275 section 6.3: the sender's home address is that of the pseudo-header.
+/// RFC 6275 section 6.3: the pseudo-header has the sender's home address.
 #[test]
-fn a_home_address_names_the_source() {
+fn a_home_address_is_the_source_of_the_checksum() {
     let (mut packet, _) = packets().swap_remove(2);
     let home = packet[8..24].to_vec();
     packet[8..24].fill(9);
@@ -142,9 +142,9 @@ fn a_home_address_names_the_source() {
     assert_eq!(verify(&packet).transport, Checksum::Wrong);
 }
 
-/// Segmentation offload leaves no length, so that padding cannot be told from payload.
+/// Segmentation offload leaves no length, so that padding cannot be distinguished from payload.
 #[test]
-fn without_a_length_nothing_is_wrong() {
+fn without_a_length_no_checksum_is_reported_as_wrong() {
     let (mut packet, _) = packets().swap_remove(0);
     packet[2..4].fill(0);
     assert_eq!(verify(&packet).transport, Checksum::Right);
@@ -153,7 +153,7 @@ fn without_a_length_nothing_is_wrong() {
 }
 
 #[test]
-fn a_pipeline_counts_or_drops() {
+fn a_pipeline_ignores_counts_or_drops_wrong_checksums() {
     let all = packets();
     let mut frames: Vec<_> = all.iter().map(|(packet, _)| packet.clone()).collect();
     frames.push(all[0].0.clone());

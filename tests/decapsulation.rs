@@ -1,4 +1,5 @@
-//! Each link and tunnel with octets written from its specification; nesting beyond the cap; lengths that lie.
+//! Decapsulation of each link type and tunnel, with octets written from its specification; nesting beyond the limit;
+//! false lengths.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{
@@ -34,7 +35,7 @@ fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
 
-/// An Ethernet frame around an EtherType and what follows.
+/// Returns an Ethernet frame with an EtherType and a payload.
 fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     join(&[&ETHERNET, &ether_type.to_be_bytes(), payload])
 }
@@ -76,12 +77,13 @@ fn found(link_type: LinkType, data: &[u8]) -> IpPacket {
     }
 }
 
-/// The frame leads to the inner datagram, through the headers named.
+/// Checks that the frame is decapsulated to the inner datagram, through the given headers.
 #[track_caller]
-fn leads_in(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
+fn assert_decapsulated(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
     let packet = found(link_type, data);
-    let way: Vec<_> = packet.encapsulation.headers().iter().map(|header| (header.kind, header.id)).collect();
-    assert_eq!(way, headers);
+    let expected_headers: Vec<_> =
+        packet.encapsulation.headers().iter().map(|header| (header.kind, header.id)).collect();
+    assert_eq!(expected_headers, headers);
     let inner = if packet.ether_type == EtherType::IPV6 { inner_ipv6() } else { inner() };
     assert_eq!(data.get(packet.offset..packet.offset + inner.len()), Some(&inner[..]));
     assert_eq!((packet.ip.len, packet.ip.protocol), (inner.len(), IpProtocol::UDP));
@@ -90,7 +92,7 @@ fn leads_in(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
         assert!(last <= header.offset && (header.offset as usize) <= packet.offset);
         last = header.offset;
     }
-    // Cut anywhere, it gives some answer, and never a packet that begins beyond the cut.
+    // A frame truncated anywhere yields no packet that begins beyond its captured octets.
     for len in 0..data.len() {
         let frame = Frame::ethernet(Timestamp::ZERO, &data[..len]);
         let frame = Frame { link_type, wire_len: data.len() as u32, ..frame };
@@ -102,16 +104,16 @@ fn leads_in(link_type: LinkType, data: &[u8], headers: &[(HeaderKind, u32)]) {
     }
 }
 
-/// The frame stays the flow of the outer hosts.
+/// Checks that the frame is not decapsulated, so that it belongs to the flow of the outer hosts.
 #[track_caller]
-fn stays_out(data: &[u8]) -> IpPacket {
+fn assert_not_decapsulated(data: &[u8]) -> IpPacket {
     let packet = found(LinkType::ETHERNET, data);
     assert_eq!((packet.offset, packet.encapsulation.headers().len()), (14, 0));
     packet
 }
 
 #[test]
-fn links_lead_to_ip() {
+fn ip_packets_are_found_on_each_link_type() {
     let snap = join(&[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &inner()]);
     for (link_type, before) in [
         (LinkType::RAW, &[][..]),
@@ -140,12 +142,12 @@ fn links_lead_to_ip() {
         // Attributes of a netfilter log: hook of the packet, then the packet.
         (LinkType::NFLOG, &[2, 0, 0, 1, 8, 0, 1, 0, 8, 0, 3, 0, 36, 0, 9, 0]),
         (LinkType::NFLOG, &[2, 0, 0, 1, 0, 8, 0, 1, 8, 0, 3, 0, 0, 36, 0, 9]),
-        // Cooked, from a device with Frame Relay: the protocol field means nothing.
+        // Linux cooked capture from a device with Frame Relay: the protocol field has no meaning.
         (LinkType::LINUX_SLL, &[0, 0, 3, 2, 0, 2, 4, 1, 0, 0, 0, 0, 0, 0, 0, 3, 0x04, 0x01, 3, 0xcc]),
     ] {
-        leads_in(link_type, &join(&[before, &inner()]), &[]);
+        assert_decapsulated(link_type, &join(&[before, &inner()]), &[]);
     }
-    leads_in(LinkType::MPLS, &join(&[&[0, 1, 1, 64], &inner()]), &[(HeaderKind::Mpls, 16)]);
+    assert_decapsulated(LinkType::MPLS, &join(&[&[0, 1, 1, 64], &inner()]), &[(HeaderKind::Mpls, 16)]);
     for (link_type, before) in [
         (LinkType::FDDI, join(&[&[0x50], &ETHERNET])),
         (LinkType::IEEE802_5, join(&[&[0x10, 0x40], &ETHERNET])),
@@ -154,7 +156,7 @@ fn links_lead_to_ip() {
         (LinkType::ETHERNET, join(&[&ETHERNET, &(snap.len() as u16).to_be_bytes()])),
         (LinkType::LINUX_SLL, vec![0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0, 4]),
     ] {
-        leads_in(link_type, &join(&[&before, &snap]), &[]);
+        assert_decapsulated(link_type, &join(&[&before, &snap]), &[]);
     }
     let packet = found(LinkType::FDDI, &join(&[&[0x50], &ETHERNET, &snap]));
     let fddi = join(&[&[0x50], &ETHERNET]);
@@ -162,9 +164,10 @@ fn links_lead_to_ip() {
 }
 
 #[test]
-fn wireless_frames_lead_to_ip() {
+fn ip_packets_are_found_in_wireless_frames() {
     let snap = join(&[&[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], &inner()]);
-    // Three addresses, the sender's the second; from an access point; between two; with QoS; with HT control.
+    // Three addresses with the sender's as the second; from an access point; between access points; with QoS; with HT
+    // control.
     let station = join(&[&[0x08, 0x01, 0, 0], &[1; 6], &[2; 6], &[3; 6], &[0x10, 0]]);
     let access_point = join(&[&[0x08, 0x02, 0, 0], &[1; 6], &[3; 6], &[2; 6], &[0x10, 0]]);
     let bridge = join(&[&[0x08, 0x03, 0, 0], &[1; 6], &[3; 6], &[4; 6], &[0x10, 0], &[2; 6]]);
@@ -173,25 +176,25 @@ fn wireless_frames_lead_to_ip() {
         join(&[&[0x88, 0x81, 0, 0], &[1; 6], &[2; 6], &[3; 6], &[0x10, 0, 0, 0, 0, 0, 0, 0]]);
     for header in [&station, &access_point, &bridge, &quality, &high_throughput] {
         let data = join(&[header, &snap]);
-        leads_in(LinkType::IEEE802_11, &data, &[]);
+        assert_decapsulated(LinkType::IEEE802_11, &data, &[]);
         let packet = found(LinkType::IEEE802_11, &data);
         assert_eq!(packet.link.mac_addresses.source(&data), Some([2; 6]));
-        // Radiotap: timer and flags, of which one says that the check sequence is there; then PPI, Prism, AVS.
+        // Radiotap with a timer and flags, one of which indicates a frame check sequence; then PPI, Prism, AVS.
         let tap = [0, 0, 17, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10];
-        leads_in(LinkType::IEEE802_11_RADIOTAP, &join(&[&tap, &data, &[9; 4]]), &[]);
-        leads_in(LinkType::PPI, &join(&[&[0, 0, 8, 0, 105, 0, 0, 0], &data]), &[]);
+        assert_decapsulated(LinkType::IEEE802_11_RADIOTAP, &join(&[&tap, &data, &[9; 4]]), &[]);
+        assert_decapsulated(LinkType::PPI, &join(&[&[0, 0, 8, 0, 105, 0, 0, 0], &data]), &[]);
         let cooked = [0, 0, 3, 35, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4];
-        leads_in(LinkType::LINUX_SLL, &join(&[&cooked, &tap, &data, &[9; 4]]), &[]);
+        assert_decapsulated(LinkType::LINUX_SLL, &join(&[&cooked, &tap, &data, &[9; 4]]), &[]);
         let prism = join(&[&[0x44, 0, 0, 0, 144, 0, 0, 0], &[0; 136]]);
-        leads_in(LinkType::IEEE802_11_PRISM, &join(&[&prism, &data]), &[]);
+        assert_decapsulated(LinkType::IEEE802_11_PRISM, &join(&[&prism, &data]), &[]);
         let avs = join(&[&[0x80, 0x21, 0x10, 1, 0, 0, 0, 64], &[0; 56]]);
-        leads_in(LinkType::IEEE802_11_AVS, &join(&[&avs, &data]), &[]);
+        assert_decapsulated(LinkType::IEEE802_11_AVS, &join(&[&avs, &data]), &[]);
     }
-    // Padded to four octets behind 26.
+    // The header of 26 octets is padded to a multiple of four.
     let tap = [0, 0, 9, 0, 2, 0, 0, 0, 0x20];
-    leads_in(LinkType::IEEE802_11_RADIOTAP, &join(&[&tap, &quality, &[0, 0], &snap]), &[]);
+    assert_decapsulated(LinkType::IEEE802_11_RADIOTAP, &join(&[&tap, &quality, &[0, 0], &snap]), &[]);
     let aggregate = join(&[&quality[..24], &[0x80, 0], &[1; 12], &(snap.len() as u16).to_be_bytes(), &snap]);
-    leads_in(LinkType::IEEE802_11, &aggregate, &[]);
+    assert_decapsulated(LinkType::IEEE802_11, &aggregate, &[]);
     for (first, second, fragment, why) in [
         (0x08, 0x41, 0x10, Unsupported::WlanEncrypted),
         (0x08, 0x01, 0x11, Unsupported::WlanFragment),
@@ -208,195 +211,208 @@ fn wireless_frames_lead_to_ip() {
 }
 
 #[test]
-fn tags_and_labels_lead_to_ip() {
+fn ip_packets_are_found_behind_tags_and_labels() {
     use HeaderKind::{Ethernet, Macsec, Mpls, Pppoe, ProviderBackbone, Vlan, VnTag};
     let link = LinkType::ETHERNET;
-    leads_in(link, &ethernet(0x0800, &inner()), &[]);
-    leads_in(link, &ethernet(0x8100, &join(&[&[0, 5, 8, 0], &inner()])), &[(Vlan, 5)]);
-    leads_in(
+    assert_decapsulated(link, &ethernet(0x0800, &inner()), &[]);
+    assert_decapsulated(link, &ethernet(0x8100, &join(&[&[0, 5, 8, 0], &inner()])), &[(Vlan, 5)]);
+    assert_decapsulated(
         link,
         &ethernet(0x88a8, &join(&[&[0, 7, 0x81, 0, 0, 5, 8, 0], &inner()])),
         &[(Vlan, 7), (Vlan, 5)],
     );
     let service = join(&[&[0, 0x01, 0x02, 0x03], &inner_ethernet(&inner())]);
-    leads_in(link, &ethernet(0x88e7, &service), &[(ProviderBackbone, 0x01_0203), (Ethernet, 0)]);
-    leads_in(link, &ethernet(0x8926, &join(&[&[0x00, 0x05, 0, 0, 8, 0], &inner()])), &[(VnTag, 5)]);
-    // With and without SCI; the check value stands at the end.
+    assert_decapsulated(link, &ethernet(0x88e7, &service), &[(ProviderBackbone, 0x01_0203), (Ethernet, 0)]);
+    assert_decapsulated(
+        link,
+        &ethernet(0x8926, &join(&[&[0x00, 0x05, 0, 0, 8, 0], &inner()])),
+        &[(VnTag, 5)],
+    );
+    // Without and with SCI; the integrity check value is at the end.
     let clear = join(&[&[0, 32 + 2, 0, 0, 0, 1, 8, 0], &inner(), &[0xcc; 16]]);
-    leads_in(link, &ethernet(0x88e5, &clear), &[(Macsec, 0)]);
+    assert_decapsulated(link, &ethernet(0x88e5, &clear), &[(Macsec, 0)]);
     let clear = join(&[&[0x20, 0, 0, 0, 0, 1], &[7; 8], &[8, 0], &inner(), &[0xcc; 16]]);
-    leads_in(link, &ethernet(0x88e5, &clear), &[(Macsec, 0)]);
+    assert_decapsulated(link, &ethernet(0x88e5, &clear), &[(Macsec, 0)]);
     let pppoe = join(&[&[0x11, 0, 0, 9, 0, 34, 0, 0x21], &inner()]);
-    leads_in(link, &ethernet(0x8864, &pppoe), &[(Pppoe, 9)]);
-    leads_in(LinkType::PPP_ETHER, &pppoe, &[(Pppoe, 9)]);
+    assert_decapsulated(link, &ethernet(0x8864, &pppoe), &[(Pppoe, 9)]);
+    assert_decapsulated(LinkType::PPP_ETHER, &pppoe, &[(Pppoe, 9)]);
     let labels = [0, 1, 0x00, 64, 0, 2, 0x01, 64];
-    let way = [(Mpls, 16), (Mpls, 32)];
-    leads_in(link, &ethernet(0x8847, &join(&[&labels, &inner()])), &way);
-    leads_in(link, &ethernet(0x8847, &join(&[&labels, &inner_ipv6()])), &way);
-    leads_in(LinkType::PPP, &join(&[&[0x02, 0x81], &labels, &inner()]), &way);
-    let way = [(Mpls, 16), (Mpls, 32), (Ethernet, 0)];
+    let expected_headers = [(Mpls, 16), (Mpls, 32)];
+    assert_decapsulated(link, &ethernet(0x8847, &join(&[&labels, &inner()])), &expected_headers);
+    assert_decapsulated(link, &ethernet(0x8847, &join(&[&labels, &inner_ipv6()])), &expected_headers);
+    assert_decapsulated(LinkType::PPP, &join(&[&[0x02, 0x81], &labels, &inner()]), &expected_headers);
+    let expected_headers = [(Mpls, 16), (Mpls, 32), (Ethernet, 0)];
     let bridged = inner_ethernet(&inner());
-    leads_in(link, &ethernet(0x8847, &join(&[&labels, &bridged])), &way);
-    leads_in(link, &ethernet(0x8847, &join(&[&labels, &[0, 0, 0, 1], &bridged])), &way);
-    // A destination address that begins like IPv4 is no IPv4.
+    assert_decapsulated(link, &ethernet(0x8847, &join(&[&labels, &bridged])), &expected_headers);
+    assert_decapsulated(
+        link,
+        &ethernet(0x8847, &join(&[&labels, &[0, 0, 0, 1], &bridged])),
+        &expected_headers,
+    );
+    // A destination address that begins like an IPv4 header is not IPv4.
     let mut like_ip = bridged.clone();
     like_ip[0] = 0x45;
-    leads_in(link, &ethernet(0x8847, &join(&[&labels, &like_ip])), &way);
+    assert_decapsulated(link, &ethernet(0x8847, &join(&[&labels, &like_ip])), &expected_headers);
 }
 
 #[test]
-fn ip_in_ip_and_gre_lead_in() {
+fn ip_in_ip_and_gre_are_decapsulated() {
     use HeaderKind::{Erspan, EtherIp, Ethernet, Gre, Ip, L2tp, Mpls, Nvgre, Pptp};
     let link = LinkType::ETHERNET;
     let bridged = inner_ethernet(&inner());
-    leads_in(link, &in_ip(4, &inner()), &[(Ip, 0)]);
-    leads_in(link, &in_ip(41, &inner_ipv6()), &[(Ip, 0)]);
+    assert_decapsulated(link, &in_ip(4, &inner()), &[(Ip, 0)]);
+    assert_decapsulated(link, &in_ip(41, &inner_ipv6()), &[(Ip, 0)]);
     let mut outer_ipv6 = vec![0x60, 0, 0, 0, 0, 32, 4, 64];
     outer_ipv6.extend([3; 32]);
     outer_ipv6.extend(inner());
-    leads_in(link, &ethernet(0x86dd, &outer_ipv6), &[(Ip, 0)]);
+    assert_decapsulated(link, &ethernet(0x86dd, &outer_ipv6), &[(Ip, 0)]);
     // AH in tunnel mode (RFC 4302): 24 octets.
     let ah = join(&[&[4, 4, 0, 0], &[0; 20], &inner()]);
-    leads_in(link, &in_ip(51, &ah), &[(Ip, 0)]);
-    leads_in(link, &in_ip(137, &join(&[&[0, 1, 1, 64], &inner()])), &[(Ip, 0), (Mpls, 16)]);
-    leads_in(link, &in_ip(97, &join(&[&[0x30, 0], &bridged])), &[(Ip, 0), (EtherIp, 0), (Ethernet, 0)]);
+    assert_decapsulated(link, &in_ip(51, &ah), &[(Ip, 0)]);
+    assert_decapsulated(link, &in_ip(137, &join(&[&[0, 1, 1, 64], &inner()])), &[(Ip, 0), (Mpls, 16)]);
+    assert_decapsulated(
+        link,
+        &in_ip(97, &join(&[&[0x30, 0], &bridged])),
+        &[(Ip, 0), (EtherIp, 0), (Ethernet, 0)],
+    );
     let gre = |header: &[u8], payload: &[u8]| in_ip(47, &join(&[header, payload]));
-    leads_in(link, &gre(&[0, 0, 8, 0], &inner()), &[(Ip, 0), (Gre, 0)]);
-    leads_in(link, &gre(&[0x80, 0, 8, 0, 1, 2, 0, 0], &inner()), &[(Ip, 0), (Gre, 0)]);
+    assert_decapsulated(link, &gre(&[0, 0, 8, 0], &inner()), &[(Ip, 0), (Gre, 0)]);
+    assert_decapsulated(link, &gre(&[0x80, 0, 8, 0, 1, 2, 0, 0], &inner()), &[(Ip, 0), (Gre, 0)]);
     let all = [0xb0, 0, 8, 0, 1, 2, 0, 0, 0, 0, 0, 9, 0, 0, 0, 1];
-    leads_in(link, &gre(&all, &inner()), &[(Ip, 0), (Gre, 9)]);
-    leads_in(link, &gre(&[0, 0, 0x65, 0x58], &bridged), &[(Ip, 0), (Gre, 0), (Ethernet, 0)]);
+    assert_decapsulated(link, &gre(&all, &inner()), &[(Ip, 0), (Gre, 9)]);
+    assert_decapsulated(link, &gre(&[0, 0, 0x65, 0x58], &bridged), &[(Ip, 0), (Gre, 0), (Ethernet, 0)]);
     let nvgre = [0x20, 0, 0x65, 0x58, 0, 0x12, 0x34, 0xff];
-    leads_in(link, &gre(&nvgre, &bridged), &[(Ip, 0), (Nvgre, 0x1234), (Ethernet, 0)]);
+    assert_decapsulated(link, &gre(&nvgre, &bridged), &[(Ip, 0), (Nvgre, 0x1234), (Ethernet, 0)]);
     assert_eq!(found(link, &gre(&nvgre, &bridged)).link.vni, Some(0x1234));
     let pptp = [0x30, 1, 0x88, 0x0b, 0, 36, 0, 7, 0, 0, 0, 1, 0xff, 3, 0, 0x21];
-    leads_in(link, &gre(&pptp, &inner()), &[(Ip, 0), (Pptp, 7)]);
-    let way = |session| [(Ip, 0), (Gre, 0), (Erspan, session), (Ethernet, 0)];
-    leads_in(link, &gre(&[0, 0, 0x88, 0xbe], &bridged), &way(0));
+    assert_decapsulated(link, &gre(&pptp, &inner()), &[(Ip, 0), (Pptp, 7)]);
+    let expected_headers = |session| [(Ip, 0), (Gre, 0), (Erspan, session), (Ethernet, 0)];
+    assert_decapsulated(link, &gre(&[0, 0, 0x88, 0xbe], &bridged), &expected_headers(0));
     let two = [0x10, 0, 0x88, 0xbe, 0, 0, 0, 1, 0x10, 5, 0, 3, 0, 0, 0, 0];
-    leads_in(link, &gre(&two, &bridged), &way(3));
+    assert_decapsulated(link, &gre(&two, &bridged), &expected_headers(3));
     let three = [0x10, 0, 0x22, 0xeb, 0, 0, 0, 1, 0x20, 5, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0];
-    leads_in(link, &gre(&three, &bridged), &way(3));
+    assert_decapsulated(link, &gre(&three, &bridged), &expected_headers(3));
     let mut with_subheader = three.to_vec();
     with_subheader[19] = 1;
     with_subheader.extend([0; 8]);
-    leads_in(link, &gre(&with_subheader, &bridged), &way(3));
+    assert_decapsulated(link, &gre(&with_subheader, &bridged), &expected_headers(3));
     for cookie_len in [0, 4, 8] {
         let l2tp = join(&[&[0, 0, 0, 5], &vec![0xee; cookie_len], &bridged]);
-        leads_in(link, &in_ip(115, &l2tp), &[(Ip, 0), (L2tp, 5), (Ethernet, 0)]);
+        assert_decapsulated(link, &in_ip(115, &l2tp), &[(Ip, 0), (L2tp, 5), (Ethernet, 0)]);
     }
 }
 
 #[test]
-fn tunnels_in_udp_lead_in() {
+fn udp_tunnels_are_decapsulated() {
     use HeaderKind::{Ethernet, Geneve, GtpU, Ip, L2tp, Mpls, Nsh, Teredo, Vxlan, VxlanGpe};
     let link = LinkType::ETHERNET;
     let bridged = inner_ethernet(&inner());
     let vxlan = join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &bridged]);
     for port in [4789, 8472] {
-        leads_in(link, &in_udp(port, &vxlan), &[(Ip, 0), (Vxlan, 42), (Ethernet, 0)]);
+        assert_decapsulated(link, &in_udp(port, &vxlan), &[(Ip, 0), (Vxlan, 42), (Ethernet, 0)]);
     }
     let gpe = |next: u8, payload: &[u8]| in_udp(4790, &join(&[&[0x0c, 0, 0, next, 0, 0, 42, 0], payload]));
-    leads_in(link, &gpe(1, &inner()), &[(Ip, 0), (VxlanGpe, 42)]);
-    leads_in(link, &gpe(2, &inner_ipv6()), &[(Ip, 0), (VxlanGpe, 42)]);
-    leads_in(link, &gpe(3, &bridged), &[(Ip, 0), (VxlanGpe, 42), (Ethernet, 0)]);
+    assert_decapsulated(link, &gpe(1, &inner()), &[(Ip, 0), (VxlanGpe, 42)]);
+    assert_decapsulated(link, &gpe(2, &inner_ipv6()), &[(Ip, 0), (VxlanGpe, 42)]);
+    assert_decapsulated(link, &gpe(3, &bridged), &[(Ip, 0), (VxlanGpe, 42), (Ethernet, 0)]);
     // MD type 1: six words.
     let nsh = |next: u8| join(&[&[0x0f, 0xc6, 1, next, 0, 0, 9, 255], &[0; 16]]);
-    leads_in(link, &gpe(4, &join(&[&nsh(1), &inner()])), &[(Ip, 0), (VxlanGpe, 42), (Nsh, 9)]);
-    leads_in(link, &ethernet(0x894f, &join(&[&nsh(3), &bridged])), &[(Nsh, 9), (Ethernet, 0)]);
+    assert_decapsulated(link, &gpe(4, &join(&[&nsh(1), &inner()])), &[(Ip, 0), (VxlanGpe, 42), (Nsh, 9)]);
+    assert_decapsulated(link, &ethernet(0x894f, &join(&[&nsh(3), &bridged])), &[(Nsh, 9), (Ethernet, 0)]);
     let geneve = join(&[&[1, 0, 0x65, 0x58, 0, 0, 42, 0], &[1, 2, 3, 0], &bridged]);
-    leads_in(link, &in_udp(6081, &geneve), &[(Ip, 0), (Geneve, 42), (Ethernet, 0)]);
+    assert_decapsulated(link, &in_udp(6081, &geneve), &[(Ip, 0), (Geneve, 42), (Ethernet, 0)]);
     let geneve = join(&[&[0, 0, 0x08, 0x00, 0, 0, 42, 0], &inner()]);
-    leads_in(link, &in_udp(6081, &geneve), &[(Ip, 0), (Geneve, 42)]);
+    assert_decapsulated(link, &in_udp(6081, &geneve), &[(Ip, 0), (Geneve, 42)]);
     let gtpu = join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]);
-    leads_in(link, &in_udp(2152, &gtpu), &[(Ip, 0), (GtpU, 77)]);
+    assert_decapsulated(link, &in_udp(2152, &gtpu), &[(Ip, 0), (GtpU, 77)]);
     // A sequence number, and the PDU session container (TS 38.415) as an extension header.
     let gtpu = join(&[&[0x36, 255, 0, 40, 0, 0, 0, 77, 0, 1, 0, 0x85, 1, 0, 9, 0], &inner()]);
-    leads_in(link, &in_udp(2152, &gtpu), &[(Ip, 0), (GtpU, 77)]);
-    leads_in(link, &in_udp(3544, &inner_ipv6()), &[(Ip, 0), (Teredo, 0)]);
+    assert_decapsulated(link, &in_udp(2152, &gtpu), &[(Ip, 0), (GtpU, 77)]);
+    assert_decapsulated(link, &in_udp(3544, &inner_ipv6()), &[(Ip, 0), (Teredo, 0)]);
     let teredo = join(&[&[0, 1, 1, 2], &[9; 12], &[0, 0, 1, 2, 3, 4, 5, 6], &inner_ipv6()]);
-    leads_in(link, &in_udp(3544, &teredo), &[(Ip, 0), (Teredo, 0)]);
-    leads_in(link, &in_ip(17, &udp(3544, 9, &inner_ipv6())), &[(Ip, 0), (Teredo, 0)]);
-    leads_in(link, &in_udp(6635, &join(&[&[0, 1, 1, 64], &inner()])), &[(Ip, 0), (Mpls, 16)]);
+    assert_decapsulated(link, &in_udp(3544, &teredo), &[(Ip, 0), (Teredo, 0)]);
+    assert_decapsulated(link, &in_ip(17, &udp(3544, 9, &inner_ipv6())), &[(Ip, 0), (Teredo, 0)]);
+    assert_decapsulated(link, &in_udp(6635, &join(&[&[0, 1, 1, 64], &inner()])), &[(Ip, 0), (Mpls, 16)]);
     let l2tp = join(&[&[0x40, 2, 0, 44, 0, 1, 0, 2, 0xff, 3, 0, 0x21], &inner()]);
-    leads_in(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 0x1_0002)]);
+    assert_decapsulated(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 0x1_0002)]);
     let l2tp = join(&[&[0x02, 2, 0, 1, 0, 2, 0, 2, 0, 0, 0, 0x21], &inner()]);
-    leads_in(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 0x1_0002)]);
+    assert_decapsulated(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 0x1_0002)]);
     let l2tp = join(&[&[0, 3, 0, 0, 0, 0, 0, 5], &bridged]);
-    leads_in(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 5), (Ethernet, 0)]);
+    assert_decapsulated(link, &in_udp(1701, &l2tp), &[(Ip, 0), (L2tp, 5), (Ethernet, 0)]);
 }
 
 #[test]
-fn what_is_not_accepted_stays_the_outer_flow() {
+fn invalid_tunnel_content_belongs_to_the_outer_flow() {
     let bridged = inner_ethernet(&inner());
     let vxlan = join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &bridged]);
-    // The content of a tunnel on a port that is none; a header without the I flag; ARP inside.
-    stays_out(&in_udp(4788, &vxlan));
-    stays_out(&in_ip(17, &udp(4789, 9, &vxlan)));
-    stays_out(&in_udp(4789, &join(&[&[0, 0, 0, 0, 0, 0, 42, 0], &bridged])));
+    // Tunnel content on a port that is not a tunnel port; a header without the I flag; ARP as the inner packet.
+    assert_not_decapsulated(&in_udp(4788, &vxlan));
+    assert_not_decapsulated(&in_ip(17, &udp(4789, 9, &vxlan)));
+    assert_not_decapsulated(&in_udp(4789, &join(&[&[0, 0, 0, 0, 0, 0, 42, 0], &bridged])));
     let arp = join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &INNER_ETHERNET, &[8, 6], &[0; 28]]);
-    stays_out(&in_udp(4789, &arp));
-    // Echo of GTP-U, another version, a non-IP payload; control of L2TP; an acknowledgement of PPTP; ESP.
-    stays_out(&in_udp(2152, &join(&[&[0x30, 1, 0, 32, 0, 0, 0, 0], &inner()])));
-    stays_out(&in_udp(2152, &join(&[&[0x50, 255, 0, 32, 0, 0, 0, 0], &inner()])));
-    stays_out(&in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 7], &[0; 32]])));
-    stays_out(&in_udp(1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 0, 0, 0]));
-    stays_out(&in_ip(47, &[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 7, 0, 0, 0, 1]));
-    stays_out(&in_ip(50, &inner()));
-    // GENEVE whose options do not fill their length, and a control packet.
+    assert_not_decapsulated(&in_udp(4789, &arp));
+    // GTP-U echo, another GTP version, a payload that is not IP; L2TP control message; PPTP acknowledgment; ESP.
+    assert_not_decapsulated(&in_udp(2152, &join(&[&[0x30, 1, 0, 32, 0, 0, 0, 0], &inner()])));
+    assert_not_decapsulated(&in_udp(2152, &join(&[&[0x50, 255, 0, 32, 0, 0, 0, 0], &inner()])));
+    assert_not_decapsulated(&in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 7], &[0; 32]])));
+    assert_not_decapsulated(&in_udp(1701, &[0xc8, 2, 0, 12, 0, 1, 0, 0, 0, 0, 0, 0]));
+    assert_not_decapsulated(&in_ip(47, &[0x20, 0x81, 0x88, 0x0b, 0, 0, 0, 7, 0, 0, 0, 1]));
+    assert_not_decapsulated(&in_ip(50, &inner()));
+    // GENEVE with options that do not fill their length, a control packet, and an unknown version.
     let geneve = |first: u8, flags: u8, words: u8| {
         let header = [first, flags, 8, 0, 0, 0, 42, 0, 1, 2, 3, words];
-        stays_out(&in_udp(6081, &join(&[&header, &inner()])));
+        assert_not_decapsulated(&in_udp(6081, &join(&[&header, &inner()])));
     };
     geneve(1, 0, 1);
     geneve(1, 0x80, 0);
     geneve(0x41, 0, 0);
-    // A fragment of a datagram holds a part of the tunnel.
+    // A fragment has only a part of the tunnel.
     let mut fragment = in_udp(4789, &vxlan);
     fragment[20] = 0x20;
-    stays_out(&fragment);
+    assert_not_decapsulated(&fragment);
 }
 
 #[test]
-fn lengths_that_contradict_themselves_end_the_walk() {
+fn contradictory_lengths_end_decapsulation() {
     let ipip = in_ip(4, &inner());
     let inner_at = ipip.len() - inner().len();
     for (position, value) in [
-        // The inner packet: shorter than its header; a header that is too short or too long; another version.
+        // The inner packet is shorter than its header; its header length is too small or too large; its version is
+        // another one.
         (inner_at + 3, 19),
         (inner_at, 0x44),
         (inner_at, 0x4f),
         (inner_at, 0x55),
-        // The outer one ends within the inner header.
+        // The outer packet ends within the inner header.
         (17, 20 + 19),
     ] {
         let mut data = ipip.clone();
         data[position] = value;
-        stays_out(&data);
+        assert_not_decapsulated(&data);
     }
-    // UDP below its own header.
+    // The UDP length is less than that of the UDP header.
     let mut gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
     gtpu[39] = 7;
-    stays_out(&gtpu);
-    // Octets behind the inner packet are nobody's.
+    assert_not_decapsulated(&gtpu);
+    // Octets behind the inner packet are ignored.
     let data = join(&[&ipip, &[0; 20]]);
     assert_eq!(found(LinkType::ETHERNET, &data).ip.len, inner().len());
 }
 
-/// The inner packet ends where the shortest of what encloses it does; `tests/enclosing` has each encapsulation.
+/// The inner packet ends at the smallest length of its outer headers; `tests/enclosing` checks each encapsulation.
 #[test]
-fn lengths_that_lie_are_cut_to_what_encloses_them() {
+fn false_lengths_are_limited_by_the_outer_headers() {
     let ipip = in_ip(4, &inner());
     let inner_at = ipip.len() - inner().len();
     let gtpu = in_udp(2152, &join(&[&[0x30, 255, 0, 32, 0, 0, 0, 77], &inner()]));
     let pppoe = ethernet(0x8864, &join(&[&[0x11, 0, 0, 9, 0, 34, 0, 0x21], &inner()]));
     let len = inner().len();
-    for (data, position, value, cut_len, is_over_long, is_outer_len_bad) in [
-        // The inner packet is longer than the outer one; the outer one ends within it, or claims more than there is.
+    for (data, position, value, expected_len, is_over_long, is_outer_len_bad) in [
+        // The inner length exceeds the outer packet; the outer packet ends within the inner one, or exceeds the frame.
         (&ipip, inner_at + 3, len as u8 + 1, len, true, false),
         (&ipip, 17, 20 + 31, 31, true, false),
         (&ipip, 17, 255, len, false, true),
-        // UDP beyond IP, GTP-U beyond UDP, UDP and GTP-U within the inner packet.
+        // UDP length exceeds IP, GTP-U length exceeds UDP, the UDP and GTP-U lengths end within the inner packet.
         (&gtpu, 39, 49, len, false, true),
         (&gtpu, 45, 33, len, false, true),
         (&gtpu, 39, 47, 31, true, true),
@@ -408,13 +424,17 @@ fn lengths_that_lie_are_cut_to_what_encloses_them() {
         data[position] = value;
         let packet = found(LinkType::ETHERNET, &data);
         assert_eq!(packet.offset, data.len() - len, "{position} {value}");
-        assert_eq!((packet.ip.len, packet.ip.is_over_long), (cut_len, is_over_long), "{position} {value}");
+        assert_eq!(
+            (packet.ip.len, packet.ip.is_over_long),
+            (expected_len, is_over_long),
+            "{position} {value}"
+        );
         assert_eq!(packet.is_outer_len_bad, is_outer_len_bad, "{position} {value}");
     }
 }
 
 #[test]
-fn nesting_is_bounded() {
+fn nesting_depth_is_limited() {
     let nested = |count: usize| (0..count).fold(inner(), |packet, _| outer(4, &packet));
     let max = Limits::DEFAULT.encapsulation_depth_max as usize;
     let packet = found(LinkType::RAW, &nested(max));
@@ -428,19 +448,19 @@ fn nesting_is_bounded() {
         assert!(packet.marks.contains(PacketMarks::TOO_DEEP));
         assert_eq!(packet.key.protocol(), IpProtocol::IPV4);
     }
-    // Without any IP packet before the cap, the frame has none.
+    // If there is no IP packet within the depth limit, the frame has none.
     let nsh = [0x0f, 0xc2, 2, 4, 0, 0, 9, 255].repeat(9);
     let frame = ethernet(0x894f, &nsh);
-    let Decapsulated::Malformed(error) = walk(LinkType::ETHERNET, &frame) else { panic!("no end") };
+    let Decapsulated::Malformed(error) = walk(LinkType::ETHERNET, &frame) else { panic!("not rejected") };
     assert_eq!(error.kind, ParseErrorKind::TooDeep);
     let labels = [0, 1, 0, 64].repeat(17);
     let Decapsulated::Malformed(error) = walk(LinkType::ETHERNET, &ethernet(0x8847, &labels)) else {
-        panic!("no end")
+        panic!("not rejected")
     };
     assert_eq!(error.kind, ParseErrorKind::TooDeep);
     let tags = [0, 9, 0x81, 0].repeat(9);
     let Decapsulated::Malformed(error) = walk(LinkType::ETHERNET, &ethernet(0x8100, &tags)) else {
-        panic!("no end")
+        panic!("not rejected")
     };
     assert_eq!(error.kind, ParseErrorKind::TooDeep);
     let ppi = [0, 0, 8, 0, 192, 0, 0, 0].repeat(50);
@@ -448,7 +468,7 @@ fn nesting_is_bounded() {
 }
 
 #[test]
-fn outcomes_without_a_packet_are_told_apart() {
+fn frames_without_a_packet_report_the_reason() {
     assert!(matches!(walk(LinkType::ETHERNET, &[0; 13]), Decapsulated::Truncated(_)));
     assert!(matches!(walk(LinkType::RAW, &[0x50]), Decapsulated::Malformed(_)));
     assert!(matches!(walk(LinkType::RAW, &[]), Decapsulated::Truncated(_)));
@@ -464,7 +484,7 @@ fn outcomes_without_a_packet_are_told_apart() {
         (LinkType::C_HDLC, vec![0x8f, 0, 0x80, 0x35], Unsupported::EtherType(EtherType(0x8035))),
         (LinkType::NFLOG, vec![2, 0, 0, 1, 4, 0, 1, 0], Unsupported::Nflog),
         (LinkType::USB_LINUX, vec![], Unsupported::LinkType(LinkType::USB_LINUX)),
-        // Cooked, from a netlink device: family 4 is no LLC.
+        // Linux cooked capture from a netlink device: family 4 is not LLC.
         (
             LinkType::LINUX_SLL2,
             vec![0, 4, 0, 0, 0, 0, 0, 9, 3, 56, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xaa, 0xaa, 3],
@@ -483,7 +503,7 @@ fn extracted(data: &[u8], policy: KeyPolicy) -> Result<Packet<'_>, Skip> {
 }
 
 #[test]
-fn the_policy_chooses_flow_ports_and_vni() {
+fn the_key_policy_sets_decapsulation_tunnel_ports_and_vni() {
     let tagged = join(&[&INNER_ETHERNET, &[0x81, 0, 0, 5, 8, 0], &inner()]);
     let vxlan = join(&[&[8, 0, 0, 0, 0, 0, 42, 0], &tagged]);
     let data = in_udp(4789, &vxlan);
@@ -491,7 +511,7 @@ fn the_policy_chooses_flow_ports_and_vni() {
     assert_eq!(packet.key.address(Side::A), std::net::IpAddr::from(INNER.0));
     assert_eq!((packet.key.port(packet.side), packet.payload()), (Some(1000), &[1, 2, 3, 4][..]));
     assert_eq!((packet.key.vni(), packet.ip_len as usize), (None, inner().len()));
-    // Addresses and VLANs are those of the hosts.
+    // MAC addresses and VLANs are those of the inner frame.
     assert_eq!(packet.mac_addresses.source(&data), Some([2, 0, 0, 0, 0, 4]));
     assert_eq!(packet.vlan_ids, VlanIds::NONE.push(5));
     let mut policy = KeyPolicy::DEFAULT;
@@ -508,15 +528,16 @@ fn the_policy_chooses_flow_ports_and_vni() {
     assert_eq!(extracted(&in_udp(9999, &vxlan), policy).unwrap().key, packet.key);
 }
 
-/// Puts an Ethernet frame, or the IPv4 packet in it, into one more tunnel; the headers in front of it.
-fn enclose(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
+/// Encapsulates an Ethernet frame, or the IPv4 packet in it, in one more tunnel. Returns the result and the added
+/// headers.
+fn encapsulate(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
     use HeaderKind::{
         Erspan, Ethernet, Geneve, Gre, GtpU, Ip, L2tp, Mpls, Nsh, Nvgre, Pppoe, ProviderBackbone, Vlan, Vxlan,
     };
     let packet = &frame[14..];
     let in_ppp = join(&[&[0x11, 0, 0, 9], &(packet.len() as u16 + 2).to_be_bytes(), &[0, 0x21], packet]);
     let gtpu = join(&[&[0x30, 255], &(packet.len() as u16).to_be_bytes(), &[0, 0, 0, 77], packet]);
-    // An IPv4 packet can be enclosed again as it is; what else follows Ethernet stands in a frame.
+    // Only an IPv4 packet can be encapsulated without its Ethernet header.
     let is_ipv4 = frame[12..14] == [8, 0];
     match choice % if is_ipv4 { 13 } else { 8 } {
         0 => (in_udp(4789, &join(&[&[8, 0, 0, 0, 0, 0, 42, 0], frame])), vec![Ip, Vxlan, Ethernet]),
@@ -536,7 +557,7 @@ fn enclose(choice: u8, frame: &[u8]) -> (Vec<u8>, Vec<HeaderKind>) {
 }
 
 #[test]
-fn what_is_too_deep_or_of_a_wrong_length_is_counted_by_name() {
+fn excessive_depth_and_bad_lengths_have_their_own_counters() {
     let deep = (0..20).fold(inner(), |packet, _| outer(4, &packet));
     let mut long = in_ip(50, &[0; 8]);
     long[17] = 200;
@@ -557,21 +578,21 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
 
     #[test]
-    fn any_order_leads_in_and_any_octets_give_one_answer(
+    fn nested_tunnels_are_decapsulated_and_both_paths_agree_on_any_octets(
         choices in prop::collection::vec(any::<u8>(), 0..=4),
         changes in prop::collection::vec(any::<(u16, u8)>(), 1..6),
         truncated: u16,
     ) {
         let mut frame = ethernet(0x0800, &inner());
-        let mut way = Vec::new();
+        let mut expected_headers = Vec::new();
         for choice in choices {
-            let (outside, mut kinds) = enclose(choice, &frame);
-            kinds.append(&mut way);
-            (frame, way) = (outside, kinds);
+            let (outer_frame, mut kinds) = encapsulate(choice, &frame);
+            kinds.append(&mut expected_headers);
+            (frame, expected_headers) = (outer_frame, kinds);
         }
         let packet = found(LinkType::ETHERNET, &frame);
         let kinds: Vec<_> = packet.encapsulation.headers().iter().map(|header| header.kind).collect();
-        prop_assert_eq!(&kinds[..], &way[..way.len().min(16)]);
+        prop_assert_eq!(&kinds[..], &expected_headers[..expected_headers.len().min(16)]);
         prop_assert_eq!(packet.offset, frame.len() - inner().len());
         for (position, value) in changes {
             let position = usize::from(position) % frame.len();
@@ -580,9 +601,9 @@ proptest! {
             for (data, wire_len) in [(&frame[..], frame.len()), (&frame[..truncated], frame.len()), (&frame[..truncated], truncated)] {
                 let frame = Frame { wire_len: wire_len as u32, ..Frame::ethernet(Timestamp::ZERO, data) };
                 let extractor = Extractor::default();
-                let reports = extractor.extract(&frame);
-                prop_assert_eq!(&reports, &extractor.extract_general(&frame));
-                if let Ok(packet) = reports {
+                let result = extractor.extract(&frame);
+                prop_assert_eq!(&result, &extractor.extract_general(&frame));
+                if let Ok(packet) = result {
                     prop_assert!((packet.ip_offset as usize) < data.len());
                     prop_assert!(packet.payload().len() <= packet.payload_len as usize);
                     let _ = quoted_key(&packet, &KeyPolicy::DEFAULT);

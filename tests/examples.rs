@@ -1,4 +1,4 @@
-//! The examples stay short, and import nothing but the root of the crate and the standard library.
+//! The examples are short, and import only items at the root of the crate and the standard library.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ fn source(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Lines that are neither empty nor a comment.
+/// Returns the lines that are neither empty nor comments.
 fn code_lines(text: &str) -> Vec<&str> {
     text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).collect()
 }
 
-/// Lines of the body of `main`, which ends the file.
+/// Returns the number of lines in the body of `main`, which is the last function of the file.
 fn main_len(text: &str) -> usize {
     let lines = code_lines(text);
     let start = lines.iter().position(|line| line.starts_with("fn main()")).expect("a main function");
@@ -20,7 +20,7 @@ fn main_len(text: &str) -> usize {
 }
 
 #[test]
-fn the_first_examples_have_a_main_of_six_lines() {
+fn the_first_examples_have_at_most_six_lines_in_main() {
     for name in ["count_flows", "print_records"] {
         let len = main_len(&source(name));
         assert!((1..=6).contains(&len), "{name}: {len} lines");
@@ -45,7 +45,7 @@ fn examples_are_short() {
 }
 
 #[test]
-fn examples_use_the_root_of_the_crate_only() {
+fn examples_use_only_the_root_of_the_crate() {
     let names = [
         "count_flows",
         "print_records",
@@ -62,7 +62,8 @@ fn examples_use_the_root_of_the_crate_only() {
             let import = import.split(';').next().unwrap_or_default();
             assert!(import.starts_with("flowgauge::") || import.starts_with("std::"), "{name}: use {import}");
         }
-        // What follows the crate's name is an item of the root or a group of items: a second `::` would name a module.
+        // The crate's name must be followed by an item at the root or a group of items: a second `::` would follow a
+        // module.
         for path in code.split("flowgauge::").skip(1) {
             let end = match path.strip_prefix('{') {
                 Some(group) => 1 + group.find('}').expect("the end of the group"),

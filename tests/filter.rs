@@ -1,7 +1,7 @@
-//! Filters mean what they mean to tcpdump: the same packets, for the same expressions.
+//! Filters select the same packets as tcpdump does for the same expressions.
 //!
-//! The packets are made here, together with their keys, so that nothing but the filter is compared. Where
-//! tcpdump is not installed the test says so and passes.
+//! The test generates the packets together with their keys, so that it compares only the filter. If tcpdump is not
+//! installed, the test prints a note and passes.
 
 use std::fs::{self, File};
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 use flowgauge::base::{FlowKey, IpProtocol, Side};
 use flowgauge::filter::{Filter, Subject};
 
-/// Expressions that tcpdump and this crate both know and that need no names from files of the system.
+/// Expressions that tcpdump and this crate both support, without names from system files.
 const EXPRESSIONS: &[&str] = &[
     "",
     "ip",
@@ -113,7 +113,7 @@ const EXPRESSIONS: &[&str] = &[
     "ip and ip6",
 ];
 
-/// Expressions with names that tcpdump looks up in `/etc/services` and `/etc/protocols`.
+/// Expressions with names that tcpdump resolves in `/etc/services` and `/etc/protocols`.
 const NAMED_EXPRESSIONS: &[&str] = &[
     "tcp port http",
     "tcp port http or https",
@@ -128,7 +128,7 @@ const NAMED_EXPRESSIONS: &[&str] = &[
     "ip proto gre or \\esp",
 ];
 
-/// Terms that random expressions are made of; a value alone may follow a term with the same first word.
+/// Terms of random expressions. After the first element of a list, the others may follow without its keywords.
 const TERMS: &[&[&str]] = &[
     &["host 10.0.0.1", "10.0.0.2", "fe80::1"],
     &["src host 10.0.0.1", "10.1.0.1", "2001:db8::1"],
@@ -143,7 +143,7 @@ const TERMS: &[&[&str]] = &[
     &["icmp"],
 ];
 
-/// A small generator (xorshift), so that every run sees the same.
+/// A small pseudorandom generator (xorshift), so that every run uses the same packets.
 struct Random(u64);
 
 impl Random {
@@ -196,8 +196,8 @@ fn packets(count: usize) -> Vec<Packet> {
     (0..count).map(|_| packet()).collect()
 }
 
-/// An Ethernet frame with an IP header and 24 octets that begin with the ports, whatever the protocol: where
-/// there are none, they must not be taken for ports.
+/// Returns an Ethernet frame with an IP header and 24 octets that begin with the ports, for every protocol. A filter
+/// must not interpret them as ports if the protocol has none.
 fn frame(
     protocol: IpProtocol,
     source: (IpAddr, u16),
@@ -223,7 +223,7 @@ fn frame(
             frame.extend(source.octets());
             frame.extend(destination.octets());
         }
-        _ => unreachable!("both addresses are of one pool"),
+        _ => unreachable!("both addresses are from one pool"),
     }
     let end = frame.len() + usize::from(PAYLOAD_LEN);
     frame.extend(source.1.to_be_bytes());
@@ -232,7 +232,7 @@ fn frame(
     frame
 }
 
-/// Writes a capture in which the seconds of a packet are its number.
+/// Writes a capture in which the seconds of each timestamp are the number of the packet.
 fn write_capture(path: &Path, packets: &[Packet]) {
     let mut file = Vec::new();
     file.extend(0xa1b2_c3d4_u32.to_le_bytes());
@@ -258,15 +258,15 @@ fn run_tcpdump(capture: &Path, expression: &str) -> Output {
         .unwrap()
 }
 
-/// The numbers of the packets that tcpdump lets through.
+/// Returns the numbers of the packets that tcpdump selects.
 fn tcpdump(capture: &Path, expression: &str) -> Vec<usize> {
     let output = run_tcpdump(capture, expression);
-    let reports = String::from_utf8_lossy(&output.stderr);
-    // libpcap sees through some contradictions and refuses to run them.
-    if reports.contains("expression rejects all packets") {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    // libpcap detects some contradictions and rejects the expression.
+    if errors.contains("expression rejects all packets") {
         return Vec::new();
     }
-    assert!(output.status.success(), "tcpdump does not take `{expression}`: {reports}");
+    assert!(output.status.success(), "tcpdump rejects `{expression}`: {errors}");
     let mut rest = output.stdout.get(24..).unwrap_or_default();
     let word = |at: usize, from: &[u8]| u32::from_le_bytes(from[at..at + 4].try_into().unwrap()) as usize;
     let mut numbers = Vec::new();
@@ -277,14 +277,14 @@ fn tcpdump(capture: &Path, expression: &str) -> Vec<usize> {
     numbers
 }
 
-fn ours(packets: &[Packet], filter: &Filter) -> Vec<usize> {
+fn flowgauge(packets: &[Packet], filter: &Filter) -> Vec<usize> {
     let matches = |packet: &Packet| filter.matches(&Subject::new(&packet.key, packet.source));
     packets.iter().enumerate().filter(|(_, packet)| matches(packet)).map(|(number, _)| number).collect()
 }
 
 fn random_expression(random: &mut Random, depth: usize) -> String {
     let mut text = String::new();
-    let mut carried: &[&str] = &[];
+    let mut alternatives: &[&str] = &[];
     for position in 0..1 + random.below(5) {
         if position > 0 {
             text.push_str(random.pick(&[" and ", " or "]));
@@ -292,20 +292,20 @@ fn random_expression(random: &mut Random, depth: usize) -> String {
         if random.below(4) == 0 {
             text.push_str("not ");
         }
-        if carried.len() > 1 && random.below(2) == 0 {
-            text.push_str(random.pick(&carried[1..]));
+        if alternatives.len() > 1 && random.below(2) == 0 {
+            text.push_str(random.pick(&alternatives[1..]));
         } else if depth > 0 && random.below(4) == 0 {
             text.push_str(&format!("({})", random_expression(random, depth - 1)));
         } else {
-            carried = random.pick(TERMS);
-            text.push_str(carried[0]);
+            alternatives = random.pick(TERMS);
+            text.push_str(alternatives[0]);
         }
     }
     text
 }
 
 #[test]
-fn the_packets_that_tcpdump_chooses() {
+fn filters_select_the_packets_that_tcpdump_selects() {
     if Command::new("tcpdump").arg("--version").output().is_err() {
         println!("skipped: tcpdump is not installed");
         return;
@@ -319,24 +319,24 @@ fn the_packets_that_tcpdump_chooses() {
     let mut random = Random(88_172_645_463_325_252);
     let random: Vec<String> = (0..100).map(|_| random_expression(&mut random, 3)).collect();
     let all = EXPRESSIONS.iter().chain(named).copied().chain(random.iter().map(String::as_str));
-    let (mut count, mut some_count) = (0, 0);
+    let (mut count, mut selective_count) = (0, 0);
     for expression in all {
         let filter = Filter::parse(expression).unwrap_or_else(|error| panic!("{}", error.render(expression)));
         let wanted = tcpdump(&capture, expression);
-        assert_eq!(ours(&packets, &filter), wanted, "`{expression}`, read as `{filter}`");
-        // What we print, tcpdump reads alike.
+        assert_eq!(flowgauge(&packets, &filter), wanted, "`{expression}`, parsed as `{filter}`");
+        // tcpdump parses the printed filter in the same way.
         let printed = filter.to_string();
         assert_eq!(tcpdump(&capture, &printed), wanted, "`{printed}`, printed for `{expression}`");
         count += 1;
-        some_count += usize::from(!wanted.is_empty() && wanted.len() < packets.len());
+        selective_count += usize::from(!wanted.is_empty() && wanted.len() < packets.len());
     }
-    println!("{count} expressions agree, {some_count} of them choose some packets and leave some");
-    assert!(some_count * 10 >= count * 8, "the packets are too much alike to tell expressions apart");
+    println!("{count} expressions agree, {selective_count} of them select some packets and reject others");
+    assert!(selective_count * 10 >= count * 8, "the packets are too similar to distinguish expressions");
 }
 
-/// What tcpdump refuses, we refuse, unless `docs/design/filter.md` says otherwise.
+/// Expressions that tcpdump rejects are rejected here too, unless `docs/design/filter.md` documents the difference.
 #[test]
-fn the_expressions_that_tcpdump_refuses() {
+fn expressions_that_tcpdump_rejects_are_rejected() {
     let expressions = [
         "tcp 80",
         "10.0.0.1",
@@ -371,7 +371,7 @@ fn the_expressions_that_tcpdump_refuses() {
     ];
     let has_tcpdump = Command::new("tcpdump").arg("--version").output().is_ok();
     if !has_tcpdump {
-        println!("skipped in part: tcpdump is not installed");
+        println!("partly skipped: tcpdump is not installed");
     }
     let capture = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("filter-empty.pcap");
     write_capture(&capture, &[]);
@@ -380,7 +380,7 @@ fn the_expressions_that_tcpdump_refuses() {
         if has_tcpdump {
             let output =
                 Command::new("tcpdump").args(["-y", "EN10MB", "-d", "--", expression]).output().unwrap();
-            assert!(!output.status.success(), "tcpdump takes `{expression}`");
+            assert!(!output.status.success(), "tcpdump accepts `{expression}`");
         }
     }
 }

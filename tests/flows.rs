@@ -1,4 +1,4 @@
-//! What a caller sees of flows besides the life of TCP: direction, ICMP errors, muting, removal, look-ups, active timeouts.
+//! Behavior of flows other than the TCP states: direction, ICMP errors, muting, removal, lookups, active timeouts.
 
 #[path = "support/record_list.rs"]
 mod record_list;
@@ -47,20 +47,20 @@ fn records_of(packets: &[Packet<'_>], config: TrackerConfig) -> Vec<FlowRecord> 
 }
 
 #[test]
-fn who_began_is_told_from_groups_and_services() {
+fn the_initiator_is_inferred_from_group_addresses_and_service_ports() {
     use DirectionEvidence::{FirstSeen, Multicast, ServicePort};
     let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
     for (protocol, source, target, sender_began, evidence) in [
-        // Multicast and broadcast are never a source, whatever the ports say.
+        // A multicast or broadcast address is never the initiator, for any ports.
         (udp, ("10.0.0.9", 53), ("224.0.0.251", 40_000), true, Multicast),
         (udp, ("224.0.0.251", 40_000), ("10.0.0.9", 53), false, Multicast),
         (udp, ("fe80::1", 5353), ("ff02::fb", 5353), true, Multicast),
         (udp, ("10.0.0.9", 67), ("255.255.255.255", 40_000), true, Multicast),
-        // Picked up in the middle: the side with the registered service responds.
+        // First packet in the middle of a connection: the side with the registered service is the responder.
         (tcp, ("10.0.0.1", 443), ("10.0.0.2", 50_000), false, ServicePort),
         (tcp, ("10.0.0.2", 50_000), ("10.0.0.1", 443), true, ServicePort),
         (udp, ("10.0.0.1", 53), ("10.0.0.2", 50_000), false, ServicePort),
-        // Both or none: the first one seen.
+        // Both ports or none are registered: the sender of the first packet is the initiator.
         (udp, ("10.0.0.2", 123), ("10.0.0.1", 123), true, FirstSeen),
         (tcp, ("10.0.0.2", 50_001), ("10.0.0.1", 50_000), true, FirstSeen),
         (IpProtocol::ESP, ("10.0.0.2", 0), ("10.0.0.1", 0), true, FirstSeen),
@@ -69,28 +69,28 @@ fn who_began_is_told_from_groups_and_services() {
         let records = records_of(&[first], TrackerConfig::default());
         let found = (records[0].initiator == first.side, records[0].direction_evidence);
         assert_eq!(found, (sender_began, evidence), "{source:?} to {target:?}");
-        let is_turned = records[0].history.to_string().starts_with('^');
-        assert_eq!(is_turned, !sender_began, "a guess against the order of packets is marked");
+        let is_reversed = records[0].history.to_string().starts_with('^');
+        assert_eq!(is_reversed, !sender_began, "an initiator that did not send the first packet is marked");
         let (own, other) = (&records[0].forward.counters, &records[0].reverse.counters);
         assert_eq!((own.packet_count, other.packet_count), if sender_began { (1, 0) } else { (0, 1) });
     }
-    // The handshake outweighs both.
+    // A SYN takes precedence over both.
     let mut syn = packet(tcp, ("10.0.0.1", 443), ("10.0.0.2", 50_000), 0);
     syn.tcp.flags = TcpFlags::SYN;
     let records = records_of(&[syn], TrackerConfig::default());
     assert_eq!((records[0].initiator, records[0].direction_evidence), (syn.side, DirectionEvidence::Syn));
 }
 
-/// Writes down what it is told.
+/// Records the calls that it receives.
 #[derive(Default)]
-struct Told {
+struct Calls {
     mutes: bool,
     packets: u32,
     events: Vec<FlowEvent>,
     ended: Vec<(FlowKey, EndReason, u64)>,
 }
 
-impl Observer<u32> for Told {
+impl Observer<u32> for Calls {
     fn packet(&mut self, flow: &mut Flow<'_, u32>, _: &Packet<'_>) {
         self.packets += 1;
         *flow.state += 1;
@@ -108,8 +108,8 @@ impl Observer<u32> for Told {
     }
 }
 
-/// An ICMP error of a router about a frame, and about one of which less was quoted than the ports.
-fn error_about(frame: &[u8], quoted_len: usize) -> Vec<u8> {
+/// Returns an ICMP error of a router that quotes the given number of octets of a frame.
+fn icmp_error_for(frame: &[u8], quoted_len: usize) -> Vec<u8> {
     let mut error = Vec::new();
     PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4([10, 9, 9, 9], [10, 0, 0, 1], 64)
@@ -120,62 +120,62 @@ fn error_about(frame: &[u8], quoted_len: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_icmp_error_counts_on_the_flow_that_it_quotes() {
+fn an_icmp_error_is_counted_for_the_flow_that_it_quotes() {
     let mut datagram = Vec::new();
     PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         .udp(40_000, 33_434)
         .write(&mut datagram, &[0; 20])
         .expect("a valid packet");
-    let (error, short) = (error_about(&datagram, 28), error_about(&datagram, 22));
+    let (error, short) = (icmp_error_for(&datagram, 28), icmp_error_for(&datagram, 22));
     let extractor = Extractor::default();
     let extract = |data, second| extractor.extract(&Frame::ethernet(at(second), data)).expect("a packet");
     let (probe, error, short) = (extract(&datagram, 0), |second| extract(&error, second), extract(&short, 2));
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut reported = Told::default();
-    // Before there is such a flow, none is made.
-    tracker.track(&error(0), &mut reported);
+    let mut calls = Calls::default();
+    // An error does not create the flow that it quotes.
+    tracker.track(&error(0), &mut calls);
     assert_eq!((tracker.len(), tracker.stats().icmp_error_unmatched_count), (1, 1));
-    tracker.track(&probe, &mut reported);
-    tracker.track_batch(&[error(1), error(2), short], &mut reported);
+    tracker.track(&probe, &mut calls);
+    tracker.track_batch(&[error(1), error(2), short], &mut calls);
     assert_eq!((tracker.len(), tracker.stats().icmp_error_matched_count), (2, 2));
     assert_eq!(tracker.stats().icmp_error_unmatched_count, 2);
-    assert_eq!(reported.events, [FlowEvent::Anomaly(Anomaly::IcmpError); 2]);
+    assert_eq!(calls.events, [FlowEvent::Anomaly(Anomaly::IcmpError); 2]);
     let id = tracker.find(&probe.key).expect("the flow");
     let (flow, _) = tracker.get(id).expect("the flow");
     assert_eq!((flow.icmp_error_count(), flow.packet_count()), (2, 1));
-    // It does not keep the flow alive, and a flow whose time is over is not found, swept or not.
-    tracker.track(&error(60), &mut reported);
+    // An error does not extend the life of the flow, and does not match a flow that has timed out, removed or not.
+    tracker.track(&error(60), &mut calls);
     assert_eq!(tracker.stats().icmp_error_unmatched_count, 3);
-    tracker.finish(&mut reported);
-    assert_eq!(reported.ended.iter().filter(|end| end.0 == probe.key).count(), 1);
+    tracker.finish(&mut calls);
+    assert_eq!(calls.ended.iter().filter(|end| end.0 == probe.key).count(), 1);
 }
 
 #[test]
-fn icmp_errors_give_the_same_records_whenever_sweeps_come() {
+fn icmp_errors_give_the_same_records_for_any_time_of_expiry() {
     let mut datagram = Vec::new();
     PacketBuilder::ethernet2([2; 6], [4; 6])
         .ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64)
         .udp(40_000, 33_434)
         .write(&mut datagram, &[0; 20])
         .expect("a valid packet");
-    let error = error_about(&datagram, 28);
+    let error = icmp_error_for(&datagram, 28);
     let extractor = Extractor::default();
     let extract = |data, second| extractor.extract(&Frame::ethernet(at(second), data)).expect("a packet");
-    // Errors before and after an active timeout, and after the idle one.
+    // Errors before and after an active timeout, and after the idle timeout.
     let packets: Vec<_> = [0, 4, 9, 12, 15, 30, 31, 95, 96]
         .iter()
         .map(|second| extract(if second % 3 == 0 { &error } else { &datagram }, *second))
         .chain([extract(&datagram, 97), extract(&error, 98)])
         .collect();
-    let run = |sweeps: bool| {
+    let run = |is_advanced: bool| {
         let mut config = TrackerConfig::default();
         config.active_timeout = Some(Duration::from_secs(10));
         let mut records = RecordList::default();
         let mut tracker: Tracker<()> =
             Tracker::new(config, &Resources::default()).expect("a valid configuration");
         for packet in &packets {
-            if sweeps {
+            if is_advanced {
                 tracker.advance(packet.timestamp, &mut records);
             }
             tracker.track(packet, &mut records);
@@ -188,34 +188,34 @@ fn icmp_errors_give_the_same_records_whenever_sweeps_come() {
 }
 
 #[test]
-fn a_muted_flow_is_counted_and_its_end_is_told() {
+fn a_muted_flow_is_counted_and_its_end_is_reported() {
     let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut reported = Told { mutes: true, ..Told::default() };
-    tracker.track_batch(&[udp(0), udp(1), udp(2)], &mut reported);
-    assert_eq!(reported.packets, 1);
-    tracker.finish(&mut reported);
-    assert_eq!(reported.ended, [(udp(0).key, EndReason::ForcedEnd, 3)]);
-    // Muted by name.
-    let mut reported = Told::default();
-    tracker.track(&udp(3), &mut reported);
+    let mut calls = Calls { mutes: true, ..Calls::default() };
+    tracker.track_batch(&[udp(0), udp(1), udp(2)], &mut calls);
+    assert_eq!(calls.packets, 1);
+    tracker.finish(&mut calls);
+    assert_eq!(calls.ended, [(udp(0).key, EndReason::ForcedEnd, 3)]);
+    // Muted by its identifier.
+    let mut calls = Calls::default();
+    tracker.track(&udp(3), &mut calls);
     let id = tracker.find(&udp(3).key).expect("the flow");
     assert!(tracker.mute(id));
-    tracker.track_batch(&[udp(4), udp(5)], &mut reported);
-    assert_eq!(reported.packets, 1);
-    tracker.finish(&mut reported);
+    tracker.track_batch(&[udp(4), udp(5)], &mut calls);
+    assert_eq!(calls.packets, 1);
+    tracker.finish(&mut calls);
     assert!(!tracker.mute(id));
-    // The next flow of the same key is another one.
-    tracker.track(&udp(6), &mut reported);
-    assert_eq!(reported.packets, 2);
+    // The next flow with the same key is not muted.
+    tracker.track(&udp(6), &mut calls);
+    assert_eq!(calls.packets, 2);
 }
 
 #[test]
-fn flows_are_found_changed_and_removed_by_name() {
+fn flows_are_found_changed_and_removed_by_identifier() {
     let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
     let mut tracker: Tracker<u32> = Tracker::default();
-    let mut reported = Told::default();
-    tracker.track_batch(&[udp(1, 0), udp(2, 0), udp(1, 1)], &mut reported);
+    let mut calls = Calls::default();
+    tracker.track_batch(&[udp(1, 0), udp(2, 0), udp(1, 1)], &mut calls);
     let id = tracker.find(&udp(1, 0).key).expect("the flow");
     let (view, state) = tracker.get_mut(id).expect("the flow");
     assert_eq!((view.packet_count(), *state), (2, 2));
@@ -223,11 +223,11 @@ fn flows_are_found_changed_and_removed_by_name() {
     assert_eq!(tracker.get(id).map(|(_, state)| *state), Some(77));
     let open: Vec<_> = tracker.iter().map(|(view, state)| (view.id(), *state)).collect();
     assert_eq!(open, [(id, 77), (tracker.find(&udp(2, 0).key).expect("the flow"), 1)]);
-    assert!(tracker.remove(id, &mut reported) && !tracker.remove(id, &mut reported));
-    assert_eq!(reported.ended, [(udp(1, 0).key, EndReason::ForcedEnd, 2)]);
+    assert!(tracker.remove(id, &mut calls) && !tracker.remove(id, &mut calls));
+    assert_eq!(calls.ended, [(udp(1, 0).key, EndReason::ForcedEnd, 2)]);
     assert_eq!((tracker.len(), tracker.find(&udp(1, 0).key)), (1, None));
-    // Its entry is used again, under another name.
-    tracker.track(&udp(3, 2), &mut reported);
+    // Its slot is reused with another identifier.
+    tracker.track(&udp(3, 2), &mut calls);
     assert!(tracker.get(id).is_none() && tracker.get_mut(id).is_none());
     tracker.check_invariants();
 }
@@ -241,7 +241,7 @@ fn data(second: u64, seq: u32, len: u32, window: u16) -> Packet<'static> {
 }
 
 #[test]
-fn an_active_timeout_restarts_the_counters_and_nothing_else() {
+fn an_active_timeout_resets_only_the_counters() {
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(10));
     let mut syn = data(0, 0, 0, 9);
@@ -249,14 +249,14 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
     let mut packets = [
         syn,
         data(1, 1, 10, 9),
-        // Sent again, out of order, without window.
+        // Retransmitted; then out of order, with a zero window.
         data(2, 1, 10, 9),
         data(3, 21, 10, 0),
         data(4, 11, 10, 0),
-        // At ten seconds the second record begins, on this packet.
+        // The second record begins with this packet, at ten seconds.
         data(10, 31, 10, 0),
         data(11, 31, 10, 9),
-        // A silent stretch between 20 and 40 s makes no record of nothing.
+        // No empty record covers the time between 20 and 40 s, in which there is no packet.
         data(40, 41, 10, 9),
     ];
     for (packet, hop_limit) in packets.iter_mut().zip([64, 3, 200, 64, 64, 60, 61, 62]) {
@@ -298,7 +298,7 @@ fn an_active_timeout_restarts_the_counters_and_nothing_else() {
 }
 
 #[test]
-fn a_closed_connection_that_meets_its_active_timeout_ended() {
+fn an_active_timeout_of_a_closed_connection_is_its_end() {
     let mut reset = data(8, 11, 0, 9);
     reset.tcp.flags = TcpFlags::RST;
     let reasons = |packets: &[Packet<'static>]| -> Vec<_> {
@@ -308,18 +308,18 @@ fn a_closed_connection_that_meets_its_active_timeout_ended() {
         records.iter().map(|record| (record.sequence_number, record.flow_end_reason)).collect()
     };
     let mut closed = vec![data(0, 1, 10, 9), reset];
-    // Another flow's packet moves the clock beyond the active timeout, within the linger of five seconds.
+    // Another flow's packet advances the clock beyond the active timeout, within the linger of five seconds.
     let other = packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), 12);
     closed.push(other);
     let other_end = (0, EndReason::ForcedEnd);
     assert_eq!(reasons(&closed), [(0, EndReason::EndOfFlow), other_end]);
-    // A late segment is of the same flow, in one more record.
+    // A late segment belongs to the same flow, in one more record.
     closed.push(data(12, 1, 10, 9));
     assert_eq!(reasons(&closed), [(0, EndReason::EndOfFlow), (1, EndReason::EndOfFlow), other_end],);
 }
 
 #[test]
-fn an_idle_timeout_that_comes_first_comes_alone() {
+fn an_idle_timeout_that_is_due_first_is_the_only_one() {
     let udp = |second| packet(IpProtocol::UDP, ("10.0.0.1", 50_000), ("10.0.0.2", 50_001), second);
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(100));
@@ -331,15 +331,15 @@ fn an_idle_timeout_that_comes_first_comes_alone() {
 }
 
 #[test]
-fn the_order_at_the_end_does_not_depend_on_what_was_before() {
+fn the_order_of_final_records_does_not_depend_on_earlier_flows() {
     let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
     // The clock is at 9 when flows 2 and 1 begin, by their own times.
     let packets = [udp(3, 9), udp(2, 5), udp(1, 5), udp(4, 4), udp(5, 9)];
     let ports = |tracker: &mut Tracker<u32>| {
-        let mut reported = Told::default();
-        tracker.track_batch(&packets, &mut reported);
-        tracker.finish(&mut reported);
-        reported.ended.iter().filter_map(|end| end.0.port(Side::A)).collect::<Vec<_>>()
+        let mut calls = Calls::default();
+        tracker.track_batch(&packets, &mut calls);
+        tracker.finish(&mut calls);
+        calls.ended.iter().filter_map(|end| end.0.port(Side::A)).collect::<Vec<_>>()
     };
     let mut tracker = Tracker::default();
     for _ in 0..3 {
@@ -348,7 +348,7 @@ fn the_order_at_the_end_does_not_depend_on_what_was_before() {
 }
 
 #[test]
-fn classes_of_the_caller_have_their_own_timeouts() {
+fn user_defined_classes_have_their_own_timeouts() {
     let udp = |port, second| packet(IpProtocol::UDP, ("10.0.0.1", port), ("10.0.0.2", 50_001), second);
     let mut config = TrackerConfig::default();
     config.timeouts = Timeouts::DEFAULT;
@@ -360,20 +360,20 @@ fn classes_of_the_caller_have_their_own_timeouts() {
 }
 
 #[test]
-fn a_sink_is_told_only_what_it_wants() {
+fn an_observer_is_called_only_according_to_its_interest() {
     struct Ends(u32);
     impl Observer<u32> for Ends {
         fn interest(&self) -> Interest {
             Interest::RECORDS
         }
         fn started(&mut self, _: &mut Flow<'_, u32>) {
-            panic!("a start that nobody wants");
+            panic!("a start without interest");
         }
         fn packet(&mut self, _: &mut Flow<'_, u32>, _: &Packet<'_>) {
-            panic!("a packet that nobody wants");
+            panic!("a packet without interest");
         }
         fn event(&mut self, _: &mut Flow<'_, u32>, _: &FlowEvent) {
-            panic!("an event that nobody wants");
+            panic!("an event without interest");
         }
         fn ended(&mut self, _: &FlowView<'_>, _: EndReason, _: u32) {
             self.0 += 1;

@@ -1,7 +1,7 @@
-//! Inputs of the fuzz targets that failed once, replayed through the bodies of the targets; no fuzzer is needed.
+//! Fuzz inputs that once failed, replayed through the bodies of the fuzz targets without a fuzzer.
 //!
-//! `fuzz/regressions` has a folder per target. Targets that compare with crates of the fuzz package are replayed by its
-//! own test, and by a test beside the parser that was corrected.
+//! `fuzz/regressions` has a folder per target. Targets that compare with other crates are replayed by a test of the
+//! fuzz package, and by a test next to the parser that was corrected.
 
 #![cfg(all(feature = "compression", feature = "protocols", feature = "serde"))]
 
@@ -18,7 +18,7 @@ use std::path::Path;
 mod targets;
 
 #[test]
-fn inputs_that_failed_once_pass() {
+fn inputs_that_once_failed_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
     let mut input_count = 0;
     for (name, body) in targets::ALL {
@@ -33,9 +33,9 @@ fn inputs_that_failed_once_pass() {
     assert!(input_count > 0, "there are regressions to replay");
 }
 
-/// Octets of each length, so that every target runs in the test suite whether it ever failed or not.
+/// Simple inputs of several lengths, so that the test suite runs every target, including those without regressions.
 #[test]
-fn plain_inputs_pass() {
+fn simple_inputs_pass() {
     for (name, body) in targets::ALL {
         println!("{name}");
         for len in [0, 1, 2, 20, 200] {

@@ -1,7 +1,7 @@
-//! Imports point down only: every path in `src` that names another layer names one below it.
+//! Every path in `src` that names another layer names a layer below it.
 //!
-//! Comments and string literals are left out, since a link in a doc comment may point up; test code counts. A folder
-//! that the table does not know is a failure, so that a new layer is placed here before it is used.
+//! Comments and string literals are ignored, because a link in a doc comment may point up; test code is checked. A
+//! folder that is not in the table is a failure, so that a new layer is added here before it is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,8 +12,8 @@ mod rust_tokens;
 
 use rust_tokens::{Token, tokens};
 
-/// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has what all of them share: keys, time, limits, resources, the stop handle and
-/// the error of a configuration.
+/// Each layer, in the order of the architecture, and the layers that it imports directly. `base` has the items that all
+/// layers share: keys, time, limits, resources, the stop handle, and the configuration error.
 const LAYERS: [(&str, &[&str]); 14] = [
     ("base", &[]),
     ("wire", &["base"]),
@@ -34,14 +34,14 @@ const LAYERS: [(&str, &[&str]); 14] = [
     ),
 ];
 
-/// Macros lie at the root; each belongs to a layer.
+/// Macros are at the root of the crate; each belongs to a layer.
 const MACROS: [(&str, &str); 1] = [("protocols!", "session")];
 
 fn allowed(layer: &str) -> Option<&'static [&'static str]> {
     LAYERS.iter().find(|(name, _)| *name == layer).map(|(_, below)| *below)
 }
 
-/// The names that follow the crate's root in a text, with their lines. `depth` is how many modules deep the file lies:
+/// Returns the names that follow the crate's root in a text, with their lines. `depth` is the module depth of the file:
 /// 1 for `tracker/mod.rs`, 2 for `tracker/update.rs`.
 fn names_at_root(text: &str, depth: usize) -> Vec<(usize, String)> {
     let tokens = tokens(text);
@@ -75,7 +75,7 @@ fn names_at_root(text: &str, depth: usize) -> Vec<(usize, String)> {
     out
 }
 
-/// The first segments of the path, or of the group of paths, at a place.
+/// Collects the first segments of the path, or of the group of paths, at a position.
 fn names_after(tokens: &[(usize, Token)], start: usize, out: &mut Vec<(usize, String)>) {
     let mut depth = 0;
     let mut is_first = true;
@@ -88,7 +88,7 @@ fn names_after(tokens: &[(usize, Token)], start: usize, out: &mut Vec<(usize, St
             }
             Token::Sign('{') => depth += 1,
             Token::Sign('}') => depth -= 1,
-            // Only at the outermost level of a group does a comma begin another path from the root.
+            // A comma begins another path from the root only at the outermost level of a group.
             Token::Sign(',') if depth == 1 => is_first = true,
             _ => {}
         }
@@ -110,7 +110,7 @@ fn files_below(folder: &Path, out: &mut Vec<PathBuf>) {
     out.sort();
 }
 
-/// What is wrong with a file, given by its path below `src`.
+/// Returns the violations in a file, given by its path below `src`.
 fn violations(path: &str, text: &str) -> Vec<String> {
     let modules: Vec<&str> = path.trim_end_matches(".rs").split('/').filter(|name| *name != "mod").collect();
     let layer = modules[0];
@@ -118,7 +118,7 @@ fn violations(path: &str, text: &str) -> Vec<String> {
         return Vec::new();
     }
     let Some(below) = allowed(layer) else {
-        return vec![format!("{path}: layer `{layer}` has no place in tests/layering.rs")];
+        return vec![format!("{path}: layer `{layer}` is not in tests/layering.rs")];
     };
     let mut out = Vec::new();
     for (line, name) in names_at_root(text, modules.len()) {
@@ -130,18 +130,18 @@ fn violations(path: &str, text: &str) -> Vec<String> {
         out.push(if allowed(&name).is_some() {
             format!("{path}:{line}: `{layer}` may not use `{name}`")
         } else {
-            format!("{path}:{line}: `crate::{name}` is no layer; name the layer that it comes from")
+            format!("{path}:{line}: `crate::{name}` is not a layer; use the path of its layer")
         });
     }
     out
 }
 
 #[test]
-fn imports_point_down() {
+fn layers_import_only_layers_below_them() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
     files_below(&source, &mut files);
-    assert!(files.len() > 20, "the sources are found");
+    assert!(files.len() > 20, "the source files are found");
     let mut report = String::new();
     for file in &files {
         let text = std::fs::read_to_string(file).expect("a readable file");
@@ -153,7 +153,7 @@ fn imports_point_down() {
     assert!(report.is_empty(), "\n{report}");
 }
 
-/// The layers that a layer names, and whether it exists.
+/// Returns the layers that a layer names, or `None` if it does not exist.
 fn named_by(layer: &str) -> Option<BTreeSet<String>> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let folder = source.join(layer);
@@ -173,7 +173,7 @@ fn named_by(layer: &str) -> Option<BTreeSet<String>> {
 }
 
 #[test]
-fn the_table_lists_what_is_used_only() {
+fn the_table_lists_only_imports_that_are_used() {
     for (layer, below) in LAYERS {
         let names = named_by(layer).unwrap_or_else(|| panic!("there is no layer {layer}"));
         for name in below {
@@ -183,7 +183,7 @@ fn the_table_lists_what_is_used_only() {
 }
 
 #[test]
-fn the_command_line_uses_the_public_crate_only() {
+fn the_command_line_uses_only_the_public_api() {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
     // A packaged crate has no folder of other packages.
     if !crates.exists() {
@@ -191,15 +191,15 @@ fn the_command_line_uses_the_public_crate_only() {
     }
     let mut files = Vec::new();
     files_below(&crates.join("flowgauge-cli/src"), &mut files);
-    assert!(files.len() > 10, "the sources are found");
+    assert!(files.len() > 10, "the source files are found");
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a readable file");
         let is_word = |token: &Token, word: &str| *token == Token::Word(word.to_owned());
-        let reaches_out = tokens(&text).windows(2).any(|pair| {
+        let includes_by_path = tokens(&text).windows(2).any(|pair| {
             is_word(&pair[0].1, "include") && pair[1].1 == Token::Sign('!')
                 || pair[0].1 == Token::Sign('[') && is_word(&pair[1].1, "path")
         });
-        assert!(!reaches_out, "{} takes in a file by its path", file.display());
+        assert!(!includes_by_path, "{} includes a file by its path", file.display());
     }
 }
 
@@ -209,13 +209,14 @@ fn layers_use_only_layers_above_them_in_the_table() {
     for (layer, below) in LAYERS {
         for name in below {
             let of_name =
-                position(name).unwrap_or_else(|| panic!("{layer} may use {name}, which is no layer"));
+                position(name).unwrap_or_else(|| panic!("{layer} may use {name}, which is not a layer"));
             assert!(Some(of_name) < position(layer), "{layer} may use {name}, which comes later");
         }
     }
 }
 
-/// Pairs of files in one folder that name each other, with the page whose section "Circular imports" has the reason.
+/// Pairs of files in one folder that import each other, with the page that states the reason in its section "Circular
+/// imports".
 const CIRCULAR: [(&str, &str, &str, &str); 11] = [
     ("decode/link", "start", "walk", "link.md"),
     ("pipeline", "builder", "pipeline", "pipeline.md"),
@@ -230,7 +231,7 @@ const CIRCULAR: [(&str, &str, &str, &str); 11] = [
     ("session", "session", "transitions", "session.md"),
 ];
 
-/// The files in the folder of a file that it names by `super::`, tests aside.
+/// Returns the names of sibling files that a file imports by `super::` outside of tests.
 fn siblings_named(text: &str) -> BTreeSet<String> {
     let tokens = tokens(text);
     let token = |position: usize| tokens.get(position).map(|(_, token)| token);
@@ -456,13 +457,13 @@ fn reads_by_position_are_seen_outside_of_tests() {
 }
 
 #[test]
-fn siblings_are_seen_outside_of_tests() {
+fn sibling_imports_are_found_outside_of_tests() {
     let text = "use super::a::A; use super::{b::{B, C}, d}; fn f() -> super::e::E {}\nmod tests { use super::f::F; }";
     assert_eq!(siblings_named(text).into_iter().collect::<Vec<_>>(), ["a", "b", "d", "e"]);
 }
 
 #[test]
-fn the_rules_see_what_they_forbid() {
+fn the_rules_detect_violations() {
     for (path, text, count) in [
         ("base/key.rs", "use crate::tracker::Tracker;", 1),
         ("base/key.rs", "/// [`T`](crate::tracker::T)\n// crate::tracker\nfn f() {}", 0),

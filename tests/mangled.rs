@@ -1,7 +1,7 @@
-//! Captures whose frames are cut at random places and have random octets changed: no panic, memory bounded, and all of it given
-//! back.
+//! Captures with frames that are truncated at random and have random octets changed: no panic, bounded memory, and all
+//! memory released.
 //!
-//! A binary of its own: its allocator counts the octets that are held.
+//! This is a separate binary, because its allocator counts the memory that is held.
 
 #![cfg(feature = "protocols")]
 
@@ -21,7 +21,7 @@ use heap::{held_now, peak_since};
 
 const LIMIT: usize = 16 << 20;
 
-/// What may be held besides: hot cache, the first table of the index, what the frame and the message at hand need.
+/// Upper bound for other memory: cache, the first table of the index, and memory for the current frame and message.
 const FIXED: usize = 4 << 20;
 
 fn captures() -> Vec<PathBuf> {
@@ -54,7 +54,7 @@ impl Sink for Count {
     }
 
     fn message(&mut self, _: &mut Flow<'_, ()>, _: &MessageMeta, message: &Message<'_>) {
-        // What is said of it is a part of what may panic.
+        // Formatting is checked for panics as well.
         std::hint::black_box(format!("{message:?}"));
         #[cfg(feature = "serde")]
         serde_json::to_value(message).expect("every message is an object");
@@ -73,15 +73,15 @@ fn random(state: &mut u64) -> u64 {
     *state >> 11
 }
 
-/// Changes up to three octets behind the first headers, and cuts one frame in eight.
+/// Changes up to three octets behind the first headers, and truncates one frame in eight.
 fn mangle(data: &mut Vec<u8>, seed: &mut u64) {
     const HEADERS_LEN: u64 = 54;
     for _ in 0..random(seed) % 4 {
-        let room = (data.len() as u64).saturating_sub(HEADERS_LEN);
-        if room > 0 {
-            // Mostly near the start, where parsers decide.
+        let len = (data.len() as u64).saturating_sub(HEADERS_LEN);
+        if len > 0 {
+            // Mostly near the start, where parsers recognize protocols.
             let position =
-                HEADERS_LEN + random(seed) % if random(seed).is_multiple_of(2) { room.min(64) } else { room };
+                HEADERS_LEN + random(seed) % if random(seed).is_multiple_of(2) { len.min(64) } else { len };
             data[position as usize] = random(seed) as u8;
         }
     }
@@ -100,7 +100,7 @@ fn mangled_captures_do_no_harm() {
             let mut seed = round.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let before = held_now();
             let builder = Pipeline::builder().memory(LIMIT as u64);
-            let mut pipeline = builder.build(Count::default()).expect("a sound configuration");
+            let mut pipeline = builder.build(Count::default()).expect("a valid configuration");
             let mut data = Vec::new();
             while source.next_batch(&mut batch).is_ok_and(|next| next == Next::Frames) {
                 for frame in batch.iter() {
@@ -113,11 +113,11 @@ fn mangled_captures_do_no_harm() {
             pipeline.finish();
             assert_eq!(pipeline.stats().sessions.held_bytes, 0, "{}", path.display());
             let peak = peak_since(before);
-            assert!(peak < LIMIT + FIXED, "{}: {peak} octets were held", path.display());
+            assert!(peak < LIMIT + FIXED, "{}: {peak} bytes were held", path.display());
             total.message_count += pipeline.sink().message_count;
             total.stopped_count += pipeline.sink().stopped_count;
         }
     }
-    println!("{} messages, {} parsers gave up", total.message_count, total.stopped_count);
+    println!("{} messages, {} parsers stopped", total.message_count, total.stopped_count);
     assert!(total.message_count > 500 || captures().len() < 10);
 }

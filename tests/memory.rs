@@ -1,6 +1,7 @@
-//! What open flows cost in memory, and that the budget knows of it.
+//! Memory of open flows, and its charge to the budget.
 //!
-//! A binary of its own: its allocator counts the octets that are held. Prints the figures; `--nocapture` shows them.
+//! This is a separate binary, because its allocator counts the memory that is held. It prints figures; `--nocapture`
+//! shows them.
 
 #[path = "support/heap.rs"]
 mod heap;
@@ -15,7 +16,7 @@ use flowgauge::tracker::{Tracker, TrackerConfig};
 
 use heap::held;
 
-/// Octets besides the flows: hot cache, the first table of the index, lists of segments.
+/// Upper bound for other memory: cache, the first table of the index, lists of segments.
 const FIXED: usize = 200_000;
 
 fn segment(flow: u32, seq: u32) -> Packet<'static> {
@@ -29,8 +30,8 @@ fn segment(flow: u32, seq: u32) -> Packet<'static> {
     packet
 }
 
-/// Octets held with so many open flows, and what the budget says.
-fn weigh(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize, usize) {
+/// Returns the memory held by a number of open flows, and the memory charged to the budget.
+fn memory_of_flows(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize, usize) {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
     let resources = Resources::default().with_budget(Budget::new(1 << 32));
@@ -46,13 +47,13 @@ fn weigh(flow_count: u32, active: Option<Duration>, with_extras: bool) -> (usize
     let held_len = held().saturating_sub(before);
     let accounted = tracker.budget().held() as usize;
     drop(tracker);
-    // The harness allocates a little meanwhile.
-    assert!(held() < before + 20_000, "all of it is given back");
+    // The test harness allocates a little memory in the meantime.
+    assert!(held() < before + 20_000, "all memory is released");
     (held_len, accounted)
 }
 
-/// Octets held with so many open flows, each in a tunnel of its own, and what the budget says.
-fn weigh_tunnels(flow_count: u32) -> (usize, usize) {
+/// Returns the memory held by a number of open flows, each in its own tunnel, and the memory charged to the budget.
+fn memory_of_tunnels(flow_count: u32) -> (usize, usize) {
     let mut policy = KeyPolicy::DEFAULT;
     policy.decapsulation = Decapsulation::Both;
     let builder = Pipeline::builder().memory(1 << 32).key_policy(policy).encapsulation(true);
@@ -75,12 +76,12 @@ fn weigh_tunnels(flow_count: u32) -> (usize, usize) {
     let held_len = held().saturating_sub(before);
     let accounted = pipeline.budget().held() as usize;
     drop(pipeline);
-    assert!(held() < before + 20_000, "all of it is given back");
+    assert!(held() < before + 20_000, "all memory is released");
     (held_len, accounted)
 }
 
 #[test]
-fn a_million_flows_and_the_account_of_them() {
+fn the_budget_accounts_for_a_million_flows() {
     let count = if cfg!(debug_assertions) { 100_000 } else { 1_000_000 };
     let active = Some(Duration::from_secs(1800));
     for (what, active, with_extras, per_flow_max) in [
@@ -88,16 +89,16 @@ fn a_million_flows_and_the_account_of_them() {
         ("flows with an active timeout", active, false, 286),
         ("flows with a retransmission each", None, true, 266 + 162),
     ] {
-        let (held, accounted) = weigh(count, active, with_extras);
-        println!("{count} {what}: {held} octets, {accounted} accounted");
+        let (held, accounted) = memory_of_flows(count, active, with_extras);
+        println!("{count} {what}: {held} bytes, {accounted} accounted");
         assert!(held <= accounted + FIXED, "{what}: {held} held, {accounted} accounted");
-        assert!(held <= count as usize * per_flow_max + FIXED, "{what}: {held} octets");
+        assert!(held <= count as usize * per_flow_max + FIXED, "{what}: {held} bytes");
     }
     let count = count / 2;
-    let (held, accounted) = weigh_tunnels(count);
-    println!("{count} tunnels with a flow in each: {held} octets, {accounted} accounted");
+    let (held, accounted) = memory_of_tunnels(count);
+    println!("{count} tunnels with a flow in each: {held} bytes, {accounted} accounted");
     assert!(held <= accounted + FIXED, "{held} held, {accounted} accounted");
-    // Two flows, each with an extra and an encapsulation, and a stack of one header for the inner one.
+    // Two flows, each with an extra and an encapsulation, and a list of one header for the inner flow.
     let per_tunnel_max = 2 * (266 + 162 + 184) + 16 + 40;
-    assert!(held <= count as usize * per_tunnel_max + FIXED, "{held} octets");
+    assert!(held <= count as usize * per_tunnel_max + FIXED, "{held} bytes");
 }

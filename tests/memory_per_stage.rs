@@ -1,14 +1,14 @@
-//! Bytes that an open flow takes with each stage, as the budget accounts them. `docs/limits.md` states the same numbers.
+//! Memory of an open flow with each stage, as charged to the budget. `docs/limits.md` states the same numbers.
 
 use flowgauge::session::{Fault, Input, Out, Parser, Progress, Protocol};
 use flowgauge::{
     Account, Budget, Flows, Frame, Limits, Pipeline, Resources, Sessions, Sink, Stage, Streams, Timestamp,
 };
 
-/// What the tracker keeps of a flow: 192 bytes that each packet touches, 56 others, and 16 in the index at its worst.
+/// Memory of a flow in the tracker: 192 bytes that each packet accesses, 56 others, and at most 16 in the index.
 const FLOW_BYTES: u64 = 192 + 56 + 16;
 
-/// A multiple of the 1024 flows by which the table grows, so that no part of it is unused.
+/// Number of flows: a multiple of the 1024 by which the table grows, so that all of its memory is used.
 const FLOW_COUNT: u32 = 4 * 1024;
 
 /// A sink with any state and stage.
@@ -19,11 +19,11 @@ impl<S: Default, G: Stage> Sink for Idle<S, G> {
     type Stage = G;
 }
 
-/// A parser that takes everything.
+/// A parser that consumes all octets.
 #[derive(Debug, Default)]
-struct Taking;
+struct ConsumeAll;
 
-impl Parser for Taking {
+impl Parser for ConsumeAll {
     type Message<'m> = &'m [u8];
 
     fn bytes(&mut self, input: &Input<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
@@ -31,18 +31,18 @@ impl Parser for Taking {
     }
 }
 
-static TAKING: Protocol = Protocol::new("taking").over_streams(&[80], None);
+static CONSUME_ALL: Protocol = Protocol::new("taking").over_streams(&[80], None);
 
 flowgauge::protocols! {
     #[derive(Debug)]
     enum Own;
     #[derive(Debug)]
     enum OwnMessage;
-    parsers { Taking: Taking = &TAKING }
+    parsers { ConsumeAll: ConsumeAll = &CONSUME_ALL }
     recognized {}
 }
 
-/// A SYN of a client of its own.
+/// Returns the SYN of a client with the given number.
 fn syn(number: u32) -> Vec<u8> {
     let [_, a, b, c] = number.to_be_bytes();
     let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0];
@@ -51,7 +51,7 @@ fn syn(number: u32) -> Vec<u8> {
     frame
 }
 
-/// Bytes per flow that the budget accounts, with a state and a stage.
+/// Returns the memory per flow that is charged to the budget, with a state and a stage.
 fn bytes_per_flow<S: Default, G: Stage>() -> u64 {
     let builder = Pipeline::builder().resources(Resources::new(Limits::DEFAULT));
     let mut pipeline = builder.build(Idle::<S, G>(std::marker::PhantomData)).expect("a valid configuration");
@@ -61,7 +61,7 @@ fn bytes_per_flow<S: Default, G: Stage>() -> u64 {
         pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(number.into()), &syn(number)));
     }
     assert_eq!(pipeline.flow_count(), FLOW_COUNT as usize);
-    assert_eq!(others(pipeline.budget()), held_without_flows, "a flow without octets holds nothing else");
+    assert_eq!(others(pipeline.budget()), held_without_flows, "a flow without octets holds no other memory");
     let held = pipeline.budget().held_by(Account::Flows);
     assert_eq!(held % u64::from(FLOW_COUNT), 0);
     pipeline.finish();
@@ -69,7 +69,7 @@ fn bytes_per_flow<S: Default, G: Stage>() -> u64 {
 }
 
 #[test]
-fn a_flow_takes_memory_for_its_stage_only() {
+fn a_flow_uses_memory_for_its_stage_only() {
     assert_eq!(bytes_per_flow::<(), Flows>(), FLOW_BYTES);
     assert_eq!(bytes_per_flow::<(), Streams>(), FLOW_BYTES + 64);
     assert_eq!(bytes_per_flow::<(), Sessions<Own>>(), FLOW_BYTES + 96);
@@ -78,7 +78,7 @@ fn a_flow_takes_memory_for_its_stage_only() {
 }
 
 #[test]
-fn the_state_of_the_caller_adds_its_size() {
+fn the_state_of_the_sink_adds_its_size() {
     assert_eq!(bytes_per_flow::<u64, Flows>(), FLOW_BYTES + 8);
     assert_eq!(bytes_per_flow::<[u8; 3], Flows>(), FLOW_BYTES + 3);
     assert_eq!(bytes_per_flow::<u64, Streams>(), FLOW_BYTES + 64 + 8);

@@ -1,4 +1,4 @@
-//! Several files as one: the frames in the order in which mergecap has them, also where time steps back within a file.
+//! Merging of several files: the frames have the order that mergecap gives them, also if time steps back within a file.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -6,10 +6,10 @@ use std::process::Command;
 use flowgauge::base::{Frame, FrameBatch, Limits, Timestamp};
 use flowgauge::source::{FileSource, Files, Next, PcapngWriter, Source};
 
-/// A frame by its time in microseconds and its octet.
+/// A frame as its time in microseconds and the octet that it repeats.
 type Mark = (u64, u8);
 
-/// Numbers that look random.
+/// A small pseudorandom generator.
 struct Random(u64);
 
 impl Random {
@@ -19,8 +19,8 @@ impl Random {
     }
 }
 
-/// Times that go on, and step back now and then. No two files have the same ones: for equal times mergecap takes the file that
-/// was named last, and this crate the one that was named first.
+/// Returns times that increase, and sometimes step back. No two files have equal times: for equal times mergecap takes
+/// the file that was named last, and this crate the one that was named first.
 fn times(random: &mut Random, file_number: u64, is_monotonic: bool) -> Vec<u64> {
     let mut now = 1000 + random.below(100);
     let mut step = || {
@@ -39,21 +39,22 @@ fn read(source: &mut impl Source) -> Vec<Mark> {
     marks
 }
 
-/// The next frame is the earliest of those that come next in their files, and the first file wins.
+/// Merges naively: the next frame is the earliest of the first remaining frames of all files, and the first file wins.
 fn merged(files: &[Vec<Mark>]) -> Vec<Mark> {
-    let mut at = vec![0; files.len()];
+    let mut positions = vec![0; files.len()];
     let mut all = Vec::new();
     loop {
-        let heads = files.iter().zip(&at).enumerate();
-        let next = heads.filter_map(|(number, (file, at))| Some((file.get(*at)?.0, number))).min();
+        let heads = files.iter().zip(&positions).enumerate();
+        let next =
+            heads.filter_map(|(number, (file, position))| Some((file.get(*position)?.0, number))).min();
         let Some((_, number)) = next else { return all };
-        all.push(files[number][at[number]]);
-        at[number] += 1;
+        all.push(files[number][positions[number]]);
+        positions[number] += 1;
     }
 }
 
 #[test]
-fn files_are_merged_as_mergecap_does() {
+fn files_are_merged_in_the_order_of_mergecap() {
     let folder = std::env::temp_dir().join(format!("flowgauge-merging-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let mut has_mergecap = true;
@@ -80,7 +81,7 @@ fn files_are_merged_as_mergecap_does() {
                 path
             })
             .collect();
-        // By blocks that hold few frames, and by blocks that hold all.
+        // With batches of a few frames, and with batches that hold all frames.
         for batch_len in [1000, 256 << 10] {
             let mut limits = Limits::DEFAULT;
             limits.batch_len = batch_len;
@@ -102,5 +103,5 @@ fn files_are_merged_as_mergecap_does() {
             println!("skipped: mergecap is not installed");
         }
     }
-    std::fs::remove_dir_all(&folder).expect("the folder was made");
+    std::fs::remove_dir_all(&folder).expect("the folder exists");
 }

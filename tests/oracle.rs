@@ -1,7 +1,8 @@
-//! What independent programs say of real captures, and what flowgauge says of them.
+//! Comparison of the results of flowgauge and of independent programs for real captures.
 //!
 //! The captures are not part of this repository. Set `FLOWGAUGE_CORPUS` to a folder with `MANIFEST.tsv`, `captures/`,
-//! `derived/` and `oracles/`; without it these tests say so and pass. Those in `examples` always run. To see all figures:
+//! `derived/`, and `oracles/`; without it these tests print a note and pass. The tests in `examples` always run. To see
+//! all figures:
 //!
 //! ```text
 //! FLOWGAUGE_CORPUS=../corpus cargo test --test oracle --features compression -- --nocapture

@@ -1,4 +1,4 @@
-//! The fast path and the general path of the extractor say the same about the same bytes.
+//! The fast path and the general path of the extractor return the same result for the same octets.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -13,7 +13,7 @@ use flowgauge::decode::extractor::{
 use flowgauge::source::{FileSource, Next, Source};
 use proptest::prelude::*;
 
-/// All settings of a policy: two to the power of seven.
+/// Returns all combinations of the settings of a policy: two to the power of seven.
 fn policies() -> Vec<KeyPolicy> {
     (0..128_u8)
         .map(|bits| {
@@ -31,7 +31,7 @@ fn policies() -> Vec<KeyPolicy> {
         .collect()
 }
 
-/// Few and many tags and extensions allowed.
+/// Returns default and restrictive limits for tags, extensions, labels, and nesting.
 fn limits() -> [Limits; 3] {
     let mut strict = Limits::DEFAULT;
     strict.vlan_tag_count_max = 0;
@@ -43,24 +43,28 @@ fn limits() -> [Limits; 3] {
     [Limits::DEFAULT, narrow, strict]
 }
 
-/// Compares the paths under a policy; what they say.
-fn agreed<'a>(frame: &Frame<'a>, policy: KeyPolicy, limits: Limits) -> Result<Packet<'a>, Skip> {
+/// Compares both paths under a policy, and returns their result.
+fn result_of_both_paths<'a>(
+    frame: &Frame<'a>,
+    policy: KeyPolicy,
+    limits: Limits,
+) -> Result<Packet<'a>, Skip> {
     let extractor = Extractor::new(policy).with_limits(limits);
-    let reports = extractor.extract(frame);
-    assert_eq!(reports, extractor.extract_general(frame), "{policy:?} {:02x?}", frame.data);
+    let result = extractor.extract(frame);
+    assert_eq!(result, extractor.extract_general(frame), "{policy:?} {:02x?}", frame.data);
     let mut written = Packet::EMPTY;
     let outcome = extractor.extract_into(frame, &mut written);
-    match reports {
+    match result {
         Ok(packet) => {
             assert_eq!((outcome, written), (Ok(()), packet));
             check_sanity(&packet, frame, &policy);
         }
         Err(skip) => assert_eq!(outcome, Err(skip)),
     }
-    reports
+    result
 }
 
-/// What holds for every packet, whatever the bytes.
+/// Checks invariants of every packet.
 fn check_sanity(packet: &Packet<'_>, frame: &Frame<'_>, policy: &KeyPolicy) {
     assert!(packet.payload().len() <= packet.payload_len as usize);
     assert!(packet.ip_offset < packet.transport_offset && packet.transport_offset <= packet.payload_offset);
@@ -68,7 +72,7 @@ fn check_sanity(packet: &Packet<'_>, frame: &Frame<'_>, policy: &KeyPolicy) {
     assert_eq!((packet.timestamp, packet.interface), (frame.timestamp, frame.interface));
     assert_eq!(packet.wire_len, frame.wire_len.max(frame.data.len() as u32));
     if packet.transport != Transport::Tcp {
-        assert_eq!(packet.tcp, Packet::EMPTY.tcp, "no fields of what is no TCP");
+        assert_eq!(packet.tcp, Packet::EMPTY.tcp, "no TCP fields without TCP");
     }
     let scope = match policy.scope {
         Scope::Fixed(scope) => scope,
@@ -85,27 +89,27 @@ fn check_sanity(packet: &Packet<'_>, frame: &Frame<'_>, policy: &KeyPolicy) {
     let _ = quoted_key(packet, policy);
 }
 
-/// Compares under all policies, and under narrow limits.
-fn agreed_under_all(data: &[u8], extra_len: u32, interface: u32) {
-    for frame in frames_of(data, extra_len, interface) {
+/// Compares both paths under all policies, and under restrictive limits.
+fn compare_under_all_policies(data: &[u8], extra_len: u32, interface: u32) {
+    for frame in frame_variants(data, extra_len, interface) {
         for policy in policies() {
-            let _ = agreed(&frame, policy, Limits::DEFAULT);
+            let _ = result_of_both_paths(&frame, policy, Limits::DEFAULT);
         }
         for limits in limits() {
-            let _ = agreed(&frame, KeyPolicy::DEFAULT, limits);
+            let _ = result_of_both_paths(&frame, KeyPolicy::DEFAULT, limits);
         }
     }
 }
 
-/// The bytes as a frame captured whole, as one cut by a snap length, and as one whose wire length is wrong.
-fn frames_of(data: &[u8], extra_len: u32, interface: u32) -> [Frame<'_>; 3] {
+/// Returns the octets as a complete frame, as a truncated frame, and as a frame with a wire length that is too small.
+fn frame_variants(data: &[u8], extra_len: u32, interface: u32) -> [Frame<'_>; 3] {
     let frame = Frame { interface, ..Frame::ethernet(Timestamp::from_nanos(7), data) };
     let truncated = Frame { wire_len: data.len() as u32 + extra_len, ..frame };
     let wrong = Frame { wire_len: data.len() as u32 / 2, ..frame };
     [frame, truncated, wrong]
 }
 
-/// Octets that look like a frame up to a place, and are anything beyond.
+/// Generates octets that begin like a frame and continue with arbitrary values.
 fn frame_like() -> impl Strategy<Value = Vec<u8>> {
     let tag = prop_oneof![Just([0x81, 0]), Just([0x88, 0xa8]), Just([0x91, 0])];
     let tags = prop::collection::vec((tag, any::<[u8; 2]>()), 0..4);
@@ -159,7 +163,7 @@ fn frame_like() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// Gives most transports a header length that fits.
+/// Sets a valid header length in most transport headers.
 fn transport(set: &mut impl FnMut(usize, u8), at: usize, protocol: u8, odd: u8) {
     match protocol {
         6 if odd < 180 => set(at + 12, 0x50 + (odd & 0x30)),
@@ -171,7 +175,7 @@ fn transport(set: &mut impl FnMut(usize, u8), at: usize, protocol: u8, odd: u8) 
     }
 }
 
-/// A frame built by `etherparse`, and what was put into it.
+/// The contents of a frame that `etherparse` builds.
 #[derive(Clone, Debug)]
 struct Built {
     tags: Vec<u16>,
@@ -237,12 +241,12 @@ impl Built {
         frame
     }
 
-    /// The packet says what was built.
+    /// Checks that the extracted packet has the contents of this frame.
     fn check(&self, frame: &[u8]) {
         let frame = Frame::ethernet(Timestamp::ZERO, frame);
         let mut policy = KeyPolicy::DEFAULT;
         policy.vlan_ids = true;
-        let packet = agreed(&frame, policy, Limits::DEFAULT).expect("a packet");
+        let packet = result_of_both_paths(&frame, policy, Limits::DEFAULT).expect("a packet");
         let (source, destination) = self.addresses();
         let (side, other) = (packet.side, packet.side.other());
         assert_eq!((packet.key.address(side), packet.key.address(other)), (source, destination));
@@ -325,8 +329,8 @@ proptest! {
     #![proptest_config(cases(8000))]
 
     #[test]
-    fn any_octets_give_one_answer(data in frame_like(), extra_len in 0..100_u32, interface: u32) {
-        agreed_under_all(&data, extra_len, interface);
+    fn both_paths_agree_on_any_octets(data in frame_like(), extra_len in 0..100_u32, interface: u32) {
+        compare_under_all_policies(&data, extra_len, interface);
     }
 }
 
@@ -334,27 +338,27 @@ proptest! {
     #![proptest_config(cases(800))]
 
     #[test]
-    fn built_frames_say_what_was_built(built in built(), changes in prop::collection::vec(any::<(u16, u8)>(), 1..4)) {
+    fn built_frames_are_extracted_correctly_by_both_paths(built in built(), changes in prop::collection::vec(any::<(u16, u8)>(), 1..4)) {
         let mut frame = built.frame();
         built.check(&frame);
-        agreed_under_all(&frame, 9, 3);
+        compare_under_all_policies(&frame, 9, 3);
         for len in 0..frame.len() {
             for extra_len in [0, (frame.len() - len) as u32] {
                 let truncated = Frame { wire_len: len as u32 + extra_len, ..Frame::ethernet(Timestamp::ZERO, &frame[..len]) };
-                let _ = agreed(&truncated, KeyPolicy::DEFAULT, Limits::DEFAULT);
+                let _ = result_of_both_paths(&truncated, KeyPolicy::DEFAULT, Limits::DEFAULT);
             }
         }
-        // Most of what decides lies in the first 60 octets.
+        // The first 60 octets have most of the fields that matter.
         for (position, value) in changes {
             let position = usize::from(position) % frame.len().min(if position & 1 == 0 { 60 } else { usize::MAX });
             frame[position] = value;
-            agreed_under_all(&frame, 0, 1);
+            compare_under_all_policies(&frame, 0, 1);
         }
     }
 }
 
 #[test]
-fn recorded_frames_give_one_answer() {
+fn both_paths_agree_on_recorded_frames() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
     let (mut frame_count, mut packet_count) = (0, 0);
     let mut batch = FrameBatch::new();
@@ -368,22 +372,25 @@ fn recorded_frames_give_one_answer() {
             for frame in batch.iter() {
                 frame_count += 1;
                 for (number, policy) in policies().into_iter().enumerate() {
-                    let reports = agreed(&frame, policy, Limits::DEFAULT);
-                    packet_count += usize::from(number == 0 && reports.is_ok());
+                    let result = result_of_both_paths(&frame, policy, Limits::DEFAULT);
+                    packet_count += usize::from(number == 0 && result.is_ok());
                 }
-                // Cut as by a snap length, anywhere in the headers.
+                // Truncated anywhere in the headers.
                 let len = frame.data.len().min(frame_count % 100);
-                let _ =
-                    agreed(&Frame { data: &frame.data[..len], ..frame }, KeyPolicy::DEFAULT, Limits::DEFAULT);
+                let _ = result_of_both_paths(
+                    &Frame { data: &frame.data[..len], ..frame },
+                    KeyPolicy::DEFAULT,
+                    Limits::DEFAULT,
+                );
             }
         }
     }
-    // The sum of examples/data/README.md; four frames of it are ARP.
+    // The sum of the counts in examples/data/README.md; four of these frames are ARP.
     assert_eq!((frame_count, packet_count), (3075, 3071));
 }
 
 #[test]
-fn other_links_have_no_fast_path_and_agree_too() {
+fn both_paths_agree_on_other_link_types() {
     let inner = Built {
         tags: vec![],
         is_ipv6: false,
@@ -400,8 +407,11 @@ fn other_links_have_no_fast_path_and_agree_too() {
     let raw = Frame { link_type: LinkType::RAW, ..Frame::ethernet(Timestamp::ZERO, &frame[14..]) };
     let on_ethernet = Frame::ethernet(Timestamp::ZERO, &frame);
     for policy in policies() {
-        let packet = agreed(&raw, policy, Limits::DEFAULT).expect("a packet");
-        assert_eq!(packet.key, agreed(&on_ethernet, policy, Limits::DEFAULT).expect("a packet").key);
+        let packet = result_of_both_paths(&raw, policy, Limits::DEFAULT).expect("a packet");
+        assert_eq!(
+            packet.key,
+            result_of_both_paths(&on_ethernet, policy, Limits::DEFAULT).expect("a packet").key
+        );
         assert_eq!((packet.payload(), packet.ip_offset), (&[1, 2, 3][..], 0));
     }
 }

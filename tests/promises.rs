@@ -1,4 +1,4 @@
-//! What holds at compile time or for single types: `Send`, sizes, sinks as `dyn`.
+//! Guarantees about types: `Send`, sizes, sinks as `dyn`.
 
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -24,32 +24,32 @@ use flowgauge::tracker::{
     Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Timeouts, Tracker, TrackerConfig, TrackerStats,
 };
 
-/// Types that may cross to another thread, and be shared with it.
+/// Types that can be sent to another thread, and types that can also be shared with it.
 const _: () = {
-    const fn crosses<T: Send>() {}
+    const fn is_send<T: Send>() {}
     const fn is_shared<T: Send + Sync>() {}
-    crosses::<Tracker<()>>();
-    crosses::<Tracker<Vec<u8>>>();
-    crosses::<Pipeline<()>>();
-    crosses::<Pipeline<Box<dyn Sink<State = String, Stage = Flows> + Send>>>();
-    crosses::<Pipeline<Box<dyn Sink<State = String, Stage = Streams> + Send>>>();
-    crosses::<FileSource>();
-    crosses::<Files>();
-    crosses::<PcapngWriter<Vec<u8>>>();
-    crosses::<Box<dyn Source>>();
-    crosses::<TrackerConfig>();
-    crosses::<NeighborTable>();
-    crosses::<Window>();
-    crosses::<DedupConfig>();
-    crosses::<Reassembler<(FlowId, Side)>>();
-    crosses::<ReassemblerConfig>();
-    crosses::<Buffered>();
+    is_send::<Tracker<()>>();
+    is_send::<Tracker<Vec<u8>>>();
+    is_send::<Pipeline<()>>();
+    is_send::<Pipeline<Box<dyn Sink<State = String, Stage = Flows> + Send>>>();
+    is_send::<Pipeline<Box<dyn Sink<State = String, Stage = Streams> + Send>>>();
+    is_send::<FileSource>();
+    is_send::<Files>();
+    is_send::<PcapngWriter<Vec<u8>>>();
+    is_send::<Box<dyn Source>>();
+    is_send::<TrackerConfig>();
+    is_send::<NeighborTable>();
+    is_send::<Window>();
+    is_send::<DedupConfig>();
+    is_send::<Reassembler<(FlowId, Side)>>();
+    is_send::<ReassemblerConfig>();
+    is_send::<Buffered>();
     is_shared::<Budget>();
     is_shared::<Builder>();
     is_shared::<Resources>();
     is_shared::<RunOptions>();
     is_shared::<StopHandle>();
-    crosses::<Summary>();
+    is_send::<Summary>();
     is_shared::<EthernetHeader>();
     is_shared::<NeighborFrame>();
     is_shared::<Extractor>();
@@ -74,15 +74,15 @@ const _: () = {
     is_shared::<TrackerStats>();
 };
 
-/// A caller may catch a panic of its own sink and go on looking at these.
+/// Types that a caller can still use after it catches a panic of its own sink.
 const _: () = {
-    const fn survives<T: UnwindSafe + RefUnwindSafe>() {}
-    survives::<FlowKey>();
-    survives::<FlowRecord>();
-    survives::<Packet<'_>>();
+    const fn is_unwind_safe<T: UnwindSafe + RefUnwindSafe>() {}
+    is_unwind_safe::<FlowKey>();
+    is_unwind_safe::<FlowRecord>();
+    is_unwind_safe::<Packet<'_>>();
 };
 
-/// Types that are passed by value everywhere stay `Copy` and small.
+/// Types that are passed by value are `Copy`.
 const _: () = {
     const fn is_copy<T: Copy>() {}
     is_copy::<EthernetHeader>();
@@ -114,13 +114,13 @@ const _: () = {
 };
 
 #[test]
-fn sizes_are_those_that_the_documentation_states() {
+fn sizes_equal_those_in_the_documentation() {
     assert_eq!(size_of::<FlowKey>(), 48);
     assert_eq!(size_of::<Packet<'_>>(), 128);
     assert_eq!(size_of::<History>(), 16);
     assert_eq!(size_of::<Timestamp>(), 8);
     assert_eq!((size_of::<Side>(), size_of::<TcpFlags>(), size_of::<VlanIds>()), (1, 2, 4));
-    assert_eq!(size_of::<Stream>(), 32, "two are a cache line");
+    assert_eq!(size_of::<Stream>(), 32, "two fill a cache line");
     assert!(size_of::<FlowEvent>() <= 24, "events are small: {}", size_of::<FlowEvent>());
     // Five words, and a reference to the application.
     assert!(size_of::<FlowView<'_>>() <= 48);
@@ -173,7 +173,7 @@ impl Sink for Calls {
 }
 
 #[test]
-fn observers_are_chosen_at_run_time() {
+fn observers_work_as_trait_objects() {
     let (key, side) =
         FlowKey::new(flowgauge::base::IpProtocol::UDP, ([10, 0, 0, 1].into(), 1), ([10, 0, 0, 2].into(), 2));
     let packet = Packet::new(key, side, Timestamp::ZERO, &[]);
@@ -191,7 +191,7 @@ fn observers_are_chosen_at_run_time() {
 }
 
 #[test]
-fn sinks_are_chosen_at_run_time() {
+fn sinks_work_as_trait_objects() {
     let mut datagram = Vec::new();
     let builder = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64).udp(1, 2);
     builder.write(&mut datagram, &[]).expect("a frame");
@@ -216,7 +216,7 @@ fn sinks_are_chosen_at_run_time() {
 }
 
 #[test]
-fn a_tracker_works_on_after_crossing_to_another_thread() {
+fn a_tracker_can_move_to_another_thread() {
     let (key, side) =
         FlowKey::new(flowgauge::base::IpProtocol::UDP, ([10, 0, 0, 1].into(), 1), ([10, 0, 0, 2].into(), 2));
     let mut tracker: Tracker<()> = Tracker::default();

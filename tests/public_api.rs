@@ -1,11 +1,11 @@
-//! The size of the public surface, counted in the list that `.ci/public-api` writes.
+//! The size of the public API, counted in the list that `.ci/public-api` writes.
 
 use std::collections::BTreeSet;
 
-/// Public functions of the library without `protocols`. Raise it only for a function that a user asked for.
+/// Maximum number of public functions of the library without `protocols`. Raise it only for a function that users need.
 const FUNCTION_COUNT_MAX: usize = 400;
 
-/// A text without what stands in angle brackets.
+/// Returns a text without generic arguments (the parts in angle brackets).
 fn without_generics(text: &str) -> String {
     let (mut depth, mut out, mut last) = (0, String::new(), ' ');
     for letter in text.chars() {
@@ -21,8 +21,9 @@ fn without_generics(text: &str) -> String {
     out
 }
 
-/// Paths of the functions and methods that a list of public items declares: free ones, inherent ones, and those of traits, each
-/// once. Implementations of traits do not count, which the traits declare.
+/// Returns the paths of the functions and methods that a list of public items declares: free functions, inherent
+/// methods, and methods of traits, each once. Methods in implementations of traits are not counted, because the traits
+/// declare them.
 fn functions(list: &str) -> BTreeSet<String> {
     let (mut is_of_trait, mut out) = (false, BTreeSet::new());
     for line in list.lines() {
@@ -32,7 +33,7 @@ fn functions(list: &str) -> BTreeSet<String> {
         }
         let item = line.trim_start_matches("pub ").trim_start_matches("const ").trim_start_matches("unsafe ");
         let Some(signature) = item.strip_prefix("fn ") else {
-            // Associated items of an implementation come between its functions.
+            // Associated types and constants are listed between the functions of an implementation.
             is_of_trait &= line.starts_with("pub type ") || line.starts_with("pub const ");
             continue;
         };
@@ -45,17 +46,17 @@ fn functions(list: &str) -> BTreeSet<String> {
             out.insert(path.to_owned());
         }
     }
-    // A trait that is re-exported at the root is listed in its module too.
+    // A trait that is re-exported at the root is also listed in its module.
     let at_root: Vec<&str> = out.iter().map(|path| path.trim_start_matches("flowgauge::")).collect();
-    let is_again = |path: &str| {
+    let is_listed_at_root = |path: &str| {
         let tail = path.split("::").skip(2).collect::<Vec<_>>().join("::");
         at_root.binary_search(&tail.as_str()).is_ok() && !tail.is_empty()
     };
-    out.iter().filter(|path| !is_again(path)).cloned().collect()
+    out.iter().filter(|path| !is_listed_at_root(path)).cloned().collect()
 }
 
 #[test]
-fn the_public_surface_is_small() {
+fn the_public_api_stays_small() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/public-api.txt");
     let list = std::fs::read_to_string(path).expect("the list of public items");
     let functions = functions(&list);

@@ -1,5 +1,5 @@
-//! The iterator over records: the records that a sink receives, in the same order, no more of them held than necessary, and a
-//! failure of the source as the last item.
+//! The iterator over records yields the records that a sink receives, in the same order; it holds no more of them than
+//! necessary, and yields an error of the source as its last item.
 
 #[path = "support/fn_source.rs"]
 mod fn_source;
@@ -34,8 +34,8 @@ fn capture(name: &str) -> FileSource {
     FileSource::open(PathBuf::from("examples/data").join(name)).expect("a capture")
 }
 
-/// The records that a sink receives, and what the run returned.
-fn of_sink(builder: &Builder, mut source: impl Source) -> (Vec<FlowRecord>, Result<(), Error>) {
+/// Returns the records that a sink receives, and the result of the run.
+fn records_of_sink(builder: &Builder, mut source: impl Source) -> (Vec<FlowRecord>, Result<(), Error>) {
     let mut records = Vec::new();
     let sink = Records::new(|record| records.push(record));
     let mut pipeline = builder.build(sink).expect("a valid configuration");
@@ -44,7 +44,7 @@ fn of_sink(builder: &Builder, mut source: impl Source) -> (Vec<FlowRecord>, Resu
     (records, outcome)
 }
 
-/// Datagrams of new flows, one per number, a millisecond apart.
+/// Adds datagrams of new flows, one per number, one millisecond apart.
 fn push(batch: &mut FrameBatch, numbers: impl Iterator<Item = u16>) {
     for number in numbers {
         let [high, low] = number.to_be_bytes();
@@ -59,11 +59,11 @@ fn at(number: u16) -> Timestamp {
     Timestamp::from_parts(1000, 0).saturating_add(Duration::from_millis(number.into()))
 }
 
-fn refusal() -> source::Error {
+fn source_error() -> source::Error {
     source::Error::Io { path: PathBuf::from("network"), error: io::Error::other("gone") }
 }
 
-/// Batches of so many new flows, then what a function returns.
+/// Returns a source of batches of new flows, which then returns the results of a function.
 fn flows_then(
     batch_count: u16,
     flow_count: u16,
@@ -80,13 +80,13 @@ fn flows_then(
     })
 }
 
-/// A number of records, without a failure.
-fn whole<S: Source>(iter: RecordIter<S>) -> Vec<FlowRecord> {
+/// Collects all records of an iterator that yields no error.
+fn all_records<S: Source>(iter: RecordIter<S>) -> Vec<FlowRecord> {
     iter.collect::<Result<_, _>>().expect("a readable source")
 }
 
 #[test]
-fn the_same_records_as_a_sink_receives() {
+fn an_iterator_yields_the_records_that_a_sink_receives() {
     let mut limits = Limits::DEFAULT;
     limits.flow_count_max = 5;
     let settings = [
@@ -99,26 +99,33 @@ fn the_same_records_as_a_sink_receives() {
         }),
     ];
     for name in CAPTURES {
-        assert_eq!(whole(records(capture(name))), of_sink(&settings[0].1, capture(name)).0, "{name}");
+        assert_eq!(
+            all_records(records(capture(name))),
+            records_of_sink(&settings[0].1, capture(name)).0,
+            "{name}"
+        );
         for (what, builder) in &settings {
-            let (wanted, _) = of_sink(builder, capture(name));
-            let found = whole(builder.records(capture(name)).expect("a valid configuration"));
+            let (wanted, _) = records_of_sink(builder, capture(name));
+            let found = all_records(builder.records(capture(name)).expect("a valid configuration"));
             assert_eq!(found, wanted, "{name}, {what}");
             assert_eq!(builder.budget().held(), 0);
         }
     }
-    // Several blocks, so that records come while the source is read.
+    // Several batches, so that records are emitted while the source is read.
     for batch_len in [2000, 50_000] {
         let mut limits = Limits::DEFAULT;
         (limits.batch_len, limits.flow_count_max) = (batch_len, 5);
         let source = || FileSource::open_with("examples/data/web.pcap", limits).expect("a capture");
         let builder = Pipeline::builder().limits(limits);
-        assert_eq!(whole(builder.records(source()).expect("valid")), of_sink(&builder, source()).0);
+        assert_eq!(
+            all_records(builder.records(source()).expect("valid")),
+            records_of_sink(&builder, source()).0
+        );
     }
 }
 
 #[test]
-fn counters_are_those_of_the_pipeline() {
+fn counters_of_an_iterator_equal_those_of_a_pipeline() {
     let mut iter = records(capture("web.pcap"));
     let packet_count: u64 = iter.by_ref().map(|record| record.expect("a readable file").packet_count()).sum();
     let stats = iter.stats();
@@ -128,36 +135,36 @@ fn counters_are_those_of_the_pipeline() {
 
 #[test]
 fn an_error_of_the_source_is_the_last_item() {
-    for is_with_frames in [false, true] {
+    for has_frames in [false, true] {
         let source = || {
             flows_then(3, 10, move |batch| {
-                // What was read before the error.
-                push(batch, 30..if is_with_frames { 35 } else { 30 });
-                Err(refusal())
+                // Frames that were read before the error.
+                push(batch, 30..if has_frames { 35 } else { 30 });
+                Err(source_error())
             })
         };
         let items: Vec<_> = records(source()).collect();
         let (last, before) = items.split_last().expect("items");
-        assert!(matches!(last, Err(Error::Source(error)) if error.to_string() == refusal().to_string()));
+        assert!(matches!(last, Err(Error::Source(error)) if error.to_string() == source_error().to_string()));
         let before: Vec<_> = before.iter().map(|item| item.as_ref().expect("one error").clone()).collect();
-        assert_eq!(before.len(), if is_with_frames { 35 } else { 30 });
+        assert_eq!(before.len(), if has_frames { 35 } else { 30 });
 
-        let (wanted, outcome) = of_sink(&Pipeline::builder(), source());
+        let (wanted, outcome) = records_of_sink(&Pipeline::builder(), source());
         assert_eq!(before, wanted);
         assert!(matches!(outcome, Err(Error::Source(_))));
     }
 }
 
 #[test]
-fn an_error_comes_once_and_nothing_after_it() {
+fn an_error_is_yielded_once_as_the_last_item() {
     let call_count = AtomicUsize::new(0);
     let mut iter = records(FnSource(|_: &mut FrameBatch| {
         call_count.fetch_add(1, Relaxed);
-        Err(refusal())
+        Err(source_error())
     }));
     assert!(matches!(iter.next(), Some(Err(Error::Source(_)))));
     assert!((0..3).all(|_| iter.next().is_none()));
-    assert_eq!(call_count.load(Relaxed), 1, "the source is not read on");
+    assert_eq!(call_count.load(Relaxed), 1, "the source is not read again");
     assert_eq!(iter.stats().frame_count, 0);
 
     let mut iter = records(capture("dns.pcap"));
@@ -165,9 +172,9 @@ fn an_error_comes_once_and_nothing_after_it() {
     assert!((0..3).all(|_| iter.next().is_none()));
 }
 
-/// A capture that breaks in the middle of a frame is no error: the source warns of it.
+/// A capture that ends within a frame is not an error: the source reports a warning.
 #[test]
-fn a_truncated_capture_gives_what_was_read() {
+fn a_truncated_capture_yields_the_records_of_its_complete_frames() {
     let octets = std::fs::read("examples/data/dns.pcap").expect("a capture");
     let truncated = octets[..octets.len() - 7].to_vec();
     let mut source = FileSource::from_reader(io::Cursor::new(truncated)).expect("a capture");
@@ -180,7 +187,7 @@ fn a_truncated_capture_gives_what_was_read() {
 }
 
 #[test]
-fn flows_that_are_open_at_the_end_are_ended_one_by_one() {
+fn flows_open_at_the_end_are_ended_one_by_one() {
     const COUNT: u16 = 400;
     let mut iter = records(flows_then(4, COUNT / 4, |_| Ok(Next::End)));
     assert_eq!(iter.stats().tracker.started_count, 0, "nothing is read before the first call");
@@ -193,7 +200,7 @@ fn flows_that_are_open_at_the_end_are_ended_one_by_one() {
     assert!(iter.next().is_none());
 }
 
-/// Records of flows that ended come before the next batch is read.
+/// Records of ended flows are emitted before the next batch is read.
 #[test]
 fn no_more_than_the_records_of_one_batch_are_held() {
     let mut limits = Limits::DEFAULT;
@@ -207,14 +214,14 @@ fn no_more_than_the_records_of_one_batch_are_held() {
     // The source has no end.
     let mut iter = Pipeline::builder().limits(limits).records(source).expect("a valid configuration");
     for number in 0..200_u16 {
-        // The first batch fills the table, and each of the next ones evicts all flows of the one before.
+        // The first batch fills the table, and each later batch evicts all flows of the previous one.
         let record = iter.next().expect("a record").expect("no error");
         assert_eq!(record.flow_end_reason, EndReason::LackOfResources);
         assert_eq!(call_count.load(Relaxed), 2 + usize::from(number) / 10);
     }
 }
 
-/// While a source is idle, its clock ends flows.
+/// The clock of an idle source ends flows.
 #[test]
 fn flows_time_out_while_the_source_is_idle() {
     let mut call_count = 0;
@@ -224,14 +231,14 @@ fn flows_time_out_while_the_source_is_idle() {
             1 => push(batch, 0..5),
             2 => return Ok(Next::Idle(at(10))),
             3 => return Ok(Next::Idle(at(0).saturating_add(Duration::from_secs(1000)))),
-            // An interruption: no frames, and no clock.
+            // An interruption, without frames and without a time.
             4 => {}
             5 => push(batch, 5..7),
             _ => return Ok(Next::End),
         }
         Ok(Next::Frames)
     });
-    let reasons: Vec<_> = whole(records(source)).iter().map(|record| record.flow_end_reason).collect();
+    let reasons: Vec<_> = all_records(records(source)).iter().map(|record| record.flow_end_reason).collect();
     assert_eq!(reasons[..5], [EndReason::IdleTimeout; 5]);
     assert_eq!(reasons[5..], [EndReason::ForcedEnd; 2]);
 }
@@ -244,13 +251,13 @@ fn an_iterator_that_is_dropped_releases_its_memory() {
     assert!(builder.budget().held_by(Account::Flows) > 0);
     drop(iter);
     assert_eq!(builder.budget().held(), 0);
-    // So does one of boxed and of borrowed sources.
+    // Boxed and borrowed sources work as well.
     let boxed: Box<dyn Source> = Box::new(capture("dns.pcap"));
     let mut borrowed = capture("dns.pcap");
-    assert_eq!(whole(records(boxed)), whole(records(&mut borrowed)));
+    assert_eq!(all_records(records(boxed)), all_records(records(&mut borrowed)));
 }
 
-/// What a sink was told, in order.
+/// The calls of a sink, in order.
 #[derive(Default)]
 struct Calls(Vec<(&'static str, FlowKey, EndReason)>);
 
@@ -267,9 +274,9 @@ impl Sink for Calls {
     }
 }
 
-/// `end_next` ends what `finish` ends, in the same order, also if frames come in between.
+/// `end_next` ends the same flows as `finish`, in the same order, also if frames arrive in between.
 #[test]
-fn ending_flow_by_flow_is_as_finishing() {
+fn end_next_ends_the_same_flows_as_finish() {
     let all = {
         let (mut batch, mut all) = (FrameBatch::new(), FrameBatch::new());
         let mut source = capture("web.pcap");
@@ -303,7 +310,7 @@ fn ending_flow_by_flow_is_as_finishing() {
     });
     assert_eq!(mixed, finished);
 
-    // A flow that begins in between is ended too.
+    // A flow that starts in between is also ended.
     let mut pipeline = Pipeline::builder().build(Calls::default()).expect("a valid configuration");
     let mut batch = FrameBatch::new();
     push(&mut batch, 0..3);

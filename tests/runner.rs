@@ -1,4 +1,5 @@
-//! How a run of one pipeline ends: at the end of its source, with an error, by a stop handle; and what its options do.
+//! The end of a run of one pipeline, at the end of its source, with an error, or by a stop handle; and the options of a
+//! run.
 
 #[cfg(unix)]
 #[path = "runner/pipes.rs"]
@@ -31,7 +32,7 @@ fn a_sink_keeps_what_it_received_when_the_source_fails() {
     let error = pipeline.run(&mut listed(steps), &RunOptions::default()).expect_err("the source fails");
     assert!(matches!(error, Error::Source(_)), "{error}");
     assert!(error.to_string().contains("injected"), "{error}");
-    // What came in front of the error is processed, and all flows have ended.
+    // The frames before the error are processed, and all flows have ended.
     assert_eq!(pipeline.flow_count(), 0);
     let forced = EndReason::ForcedEnd;
     assert_eq!(pipeline.sink().records, [(1, 1, forced), (2, 2, forced), (3, 1, forced)]);
@@ -51,7 +52,7 @@ fn errors_are_collected_and_the_run_goes_on() {
 }
 
 #[test]
-fn a_source_that_fails_forever_ends_the_run() {
+fn a_source_that_always_fails_ends_the_run() {
     let mut pipeline = pipeline();
     let count = Arc::new(AtomicUsize::new(0));
     let calls = Arc::clone(&count);
@@ -60,15 +61,15 @@ fn a_source_that_fails_forever_ends_the_run() {
         Some(Step::Fails(1, vec![7]))
     });
     let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
-    let error = pipeline.run(&mut source, &options).expect_err("an error too many");
+    let error = pipeline.run(&mut source, &options).expect_err("too many errors");
     assert!(matches!(error, Error::Source(_)), "{error}");
-    // What came with each error was processed.
+    // The frames that came with each error are processed.
     assert_eq!((count.load(Relaxed), pipeline.sink().records.len()), (65_537, 1));
     assert_eq!(pipeline.stats().frame_count, 65_537);
 }
 
 #[test]
-fn files_that_are_gone_do_not_end_a_run() {
+fn deleted_files_do_not_end_a_run() {
     let folder = std::env::temp_dir().join(format!("flowgauge-runner-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data");
@@ -78,7 +79,7 @@ fn files_that_are_gone_do_not_end_a_run() {
         std::fs::copy(data.join(name), path).unwrap();
     }
     let mut source = Files::open(&paths).unwrap();
-    // It was looked at, and is opened again when its first frame is due.
+    // The file was inspected, and is opened again when its first frame is due.
     std::fs::remove_file(&paths[1]).unwrap();
     let mut pipeline = pipeline();
     let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
@@ -94,7 +95,7 @@ fn files_that_are_gone_do_not_end_a_run() {
     assert_eq!(summary.stats.frame_count, counted("dns.pcap") + counted("web.pcap"));
 }
 
-/// Frames of one more flow each time, without end.
+/// Returns a source without an end; each batch is a frame of a new flow.
 fn endless() -> Scripted<impl FnMut() -> Option<Step> + Send> {
     let mut number = 0_u64;
     Scripted(move || {
@@ -132,7 +133,7 @@ fn a_stop_handle_ends_a_run_with_all_open_flows_recorded() {
 }
 
 #[test]
-fn a_stop_handle_is_noticed_from_another_thread() {
+fn a_stop_handle_works_from_another_thread() {
     let stop = StopHandle::new();
     let options = RunOptions::default().stop(stop.clone());
     let run = std::thread::spawn(move || {
@@ -164,7 +165,7 @@ impl Sink for Breaks {
 }
 
 #[test]
-fn a_sink_ends_a_run_behind_the_batch_in_which_it_breaks() {
+fn a_sink_ends_a_run_after_the_batch_in_which_it_breaks() {
     let mut pipeline = Pipeline::builder().build(Breaks(7)).unwrap();
     let summary = pipeline.run(&mut endless(), &RunOptions::default()).unwrap();
     assert_eq!((summary.end, summary.stats.frame_count, pipeline.flow_count()), (RunEnd::SinkBreak, 7, 0));
@@ -191,14 +192,14 @@ fn progress_is_reported_after_each_batch() {
     assert!(seen.iter().all(|progress| progress.input_len == Some(len)));
     let last = seen.last().unwrap();
     assert_eq!(last.input_octet_count, len);
-    // A frame may wait for the next one.
+    // The last frame may be delayed until the next one.
     assert!(summary.stats.frame_count - last.frame_count <= 1);
 }
 
 #[test]
 fn flows_time_out_while_a_source_is_idle() {
     let mut pipeline = pipeline();
-    let deadline = Arc::new(Mutex::new(None));
+    let first_frame_count = Arc::new(Mutex::new(None));
     let steps = [
         Step::Frames(1_000_000, vec![1, 2]),
         Step::Idle(1_000_100),
@@ -207,17 +208,17 @@ fn flows_time_out_while_a_source_is_idle() {
         Step::Idle(1_075_000),
         Step::Idle(1_075_100),
     ];
-    let noted = Arc::clone(&deadline);
+    let recorded = Arc::clone(&first_frame_count);
     let options = RunOptions::default().progress(move |progress| {
-        noted.lock().unwrap().get_or_insert(progress.frame_count);
+        recorded.lock().unwrap().get_or_insert(progress.frame_count);
     });
     let summary = pipeline.run(&mut listed(steps), &options).unwrap();
     assert_eq!((summary.end, summary.stats.frame_count), (RunEnd::EndOfInput, 3));
-    assert_eq!(*deadline.lock().unwrap(), Some(2));
+    assert_eq!(*first_frame_count.lock().unwrap(), Some(2));
     let sink = pipeline.sink();
     let (idle, forced) = (EndReason::IdleTimeout, EndReason::ForcedEnd);
     assert_eq!(sink.records, [(1, 1, idle), (2, 1, idle), (3, 1, forced)]);
-    // The first two ended with the fourth step, the last one behind the fifth.
+    // The first two flows ended with the fourth step, the last one after the fifth.
     assert_eq!((&sink.batches_before[..], sink.batch_count), (&[3, 3, 5][..], 5));
     assert_eq!(pipeline.now(), at(1_075_100));
 }

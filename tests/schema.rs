@@ -1,4 +1,4 @@
-//! The schema of records: formats, serde and documentation agree with it.
+//! The formats, serde, and the documentation agree with the schema of records.
 #![cfg(feature = "serde")]
 
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The captures of this repository, and those of the corpus if it is there.
+/// Returns the captures of this repository, and those of the corpus if it is available.
 fn captures() -> Vec<PathBuf> {
     let mut folders = vec![root().join("examples/data")];
     folders.extend(env::var_os("FLOWGAUGE_CORPUS").map(PathBuf::from));
@@ -37,7 +37,7 @@ fn captures() -> Vec<PathBuf> {
     paths
 }
 
-/// The records of a capture, with everything that may be recorded.
+/// Returns the records of a capture, with all optional fields.
 fn records(path: &Path) -> Vec<FlowRecord> {
     let Ok(mut source) = FileSource::open(path) else { return Vec::new() };
     let mut records = Vec::new();
@@ -55,7 +55,7 @@ fn line(format: Format, record: &FlowRecord) -> String {
     String::from_utf8(out).unwrap().strip_prefix("before").unwrap().strip_suffix('\n').unwrap().to_owned()
 }
 
-/// Both writers against serde_json and `Display`, which are written apart from them.
+/// Compares both writers with serde_json and `Display`, which are implemented separately.
 fn check_formats(record: &FlowRecord) {
     let json = line(Format::Ndjson, record);
     assert_eq!(json, serde_json::to_string(record).unwrap());
@@ -77,12 +77,12 @@ fn writers_agree_with_serde_and_display_on_captures() {
 }
 
 #[test]
-fn a_record_survives_serialization() {
+fn serialized_records_deserialize_to_equal_records() {
     for path in captures() {
         for record in records(&path) {
             let json = serde_json::to_string(&record).unwrap();
             let mut read: FlowRecord = serde_json::from_str(&json).unwrap();
-            // A key has parts that no field shows: the tag of a fragment without ports, an identifier of ICMP.
+            // A key has parts that are in no field: the tag of a fragment without ports, an ICMP identifier.
             if read.key != record.key {
                 assert_eq!(read.community_id(), record.community_id(), "{json}");
                 (read.key, read.initiator) = (record.key, record.initiator);
@@ -95,7 +95,7 @@ fn a_record_survives_serialization() {
 }
 
 #[test]
-fn what_a_record_does_not_know_is_absent() {
+fn unknown_values_are_null() {
     let (key, initiator) = FlowKey::tcp("192.0.2.1:4000".parse().unwrap(), "192.0.2.2:80".parse().unwrap());
     let mut record = FlowRecord::new(key, initiator, Timestamp::from_parts(5, 0));
     record.known = FieldSet::of_names(["source_address", "destination_address", "packet_count"]).unwrap();
@@ -111,7 +111,7 @@ fn what_a_record_does_not_know_is_absent() {
 }
 
 #[test]
-fn fields_may_be_missing_but_not_wrong() {
+fn fields_may_be_missing_but_not_invalid() {
     let read = |json: &str| serde_json::from_str::<FlowRecord>(json).map_err(|error| error.to_string());
     let ends = r#""source_address":"192.0.2.9","destination_address":"192.0.2.1""#;
     let record = read(&format!(
@@ -130,7 +130,7 @@ fn fields_may_be_missing_but_not_wrong() {
         "packet_count",
     ];
     assert_eq!(record.known, FieldSet::of_names(names).unwrap());
-    for (wrong, says) in [
+    for (wrong, message) in [
         (r#"{"protocol":6}"#.to_owned(), "source_address"),
         (format!(r#"{{{ends},"protocol":256}}"#), "the value of protocol is invalid"),
         (format!(r#"{{{ends},"tcp_state":"open"}}"#), "tcp_state"),
@@ -140,7 +140,7 @@ fn fields_may_be_missing_but_not_wrong() {
         (format!(r#"{{{ends},"packet_count":-1}}"#), "-1"),
     ] {
         let error = read(&wrong).unwrap_err();
-        assert!(error.contains(says), "{wrong}: {error}");
+        assert!(error.contains(message), "{wrong}: {error}");
     }
 }
 
@@ -166,7 +166,7 @@ fn sides_correspond_and_names_are_distinct() {
 }
 
 #[test]
-fn the_header_of_csv_has_all_names() {
+fn the_csv_header_has_all_names() {
     let mut out = Vec::new();
     write_header(&mut out, Format::Csv);
     write_header(&mut out, Format::Ndjson);
@@ -174,9 +174,9 @@ fn the_header_of_csv_has_all_names() {
     assert_eq!(String::from_utf8(out).unwrap(), names.join(",") + "\n");
 }
 
-/// `docs/fields.md`, which this test compares; with `UPDATE_DOCS=1` it writes the page.
+/// Compares `docs/fields.md` with the schema; with `UPDATE_DOCS=1` the test writes the page.
 #[test]
-fn the_page_of_fields_is_up_to_date() {
+fn the_field_documentation_is_up_to_date() {
     let mut page = String::from(
         "# Fields of a flow record\n\n\
          These are the fields of `flowgauge flows --format ndjson` and `csv`, in their order, and of `FlowRecord::SCHEMA`. Empty\n\
@@ -214,15 +214,15 @@ fn the_page_of_fields_is_up_to_date() {
         fs::write(&path, &page).unwrap();
     }
     assert!(
-        fs::read_to_string(&path).is_ok_and(|there| there == page),
+        fs::read_to_string(&path).is_ok_and(|current| current == page),
         "docs/fields.md: run with UPDATE_DOCS=1"
     );
 }
 
 proptest! {
-    /// Records that no tracker made.
+    /// Records with arbitrary values, which no tracker produces.
     #[test]
-    fn any_record_is_written_alike(
+    fn all_writers_agree_on_any_record(
         numbers in prop::array::uniform16(any::<u64>()),
         addresses in (any::<[u8; 16]>(), any::<[u8; 16]>(), any::<bool>()),
         (protocol, known, macs) in (any::<u8>(), prop::collection::vec(0_usize..62, 0..62), any::<[Option<[u8; 6]>; 2]>()),
@@ -247,7 +247,7 @@ proptest! {
     }
 
     #[test]
-    fn an_outer_flow_survives_its_text(octets in any::<[u8; 8]>(), ports in any::<(u16, u16)>(), protocol in any::<u8>()) {
+    fn formatted_outer_flows_parse_to_equal_outer_flows(octets in any::<[u8; 8]>(), ports in any::<(u16, u16)>(), protocol in any::<u8>()) {
         let [a, b, c, d, e, f, g, h] = octets;
         let ends = ([a, b, c, d].into(), [e, f, g, h].into());
         let protocol = IpProtocol(protocol);

@@ -1,5 +1,5 @@
-//! Eviction of sessions: while memory for sessions is short, the session that was charged longest ago is closed first, so that
-//! incomplete messages of thousands of connections do not keep later connections from being parsed.
+//! Eviction of sessions: while memory for sessions is short, the session that was charged longest ago is closed first,
+//! so that incomplete messages of thousands of connections do not prevent the parsing of later connections.
 #![cfg(feature = "protocols")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ const TLS_PORT: u16 = 443;
 
 const REQUEST: &[u8] = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\n\r\n";
 
-/// What the sink does with flows.
+/// Muting of flows by the sink.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Muting {
     #[default]
@@ -31,7 +31,7 @@ enum Muting {
     AtEviction,
 }
 
-/// Records what happens, by the number of the client.
+/// Records events by the number of the client.
 #[derive(Debug, Default)]
 struct Log {
     muting: Muting,
@@ -53,7 +53,7 @@ fn number_of(key: &FlowKey) -> u32 {
     let client = addresses.into_iter().find(|address| *address != std::net::IpAddr::from(SERVER));
     match client {
         Some(std::net::IpAddr::V4(address)) => u32::from(address) & 0xff_ffff,
-        other => panic!("{other:?} is no client"),
+        other => panic!("{other:?} is not a client"),
     }
 }
 
@@ -85,14 +85,14 @@ impl Sink for Log {
 }
 
 /// A pipeline, and the clients that send to it.
-struct Net {
+struct TestNetwork {
     pipeline: Pipeline<Log>,
     nanos: u64,
     /// Octets that each client has sent.
     sent: BTreeMap<u32, u32>,
 }
 
-impl Net {
+impl TestNetwork {
     fn new(session_bytes_max: u64) -> Self {
         let mut limits = Limits::DEFAULT;
         limits.session_bytes_max = session_bytes_max;
@@ -108,7 +108,7 @@ impl Net {
         Self { pipeline, nanos: 0, sent: BTreeMap::new() }
     }
 
-    /// Returns the frames with which a client sends octets to a port, behind its SYN.
+    /// Returns the frames with which a client sends octets to a port, starting with a SYN if it has sent nothing.
     fn frames(&mut self, number: u32, port: u16, payload: &[u8]) -> Vec<Vec<u8>> {
         let [_, a, b, c] = number.to_be_bytes();
         let mut frames = Vec::new();
@@ -185,21 +185,21 @@ impl Net {
     }
 }
 
-/// The beginning of a request whose head does not end.
+/// Returns the beginning of a request with an endless head.
 fn head_without_end(len: usize) -> Vec<u8> {
     let mut head = b"GET /index.html HTTP/1.1\r\nHost: example.com\r\nX-Long: ".to_vec();
     head.resize(len.max(head.len()), b'a');
     head
 }
 
-/// The beginning of a TLS record with a handshake message, both of 16 KiB.
+/// Returns the beginning of a TLS record with a handshake message, both of 16 KiB.
 fn record_without_end(len: usize) -> Vec<u8> {
     let mut record = vec![22, 3, 1, 0x40, 0, 1, 0, 0x3f, 0xfc, 3, 3];
     record.resize(len.max(record.len()), 7);
     record
 }
 
-/// An incomplete message of a client: every second one has an HTTP head, the others have TLS records.
+/// Returns an incomplete message of a client: an HTTP head for even numbers, a TLS record for odd ones.
 fn incomplete(number: u32) -> (u16, Vec<u8>) {
     if number.is_multiple_of(2) {
         (HTTP_PORT, head_without_end(700))
@@ -213,133 +213,133 @@ fn is_ascending(numbers: &[u32]) -> bool {
 }
 
 #[test]
-fn incomplete_messages_of_thousands_do_not_keep_a_later_request_from_being_parsed() {
+fn incomplete_messages_of_thousands_of_flows_do_not_prevent_parsing_of_a_later_request() {
     const COUNT: u32 = 4000;
     const BYTES_MAX: u64 = 1 << 20;
-    let mut net = Net::new(BYTES_MAX);
+    let mut network = TestNetwork::new(BYTES_MAX);
     for number in 0..COUNT {
         let (port, payload) = incomplete(number);
-        net.send_datagram(number, port, &payload);
-        assert!(net.held_bytes() <= BYTES_MAX - BYTES_MAX / 8, "memory is released between frames");
+        network.send_datagram(number, port, &payload);
+        assert!(network.held_bytes() <= BYTES_MAX - BYTES_MAX / 8, "memory is released between frames");
         if number % 500 == 0 {
-            net.pipeline.check_invariants();
+            network.pipeline.check_invariants();
         }
     }
-    net.send_datagram(COUNT, HTTP_PORT, REQUEST);
+    network.send_datagram(COUNT, HTTP_PORT, REQUEST);
 
-    // The request is parsed, and a head of which the rest arrives while it is listed too.
+    // The request is parsed, and so is a head that is completed while it is listed.
     let latest = COUNT - 2;
-    net.send_datagram(latest, HTTP_PORT, b"\r\n\r\n");
-    assert_eq!(net.log().requests, [COUNT, latest]);
+    network.send_datagram(latest, HTTP_PORT, b"\r\n\r\n");
+    assert_eq!(network.log().requests, [COUNT, latest]);
 
     // Each eviction is reported once, in the order of the connections, and nothing was refused.
-    let evicted = net.log().evicted();
+    let evicted = network.log().evicted();
     assert!(evicted.len() > 3000, "{}", evicted.len());
-    assert_eq!(evicted.len() as u64, net.evicted_count());
-    assert_eq!(net.pipeline.stats().sessions.stopped_count, net.evicted_count());
-    assert_eq!(net.log().stopped.len(), evicted.len(), "no parser stopped for another reason");
+    assert_eq!(evicted.len() as u64, network.evicted_count());
+    assert_eq!(network.pipeline.stats().sessions.stopped_count, network.evicted_count());
+    assert_eq!(network.log().stopped.len(), evicted.len(), "no parser stopped for another reason");
     assert!(is_ascending(&evicted) && evicted.first() == Some(&0));
 
-    // All flows are still tracked, and named.
-    assert_eq!(net.pipeline.flow_count(), COUNT as usize + 1);
+    // All flows are still tracked, with their application.
+    assert_eq!(network.pipeline.flow_count(), COUNT as usize + 1);
     for (number, port, name) in [(0, HTTP_PORT, "http"), (1, TLS_PORT, "tls")] {
-        let id = net.pipeline.find(&Net::key(number, port)).expect("an open flow");
-        let (view, ()) = net.pipeline.flow(id).expect("an open flow");
+        let id = network.pipeline.find(&TestNetwork::key(number, port)).expect("an open flow");
+        let (view, ()) = network.pipeline.flow(id).expect("an open flow");
         assert_eq!(view.application().map(|application| application.name.to_string()).as_deref(), Some(name));
     }
-    assert_eq!(net.finish().ended_count, COUNT as usize + 1);
+    assert_eq!(network.finish().ended_count, COUNT as usize + 1);
 }
 
 #[test]
-fn between_groups_of_a_batch_memory_is_released() {
+fn memory_is_released_between_groups_of_a_batch() {
     const BYTES_MAX: u64 = 2 << 20;
-    let mut net = Net::new(BYTES_MAX);
+    let mut network = TestNetwork::new(BYTES_MAX);
     for batch in 0..40 {
         let frames: Vec<_> = (batch * 100..batch * 100 + 100)
-            .flat_map(|number| net.frames(number, HTTP_PORT, &head_without_end(700)))
+            .flat_map(|number| network.frames(number, HTTP_PORT, &head_without_end(700)))
             .collect();
-        net.deliver_batch(&frames);
-        assert!(net.held_bytes() <= BYTES_MAX - BYTES_MAX / 8);
-        let request = net.frames(10_000 + batch, HTTP_PORT, REQUEST);
-        net.deliver_batch(&request);
-        assert_eq!(net.log().requests.last(), Some(&(10_000 + batch)));
+        network.deliver_batch(&frames);
+        assert!(network.held_bytes() <= BYTES_MAX - BYTES_MAX / 8);
+        let request = network.frames(10_000 + batch, HTTP_PORT, REQUEST);
+        network.deliver_batch(&request);
+        assert_eq!(network.log().requests.last(), Some(&(10_000 + batch)));
     }
-    let log = net.finish();
+    let log = network.finish();
     assert!(log.stopped.len() > 1000 && log.stopped.len() == log.evicted().len());
-    // Sessions of complete requests hold a parser, so that they are listed too.
+    // Sessions of complete requests hold a parser, so that they are also listed.
     let incomplete: Vec<_> = log.evicted().into_iter().filter(|number| *number < 10_000).collect();
     assert!(is_ascending(&incomplete));
 }
 
 #[test]
 fn a_flow_that_keeps_being_charged_is_evicted_after_silent_ones() {
-    let mut net = Net::new(1 << 20);
+    let mut network = TestNetwork::new(1 << 20);
     let active = 0;
-    net.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\nHost: example.com\r\n");
+    network.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\nHost: example.com\r\n");
     let mut next = 1;
-    // Each line is longer than all before, so that each is charged.
+    // Each line is longer than all before it, so that each is charged.
     for step in 0..8 {
         for number in next..next + 200 {
-            net.send_datagram(number, HTTP_PORT, &head_without_end(700));
+            network.send_datagram(number, HTTP_PORT, &head_without_end(700));
         }
         next += 200;
         let line = [b"X: ".as_slice(), &vec![b'a'; 100 << step], b"\r\n"].concat();
-        net.send_datagram(active, HTTP_PORT, &line);
+        network.send_datagram(active, HTTP_PORT, &line);
     }
-    assert!(net.evicted_count() > 200, "{}", net.evicted_count());
-    assert!(!net.log().evicted().contains(&active));
-    net.send_datagram(active, HTTP_PORT, b"\r\n");
-    assert_eq!(net.log().requests, [active]);
+    assert!(network.evicted_count() > 200, "{}", network.evicted_count());
+    assert!(!network.log().evicted().contains(&active));
+    network.send_datagram(active, HTTP_PORT, b"\r\n");
+    assert_eq!(network.log().requests, [active]);
 
-    // Once it is silent as well, its turn comes.
-    net.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\n");
+    // Once it is silent as well, it is evicted.
+    network.send_datagram(active, HTTP_PORT, b"GET / HTTP/1.1\r\n");
     for number in next..next + 2000 {
-        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
+        network.send_datagram(number, HTTP_PORT, &head_without_end(700));
     }
-    assert_eq!(net.log().evicted().iter().filter(|number| **number == active).count(), 1);
-    net.send_datagram(active, HTTP_PORT, b"\r\n");
-    assert_eq!(net.log().requests, [active], "nothing is parsed behind an eviction");
-    net.finish();
+    assert_eq!(network.log().evicted().iter().filter(|number| **number == active).count(), 1);
+    network.send_datagram(active, HTTP_PORT, b"\r\n");
+    assert_eq!(network.log().requests, [active], "nothing is parsed after an eviction");
+    network.finish();
 }
 
 #[test]
 fn muted_flows_are_not_listed() {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = 1 << 20;
-    let mut net = Net::with(Resources::new(limits), Muting::AtMessage);
+    let mut network = TestNetwork::with(Resources::new(limits), Muting::AtMessage);
     // The incomplete request is in the segment of the message at which the flow is muted, or behind it.
     let both = [REQUEST, &head_without_end(700)].concat();
     for number in 0..2000 {
-        net.send_datagram(number, HTTP_PORT, &both);
-        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
+        network.send_datagram(number, HTTP_PORT, &both);
+        network.send_datagram(number, HTTP_PORT, &head_without_end(700));
     }
-    assert_eq!((net.held_bytes(), net.evicted_count()), (0, 0));
+    assert_eq!((network.held_bytes(), network.evicted_count()), (0, 0));
     // Flows that are muted while they are listed leave the list.
     for number in 2000..4000 {
-        net.send_datagram(number, HTTP_PORT, &head_without_end(700));
-        net.send_datagram(number, HTTP_PORT, b"\r\n\r\n");
+        network.send_datagram(number, HTTP_PORT, &head_without_end(700));
+        network.send_datagram(number, HTTP_PORT, b"\r\n\r\n");
     }
-    assert_eq!((net.held_bytes(), net.evicted_count()), (0, 0));
-    assert!(net.finish().stopped.is_empty());
+    assert_eq!((network.held_bytes(), network.evicted_count()), (0, 0));
+    assert!(network.finish().stopped.is_empty());
 }
 
 #[test]
 fn a_sink_may_mute_a_flow_when_its_session_is_evicted() {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = 1 << 20;
-    let mut net = Net::with(Resources::new(limits), Muting::AtEviction);
+    let mut network = TestNetwork::with(Resources::new(limits), Muting::AtEviction);
     for number in 0..3000 {
         let (port, payload) = incomplete(number);
-        net.send_datagram(number, port, &payload);
+        network.send_datagram(number, port, &payload);
     }
-    let evicted = net.log().evicted();
+    let evicted = network.log().evicted();
     assert!(evicted.len() > 1000);
     for number in evicted.iter().take(100) {
-        net.send_datagram(*number, incomplete(*number).0, REQUEST);
+        network.send_datagram(*number, incomplete(*number).0, REQUEST);
     }
-    assert!(net.log().requests.is_empty());
-    assert_eq!(net.pipeline.flow_count(), 3000);
-    net.finish();
+    assert!(network.log().requests.is_empty());
+    assert_eq!(network.pipeline.flow_count(), 3000);
+    network.finish();
 }
 
 #[test]
@@ -347,25 +347,25 @@ fn flows_that_end_while_their_sessions_are_listed_leave_the_list() {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = 1 << 20;
     limits.flow_count_max = 1024;
-    let mut net = Net::with(Resources::new(limits), Muting::Never);
+    let mut network = TestNetwork::with(Resources::new(limits), Muting::Never);
     // Flows are removed by the caller, and their slots are used again while others are evicted.
     for number in 0..6000 {
         let (port, payload) = incomplete(number);
-        net.send_datagram(number, port, &payload);
+        network.send_datagram(number, port, &payload);
         if number % 3 == 0 {
-            let id = net.pipeline.find(&Net::key(number, port)).expect("an open flow");
-            assert!(net.pipeline.remove(id));
+            let id = network.pipeline.find(&TestNetwork::key(number, port)).expect("an open flow");
+            assert!(network.pipeline.remove(id));
         }
         if number % 1000 == 0 {
-            net.pipeline.check_invariants();
+            network.pipeline.check_invariants();
         }
     }
-    assert!(net.evicted_count() > 1000);
-    let evicted = net.log().evicted();
-    assert_eq!(evicted.len() as u64, net.evicted_count());
+    assert!(network.evicted_count() > 1000);
+    let evicted = network.log().evicted();
+    assert_eq!(evicted.len() as u64, network.evicted_count());
     assert!(evicted.iter().all(|number| number % 3 != 0), "flows that were removed were not evicted");
     assert!(is_ascending(&evicted));
-    assert_eq!(net.finish().ended_count, 6000);
+    assert_eq!(network.finish().ended_count, 6000);
 }
 
 #[test]
@@ -373,28 +373,28 @@ fn sessions_release_memory_for_flows_before_flows_are_evicted() {
     const LIMIT: u64 = 16 << 20;
     let budget = Budget::new(LIMIT);
     let resources = Resources::new(Limits::DEFAULT).with_budget(budget.clone());
-    let mut net = Net::with(resources, Muting::Never);
+    let mut network = TestNetwork::with(resources, Muting::Never);
     let mut count = 0;
     while budget.held_by(Account::Sessions) < LIMIT / 4 {
-        net.send_datagram(count, HTTP_PORT, &head_without_end(700));
+        network.send_datagram(count, HTTP_PORT, &head_without_end(700));
         count += 1;
     }
-    assert_eq!(net.evicted_count(), 0);
+    assert_eq!(network.evicted_count(), 0);
     let mut next = count;
     while budget.held_by(Account::Sessions) > 0 {
         assert_eq!(
-            net.pipeline.stats().tracker.evicted_by_budget_count,
+            network.pipeline.stats().tracker.evicted_by_budget_count,
             0,
             "sessions are closed before flows end"
         );
-        net.send_datagram(next, HTTP_PORT, &[]);
+        network.send_datagram(next, HTTP_PORT, &[]);
         next += 1;
     }
-    assert_eq!((net.evicted_count(), net.log().evicted().len()), (count.into(), count as usize));
-    assert!(is_ascending(&net.log().evicted()));
-    assert_eq!(net.pipeline.flow_count(), next as usize);
+    assert_eq!((network.evicted_count(), network.log().evicted().len()), (count.into(), count as usize));
+    assert!(is_ascending(&network.log().evicted()));
+    assert_eq!(network.pipeline.flow_count(), next as usize);
     assert!(budget.peak() <= LIMIT);
-    net.finish();
+    network.finish();
 }
 
 /// A step of a random run.
@@ -406,7 +406,7 @@ enum Step {
     Complete { client: u8 },
     /// Ends the flow.
     Remove { client: u8 },
-    /// Octets of no protocol that is parsed, or too few to decide.
+    /// Sends octets of an unknown protocol, or too few octets to recognize one.
     Noise { client: u8, len: u8 },
 }
 
@@ -426,10 +426,10 @@ fn port_of(client: u8) -> u16 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever order clients send, complete and end in: the layers agree with their accounts after each batch, the cap holds,
-    /// and a parser is reported as stopped once.
+    /// For any order in which clients send, complete, and end: the layers agree with their accounts after each batch,
+    /// the limit holds, and each parser is reported as stopped at most once.
     #[test]
-    fn accounts_agree_in_any_order(
+    fn accounts_agree_for_any_order_of_events(
         steps in prop::collection::vec(step(), 1..400),
         group in 1..40_usize,
         bytes_max in (64 << 10)..(256_u64 << 10),
@@ -437,16 +437,16 @@ proptest! {
     ) {
         let mut limits = Limits::DEFAULT;
         limits.session_bytes_max = bytes_max;
-        let mut net = Net::with(Resources::new(limits), muting);
-        // A flow that ends is followed by one of another client, which has an address of its own.
-        let mut lives = [0_u32; 256];
+        let mut network = TestNetwork::with(Resources::new(limits), muting);
+        // The next flow after one that ends is from another client address.
+        let mut generations = [0_u32; 256];
         for steps in steps.chunks(group) {
             let (mut frames, mut removed) = (Vec::new(), Vec::new());
             for step in steps {
                 let (client, payload) = match step {
                     Step::Grow { client, len } => (*client, {
-                        let number = lives[usize::from(*client)] << 8 | u32::from(*client);
-                        match (net.sent.contains_key(&number), port_of(*client)) {
+                        let number = generations[usize::from(*client)] << 8 | u32::from(*client);
+                        match (network.sent.contains_key(&number), port_of(*client)) {
                             (true, _) => vec![b'a'; usize::from(*len)],
                             (false, TLS_PORT) => record_without_end(usize::from(*len)),
                             (false, _) => head_without_end(usize::from(*len)),
@@ -459,26 +459,26 @@ proptest! {
                         continue;
                     }
                 };
-                let number = lives[usize::from(client)] << 8 | u32::from(client);
-                frames.extend(net.frames(number, port_of(client), &payload));
+                let number = generations[usize::from(client)] << 8 | u32::from(client);
+                frames.extend(network.frames(number, port_of(client), &payload));
             }
-            net.deliver_batch(&frames);
+            network.deliver_batch(&frames);
             for client in removed {
-                let life = &mut lives[usize::from(client)];
-                let number = *life << 8 | u32::from(client);
-                if let Some(id) = net.pipeline.find(&Net::key(number, port_of(client))) {
-                    prop_assert!(net.pipeline.remove(id));
+                let generation = &mut generations[usize::from(client)];
+                let number = *generation << 8 | u32::from(client);
+                if let Some(id) = network.pipeline.find(&TestNetwork::key(number, port_of(client))) {
+                    prop_assert!(network.pipeline.remove(id));
                 }
-                *life += 1;
+                *generation += 1;
             }
-            net.pipeline.check_invariants();
-            prop_assert!(net.held_bytes() <= bytes_max - bytes_max / 8);
-            prop_assert!(net.pipeline.stats().sessions.peak_bytes <= bytes_max);
+            network.pipeline.check_invariants();
+            prop_assert!(network.held_bytes() <= bytes_max - bytes_max / 8);
+            prop_assert!(network.pipeline.stats().sessions.peak_bytes <= bytes_max);
         }
-        let stopped: Vec<u32> = net.log().stopped.iter().map(|(number, _)| *number).collect();
+        let stopped: Vec<u32> = network.log().stopped.iter().map(|(number, _)| *number).collect();
         prop_assert_eq!(stopped.iter().collect::<BTreeSet<_>>().len(), stopped.len(), "a parser stops once");
-        prop_assert!(net.log().evicted().len() as u64 <= net.evicted_count());
-        prop_assert!(net.pipeline.stats().sessions.stopped_count >= stopped.len() as u64);
-        net.finish();
+        prop_assert!(network.log().evicted().len() as u64 <= network.evicted_count());
+        prop_assert!(network.pipeline.stats().sessions.stopped_count >= stopped.len() as u64);
+        network.finish();
     }
 }

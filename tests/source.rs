@@ -1,11 +1,11 @@
-//! Every capture of the corpus gives as many frames as independent programs count in it.
+//! Every capture of the corpus yields as many frames as independent programs count in it.
 
 use std::path::{Path, PathBuf};
 
 use flowgauge::base::{FrameBatch, Limits};
 use flowgauge::source::{FileSource, Files, Next, Source};
 
-/// The corpus, or `None` with a word where the variable is not set.
+/// Returns the folder of the corpus, or prints a note and returns `None` if the variable is not set.
 fn corpus() -> Option<PathBuf> {
     let path = std::env::var_os("FLOWGAUGE_CORPUS").filter(|name| !name.is_empty()).map(PathBuf::from);
     if path.is_none() {
@@ -14,7 +14,7 @@ fn corpus() -> Option<PathBuf> {
     path
 }
 
-/// Files and their packets, from the corpus' manifest.
+/// Returns the files of the corpus and their numbers of packets, from its manifest.
 fn captures(corpus: &Path) -> Vec<(PathBuf, u64)> {
     let manifest = std::fs::read_to_string(corpus.join("MANIFEST.tsv")).expect("a manifest in the corpus");
     let rows = manifest.lines().filter(|line| !line.starts_with('#'));
@@ -28,7 +28,7 @@ fn captures(corpus: &Path) -> Vec<(PathBuf, u64)> {
 }
 
 #[test]
-fn every_capture_gives_the_frames_that_the_manifest_counts() {
+fn every_capture_yields_the_frame_count_of_the_manifest() {
     let Some(corpus) = corpus() else { return };
     let mut batch = FrameBatch::new();
     let (mut files, mut differing) = (0, Vec::new());
@@ -64,7 +64,7 @@ fn every_capture_gives_the_frames_that_the_manifest_counts() {
 }
 
 #[test]
-fn all_captures_merge_into_one() {
+fn all_captures_of_the_corpus_can_be_merged() {
     let Some(corpus) = corpus() else { return };
     let captures = captures(&corpus);
     let total: u64 = captures.iter().map(|(_, packets)| packets).sum();

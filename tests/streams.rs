@@ -1,5 +1,5 @@
-//! Streams in the pipeline: the same by batch and by frame, whole for flows that were captured whole, and gone when a sink
-//! has seen enough.
+//! Streams in the pipeline: the same for batches and single frames, complete for flows that were captured completely,
+//! and released when a sink stops them.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use flowgauge::reassembler::StreamEvent;
 use flowgauge::source::{FileSource, Next, Source as _};
 use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest};
 
-/// What a stream gave, with chunks joined.
+/// The contents of a stream, with chunks joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Text {
     bytes: Vec<u8>,
@@ -21,7 +21,7 @@ struct Text {
     has_fin: bool,
 }
 
-/// Keeps everything, and checks the order of calls.
+/// Collects everything, and checks the order of calls.
 #[derive(Default)]
 struct Collect {
     interest: Option<Interest>,
@@ -60,7 +60,7 @@ impl Sink for Collect {
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: State) {
-        // SYN and FIN take a number each, and all octets between them are in the stream, or in its gaps.
+        // SYN and FIN use one sequence number each, and all octets between them are in the stream or in its gaps.
         for side in [Side::A, Side::B] {
             let text = &state.texts[side as usize];
             let flags = view.tcp_flags(side);
@@ -69,8 +69,8 @@ impl Sink for Collect {
                 && is_complete
             {
                 let sent = end.distance_from(initial) as u64 - 2;
-                let given = text.gaps.iter().map(|(_, len)| len).sum::<u64>() + text.bytes.len() as u64;
-                assert_eq!(given, sent, "{} {side:?}", view.key());
+                let delivered = text.gaps.iter().map(|(_, len)| len).sum::<u64>() + text.bytes.len() as u64;
+                assert_eq!(delivered, sent, "{} {side:?}", view.key());
             }
         }
         self.ended.push((*view.key(), state.texts, view.packet_count()));
@@ -121,7 +121,7 @@ fn data(name: &str) -> FileSource {
 fn run<K: Sink>(name: &str, sink: K) -> (K, PipelineStats) {
     let mut pipeline = pipeline(sink);
     pipeline.run(&mut data(name), &RunOptions::default()).expect("a capture of this crate");
-    assert_eq!(pipeline.held_stream_count(), 0, "nothing is left behind");
+    assert_eq!(pipeline.held_stream_count(), 0, "no stream is held at the end");
     pipeline.check_invariants();
     let stats = pipeline.stats();
     (pipeline.into_sink(), stats)
@@ -130,7 +130,7 @@ fn run<K: Sink>(name: &str, sink: K) -> (K, PipelineStats) {
 const NAMES: [&str; 6] = ["web.pcap", "mail.pcap", "ssh.pcap", "lossy.pcap", "any.pcap", "raw-tun.pcap"];
 
 #[test]
-fn frame_by_frame_is_as_by_batch() {
+fn single_frames_and_batches_give_the_same_streams() {
     for name in NAMES {
         let (by_batch, stats) = run(name, Collect::default());
         let mut pipeline = pipeline(Collect::default());
@@ -151,29 +151,29 @@ fn frame_by_frame_is_as_by_batch() {
         let octet_count: usize =
             by_batch.ended.iter().flat_map(|(_, texts, _)| texts).map(|text| text.bytes.len()).sum();
         assert!(octet_count > 1000, "{name}: {octet_count}");
-        assert_eq!((by_batch.packet_count, by_batch.event_count), (0, 0), "none was wanted");
+        assert_eq!((by_batch.packet_count, by_batch.event_count), (0, 0), "the sink has no interest in them");
     }
 }
 
 #[test]
-fn a_dialogue_is_read_as_it_was_said() {
+fn requests_and_responses_are_read_completely() {
     let (sink, _) = run("web.pcap", Collect::default());
-    let heads: Vec<_> =
+    let texts: Vec<_> =
         sink.ended.iter().flat_map(|(_, texts, _)| texts).filter(|text| !text.bytes.is_empty()).collect();
     let is_request =
         |bytes: &[u8]| [&b"GET /"[..], b"HEAD /", b"PUT /"].iter().any(|at| bytes.starts_with(at));
-    let requests = heads.iter().filter(|text| is_request(&text.bytes)).count();
-    let answers = heads.iter().filter(|text| text.bytes.starts_with(b"HTTP/1.")).count();
+    let requests = texts.iter().filter(|text| is_request(&text.bytes)).count();
+    let answers = texts.iter().filter(|text| text.bytes.starts_with(b"HTTP/1.")).count();
     assert!(requests > 0 && requests == answers, "{requests} {answers}");
 }
 
 #[test]
-fn a_stopped_stream_gives_nothing_more_and_its_flow_is_counted() {
+fn a_stopped_stream_delivers_nothing_more_and_its_flow_is_counted() {
     for name in NAMES {
         let (whole, _) = run(name, Collect { interest: Some(Interest::ALL), ..Collect::default() });
         let sink = Collect { interest: Some(Interest::ALL), stop_at: Some(1), ..Collect::default() };
         let (stopped, _) = run(name, sink);
-        assert_eq!(whole.packet_count, stopped.packet_count, "packets are told nevertheless");
+        assert_eq!(whole.packet_count, stopped.packet_count, "packets are still reported");
         assert_eq!(whole.event_count, stopped.event_count);
         for ((key, whole, count), (stopped_key, stopped, stopped_count)) in
             whole.ended.iter().zip(&stopped.ended)
@@ -189,7 +189,7 @@ fn a_stopped_stream_gives_nothing_more_and_its_flow_is_counted() {
 }
 
 #[test]
-fn a_muted_flow_gives_nothing_more_but_its_end() {
+fn a_muted_flow_reports_only_its_end() {
     for name in NAMES {
         let sink = Collect { interest: Some(Interest::ALL), mute_at: Some(1), ..Collect::default() };
         let (muted, stats) = run(name, sink);
@@ -201,15 +201,15 @@ fn a_muted_flow_gives_nothing_more_but_its_end() {
     }
 }
 
-/// What a whole text has of its first octets.
-fn truncated(whole: &Text, len: u64) -> Text {
+/// Returns the part of a text within its first octets.
+fn first_octets_of(whole: &Text, len: u64) -> Text {
     let mut text = Text { has_fin: whole.has_fin, ..Text::default() };
     let (mut offset, mut bytes) = (0, &whole.bytes[..]);
     let gaps = whole.gaps.iter().copied().chain([(u64::MAX, 0)]);
     for (gap_offset, gap_len) in gaps {
         let part = bytes.split_off(..bytes.len().min((gap_offset - offset) as usize)).expect("in range");
-        let room = len.saturating_sub(offset) as usize;
-        text.bytes.extend(part.iter().take(room));
+        let remaining = len.saturating_sub(offset) as usize;
+        text.bytes.extend(part.iter().take(remaining));
         offset += part.len() as u64;
         let kept = gap_len.min(len.saturating_sub(offset));
         text.gaps.extend((kept > 0).then_some((offset, kept)));
@@ -220,7 +220,7 @@ fn truncated(whole: &Text, len: u64) -> Text {
 }
 
 #[test]
-fn the_first_octets_are_those_of_the_whole_stream() {
+fn the_first_octets_equal_those_of_the_whole_stream() {
     let mut truncated_count = 0;
     for name in NAMES {
         let (whole, _) = run(name, Collect { interest: Some(Interest::ALL), ..Collect::default() });
@@ -233,13 +233,13 @@ fn the_first_octets_are_those_of_the_whole_stream() {
             let (sink, _) = run(name, sink);
             let first = sink.into_inner();
             let calls = |sink: &Collect| (sink.packet_count, sink.event_count);
-            assert_eq!(calls(&first), calls(&whole), "the flow is told as before");
+            assert_eq!(calls(&first), calls(&whole), "packets and events are reported as before");
             assert_eq!(first.ended.len(), whole.ended.len());
             for ((key, first, count), (whole_key, whole, whole_count)) in first.ended.iter().zip(&whole.ended)
             {
                 assert_eq!((key, count), (whole_key, whole_count));
                 for (first, whole) in first.iter().zip(whole) {
-                    let wanted = truncated(whole, len);
+                    let wanted = first_octets_of(whole, len);
                     assert_eq!(first.gaps, wanted.gaps, "{name}, {len} octets of {key}");
                     assert_eq!((&first.bytes, first.has_fin), (&wanted.bytes, wanted.has_fin));
                     truncated_count += usize::from(!first.gaps.is_empty() && wanted.gaps != whole.gaps);
@@ -247,10 +247,10 @@ fn the_first_octets_are_those_of_the_whole_stream() {
             }
         }
     }
-    assert!(truncated_count > 0, "a gap was cut");
+    assert!(truncated_count > 0, "no gap was shortened");
 }
 
-/// Chunks as they came, and the octets of gaps.
+/// Chunks in order of delivery, and the lengths of gaps.
 #[derive(Default)]
 struct Observed([Vec<Result<Vec<u8>, u64>>; 2]);
 
@@ -269,7 +269,7 @@ impl Sink for Observed {
 }
 
 #[test]
-fn a_direction_is_stopped_behind_its_first_octets() {
+fn a_direction_is_stopped_after_its_first_octets() {
     use etherparse::PacketBuilder;
     use flowgauge::base::{Frame, Timestamp};
     let mut pipeline = pipeline(FirstOctets::new(10, Observed::default()));
@@ -292,12 +292,13 @@ fn a_direction_is_stopped_behind_its_first_octets() {
     assert_eq!(send(false, 104, 500, b"/abc"), 0);
     assert_eq!(send(false, 108, 500, b" HTTP"), 0);
     assert_eq!(send(false, 113, 500, b"/1.1"), 0);
-    assert_eq!(send(false, 200, 500, b"far ahead"), 0, "nothing is held of what is stopped");
-    // Six octets are lost, which the other side has, so that the gap is told; of the last segment two octets count.
+    assert_eq!(send(false, 200, 500, b"far ahead"), 0, "a stopped stream holds nothing");
+    // The capture lacks six octets that the other side received, so that a gap is reported; two octets of the last
+    // segment count.
     assert_eq!(send(true, 500, 117, b"HT"), 0);
     assert_eq!(send(true, 508, 117, b"abcd"), 1, "held behind the hole");
-    assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace runs");
-    assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole was given up");
+    assert_eq!(send(false, 300, 512, b""), 1, "acknowledged, and the grace period runs");
+    assert_eq!(send(true, 512, 117, b"efgh"), 0, "the hole became a gap");
     assert_eq!(send(true, 520, 117, b"behind another"), 0);
     let observed = pipeline.into_sink().into_inner().0;
     let chunk = |text: &[u8]| Ok(text.to_vec());
@@ -306,9 +307,10 @@ fn a_direction_is_stopped_behind_its_first_octets() {
     assert_eq!(observed, [request, reply]);
 }
 
-/// Without acknowledgments, a hole is given up at its deadline by other traffic, without a packet of its own flow.
+/// Without acknowledgments, a hole becomes a gap at its deadline with packets of other flows, without one of its own
+/// flow.
 #[test]
-fn holes_end_by_the_time_of_other_packets() {
+fn packets_of_other_flows_end_holes_at_their_deadline() {
     use etherparse::PacketBuilder;
     use flowgauge::base::{Frame, Timestamp};
     let segment = |port: u16, seq: u32| {
@@ -329,12 +331,13 @@ fn holes_end_by_the_time_of_other_packets() {
     let id = pipeline.flows().find(|(view, _)| view.packet_count() == 2).map(|(view, _)| view.id());
     assert!(pipeline.remove(id.expect("an open flow")));
     let (_, texts, _) = &pipeline.sink().ended[0];
-    let text = texts.iter().find(|text| !text.bytes.is_empty()).expect("one side spoke");
+    let text = texts.iter().find(|text| !text.bytes.is_empty()).expect("one side sent octets");
     assert_eq!((&text.bytes[..], &text.gaps[..]), (&b"texttext"[..], &[(4, 96)][..]));
     assert_eq!(pipeline.stats().streams.gap_octet_count, 96);
 }
 
-/// The rest of one direction comes out when its flow ends. A sink that mutes the flow there gets nothing of the other one.
+/// The rest of a direction is delivered when its flow ends. A sink that then mutes the flow receives nothing of the
+/// other direction.
 #[test]
 fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
     use etherparse::PacketBuilder;
@@ -350,7 +353,7 @@ fn a_flow_muted_at_its_end_reports_nothing_of_the_other_direction() {
     };
     for (mute_at, expected) in [(None, [8, 8]), (Some(8), [8, 4])] {
         let mut pipeline = pipeline(Collect { mute_at, ..Collect::default() });
-        // Both directions wait behind a hole.
+        // Both directions have a hole.
         for (from_client, seq) in [(true, 100), (false, 500), (true, 200), (false, 600)] {
             let data = segment(from_client, seq);
             pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(1), &data));

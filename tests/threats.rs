@@ -1,10 +1,10 @@
-//! The threat model names tests, benches and fuzz targets; each of them must exist.
+//! The tests, benchmarks, and fuzz targets that the threat model names must exist.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// What stands between backticks in the threat model.
+/// Returns the texts between backticks in the threat model.
 fn names() -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("docs/threats.md")).expect("readable");
     text.lines().flat_map(|line| line.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
@@ -14,7 +14,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Whether a text defines a function of that name.
+/// Returns true if a text defines a function with the given name.
 fn has_function(text: &str, name: &str) -> bool {
     text.match_indices(&format!("fn {name}")).any(|(at, found)| text[at + found.len()..].starts_with('('))
 }
@@ -27,7 +27,7 @@ fn every_named_test_exists() {
         if !path.ends_with(".rs") {
             continue;
         }
-        // A packaged crate has no folder of other packages.
+        // A packaged crate has no folder with other packages.
         if path.starts_with("crates/") && !root().join("crates").exists() {
             continue;
         }
@@ -40,9 +40,9 @@ fn every_named_test_exists() {
 
 #[test]
 fn every_named_work_row_exists() {
-    // A packaged crate has no folder of other packages.
+    // A packaged crate has no folder with other packages.
     let Ok(text) = fs::read_to_string(root().join("benches/instructions/work/main.rs")) else { return };
-    // Each function is a subject, and the lines in front of it are its inputs.
+    // Each function is a subject, and the attributes before it are its inputs.
     let subjects: Vec<_> = text
         .split("#[library_benchmark(")
         .skip(1)
@@ -68,7 +68,10 @@ fn every_named_work_row_exists() {
     }
     assert!(rows.len() > 40, "{} rows are named", rows.len());
     for (subject, _) in &subjects {
-        assert!(rows.iter().any(|(named, _)| named == subject), "no attack names a row of work/{subject}");
+        assert!(
+            rows.iter().any(|(named, _)| named == subject),
+            "the threat model names no row of work/{subject}"
+        );
     }
 }
 

@@ -1,5 +1,5 @@
-//! A single time far ahead of all others ends no flow, no stream and no datagram: what comes of a capture with one is what comes of
-//! the same capture in which that frame has the time of the one before.
+//! A single time far ahead of all others ends no flow, no stream, and no datagram: a capture with such a time gives the
+//! same results as the same capture in which that frame has the time of the frame before it.
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -40,10 +40,10 @@ fn written(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     frame
 }
 
-/// One half of a UDP datagram in two fragments.
+/// Returns one of the two fragments of a UDP datagram.
 fn fragment(is_last: bool) -> Vec<u8> {
     let mut frame = udp(200, false);
-    // 20 octets of IP header, 8 of UDP, 4 of payload: the fragments are cut behind the UDP header.
+    // 20 octets of IP header, 8 of UDP, 4 of payload: the first fragment ends with the UDP header.
     let (offset_and_flags, payload) = if is_last { (1_u16, 42..46) } else { (0x2000, 34..42) };
     let payload = frame[payload].to_vec();
     frame.truncate(34);
@@ -54,40 +54,42 @@ fn fragment(is_last: bool) -> Vec<u8> {
     frame
 }
 
-/// Two seconds of a capture; the frame at `odd` is of a flow of its own, or the 30th one's, and has a time of its own.
-fn capture(odd: Option<(u8, u64)>) -> FrameBatch {
+/// Returns two seconds of traffic. `outlier` sets the flow and the time in milliseconds of one frame.
+fn capture(outlier: Option<(u8, u64)>) -> FrameBatch {
     let mut frames: Vec<Vec<u8>> = Vec::new();
     frames.extend((0..FLOW_COUNT).map(|flow| udp(flow, false)));
     frames.extend([tcp(false, 1000, 5000, "ab"), tcp(false, 1004, 5000, "ef"), fragment(false)]);
     let position = frames.len();
-    let flow = odd.map_or(0, |(flow, _)| flow);
+    let flow = outlier.map_or(0, |(flow, _)| flow);
     frames.push(udp(flow, false));
     frames.extend([fragment(true), tcp(false, 1002, 5000, "cd"), tcp(true, 5000, 1006, "ok")]);
     frames.extend((0..FLOW_COUNT).map(|flow| udp(flow, true)));
     let mut batch = FrameBatch::new();
     let mut millis = 1_000_000;
-    for (at, frame) in frames.iter().enumerate() {
-        let odd_millis = odd.map(|(_, millis)| millis).filter(|_| at == position);
-        millis += if at == position { 0 } else { 10 };
-        let nanos = odd_millis.unwrap_or(millis) * 1_000_000;
+    for (index, frame) in frames.iter().enumerate() {
+        let outlier_millis = outlier.map(|(_, millis)| millis).filter(|_| index == position);
+        millis += if index == position { 0 } else { 10 };
+        let nanos = outlier_millis.unwrap_or(millis) * 1_000_000;
         batch.push(&Frame::ethernet(Timestamp::from_nanos(nanos), frame));
     }
     batch
 }
 
-/// A batch in parts.
+/// A source that splits a batch into parts.
 struct Parts {
     frames: FrameBatch,
-    at: usize,
+    index: usize,
     len: usize,
 }
 
 impl Source for Parts {
     fn next_batch(&mut self, batch: &mut FrameBatch) -> Result<Next, Error> {
         batch.clear();
-        let end = (self.at + self.len).min(self.frames.len());
-        (self.at..end).filter_map(|position| self.frames.get(position)).for_each(|frame| batch.push(&frame));
-        self.at = end;
+        let end = (self.index + self.len).min(self.frames.len());
+        (self.index..end)
+            .filter_map(|position| self.frames.get(position))
+            .for_each(|frame| batch.push(&frame));
+        self.index = end;
         Ok(if batch.is_empty() { Next::End } else { Next::Frames })
     }
 
@@ -108,11 +110,11 @@ impl Source for Parts {
     }
 }
 
-/// Records and octets, as text.
+/// Collects the record and the octets of each flow as text.
 #[derive(Default)]
-struct Keep(Vec<String>);
+struct Results(Vec<String>);
 
-impl Sink for Keep {
+impl Sink for Results {
     type State = String;
     type Stage = Streams;
 
@@ -134,52 +136,56 @@ impl Sink for Keep {
     }
 }
 
-fn pipeline() -> Pipeline<Keep> {
-    Pipeline::builder().build(Keep::default()).unwrap()
+fn pipeline() -> Pipeline<Results> {
+    Pipeline::builder().build(Results::default()).unwrap()
 }
 
-/// What comes of frames, in order, and how many times were not believed.
-fn reported(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
+/// Returns the sorted results of a run, and the number of times that were rejected.
+fn results_of(frames: FrameBatch, len: usize, shard_count: usize, is_checked: bool) -> (Vec<String>, u64) {
     let builder = Pipeline::builder().time_check(is_checked);
-    let mut sinks: Vec<Keep> = (0..shard_count).map(|_| Keep::default()).collect();
-    let mut source = Parts { frames, at: 0, len };
+    let mut sinks: Vec<Results> = (0..shard_count).map(|_| Results::default()).collect();
+    let mut source = Parts { frames, index: 0, len };
     let stats = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap().stats;
     let mut all: Vec<_> = sinks.into_iter().flat_map(|sink| sink.0).collect();
     all.sort();
-    assert_eq!(stats.fragments.completed_count, 1, "the datagram is whole");
+    assert_eq!(stats.fragments.completed_count, 1, "the datagram is complete");
     (all, stats.doubted_time_count)
 }
 
 #[test]
 fn a_single_time_far_ahead_ends_nothing() {
     let ten_years = 10 * 365 * 86_400_000;
-    // Of a flow of its own, and of one that goes on.
+    // The frame is of a separate flow, or of a flow with other packets.
     for flow in [150, 30] {
         let latest = capture(None).get(102).unwrap().timestamp.as_nanos() / 1_000_000;
-        let (wanted, doubted_count) = reported(capture(Some((flow, latest))), 1000, 1, true);
+        let (wanted, doubted_count) = results_of(capture(Some((flow, latest))), 1000, 1, true);
         assert_eq!(doubted_count, 0);
         assert!(wanted.iter().any(|text| text.ends_with(" abcdefok")), "{wanted:?}");
         for (len, shard_count) in [(1000, 1), (1, 1), (7, 1), (104, 1), (1, 2), (64, 2), (7, 3), (103, 3)] {
-            let odd = capture(Some((flow, latest + ten_years)));
-            assert_eq!(reported(odd, len, shard_count, true), (wanted.clone(), 1), "{len} by {shard_count}");
+            let outlier = capture(Some((flow, latest + ten_years)));
+            assert_eq!(
+                results_of(outlier, len, shard_count, true),
+                (wanted.clone(), 1),
+                "{len} by {shard_count}"
+            );
         }
-        // As frames, each in a call of its own.
+        // One call per frame.
         let mut pipeline = pipeline();
-        let odd = capture(Some((flow, latest + ten_years)));
-        odd.iter().for_each(|frame| pipeline.frame(&frame));
+        let outlier = capture(Some((flow, latest + ten_years)));
+        outlier.iter().for_each(|frame| pipeline.frame(&frame));
         pipeline.finish();
-        let mut keep = pipeline.into_sink();
-        keep.0.sort();
-        assert_eq!(keep.0, wanted);
-        // Believed, it ends all of them.
-        let (all, _) = reported(capture(Some((flow, latest + ten_years))), 1000, 1, false);
+        let mut results = pipeline.into_sink();
+        results.0.sort();
+        assert_eq!(results.0, wanted);
+        // Without the check, the time ends all flows.
+        let (all, _) = results_of(capture(Some((flow, latest + ten_years))), 1000, 1, false);
         assert!(all.len() > wanted.len() + usize::from(FLOW_COUNT) / 2);
     }
 }
 
 #[test]
-fn a_pause_is_believed_with_the_frame_behind_it() {
-    // Two packets of one flow, an hour apart, and nothing else; then two of which the last is later than the timeout.
+fn a_pause_is_accepted_when_the_next_frame_confirms_it() {
+    // Packets of one flow only, some of them an hour apart; in the last case 59 s, which is less than the timeout.
     for (seconds, flow_count) in
         [(&[0, 3600][..], 2), (&[0, 3600, 3601], 2), (&[0, 3600, 7200, 10_800], 4), (&[0, 59], 1)]
     {
@@ -189,7 +195,7 @@ fn a_pause_is_believed_with_the_frame_behind_it() {
                 frames.push(&Frame::ethernet(Timestamp::from_parts(1_000_000 + second, 0), &udp(1, false)));
             }
             let mut pipeline = pipeline();
-            pipeline.run(&mut Parts { frames, at: 0, len }, &RunOptions::default()).unwrap();
+            pipeline.run(&mut Parts { frames, index: 0, len }, &RunOptions::default()).unwrap();
             assert_eq!(
                 (pipeline.sink().0.len(), pipeline.stats().doubted_time_count),
                 (flow_count, 0),
@@ -200,7 +206,7 @@ fn a_pause_is_believed_with_the_frame_behind_it() {
 }
 
 #[test]
-fn a_frame_that_waits_is_taken_when_the_caller_s_clock_goes_on() {
+fn a_delayed_frame_is_processed_when_the_caller_advances_the_clock() {
     let mut pipeline = pipeline();
     let start = Timestamp::from_parts(1_000_000, 0);
     let later = start.saturating_add(TIME_JUMP_MAX + Duration::from_secs(1));

@@ -1,5 +1,5 @@
-//! Between Ethernet and IP in place: a table per rule, every truncation, lies in each length field, `etherparse` as the
-//! second opinion, and the way there and back.
+//! Translation between Ethernet and IP in place: a table per rule, every truncation, false values in each length field,
+//! comparison with `etherparse`, and round trips.
 
 use etherparse::{Ethernet2Slice, Ipv4HeaderSlice, Ipv6HeaderSlice, PacketBuilder, SingleVlanSlice};
 use flowgauge::base::{EtherType, Layer, ParseErrorKind, VlanIds};
@@ -35,8 +35,8 @@ fn with(mut packet: Vec<u8>, at: usize, octets: &[u8]) -> Vec<u8> {
     packet
 }
 
-/// A packet of more than 65,535 octets, whose length stands in a hop-by-hop option (RFC 2675), behind a one-octet pad
-/// and a longer one.
+/// Returns a packet of more than 65,535 octets with its length in a hop-by-hop option (RFC 2675), behind padding of one
+/// octet and a longer padding.
 fn jumbogram(jumbo_len: u32, actual_len: usize) -> Vec<u8> {
     let mut packet = with(ipv6(0), 6, &[0]);
     packet.extend([17, 1, 0, 1, 0, 0, 0xc2, 4]);
@@ -66,7 +66,7 @@ fn packets_are_found_behind_every_header() {
 }
 
 #[test]
-fn what_is_not_ip_is_named() {
+fn frames_without_ip_report_their_type() {
     for (behind, what) in [
         (vec![8, 6], Unsupported::EtherType(EtherType::ARP)),
         (vec![0x81, 0, 0, 5, 0x88, 0xcc], Unsupported::EtherType(EtherType::LLDP)),
@@ -79,7 +79,7 @@ fn what_is_not_ip_is_named() {
 }
 
 #[test]
-fn every_truncation_says_what_is_missing() {
+fn every_truncation_reports_what_is_missing() {
     for (behind, ip_offset, need) in [
         (&[&[8, 0][..], &ipv4(8)].concat(), 14, 28),
         (&[&[0x86, 0xdd][..], &ipv6(8)].concat(), 14, 48),
@@ -114,7 +114,7 @@ fn every_truncation_says_what_is_missing() {
 }
 
 #[test]
-fn fields_that_lie_are_malformed() {
+fn false_length_fields_are_malformed() {
     use ParseErrorKind::{BadLength, BadVersion, TooDeep};
     let deep = [[0x81, 0, 0, 1].repeat(9), vec![8, 0], ipv4(8)].concat();
     let v4 = |at, octets: &[u8]| [vec![8, 0], with(ipv4(8), at, octets)].concat();
@@ -136,7 +136,7 @@ fn fields_that_lie_are_malformed() {
         ("payload length one too many", v6(4, &[0, 9]), BadLength, 9, 8),
         ("payload length 65535", v6(4, &[0xff, 0xff]), BadLength, 65_535, 8),
         ("length zero, hop-by-hop header without jumbo", jumbo(with(ipv6(0), 6, &[0])), BadLength, 8, 0),
-        ("a jumbo length that 16 bits could tell", jumbo(jumbogram(65_535, 65_535)), BadLength, 8, 0),
+        ("a jumbo length that fits into 16 bits", jumbo(jumbogram(65_535, 65_535)), BadLength, 8, 0),
         ("a jumbo length beyond the frame", jumbo(jumbogram(70_001, 70_000)), BadLength, 70_001, 70_000),
         ("the greatest jumbo length", jumbo(jumbogram(u32::MAX, 70_000)), BadLength, u32::MAX, 70_000),
         ("a jumbo option of wrong length", jumbo(with(jumbogram(70_000, 70_000), 47, &[3])), BadLength, 8, 0),
@@ -151,8 +151,8 @@ fn fields_that_lie_are_malformed() {
     }
 }
 
-/// What `etherparse` finds: the packet's place in the frame.
-fn second_opinion(data: &[u8]) -> Option<std::ops::Range<usize>> {
+/// Returns the range of the packet in the frame according to `etherparse`.
+fn packet_range_of_etherparse(data: &[u8]) -> Option<std::ops::Range<usize>> {
     let ethernet = Ethernet2Slice::from_slice_without_fcs(data).ok()?;
     let (mut ether_type, mut rest) = (ethernet.ether_type(), ethernet.payload_slice());
     for _ in 0..8 {
@@ -212,17 +212,17 @@ proptest! {
 
     #[test]
     fn etherparse_finds_the_same_packet(data in any_frame()) {
-        match (ethernet_to_ip(&data), second_opinion(&data)) {
+        match (ethernet_to_ip(&data), packet_range_of_etherparse(&data)) {
             (Ok(packet), Some(position)) => prop_assert_eq!(packet, &data[position]),
             (Err(_), None) => {}
-            // The one rule that it lacks: a length of zero leaves no room for a hop-by-hop header.
+            // The only rule that it lacks: a length of zero cannot include a hop-by-hop header.
             (Err(NotIp::Malformed(_)), Some(position)) if is_jumbogram(&data, &position) => {}
-            (ours, theirs) => prop_assert!(false, "{ours:?}, etherparse {theirs:?}: {data:02x?}"),
+            (own, other) => prop_assert!(false, "{own:?}, etherparse {other:?}: {data:02x?}"),
         }
     }
 
     #[test]
-    fn any_octets_give_an_answer(data in proptest::collection::vec(any::<u8>(), 0..200), offset in 0_usize..220) {
+    fn any_octets_give_a_result_and_errors_change_nothing(data in proptest::collection::vec(any::<u8>(), 0..200), offset in 0_usize..220) {
         let _ = ethernet_to_ip(&data);
         let before = data.clone();
         let mut buffer = data;
@@ -233,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn there_and_back(data in any_frame(), headroom in 0_usize..40, ids in (0_u16..4096, 0_u16..4096)) {
+    fn packets_survive_a_round_trip(data in any_frame(), headroom in 0_usize..40, ids in (0_u16..4096, 0_u16..4096)) {
         let Ok(packet) = ethernet_to_ip(&data) else { return Ok(()) };
         let vlan_ids = VlanIds::NONE.push(ids.0).push(ids.1);
         let header = EthernetHeader::new([7; 6], [8; 6], vlan_ids);
@@ -270,7 +270,7 @@ fn etherparse_reads_the_tags_that_are_written() {
 }
 
 #[test]
-fn a_frame_is_made_only_of_a_packet_with_room_before_it() {
+fn a_frame_requires_headroom_and_an_ip_packet() {
     let header = EthernetHeader::new([1; 6], [3; 6], VlanIds::NONE);
     for offset in 0..20 {
         let mut buffer = [vec![0; offset], ipv4(8)].concat();

@@ -1,5 +1,5 @@
-//! Captures that are read together hold no more than their part of the budget: blocks of files that overlap, windows of
-//! decompressors, and the names of interfaces.
+//! Captures that are read together use at most their part of the budget, for batches of overlapping files, windows of
+//! decompressors, and names of interfaces.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use flowgauge::base::{Budget, FrameBatch, Resources, Timestamp};
 use flowgauge::source::{Error, Files, Next, Source, SourceConfig};
 
-use super::alone;
 use super::heap::{held_now, peak_since};
+use super::run_alone;
 
-/// What a reader holds besides: the caller's batch and its frames, paths, the lists of files, buffers of the system.
-const BESIDE: usize = 3 << 20;
+/// Upper bound for other memory: the caller's batch and its frames, paths, the lists of files, buffers of the system.
+const OTHER_BYTES: usize = 3 << 20;
 
-/// A directory of its own that goes away.
+/// A temporary directory that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -39,7 +39,7 @@ impl Drop for Folder {
     }
 }
 
-/// A pcap with a frame of 60 octets in each of so many seconds.
+/// Returns a pcap file with one frame of 60 octets per second.
 fn pcap(seconds: u32) -> Vec<u8> {
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let mut file = words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 1]);
@@ -75,13 +75,13 @@ fn packet(interface: u32, file: &mut Vec<u8>) {
     block(6, &words.chain([1, 2, 3, 4]).collect::<Vec<_>>(), file);
 }
 
-/// What came of reading captures.
+/// The result of reading captures.
 struct Outcome {
     frame_count: u64,
     interface_count: usize,
     unnamed_count: u64,
     errors: Vec<Error>,
-    /// Bytes allocated at once, at most.
+    /// Peak of allocated memory.
     peak: usize,
     budget: Budget,
 }
@@ -94,13 +94,13 @@ fn read(paths: &[PathBuf], limit: u64) -> Outcome {
     let mut files = Files::open_readable(paths, config, |error| errors.push(error));
     let (mut batch, mut latest) = (FrameBatch::new(), Timestamp::ZERO);
     loop {
-        let goes_on = files.next_batch(&mut batch);
+        let next = files.next_batch(&mut batch);
         for frame in batch.iter() {
-            assert!(frame.timestamp >= latest, "in the order of time");
+            assert!(frame.timestamp >= latest, "frames are in the order of time");
             latest = frame.timestamp;
             assert!((frame.interface as usize) < files.interfaces().len());
         }
-        match goes_on {
+        match next {
             Ok(Next::End) => break,
             Ok(_) => {}
             Err(error) => errors.push(error),
@@ -113,33 +113,33 @@ fn read(paths: &[PathBuf], limit: u64) -> Outcome {
     drop((files, batch));
     assert_eq!(budget.held(), 0);
     assert!(budget.peak() <= limit / 4, "{} of {limit}", budget.peak());
-    assert!(peak <= limit as usize / 4 + BESIDE, "{peak} allocated of {limit}");
+    assert!(peak <= limit as usize / 4 + OTHER_BYTES, "{peak} allocated of {limit}");
     let (frame_count, unnamed_count) = (stats.frame_count, stats.unnamed_interface_count);
     Outcome { frame_count, interface_count, unnamed_count, errors, peak, budget }
 }
 
 #[test]
-fn files_that_overlap_share_one_cap() {
-    let _alone = alone();
+fn overlapping_files_share_one_limit() {
+    let _guard = run_alone();
     let folder = Folder::new();
     let file = pcap(800);
     let paths: Vec<_> = (0..300).map(|number| folder.file(&format!("{number}.pcap"), &file)).collect();
-    // With room for whole blocks, and with room for the shortest ones.
+    // With memory for full batches, and with memory for the smallest batches.
     for limit in [1 << 30, 32 << 20] {
         let outcome = read(&paths, limit);
         assert_eq!((outcome.frame_count, outcome.errors.len(), outcome.interface_count), (300 * 800, 0, 1));
         println!("{} allocated, {} charged of {limit}", outcome.peak, outcome.budget.peak());
     }
-    // With room for a few of them: the others are named, and those are read.
+    // With memory for a few files only: these are read, and the errors name the others.
     let outcome = read(&paths, 1 << 20);
     assert!(!outcome.errors.is_empty() && outcome.frame_count >= 10 * 800, "{}", outcome.frame_count);
     assert!(outcome.errors.iter().all(|error| matches!(error, Error::Memory { max_bytes: 262_144, .. })));
 }
 
 #[test]
-fn names_of_interfaces_are_held_once_and_within_the_cap() {
+fn interface_names_are_held_once_and_within_the_limit() {
     const COUNT: u32 = 20_000;
-    let _alone = alone();
+    let _guard = run_alone();
     let folder = Folder::new();
     let described = |file_number: u32| {
         let mut file = Vec::new();
@@ -148,34 +148,38 @@ fn names_of_interfaces_are_held_once_and_within_the_cap() {
         (0..100).for_each(|number| packet(COUNT - 1 - number, &mut file));
         file
     };
-    let alike: Vec<_> = (0..4).map(|number| folder.file(&format!("alike-{number}"), &described(0))).collect();
-    let outcome = read(&alike, 1 << 30);
+    let equal_names: Vec<_> =
+        (0..4).map(|number| folder.file(&format!("equal_names-{number}"), &described(0))).collect();
+    let outcome = read(&equal_names, 1 << 30);
     assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
     assert_eq!((outcome.interface_count, outcome.unnamed_count), (COUNT as usize, 0));
-    // The names and their table once, and what one file at a time needs to read its frames.
-    assert!(outcome.peak <= COUNT as usize * 800 + BESIDE, "{}", outcome.peak);
+    // The names and their table once, and the memory that one file at a time needs to read its frames.
+    assert!(outcome.peak <= COUNT as usize * 800 + OTHER_BYTES, "{}", outcome.peak);
 
-    let unlike: Vec<_> =
-        (0..4).map(|number| folder.file(&format!("unlike-{number}"), &described(number))).collect();
-    let outcome = read(&unlike, 1 << 30);
+    let different_names: Vec<_> =
+        (0..4).map(|number| folder.file(&format!("different_names-{number}"), &described(number))).collect();
+    let outcome = read(&different_names, 1 << 30);
     assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
     assert_eq!((outcome.interface_count, outcome.unnamed_count), (65_536, 4 * u64::from(COUNT) - 65_535));
-    // With less memory, fewer have names, and every frame is read.
-    let outcome = read(&unlike, 32 << 20);
+    // With less memory, fewer interfaces have names, and every frame is read.
+    let outcome = read(&different_names, 32 << 20);
     assert_eq!((outcome.frame_count, outcome.errors.len()), (400, 0));
     assert!(outcome.unnamed_count > 50_000 && outcome.interface_count > 1000, "{}", outcome.interface_count);
 }
 
 #[test]
-fn a_long_concatenation_of_sections_is_read_to_its_end() {
+fn a_file_with_many_sections_is_read_completely() {
     const COUNT: u32 = 70_000;
-    let _alone = alone();
+    let _guard = run_alone();
     let folder = Folder::new();
-    for (is_named, interface_count) in [(false, 1), (true, 65_536)] {
+    for (has_distinct_names, interface_count) in [(false, 1), (true, 65_536)] {
         let mut file = Vec::new();
         for number in 0..COUNT {
             section(&mut file);
-            interface(if is_named { number.to_string() } else { "eth0".to_owned() }.as_str(), &mut file);
+            interface(
+                if has_distinct_names { number.to_string() } else { "eth0".to_owned() }.as_str(),
+                &mut file,
+            );
             packet(0, &mut file);
         }
         let path = folder.file("long.pcapng", &file);
@@ -186,12 +190,12 @@ fn a_long_concatenation_of_sections_is_read_to_its_end() {
     }
 }
 
-/// Windows are allocated by the decompressor, which the allocator of this binary does not see: what is charged counts.
+/// The decompressor allocates windows outside of this binary's allocator, so that the test checks the charged memory.
 #[cfg(feature = "compression")]
 #[test]
 fn windows_of_decompressors_are_charged() {
     const WINDOW: u64 = 8 << 20;
-    let _alone = alone();
+    let _guard = run_alone();
     let folder = Folder::new();
     // Raw blocks under a window of 8 MiB (RFC 8878 section 3.1.1).
     let mut packed = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 0x68];
@@ -206,22 +210,22 @@ fn windows_of_decompressors_are_charged() {
     let outcome = read(&paths, 1 << 30);
     assert_eq!((outcome.frame_count, outcome.errors.len()), (20 * 800, 0));
     assert!(outcome.budget.peak() >= 20 * WINDOW, "{}", outcome.budget.peak());
-    // With room for two windows, the others are named.
+    // With memory for two windows, the errors name the other files.
     let outcome = read(&paths, 80 << 20);
     assert_eq!((outcome.frame_count, outcome.errors.len()), (2 * 800, 18));
     assert!(outcome.errors.iter().all(|error| matches!(error, Error::Memory { .. })), "{:?}", outcome.errors);
-    // Layers above that have taken all the rest leave what was set aside for the first files.
+    // Layers that use all remaining memory leave the memory that is reserved for the first files.
     let budget = Budget::new(1 << 30);
     let mut files = Files::open_with(&paths, Resources::default().with_budget(budget.clone())).unwrap();
     assert!(budget.held_by(flowgauge::base::Account::Sources) >= 16 * WINDOW);
     assert!(budget.charge(flowgauge::base::Account::Flows, budget.limit() - budget.held()));
     let (mut batch, mut frame_count, mut error_count) = (FrameBatch::new(), 0, 0);
     loop {
-        let goes_on = files.next_batch(&mut batch);
+        let next = files.next_batch(&mut batch);
         frame_count += batch.len();
-        match goes_on {
+        match next {
             Ok(Next::End) => break,
-            goes_on => error_count += u32::from(goes_on.is_err()),
+            next => error_count += u32::from(next.is_err()),
         }
     }
     assert_eq!((frame_count, error_count), (16 * 800, 4));

@@ -1,9 +1,9 @@
-//! One budget for all layers, on a hostile day: what is allocated stays below it and a constant, and those give way first that
-//! the ladder of [`Account`] names first, each under its own name.
+//! One budget for all layers under an attack: allocated memory stays below the budget plus a constant, and the layers
+//! release memory in the order of [`Account`], each with its own counter.
 //!
-//! Captures that are read have a part of the budget of their own (`captures.rs`).
+//! Captures that are read have their own part of the budget (`captures.rs`).
 //!
-//! A binary of its own: its allocator counts the octets that are held. One test runs at a time.
+//! This is a separate binary, because its allocator counts the memory that is held. One test runs at a time.
 
 mod captures;
 #[path = "../support/heap.rs"]
@@ -20,25 +20,26 @@ use flowgauge::tracker::{Flow, FlowView};
 
 use heap::{held_now, peak_since};
 
-/// Lets one test allocate at a time. The hostile day comes first, since it measures what is resident, which what was freed
-/// before may be.
-fn alone() -> MutexGuard<'static, ()> {
+/// Lets one test allocate at a time. The attack runs first, because it measures resident memory, which can include
+/// memory that other tests have freed.
+fn run_alone() -> MutexGuard<'static, ()> {
     static SERIAL: Mutex<()> = Mutex::new(());
-    static DAY: Once = Once::new();
+    static ATTACK: Once = Once::new();
     let guard = SERIAL.lock().unwrap_or_else(PoisonError::into_inner);
-    DAY.call_once(hostile_day);
+    ATTACK.call_once(attack_all_layers);
     guard
 }
 
 const LIMIT: usize = 32 << 20;
 
-/// What may be held besides: hot cache, the first table of the index, what the frame at hand needs, and this test.
+/// Upper bound for other memory: cache, the first table of the index, memory for the current frame, and this test.
 const FIXED: usize = 2 << 20;
 
-/// Pages that the allocator keeps, the program, and its libraries; the threads of the harness.
+/// Upper bound for other resident memory: pages that the allocator keeps, the program, its libraries, and the test
+/// threads.
 const RESIDENT: usize = 24 << 20;
 
-/// Counts what is told.
+/// Counts calls.
 #[derive(Default)]
 struct Count {
     gap_count: u64,
@@ -63,29 +64,29 @@ impl Sink for Count {
     }
 }
 
-struct Day {
+struct Attack {
     pipeline: Pipeline<Count>,
     budget: Budget,
     nanos: u64,
 }
 
-impl Day {
+impl Attack {
     fn new() -> Self {
         let budget = Budget::new(LIMIT as u64);
         let mut limits = Limits::DEFAULT;
         limits.fragment_datagram_count_max = 1 << 15;
         let builder = Pipeline::builder().resources(Resources::new(limits).with_budget(budget.clone()));
-        let pipeline = builder.build(Count::default()).expect("a sound configuration");
+        let pipeline = builder.build(Count::default()).expect("a valid configuration");
         Self { pipeline, budget, nanos: 0 }
     }
 
-    /// All of it happens within a second, so that nothing is due.
+    /// Processes a frame. The whole attack takes less than a second, so that nothing times out.
     fn frame(&mut self, data: &[u8]) {
         self.nanos += 1000;
         self.pipeline.frame(&Frame::ethernet(Timestamp::from_nanos(self.nanos), data));
     }
 
-    /// A first fragment of a datagram of which no other comes.
+    /// Sends the first fragment of a datagram that is never completed.
     fn first_fragment(&mut self, number: u32) {
         let [a, b, c, d] = number.to_be_bytes();
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
@@ -94,8 +95,8 @@ impl Day {
         self.frame(&frame);
     }
 
-    /// A connection in which a segment comes far ahead of what is expected.
-    fn far_ahead(&mut self, number: u32) {
+    /// Opens a connection and sends a segment far beyond the next expected sequence number.
+    fn segment_far_ahead(&mut self, number: u32) {
         let [_, a, b, c] = number.to_be_bytes();
         let segment = |seq, is_syn: bool, len| {
             let builder = PacketBuilder::ethernet2([2; 6], [4; 6])
@@ -128,7 +129,7 @@ impl Day {
     }
 }
 
-/// The most that was resident at once, where the system tells.
+/// Returns the peak of resident memory, if the system reports it.
 fn resident_peak() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
@@ -136,53 +137,61 @@ fn resident_peak() -> Option<usize> {
 }
 
 #[test]
-fn what_gives_way_first_is_what_the_ladder_says() {
-    let _alone = alone();
+fn layers_release_memory_in_the_documented_order() {
+    let _guard = run_alone();
 }
 
-fn hostile_day() {
+fn attack_all_layers() {
     let before = held_now();
-    let mut day = Day::new();
+    let mut attack = Attack::new();
     let sixteenths = |count: usize| LIMIT / 16 * count;
 
-    // Fragments alone take their own cap, or their part of the budget.
-    (0..60_000).for_each(|number| day.first_fragment(number));
-    let alone = day.held(Account::Fragments);
-    assert!(alone > sixteenths(8) && day.budget.held() as usize <= sixteenths(14), "{alone}");
-
-    // Streams need room: fragments go.
-    (0..30_000).for_each(|number| day.far_ahead(number));
-    let fragments = day.pipeline.stats().fragments;
-    assert!(fragments.evicted_by_budget_count > 0, "{fragments:?}");
-    assert!(day.held(Account::Fragments) < alone / 4, "{} of {alone}", day.held(Account::Fragments));
-    assert!(day.held(Account::Streams) > sixteenths(4), "{}", day.held(Account::Streams));
+    // Fragments alone use memory up to their own limit, or their part of the budget.
+    (0..60_000).for_each(|number| attack.first_fragment(number));
+    let fragment_bytes = attack.held(Account::Fragments);
     assert!(
-        day.pipeline.sink().gap_count > 0
-            && day.pipeline.stats().streams.gap_count(GapReason::Overflow) == day.pipeline.sink().gap_count
+        fragment_bytes > sixteenths(8) && attack.budget.held() as usize <= sixteenths(14),
+        "{fragment_bytes}"
     );
-    assert_eq!(day.pipeline.sink().evicted_count, 0, "no flow had to go for it");
 
-    // Flows need room: streams go, and only then flows, of which handshakes go first.
-    (0..200_000).for_each(|number| day.syn(number));
-    assert!(day.held(Account::Flows) > sixteenths(14), "{}", day.held(Account::Flows));
-    day.pipeline.check_invariants();
-    // What is left are the pool's table, and some spare blocks.
-    assert!(day.held(Account::Fragments) + day.held(Account::Streams) < 1 << 20);
-    assert!(day.pipeline.sink().evicted_count > 0);
-    let tracker = day.pipeline.stats().tracker;
-    assert_eq!(tracker.evicted_half_open_count, day.pipeline.sink().evicted_count, "{tracker:?}");
-    assert_eq!(tracker.evicted_by_budget_count, day.pipeline.sink().evicted_count);
+    // Streams need memory: fragments are evicted.
+    (0..30_000).for_each(|number| attack.segment_far_ahead(number));
+    let fragments = attack.pipeline.stats().fragments;
+    assert!(fragments.evicted_by_budget_count > 0, "{fragments:?}");
+    assert!(
+        attack.held(Account::Fragments) < fragment_bytes / 4,
+        "{} of {fragment_bytes}",
+        attack.held(Account::Fragments)
+    );
+    assert!(attack.held(Account::Streams) > sixteenths(4), "{}", attack.held(Account::Streams));
+    assert!(
+        attack.pipeline.sink().gap_count > 0
+            && attack.pipeline.stats().streams.gap_count(GapReason::Overflow)
+                == attack.pipeline.sink().gap_count
+    );
+    assert_eq!(attack.pipeline.sink().evicted_count, 0, "no flow is evicted");
+
+    // Flows need memory: streams release it first, then flows, starting with incomplete handshakes.
+    (0..200_000).for_each(|number| attack.syn(number));
+    assert!(attack.held(Account::Flows) > sixteenths(14), "{}", attack.held(Account::Flows));
+    attack.pipeline.check_invariants();
+    // Only the pool's table and some spare blocks remain.
+    assert!(attack.held(Account::Fragments) + attack.held(Account::Streams) < 1 << 20);
+    assert!(attack.pipeline.sink().evicted_count > 0);
+    let tracker = attack.pipeline.stats().tracker;
+    assert_eq!(tracker.evicted_half_open_count, attack.pipeline.sink().evicted_count, "{tracker:?}");
+    assert_eq!(tracker.evicted_by_budget_count, attack.pipeline.sink().evicted_count);
 
     let peak = peak_since(before);
-    println!("{peak} octets at most, {} accounted, {:?} resident", day.budget.peak(), resident_peak());
-    assert!(day.budget.peak() as usize <= LIMIT);
+    println!("peak of {peak} bytes, {} accounted, {:?} resident", attack.budget.peak(), resident_peak());
+    assert!(attack.budget.peak() as usize <= LIMIT);
     assert!(peak <= LIMIT + FIXED, "{peak}");
     assert!(resident_peak().is_none_or(|resident| resident <= LIMIT + RESIDENT));
 
-    // What is ended gives back what it had.
-    let Day { mut pipeline, budget, .. } = day;
+    // Ended flows release their memory.
+    let Attack { mut pipeline, budget, .. } = attack;
     pipeline.finish();
-    // Connections, handshakes, and the one flow of all first fragments.
+    // Connections, handshakes, and one flow with all first fragments.
     assert_eq!(pipeline.sink().ended_count, 30_000 + 200_000 + 1);
     drop(pipeline);
     assert_eq!(budget.held(), 0);

@@ -1,4 +1,4 @@
-//! Frames that were captured twice, against a naive model, frame by frame.
+//! Duplicate frames: the window compared with a naive model, frame by frame.
 
 mod mirror;
 mod naive;
@@ -25,22 +25,22 @@ fn window_of(configure: impl FnOnce(&mut DedupConfig, &mut Resources)) -> Window
     Window::new(config, &resources).expect("a valid configuration")
 }
 
-/// Verdicts in letters: `k` for what is kept, `d` for a duplicate.
+/// Returns verdicts as letters: `k` for a frame that is kept, `d` for a duplicate.
 fn verdicts(window: &mut Window, frames: &[Frame<'_>]) -> String {
     frames.iter().map(|frame| if window.check(frame).is_duplicate() { 'd' } else { 'k' }).collect()
 }
 
 #[test]
-fn a_duplicate_is_the_same_frame_within_the_time_both_ends_included() {
+fn a_duplicate_is_the_same_frame_within_the_window_inclusive() {
     for (gap, wanted) in [(0, "kd"), (1_000_000, "kd"), (1_000_001, "kk")] {
         assert_eq!(verdicts(&mut window(|_| {}), &[at(5, b"frame"), at(5 + gap, b"frame")]), wanted);
-        // The copy may bear the earlier time.
+        // The copy may have the earlier time.
         assert_eq!(verdicts(&mut window(|_| {}), &[at(5 + gap, b"frame"), at(5, b"frame")]), wanted);
     }
 }
 
 #[test]
-fn lengths_and_the_link_type_are_part_of_a_frame() {
+fn lengths_and_link_type_distinguish_frames() {
     let frame = at(5, b"frame");
     let frames = [
         frame,
@@ -49,7 +49,7 @@ fn lengths_and_the_link_type_are_part_of_a_frame() {
         at(5, b"fram"),
         at(5, b"frame\0"),
         at(5, b""),
-        // Below what was captured, it is read as that.
+        // A wire length below the captured length counts as the captured length.
         Frame { wire_len: 2, ..frame },
         Frame { wire_len: 9, ..frame },
     ];
@@ -57,16 +57,16 @@ fn lengths_and_the_link_type_are_part_of_a_frame() {
 }
 
 #[test]
-fn a_third_copy_is_measured_from_the_second() {
+fn the_window_of_a_third_copy_starts_at_the_second() {
     let frames = [at(1, b"x"), at(800_001, b"x"), at(1_600_001, b"x"), at(2_700_002, b"x")];
     assert_eq!(verdicts(&mut window(|_| {}), &frames), "kddk");
 }
 
 #[test]
-fn between_interfaces_what_a_host_repeats_is_kept() {
+fn retransmissions_on_one_interface_are_kept() {
     let on = |interface, nanos| Frame { interface, ..at(nanos, b"ack") };
     let mut between = window(|config| config.only_between_interfaces = true);
-    // Twice the same acknowledgement, each captured by two interfaces: one after the other, or overtaking each other.
+    // The same acknowledgment twice, each captured by two interfaces: in order, or interleaved.
     assert_eq!(verdicts(&mut between, &[on(0, 10), on(1, 11), on(0, 20), on(1, 21)]), "kdkd");
     assert_eq!(between.stats().same_interface_count, 1);
     let mut between = window(|config| config.only_between_interfaces = true);
@@ -75,11 +75,11 @@ fn between_interfaces_what_a_host_repeats_is_kept() {
 }
 
 #[test]
-fn a_full_ring_forgets_the_oldest() {
+fn a_full_window_evicts_the_oldest_frame() {
     let mut window = window_of(|_, resources| resources.limits.dedup_frame_count_max = 3);
     let frames: Vec<_> = [0, 1, 2, 0, 3, 4, 5, 0, 1].map(|number| [number]).into();
     let frames: Vec<_> = frames.iter().map(|data| at(7, data)).collect();
-    // The second 0 is seen again when it comes, so it is younger than 2; three others push it out.
+    // The second 0 renews its entry, which is then newer than that of 2; three other frames evict it.
     assert_eq!(verdicts(&mut window, &frames), "kkkdkkkkk");
     assert_eq!(window.len(), 3);
     window.clear();
@@ -89,16 +89,16 @@ fn a_full_ring_forgets_the_oldest() {
 }
 
 #[test]
-fn what_cannot_be_verified_is_kept_and_counted() {
+fn frames_that_cannot_be_verified_are_kept_and_counted() {
     let mut verified = window_of(|config, resources| {
         (config.verifies, resources.limits.dedup_bytes_max) = (true, 100);
     });
     let (long, other) = ([1; 60], [2; 60]);
     assert_eq!(verdicts(&mut verified, &[at(1, &long), at(2, &long)]), "kd");
-    // 60 octets of another frame leave no room for both.
+    // After 60 octets of another frame, the store cannot hold both.
     assert_eq!(verdicts(&mut verified, &[at(3, &other), at(4, &long), at(5, &long)]), "kkd");
     assert_eq!(verified.stats().unverified_count, 1);
-    // Longer than the store.
+    // Frames longer than the store.
     assert_eq!(verdicts(&mut verified, &[at(6, &[3; 101]), at(7, &[3; 101])]), "kk");
     assert_eq!((verified.stats().unverified_count, verified.stats().mismatch_count), (2, 0));
     verified.check_invariants();
@@ -109,8 +109,8 @@ fn memory_grows_with_use_and_is_charged() {
     let budget = Budget::default();
     let mut window =
         window_of(|config, resources| (resources.budget, config.verifies) = (budget.clone(), true));
-    let begun = budget.held_by(Account::Dedup);
-    assert!(begun > 0 && begun < 24_000);
+    let initial_bytes = budget.held_by(Account::Dedup);
+    assert!(initial_bytes > 0 && initial_bytes < 24_000);
     for number in 0..40_000_u32 {
         let mut data = [7; 1000];
         data[..4].copy_from_slice(&number.to_be_bytes());
@@ -125,16 +125,17 @@ fn memory_grows_with_use_and_is_charged() {
 }
 
 #[test]
-fn a_refusing_budget_leaves_a_smaller_window() {
+fn a_small_budget_limits_the_window() {
     let budget = Budget::new(124_000);
     let mut window = window_of(|_, resources| resources.budget = budget.clone());
     for number in 0..5000_u32 {
         let _ = window.check(&at(1, &number.to_be_bytes()));
     }
     window.check_invariants();
-    // Its part is 13/16: 1024 take 56 KiB, beside half as much while they double; the next would be 168 KiB.
+    // The window may use 13/16: 1024 frames take 56 KiB, plus half as much while it grows; the next size would need 168
+    // KiB.
     assert_eq!((window.len(), window.held_bytes()), (1024, 1024 * 56));
-    // Asked once in each round, not for each frame.
+    // Memory is requested once per round, not for each frame.
     assert_eq!(window.stats().refused_count, (5000 - 1024) / 1024 + 1);
     assert!(window.check(&at(1, &4999_u32.to_be_bytes())).is_duplicate());
     assert!(!window.check(&at(1, &3000_u32.to_be_bytes())).is_duplicate());
@@ -146,14 +147,14 @@ fn a_refusing_budget_leaves_a_smaller_window() {
     for count in [0, (1 << 30) + 1] {
         let mut resources = Resources::default();
         resources.limits.dedup_frame_count_max = count;
-        let error = Window::new(DedupConfig::default(), &resources).expect_err("a wrong number");
+        let error = Window::new(DedupConfig::default(), &resources).expect_err("an invalid number");
         assert_eq!((error.layer, error.field), ("dedup", "dedup_frame_count_max"));
         assert_eq!(error.problem, ConfigProblem::OutOfRange { min: 1, max: 1 << 30 });
     }
 }
 
 #[test]
-fn seeds_change_no_verdict_and_are_not_shown() {
+fn seeds_change_no_verdict_and_are_not_printed() {
     let frames: Vec<_> = (0..200_u8).map(|number| [number % 70, 0, 1]).collect();
     let frames: Vec<_> = frames.iter().map(|data| at(9, data)).collect();
     let seeds = Some([0x5eed_5eed, 0, 0, 0]);
@@ -170,7 +171,7 @@ struct Step {
     content: u16,
     len: usize,
     interface: u32,
-    /// Nanoseconds, back or forth.
+    /// Difference to the previous time in nanoseconds.
     time: i64,
 }
 
@@ -191,7 +192,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn verdicts_and_counts_are_those_of_the_model(
+    fn verdicts_and_counters_equal_those_of_the_model(
         steps in steps(),
         frame_count_max in prop_oneof![1u32..6, Just(300), Just(512), Just(5000)],
         only_between_interfaces in any::<bool>(),
@@ -214,9 +215,9 @@ proptest! {
         window.check_invariants();
     }
 
-    /// With a store that is too small, what is dropped is still what the model drops, or kept and counted.
+    /// With a store that is too small, each duplicate of the model is dropped, or kept and counted as unverified.
     #[test]
-    fn a_small_store_only_keeps_more(steps in steps(), bytes in 0u64..400) {
+    fn a_small_store_only_keeps_more_frames(steps in steps(), bytes in 0u64..400) {
         let mut window = window_of(|config, resources| {
             config.window = Duration::from_nanos(100);
             (config.verifies, resources.limits.dedup_bytes_max) = (true, bytes);

@@ -1,4 +1,4 @@
-//! What mirror ports and routers change, and what they do not.
+//! Changes of frames by mirror ports and routers, and other differences.
 
 use etherparse::{IpNumber, PacketBuilder};
 use flowgauge::base::{Frame, LinkType, Resources, Timestamp};
@@ -9,8 +9,8 @@ const DSCP: usize = 15;
 const SUM: usize = 24;
 const ID: usize = 18;
 
-/// Whether two frames are one, without what mirrors change.
-fn are_one(one: (LinkType, &[u8]), other: (LinkType, &[u8])) -> bool {
+/// Returns true if two frames are duplicates of each other, apart from the changes of mirror ports.
+fn are_duplicates(one: (LinkType, &[u8]), other: (LinkType, &[u8])) -> bool {
     let mut config = DedupConfig::default();
     (config.mode, config.verifies) = (Mode::IgnoreMirrorChanges, true);
     let mut window = Window::new(config, &Resources::default()).expect("a valid configuration");
@@ -19,12 +19,12 @@ fn are_one(one: (LinkType, &[u8]), other: (LinkType, &[u8])) -> bool {
         window.check(&Frame { link_type, ..frame }).is_duplicate()
     });
     assert!(!verdicts[0]);
-    assert_eq!(window.stats().mismatch_count, 0, "the hash says what the octets say");
+    assert_eq!(window.stats().mismatch_count, 0, "hash and octets agree");
     verdicts[1]
 }
 
 fn on_ethernet(one: &[u8], other: &[u8]) -> bool {
-    are_one((LinkType::ETHERNET, one), (LinkType::ETHERNET, other))
+    are_duplicates((LinkType::ETHERNET, one), (LinkType::ETHERNET, other))
 }
 
 fn v4() -> Vec<u8> {
@@ -53,7 +53,7 @@ fn with(frame: &[u8], position: usize, octet: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_router_hop_does_not_make_another_packet() {
+fn changes_by_a_router_are_ignored() {
     let frame = v4();
     for position in [0, 6, DSCP, TTL, SUM, SUM + 1] {
         assert!(on_ethernet(&frame, &with(&frame, position, 0xa5)), "octet {position}");
@@ -72,7 +72,7 @@ fn a_router_hop_does_not_make_another_packet() {
 }
 
 #[test]
-fn tags_padding_and_check_sequences_do_not_count() {
+fn tags_padding_and_check_sequences_are_ignored() {
     for frame in [v4(), v6()] {
         let tags = [[0x88, 0xa8, 0, 7], [0x91, 0, 0, 9], [0x81, 0, 0x60, 8]];
         for count in 0..=3 {
@@ -83,30 +83,30 @@ fn tags_padding_and_check_sequences_do_not_count() {
             &[&tagged(&frame, &tags[..1])[..], &[0; 6]].concat(),
             &[&frame[..], b"fcs."].concat()
         ));
-        assert!(!on_ethernet(&frame, &frame[..frame.len() - 1]), "cut elsewhere");
+        assert!(!on_ethernet(&frame, &frame[..frame.len() - 1]), "another length");
     }
 }
 
 #[test]
-fn an_ip_packet_is_the_same_on_another_link() {
+fn the_link_type_of_an_ip_packet_is_ignored() {
     for (frame, family, protocol) in [(v4(), 2, 0x0021_u16), (v6(), 10, 0x0057)] {
         let packet = &frame[14..];
         let sll = [&[0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0][..], &frame[12..]].concat();
         let sll2 = [&frame[12..14], &[0; 18], packet].concat();
         let null = [&[family, 0, 0, 0][..], packet].concat();
         let ppp = [&[0xff, 3][..], &protocol.to_be_bytes(), packet].concat();
-        let pair = |link_type, data: &[u8]| are_one((LinkType::ETHERNET, &frame), (link_type, data));
+        let pair = |link_type, data: &[u8]| are_duplicates((LinkType::ETHERNET, &frame), (link_type, data));
         assert!(pair(LinkType::LINUX_SLL, &sll));
         assert!(pair(LinkType::LINUX_SLL2, &sll2));
         assert!(pair(LinkType::NULL, &null) && pair(LinkType::LOOP, &null));
         assert!(pair(LinkType::RAW, packet));
         assert!(pair(LinkType::PPP, &ppp) && pair(LinkType::PPP_HDLC, &ppp));
-        assert!(!pair(LinkType::FRELAY, &frame), "a link that is not looked into");
+        assert!(!pair(LinkType::FRELAY, &frame), "a link type that is not decoded");
     }
 }
 
 #[test]
-fn options_belong_to_the_packet() {
+fn ip_options_are_compared() {
     let mut frame = v4();
     frame.splice(34..34, [1, 1, 1, 0]);
     (frame[14], frame[17]) = (0x46, frame[17] + 4);
@@ -124,7 +124,7 @@ fn options_belong_to_the_packet() {
 }
 
 #[test]
-fn what_is_not_ip_is_its_type_and_what_follows() {
+fn frames_without_ip_are_compared_from_their_type() {
     let arp = [&[0xff; 6][..], &[2; 6], &[8, 6, 0, 1, 8, 0, 6, 4, 0, 1], &[7; 20]].concat();
     assert!(on_ethernet(&arp, &with(&arp, 0, 1)));
     assert!(on_ethernet(&arp, &[&arp[..], &[0; 18]].concat()), "padding");
@@ -141,7 +141,7 @@ fn what_is_not_ip_is_its_type_and_what_follows() {
 }
 
 #[test]
-fn headers_that_lie_are_compared_as_they_are() {
+fn frames_with_false_headers_are_compared_completely() {
     let frame = v4();
     for broken in [with(&frame, 14, 0x44), with(&frame, 14, 0x55), with(&frame, 17, 19), frame[..20].to_vec()]
     {
@@ -150,8 +150,8 @@ fn headers_that_lie_are_compared_as_they_are() {
         assert!(!on_ethernet(&broken, &with(&broken, last, 0xa5)));
     }
     let broken = with(&v4(), 14, 0x44);
-    assert!(!on_ethernet(&broken, &with(&broken, TTL, 1)), "no header, no TTL");
-    // A length of zero was left to the network card: all of it counts.
+    assert!(!on_ethernet(&broken, &with(&broken, TTL, 1)), "no TTL without a valid header");
+    // A length of zero was left to the network adapter: the whole frame is the packet.
     let whole = with(&v4(), 17, 0);
     assert!(on_ethernet(&whole, &with(&whole, TTL, 1)));
     assert!(!on_ethernet(&whole, &with(&whole, whole.len() - 1, 1)));

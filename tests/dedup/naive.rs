@@ -1,9 +1,9 @@
-//! What a window does, by looking at every frame that it may remember.
+//! A naive model of a window, which compares each frame with all frames that the window may store.
 
 use flowgauge::base::{Frame, LinkType};
 use flowgauge::dedup::{DedupStats, Verdict};
 
-/// A frame that was remembered.
+/// A stored frame.
 #[derive(Clone)]
 struct Seen {
     identity: Vec<u8>,
@@ -11,7 +11,7 @@ struct Seen {
     interface: u32,
 }
 
-/// Remembers the last frames in a list, and compares each with all of them.
+/// Stores the last frames in a list, and compares each frame with all of them.
 pub(crate) struct Model {
     seen: Vec<Seen>,
     frame_count_max: usize,
@@ -48,7 +48,7 @@ impl Model {
     }
 }
 
-/// All that was captured, and what was said of it.
+/// Returns the captured octets, and the metadata that is compared.
 pub(crate) fn exact(frame: &Frame<'_>) -> Vec<u8> {
     let LinkType(link_type) = frame.link_type;
     [&frame.wire_len.to_be_bytes()[..], &link_type.to_be_bytes(), frame.data].concat()

@@ -1,11 +1,11 @@
-//! A window in the pipeline: what it drops is counted, and is in no flow.
+//! A window in the pipeline: dropped frames are counted, and belong to no flow.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Account, Frame, FrameBatch, Limits, Timestamp};
 use flowgauge::dedup::DedupConfig;
 use flowgauge::pipeline::{Pipeline, Records};
 
-/// A datagram from a port, at a microsecond, from an interface.
+/// Returns a datagram from a port.
 fn datagram(port: u16) -> Vec<u8> {
     let mut frame = Vec::new();
     let step = PacketBuilder::ethernet2([2; 6], [4; 6]).ipv4([10, 0, 0, 1], [10, 0, 0, 2], 64);
@@ -14,7 +14,7 @@ fn datagram(port: u16) -> Vec<u8> {
 }
 
 #[test]
-fn duplicates_are_counted_and_in_no_flow() {
+fn duplicates_are_counted_and_belong_to_no_flow() {
     let [one, other] = [datagram(1), datagram(2)];
     let junk = [0; 60];
     let frame = |micros, data, interface| Frame {
@@ -63,18 +63,18 @@ fn duplicates_are_counted_and_in_no_flow() {
             assert_eq!((packets, stats.tracker.packet_count), (packet_count, packet_count));
             counts.push(format!("{stats:?}"));
         }
-        assert_eq!(counts[0], counts[1], "in batches and one by one");
+        assert_eq!(counts[0], counts[1], "batches and single frames");
     }
 }
 
 #[test]
-fn a_mistake_in_the_configuration_names_the_layer() {
+fn a_configuration_error_names_the_layer() {
     let mut limits = Limits::DEFAULT;
     limits.dedup_frame_count_max = 0;
     let builder = Pipeline::builder().limits(limits).dedup(DedupConfig::default());
-    let error = builder.build(()).expect_err("no room for any frame");
+    let error = builder.build(()).expect_err("a window without frames");
     assert_eq!((error.layer, error.field), ("dedup", "dedup_frame_count_max"));
-    // A pipeline that could not be built gives back what its layers had.
+    // A pipeline that cannot be built releases the memory of its layers.
     assert_eq!(builder.budget().held(), 0);
     let builder = Pipeline::builder().dedup(DedupConfig::default()).dedup(DedupConfig::default());
     let pipeline = builder.build(()).expect("a valid configuration");

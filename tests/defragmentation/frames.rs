@@ -1,4 +1,4 @@
-//! IP packets cut into fragments, and wrapped into tunnels, octet by octet.
+//! IP packets as fragments and in tunnels, written octet by octet.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, LinkType, Timestamp};
@@ -7,7 +7,7 @@ pub(crate) const HOSTS: [[u8; 4]; 2] = [[10, 0, 0, 1], [10, 0, 0, 2]];
 const TUNNEL_ENDS: [[u8; 4]; 2] = [[192, 0, 2, 1], [192, 0, 2, 2]];
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-/// A UDP datagram in IPv4 or IPv6; its octets say where they stand.
+/// Returns a UDP datagram in IPv4 or IPv6 with a payload that depends on the position.
 pub(crate) fn udp(is_ipv6: bool, payload_len: usize) -> Vec<u8> {
     let payload = payload(payload_len);
     let mut packet = Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|position| (position * 7 + position / 251) as u8).collect()
 }
 
-/// A TCP segment in IPv4.
+/// Returns a TCP segment in IPv4.
 pub(crate) fn tcp(payload_len: usize) -> Vec<u8> {
     let builder = PacketBuilder::ipv4(HOSTS[0], HOSTS[1], 64).tcp(5000, 80, 1000, 4096).ack(7);
     let mut packet = Vec::new();
@@ -31,7 +31,7 @@ pub(crate) fn tcp(payload_len: usize) -> Vec<u8> {
     packet
 }
 
-/// VXLAN in UDP in IPv4 around a packet in Ethernet.
+/// Encapsulates a packet in Ethernet, VXLAN, UDP, and IPv4.
 pub(crate) fn vxlan(vni: u32, packet: &[u8]) -> Vec<u8> {
     let [_, high, middle, low] = vni.to_be_bytes();
     let ether_type = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
@@ -44,25 +44,22 @@ pub(crate) fn vxlan(vni: u32, packet: &[u8]) -> Vec<u8> {
     outer
 }
 
-/// Cuts a packet where the numbers say, in units of eight octets of its payload.
-pub(crate) fn fragments(packet: &[u8], identification: u32, cuts: &[usize]) -> Vec<Vec<u8>> {
+/// Splits a packet at the given offsets, in units of eight octets of its payload.
+pub(crate) fn fragments(packet: &[u8], identification: u32, splits: &[usize]) -> Vec<Vec<u8>> {
     let header_len = if packet[0] >> 4 == 6 { 40 } else { 20 };
     let (header, payload) = packet.split_at(header_len);
-    let mut places: Vec<_> = cuts
-        .iter()
-        .map(|truncated| truncated * 8)
-        .filter(|truncated| (1..payload.len()).contains(truncated))
-        .collect();
-    places.extend([0, payload.len()]);
-    places.sort_unstable();
-    places.dedup();
-    let parts = places.windows(2).map(|ends| (ends[0], ends[1]));
+    let mut offsets: Vec<_> =
+        splits.iter().map(|offset| offset * 8).filter(|offset| (1..payload.len()).contains(offset)).collect();
+    offsets.extend([0, payload.len()]);
+    offsets.sort_unstable();
+    offsets.dedup();
+    let parts = offsets.windows(2).map(|ends| (ends[0], ends[1]));
     parts
         .map(|(from, to)| fragment(header, identification, from, to < payload.len(), &payload[from..to]))
         .collect()
 }
 
-/// One fragment under a header that is adjusted.
+/// Returns a fragment with an adjusted header.
 pub(crate) fn fragment(header: &[u8], id: u32, offset: usize, more: bool, part: &[u8]) -> Vec<u8> {
     let mut header = header.to_vec();
     if header[0] >> 4 == 6 {
@@ -81,13 +78,13 @@ pub(crate) fn fragment(header: &[u8], id: u32, offset: usize, more: bool, part: 
     header
 }
 
-/// A packet in Ethernet.
+/// Returns a packet in an Ethernet frame.
 pub(crate) fn ethernet(packet: &[u8]) -> Vec<u8> {
     let ether_type = if packet[0] >> 4 == 6 { [0x86, 0xdd] } else { [8, 0] };
     [&MACS[1][..], &MACS[0], &ether_type, packet].concat()
 }
 
-/// A frame at a time in milliseconds.
+/// Returns a frame at a time in milliseconds.
 pub(crate) fn frame(data: &[u8], millis: u64) -> Frame<'_> {
     Frame {
         timestamp: Timestamp::from_parts(1000 + millis / 1000, millis % 1000 * 1_000_000),

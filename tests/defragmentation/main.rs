@@ -1,4 +1,4 @@
-//! Fragments through the whole pipeline: each counts for its datagram's flow, in tunnels too, and none is lost.
+//! Fragments in the whole pipeline: each is counted for the flow of its datagram, also in tunnels, and none is lost.
 
 mod frames;
 
@@ -17,7 +17,7 @@ fn pipeline<K: Sink>(sink: K) -> Pipeline<K> {
     Pipeline::builder().build(sink).unwrap()
 }
 
-/// The records and counts of frames that come a millisecond apart.
+/// Returns the records and counters of frames one millisecond apart.
 fn run_with(
     frames: &[Vec<u8>],
     handling: FragmentHandling,
@@ -35,7 +35,7 @@ fn run_with(
     assert_eq!(
         stats.frame_count,
         stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count,
-        "each frame counts once"
+        "each frame is counted once"
     );
     (records, stats)
 }
@@ -44,7 +44,7 @@ fn run(frames: &[Vec<u8>]) -> (Vec<FlowRecord>, PipelineStats) {
     run_with(frames, FragmentHandling::default(), PoolConfig::default())
 }
 
-/// Packets, octets on the wire, octets of IP, octets of payload.
+/// Returns packets, octets on the wire, octets of IP, and octets of payload.
 fn sums(record: &FlowRecord) -> [u64; 4] {
     let counters = &record.forward.counters;
     [counters.packet_count, counters.octet_count, counters.ip_octet_count, counters.payload_octet_count]
@@ -54,7 +54,7 @@ fn wire_len(frames: &[Vec<u8>]) -> u64 {
     frames.iter().map(|frame| frame.len() as u64).sum()
 }
 
-/// The payloads that a sink is shown.
+/// The payloads that a sink receives.
 #[derive(Default)]
 struct Payloads(Vec<(FlowKey, Vec<u8>)>);
 
@@ -66,29 +66,30 @@ impl Sink for Payloads {
         assert_eq!(flow.view.key(), &packet.key);
         assert_eq!(packet.mac_addresses.source(packet.frame), Some([2, 0, 0, 0, 0, 1]));
         let is_complete = packet.marks.contains(PacketMarks::REASSEMBLED);
-        let waited = packet.marks.contains(PacketMarks::FRAGMENT) && !is_complete;
-        assert!(!waited || packet.payload().is_empty());
+        let is_incomplete = packet.marks.contains(PacketMarks::FRAGMENT) && !is_complete;
+        assert!(!is_incomplete || packet.payload().is_empty());
         if is_complete {
             self.0.push((packet.key, packet.payload().to_vec()));
         }
     }
 }
 
-fn is_any_tunnel() -> impl Strategy<Value = u8> {
+fn tunnel_kind() -> impl Strategy<Value = u8> {
     0u8..4
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Whatever is cut, wherever, in whatever order it comes: the flow, its octets and its payload are those of the whole.
+    /// For any fragmentation, at any level, in any order: the flow, its octets, and its payload are those of the whole
+    /// datagram.
     #[test]
-    fn fragments_are_packets_of_their_datagrams_flow(
+    fn fragments_are_counted_for_the_flow_of_their_datagram(
         kind in 0u8..3,
-        tunnel in is_any_tunnel(),
+        tunnel in tunnel_kind(),
         len in 40usize..3000,
-        cuts in prop::collection::vec(1usize..400, 1..8),
-        outer_cuts in prop::collection::vec(1usize..400, 1..5),
+        splits in prop::collection::vec(1usize..400, 1..8),
+        outer_splits in prop::collection::vec(1usize..400, 1..5),
         order in any::<prop::sample::Index>(),
         is_reversed in any::<bool>(),
     ) {
@@ -97,15 +98,15 @@ proptest! {
             1 => udp(true, len),
             _ => tcp(len),
         };
-        // Cut inside a tunnel, around it, or on both levels.
+        // Fragments inside a tunnel, of the tunnel, or on both levels.
         let mut packets = match tunnel {
-            0 => fragments(&packet, 9, &cuts),
-            1 => fragments(&packet, 9, &cuts).iter().map(|part| vxlan(77, part)).collect(),
-            2 => fragments(&vxlan(77, &packet), 9, &outer_cuts),
-            _ => fragments(&packet, 9, &cuts)
+            0 => fragments(&packet, 9, &splits),
+            1 => fragments(&packet, 9, &splits).iter().map(|part| vxlan(77, part)).collect(),
+            2 => fragments(&vxlan(77, &packet), 9, &outer_splits),
+            _ => fragments(&packet, 9, &splits)
                 .iter()
                 .enumerate()
-                .flat_map(|(id, part)| fragments(&vxlan(77, part), id as u32, &outer_cuts))
+                .flat_map(|(id, part)| fragments(&vxlan(77, part), id as u32, &outer_splits))
                 .collect(),
         };
         let shift = order.index(packets.len());
@@ -126,8 +127,8 @@ proptest! {
         prop_assert_eq!(records[0].forward.tcp_flags, whole[0].forward.tcp_flags);
         prop_assert_eq!(records[0].start, frame(&[], 0).timestamp);
         prop_assert_eq!(records[0].end, frame(&[], frames.len() as u64 - 1).timestamp);
-        // Octets of IP: those of the innermost packets, whether they are fragments or the whole.
-        let inner = if tunnel == 2 { vec![packet.clone()] } else { fragments(&packet, 9, &cuts) };
+        // Octets of IP are those of the innermost packets, which are fragments or the whole packet.
+        let inner = if tunnel == 2 { vec![packet.clone()] } else { fragments(&packet, 9, &splits) };
         prop_assert_eq!(ip_octets, wire_len(&inner));
         prop_assert_eq!(stats.orphan_fragment_count, 0);
 
@@ -140,9 +141,9 @@ proptest! {
         }
     }
 
-    /// Any octets behind any fragment header: each frame counts once, whatever they are.
+    /// For any fragment headers with any octets, each frame is counted once.
     #[test]
-    fn no_frame_is_lost(
+    fn every_frame_is_counted_once(
         parts in prop::collection::vec((any::<bool>(), 0u32..3, 0usize..40, any::<bool>(), 0usize..64), 1..40),
         handling in prop::sample::select(vec![
             FragmentHandling::Reassemble,
@@ -171,7 +172,7 @@ proptest! {
 }
 
 #[test]
-fn a_fragment_without_a_first_part_is_of_no_flow_unless_asked() {
+fn fragments_without_a_first_one_belong_to_no_flow_by_default() {
     let parts = fragments(&udp(false, 3000), 5, &[100, 200]);
     let frames: Vec<_> = parts[1..].iter().map(|part| ethernet(part)).collect();
     let (records, stats) = run(&frames);
@@ -186,7 +187,7 @@ fn a_fragment_without_a_first_part_is_of_no_flow_unless_asked() {
 }
 
 #[test]
-fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_tells() {
+fn an_incomplete_datagram_is_counted_for_the_flow_of_its_first_fragment() {
     let mut frames: Vec<_> =
         fragments(&udp(true, 3000), 5, &[100, 200]).iter().map(|part| ethernet(part)).collect();
     frames.pop();
@@ -194,13 +195,13 @@ fn a_datagram_that_never_becomes_whole_counts_for_the_flow_that_its_first_part_t
     let (records, stats) = run(&frames);
     assert_eq!((records.len(), stats.fragments.abandoned_count()), (1, 1));
     let [packets, octets, _, payload] = sums(&records[0]);
-    // What no host received is no payload.
+    // Octets that no host received are not payload.
     assert_eq!((packets, octets, payload), (2, wire_len(&frames), 0));
     assert_eq!(records[0].source_port(), Some(5000));
 }
 
 #[test]
-fn the_deadline_is_in_packet_time() {
+fn deadlines_follow_packet_time() {
     let parts = fragments(&udp(false, 3000), 5, &[100]);
     let (first, last) = (ethernet(&parts[0]), ethernet(&parts[1]));
     for (wait_millis, is_complete) in [(29_999, true), (30_000, false)] {
@@ -211,9 +212,9 @@ fn the_deadline_is_in_packet_time() {
         let stats = pipeline.stats();
         assert_eq!(stats.fragments.completed_count, u64::from(is_complete));
         assert_eq!(stats.orphan_fragment_count, u64::from(!is_complete));
-        assert_eq!(stats.tracker.late_packet_count, 0, "who waits is not late");
+        assert_eq!(stats.tracker.late_packet_count, 0, "a held packet is not late");
     }
-    // Without packets the caller's clock does it.
+    // Without packets, the caller's clock ends the wait.
     let mut pipeline = pipeline(());
     pipeline.frame(&frame(&first, 0));
     pipeline.advance(frame(&[], 30_000).timestamp);
@@ -221,7 +222,7 @@ fn the_deadline_is_in_packet_time() {
 }
 
 #[test]
-fn overlapping_fragments_are_counted_and_bring_no_payload() {
+fn overlapping_fragments_are_counted_without_payload() {
     let packet = udp(false, 200);
     let (header, body) = packet.split_at(20);
     let frames = [
@@ -230,7 +231,7 @@ fn overlapping_fragments_are_counted_and_bring_no_payload() {
         ethernet(&fragment(header, 1, 96, false, &body[96..])),
     ];
     let (records, stats) = run(&frames);
-    // The one that overlaps ends the datagram, and counts for its flow; who comes later meets a tombstone.
+    // The overlapping fragment ends the datagram, and is counted for its flow; later fragments match a tombstone.
     assert_eq!((records.len(), sums(&records[0])[0], sums(&records[0])[3]), (1, 2, 0));
     assert_eq!((stats.fragments.overlap_discarded_count, stats.fragments.already_discarded_count), (1, 1));
     assert_eq!(stats.orphan_fragment_count, 1);
@@ -241,7 +242,7 @@ fn overlapping_fragments_are_counted_and_bring_no_payload() {
 }
 
 #[test]
-fn tenants_with_the_same_addresses_are_kept_apart() {
+fn tenants_with_the_same_addresses_are_distinct() {
     let parts = fragments(&udp(false, 1000), 5, &[50]);
     let frames: Vec<_> = [(1, 0), (2, 1), (2, 0), (1, 1)]
         .map(|(vni, part): (u32, usize)| ethernet(&vxlan(vni, &parts[part])))
@@ -252,9 +253,9 @@ fn tenants_with_the_same_addresses_are_kept_apart() {
     assert_eq!((stats.fragments.completed_count, stats.fragments.finished_count), (0, 2));
 }
 
-/// A SYN in two fragments opens the connection once, and its options are read.
+/// A fragmented SYN opens the connection once.
 #[test]
-fn tcp_follows_the_segment_that_was_put_together() {
+fn a_fragmented_segment_updates_the_tcp_state_once() {
     let syn = etherparse::PacketBuilder::ipv4(HOSTS[0], HOSTS[1], 64).tcp(5000, 80, 1000, 4096).syn();
     let mut packet = Vec::new();
     syn.write(&mut packet, &payload(40)).unwrap();
@@ -265,7 +266,7 @@ fn tcp_follows_the_segment_that_was_put_together() {
 }
 
 #[test]
-fn a_cut_capture_completes_with_what_is_there() {
+fn truncated_fragments_complete_a_datagram_with_the_captured_octets() {
     let parts = fragments(&udp(false, 2000), 5, &[100]);
     let whole: Vec<_> = parts.iter().map(|part| ethernet(part)).collect();
     let mut records = Vec::new();
@@ -280,16 +281,16 @@ fn a_cut_capture_completes_with_what_is_there() {
     assert_eq!(sums(&records[0]), [2, wire_len(&whole), 2008 + 40, 2000]);
 }
 
-/// Ping of death, and first fragments without end: each is counted, and memory stays under the cap.
+/// Ping of death, and a flood of first fragments: each is counted, and memory stays below the limit.
 #[test]
-fn a_flood_of_first_fragments_stays_in_bounds() {
+fn a_flood_of_first_fragments_stays_within_the_memory_limit() {
     const COUNT: u32 = 300_000;
     let packet = udp(false, 1400);
     let mut limits = Limits::DEFAULT;
     limits.fragment_bytes_max = 4 << 20;
     let mut pipeline = Pipeline::builder().limits(limits).build(()).unwrap();
     for id in 0..COUNT {
-        // A new datagram each: of 65,536 senders, each with a few identifications.
+        // Each fragment is of a new datagram, from 65,536 senders with a few identifications each.
         let mut header = packet[..20].to_vec();
         header[12..16].copy_from_slice(&(0x0a00_0000 + id % 65_536).to_be_bytes());
         let data = ethernet(&fragment(&header, id / 65_536, 0, true, &packet[20..][..1400]));
@@ -309,10 +310,10 @@ fn a_flood_of_first_fragments_stays_in_bounds() {
     assert_eq!((stats.fragments.beyond_maximum_count, stats.orphan_fragment_count), (1, 1));
 }
 
-/// The first fragment is of a length that is no multiple of eight, and the second one lies within it (teardrop), behind it, or
-/// beyond a hole: both count for the flow that the first one tells, with all their octets.
+/// The length of the first fragment is not a multiple of eight, and the second one is within it (teardrop), behind it,
+/// or beyond a hole: both are counted for the flow with the ports of the first one, with all their octets.
 #[test]
-fn a_fragment_behind_one_of_an_odd_length_counts_for_its_flow() {
+fn a_fragment_after_one_of_unaligned_length_is_counted_for_its_flow() {
     let packet = udp(false, 60);
     let (header, rest) = packet.split_at(20);
     for (offset, len) in [(24, 4), (32, 20), (40, 20)] {
@@ -325,7 +326,7 @@ fn a_fragment_behind_one_of_an_odd_length_counts_for_its_flow() {
         assert_eq!(sums(record)[..2], [2, wire_len(&frames)], "{stats:?}");
         assert_eq!((stats.fragments.rounded_count, stats.orphan_fragment_count), (1, 0));
         assert_eq!(stats.fragments.completed_count, u64::from(offset == 32));
-        // Where hosts drop the first one, nothing tells the ports of the second.
+        // If hosts drop the first one, the ports of the second one are unknown.
         let mut pool = PoolConfig::default();
         pool.policy = OverlapPolicy::Bsd;
         let (records, stats) = run_with(&frames, FragmentHandling::default(), pool);

@@ -1,4 +1,5 @@
-//! Frames in which a length field exceeds what encloses its header, octet by octet from the specifications.
+//! Frames with a length field that exceeds the length of its outer headers, written octet by octet from the
+//! specifications.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::LinkType;
@@ -11,7 +12,7 @@ const SERVER_V6: [u8; 16] = [0x20, 1, 0, 0, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2];
 const ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
 const INNER_ETHERNET: [u8; 12] = [2, 0, 0, 0, 0, 3, 2, 0, 0, 0, 0, 4];
 
-/// What the segment carries, and what stands behind the end of what encloses it: the lying length covers both.
+/// The payload of the segment, and the octets behind the end of its outer header. The false length covers both.
 pub(crate) const PAYLOAD: &[u8] = b"abcdef";
 pub(crate) const BEYOND: &[u8] = b"XXXXXX";
 
@@ -23,8 +24,8 @@ fn be(len: usize) -> [u8; 2] {
     (len as u16).to_be_bytes()
 }
 
-/// The IPv4 packet with a segment of [`PAYLOAD`], whose header says how long it is, and whose checksums are right for what
-/// is there.
+/// Returns an IPv4 packet with a segment of [`PAYLOAD`], the given total length, and checksums that are correct for the
+/// actual octets.
 pub(crate) fn segment(total_len: usize) -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv4(CLIENT, SERVER, 64).tcp(1000, 2000, 1, 1000).ack(1);
@@ -44,13 +45,13 @@ pub(crate) fn sum_header(packet: &mut [u8]) {
 
 pub(crate) const SEGMENT_LEN: usize = 20 + 20 + PAYLOAD.len();
 
-/// The segment in a packet that claims six octets more than there are.
-pub(crate) fn lying() -> Vec<u8> {
+/// Returns the segment in a packet with a total length of six octets more than its actual length.
+pub(crate) fn packet_with_false_length() -> Vec<u8> {
     segment(SEGMENT_LEN + BEYOND.len())
 }
 
-/// The same in IPv6.
-fn lying_v6() -> Vec<u8> {
+/// Returns the same in IPv6.
+fn ipv6_packet_with_false_length() -> Vec<u8> {
     let mut packet = Vec::new();
     let builder = PacketBuilder::ipv6(CLIENT_V6, SERVER_V6, 64).tcp(1000, 2000, 1, 1000).ack(1);
     builder.write(&mut packet, PAYLOAD).unwrap();
@@ -62,7 +63,7 @@ pub(crate) fn ethernet(ether_type: u16, payload: &[u8]) -> Vec<u8> {
     join(&[&ETHERNET, &ether_type.to_be_bytes(), payload])
 }
 
-/// An IPv4 packet between the tunnel's ends that says how long it is.
+/// Returns an IPv4 packet between the endpoints of the tunnel with the given total length.
 fn outer(protocol: u8, payload: &[u8], total_len: usize) -> Vec<u8> {
     let len = be(total_len);
     let fixed = [0x45, 0, len[0], len[1], 0, 1, 0, 0, 64, protocol, 0, 0];
@@ -71,7 +72,7 @@ fn outer(protocol: u8, payload: &[u8], total_len: usize) -> Vec<u8> {
     ethernet(0x0800, &packet)
 }
 
-/// The same, of the length that it has.
+/// Returns the same packet with its actual length.
 pub(crate) fn whole(protocol: u8, payload: &[u8]) -> Vec<u8> {
     outer(protocol, payload, 20 + payload.len())
 }
@@ -102,19 +103,21 @@ fn l2tp(message_len: usize, packet: &[u8]) -> Vec<u8> {
     join(&[&[0x40, 2], &be(message_len), &[0, 1, 0, 2, 0xff, 3, 0, 0x21], packet])
 }
 
-/// A frame, and how the reader of the table knows it.
+/// A frame and its name in the table.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) link_type: LinkType,
     pub(crate) frame: Vec<u8>,
-    /// Why tshark takes another view, if it does.
+    /// The reason for a different result of tshark, if there is one.
     pub(crate) tshark_differs: Option<&'static str>,
 }
 
-/// Everything that has a length and can be around an IP packet. In each frame the innermost packet, or a header around it,
-/// claims more octets than it is given; where the frame has these, they are [`BEYOND`].
+/// Returns frames for every header that has a length and can be outside of an IP packet. In each frame the length of
+/// the innermost packet, or of one of its outer headers, is too large; if the frame has these octets, they are
+/// [`BEYOND`].
 pub(crate) fn cases() -> Vec<Case> {
-    let (inner, inner_v6, true_inner) = (lying(), lying_v6(), segment(SEGMENT_LEN));
+    let (inner, inner_v6, true_inner) =
+        (packet_with_false_length(), ipv6_packet_with_false_length(), segment(SEGMENT_LEN));
     let (len, v6_len) = (SEGMENT_LEN, inner_v6.len());
     let long = join(&[&inner, BEYOND]);
     let long_v6 = join(&[&inner_v6, BEYOND]);
@@ -164,9 +167,9 @@ pub(crate) fn cases() -> Vec<Case> {
     let case =
         |name, frame, tshark_differs| Case { name, link_type: LinkType::ETHERNET, frame, tshark_differs };
     let mut all: Vec<_> = of_ethernet.into_iter().map(|(name, frame)| case(name, frame, None)).collect();
-    let ignored = Some("tshark does not look at the payload length in the key");
+    let ignored = Some("tshark ignores the payload length in the key");
     all.push(case("PPTP payload length", whole(47, &pptp(4 + len, &long)), ignored));
-    let unknown = Some("tshark goes by the registry of hardware addresses, or by a preference");
+    let unknown = Some("tshark uses the registry of hardware addresses, or a preference");
     let pseudowire = |rest: &[u8]| ethernet(0x8847, &join(&[&label, &[0; 4], &INNER_ETHERNET, rest]));
     all.push(case("pseudowire", pseudowire(&join(&[&[8, 0], &inner])), unknown));
     all.push(case("pseudowire, 802.3 length", pseudowire(&llc(&long)), unknown));
@@ -176,7 +179,7 @@ pub(crate) fn cases() -> Vec<Case> {
     let unread = Some("tshark 4.0 reads no LLC behind a service tag");
     all.push(case("802.1ah, 802.3 length", ethernet(0x88e7, &service), unread));
     let clear = join(&[&[0, (2 + len) as u8, 0, 0, 0, 1, 8, 0], &inner, &[0xcc; 16]]);
-    let macsec = Some("tshark takes the check value for user data");
+    let macsec = Some("tshark treats the integrity check value as user data");
     all.push(case("MACsec short length", ethernet(0x88e5, &clear), macsec));
     for (name, link_type, before) in [
         ("PPP", LinkType::PPP, &[0xff, 3, 0, 0x21][..]),

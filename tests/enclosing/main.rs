@@ -292,7 +292,7 @@ fn a_serial_line_may_speak_cisco_hdlc() {
                 (PAYLOAD, Some(1000)),
                 "{link_type} {address:x}"
             );
-            // Keepalives of Cisco HDLC have the number of RARP.
+            // Cisco HDLC keepalives are reported with their EtherType, which is that of RARP.
             let keepalive = join(&[direction, &[address, 0, 0x80, 0x35], &[0; 14]]);
             let found = decapsulate(
                 &frame(link_type, &keepalive),

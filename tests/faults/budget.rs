@@ -1,4 +1,4 @@
-//! The n-th request for memory is refused, for each n that a short trace has, alone or with all that follow.
+//! The n-th request for memory is refused, alone or with all later requests, for each n that a short trace reaches.
 
 use std::ops::ControlFlow;
 
@@ -14,22 +14,22 @@ use flowgauge::tracker::{Flow, FlowView, Interest};
 
 use super::{Fault, packets};
 
-/// So much that nothing is refused but what the test refuses.
+/// A budget that is large enough that only the test causes refusals.
 const LIMIT: u64 = 1 << 30;
 
-/// Frames in a batch; invariants are checked after each.
+/// Number of frames in a batch; invariants are checked after each batch.
 const BATCH_COUNT: usize = 64;
 
-/// Runs something with a budget that refuses the n-th request alone, then that and all that follow, until there are no more
-/// requests. All memory must be given back each time. There are at least `request_count_min` requests.
+/// Runs a function for each n with a budget that refuses only the n-th request, and with a budget that refuses the n-th
+/// and all later requests. All memory must be released each time. There must be at least `request_count_min` requests.
 pub(crate) fn each_refusal(what: &str, request_count_min: u64, mut run: impl FnMut(&Budget, bool)) {
-    for is_lasting in [false, true] {
+    for is_permanent in [false, true] {
         for number in 0.. {
-            let end = if is_lasting { u64::MAX } else { number + 1 };
+            let end = if is_permanent { u64::MAX } else { number + 1 };
             let budget = Budget::with_refusals(LIMIT, number..end);
-            let _fault = Fault(format!("{what}: request {number}, and all that follow: {is_lasting}"));
-            run(&budget, is_lasting);
-            assert_eq!(budget.held(), 0, "all memory is given back");
+            let _fault = Fault(format!("{what}: request {number}, and all later requests: {is_permanent}"));
+            run(&budget, is_permanent);
+            assert_eq!(budget.held(), 0, "all memory is released");
             if budget.refused_count() == 0 {
                 println!("{what}: {number} requests");
                 assert!(number >= request_count_min, "the trace makes only {number} requests");
@@ -39,7 +39,7 @@ pub(crate) fn each_refusal(what: &str, request_count_min: u64, mut run: impl FnM
     }
 }
 
-/// Frames with times of their own.
+/// Frames with increasing times.
 #[derive(Default)]
 pub(crate) struct Trace {
     frames: FrameBatch,
@@ -52,13 +52,13 @@ impl Trace {
         self.frames.push(&Frame { timestamp, link_type: LinkType::ETHERNET, data, wire_len, interface: 0 });
     }
 
-    /// Flows of all kinds: new ones without end, and some in tunnels.
+    /// Returns packets of many flows, some of them in tunnels.
     fn flows() -> Self {
         let mut trace = Self::default();
         for number in 0..600_u16 {
             let [high, low] = number.to_be_bytes();
             let mut packet = packets::udp(number % 2 == 1, 5);
-            // The last octets of an address of either version.
+            // The last octets of an IPv4 address, or octets of an IPv6 address.
             packet[14..16].copy_from_slice(&[high, low]);
             trace.push(&packets::ethernet(&packet));
             if number % 40 == 0 {
@@ -68,7 +68,7 @@ impl Trace {
         trace
     }
 
-    /// Datagrams in fragments that wait for each other, and some of which a part never comes.
+    /// Returns interleaved fragments of datagrams, some of which remain incomplete.
     fn fragments() -> Self {
         let mut trace = Self::default();
         let ids = 0..15_u32;
@@ -76,7 +76,7 @@ impl Trace {
             let packet = packets::udp(id % 3 == 1, 700 + 200 * (id as usize % 20));
             packets::fragments(&packet, id, &[9, 40, 70, 100, 300])
         };
-        // The last parts first.
+        // The last fragments first.
         for back in 1..=3 {
             for id in ids.clone() {
                 let parts = parts(id);
@@ -90,7 +90,7 @@ impl Trace {
         trace
     }
 
-    /// What captures of programs begin with. Each `every`-th frame with octets is left out, so that streams have holes.
+    /// Returns the first frames of example captures. Each `every`-th long frame is omitted, so that streams have holes.
     fn captures(every: usize, count: usize) -> Self {
         use flowgauge::source::{FileSource, Next, Source as _};
         const HEADERS_LEN: usize = 100;
@@ -115,7 +115,7 @@ impl Trace {
         self.frames.len() as u64
     }
 
-    /// Hands over the frames in batches, and calls `check` after each.
+    /// Calls a function with each batch of frames.
     fn each_batch(&self, mut take: impl FnMut(&FrameBatch)) {
         let frames: Vec<_> = self.frames.iter().collect();
         let mut batch = FrameBatch::new();
@@ -127,7 +127,7 @@ impl Trace {
     }
 }
 
-/// What flows had when they ended.
+/// Totals of ended flows.
 #[derive(Debug, Default)]
 struct Ended {
     flow_count: u64,
@@ -163,7 +163,7 @@ impl Sink for Ended {
     }
 }
 
-/// The same with streams, whose octets and gaps follow each other without a hole.
+/// A sink of streams, which checks that octets and gaps are contiguous.
 #[derive(Default)]
 struct Gapless(Ended);
 
@@ -174,7 +174,7 @@ impl AsRef<Ended> for Gapless {
 }
 
 impl Sink for Gapless {
-    /// The offsets at which both sides of a stream go on.
+    /// The next offset of each side of a stream.
     type State = [u64; 2];
     type Stage = Streams;
 
@@ -191,11 +191,11 @@ impl Sink for Gapless {
         let next = &mut flow.state[side.index()];
         match event {
             StreamEvent::Chunk(chunk) => {
-                assert_eq!(chunk.offset, *next, "octets begin where the last ended");
+                assert_eq!(chunk.offset, *next, "octets begin at the end of the previous ones");
                 *next = chunk.end();
             }
             StreamEvent::Gap(gap) => {
-                assert_eq!(gap.offset, *next, "a gap begins where octets ended");
+                assert_eq!(gap.offset, *next, "a gap begins at the end of the previous octets");
                 *next = gap.offset + gap.len;
             }
             _ => {}
@@ -208,14 +208,18 @@ impl Sink for Gapless {
     }
 }
 
-/// Every frame is in one count, and what flows had is what was counted.
+/// Checks that every frame is in exactly one counter, and that the totals of flows equal the counters.
 fn check_totals(stats: &PipelineStats, ended: &Ended, frame_count: u64) {
     assert_eq!(stats.frame_count, frame_count);
-    let left_out = stats.dedup.duplicate_count
+    let excluded_count = stats.dedup.duplicate_count
         + stats.skipped.total()
         + stats.filtered_count
         + stats.orphan_fragment_count;
-    assert_eq!(ended.packet_count - stats.outer_packet_count + left_out, frame_count, "{ended:?}: {stats:?}");
+    assert_eq!(
+        ended.packet_count - stats.outer_packet_count + excluded_count,
+        frame_count,
+        "{ended:?}: {stats:?}"
+    );
     let tracker = &stats.tracker;
     assert_eq!(tracker.packet_count, ended.packet_count);
     assert_eq!(tracker.octet_count, ended.octet_count);
@@ -228,9 +232,9 @@ fn builder(budget: &Budget) -> Builder {
     Pipeline::builder().resources(Resources::default().with_budget(budget.clone()))
 }
 
-/// Runs a pipeline that may be refused at once.
-fn run<K: Sink + AsRef<Ended>>(trace: &Trace, made: Result<Pipeline<K>, ConfigError>) {
-    let Ok(mut pipeline) = made else { return };
+/// Runs a pipeline over a trace, unless its creation was refused.
+fn run<K: Sink + AsRef<Ended>>(trace: &Trace, created: Result<Pipeline<K>, ConfigError>) {
+    let Ok(mut pipeline) = created else { return };
     trace.each_batch(|batch| {
         let _ = pipeline.batch(batch);
         pipeline.check_invariants();
@@ -254,7 +258,7 @@ fn the_tracker_counts_every_packet() {
 }
 
 #[test]
-fn the_pool_counts_every_fragment() {
+fn the_fragment_pool_counts_every_fragment() {
     let trace = Trace::fragments();
     for handling in [FragmentHandling::Reassemble, FragmentHandling::ReassembleOrPair] {
         each_refusal(&format!("fragments, {handling:?}"), 20, |budget, _| {
@@ -264,7 +268,7 @@ fn the_pool_counts_every_fragment() {
 }
 
 #[test]
-fn the_window_counts_every_frame() {
+fn the_dedup_window_counts_every_frame() {
     let mut trace = Trace::captures(usize::MAX, 110);
     let copies = Trace::captures(3, 110);
     copies.frames.iter().for_each(|frame| trace.frames.push(&frame));
@@ -278,7 +282,7 @@ fn the_window_counts_every_frame() {
 }
 
 #[test]
-fn streams_have_no_hole_without_a_gap() {
+fn every_hole_in_a_stream_is_reported_as_a_gap() {
     let trace = Trace::captures(2, 300);
     each_refusal("streams", 5, |budget, _| run(&trace, builder(budget).build(Gapless::default())));
 }
@@ -294,17 +298,17 @@ mod sessions {
     use super::super::fn_source::FnSource;
     use super::*;
 
-    /// The same with messages.
+    /// A sink of messages.
     #[derive(Default)]
-    struct Shown(Ended);
+    struct FormatMessages(Ended);
 
-    impl AsRef<Ended> for Shown {
+    impl AsRef<Ended> for FormatMessages {
         fn as_ref(&self) -> &Ended {
             &self.0
         }
     }
 
-    impl Sink for Shown {
+    impl Sink for FormatMessages {
         type State = ();
         type Stage = Sessions<Standard>;
 
@@ -313,7 +317,7 @@ mod sessions {
         }
 
         fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Message<'_>) {
-            // What borrows from a buffer is looked at.
+            // Formats the message, to read what it borrows from a buffer.
             assert!(!format!("{} {message:?}", meta.protocol).is_empty());
         }
 
@@ -323,22 +327,24 @@ mod sessions {
     }
 
     #[test]
-    fn parsers_without_memory_end_alone() {
+    fn refused_memory_stops_only_the_affected_parser() {
         let trace = Trace::captures(9, 110);
-        each_refusal("sessions", 30, |budget, _| run(&trace, builder(budget).build(Shown::default())));
+        each_refusal("sessions", 30, |budget, _| {
+            run(&trace, builder(budget).build(FormatMessages::default()))
+        });
     }
 
-    /// Which thread makes the n-th request is not known, and need not be.
+    /// Any thread can make the n-th request.
     #[test]
     fn shards_count_every_packet() {
         let trace = Trace::captures(9, 110);
         each_refusal("shards", 30, |budget, _| {
-            let mut sinks: [Shown; 3] = Default::default();
+            let mut sinks: [FormatMessages; 3] = Default::default();
             let options = RunOptions::default();
             let Ok(summary) = builder(budget).run_shards(&mut sinks, &mut batches(&trace), &options) else {
                 return;
             };
-            let ended = sinks.iter().fold(Ended::default(), |sum, Shown(ended)| Ended {
+            let ended = sinks.iter().fold(Ended::default(), |sum, FormatMessages(ended)| Ended {
                 flow_count: sum.flow_count + ended.flow_count,
                 packet_count: sum.packet_count + ended.packet_count,
                 octet_count: sum.octet_count + ended.octet_count,
@@ -348,7 +354,7 @@ mod sessions {
     }
 
     #[test]
-    fn merged_records_of_shards_have_every_packet() {
+    fn merged_records_of_shards_count_every_packet() {
         let trace = Trace::flows();
         each_refusal("merged records", 5, |budget, _| {
             let mut ended = Ended::default();
@@ -364,7 +370,7 @@ mod sessions {
         });
     }
 
-    /// A trace as a source.
+    /// Returns a source of the batches of a trace.
     fn batches(trace: &Trace) -> impl Source {
         let mut at = 0;
         FnSource(move |batch: &mut FrameBatch| {

@@ -1,27 +1,28 @@
-//! Small captures whose frames name their file and their number, and readers of them.
+//! Small captures with frames that contain the number of their file and their own number, and a reader of them.
 
 use flowgauge::base::{Frame, FrameBatch, LinkType, Timestamp};
 use flowgauge::source::{Error, Next, PcapngWriter, Source};
 
-/// Octets of the classic header, and of a record with its frame.
+/// Length of the pcap file header.
 pub(crate) const PCAP_HEADER_LEN: usize = 24;
+/// Length of a pcap record with its frame.
 pub(crate) const PCAP_RECORD_LEN: usize = 16 + FRAME_LEN;
 
 pub(crate) const FRAME_LEN: usize = 20;
 
-/// The octets of a frame: the number of its file, its own number, and a filling.
+/// Returns the octets of a frame: the number of its file, its own number, and padding.
 pub(crate) fn frame(file: u8, number: u32) -> [u8; FRAME_LEN] {
     let mut frame = [file; FRAME_LEN];
     frame[1..5].copy_from_slice(&number.to_be_bytes());
     frame
 }
 
-/// When a frame was captured: files overlap, and those of a higher number come a little later.
+/// Returns the capture time of a frame. Files overlap in time; those with higher numbers have slightly later times.
 fn timestamp(file: u8, number: u32) -> Timestamp {
     Timestamp::from_parts(1000 + u64::from(number), u64::from(file) * 1000)
 }
 
-/// A classic capture of frames `0..count`.
+/// Returns a pcap file of frames `0..count`.
 pub(crate) fn pcap(file: u8, count: u32) -> Vec<u8> {
     let mut octets = Vec::new();
     for word in [0xa1b2_3c4d_u32, 0x0004_0002, 0, 0, 65_535, 1] {
@@ -38,7 +39,7 @@ pub(crate) fn pcap(file: u8, count: u32) -> Vec<u8> {
     octets
 }
 
-/// The same as pcapng.
+/// Returns the same frames as a pcapng file.
 pub(crate) fn pcapng(file: u8, count: u32) -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new()).unwrap();
     for number in 0..count {
@@ -64,7 +65,7 @@ pub(crate) fn zstd(octets: &[u8]) -> Vec<u8> {
     zstd::encode_all(octets, 1).unwrap()
 }
 
-/// What a source delivered until it ended.
+/// The frames and errors that a source delivered until it ended.
 #[derive(Debug, Default)]
 pub(crate) struct Delivered {
     /// Frames by the number of their file.
@@ -73,18 +74,18 @@ pub(crate) struct Delivered {
     pub(crate) warning_count: usize,
 }
 
-/// Reads a source to its end, errors included. Frames of each file must come whole, once, and in order.
+/// Reads a source to its end, and continues after errors. Frames of each file must be complete, unique, and in order.
 pub(crate) fn drain(source: &mut dyn Source, file_count: usize, mut after: impl FnMut()) -> Delivered {
     let mut delivered = Delivered { counts: vec![0; file_count], ..Delivered::default() };
     let mut batch = FrameBatch::new();
     for step in 0.. {
         assert!(step < 100_000, "the source does not end: {:?}", delivered.errors.last());
         let read = source.next_batch(&mut batch);
-        for got in batch.iter() {
-            let file = got.data[0];
+        for found in batch.iter() {
+            let file = found.data[0];
             let count = &mut delivered.counts[usize::from(file)];
-            assert_eq!(got.data, frame(file, *count), "frame {count} of file {file}");
-            assert_eq!(got.timestamp, timestamp(file, *count));
+            assert_eq!(found.data, frame(file, *count), "frame {count} of file {file}");
+            assert_eq!(found.timestamp, timestamp(file, *count));
             *count += 1;
         }
         match read {

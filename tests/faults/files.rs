@@ -1,4 +1,4 @@
-//! Files that are merged: one that fails takes nothing from the others, whether it disappears, shrinks, or is refused memory.
+//! Merged files: a file that disappears, shrinks, or gets no memory does not affect the frames of the others.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::captures::{self, drain};
 const COUNT: u32 = 300;
 const FILE_COUNT: usize = 5;
 
-/// Files that all overlap in time, in each form that there is.
+/// Writes files that overlap in time, in each format.
 fn write_files(folder: &Folder) -> Vec<String> {
     let plain = |file: u8| captures::pcap(file, COUNT);
     #[cfg(feature = "compression")]
@@ -26,13 +26,13 @@ fn write_files(folder: &Folder) -> Vec<String> {
 
 fn config(budget: &Budget) -> SourceConfig {
     let mut limits = Limits::DEFAULT;
-    // Blocks are many, and so are requests.
+    // Small batches, so that there are many requests for memory.
     limits.batch_len = 1000;
     Resources::new(limits).with_budget(budget.clone()).into()
 }
 
 #[test]
-fn a_refused_file_is_named_and_the_others_are_whole() {
+fn a_file_without_memory_is_reported_and_the_others_are_complete() {
     let folder = Folder::new();
     let paths = write_files(&folder);
     for open_file_count_max in [Limits::DEFAULT.open_file_count_max, 4] {
@@ -52,10 +52,10 @@ fn a_refused_file_is_named_and_the_others_are_whole() {
 }
 
 #[test]
-fn one_file_alone_is_read_up_to_the_refusal() {
+fn a_single_file_is_read_until_memory_is_refused() {
     let folder = Folder::new();
     for (file, path) in write_files(&folder).iter().enumerate() {
-        // A plain file may need no memory but the caller's.
+        // An uncompressed file may need only the memory of the caller.
         each_refusal(&format!("file {file}"), 0, |budget, _| {
             let mut errors = Vec::new();
             let mut files = Files::open_readable([path], config(budget), |error| errors.push(error));
@@ -66,17 +66,17 @@ fn one_file_alone_is_read_up_to_the_refusal() {
     }
 }
 
-/// Each file in turn is removed, emptied, or cut in half after the files were opened, or once the merge is under way.
+/// Each file in turn is removed, emptied, or halved after the files were opened, or while they are merged.
 #[test]
-fn a_file_that_changes_while_it_is_read_takes_nothing_from_the_others() {
+fn a_file_that_changes_while_it_is_read_does_not_affect_the_others() {
     for step in [0, 1, 5, 40] {
-        for victim in 0..FILE_COUNT {
-            for change in ["removed", "emptied", "cut"] {
+        for changed in 0..FILE_COUNT {
+            for change in ["removed", "emptied", "halved"] {
                 let folder = Folder::new();
                 let paths = write_files(&folder);
                 let mut files = Files::open_with(&paths, config(&Budget::default())).unwrap();
-                let path = paths[victim].clone();
-                let spoil = move || match change {
+                let path = paths[changed].clone();
+                let change_file = move || match change {
                     "removed" => fs::remove_file(&path).unwrap(),
                     "emptied" => fs::write(&path, []).unwrap(),
                     _ => {
@@ -85,22 +85,22 @@ fn a_file_that_changes_while_it_is_read_takes_nothing_from_the_others() {
                     }
                 };
                 if step == 0 {
-                    spoil();
+                    change_file();
                 }
                 let mut steps = 0;
                 let delivered = drain(&mut files, FILE_COUNT, || {
                     steps += 1;
                     if steps == step {
-                        spoil();
+                        change_file();
                     }
                 });
-                let what = format!("file {victim} {change} after {step}: {delivered:?}");
+                let what = format!("file {changed} {change} after {step}: {delivered:?}");
                 for (file, count) in delivered.counts.iter().enumerate() {
-                    assert!(*count == COUNT || file == victim, "{what}");
+                    assert!(*count == COUNT || file == changed, "{what}");
                 }
                 let report_count = delivered.errors.len() + delivered.warning_count;
-                // An emptied or shortened file may end where a record does.
-                let is_complete = delivered.counts[victim] == COUNT;
+                // An emptied or shortened file may end at the end of a record.
+                let is_complete = delivered.counts[changed] == COUNT;
                 assert!(is_complete || report_count > 0 || change == "emptied", "{what}");
                 assert!(step > 0 || !is_complete, "{what}");
             }

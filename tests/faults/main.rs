@@ -1,12 +1,12 @@
-//! Faults are injected one at a time, at every point where they can occur: no layer panics, no total is wrong, and what was
-//! written before the fault is whole.
+//! Faults are injected one at a time, at every point where they can occur: no layer panics, no total is wrong, and all
+//! output written before the fault is complete.
 //!
 //! - `budget.rs`: the n-th request for memory is refused (`Budget::with_refusals`).
 //! - `sources.rs`: readers fail, return short reads, are interrupted, or end at every octet.
 //! - `files.rs`: files disappear or shrink while they are merged, and memory for them is refused.
 //! - `writers.rs`: writers fail at every octet.
 //!
-//! The outputs of the command and signals have tests of their own, `crates/flowgauge-cli/tests/faults`.
+//! The tests in `crates/flowgauge-cli/tests/faults` check the outputs of the command, and signals.
 
 mod budget;
 mod captures;
@@ -24,7 +24,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// A directory of its own that goes away.
+/// A temporary directory that is removed when dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -52,7 +52,7 @@ impl Drop for Folder {
     }
 }
 
-/// Names the fault under test if a check fails.
+/// Prints the fault under test if a check fails.
 struct Fault(String);
 
 impl Drop for Fault {

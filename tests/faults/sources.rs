@@ -1,4 +1,4 @@
-//! Readers that fail, return short reads, are interrupted, or end at every octet of a small capture.
+//! Readers that fail, return short reads, are interrupted, or end, at every octet of a small capture.
 
 use std::io::{self, Read};
 
@@ -10,25 +10,25 @@ use super::captures::{self, Delivered, PCAP_HEADER_LEN, PCAP_RECORD_LEN, drain};
 
 const COUNT: u32 = 24;
 
-/// What a reader does at an octet.
+/// The behavior of a reader at an octet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    /// It fails, each time again.
-    Fails,
+enum FaultKind {
+    /// It fails at each call.
+    AlwaysFails,
     /// It fails once.
     FailsOnce,
     /// It ends.
     Ends,
 }
 
-/// How much a read returns at most.
+/// The maximum length of each read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reads {
+enum ReadLength {
     Whole,
     Octets,
     /// Between one octet and a hundred.
     Random,
-    /// An octet, after each an interruption.
+    /// One octet, with an interruption before each.
     Interrupted,
 }
 
@@ -36,14 +36,14 @@ enum Reads {
 struct Faulty {
     octets: Vec<u8>,
     at: usize,
-    fault: Option<(usize, At)>,
-    reads: Reads,
+    fault: Option<(usize, FaultKind)>,
+    reads: ReadLength,
     random: u64,
     is_interrupted: bool,
 }
 
 impl Faulty {
-    fn new(octets: &[u8], fault: Option<(usize, At)>, reads: Reads) -> Self {
+    fn new(octets: &[u8], fault: Option<(usize, FaultKind)>, reads: ReadLength) -> Self {
         Self {
             octets: octets.to_vec(),
             at: 0,
@@ -58,13 +58,13 @@ impl Faulty {
 impl Read for Faulty {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.is_interrupted = !self.is_interrupted;
-        if self.reads == Reads::Interrupted && self.is_interrupted {
+        if self.reads == ReadLength::Interrupted && self.is_interrupted {
             return Err(io::ErrorKind::Interrupted.into());
         }
         let mut end = self.octets.len();
         if let Some((position, kind)) = self.fault {
-            if self.at == position && kind != At::Ends {
-                if kind == At::FailsOnce {
+            if self.at == position && kind != FaultKind::Ends {
+                if kind == FaultKind::FailsOnce {
                     self.fault = None;
                 }
                 return Err(io::Error::other("injected"));
@@ -74,47 +74,47 @@ impl Read for Faulty {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let most = match self.reads {
-            Reads::Whole => usize::MAX,
-            Reads::Octets | Reads::Interrupted => 1,
-            Reads::Random => 1 + (self.random % 100) as usize,
+        let len_max = match self.reads {
+            ReadLength::Whole => usize::MAX,
+            ReadLength::Octets | ReadLength::Interrupted => 1,
+            ReadLength::Random => 1 + (self.random % 100) as usize,
         };
-        let len = (end - self.at).min(buffer.len()).min(most);
+        let len = (end - self.at).min(buffer.len()).min(len_max);
         buffer[..len].copy_from_slice(&self.octets[self.at..self.at + len]);
         self.at += len;
         Ok(len)
     }
 }
 
-/// Reads a capture through a reader; an error if it cannot be opened.
-fn read(octets: &[u8], fault: Option<(usize, At)>, reads: Reads) -> Result<Delivered, Error> {
+/// Reads a capture through a reader. Returns an error if it cannot be opened.
+fn read(octets: &[u8], fault: Option<(usize, FaultKind)>, reads: ReadLength) -> Result<Delivered, Error> {
     let _fault = Fault(format!("{fault:?} of {} octets, {reads:?}", octets.len()));
     let mut limits = Limits::DEFAULT;
-    // Several blocks, none of which ends with a record.
+    // Several batches, none of which ends with a record.
     limits.batch_len = 150;
     let mut source = FileSource::from_reader_with(Faulty::new(octets, fault, reads), limits)?;
     Ok(drain(&mut source, 1, || {}))
 }
 
-/// The capture in each form.
-fn forms() -> Vec<(&'static str, Vec<u8>)> {
-    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "none is compressed"))]
-    let mut forms = vec![("pcap", captures::pcap(0, COUNT)), ("pcapng", captures::pcapng(0, COUNT))];
+/// Returns the capture in each format.
+fn formats() -> Vec<(&'static str, Vec<u8>)> {
+    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "no format is compressed"))]
+    let mut formats = vec![("pcap", captures::pcap(0, COUNT)), ("pcapng", captures::pcapng(0, COUNT))];
     #[cfg(feature = "compression")]
     for (name, compress) in [("gzip", captures::gzip as fn(&[u8]) -> Vec<u8>), ("zstd", captures::zstd)] {
         let plain = captures::pcap(0, COUNT);
-        forms.push((name, compress(&plain)));
-        // Two members or frames after each other.
+        formats.push((name, compress(&plain)));
+        // Two concatenated members or frames.
         let (head, tail) = plain.split_at(plain.len() / 2);
-        forms.push((name, [compress(head), compress(tail)].concat()));
+        formats.push((name, [compress(head), compress(tail)].concat()));
     }
-    forms
+    formats
 }
 
 #[test]
 fn short_and_interrupted_reads_lose_nothing() {
-    for (name, octets) in forms() {
-        for reads in [Reads::Whole, Reads::Octets, Reads::Random, Reads::Interrupted] {
+    for (name, octets) in formats() {
+        for reads in [ReadLength::Whole, ReadLength::Octets, ReadLength::Random, ReadLength::Interrupted] {
             let delivered = read(&octets, None, reads).expect(name);
             assert_eq!(delivered.counts, [COUNT], "{name}, {reads:?}");
             assert!(delivered.errors.is_empty() && delivered.warning_count == 0, "{name}: {delivered:?}");
@@ -124,10 +124,10 @@ fn short_and_interrupted_reads_lose_nothing() {
 
 #[test]
 fn a_reader_that_fails_at_any_octet_loses_nothing_before_it() {
-    for (name, octets) in forms() {
+    for (name, octets) in formats() {
         for position in 0..octets.len() {
-            for kind in [At::Fails, At::FailsOnce] {
-                for reads in [Reads::Whole, Reads::Random] {
+            for kind in [FaultKind::AlwaysFails, FaultKind::FailsOnce] {
+                for reads in [ReadLength::Whole, ReadLength::Random] {
                     check(name, &octets, (position, kind), reads);
                 }
             }
@@ -137,25 +137,25 @@ fn a_reader_that_fails_at_any_octet_loses_nothing_before_it() {
 
 #[test]
 fn a_capture_that_ends_at_any_octet_loses_nothing_before_it() {
-    for (name, octets) in forms() {
+    for (name, octets) in formats() {
         for position in 0..octets.len() {
-            for reads in [Reads::Whole, Reads::Octets] {
-                check(name, &octets, (position, At::Ends), reads);
+            for reads in [ReadLength::Whole, ReadLength::Octets] {
+                check(name, &octets, (position, FaultKind::Ends), reads);
             }
         }
     }
 }
 
-fn check(name: &str, octets: &[u8], (position, kind): (usize, At), reads: Reads) {
+fn check(name: &str, octets: &[u8], (position, kind): (usize, FaultKind), reads: ReadLength) {
     let what = format!("{name}, {kind:?} at {position} of {}, {reads:?}", octets.len());
     let delivered = match read(octets, Some((position, kind)), reads) {
         Ok(delivered) => delivered,
         Err(Error::Empty { .. }) => {
-            assert!(position == 0 && kind == At::Ends, "{what}");
+            assert!(position == 0 && kind == FaultKind::Ends, "{what}");
             return;
         }
         Err(error) => {
-            if kind != At::Ends {
+            if kind != FaultKind::Ends {
                 assert!(error.to_string().contains("injected"), "{what}: {error}");
             }
             assert!(name != "pcap" || position < PCAP_HEADER_LEN, "{what}: {error}");
@@ -166,13 +166,13 @@ fn check(name: &str, octets: &[u8], (position, kind): (usize, At), reads: Reads)
     let whole_count = position.saturating_sub(PCAP_HEADER_LEN) / PCAP_RECORD_LEN;
     let is_between = (position.saturating_sub(PCAP_HEADER_LEN)).is_multiple_of(PCAP_RECORD_LEN);
     if name == "pcap" {
-        // Each frame that is whole before the fault, and no other.
+        // Each frame that is complete before the fault, and no other.
         assert_eq!(count as usize, whole_count, "{what}: {delivered:?}");
     }
     let report_count = delivered.errors.len() + delivered.warning_count;
-    if kind == At::Ends {
+    if kind == FaultKind::Ends {
         assert!(delivered.errors.is_empty(), "{what}: {delivered:?}");
-        // A capture that ends between two records is whole.
+        // A capture that ends between two records is complete.
         if name == "pcap" {
             assert_eq!(delivered.warning_count, usize::from(!is_between), "{what}: {delivered:?}");
         } else if name != "pcapng" {
@@ -180,8 +180,8 @@ fn check(name: &str, octets: &[u8], (position, kind): (usize, At), reads: Reads)
         }
     } else {
         assert!(report_count > 0, "{what}: {delivered:?}");
-        // An error of the reader is not taken for damage.
-        let is_named = delivered.errors.iter().any(|error| error.to_string().contains("injected"));
-        assert!(is_named, "{what}: {delivered:?}");
+        // An error of the reader is not reported as damage of the file.
+        let is_reported = delivered.errors.iter().any(|error| error.to_string().contains("injected"));
+        assert!(is_reported, "{what}: {delivered:?}");
     }
 }

@@ -5,12 +5,12 @@ use std::io::{self, Write};
 use flowgauge::base::{Frame, LinkType, Timestamp};
 use flowgauge::source::PcapngWriter;
 
-/// Accepts a number of octets, at most `most` at once, and then does what `fault` says.
+/// A writer that accepts a number of octets, at most `len_max` per call, and then fails with `fault`.
 #[derive(Debug)]
 struct Limited {
-    taken: Vec<u8>,
-    left_len: usize,
-    most: usize,
+    written: Vec<u8>,
+    remaining_len: usize,
+    len_max: usize,
     fault: io::ErrorKind,
     is_interrupted: bool,
 }
@@ -21,12 +21,12 @@ impl Write for Limited {
         if self.is_interrupted {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        if self.left_len == 0 && !octets.is_empty() {
+        if self.remaining_len == 0 && !octets.is_empty() {
             return if self.fault == io::ErrorKind::WriteZero { Ok(0) } else { Err(self.fault.into()) };
         }
-        let len = octets.len().min(self.most).min(self.left_len);
-        self.taken.extend_from_slice(&octets[..len]);
-        self.left_len -= len;
+        let len = octets.len().min(self.len_max).min(self.remaining_len);
+        self.written.extend_from_slice(&octets[..len]);
+        self.remaining_len -= len;
         Ok(len)
     }
 
@@ -39,7 +39,7 @@ fn write_capture(out: impl Write) -> io::Result<()> {
     let mut writer = PcapngWriter::new(out)?;
     for number in 0..12_u32 {
         let data = &super::captures::frame(0, number);
-        // Two interfaces, and two link types on one.
+        // Two interfaces, each with two link types.
         let link_type = if number < 6 { LinkType::ETHERNET } else { LinkType::RAW };
         let timestamp = Timestamp::from_parts(number.into(), 0);
         let interface = number % 2;
@@ -48,43 +48,49 @@ fn write_capture(out: impl Write) -> io::Result<()> {
     writer.finish().map(drop)
 }
 
-/// Writes with a fault at every octet: the error is returned, and what was written is a prefix of the whole.
+/// Writes with a fault at every octet: the error is returned, and the written octets are a prefix of the complete
+/// output.
 fn check(write: impl Fn(&mut Limited) -> io::Result<()>) {
-    let limited =
-        |left_len, most, fault| Limited { taken: Vec::new(), left_len, most, fault, is_interrupted: false };
+    let limited = |remaining_len, len_max, fault| Limited {
+        written: Vec::new(),
+        remaining_len,
+        len_max,
+        fault,
+        is_interrupted: false,
+    };
     let mut out = limited(usize::MAX, usize::MAX, io::ErrorKind::Other);
     write(&mut out).expect("nothing fails");
-    let whole = out.taken;
-    assert!(whole.len() > 200);
-    for most in [1, 7, usize::MAX] {
+    let complete = out.written;
+    assert!(complete.len() > 200);
+    for len_max in [1, 7, usize::MAX] {
         for fault in [io::ErrorKind::StorageFull, io::ErrorKind::BrokenPipe, io::ErrorKind::WriteZero] {
-            for position in 0..whole.len() {
-                let mut out = limited(position, most, fault);
+            for position in 0..complete.len() {
+                let mut out = limited(position, len_max, fault);
                 let error = write(&mut out).expect_err("the writer failed");
                 assert_eq!(error.kind(), fault, "at {position}");
-                assert_eq!(out.taken, whole[..position], "at {position}");
+                assert_eq!(out.written, complete[..position], "at {position}");
             }
         }
-        let mut out = limited(whole.len(), most, io::ErrorKind::Other);
-        write(&mut out).expect("there was room for all of it");
-        assert_eq!(out.taken, whole);
+        let mut out = limited(complete.len(), len_max, io::ErrorKind::Other);
+        write(&mut out).expect("the writer accepts all octets");
+        assert_eq!(out.written, complete);
     }
 }
 
 #[test]
-fn pcapng_returns_the_error_at_every_octet() {
+fn pcapng_returns_an_error_at_every_octet() {
     check(|out| write_capture(out));
 }
 
-/// With a buffer in front, the error may come as late as with the end, but it comes.
+/// With a buffered writer, the error may be returned only at the end, but it is returned.
 #[test]
-fn pcapng_returns_the_error_through_a_buffer() {
+fn pcapng_returns_an_error_of_a_buffered_writer() {
     check(|out| write_capture(io::BufWriter::with_capacity(64, out)));
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn records_in_json_return_the_error_at_every_octet() {
+fn json_records_return_an_error_at_every_octet() {
     use flowgauge::pipeline::{Pipeline, Records};
     use flowgauge::record::FlowRecord;
     let mut records: Vec<FlowRecord> = Vec::new();

@@ -1,4 +1,4 @@
-//! Hand-made hostile input: each outcome under its own name, memory bounded.
+//! Crafted hostile input: each outcome has its own counter, and memory is bounded.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ fn pool(policy: OverlapPolicy) -> Pool<u32> {
     Pool::new(config, &Resources::default()).expect("a valid configuration")
 }
 
-/// A pool with the default configuration and other limits.
-fn limited(set: impl FnOnce(&mut Limits)) -> Pool<u32> {
+/// Returns a pool with the default configuration and other limits.
+fn pool_with_limits(set: impl FnOnce(&mut Limits)) -> Pool<u32> {
     let mut limits = Limits::DEFAULT;
     set(&mut limits);
     Pool::new(PoolConfig::default(), &Resources::new(limits)).expect("a valid configuration")
@@ -26,7 +26,7 @@ fn limited(set: impl FnOnce(&mut Limits)) -> Pool<u32> {
 fn teardrop_is_an_end_conflict() {
     for policy in OverlapPolicy::ALL {
         let mut pool = pool(policy);
-        // The second fragment lies within the first and claims to be the last (1997).
+        // The second fragment is within the first and has no flag for more fragments (1997).
         assert!(matches!(pool.push(&fragment(key(1), 0, 0, true, &[0; 40]), 1, |_| {}), Outcome::Held(_)));
         let mut tags = vec![];
         let outcome = pool.push(&fragment(key(1), 0, 24, false, &[1; 4]), 2, |ended| {
@@ -36,7 +36,7 @@ fn teardrop_is_an_end_conflict() {
         });
         assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)));
         assert_eq!((tags, pool.stats().end_conflict_count), (vec![1], 1));
-        // Others leave a tombstone; current Linux does not.
+        // Other policies leave a tombstone; current Linux does not.
         let later = pool.push(&fragment(key(1), 0, 40, true, &[0; 8]), 3, |_| {});
         match policy {
             OverlapPolicy::Linux => assert!(matches!(later, Outcome::Held(_))),
@@ -47,7 +47,7 @@ fn teardrop_is_an_end_conflict() {
 }
 
 #[test]
-fn ping_of_death_and_other_lies_never_enter() {
+fn ping_of_death_and_other_malformed_fragments_are_rejected() {
     let mut pool = pool(OverlapPolicy::Discard);
     let mut malformed = |offset, more, len: usize, wanted| {
         let bytes = vec![0; len];
@@ -64,30 +64,33 @@ fn ping_of_death_and_other_lies_never_enter() {
     malformed(8, true, 0, Malformed::Empty);
     let stats = *pool.stats();
     assert_eq!((stats.beyond_maximum_count, stats.unaligned_count, stats.empty_count), (2, 2, 1));
-    // The longest payload behind a header of 20 octets is none of them.
+    // The longest possible payload behind a header of 20 octets is accepted.
     assert!(matches!(pool.push(&fragment(key(1), 0, 65_512, false, &[0; 3]), 1, |_| {}), Outcome::Held(_)));
 }
 
-/// A fragment of 12 octets behind which more follow: Linux keeps eight of them, 4.4BSD and RFC 8200 drop it.
+/// A fragment of 12 octets that is not the last: Linux keeps eight octets, 4.4BSD and RFC 8200 drop it.
 #[test]
-fn a_length_that_is_no_multiple_of_eight_is_rounded_down_where_linux_does() {
+fn an_unaligned_length_is_rounded_down_by_linux_policies() {
     use OverlapPolicy::{Discard, Linux, Linux2};
     let v6 = flowgauge::decode::fragment::DatagramKey::v6(1_u128.into(), 2_u128.into(), 1, 0);
     for policy in OverlapPolicy::ALL {
-        for (key, rounds) in [(key(1), [Discard, Linux, Linux2].contains(&policy)), (v6, false)] {
+        for (key, is_rounded) in [(key(1), [Discard, Linux, Linux2].contains(&policy)), (v6, false)] {
             let mut pool = pool(policy);
             let is_held =
                 matches!(pool.push(&fragment(key, 0, 0, true, &[1; 12]), 1, |_| {}), Outcome::Held(_));
-            assert_eq!(is_held, rounds, "{policy}");
+            assert_eq!(is_held, is_rounded, "{policy}");
             let stats = *pool.stats();
-            assert_eq!((stats.rounded_count, stats.unaligned_count), (rounds.into(), (!rounds).into()));
+            assert_eq!(
+                (stats.rounded_count, stats.unaligned_count),
+                (is_rounded.into(), (!is_rounded).into())
+            );
             assert_eq!(stats.outcome_count(), 1);
-            // The next one, at the rounded end, completes the datagram, or waits for its first part.
+            // The next one, at the rounded end, completes the datagram, or is held without a first fragment.
             match pool.push(&fragment(key, 0, 8, false, &[2; 4]), 2, |_| {}) {
                 Outcome::Completed(it) => {
-                    assert_eq!((it.payload, rounds), (&[1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2][..], true))
+                    assert_eq!((it.payload, is_rounded), (&[1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2][..], true))
                 }
-                Outcome::Held(held) => assert!(held.head().is_none() && !rounds),
+                Outcome::Held(held) => assert!(held.head().is_none() && !is_rounded),
                 other => panic!("{other:?}"),
             }
             pool.check_invariants();
@@ -95,9 +98,9 @@ fn a_length_that_is_no_multiple_of_eight_is_rounded_down_where_linux_does() {
     }
 }
 
-/// A held fragment of AAAA.. from 16 to 40, and a new one of BB.. in every position; then what fills the rest.
+/// A held fragment of AAA from 16 to 40, and a new one of BB.. in several positions; then fragments that fill the rest.
 #[test]
-fn overlaps_in_every_position() {
+fn overlaps_are_resolved_by_policy_in_every_position() {
     let at = |start: u16, end: u16| (start * 8, vec![b'B'; usize::from(end - start) * 8]);
     for (start, end, first, bsd) in [
         (1, 3, ".BAAA.", ".BBAA."),
@@ -126,7 +129,7 @@ fn overlaps_in_every_position() {
             {
                 payload = Some(it.payload[..48].to_vec());
             }
-            let payload = payload.expect("it is whole");
+            let payload = payload.expect("the datagram is complete");
             let found: String = payload.chunks(8).map(|unit| char::from(unit[0])).collect();
             assert_eq!(found, wanted, "{policy}: {start}..{end}");
         }
@@ -144,14 +147,14 @@ fn overlaps_in_every_position() {
 }
 
 #[test]
-fn fragments_without_end_meet_the_cap() {
-    let mut pool = limited(|limits| limits.fragment_per_datagram_count_max = 100);
-    let mut reported = 0;
+fn endless_fragments_reach_the_limit_of_a_datagram() {
+    let mut pool = pool_with_limits(|limits| limits.fragment_per_datagram_count_max = 100);
+    let mut reported_count = 0;
     for number in 0..10_000_u32 {
         let offset = (number % 8000) as u16 * 8;
         let outcome = pool.push(&fragment(key(1), 0, offset, true, &[0; 8]), number, |ended| {
             assert_eq!(ended.reason, EndReason::Discarded(Discard::TooManyFragments));
-            reported += ended.tags.len();
+            reported_count += ended.tags.len();
         });
         match number {
             0..100 => assert!(matches!(outcome, Outcome::Held(_))),
@@ -159,12 +162,12 @@ fn fragments_without_end_meet_the_cap() {
             _ => assert!(matches!(outcome, Outcome::AlreadyDiscarded)),
         }
     }
-    assert_eq!((reported, pool.stats().already_discarded_count), (100, 10_000 - 101));
+    assert_eq!((reported_count, pool.stats().already_discarded_count), (100, 10_000 - 101));
     pool.check_invariants();
 }
 
 #[test]
-fn a_million_first_fragments_stay_within_the_caps() {
+fn a_million_first_fragments_stay_within_the_limits() {
     let count = if cfg!(debug_assertions) { 20_000 } else { 1_000_000 };
     let bytes_max = 8 << 20;
     for (datagram_max, cap) in [(1000, Cap::Datagrams), (65_536, Cap::Bytes)] {
@@ -175,7 +178,7 @@ fn a_million_first_fragments_stay_within_the_caps() {
         let resources = Resources::new(limits).with_budget(budget.clone());
         let mut pool: Pool<u32> =
             Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
-        let (mut reported, mut deaths) = (0_u64, 0_u64);
+        let (mut reported_count, mut evicted_count) = (0_u64, 0_u64);
         for number in 0..count {
             let mut key = key(number as u16);
             if number > 0xffff {
@@ -188,26 +191,26 @@ fn a_million_first_fragments_stay_within_the_caps() {
             }
             let outcome = pool.push(&fragment(key, number.into(), 0, true, &[7; 1480]), number, |ended| {
                 assert_eq!(ended.reason, EndReason::Evicted(cap));
-                assert_eq!(ended.tags, [deaths as u32], "the oldest goes");
-                reported += ended.tags.len() as u64;
-                deaths += 1;
+                assert_eq!(ended.tags, [evicted_count as u32], "the oldest datagram is evicted");
+                reported_count += ended.tags.len() as u64;
+                evicted_count += 1;
             });
             assert!(matches!(outcome, Outcome::Held(_)));
         }
         pool.check_invariants();
         assert!(budget.peak() <= bytes_max, "{} bytes", budget.peak());
         let left = pool.len() as u64;
-        pool.finish(|ended| reported += ended.tags.len() as u64);
-        assert_eq!((reported, deaths + left), (count.into(), count.into()));
+        pool.finish(|ended| reported_count += ended.tags.len() as u64);
+        assert_eq!((reported_count, evicted_count + left), (count.into(), count.into()));
         let stats = pool.stats();
-        assert_eq!(stats.evicted_by_datagrams_count + stats.evicted_by_bytes_count, deaths);
+        assert_eq!(stats.evicted_by_datagrams_count + stats.evicted_by_bytes_count, evicted_count);
         drop(pool);
         assert_eq!(budget.held_by(Account::Fragments), 0);
     }
 }
 
 #[test]
-fn a_budget_that_others_exhaust_refuses_by_name() {
+fn an_exhausted_budget_refuses_fragments_with_its_own_counter() {
     let budget = Budget::new(1 << 20);
     let resources = Resources::default().with_budget(budget.clone());
     let mut pool: Pool<u32> = Pool::new(PoolConfig::default(), &resources).expect("a valid configuration");
@@ -224,28 +227,30 @@ fn a_budget_that_others_exhaust_refuses_by_name() {
 }
 
 #[test]
-fn one_datagram_alone_can_be_refused_and_nothing_is_lost() {
-    // Room for an empty pool, the slots, and some pages.
-    let mut pool = limited(|limits| {
+fn refused_fragments_of_a_single_datagram_lose_no_others() {
+    // Memory for an empty pool, the slots, and some pages.
+    let mut pool = pool_with_limits(|limits| {
         limits.fragment_datagram_count_max = 64;
         limits.fragment_bytes_max = 65_536 + 64 * 4 + 64 * 200 + 20_000;
     });
-    let (mut kept, mut refused, mut reported) = (0, 0, 0);
+    let (mut held_count, mut refused_count, mut reported_count) = (0, 0, 0);
     for number in 0..60_u16 {
-        match pool.push(&fragment(key(1), 0, number * 1024, true, &[0; 1024]), 1, |_| panic!("nobody else")) {
-            Outcome::Held(_) => kept += 1,
-            Outcome::Refused(Cap::Bytes) => refused += 1,
+        match pool.push(&fragment(key(1), 0, number * 1024, true, &[0; 1024]), 1, |_| {
+            panic!("another datagram ended")
+        }) {
+            Outcome::Held(_) => held_count += 1,
+            Outcome::Refused(Cap::Bytes) => refused_count += 1,
             other => panic!("{other:?}"),
         }
         pool.check_invariants();
     }
-    assert!(kept > 5 && refused > 5, "{kept} kept, {refused} refused");
-    pool.finish(|ended| reported += ended.tags.len());
-    assert_eq!(reported, kept);
+    assert!(held_count > 5 && refused_count > 5, "{held_count} held, {refused_count} refused");
+    pool.finish(|ended| reported_count += ended.tags.len());
+    assert_eq!(reported_count, held_count);
 }
 
 #[test]
-fn deadlines_are_in_packet_time_and_counted_apart_without_a_first_fragment() {
+fn deadlines_follow_packet_time_and_are_counted_separately_without_a_first_fragment() {
     let mut config = PoolConfig::default();
     config.timeout = Duration::from_nanos(100);
     let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
@@ -267,7 +272,7 @@ fn deadlines_are_in_packet_time_and_counted_apart_without_a_first_fragment() {
 }
 
 #[test]
-fn tags_that_were_taken_do_not_come_back() {
+fn tags_are_returned_once() {
     let mut pool = pool(OverlapPolicy::Discard);
     let mut counted = vec![];
     for (offset, more, tag) in [(16, true, 1), (8, true, 2), (0, true, 3), (0, true, 4)] {
@@ -291,7 +296,7 @@ fn tags_that_were_taken_do_not_come_back() {
 }
 
 #[test]
-fn atomic_fragments_pass_by_those_that_wait() {
+fn atomic_fragments_do_not_affect_held_fragments() {
     let mut pool = pool(OverlapPolicy::Discard);
     let _ = pool.push(&fragment(key(1), 0, 0, true, &[1; 8]), 1, |_| {});
     assert!(matches!(pool.push(&fragment(key(1), 0, 0, false, &[2; 5]), 2, |_| {}), Outcome::Atomic));
@@ -299,10 +304,10 @@ fn atomic_fragments_pass_by_those_that_wait() {
     assert!(matches!(outcome, Outcome::Completed(it) if it.payload == [1; 13]));
 }
 
-/// The end of a datagram lies within its last unit of eight octets; a fragment that fills the unit claims another end, also
-/// where the capture cut the bytes that could tell.
+/// The end of a datagram is within its last unit of eight octets. A fragment that fills the unit conflicts with this
+/// end, also if the capture lacks the octets that differ.
 #[test]
-fn a_fragment_that_fills_the_last_unit_is_no_duplicate() {
+fn a_fragment_that_fills_the_last_unit_is_not_a_duplicate() {
     for is_truncated in [false, true] {
         let mut pool = pool(OverlapPolicy::default());
         let bytes = [7; 16];
@@ -314,7 +319,7 @@ fn a_fragment_that_fills_the_last_unit_is_no_duplicate() {
         let mut ended_count = 0;
         let longer = fragment(key(1), 1, 8, true, &bytes);
         let outcome = pool.push(&longer, 2, |ended| ended_count += ended.tags.len());
-        assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)), "cut {is_truncated}");
+        assert!(matches!(outcome, Outcome::Discarded(Discard::EndConflict)), "truncated {is_truncated}");
         assert_eq!(ended_count, 1);
     }
 }

@@ -1,5 +1,6 @@
-//! The policy `linux` against the running kernel: the same overlapping fragments, sent over the loopback interface of a
-//! network namespace of our own. Needs root, `unshare`, `ip` and `python3`; says so and passes where they are missing.
+//! The policy `linux` compared with the running kernel: the same overlapping fragments, sent over the loopback
+//! interface of a separate network namespace. Requires root, `unshare`, `ip`, and `python3`; without them, the test
+//! prints a note and passes.
 
 use std::process::Command;
 
@@ -8,8 +9,8 @@ use flowgauge::decode::fragment::{DatagramKey, Outcome, OverlapPolicy, Pool, Poo
 
 use super::fragment;
 
-/// Sends the fragments of each line, `offset/more/hex` apart by spaces, under an identification of its own, and prints
-/// what a raw socket receives as a line of hex numbers. Protocol 253 is for experiments.
+/// Sends the fragments of each line, `offset/more/hex` separated by spaces, with one identification per line, and
+/// prints what a raw socket receives as a line of hexadecimal numbers. Protocol 253 is for experiments.
 const SCRIPT: &str = r"
 import socket, struct, sys, time
 address = socket.inet_aton('127.0.0.1')
@@ -33,10 +34,10 @@ for number, line in enumerate(sys.argv[1:], 1):
     print('got', *got)
 ";
 
-/// Where a fragment begins, whether more follow, and its bytes.
+/// The offset of a fragment, the flag for more fragments, and its octets.
 type Part = (u16, bool, Vec<u8>);
 
-/// Fragments of a datagram of six units, at random offsets, each with octets of its own.
+/// Returns sequences of fragments of a datagram of six units, at random offsets, each with different octets.
 fn sequences() -> Vec<Vec<Part>> {
     let mut random = 7_u64;
     let mut below = |count: u64| {
@@ -50,11 +51,11 @@ fn sequences() -> Vec<Vec<Part>> {
                     let start = below(6);
                     let end = start + 1 + below(6 - start);
                     let more = end < 6 || below(8) == 0;
-                    // Most are pieces of one grid, so that datagrams complete often.
+                    // Most fragments are aligned to two units, so that datagrams often complete.
                     let (start, end) =
                         if below(3) == 0 { (start, end) } else { (start / 2 * 2, start / 2 * 2 + 2) };
                     let more = more && end < 6 || start == 0;
-                    // Some have octets behind their last whole unit, or lack some of it.
+                    // Some do not end with a whole unit.
                     let missing = if more && end > start + 1 && below(6) == 0 { below(8) } else { 0 };
                     let len = (end - start) * 8 - missing;
                     (start as u16 * 8, more, vec![number as u8 + 1; len as usize])
@@ -65,7 +66,7 @@ fn sequences() -> Vec<Vec<Part>> {
 }
 
 #[test]
-fn linux_is_what_the_running_kernel_does() {
+fn the_linux_policy_agrees_with_the_running_kernel() {
     let sequences = sequences();
     let hex = |bytes: &[u8]| bytes.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
     let lines = sequences.iter().map(|parts| {
@@ -109,7 +110,7 @@ fn linux_is_what_the_running_kernel_does() {
     }
     assert!(completed_count > 20, "only {completed_count} datagrams were completed");
     println!(
-        "{completed_count} datagrams as the kernel has them, {} discards, {} fragments rounded down",
+        "{completed_count} datagrams equal to those of the kernel, {} discards, {} fragments rounded down",
         pool.stats().overlap_discarded_count,
         pool.stats().rounded_count
     );

@@ -38,7 +38,8 @@ pub(crate) fn fragment<'a>(
     }
 }
 
-/// A fragment of few datagrams, as numbers: which, time, offset in units, units, octets more, last, fill, octets cut.
+/// A fragment of one of a few datagrams: datagram, time, offset in units, units, additional octets, last, fill octet,
+/// octets not captured.
 type Step = (u8, u8, u8, u8, u8, bool, u8, u8);
 
 fn step() -> impl Strategy<Value = Step> {
@@ -47,7 +48,7 @@ fn step() -> impl Strategy<Value = Step> {
     (0..4_u8, 0..3_u8, 0..8_u8, 0..6_u8, odd, prop::bool::weighted(0.3), 0..3_u8, truncated)
 }
 
-/// A summary of what the pool did, in the model's terms.
+/// Returns the outcome of the pool in the terms of the model.
 fn summary(outcome: Outcome<'_, u32>) -> Expected {
     match outcome {
         Outcome::Atomic => Expected::Atomic,
@@ -72,11 +73,11 @@ fn summary(outcome: Outcome<'_, u32>) -> Expected {
         Outcome::Discarded(discard) => Expected::Discarded(discard),
         Outcome::AlreadyDiscarded => Expected::AlreadyDiscarded,
         Outcome::Malformed(malformed) => Expected::Malformed(malformed),
-        other => panic!("{other:?} where no cap is reached"),
+        other => panic!("{other:?} although no limit is reached"),
     }
 }
 
-/// Gives the same steps to pool and model. `scale` stretches offsets, so that pieces cross pages.
+/// Runs the same steps in the pool and the model. `scale` multiplies offsets, so that pieces cross pages.
 fn compare(policy: OverlapPolicy, steps: &[Step], scale: u16) {
     let fragment_max = 12;
     let mut config = PoolConfig::default();
@@ -89,11 +90,11 @@ fn compare(policy: OverlapPolicy, steps: &[Step], scale: u16) {
     let mut now = 100_u64;
     let mut ended = vec![];
     for (tag, step) in steps.iter().enumerate() {
-        let &(which, time, offset, units, odd, is_last, fill, truncated) = step;
+        let &(datagram, time, offset, units, odd, is_last, fill, truncated) = step;
         now = if time == 2 { now.saturating_sub(1) } else { now + u64::from(time) };
-        let key = match which {
+        let key = match datagram {
             3 => DatagramKey::v6(Ipv6Addr::LOCALHOST, Ipv6Addr::LOCALHOST, 1, 0),
-            which => key(which.into()),
+            datagram => key(datagram.into()),
         };
         let len = usize::from(units) * usize::from(scale) * 8 + usize::from(odd);
         let octets: Vec<u8> =
@@ -128,15 +129,15 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: if cfg!(debug_assertions) { 32 } else { 1000 }, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_policy_as_the_model(steps in prop::collection::vec(step(), 1..60), scale in prop::sample::select(vec![1_u16, 1, 1, 43, 128])) {
+    fn every_policy_agrees_with_the_model(steps in prop::collection::vec(step(), 1..60), scale in prop::sample::select(vec![1_u16, 1, 1, 43, 128])) {
         for policy in OverlapPolicy::ALL {
             compare(policy, &steps, scale);
         }
     }
 
-    /// Whatever the order, whatever the cuts: a datagram without overlaps comes out as it went in.
+    /// For any order and any sizes of fragments, a datagram without overlaps is reassembled correctly.
     #[test]
-    fn any_order_gives_the_datagram(
+    fn fragments_in_any_order_give_the_datagram(
         len in 9..65_515_usize,
         mtu in 1..190_usize,
         seed in any::<u64>(),
@@ -153,7 +154,7 @@ proptest! {
         let mut config = PoolConfig::default();
         config.policy = policy;
         let mut pool: Pool<u32> = Pool::new(config, &Resources::default()).expect("a valid configuration");
-        let last = *order.last().expect("two fragments at least");
+        let last = *order.last().expect("at least two fragments");
         for &position in &order {
             let bytes = &payload[position * size..len.min((position + 1) * size)];
             let is_last = (position + 1) * size >= len;

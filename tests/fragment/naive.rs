@@ -1,10 +1,10 @@
-//! What the documents say of fragments, written down without a thought for speed: an owner per octet.
+//! A naive model of the documented rules for fragments, with an owner per octet.
 
 use std::collections::HashMap;
 
 use flowgauge::decode::fragment::{DatagramKey, Discard, Fragment, Malformed, OverlapPolicy};
 
-/// What the model expects of a push, in the terms of `Outcome`.
+/// The expected outcome of a push, in the terms of `Outcome`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     Atomic,
@@ -17,7 +17,7 @@ pub(crate) enum Expected {
 }
 
 struct Octet {
-    /// The fragment, or the run of fragments, whose octet this is.
+    /// The fragment, or the sequence of fragments, that this octet belongs to.
     owner: u32,
     /// `None` if it was not captured.
     value: Option<u8>,
@@ -27,7 +27,7 @@ struct Octet {
 struct Datagram {
     octets: Vec<Option<Octet>>,
     total: Option<usize>,
-    /// The first octet that some fragment should have brought and the capture cut, even if another brings it later.
+    /// The first octet that a truncated fragment lacks, even if a later fragment has it.
     truncated_at: Option<usize>,
     tags: Vec<u32>,
     fragment_count: u32,
@@ -40,7 +40,7 @@ impl Datagram {
         self.octets.get(at)?.as_ref().map(|octet| octet.owner)
     }
 
-    /// The adjoining octets of the same owner around one.
+    /// Returns the range of adjacent octets with the same owner around an octet.
     fn piece(&self, at: usize) -> (usize, usize) {
         let owner = self.owner(at);
         let start = (0..at).rev().take_while(|before| self.owner(*before) == owner).last().unwrap_or(at);
@@ -56,7 +56,7 @@ pub(crate) struct Model {
     timeout: u64,
     fragment_max: u32,
     next_owner: u32,
-    /// What left, with the tags.
+    /// Datagrams that ended, with their tags.
     pub(crate) ended: Vec<(DatagramKey, Option<Discard>, Vec<u32>)>,
 }
 
@@ -78,7 +78,7 @@ impl Model {
         let due: Vec<_> =
             self.datagrams.iter().filter(|(_, it)| it.deadline <= self.clock).map(|(key, _)| *key).collect();
         for key in due {
-            let datagram = self.datagrams.remove(&key).expect("it was just there");
+            let datagram = self.datagrams.remove(&key).expect("the datagram exists");
             if !datagram.is_tombstone {
                 self.ended.push((key, None, datagram.tags));
             }
@@ -103,7 +103,8 @@ impl Model {
             return Expected::Malformed(Malformed::BeyondMaximum);
         }
         if fragment.more_fragments && !fragment.len.is_multiple_of(8) {
-            // Linux leaves off what is not a whole unit of eight octets; RFC 8200 and other hosts drop the fragment.
+            // Linux ignores octets beyond the last whole unit of eight; other hosts drop the fragment, as RFC 8200
+            // requires.
             let is_linux =
                 [OverlapPolicy::Discard, OverlapPolicy::Linux, OverlapPolicy::Linux2].contains(&self.policy);
             end = end / 8 * 8;
@@ -197,7 +198,7 @@ impl Model {
             }
         }
         if datagram.total == Some(datagram.octets.len()) && datagram.octets.iter().all(Option::is_some) {
-            let datagram = self.datagrams.remove(&fragment.key).expect("it was just there");
+            let datagram = self.datagrams.remove(&fragment.key).expect("the datagram exists");
             let payload: Vec<u8> =
                 (datagram.octets.iter().flatten().take(datagram.truncated_at.unwrap_or(usize::MAX)))
                     .map(|octet| octet.value.expect("captured"))

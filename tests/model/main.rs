@@ -1,8 +1,8 @@
-//! The tracker against a naive model: a map from keys to flows, and the rules as the documents state them.
+//! The tracker compared with a naive model: a map from keys to flows, and the documented rules.
 //!
-//! The model knows no recency lists, no sweeps and no batches: a flow's fate is decided when its own next packet comes,
-//! or at the end. Both are given random packets of few flows, with few sequence numbers and times that step back, and
-//! must give the same records; and so must the tracker itself, however the packets are cut into calls.
+//! The model has no recency lists, no expiry, and no batches: it ends a flow only when the next packet of the flow
+//! arrives, or at the end. Both process random packets of few flows, with few sequence numbers and times that step
+//! back, and must emit the same records; and so must the tracker itself for any division of the packets into batches.
 
 mod naive;
 mod packets;
@@ -37,7 +37,7 @@ fn summary(record: &FlowRecord) -> Record {
     }
 }
 
-/// A tracker; in stages or not, which only batches are, must not matter.
+/// Returns a tracker. Staging, which only batches use, must not change the records.
 fn tracker(active: Option<Duration>, is_staged: bool) -> Tracker<()> {
     let mut config = TrackerConfig::default();
     config.active_timeout = active;
@@ -50,8 +50,8 @@ fn sorted(mut records: Vec<FlowRecord>) -> Vec<FlowRecord> {
     records
 }
 
-/// The records of packets that are given one by one.
-fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> {
+/// Returns the records of packets that are processed one by one.
+fn records_one_by_one(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> {
     let mut records = RecordList::default();
     let mut tracker = tracker(active, false);
     for packet in packets {
@@ -62,20 +62,20 @@ fn tracked(packets: &[Packet<'_>], active: Option<Duration>) -> Vec<FlowRecord> 
     sorted(records.0)
 }
 
-/// The same, cut into batches, with the clock moved forward between them.
-fn truncated(
+/// Returns the records of packets that are processed in batches, with the clock advanced between them.
+fn records_in_batches(
     packets: &[Packet<'_>],
     active: Option<Duration>,
-    cuts: &[(usize, u8)],
+    batches: &[(usize, u8)],
     is_staged: bool,
 ) -> Vec<FlowRecord> {
     let mut records = RecordList::default();
     let mut tracker = tracker(active, is_staged);
     let mut rest = packets;
-    for (len, share) in cuts.iter().cycle() {
-        let (batch, behind) = rest.split_at((*len).min(rest.len()));
+    for (len, share) in batches.iter().cycle() {
+        let (batch, remaining) = rest.split_at((*len).min(rest.len()));
         tracker.track_batch(batch, &mut records);
-        rest = behind;
+        rest = remaining;
         let Some(next) = rest.first() else { break };
         let now = tracker.now().as_nanos();
         let ahead = next.timestamp.as_nanos().saturating_sub(now);
@@ -86,7 +86,7 @@ fn truncated(
     sorted(records.0)
 }
 
-/// Packets, and the records of either side that the other lacks, as text.
+/// Returns the packets, and the records that are in only one of both lists, as text.
 fn difference<R: PartialEq + std::fmt::Debug>(
     packets: &[Packet<'_>],
     bases: [u32; 2],
@@ -128,23 +128,23 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn records_are_those_of_the_model(
+    fn records_equal_those_of_the_model(
         steps in prop::collection::vec(step(), 1..60),
         bases in prop_oneof![Just([1000, 77_000]), Just([u32::MAX - 50, 0]), any::<[u32; 2]>()],
         active in prop_oneof![2 => Just(None), 1 => Just(Some(10)), 1 => Just(Some(100))],
-        cuts in prop::collection::vec((1..40_usize, any::<u8>()), 1..8),
+        batches in prop::collection::vec((1..40_usize, any::<u8>()), 1..8),
     ) {
         let packets = packets(&steps, bases);
         let active: Option<Duration> = active.map(Duration::from_secs);
         let mut model = Model::new(active);
         packets.iter().for_each(|packet| model.packet(packet));
-        let records = tracked(&packets, active);
+        let records = records_one_by_one(&packets, active);
         let found: Vec<_> = records.iter().map(summary).collect();
         let wanted = model.finish();
         prop_assert!(found == wanted, "{}", difference(&packets, bases, &found, &wanted));
         for is_staged in [false, true] {
-            let of_cut = truncated(&packets, active, &cuts, is_staged);
-            prop_assert!(of_cut == records, "{}", difference(&packets, bases, &of_cut, &records));
+            let in_batches = records_in_batches(&packets, active, &batches, is_staged);
+            prop_assert!(in_batches == records, "{}", difference(&packets, bases, &in_batches, &records));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of the tracker, written as plainly as possible.
+//! A naive model of the rules of the tracker.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use flowgauge::base::{EndReason, FlowKey, IpProtocol, NANOS_PER_SECOND, Side, TcpFlags};
 use flowgauge::decode::extractor::{Packet, Transport};
 
-/// What is compared of a record.
+/// The values of a record that are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Record {
     pub(crate) key: FlowKey,
@@ -31,20 +31,20 @@ enum Phase {
 struct End {
     counts: [u64; 4],
     is_seen: bool,
-    /// The number of its SYN.
+    /// The sequence number of its SYN.
     isn: Option<u32>,
-    /// Where its numbers begin: the number of its SYN, or one below the first that was seen or acknowledged.
+    /// The first sequence number: that of its SYN, or one below the first that was seen or acknowledged.
     first: Option<u32>,
-    /// One past the highest octet that it sent, as far as seen or acknowledged.
+    /// The sequence number after the highest octet that was seen or acknowledged.
     next: Option<u32>,
     ack: Option<u32>,
     window: u16,
     /// `None` while unknown.
     scale: Option<u8>,
     has_fin: bool,
-    /// It sent octets, in a segment without SYN, FIN and RST.
+    /// It sent octets in a segment without SYN, FIN, and RST.
     has_data: bool,
-    /// It sent a RST that was valid.
+    /// It sent a valid RST.
     has_refused: bool,
 }
 
@@ -53,17 +53,17 @@ struct Flow {
     /// `None` for other protocols than TCP.
     phase: Option<Phase>,
     is_suspect: bool,
-    /// A SYN with another number than its side's: on an open flow, or a SYN-ACK besides another one.
+    /// A SYN with a sequence number other than that of its side: on an open flow, or a second SYN-ACK.
     pending: Option<(Side, u32)>,
     initiator: Side,
     /// Rank of the evidence for it.
     evidence: u8,
     ends: [End; 2],
-    /// Own time of the record's first packet; `None` after an active timeout.
+    /// The timestamp of the record's first packet; `None` after an active timeout.
     start: Option<u64>,
     end: u64,
-    /// The clock at the record's first packet, at the last packet, at the last SYN.
-    began: u64,
+    /// The clock at the record's first packet, at the last packet, and at the last SYN.
+    started_at: u64,
     last: u64,
     syn_at: u64,
     sequence_number: u32,
@@ -98,8 +98,8 @@ impl Flow {
         }
     }
 
-    /// A handshake is prolonged by SYN only, everything else by any packet.
-    fn refreshed(&self) -> u64 {
+    /// Returns the start of the idle timeout: the last SYN during a handshake, otherwise the last packet.
+    fn idle_since(&self) -> u64 {
         let is_waiting = self.phase.is_some_and(|phase| phase <= Phase::SynReceived) && !self.is_suspect;
         if is_waiting { self.syn_at } else { self.last }
     }
@@ -108,21 +108,21 @@ impl Flow {
         self.phase == Some(Phase::Closed)
     }
 
-    /// Whether a SYN begins a new connection in place of this one.
+    /// Returns true if a SYN begins a new connection that replaces this one.
     fn is_replaced_by(&self, packet: &Packet<'_>) -> bool {
         let flags = packet.tcp.flags;
         if packet.transport != Transport::Tcp || !flags.contains(TcpFlags::SYN) {
             return false;
         }
         let own = &self.ends[packet.side.index()];
-        let is_again = own.first == Some(packet.tcp.seq.0);
+        let is_same_syn = own.first == Some(packet.tcp.seq.0);
         if flags.contains(TcpFlags::ACK) {
             let answers = self.pending.is_some_and(|(side, isn)| {
                 side != packet.side && (1..1 << 16).contains(&packet.tcp.ack.0.wrapping_sub(isn))
             });
-            answers || (self.is_closed() && (own.first.is_some() || own.has_refused) && !is_again)
-        } else if is_again {
-            // It was accepted, and is tried again once that is over.
+            answers || (self.is_closed() && (own.first.is_some() || own.has_refused) && !is_same_syn)
+        } else if is_same_syn {
+            // The same SYN again, after a connection that was established has closed.
             let silent = packet.timestamp.as_nanos().saturating_sub(self.last);
             self.is_closed() && self.ends.iter().all(|end| end.isn.is_some()) && silent >= seconds(1) / 10
         } else {
@@ -130,7 +130,7 @@ impl Flow {
         }
     }
 
-    /// Whether the receiver of a RST would act on it.
+    /// Returns true if the receiver of a RST accepts it.
     fn is_valid_reset(&self, packet: &Packet<'_>) -> bool {
         let (own, peer) = (&self.ends[packet.side.index()], &self.ends[packet.side.other().index()]);
         let (seq, ack) = (packet.tcp.seq.0, packet.tcp.ack.0);
@@ -149,22 +149,22 @@ impl Flow {
         !is_after(first, seq) && !is_after(seq, next.wrapping_add(window))
     }
 
-    /// The other SYN of a side that sent nothing else, if there is one.
+    /// Returns the sequence number of the other SYN of a side that sent nothing else.
     fn other_syn(&self, side: Side) -> Option<u32> {
         let end = &self.ends[side.index()];
         let is_open = end.isn.is_some() && !end.has_fin && !end.has_data;
         self.pending.filter(|(of, _)| *of == side && is_open).map(|(_, seq)| seq)
     }
 
-    /// A side begins at another SYN.
+    /// Moves the beginning of a side to another SYN.
     fn begin_at(&mut self, side: Side, seq: u32) {
         let end = &mut self.ends[side.index()];
         self.pending = Some((side, end.first.unwrap_or(seq)));
         (end.isn, end.first, end.next, end.scale) = (Some(seq), Some(seq), Some(seq.wrapping_add(1)), None);
     }
 
-    /// The acknowledgment of its peer tells which of its SYNs counts: the nearest before it that lies no more than an unscaled
-    /// window away; if there is none, one that is not known any more.
+    /// Selects the SYN of a side by the acknowledgment of its peer: the nearest before it within an unscaled window; if
+    /// there is none, a SYN that is no longer known.
     fn confirm(&mut self, side: Side, ack: u32) {
         let (Some(other), Some(first)) = (self.other_syn(side), self.ends[side.index()].first) else {
             return;
@@ -198,28 +198,28 @@ impl Flow {
         let own = &mut self.ends[side.index()];
         own.has_data |= len > 0 && !has(TcpFlags::SYN) && !has(TcpFlags::FIN);
         let is_opening = self.phase.is_none_or(|phase| phase <= Phase::SynReceived);
-        let mut is_foreign = false;
+        let mut is_other_syn = false;
         if has(TcpFlags::SYN) {
             if own.isn.is_none() && is_opening {
                 own.isn = Some(seq);
                 (own.first, own.next) = (Some(seq), Some(seq));
             }
-            // A SYN where the numbers of an open connection begin was overtaken by what followed.
-            is_foreign = own.first != Some(seq);
-            if !is_foreign && !has(TcpFlags::ACK) && is_opening {
+            // A SYN at the first sequence number of an open connection was reordered.
+            is_other_syn = own.first != Some(seq);
+            if !is_other_syn && !has(TcpFlags::ACK) && is_opening {
                 self.syn_at = clock;
             }
-            if is_foreign && !has(TcpFlags::ACK) {
+            if is_other_syn && !has(TcpFlags::ACK) {
                 self.pending = Some((side, seq));
             }
         }
-        if !is_foreign {
+        if !is_other_syn {
             own.window = packet.tcp.window;
             if has(TcpFlags::SYN) {
                 own.scale = scale_of(packet.frame);
             }
         }
-        if is_foreign && has(TcpFlags::ACK) && own.isn.is_some() && !own.has_fin && !own.has_data {
+        if is_other_syn && has(TcpFlags::ACK) && own.isn.is_some() && !own.has_fin && !own.has_data {
             if peers_ack == Some(seq.wrapping_add(1)) {
                 self.begin_at(side, seq);
                 self.ends[side.index()].next = Some(seq);
@@ -248,7 +248,7 @@ impl Flow {
         let first = *own.first.get_or_insert(if has(TcpFlags::SYN) { seq } else { seq.wrapping_sub(1) });
         let next = *own.next.get_or_insert(seq);
         let has_only_syn = own.isn.is_some() && next == first.wrapping_add(1);
-        // Octets behind the other SYN of their side.
+        // Octets after the other SYN of their side.
         if let Some((of, other_seq)) = self.pending
             && (of == side && has_only_syn && end != seq && !has(TcpFlags::SYN))
             && (seq != next && seq == other_seq.wrapping_add(1))
@@ -261,7 +261,7 @@ impl Flow {
             if end != seq && is_after(end, next) {
                 own.next = Some(end);
             }
-            // What lies before all that was seen, and was not acknowledged, moves the beginning.
+            // Octets before all that were seen, and that were not acknowledged, move the beginning.
             let is_early = own.isn.is_none() && !is_after(seq, first);
             let is_new = peers_ack.is_none_or(|acked| is_after(end, acked));
             if end != seq && !is_after(end, next) && !is_after(seq, next) && is_early && is_new {
@@ -288,7 +288,7 @@ impl Flow {
     }
 }
 
-/// The window scale of a header made by [`header`]; `None` if no header was captured.
+/// Returns the window scale of a TCP header; `None` if no header was captured.
 fn scale_of(header: &[u8]) -> Option<u8> {
     match header.len() {
         0 => None,
@@ -297,7 +297,7 @@ fn scale_of(header: &[u8]) -> Option<u8> {
     }
 }
 
-/// Side that began and rank of the evidence, as far as a packet tells.
+/// Returns the initiator and the rank of the evidence for it, if a packet has any.
 fn direction(packet: &Packet<'_>, is_first: bool) -> Option<(Side, u8)> {
     let flags = packet.tcp.flags;
     if packet.transport == Transport::Tcp && flags.contains(TcpFlags::SYN) {
@@ -331,11 +331,11 @@ impl Model {
         });
     }
 
-    /// Makes the record of an active timeout, if that passed before the idle timeout.
+    /// Emits the record of an active timeout, if it was due before the idle timeout.
     fn active(&mut self, key: FlowKey, flow: &mut Flow) {
         let (Some(active_ns), Some(_)) = (self.active_ns, flow.start) else { return };
-        let due = flow.began + active_ns;
-        if self.clock < due || flow.refreshed() + flow.timeout(key.protocol()) < due {
+        let due = flow.started_at + active_ns;
+        if self.clock < due || flow.idle_since() + flow.timeout(key.protocol()) < due {
             return;
         }
         let reason = if flow.is_closed() { EndReason::EndOfFlow } else { EndReason::ActiveTimeout };
@@ -346,7 +346,7 @@ impl Model {
     }
 
     fn is_idle(&self, key: FlowKey, flow: &Flow) -> bool {
-        self.clock - flow.refreshed() >= flow.timeout(key.protocol())
+        self.clock - flow.idle_since() >= flow.timeout(key.protocol())
     }
 
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
@@ -366,7 +366,7 @@ impl Model {
             }
         });
         let mut flow = known.unwrap_or_else(|| {
-            let (initiator, evidence) = direction(packet, true).expect("a first packet tells");
+            let (initiator, evidence) = direction(packet, true).expect("a first packet has evidence");
             Flow {
                 phase: None,
                 is_suspect: false,
@@ -376,21 +376,21 @@ impl Model {
                 ends: Default::default(),
                 start: None,
                 end: own,
-                began: self.clock,
+                started_at: self.clock,
                 last: self.clock,
                 syn_at: self.clock,
                 sequence_number: 0,
             }
         });
         if flow.start.is_none() {
-            (flow.start, flow.began) = (Some(own), self.clock);
+            (flow.start, flow.started_at) = (Some(own), self.clock);
         }
         (flow.end, flow.last) = (own, self.clock);
         let sender = &mut flow.ends[packet.side.index()];
         sender.is_seen = true;
         let lens = [1, packet.wire_len, packet.ip_len, packet.payload_len];
         sender.counts.iter_mut().zip(lens).for_each(|(count, len)| *count += u64::from(len));
-        // What comes after the handshake proves nothing about who began it.
+        // Packets after the handshake are no evidence of the initiator.
         if flow.phase.is_none_or(|phase| phase <= Phase::SynReceived)
             && let Some((side, evidence)) = direction(packet, false)
             && evidence > flow.evidence

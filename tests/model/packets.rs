@@ -14,7 +14,7 @@ const SCALE_2: [u8; 24] = {
     header
 };
 
-/// Flows: TCP with and without a service port, UDP, ESP.
+/// Returns the protocol and ports of a flow: TCP with and without a service port, UDP, ESP.
 fn ends(flow: u8) -> (IpProtocol, [u16; 2]) {
     match flow {
         0 => (IpProtocol::TCP, [40_000, 80]),
@@ -41,7 +41,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     )
 }
 
-/// Packets from steps; sequence numbers of either side run from a base of its own.
+/// Returns the packets of steps; the sequence numbers of each side start at its own base.
 pub(crate) fn packets(steps: &[Step], bases: [u32; 2]) -> Vec<Packet<'static>> {
     const S: TcpFlags = TcpFlags::SYN;
     const A: TcpFlags = TcpFlags::ACK;
