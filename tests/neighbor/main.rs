@@ -206,7 +206,7 @@ fn spoofed_and_unsolicited_messages_change_nothing() {
         ),
     ];
     for (family, remote) in REMOTE.into_iter().enumerate() {
-        for (what, change, observed) in &cases {
+        for (case, change, observed) in &cases {
             let mut message = reply(family);
             change(&mut message, family);
             for is_known in [false, true] {
@@ -215,14 +215,14 @@ fn spoofed_and_unsolicited_messages_change_nothing() {
                 if is_known {
                     table.process(&reply(family).frame(), ms(0));
                 }
-                assert_eq!(table.process(&message.frame(), ms(1)), *observed, "{what}: {message:?}");
-                assert_eq!(table.lookup(remote), is_known.then_some(PEER), "{what}");
-                assert_eq!(table.len(), usize::from(is_known), "{what}");
+                assert_eq!(table.process(&message.frame(), ms(1)), *observed, "{case}: {message:?}");
+                assert_eq!(table.lookup(remote), is_known.then_some(PEER), "{case}");
+                assert_eq!(table.len(), usize::from(is_known), "{case}");
                 if !is_known {
                     let learned = table.process(&reply(family).frame(), ms(2));
                     assert!(
                         matches!(learned, NeighborEvent::Learned { .. }),
-                        "{what}: the request must stay outstanding"
+                        "{case}: the request must stay outstanding"
                     );
                 }
             }

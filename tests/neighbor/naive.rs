@@ -299,9 +299,9 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
         }
         table.check_invariants();
         let known: Vec<_> = table.iter().collect();
-        let wanted = naive.known.iter().rev().filter(|known| known.expires > naive.now);
-        let wanted: Vec<_> = wanted.map(|known| (known.address, known.hardware)).collect();
-        assert_eq!(known, wanted);
+        let expected = naive.known.iter().rev().filter(|known| known.expires > naive.now);
+        let expected: Vec<_> = expected.map(|known| (known.address, known.hardware)).collect();
+        assert_eq!(known, expected);
         for (address, hardware) in known {
             assert_eq!(table.lookup(address), Some(hardware));
         }

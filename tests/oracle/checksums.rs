@@ -104,8 +104,8 @@ fn checksum_results_match_tshark() {
                 }
                 *compared.entry((FIELDS[field], checksum)).or_insert(0usize) += 1;
                 if !agrees(checksum, &row[field]) {
-                    let what = format!("{checksum:?}, tshark {:?}", row[field]);
-                    *found.entry((capture.name.as_str(), FIELDS[field], what)).or_default() += 1;
+                    let difference = format!("{checksum:?}, tshark {:?}", row[field]);
+                    *found.entry((capture.name.as_str(), FIELDS[field], difference)).or_default() += 1;
                 }
             }
         }
@@ -113,7 +113,7 @@ fn checksum_results_match_tshark() {
     println!("{compared:#?}");
     let found: Vec<_> = found
         .iter()
-        .map(|((capture, field, what), count)| (*capture, *field, what.as_str(), *count))
+        .map(|((capture, field, difference), count)| (*capture, *field, difference.as_str(), *count))
         .collect();
     assert!(found.is_empty(), "{found:#?}");
     for result in [Checksum::Right, Checksum::Wrong, Checksum::Partial] {

@@ -293,9 +293,9 @@ fn ja4_of_other_programs(capture: &Capture) -> Vec<(String, (u16, u16), String)>
     all
 }
 
-/// Returns whether a fingerprint differs from nDPI's only by nDPI's rules. nDPI checks if the server name is an address, or
-/// uses a name from another source, and takes the first two characters of the ALPN protocol. FoxIO checks if the
-/// extension is present and takes the first and the last character.
+/// Returns whether a fingerprint differs from nDPI's only by nDPI's rules. nDPI checks if the server name is an
+/// address, or uses a name from another source, and takes the first two characters of the ALPN protocol. FoxIO checks
+/// if the extension is present and takes the first and the last character.
 fn differs_as_ndpi_does(own: &str, ndpi: &str) -> bool {
     // Transport and version (the indicator of a server name is left out), counts, ALPN protocol, hashes.
     let parts =

@@ -9,13 +9,15 @@
 //! ```
 
 #[cfg(all(feature = "protocols", feature = "serde"))]
+mod dns;
+#[cfg(all(feature = "protocols", feature = "serde"))]
 mod ftp;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
-mod names;
+mod mqtt;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod observe;
 #[cfg(all(feature = "protocols", feature = "serde"))]
@@ -25,7 +27,5 @@ mod ssh;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 #[path = "../support/sessions.rs"]
 mod support;
-#[cfg(all(feature = "protocols", feature = "serde"))]
-mod things;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod web;

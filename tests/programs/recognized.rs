@@ -15,12 +15,12 @@ use crate::support::run_capture;
 const SERVERS: &str = r#"
 import socket, threading
 
-def serve(port, talk):
+def serve(port, answer):
     listener = socket.create_server(("127.0.0.1", port))
     while True:
         connection, _ = listener.accept()
         with connection:
-            talk(connection)
+            answer(connection)
 
 def socks(connection):
     if connection.recv(512)[0] == 5:
@@ -37,8 +37,8 @@ def postgresql(connection):
         connection.sendall(b"N")
         connection.recv(512)
 
-for port, talk in (9150, socks), (5433, postgresql):
-    threading.Thread(target=serve, args=(port, talk)).start()
+for port, answer in (9150, socks), (5433, postgresql):
+    threading.Thread(target=serve, args=(port, answer)).start()
 "#;
 
 const SCRIPT: &str = r#"

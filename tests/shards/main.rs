@@ -133,20 +133,20 @@ fn any_number_of_shards_gives_the_same_results() {
                 }
                 (whole.at, whole.size) = (0, size);
                 let sharded = run(&mut whole, count);
-                let what = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
-                assert_eq!((sharded.event_count, &sharded.stats), (one.event_count, &one.stats), "{what}");
+                let case = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
+                assert_eq!((sharded.event_count, &sharded.stats), (one.event_count, &one.stats), "{case}");
                 for (sharded, one) in sharded.records.iter().zip(&one.records) {
-                    assert_eq!(sharded, one, "{what}");
+                    assert_eq!(sharded, one, "{case}");
                 }
                 for ((key, sharded), (_, one)) in sharded.streams.iter().zip(&one.streams) {
                     assert!(
                         sharded == one,
-                        "{what}: {key} {:?} {:?}",
+                        "{case}: {key} {:?} {:?}",
                         sharded.each_ref().map(Vec::len),
                         one.each_ref().map(Vec::len)
                     );
                 }
-                assert!(sharded == one, "{what}");
+                assert!(sharded == one, "{case}");
             }
         }
     }
@@ -384,8 +384,8 @@ fn the_limit_of_flows_applies_to_all_shards_together() {
         let tracker = run.unwrap().stats.tracker;
         assert_eq!((tracker.packet_count, tracker.started_count), (FLOW_COUNT as u64, FLOW_COUNT as u64));
         // There are enough flows for each shard to reach its share of the limit.
-        let what = format!("{shard_count} shards, at most {flow_count_max}");
-        assert_eq!((tracker.open_count_max, now.into_inner()), (flow_count_max.into(), 0), "{what}");
-        assert!(max.into_inner() <= flow_count_max as usize, "{what}");
+        let case = format!("{shard_count} shards, at most {flow_count_max}");
+        assert_eq!((tracker.open_count_max, now.into_inner()), (flow_count_max.into(), 0), "{case}");
+        assert!(max.into_inner() <= flow_count_max as usize, "{case}");
     }
 }

@@ -118,12 +118,12 @@ fn a_stop_handle_ends_all_shards_with_all_open_flows_recorded() {
         });
         let mut sinks = sinks(count);
         let summary = Pipeline::builder().run_shards(&mut sinks, &mut endless, &options).unwrap();
-        let what = format!("{count} shards: {:?}", summary.stats);
-        assert_eq!((summary.end, last.load(Relaxed)), (RunEnd::Stopped, 1000), "{what}");
-        assert_eq!(summary.stats.frame_count, 1000, "{what}");
-        assert_eq!(ports(&sinks), (2..1002).collect::<Vec<_>>(), "{what}");
+        let case = format!("{count} shards: {:?}", summary.stats);
+        assert_eq!((summary.end, last.load(Relaxed)), (RunEnd::Stopped, 1000), "{case}");
+        assert_eq!(summary.stats.frame_count, 1000, "{case}");
+        assert_eq!(ports(&sinks), (2..1002).collect::<Vec<_>>(), "{case}");
         let reasons = sinks.iter().flat_map(|sink| &sink.records).map(|(_, _, reason)| *reason);
-        assert!(reasons.into_iter().all(|reason| reason == EndReason::ForcedEnd), "{what}");
+        assert!(reasons.into_iter().all(|reason| reason == EndReason::ForcedEnd), "{case}");
     }
 }
 

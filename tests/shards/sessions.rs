@@ -33,8 +33,8 @@ impl Sink for Collector {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, Observed>, meta: &MessageMeta, message: &Message<'_>) {
-        let what = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
-        let message = format!("{what}: {message:?}");
+        let origin = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
+        let message = format!("{origin}: {message:?}");
         self.all.push(format!("{} {message}", flow.view.key()));
         flow.state.0.push(message);
     }
@@ -73,11 +73,11 @@ fn compare(mut whole: Rebatched, name: &str) -> usize {
         let (many, many_order) = run(&mut whole, count);
         assert_eq!(many.len(), one.len());
         for ((flow, many), (_, one)) in many.iter().zip(&one) {
-            let what = format!("{name} with {count} shards by {size}: {flow}");
+            let case = format!("{name} with {count} shards by {size}: {flow}");
             for (many, one) in many.iter().zip(one) {
-                assert_eq!(many, one, "{what}");
+                assert_eq!(many, one, "{case}");
             }
-            assert_eq!(many.len(), one.len(), "{what}");
+            assert_eq!(many.len(), one.len(), "{case}");
         }
         // A single shard delivers all messages, in one order.
         let differing = many_order.iter().zip(&order).position(|(many, one)| many != one);

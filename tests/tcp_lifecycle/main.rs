@@ -1,10 +1,11 @@
 //! The life cycle of TCP connections: states, events and end reasons that result from segments.
 //!
 //! A case is a list of steps. A step is a segment and the events that the sink receives for it. Segments are written as
-//! `> SA 1000 a5001 l10 w500 s7 @20`: the sender, which is the client (`>`) or the server (`<`), control bits, and sequence
-//! number. Optional fields follow: acknowledgment number, payload length, window, window scale in the header (`s-` for
-//! a header without the option, `s?` for a header that was not captured) and milliseconds since the last step. The sink
-//! logs `start`, `to:STATE`, `est:MILLISECONDS`, `dir:INITIATOR:EVIDENCE`, `!ANOMALY`, and `end:REASON:HISTORY`.
+//! `> SA 1000 a5001 l10 w500 s7 @20`: the sender, which is the client (`>`) or the server (`<`), control bits, and
+//! sequence number. Optional fields follow: acknowledgment number, payload length, window, window scale in the header
+//! (`s-` for a header without the option, `s?` for a header that was not captured) and milliseconds since the last
+//! step. The sink logs `start`, `to:STATE`, `est:MILLISECONDS`, `dir:INITIATOR:EVIDENCE`, `!ANOMALY`, and
+//! `end:REASON:HISTORY`.
 
 mod dialogue;
 mod numbers;

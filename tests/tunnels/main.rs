@@ -276,7 +276,7 @@ fn packets_are_counted_without_memory_for_encapsulations() {
     let frames: Vec<_> = (0..20)
         .map(|port| ethernet(&wrap(&datagram(CLIENT, [1000 + port, 53], 4).0, Tunnel::Gre, LEFT).0))
         .collect();
-    let wanted = run(&frames, Decapsulation::Both);
+    let unlimited = run(&frames, Decapsulation::Both);
     let (mut few, mut none) = (Limits::DEFAULT, Limits::DEFAULT);
     few.encapsulation_count_max = 5;
     // The budget suffices for the flow table, the pool, the first segment of the separate state and a few
@@ -291,7 +291,7 @@ fn packets_are_counted_without_memory_for_encapsulations() {
         let counters = |records: &[FlowRecord]| {
             records.iter().map(|record| (record.key, record.forward.counters)).collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(counters(&records), counters(&wanted));
+        assert_eq!(counters(&records), counters(&unlimited));
     }
 }
 

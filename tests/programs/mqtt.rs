@@ -23,7 +23,7 @@ done
 #[test]
 fn mosquitto_connections_are_recognized_as_mqtt() {
     let programs = ["mosquitto", "mosquitto_sub", "mosquitto_pub"];
-    let Some(recorded) = record("things", &programs, &[("server", SERVER)], SCRIPT) else { return };
+    let Some(recorded) = record("mqtt", &programs, &[("server", SERVER)], SCRIPT) else { return };
     let dialogues = to_port(&recorded.capture(), 11883);
     assert_eq!(dialogues.len(), 4, "a publisher and a subscriber of each version");
     for dialogue in &dialogues {

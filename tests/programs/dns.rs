@@ -65,7 +65,7 @@ fn dns_messages_match_the_output_of_dig() {
         script +=
             &format!("dig @127.0.0.1 -p 5300 +tries=1 +comments {option} {question} >answer.{position}\n");
     }
-    let Some(recorded) = record("names", &["dig", "dnsmasq"], &[("server", SERVER)], &script) else { return };
+    let Some(recorded) = record("dns", &["dig", "dnsmasq"], &[("server", SERVER)], &script) else { return };
     let dialogues = to_port(&recorded.capture(), 5300);
     assert_eq!(dialogues.len(), QUESTIONS.len());
     for (position, (dialogue, (question, _))) in dialogues.iter().zip(QUESTIONS).enumerate() {
