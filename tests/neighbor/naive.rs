@@ -1,5 +1,5 @@
-//! A neighbor table as simple as can be, and a run of operations that holds the real one to it. Shared with the fuzz
-//! target `neighbor`.
+//! A simple model of the neighbor table, and a function that runs operations on both and compares them. The fuzz target
+//! `neighbor` uses it too.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use std::time::Duration;
 use flowgauge::base::Timestamp;
 use flowgauge::tap::{NeighborConfig, NeighborEvent, NeighborStats, NeighborTable, Resolution};
 
-use super::frames::Speech;
+use super::frames::NeighborMessage;
 
 pub(crate) const OWN: [u8; 6] = [2, 0, 0, 0, 0, 0xaa];
 
-/// Local are the first two of each family; of those of IPv6, each has a scope.
+/// Returns the address with a number. The first two of each family are local; the two of IPv6 have different scopes.
 pub(crate) fn address(number: u8) -> IpAddr {
     let host = number >> 2 & 7;
     match (number & 1, (number >> 1 ^ host) & 1) {
@@ -33,7 +33,7 @@ pub(crate) fn local() -> [IpAddr; 4] {
 fn hardware(number: u8) -> [u8; 6] {
     match number & 7 {
         6 => OWN,
-        7 => [3, 0, 0, 0, 0, 1], // a group
+        7 => [3, 0, 0, 0, 0, 1], // a group address
         station => [2, 0, 0, 0, 0, station],
     }
 }
@@ -53,14 +53,14 @@ struct Requested {
     at: u64,
 }
 
-/// Lists in order of use, the latest last.
+/// A neighbor table that consists of lists. They are in order of use, the most recent last.
 #[derive(Debug)]
 struct Naive {
     now: u64,
     known: Vec<Known>,
     requested: Vec<Requested>,
     known_max: usize,
-    asked_max: usize,
+    requested_max: usize,
     lifetime: u64,
     interval: u64,
     requests: u64,
@@ -70,7 +70,7 @@ struct Naive {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum Verdict {
     Answered,
     Learned,
     Gratuitous,
@@ -81,7 +81,7 @@ enum Word {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Resolved {
     Known { hardware: [u8; 6], is_refreshed: bool },
     Request,
     Waiting,
@@ -106,19 +106,19 @@ impl Naive {
         };
         match self.requested.iter().position(|requested| requested.address == address) {
             Some(position) => drop(self.requested.remove(position)),
-            None if self.requested.len() == self.asked_max => drop(self.requested.remove(0)),
+            None if self.requested.len() == self.requested_max => drop(self.requested.remove(0)),
             None => {}
         }
         self.requested.push(Requested { address, source, at: self.now });
         self.requests += 1;
     }
 
-    fn resolve(&mut self, address: IpAddr) -> Way {
+    fn resolve(&mut self, address: IpAddr) -> Resolved {
         if local().contains(&address) {
-            return Way::Local;
+            return Resolved::Local;
         }
         self.forget_expired(address);
-        let waits = self
+        let is_waiting = self
             .requested
             .iter()
             .any(|requested| requested.address == address && requested.at + self.interval > self.now);
@@ -126,53 +126,55 @@ impl Naive {
             let known = self.known.remove(position);
             self.known.push(known);
             let is_late = known.expires - self.now <= self.lifetime / 4;
-            let is_refreshed = is_late && !waits && known.requested + self.interval <= self.now;
+            let is_refreshed = is_late && !is_waiting && known.requested + self.interval <= self.now;
             if is_refreshed {
                 self.request(address);
             }
-            return Way::Known { hardware: known.hardware, is_refreshed };
+            return Resolved::Known { hardware: known.hardware, is_refreshed };
         }
-        if waits {
-            return Way::Waiting;
+        if is_waiting {
+            return Resolved::Waiting;
         }
         self.request(address);
-        Way::Request
+        Resolved::Request
     }
 
-    fn process(&mut self, speech: &Speech) -> Word {
-        let is_arp = speech.sender.is_ipv4();
+    fn process(&mut self, message: &NeighborMessage) -> Verdict {
+        let is_arp = message.sender.is_ipv4();
         let is_ours = |address: IpAddr| local().contains(&address);
-        if speech.frame_source == OWN {
-            return Word::NotForUs;
+        if message.frame_source == OWN {
+            return Verdict::NotForUs;
         }
-        let contradicts = speech.named.is_some_and(|named| named != speech.frame_source);
-        if contradicts || speech.frame_source[0] & 1 == 1 {
-            return Word::Spoofed;
+        let is_contradictory =
+            message.link_address.is_some_and(|link_address| link_address != message.frame_source);
+        if is_contradictory || message.frame_source[0] & 1 == 1 {
+            return Verdict::Spoofed;
         }
-        if is_ours(speech.sender) {
-            return Word::Conflict;
+        if is_ours(message.sender) {
+            return Verdict::Conflict;
         }
-        if is_arp && speech.sender == speech.target || !is_arp && speech.is_reply && !speech.is_solicited {
-            return Word::Gratuitous;
+        if is_arp && message.sender == message.target || !is_arp && message.is_reply && !message.is_solicited
+        {
+            return Verdict::Gratuitous;
         }
-        if !speech.is_reply {
-            return if is_ours(speech.target) { Word::Answered } else { Word::NotForUs };
+        if !message.is_reply {
+            return if is_ours(message.target) { Verdict::Answered } else { Verdict::NotForUs };
         }
-        if speech.frame_destination != OWN || is_arp && speech.named_target != OWN {
-            return if is_ours(speech.target) { Word::Spoofed } else { Word::NotForUs };
+        if message.frame_destination != OWN || is_arp && message.target_link_address != OWN {
+            return if is_ours(message.target) { Verdict::Spoofed } else { Verdict::NotForUs };
         }
-        let Some(hardware) = speech.named else { return Word::Malformed };
+        let Some(hardware) = message.link_address else { return Verdict::Malformed };
         let position = self.requested.iter().position(|requested| {
-            requested.address == speech.sender
-                && requested.source == speech.target
+            requested.address == message.sender
+                && requested.source == message.target
                 && requested.at + self.interval > self.now
         });
-        let Some(position) = position else { return Word::Spoofed };
-        self.forget_expired(speech.sender);
-        let before = self.known.iter().position(|known| known.address == speech.sender);
+        let Some(position) = position else { return Verdict::Spoofed };
+        self.forget_expired(message.sender);
+        let before = self.known.iter().position(|known| known.address == message.sender);
         let is_change = before.is_some_and(|position| self.known[position].hardware != hardware);
-        if is_change && !is_arp && !speech.is_override {
-            return Word::Spoofed;
+        if is_change && !is_arp && !message.is_override {
+            return Verdict::Spoofed;
         }
         let requested = self.requested.remove(position).at;
         match before {
@@ -185,8 +187,8 @@ impl Naive {
         }
         self.changes += u64::from(is_change);
         let expires = self.now + self.lifetime.max(self.interval);
-        self.known.push(Known { address: speech.sender, hardware, expires, requested });
-        Word::Learned
+        self.known.push(Known { address: message.sender, hardware, expires, requested });
+        Verdict::Learned
     }
 
     fn advance(&mut self) {
@@ -197,7 +199,8 @@ impl Naive {
     }
 }
 
-/// Runs operations of eight octets each on a table and on the model, and compares all that can be seen. What happened.
+/// Runs operations of eight octets each on a table and on the model, and compares everything that is observable.
+/// Returns the statistics of the table.
 pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
     const MS: u64 = 1_000_000;
     let mut config = NeighborConfig::new(OWN);
@@ -209,7 +212,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
         known: Vec::new(),
         requested: Vec::new(),
         known_max: config.limits.neighbor_count_max as usize,
-        asked_max: config.limits.neighbor_request_count_max as usize,
+        requested_max: config.limits.neighbor_request_count_max as usize,
         lifetime: config.lifetime.as_nanos() as u64,
         interval: config.request_interval.as_nanos() as u64,
         requests: 0,
@@ -219,26 +222,26 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
     };
     let mut table = NeighborTable::new(config).expect("a valid configuration");
     local().into_iter().for_each(|own| table.add_local(own).expect("a host"));
-    let mut words = [0_u64; 7];
+    let mut verdict_counts = [0_u64; 7];
     let mut clock = 0_u64;
-    for [what, who, target, from, named, flags, time, to] in operations {
-        // Steps of up to 2.5 s, seldom backwards.
+    for [operation, sender_number, target, from, stated, flags, time, to] in operations {
+        // The clock advances by up to 2.5 s and rarely steps back.
         clock = if *time > 250 { clock.saturating_sub(700 * MS) } else { clock + u64::from(*time) * 10 * MS };
         naive.now = naive.now.max(clock);
         let now = Timestamp::from_nanos(clock);
-        let sender = address(*who);
-        match what % 8 {
+        let sender = address(*sender_number);
+        match operation % 8 {
             0..3 => {
-                let way = match table.resolve(sender, now) {
+                let resolved = match table.resolve(sender, now) {
                     Resolution::Known { hardware_address: hardware, refresh } => {
-                        Way::Known { hardware, is_refreshed: refresh.is_some() }
+                        Resolved::Known { hardware, is_refreshed: refresh.is_some() }
                     }
-                    Resolution::Request(_) => Way::Request,
-                    Resolution::Waiting => Way::Waiting,
-                    Resolution::Local => Way::Local,
-                    _ => Way::Unreachable,
+                    Resolution::Request(_) => Resolved::Request,
+                    Resolution::Waiting => Resolved::Waiting,
+                    Resolution::Local => Resolved::Local,
+                    _ => Resolved::Unreachable,
                 };
-                assert_eq!(way, naive.resolve(sender));
+                assert_eq!(resolved, naive.resolve(sender));
             }
             3 => {
                 table.advance(now);
@@ -253,50 +256,52 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
                 naive.advance();
             }
             _ => {
-                // Mostly an honest reply to the last request; each bit of `flags` bends one rule.
-                let bent = |bit: u8| flags >> bit & 1 == 1 && flags % 3 == 0;
+                // Mostly a valid reply to the last request; each bit of `flags` breaks one rule.
+                let is_broken = |bit: u8| flags >> bit & 1 == 1 && flags % 3 == 0;
                 let requested = naive.requested.last().copied();
-                let honest =
-                    requested.filter(|_| !bent(0)).map(|requested| (requested.address, requested.source));
+                let valid = requested
+                    .filter(|_| !is_broken(0))
+                    .map(|requested| (requested.address, requested.source));
                 let other =
                     if address(*target).is_ipv4() == sender.is_ipv4() { address(*target) } else { sender };
-                let (sender, target) = honest.unwrap_or((sender, other));
+                let (sender, target) = valid.unwrap_or((sender, other));
                 let frame_source = hardware(*from);
                 let is_arp = sender.is_ipv4();
-                let is_silent = bent(3) && !is_arp;
-                let speech = Speech {
-                    is_reply: !bent(1),
+                let has_no_link_address = is_broken(3) && !is_arp;
+                let message = NeighborMessage {
+                    is_reply: !is_broken(1),
                     sender,
                     target,
                     frame_source,
-                    frame_destination: if bent(2) { hardware(*to) } else { OWN },
-                    named: (!is_silent).then(|| if bent(4) { hardware(*named) } else { frame_source }),
-                    named_target: if bent(5) { hardware(*to) } else { OWN },
-                    is_solicited: !bent(6),
-                    is_override: !bent(7),
+                    frame_destination: if is_broken(2) { hardware(*to) } else { OWN },
+                    link_address: (!has_no_link_address)
+                        .then(|| if is_broken(4) { hardware(*stated) } else { frame_source }),
+                    target_link_address: if is_broken(5) { hardware(*to) } else { OWN },
+                    is_solicited: !is_broken(6),
+                    is_override: !is_broken(7),
                 };
-                let word = match table.process(&speech.frame(), now) {
-                    NeighborEvent::Request(_) => Word::Answered,
+                let verdict = match table.process(&message.frame(), now) {
+                    NeighborEvent::Request(_) => Verdict::Answered,
                     NeighborEvent::Learned { address, hardware_address } => {
-                        assert_eq!((address, Some(hardware_address)), (sender, speech.named));
-                        Word::Learned
+                        assert_eq!((address, Some(hardware_address)), (sender, message.link_address));
+                        Verdict::Learned
                     }
-                    NeighborEvent::Gratuitous => Word::Gratuitous,
-                    NeighborEvent::Spoofed => Word::Spoofed,
-                    NeighborEvent::Conflict => Word::Conflict,
-                    NeighborEvent::NotForUs => Word::NotForUs,
-                    NeighborEvent::Malformed => Word::Malformed,
+                    NeighborEvent::Gratuitous => Verdict::Gratuitous,
+                    NeighborEvent::Spoofed => Verdict::Spoofed,
+                    NeighborEvent::Conflict => Verdict::Conflict,
+                    NeighborEvent::NotForUs => Verdict::NotForUs,
+                    NeighborEvent::Malformed => Verdict::Malformed,
                     other => panic!("{other:?}"),
                 };
-                assert_eq!(word, naive.process(&speech), "{speech:?}");
-                words[word as usize] += 1;
+                assert_eq!(verdict, naive.process(&message), "{message:?}");
+                verdict_counts[verdict as usize] += 1;
             }
         }
         table.check_invariants();
         let known: Vec<_> = table.iter().collect();
-        let wanted = naive.known.iter().rev().filter(|known| known.expires > naive.now);
-        let wanted: Vec<_> = wanted.map(|known| (known.address, known.hardware)).collect();
-        assert_eq!(known, wanted);
+        let expected = naive.known.iter().rev().filter(|known| known.expires > naive.now);
+        let expected: Vec<_> = expected.map(|known| (known.address, known.hardware)).collect();
+        assert_eq!(known, expected);
         for (address, hardware) in known {
             assert_eq!(table.lookup(address), Some(hardware));
         }
@@ -311,7 +316,7 @@ pub(crate) fn run(setup: u8, operations: &[[u8; 8]]) -> NeighborStats {
             stats.not_for_us_count,
             stats.malformed_count,
         ];
-        assert_eq!(observed, words);
+        assert_eq!(observed, verdict_counts);
         assert_eq!(
             [stats.request_count, stats.changed_count, stats.evicted_count, stats.expired_count],
             [naive.requests, naive.changes, naive.evicted, naive.expired]

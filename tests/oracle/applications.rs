@@ -1,4 +1,4 @@
-//! The application protocol of each flow of a capture, by the set of all protocols.
+//! The application protocol of each flow in a capture, with the set of all protocols.
 
 use std::path::Path;
 
@@ -10,19 +10,19 @@ use flowgauge::tracker::{Flow, FlowView, Interest};
 
 use super::support::run_without_timeouts;
 
-/// A flow, and what it was called.
+/// A flow and its application protocol.
 #[derive(Clone, Debug)]
 pub(crate) struct Named {
     pub(crate) key: FlowKey,
-    /// Name and evidence.
+    /// Name and evidence of the application protocol.
     pub(crate) application: Option<(&'static str, &'static str)>,
-    /// The parser that gave up, and why.
+    /// The parser that stopped, and the reason.
     pub(crate) stopped: Option<(&'static str, &'static str)>,
     pub(crate) payload_octet_count: u64,
 }
 
 #[derive(Default)]
-struct Of {
+struct FlowState {
     application: Option<(&'static str, &'static str)>,
     stopped: Option<(&'static str, &'static str)>,
 }
@@ -31,23 +31,23 @@ struct Of {
 struct Collect(Vec<Named>);
 
 impl Sink for Collect {
-    type State = Of;
+    type State = FlowState;
     type Stage = Sessions<Standard>;
 
     fn interest(&self) -> Interest {
         Interest::RECORDS
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, of: Of) {
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: FlowState) {
         let payload_octet_count = [flowgauge::base::Side::A, flowgauge::base::Side::B]
             .into_iter()
             .map(|side| view.counters(side).payload_octet_count)
             .sum();
-        let Of { application, stopped } = of;
+        let FlowState { application, stopped } = state;
         self.0.push(Named { key: *view.key(), application, stopped, payload_octet_count });
     }
 
-    fn session(&mut self, flow: &mut Flow<'_, Of>, event: &SessionEvent) {
+    fn session(&mut self, flow: &mut Flow<'_, FlowState>, event: &SessionEvent) {
         match event {
             SessionEvent::Recognized { protocol, evidence } => {
                 flow.state.application.get_or_insert((protocol.name(), evidence.name()));
@@ -60,7 +60,7 @@ impl Sink for Collect {
     }
 }
 
-/// The flows of a capture, in the order in which they ended, without timeouts.
+/// Returns the flows of a capture in the order in which they ended. Flows do not time out.
 ///
 /// # Panics
 ///

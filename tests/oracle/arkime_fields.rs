@@ -1,4 +1,5 @@
-//! Fields of HTTP, TLS, certificates and DNS that Arkime's own tests expect in each session, against messages.
+//! Comparison of messages with the fields of HTTP, TLS, certificates and DNS that Arkime's own tests expect in each
+//! session.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,24 +11,24 @@ use sha2::Sha256;
 use super::corpus;
 use super::messages::{self, Observed};
 
-/// Values that differ: the capture, the field, Arkime's value, and why.
+/// Values that differ: the capture, the field, Arkime's value, and the reason.
 const DIFFERING: &[(&str, &str, &str, &str)] = &[
     (
         "arkime/gre-erspan-vxlan.pcap",
         "http.uri",
         "/Hello",
-        "the target has a space in it; Arkime ends it there",
+        "the target contains a space; Arkime ends it there",
     ),
     ("arkime/http2-nghttp2.pcap", "http.method", "PRI", PREFACE),
     ("arkime/http2-nghttp2.pcap", "http.uri", "*", PREFACE),
 ];
-const PREFACE: &str = "the preface of HTTP/2 is a request to Arkime";
+const PREFACE: &str = "Arkime treats the preface of HTTP/2 as a request";
 
-/// Returns the values of a field that messages have.
-type Own = fn(&[&Observed]) -> Vec<String>;
+/// A function that returns the values of a field in messages.
+type Extract = fn(&[&Observed]) -> Vec<String>;
 
-/// Fields by their path in a session.
-const FIELDS: [(&str, Own); 31] = [
+/// Fields by their paths in a session.
+const FIELDS: [(&str, Extract); 31] = [
     ("http.method", |flow| http(flow, "request", "method")),
     ("http.host", hosts),
     ("http.uri", uris),
@@ -74,12 +75,12 @@ fn values(flow: &[&Observed], protocol: &str, kind: &str, key: &str) -> Vec<Stri
     messages.filter_map(|observed| observed.text(key)).collect()
 }
 
-/// The same of hellos of TLS, over whatever they came.
+/// Returns the values of TLS hellos over TCP, DTLS and QUIC.
 fn hellos(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["tls", "dtls", "quic"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
 
-/// A value of all messages of a kind of both versions of HTTP.
+/// Returns a value of all messages of a kind of HTTP/1.x and HTTP/2.
 fn http(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["http", "http2"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
@@ -90,7 +91,7 @@ fn http_versions(flow: &[&Observed], kind: &str) -> Vec<String> {
     versions
 }
 
-/// Hosts with and without ports, and the names of TLS, which Arkime has among them.
+/// Returns hosts with and without ports, and the server names of TLS, which Arkime includes.
 fn hosts(flow: &[&Observed]) -> Vec<String> {
     let mut all = http(flow, "request", "host");
     let without_port = |host: &String| host.rsplit_once(':').map(|(host, _)| host.to_owned());
@@ -115,7 +116,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Versions under Arkime's names.
+/// Returns TLS versions with Arkime's names.
 fn versions(flow: &[&Observed]) -> Vec<String> {
     let name = |name: &String| match name.split_once(" (draft ") {
         Some((_, draft)) => format!("TLSv1.3-draft-{}", draft.trim_end_matches(')')),
@@ -138,7 +139,7 @@ fn colons(digits: &str) -> String {
     pairs.collect::<Vec<_>>().join(":")
 }
 
-/// A part of a name, common names in lower case.
+/// Returns an attribute of a name. Common names are in lower case.
 fn part(certificate: &Value, key: &str, kind: &str) -> Option<String> {
     let name = messages::text(&certificate[key])?.replace("\\,", "\u{1}");
     let part =
@@ -151,8 +152,8 @@ fn questions(flow: &[&Observed], key: &str) -> Vec<String> {
     questions.filter_map(|question| messages::text(&question[key])).collect()
 }
 
-/// The values of a field: at the path, of each item of a list on the way.
-fn wanted(body: &Value, path: &str) -> Vec<String> {
+/// Returns the values of a field at a path, including those of each item if a list is on the path.
+fn expected(body: &Value, path: &str) -> Vec<String> {
     let mut values = vec![body];
     for key in path.split('.') {
         let inner = values.into_iter().map(|value| &value[key]);
@@ -163,7 +164,7 @@ fn wanted(body: &Value, path: &str) -> Vec<String> {
     values.into_iter().filter_map(messages::text).collect()
 }
 
-/// The times of certificates in seconds, from and until.
+/// Compares the validity times of certificates in seconds. Returns the number of equal times and the missing ones.
 fn compare_times(body: &Value, flow: &[&Observed]) -> (usize, Vec<String>) {
     let own: BTreeSet<String> = ["not_before", "not_after"]
         .into_iter()
@@ -176,7 +177,7 @@ fn compare_times(body: &Value, flow: &[&Observed]) -> (usize, Vec<String>) {
         .collect();
     let (mut equal_count, mut missing) = (0, Vec::new());
     for key in ["cert.notBefore", "cert.notAfter"] {
-        for milliseconds in wanted(body, key) {
+        for milliseconds in expected(body, key) {
             let seconds = milliseconds.parse::<i64>().expect("a number") / 1000;
             let time = flowgauge::protocols::tls::CertificateTime(seconds).to_string();
             if own.contains(&time) { equal_count += 1 } else { missing.push(time) }
@@ -186,7 +187,7 @@ fn compare_times(body: &Value, flow: &[&Observed]) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn fields_are_those_of_arkime() {
+fn fields_match_arkime() {
     let Some(captures) = corpus::captures() else { return };
     let mut counts = BTreeMap::<&str, usize>::new();
     let (mut listed, mut differing) = (BTreeSet::new(), Vec::new());
@@ -218,7 +219,7 @@ fn fields_are_those_of_arkime() {
                 differing.extend(missing.iter().map(|time| format!("{}: {time}", capture.name)));
                 for (field, own) in FIELDS {
                     let own = own(flow);
-                    for value in wanted(body, field) {
+                    for value in expected(body, field) {
                         if own.contains(&value) {
                             *counts.entry(field).or_default() += 1;
                             continue;
@@ -244,6 +245,6 @@ fn fields_are_those_of_arkime() {
         println!("{capture}: {field} {value}: {why}");
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
-    assert_eq!(listed.len(), DIFFERING.len(), "entries that nothing needs any more");
-    assert!(counts.values().sum::<usize>() > 100, "little was compared: {counts:?}");
+    assert_eq!(listed.len(), DIFFERING.len(), "some listed entries are no longer needed");
+    assert!(counts.values().sum::<usize>() > 100, "too few values were compared: {counts:?}");
 }

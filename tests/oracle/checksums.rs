@@ -1,4 +1,4 @@
-//! Checksums of the outermost packets, as tshark judges them.
+//! Comparison of the checksum verification of outermost packets with tshark.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,7 +11,7 @@ use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus::{self, Capture};
 
-/// What tshark writes into `*.checksum.status`.
+/// Values of tshark's fields `*.checksum.status`.
 const BAD: &str = "0";
 const GOOD: &str = "1";
 const UNVERIFIED: &str = "2";
@@ -37,7 +37,7 @@ fn ours(capture: &Capture) -> Vec<Option<(IpProtocol, Checksums)>> {
     all
 }
 
-fn tsharks(capture: &Capture) -> Option<Vec<[String; 3]>> {
+fn theirs(capture: &Capture) -> Option<Vec<[String; 3]>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-T", "fields", "-E", "occurrence=f"]);
     command.args([
@@ -61,13 +61,14 @@ fn tsharks(capture: &Capture) -> Option<Vec<[String; 3]>> {
     Some(text.lines().map(row).collect())
 }
 
-/// What tshark is to say where we say so.
+/// Returns whether tshark's status corresponds to flowgauge's result.
 fn agrees(own: Checksum, other: &str) -> bool {
     match own {
         Checksum::Right => other == GOOD,
         Checksum::Absent => other == NOT_PRESENT,
         Checksum::Wrong => other == BAD,
-        // tshark 4 calls the zero of IPv6 illegal, and a partial sum bad or good as its preferences are.
+        // tshark 4 reports a zero checksum over IPv6 as illegal, and a partial checksum as bad or good, depending on
+        // its preferences.
         Checksum::Zero => [BAD, ILLEGAL, NOT_PRESENT].contains(&other),
         Checksum::Partial => [BAD, GOOD].contains(&other),
         _ => [UNVERIFIED, ""].contains(&other),
@@ -75,11 +76,11 @@ fn agrees(own: Checksum, other: &str) -> bool {
 }
 
 #[test]
-fn checksums_are_right_or_wrong_as_tshark_says() {
+fn checksum_results_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut compared, mut found) = (BTreeMap::new(), BTreeMap::<_, usize>::new());
     for capture in &captures {
-        let Some(rows) = tsharks(capture) else {
+        let Some(rows) = theirs(capture) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
@@ -103,8 +104,8 @@ fn checksums_are_right_or_wrong_as_tshark_says() {
                 }
                 *compared.entry((FIELDS[field], checksum)).or_insert(0usize) += 1;
                 if !agrees(checksum, &row[field]) {
-                    let what = format!("{checksum:?}, tshark {:?}", row[field]);
-                    *found.entry((capture.name.as_str(), FIELDS[field], what)).or_default() += 1;
+                    let difference = format!("{checksum:?}, tshark {:?}", row[field]);
+                    *found.entry((capture.name.as_str(), FIELDS[field], difference)).or_default() += 1;
                 }
             }
         }
@@ -112,10 +113,10 @@ fn checksums_are_right_or_wrong_as_tshark_says() {
     println!("{compared:#?}");
     let found: Vec<_> = found
         .iter()
-        .map(|((capture, field, what), count)| (*capture, *field, what.as_str(), *count))
+        .map(|((capture, field, difference), count)| (*capture, *field, difference.as_str(), *count))
         .collect();
     assert!(found.is_empty(), "{found:#?}");
-    for seen in [Checksum::Right, Checksum::Wrong, Checksum::Partial] {
-        assert!(compared.contains_key(&(FIELDS[1], seen)), "no TCP segment is {seen:?}");
+    for result in [Checksum::Right, Checksum::Wrong, Checksum::Partial] {
+        assert!(compared.contains_key(&(FIELDS[1], result)), "no TCP segment has the result {result:?}");
     }
 }

@@ -1,10 +1,10 @@
-//! The baselines of the Community ID specification.
+//! Comparison with the baselines of the Community ID specification.
 
 use flowgauge::base::{Ports, Side};
 
 use super::corpus;
 
-/// The numbers that stand for ports in the baselines: type and counterpart where the protocol is ICMP.
+/// Returns the numbers that the baselines use as ports: for ICMP, the type and its counterpart.
 fn numbers(ports: Ports) -> Option<[u16; 2]> {
     match ports {
         Ports::Transport(a, b) => Some([a, b]),
@@ -30,7 +30,7 @@ fn baselines_of_the_specification_match() {
         let ends: [std::net::IpAddr; 2] =
             [text("saddr"), text("daddr")].map(|address| address.parse().expect("an address"));
         let ports = ["sport", "dport"].map(|name| row[name].as_u64().expect("a port") as u16);
-        let wanted = (row["proto"].as_u64(), text("communityid"));
+        let expected = (row["proto"].as_u64(), text("communityid"));
         let position = found.iter().position(|record| {
             let own_ends = [Side::A, Side::B].map(|side| record.key.address(side));
             let Some(own_ports) = numbers(record.key.ports()) else { return false };
@@ -39,14 +39,14 @@ fn baselines_of_the_specification_match() {
                 order.map(|position| own_ends[position]) == ends
                     && order.map(|position| own_ports[position]) == ports
             };
-            Some(record.protocol().0.into()) == wanted.0
+            Some(record.protocol().0.into()) == expected.0
                 && (is_same(same) || (!record.key.is_one_way_icmp() && is_same(crossed)))
         });
         let position = position.unwrap_or_else(|| panic!("no flow for {row}"));
-        assert_eq!(found[position].community_id(), wanted.1, "{row}");
+        assert_eq!(found[position].community_id(), expected.1, "{row}");
         is_used[position] = true;
     }
     println!("{} rows, {} flows", rows.len(), found.len());
     assert!(!rows.is_empty(), "nothing was compared");
-    assert!(is_used.iter().all(|used| *used), "a flow without a row");
+    assert!(is_used.iter().all(|used| *used), "a flow has no row");
 }

@@ -1,7 +1,7 @@
-//! False names: no flow is named by its content as tshark's dissection of the same flow contradicts.
+//! False positives: tshark's dissection must not contradict a protocol that is recognized by content.
 //!
-//! tshark contradicts a name if it reads a frame of the flow as an application protocol, and as no other one than that. Its
-//! heuristics are those that are on by default; a frame that it only shows as data contradicts nothing.
+//! tshark contradicts a name if it dissects a frame of the flow as other application protocols only. Its default
+//! heuristics are enabled. A frame that it shows only as data contradicts nothing.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,7 +11,7 @@ use flowgauge::base::{FlowKey, IpProtocol, Side};
 use super::applications;
 use super::corpus::{self, Capture};
 
-/// Protocols that tshark calls otherwise. A name here is also one there.
+/// tshark's names for protocols, in addition to flowgauge's name.
 const NAMES: &[(&str, &[&str])] = &[
     ("bacnet", &["bvlc"]),
     ("bittorrent", &["bt-dht", "bt-utp", "bt-tracker"]),
@@ -34,7 +34,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("wireguard", &["wg"]),
 ];
 
-/// Layers of tshark that may stand in front of the innermost transport.
+/// Layers of tshark that may precede the innermost transport.
 const CARRIERS: &[&str] = &[
     "ah",
     "arcnet",
@@ -108,38 +108,43 @@ const CARRIERS: &[&str] = &[
 /// Layers of tshark that name no application protocol.
 const NEUTRAL: &[&str] = &["data", "mptcp", "proxy", "tcp.segments"];
 
-/// Where tshark says something else: our name, the first layer of tshark's, how many flows, and who is right.
+/// Classes of differences: flowgauge's name, tshark's first layer, the number of flows, and an assessment.
 const CLASSES: &[(&str, &str, usize, &str)] = &[
-    ("coap", "db-lsp-disc", 4, "requests of CoAP on the port of Dropbox's discovery, by which tshark goes"),
+    (
+        "coap",
+        "db-lsp-disc",
+        4,
+        "CoAP requests on the port of Dropbox's discovery, which tshark uses for the name",
+    ),
     (
         "mysql",
         "tls",
         1,
-        "TLS behind the greeting and the request for it: both are right, the first one is the name",
+        "TLS after the greeting and the request for TLS: both are right, flowgauge uses the first protocol",
     ),
-    ("pop3", "tls", 1, "TLS behind STLS: both are right, the first one is the name"),
-    (
-        "someip",
-        "dns",
-        2,
-        "service discovery of SOME/IP, whose header tshark's heuristic takes for one of DNS",
-    ),
+    ("pop3", "tls", 1, "TLS after STLS: both are right, flowgauge uses the first protocol"),
+    ("someip", "dns", 2, "service discovery of SOME/IP, which tshark's heuristic identifies as DNS"),
     (
         "stun",
         "dtls",
         1,
-        "DTLS behind STUN on the same ports (RFC 7983): both are right, the first one is the name",
+        "DTLS after STUN on the same ports (RFC 7983): both are right, flowgauge uses the first protocol",
     ),
     (
         "tls",
         "gearman",
         2,
-        "a client's port is that of Gearman, by which tshark goes; the handshake is one of TLS",
+        "the client's port is that of Gearman, which tshark uses for the name; the handshake is TLS",
     ),
-    ("tls", "sabp", 1, "a client's port is that of SABP, by which tshark goes; the handshake is one of TLS"),
+    (
+        "tls",
+        "sabp",
+        1,
+        "the client's port is that of SABP, which tshark uses for the name; the handshake is TLS",
+    ),
 ];
 
-/// What tshark reads in the frames of each flow: the layers behind the innermost transport.
+/// tshark's layers above the innermost transport in the frames of each flow.
 type Dissected = BTreeMap<FlowKey, Vec<String>>;
 
 const FIELDS: [&str; 9] = [
@@ -154,7 +159,7 @@ const FIELDS: [&str; 9] = [
     "udp.dstport",
 ];
 
-/// `None` if tshark is not installed.
+/// Returns the layers of all flows, or `None` if tshark is not installed.
 fn dissected(capture: &Capture) -> Option<Dissected> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
@@ -175,7 +180,7 @@ fn dissected(capture: &Capture) -> Option<Dissected> {
     Some(flows)
 }
 
-/// The flow of a frame's innermost transport, and the layers behind it.
+/// Returns the flow of a frame's innermost transport, and the layers above it.
 fn innermost(protocols: &str, columns: &[Vec<&str>]) -> Option<(FlowKey, String)> {
     let value = |column: usize, position: usize| columns.get(column)?.get(position).copied();
     let (mut ip_count, mut ipv6_count, mut tcp_count, mut udp_count) = (0, 0, 0, 0);
@@ -204,7 +209,7 @@ fn innermost(protocols: &str, columns: &[Vec<&str>]) -> Option<(FlowKey, String)
     Some((key, protocols.split(':').skip(position + 1).collect::<Vec<_>>().join(":")))
 }
 
-/// The first layer that is another protocol, if none is the one that was named.
+/// Returns the first layer with another protocol, unless a layer has the recognized one.
 fn contradiction<'a>(name: &str, layers: &'a str) -> Option<&'a str> {
     let others = NAMES.iter().find(|(ours, _)| *ours == name).map_or(&[][..], |(_, others)| others);
     let mut layers = layers.split(':').filter(|layer| !layer.is_empty() && !NEUTRAL.contains(layer));
@@ -213,7 +218,7 @@ fn contradiction<'a>(name: &str, layers: &'a str) -> Option<&'a str> {
 }
 
 #[test]
-fn no_name_by_content_is_contradicted_by_tshark() {
+fn no_protocol_recognized_by_content_is_contradicted_by_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut named_count, mut same_count, mut other_count) = (0, 0, 0);
     let mut contradicted: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
@@ -232,14 +237,14 @@ fn no_name_by_content_is_contradicted_by_tshark() {
             let (a, b) = (end(Side::A), end(Side::B));
             let (key, _) = corpus::key(named.key.protocol().0, (&a.0, a.1), (&b.0, b.1));
             let layers =
-                dissected.get(&key).unwrap_or_else(|| panic!("{}: tshark has no {key}", capture.name));
+                dissected.get(&key).unwrap_or_else(|| panic!("{}: tshark has no flow {key}", capture.name));
             named_count += 1;
             let mut others: Vec<_> = layers.iter().filter_map(|layers| contradiction(name, layers)).collect();
             others.sort_unstable();
             others.dedup();
-            let is_read =
+            let is_dissected =
                 |layers: &String| layers.split(':').any(|layer| !layer.is_empty() && layer != "data");
-            same_count += usize::from(others.is_empty() && layers.iter().any(is_read));
+            same_count += usize::from(others.is_empty() && layers.iter().any(is_dissected));
             other_count += usize::from(!others.is_empty());
             for other in others {
                 let position = format!("{} {}", capture.name, named.key);
@@ -247,18 +252,20 @@ fn no_name_by_content_is_contradicted_by_tshark() {
             }
         }
     }
-    for ((ours, other), places) in &contradicted {
+    for ((ours, other), occurrences) in &contradicted {
         let why =
             CLASSES.iter().find(|class| (class.0, class.1) == (ours, other)).map_or("?", |class| class.3);
-        println!("{ours} | {other} | {} | {why}\n    {}", places.len(), places.join("\n    "));
+        println!("{ours} | {other} | {} | {why}\n    {}", occurrences.len(), occurrences.join("\n    "));
     }
     println!(
-        "{named_count} flows named by content: {same_count} that tshark names so, {} that it does not name, \
-         {other_count} of which it says something else",
+        "{named_count} flows recognized by content: {same_count} with the same name in tshark, {} without a name in tshark, \
+         {other_count} with another name",
         named_count - same_count - other_count
     );
-    let found: Vec<_> =
-        contradicted.iter().map(|((ours, other), places)| (&**ours, &**other, places.len())).collect();
+    let found: Vec<_> = contradicted
+        .iter()
+        .map(|((ours, other), occurrences)| (&**ours, &**other, occurrences.len()))
+        .collect();
     let classes: Vec<_> = CLASSES.iter().map(|(ours, other, count, _)| (*ours, *other, *count)).collect();
     assert_eq!(found, classes);
     assert!(same_count > 5000, "{same_count}");

@@ -1,4 +1,4 @@
-//! The folder of captures and what is expected of them.
+//! The folder with captures and their expected results.
 
 use std::path::{Path, PathBuf};
 
@@ -11,16 +11,16 @@ use flowgauge::tracker::{Timeouts, TrackerConfig};
 /// A row of the manifest.
 pub(crate) struct Capture {
     root: PathBuf,
-    /// Its path below `captures`.
+    /// Path below `captures`.
     pub(crate) name: String,
     oracles: Vec<String>,
 }
 
-/// All captures of the corpus; `None`, with a word, if the variable is not set.
+/// Returns all captures of the corpus. If the variable is not set, prints a note and returns `None`.
 ///
 /// # Panics
 ///
-/// If it is set to a folder without a manifest, or the manifest is empty.
+/// If the folder has no manifest or the manifest is empty.
 pub(crate) fn captures() -> Option<Vec<Capture>> {
     let Some(root) = root() else {
         println!("skipped: FLOWGAUGE_CORPUS is not set");
@@ -38,7 +38,7 @@ pub(crate) fn captures() -> Option<Vec<Capture>> {
     Some(captures)
 }
 
-/// The folder, if the variable names one.
+/// Returns the folder of the corpus if the variable names one.
 pub(crate) fn root() -> Option<PathBuf> {
     std::env::var_os("FLOWGAUGE_CORPUS").filter(|name| !name.is_empty()).map(PathBuf::from)
 }
@@ -55,12 +55,12 @@ impl Capture {
         self.root.join("captures").join(&self.name)
     }
 
-    /// A file that a program made of the capture.
+    /// Returns the path of a file that another program derived from the capture.
     pub(crate) fn derived(&self, suffix: &str) -> PathBuf {
         self.root.join(format!("derived/{}.{suffix}", self.name))
     }
 
-    /// Folders and files that upstream suites expect of it, of one kind.
+    /// Returns the folders and files with expectations of upstream suites, of one kind.
     pub(crate) fn oracles(&self, kind: &str) -> impl Iterator<Item = PathBuf> {
         let of_kind =
             self.oracles.iter().filter_map(move |oracle| oracle.strip_prefix(kind)?.strip_prefix('='));
@@ -68,20 +68,20 @@ impl Capture {
     }
 }
 
-/// What flowgauge says of a capture: statistics, and records in the order in which the flows ended.
+/// The statistics of a capture, and its records in the order in which the flows ended.
 pub(crate) struct Outcome {
     pub(crate) stats: PipelineStats,
     pub(crate) records: Vec<FlowRecord>,
 }
 
-/// Runs a capture file to records, without timeouts.
+/// Processes a capture file without timeouts and returns the records.
 pub(crate) fn flows_of(path: &Path) -> Outcome {
     let mut config = TrackerConfig::default();
     config.timeouts = Timeouts::all(None);
     flows_with(path, config)
 }
 
-/// Runs a capture file to records.
+/// Processes a capture file and returns the records.
 ///
 /// # Panics
 ///
@@ -90,7 +90,7 @@ pub(crate) fn flows_with(path: &Path, config: TrackerConfig) -> Outcome {
     let mut source = FileSource::open(path).expect("a readable capture");
     let mut records = Vec::new();
     let sink = Records::new(|record| records.push(record));
-    let mut pipeline = Pipeline::builder().tracker(config).build(sink).expect("a sound configuration");
+    let mut pipeline = Pipeline::builder().tracker(config).build(sink).expect("a valid configuration");
     let run = pipeline.run(&mut source, &RunOptions::default());
     drop(pipeline);
     let summary = run.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -100,7 +100,7 @@ pub(crate) fn flows_with(path: &Path, config: TrackerConfig) -> Outcome {
     Outcome { stats: summary.stats, records }
 }
 
-/// A key from addresses in text, and the side of the first end.
+/// Returns the key of two endpoints with addresses as text, and the side of the first one.
 pub(crate) fn key(
     protocol: u8,
     source: (&str, u16),

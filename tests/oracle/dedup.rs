@@ -1,4 +1,4 @@
-//! Frames that were captured twice, as `editcap -w` tells them, one by one.
+//! Comparison of duplicate frames with `editcap -w`, frame by frame.
 
 use std::fs;
 use std::path::Path;
@@ -12,20 +12,20 @@ use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus;
 
-/// editcap looks back over so many.
-const EDITCAP_FRAMES: u32 = 1_000_000;
+/// Number of frames that editcap compares with at most.
+const EDITCAP_FRAME_COUNT_MAX: u32 = 1_000_000;
 
-/// Windows, in the words of editcap.
+/// Windows, and their option values for editcap.
 const WINDOWS: [(&str, Duration); 3] = [
     ("0.000050", Duration::from_micros(50)),
     ("0.001", Duration::from_millis(1)),
     ("1", Duration::from_secs(1)),
 ];
 
-/// Frames that we call duplicates and editcap does not, by capture and window: never the other way round. All stand after a
-/// time that steps back, for which editcap's manual says that it may miss some. It takes no frame for a duplicate of one with a
-/// later time (`nanosecs.pcap`), and looks no further back than to the first frame that is too old, although older ones in the
-/// file may be younger (all others).
+/// Frames that are duplicates for flowgauge but not for editcap, by capture and window. The opposite never occurs. All
+/// are after a capture time that steps back, in which case editcap may miss duplicates, according to its manual. It
+/// identifies no frame as a duplicate of one with a later time (`nanosecs.pcap`), and it stops at the first frame that
+/// is too old, although earlier frames of the file may have later times (all others).
 const LISTED: &[(&str, &str, &[usize])] = &[
     ("suricata-verify/transform-base64-7296/input.pcap", "0.000050", &[53, 54, 55, 56, 57, 58, 59]),
     ("suricata-verify/transform-base64-7296/input.pcap", "0.001", &[53, 54, 55, 56, 57, 58, 59]),
@@ -39,8 +39,9 @@ const LISTED: &[(&str, &str, &[usize])] = &[
     ("merged/iot-public.pcap", "0.000050", &[14736, 60544]),
 ];
 
-/// Captures of which editcap judges fewer frames than there are: it cannot write the first, and lets Simple Packet Blocks pass, as
-/// they have no time. Those with custom blocks, which it numbers too, are not compared.
+/// Captures for which editcap reports fewer frames than there are, with both numbers. It cannot write the first
+/// capture, and it ignores Simple Packet Blocks, which have no time. Captures with custom blocks, which it also
+/// numbers, are not compared.
 const SKIPPED: &[(&str, usize, usize)] = &[
     ("ja4/chrome-cloudflare-quic-with-secrets.pcapng", 83, 0),
     ("pcapng-test-generator/output_be/advanced/test100.pcapng", 5, 3),
@@ -59,7 +60,7 @@ fn window(time: Duration, frame_count_max: u32) -> Window {
     Window::new(config, &Resources::new(limits)).expect("a valid configuration")
 }
 
-/// The frames of a file, in a batch of their own.
+/// Returns all frames of a file in one batch.
 fn frames(path: &Path) -> FrameBatch {
     let mut source = FileSource::open(path).expect("a readable capture");
     let (mut batch, mut all) = (FrameBatch::new(), FrameBatch::new());
@@ -70,15 +71,15 @@ fn frames(path: &Path) -> FrameBatch {
     all
 }
 
-/// Whether each is a duplicate.
+/// Returns for each frame whether flowgauge identifies it as a duplicate.
 fn ours(frames: &FrameBatch, mut window: Window) -> Vec<bool> {
     let verdicts = frames.iter().map(|frame| window.check(&frame) == Verdict::Duplicate).collect();
     window.check_invariants();
     verdicts
 }
 
-/// What editcap says of the frames of a file: their numbers from one, and whether it skips them.
-fn editcaps(path: &Path, option: [&str; 2]) -> Vec<(usize, bool)> {
+/// Returns editcap's results for the frames of a file: numbers that begin with 1, and whether the frame is a duplicate.
+fn editcap_results(path: &Path, option: [&str; 2]) -> Vec<(usize, bool)> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let name = format!("flowgauge-dedup-{}-{}.pcapng", std::process::id(), NEXT.fetch_add(1, Relaxed));
     let out = std::env::temp_dir().join(name);
@@ -104,7 +105,7 @@ fn is_installed() -> bool {
 }
 
 #[test]
-fn duplicates_are_those_of_editcap() {
+fn duplicates_match_editcap() {
     let Some(captures) = corpus::captures() else { return };
     if !is_installed() {
         return;
@@ -114,15 +115,16 @@ fn duplicates_are_those_of_editcap() {
     for capture in &captures {
         let frames = frames(&capture.path());
         for (text, time) in WINDOWS {
-            // The default window gets along with the default count.
+            // The default number of frames suffices for the default window.
             let is_default = time <= Duration::from_millis(1);
-            let count_max = if is_default { Limits::DEFAULT.dedup_frame_count_max } else { EDITCAP_FRAMES };
+            let count_max =
+                if is_default { Limits::DEFAULT.dedup_frame_count_max } else { EDITCAP_FRAME_COUNT_MAX };
             let own = ours(&frames, window(time, count_max));
-            let theirs = editcaps(&capture.path(), ["-w", text]);
+            let theirs = editcap_results(&capture.path(), ["-w", text]);
             if own.len() != theirs.len() && text == "1" {
                 skipped.push((capture.name.clone(), own.len(), theirs.len()));
             }
-            // Where it counts custom blocks too, its numbers are not ours.
+            // If editcap also counts custom blocks, its numbers differ from ours.
             if theirs.last().is_some_and(|(number, _)| *number > own.len()) {
                 continue;
             }
@@ -131,9 +133,9 @@ fn duplicates_are_those_of_editcap() {
                 frame_count += 1;
                 duplicate_count += usize::from(is_skipped);
                 if own[number - 1] != is_skipped {
-                    assert!(!is_skipped, "{} {text}: {number} is kept", capture.name);
+                    assert!(!is_skipped, "{} {text}: flowgauge keeps frame {number}", capture.name);
                     assert!(
-                        is_behind_a_step_back(&frames, number - 1, time),
+                        is_after_a_step_back(&frames, number - 1, time),
                         "{} {text}: {number}",
                         capture.name
                     );
@@ -154,8 +156,8 @@ fn duplicates_are_those_of_editcap() {
     assert!(duplicate_count > 1000, "the corpus has duplicates");
 }
 
-/// Whether a frame has an equal one in time before it, and times step back between the two.
-fn is_behind_a_step_back(frames: &FrameBatch, position: usize, window: Duration) -> bool {
+/// Returns whether a frame follows an equal one within the window and the capture time steps back between the two.
+fn is_after_a_step_back(frames: &FrameBatch, position: usize, window: Duration) -> bool {
     let frame = |position| frames.get(position).expect("a frame");
     let last = frame(position);
     let equal = (0..position).rev().find(|position| frame(*position).data == last.data);
@@ -166,8 +168,8 @@ fn is_behind_a_step_back(frames: &FrameBatch, position: usize, window: Duration)
     })
 }
 
-/// Frames of the corpus, each third one repeated after delays around the edge of a millisecond, in order of time, as a capture
-/// in nanoseconds.
+/// Returns a capture with nanosecond times, and its frames: frames of the corpus in order of time. Some are repeated,
+/// with delays close to the windows.
 fn repeated(captures: &[corpus::Capture]) -> (Vec<u8>, FrameBatch) {
     const DELAYS_NS: [u64; 7] = [0, 1, 49_999, 50_001, 1_000_000, 1_000_001, 3_000_000];
     let mut all = Vec::new();
@@ -199,7 +201,7 @@ fn repeated(captures: &[corpus::Capture]) -> (Vec<u8>, FrameBatch) {
 }
 
 #[test]
-fn repeated_frames_are_those_of_editcap() {
+fn inserted_duplicates_match_editcap() {
     let Some(captures) = corpus::captures() else { return };
     if !is_installed() {
         return;
@@ -209,7 +211,7 @@ fn repeated_frames_are_those_of_editcap() {
     fs::write(&path, file).expect("a writable folder");
     let agrees = |option: [&str; 2], window: Window| {
         let own: Vec<_> = (1..).zip(ours(&frames, window)).collect();
-        let theirs = editcaps(&path, option);
+        let theirs = editcap_results(&path, option);
         assert_eq!(own.len(), theirs.len());
         let differing: Vec<_> = own.iter().zip(&theirs).filter(|(own, theirs)| own != theirs).collect();
         assert!(differing.is_empty(), "{option:?}: {differing:?}");
@@ -217,10 +219,12 @@ fn repeated_frames_are_those_of_editcap() {
         println!("{option:?}: {count} duplicates of {} frames", own.len());
         count
     };
-    let counts: Vec<_> =
-        WINDOWS.iter().map(|(text, time)| agrees(["-w", text], window(*time, EDITCAP_FRAMES))).collect();
+    let counts: Vec<_> = WINDOWS
+        .iter()
+        .map(|(text, time)| agrees(["-w", text], window(*time, EDITCAP_FRAME_COUNT_MAX)))
+        .collect();
     assert!(counts[0] > 1000 && counts.is_sorted() && counts[0] < counts[1] && counts[1] < counts[2]);
-    // By count alone: editcap's counts the frame itself.
+    // A limit of frames without a limit of time. The number of editcap includes the frame itself.
     for (text, count_max) in [("2", 1), ("101", 100), ("1001", 1000)] {
         assert!(agrees(["-D", text], window(Duration::MAX, count_max)) > 100);
     }

@@ -1,4 +1,4 @@
-//! SSH, SMTP and FTP as tshark reads them: identification lines, HASSH, commands and codes.
+//! Comparison of SSH, SMTP and FTP messages with tshark: identification lines, HASSH, commands and reply codes.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,10 +12,10 @@ use super::corpus;
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
-    /// The three.
+    /// The parsers of SSH, SMTP and FTP.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Their messages.
     #[derive(Debug)]
     enum Observed;
     parsers {
@@ -26,7 +26,7 @@ flowgauge::protocols! {
     recognized {}
 }
 
-/// The captures in which tshark finds one of the three.
+/// The captures in which tshark finds SSH, SMTP or FTP.
 const CAPTURES: [&str; 12] = [
     "Malcolm-Test-Artifacts/protocols/STUN.pcap",
     "community-id-spec/ipv6.pcap",
@@ -42,28 +42,28 @@ const CAPTURES: [&str; 12] = [
     "zeek/smtp.pcap",
 ];
 
-/// What differs, with `+` if it is ours, and why.
+/// Differences, with `+` for those of flowgauge and `-` for those of tshark, and the reason.
 const LISTED: &[(&str, &[&str], &str)] = &[(
     "nDPI/fuzz-2006-06-26-2594.pcap",
     &["+ftp 221", "+ftp QUIT", "-ftp RETR"],
-    "bits were flipped: tshark takes QUIT and the goodbye for retransmissions; a NUL in a command is refused here",
+    "flipped bits: tshark regards QUIT and its reply as retransmissions; flowgauge rejects a NUL in a command",
 )];
 
 #[derive(Default)]
-struct Ear(Vec<String>);
+struct Collect(Vec<String>);
 
-impl Sink for Ear {
+impl Sink for Collect {
     type State = ();
     type Stage = Sessions<Set>;
 
     fn message(&mut self, _: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Observed<'_>) {
-        let reports = match message {
+        let line = match message {
             Observed::Ssh(ssh::Message::Identification(id)) => {
                 let comments = id.comments.map(|comments| format!(" {comments}")).unwrap_or_default();
                 format!("SSH-{}-{}{comments}", id.protocol_version, id.software_version)
             }
-            Observed::Ssh(ssh::Message::KexInit(offer)) => {
-                format!("{} {}", offer.from.name(), offer.hassh_hex())
+            Observed::Ssh(ssh::Message::KexInit(key_exchange)) => {
+                format!("{} {}", key_exchange.from.name(), key_exchange.hassh_hex())
             }
             Observed::Smtp(smtp::Message::Greeting(greeting)) => greeting.code.to_string(),
             Observed::Smtp(smtp::Message::Command(command)) => command.verb.name().to_owned(),
@@ -73,18 +73,18 @@ impl Sink for Ear {
             Observed::Ftp(ftp::Message::Reply(reply)) => reply.code.to_string(),
             _ => return,
         };
-        self.0.push(format!("{} {reports}", meta.protocol));
+        self.0.push(format!("{} {line}", meta.protocol));
     }
 }
 
 fn ours(path: &Path) -> Vec<String> {
-    let mut observer = run_without_timeouts(path, Ear::default());
-    observer.0.sort();
-    observer.0
+    let mut collect = run_without_timeouts(path, Collect::default());
+    collect.0.sort();
+    collect.0
 }
 
-/// The same from tshark's fields; `None` if it is not installed.
-fn tsharks(path: &Path) -> Option<Vec<String>> {
+/// Returns the same lines from tshark's fields, or `None` if it is not installed.
+fn theirs(path: &Path) -> Option<Vec<String>> {
     const FIELDS: [(&str, &str); 7] = [
         ("ssh.protocol", "ssh "),
         ("ssh.kex.hassh", "ssh client "),
@@ -96,7 +96,7 @@ fn tsharks(path: &Path) -> Option<Vec<String>> {
     ];
     let mut command = Command::new("tshark");
     command.args(["-n", "-o", "tcp.reassemble_out_of_order:TRUE", "-E", "aggregator=;", "-T", "fields"]);
-    // In one of the captures, SSH is there.
+    // One of the captures has SSH on this port.
     command.args(["-d", "tcp.port==8000,ssh"]);
     command.args(["-Y", "ssh or smtp or ftp", "-r"]).arg(path);
     for (field, _) in FIELDS {
@@ -104,20 +104,20 @@ fn tsharks(path: &Path) -> Option<Vec<String>> {
     }
     let output = command.output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let mut reports = Vec::new();
+    let mut lines = Vec::new();
     for line in text.lines() {
         for ((_, prefix), values) in FIELDS.iter().zip(line.split('\t')) {
             let values = values.split(';').filter(|value| !value.is_empty());
             let value =
                 |value: &str| if *prefix == "smtp " { value.to_uppercase() } else { value.to_owned() };
-            reports.extend(values.map(|text| format!("{prefix}{}", value(text))));
+            lines.extend(values.map(|text| format!("{prefix}{}", value(text))));
         }
     }
-    reports.sort();
-    Some(reports)
+    lines.sort();
+    Some(lines)
 }
 
-/// What only one of both sorted lists has, with `+` if it is the first one's.
+/// Returns the lines of only one of two sorted lists, with `+` for the first list and `-` for the second.
 fn differences(own: &[String], other: &[String]) -> Vec<String> {
     let (mut own, mut other) = (own.iter().peekable(), other.iter().peekable());
     let mut found = Vec::new();
@@ -128,29 +128,29 @@ fn differences(own: &[String], other: &[String]) -> Vec<String> {
                 other.next();
             }
             (Some(a), b) if b.is_none_or(|b| a < b) => {
-                found.extend(own.next().map(|reports| format!("+{reports}")))
+                found.extend(own.next().map(|line| format!("+{line}")))
             }
-            (_, Some(_)) => found.extend(other.next().map(|reports| format!("-{reports}"))),
+            (_, Some(_)) => found.extend(other.next().map(|line| format!("-{line}"))),
             _ => return found,
         }
     }
 }
 
 #[test]
-fn dialogues_are_those_of_tshark() {
+fn ssh_smtp_and_ftp_messages_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal_count, mut failures) = (0, Vec::new());
     for name in CAPTURES {
         let capture = captures.iter().find(|capture| capture.name == name).expect("a capture of the corpus");
         let own = ours(&capture.path());
-        let Some(other) = tsharks(&capture.path()) else {
+        let Some(other) = theirs(&capture.path()) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
         };
         let found = differences(&own, &other);
         let listed = LISTED.iter().find(|entry| entry.0 == name).map_or(&[][..], |entry| entry.1);
-        equal_count += own.len() - found.iter().filter(|reports| reports.starts_with('+')).count();
+        equal_count += own.len() - found.iter().filter(|line| line.starts_with('+')).count();
         if found != listed {
             failures.push(format!("{name}: {found:#?}"));
         }

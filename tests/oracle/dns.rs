@@ -1,5 +1,6 @@
-//! Names, types and what answers point to, of every DNS, mDNS and LLMNR message that tshark finds: of UDP frame by frame, of TCP
-//! direction by direction. `dns_listed.tsv` has each frame or direction that differs, with the reason of [`LISTED`].
+//! Comparison of names, types and data of answers in all DNS, mDNS and LLMNR messages with tshark: frame by frame for
+//! UDP, direction by direction for TCP. `dns_listed.tsv` lists each frame or direction that differs, with the reason
+//! from [`LISTED`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,42 +18,42 @@ use flowgauge::tracker::Flow;
 use super::corpus::{self, Capture};
 use super::support::run_without_timeouts;
 
-/// What stands between values of one field.
-const BETWEEN: char = '\u{1}';
+/// The separator between values of one field.
+const SEPARATOR: char = '\u{1}';
 
-/// The name of a capture, how its differences begin, and why.
+/// The name of a capture, the beginning of its differences, and the reason.
 const LISTED: &[(&str, &str, &str)] = &[
     (
         "nDPI/fuzz-2006-06-26-2594.pcap",
-        "tshark alone",
-        "bits were flipped in this capture: the flow's first datagram has counts or a question that cannot be, so that it is none of DNS",
+        "only in tshark",
+        "this capture has flipped bits: the flow's first datagram has impossible counts or an impossible question, so the flow is not recognized as DNS",
     ),
     (
         "nDPI/fuzz-2006-06-26-2594.pcap",
         "dns.resp.name 2",
-        "bits were flipped: tshark gives up inside the data of a record, whose length tells where the next one begins",
+        "flipped bits: tshark stops within the data of a record; flowgauge continues with the next one, which the record's length locates",
     ),
     (
         "nDPI/fuzz-2006-06-26-2594.pcap",
         "dns.",
-        "bits were flipped: a label of a kind that does not exist, at which reading stops; tshark reads on behind it",
+        "flipped bits: a label has an undefined type, at which flowgauge stops; tshark continues after it",
     ),
-    ("nDPI/someip_sd_sample.pcap", "tshark alone", "SOME/IP on port 30490, which tshark takes for DNS"),
+    ("nDPI/someip_sd_sample.pcap", "only in tshark", "SOME/IP on port 30490, which tshark identifies as DNS"),
     (
         "snabb/src/program/ipfix/tests/sanitized4k.pcap",
         "dns.id 10",
-        "all payloads are zeros behind the ports, and all times are zero; a header without any count is no DNS",
+        "all payloads and all times are zero; a header in which all counts are zero is not DNS",
     ),
-    ("tcpdump/rtp-seg-fault-1.pcapng", "tshark alone", "RTP to port 53: a header with 58,224 questions"),
+    ("tcpdump/rtp-seg-fault-1.pcapng", "only in tshark", "RTP to port 53: a header with 58,224 questions"),
 ];
 
 flowgauge::protocols! {
-    /// The three.
+    /// The parsers of DNS, mDNS and LLMNR.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Their messages.
     #[derive(Debug)]
-    enum Said;
+    enum SetMessage;
     parsers {
         Dns: DnsParser = &PROTOCOL,
         Mdns: MdnsParser = &MDNS,
@@ -79,15 +80,15 @@ const FIELDS: [&str; 14] = [
     "dns.soa.mname",
 ];
 
-/// The values of each field in their order.
+/// The values of each field, in order.
 type Values = [Vec<String>; FIELDS.len()];
 
-/// Values by where they were said: a time for UDP, ports for TCP.
-type Places = BTreeMap<String, Values>;
+/// Values by location: a capture time for UDP, ports for TCP.
+type Locations = BTreeMap<String, Values>;
 
 #[derive(Default)]
 struct Collect {
-    places: Places,
+    locations: Locations,
     message_count: usize,
 }
 
@@ -95,11 +96,11 @@ impl Sink for Collect {
     type State = ();
     type Stage = Sessions<Set>;
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Said<'_>) {
-        let (Said::Dns(message) | Said::Mdns(message) | Said::Llmnr(message)) = message;
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &SetMessage<'_>) {
+        let (SetMessage::Dns(message) | SetMessage::Mdns(message) | SetMessage::Llmnr(message)) = message;
         let (Message::Query(message) | Message::Response(message)) = message else { return };
         let key = flow.view.key();
-        let position = if key.protocol() == IpProtocol::TCP {
+        let location = if key.protocol() == IpProtocol::TCP {
             let port = |side| key.port(side).expect("a port");
             format!("tcp {} {}", port(meta.side), port(meta.side.other()))
         } else {
@@ -107,11 +108,11 @@ impl Sink for Collect {
             format!("udp {}.{:09}", now / 1_000_000_000, now % 1_000_000_000)
         };
         self.message_count += 1;
-        add(self.places.entry(position).or_default(), message);
+        add(self.locations.entry(location).or_default(), message);
     }
 }
 
-/// The name as tshark shows it.
+/// Returns a name in tshark's notation.
 fn shown(name: &Name<'_>) -> String {
     if name.is_root() {
         return "<Root>".to_owned();
@@ -142,7 +143,7 @@ fn add(values: &mut Values, message: &DnsMessage<'_>) {
         push("dns.qry.type", question.record_type.0.to_string());
     }
     for (_, record) in message.records() {
-        // tshark cuts the names of SRV records into a service, a protocol and a domain, in other fields.
+        // tshark splits the names of SRV records into service, protocol and domain, in other fields.
         if record.record_type.0 != 33 {
             push("dns.resp.name", shown(&record.name));
         }
@@ -176,39 +177,39 @@ fn ours(capture: &Capture) -> Collect {
     run_without_timeouts(&capture.path(), Collect::default())
 }
 
-/// What tshark says; `None` if it is not installed.
-fn tsharks(capture: &Capture) -> Option<Places> {
+/// Returns tshark's values, or `None` if it is not installed.
+fn theirs(capture: &Capture) -> Option<Locations> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
-    // Messages that an ICMP error quotes were said before.
+    // ICMP errors quote messages that other frames already contain.
     command.args(["-Y", "(dns or mdns or llmnr) and not icmp and not icmpv6", "-T", "fields"]);
-    command.args(["-E", "separator=/t", "-E", "occurrence=a", "-E", &format!("aggregator={BETWEEN}")]);
+    command.args(["-E", "separator=/t", "-E", "occurrence=a", "-E", &format!("aggregator={SEPARATOR}")]);
     command.args(["-e", "frame.time_epoch", "-e", "tcp.srcport", "-e", "tcp.dstport"]);
     for field in FIELDS {
         command.args(["-e", field]);
     }
     let output = command.output().ok()?;
-    let mut places = Places::new();
+    let mut locations = Locations::new();
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let columns: Vec<_> = line.split('\t').collect();
         let (Some([time, source, destination]), Some(columns)) = (columns.get(..3), columns.get(3..)) else {
             panic!("{}: {line}", capture.name);
         };
-        let position =
+        let location =
             if source.is_empty() { format!("udp {time}") } else { format!("tcp {source} {destination}") };
-        let values = places.entry(position).or_default();
+        let values = locations.entry(location).or_default();
         assert_eq!(columns.len(), FIELDS.len(), "{}: {line}", capture.name);
         for (values, column) in values.iter_mut().zip(columns) {
-            values.extend(column.split(BETWEEN).filter(|value| !value.is_empty()).map(str::to_owned));
+            values.extend(column.split(SEPARATOR).filter(|value| !value.is_empty()).map(str::to_owned));
         }
     }
-    Some(places)
+    Some(locations)
 }
 
-/// The fields that differ, each with both lists.
+/// Returns the fields that differ, each with the first different values.
 fn differences(own: Option<&Values>, other: Option<&Values>) -> String {
     let (Some(own), Some(other)) = (own, other) else {
-        return if own.is_none() { "tshark alone".to_owned() } else { "flowgauge alone".to_owned() };
+        return if own.is_none() { "only in tshark".to_owned() } else { "only in flowgauge".to_owned() };
     };
     let differing = FIELDS.iter().zip(own.iter().zip(other)).filter(|(_, (own, other))| own != other);
     let described = differing.map(|(field, (own, other))| {
@@ -221,28 +222,28 @@ fn differences(own: Option<&Values>, other: Option<&Values>) -> String {
 }
 
 #[test]
-fn messages_are_those_that_tshark_finds() {
+fn messages_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
-    let mut found = String::from("capture\tplace\tdifferences\twhy\n");
-    let (mut place_count, mut equal_count, mut message_count) = (0, 0, 0);
+    let mut found = String::from("capture\tlocation\tdifferences\twhy\n");
+    let (mut location_count, mut equal_count, mut message_count) = (0, 0, 0);
     let (mut value_counts, mut equal_values) = ([0; FIELDS.len()], [0; FIELDS.len()]);
     let mut capture_count = 0;
     for capture in &captures {
-        let Some(tsharks) = tsharks(capture) else {
+        let Some(theirs) = theirs(capture) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
         };
         let own = ours(capture);
         message_count += own.message_count;
-        capture_count += usize::from(!tsharks.is_empty());
-        let own = own.places;
-        let mut places: Vec<_> = own.keys().chain(tsharks.keys()).collect();
-        places.sort();
-        places.dedup();
-        for position in places {
-            let pair = (own.get(position), tsharks.get(position));
-            place_count += 1;
+        capture_count += usize::from(!theirs.is_empty());
+        let own = own.locations;
+        let mut locations: Vec<_> = own.keys().chain(theirs.keys()).collect();
+        locations.sort();
+        locations.dedup();
+        for location in locations {
+            let pair = (own.get(location), theirs.get(location));
+            location_count += 1;
             for (field, count) in value_counts.iter_mut().enumerate() {
                 let others = pair.1.map(|values| values[field].as_slice()).unwrap_or_default();
                 let owns = pair.0.map(|values| values[field].as_slice()).unwrap_or_default();
@@ -258,19 +259,19 @@ fn messages_are_those_that_tshark_finds() {
                 *name == capture.name && differences.starts_with(begins)
             };
             let why = LISTED.iter().find(is_listed).map_or("?", |(_, _, why)| *why);
-            writeln!(found, "{}\t{position}\t{differences}\t{why}", capture.name).expect("memory");
+            writeln!(found, "{}\t{location}\t{differences}\t{why}", capture.name).expect("memory");
         }
     }
     println!(
-        "{message_count} messages, {equal_count} of {place_count} frames and directions equal, {capture_count} captures"
+        "{message_count} messages, {equal_count} of {location_count} frames and directions equal, {capture_count} captures"
     );
     for (position, field) in FIELDS.iter().enumerate() {
         println!("{field}: {} of {} values in equal lists", equal_values[position], value_counts[position]);
     }
     if found != include_str!("dns_listed.tsv") {
         let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/dns_listed.tsv");
-        std::fs::write(path, &found).expect("a folder to write to");
-        panic!("other differences than in dns_listed.tsv: compare it with {path}");
+        std::fs::write(path, &found).expect("a writable folder");
+        panic!("the differences are not those of dns_listed.tsv: compare it with {path}");
     }
     assert!(equal_count > 0, "nothing was compared");
 }

@@ -1,4 +1,5 @@
-//! The expectations of CESNET's FlowTest: packets and octets of IP in each direction, of the flow inside a tunnel.
+//! Comparison with the expectations of CESNET's FlowTest: IP packets and octets in each direction, of the inner flow if
+//! there is a tunnel.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -7,13 +8,13 @@ use flowgauge::record::FlowRecord;
 
 use super::corpus;
 
-/// A flow as a file states it.
+/// A flow in a file with expectations.
 #[derive(Default)]
-struct Wanted {
+struct ExpectedFlow {
     fields: Vec<(String, String)>,
 }
 
-impl Wanted {
+impl ExpectedFlow {
     fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
@@ -36,7 +37,7 @@ impl Wanted {
         )
     }
 
-    /// Packets and octets of the records that have its ends, in its direction.
+    /// Returns the packets and octets of the records with the endpoints of this flow, in its direction.
     fn sums_of(&self, records: &[FlowRecord]) -> String {
         let ends = [self.address("src_ip"), self.address("dst_ip")];
         let ports =
@@ -47,13 +48,13 @@ impl Wanted {
         {
             let own = [record.source_address(), record.destination_address()];
             let own_ports = [record.source_port(), record.destination_port()];
-            let [there, back] = [[0, 1], [1, 0]].map(|[first, second]: [usize; 2]| {
+            let [is_forward, is_reverse] = [[0, 1], [1, 0]].map(|[first, second]: [usize; 2]| {
                 [own[first], own[second]] == ends
                     && ports.is_none_or(|ports| [own_ports[first], own_ports[second]] == ports.map(Some))
             });
-            if there || back {
+            if is_forward || is_reverse {
                 for (side, of_side) in [&record.forward, &record.reverse].into_iter().enumerate() {
-                    let position = if there { side } else { 1 - side };
+                    let position = if is_forward { side } else { 1 - side };
                     packets[position] += of_side.counters.packet_count;
                     octets[position] += of_side.counters.ip_octet_count;
                 }
@@ -63,17 +64,17 @@ impl Wanted {
     }
 }
 
-/// The flows of a file: a list of flat maps.
-fn wanted(path: &Path) -> Vec<Wanted> {
+/// Returns the flows of a file, which contains a list of flat maps.
+fn expected_flows(path: &Path) -> Vec<ExpectedFlow> {
     let text = std::fs::read_to_string(path).expect("a file");
-    let mut flows = Vec::<Wanted>::new();
+    let mut flows = Vec::<ExpectedFlow>::new();
     for line in text.lines().skip_while(|line| *line != "flows:").skip(1) {
         let (line, is_first) = match line.trim_start().strip_prefix("- ") {
             Some(rest) => (rest, true),
             None => (line.trim_start(), false),
         };
         if is_first {
-            flows.push(Wanted::default());
+            flows.push(ExpectedFlow::default());
         }
         if let (Some((name, value)), Some(flow)) = (line.split_once(": "), flows.last_mut()) {
             flow.fields.push((name.to_owned(), value.to_owned()));
@@ -83,7 +84,7 @@ fn wanted(path: &Path) -> Vec<Wanted> {
 }
 
 #[test]
-fn flows_are_those_of_flowtest() {
+fn flows_match_flowtest() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal, mut failures) = (0, Vec::new());
     for capture in &captures {
@@ -94,17 +95,17 @@ fn flows_are_those_of_flowtest() {
         let records = corpus::flows_of(&capture.path()).records;
         for path in paths {
             let name = path.file_stem().unwrap_or_default().display();
-            for flow in wanted(&path) {
+            for flow in expected_flows(&path) {
                 let found = flow.sums_of(&records);
                 let expected = flow.sums();
                 equal += usize::from(found == expected);
                 if found != expected {
-                    failures.push(format!("{name}: {found}, wanted {expected}"));
+                    failures.push(format!("{name}: {found}, expected {expected}"));
                 }
             }
         }
     }
     println!("{equal} flows equal");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(equal > 0, "no expectations");
+    assert!(equal > 0, "nothing was compared");
 }

@@ -1,5 +1,5 @@
-//! TCP streams octet for octet, as tshark follows them. `follow_listed.tsv` has each direction that differs, with the reason:
-//! of a [`Class`], which is checked, or from [`LISTED`].
+//! Comparison of TCP streams, octet for octet, with the streams that tshark follows. `follow_listed.tsv` lists each
+//! direction that differs and the reason: a [`Class`], which the test verifies, or an entry of [`LISTED`].
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,45 +15,45 @@ use serde_json::Value;
 use super::corpus::{self, Capture};
 use super::support::run_without_timeouts;
 
-/// Streams that tshark follows in one run.
-const AT_ONCE: usize = 400;
+/// Number of streams that tshark follows in one run.
+const STREAMS_PER_RUN: usize = 400;
 
 const LISTED: &[(&str, &str)] = &[
     (
         "FlowTest/ipv6-routing-header.pcap",
-        "the key has the destination that the routing header names last, which the TCP checksum is about",
+        "the key contains the last destination of the routing header, which the TCP checksum covers",
     ),
     (
         "suricata-verify/tcp-rst-unacked-stream-03-gap/input.pcap",
-        "the payload of a RST is a remark (RFC 9293 section 3.5.3), and no octets of the stream",
+        "the payload of a RST is diagnostic text (RFC 9293 section 3.5.3) and does not belong to the stream",
     ),
     (
         "suricata-verify/transform-base64-7296/input.pcap",
-        "bits were flipped in this capture; tshark begins anew at frame 36, which has every control bit",
+        "this capture has flipped bits; tshark starts a new stream at frame 36, which has all control bits set",
     ),
     (
         "nDPI/KakaoTalk_talk.pcap",
-        "SYN-ACK and data have numbers from different spaces (a middlebox); tshark waits for the former",
+        "a middlebox changed the sequence numbers, so SYN-ACK and data do not match; tshark waits for octets after the SYN-ACK",
     ),
     (
         "nDPI/fuzz-2006-06-26-2594.pcap",
-        "a damaged sequence number puts octets behind the FIN, where no receiver reads them",
+        "a corrupted sequence number places octets after the FIN, where no receiver reads them",
     ),
     (
         "skydive/eth-ipv4-tcp-http-ooo.pcap",
-        "acknowledgments that overtook the segments: within the grace here, a gap and then octets at the wrong place there",
+        "the capture has acknowledgments before the segments; flowgauge waits for the segments, tshark shows a gap and then octets at the wrong offset",
     ),
     (
         "tcpdump/of13_ericsson.pcapng",
-        "OpenFlow messages that hold frames; tshark follows what it finds in them",
+        "OpenFlow messages contain frames; tshark follows the streams in these frames",
     ),
     (
         "zeek/ipv4/fragmented-4.pcap",
-        "the datagram's fragments overlap with other octets: it is discarded by default",
+        "the datagram's fragments overlap with different octets, so it is discarded by default",
     ),
 ];
 
-/// A direction: octets, and gaps by their length.
+/// The content of a direction: octets, and gaps with their lengths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Text(Vec<Part>);
 
@@ -93,7 +93,7 @@ impl Text {
         self.0.iter().map(len).sum()
     }
 
-    /// The octets of the first parts.
+    /// Returns the octets of the first parts.
     fn bytes(&self, part_count: usize) -> Vec<u8> {
         let mut all = Vec::new();
         for part in self.0.iter().take(part_count) {
@@ -104,7 +104,7 @@ impl Text {
         all
     }
 
-    /// Lengths, with gaps in brackets: the first ones, and how many there are if that is not all.
+    /// Returns the lengths of the first parts, with gaps in brackets. If there are more parts, states their number.
     fn outline(&self) -> String {
         let part = |part: &Part| match part {
             Part::Bytes(bytes) => bytes.len().to_string(),
@@ -118,7 +118,7 @@ impl Text {
     }
 }
 
-/// The streams of each five-tuple in the order of their beginnings, both sides.
+/// The streams of each five-tuple in the order in which they began, both sides.
 type ByKey = BTreeMap<FlowKey, Vec<[Text; 2]>>;
 
 /// Collects the streams of each five-tuple.
@@ -141,8 +141,8 @@ impl Sink for Collect {
 
     fn stream(&mut self, flow: &mut Flow<'_, ()>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let streams = self.0.get_mut(flow.view.key());
-        // One flow of a key is open at a time.
-        let texts = streams.and_then(|streams| streams.last_mut()).expect("a flow that began");
+        // Only one flow of a key is open at a time.
+        let texts = streams.and_then(|streams| streams.last_mut()).expect("a flow that has started");
         match event {
             StreamEvent::Chunk(chunk) => texts[side.index()].push(chunk.bytes),
             StreamEvent::Gap(gap) => texts[side.index()].push_gap(gap.len),
@@ -157,10 +157,10 @@ fn ours(capture: &Capture) -> ByKey {
     sink.0
 }
 
-/// What tshark says of streams by their numbers; `None` if it is not installed.
-fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<ByKey> {
+/// Returns tshark's streams with these numbers, or `None` if it is not installed.
+fn theirs(capture: &Capture, numbers: &[u64]) -> Option<ByKey> {
     let mut streams = ByKey::new();
-    for numbers in numbers.chunks(AT_ONCE) {
+    for numbers in numbers.chunks(STREAMS_PER_RUN) {
         let mut command = Command::new("tshark");
         command.args(["-n", "-q", "-r"]).arg(capture.path());
         command.args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
@@ -175,7 +175,7 @@ fn tsharks(capture: &Capture, numbers: &[u64]) -> Option<ByKey> {
 
 fn parse(text: &str, streams: &mut ByKey) {
     let mut nodes = Vec::new();
-    // tshark prints the taps of one run in the reverse of their order.
+    // tshark prints the taps of one run in reverse order.
     let mut found: Vec<(u64, FlowKey, [Text; 2])> = Vec::new();
     let (mut number, mut sides) = (0, [Side::A, Side::B]);
     for line in text.lines() {
@@ -220,7 +220,7 @@ fn unhex(line: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The length of a gap, if that is what the octets say.
+/// Returns the length of a gap if the octets are tshark's text for a gap.
 fn missing(bytes: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(bytes).ok()?.strip_suffix('\0')?;
     text.strip_prefix('[')?.strip_suffix(" bytes missing in capture file]")?.parse().ok()
@@ -233,16 +233,16 @@ fn numbers(capture: &Capture) -> Vec<u64> {
     streams.iter().filter_map(|stream| stream["stream"].as_u64()).collect()
 }
 
-/// Why two directions differ, where that is of a kind.
+/// A common reason for which two directions differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// The same octets. tshark writes no gap at the end of a stream, and none for what a snap length cut off unless later
-    /// segments were acknowledged.
-    UntoldGap,
-    /// tshark's octets are ours up to a gap. It keeps to itself what came behind octets that nobody acknowledged.
-    Unwritten,
-    /// All that a side of a connection picked up midstream sent is the octet of its keep-alives, which tshark tells from the
-    /// second one on.
+    /// The octets are the same. tshark shows no gap at the end of a stream, and a gap due to the snap length only if
+    /// later segments were acknowledged.
+    UnreportedGap,
+    /// tshark's octets equal ours up to a gap. It omits the octets after missing octets that were never acknowledged.
+    OmittedOctets,
+    /// The capture lacks the beginning of the connection, and the side sent only the octet of its keep-alives. tshark
+    /// recognizes keep-alives from the second one on.
     KeepAlive,
 }
 
@@ -253,14 +253,14 @@ impl Class {
             return Some(Self::KeepAlive);
         }
         if own.bytes(own.0.len()) == written {
-            return Some(Self::UntoldGap);
+            return Some(Self::UnreportedGap);
         }
         let mut gaps = own.0.iter().enumerate().filter(|(_, part)| matches!(part, Part::Gap(_)));
-        gaps.any(|(position, _)| own.bytes(position) == written).then_some(Self::Unwritten)
+        gaps.any(|(position, _)| own.bytes(position) == written).then_some(Self::OmittedOctets)
     }
 }
 
-/// One side of all streams of a five-tuple.
+/// Returns one side of all streams of a five-tuple.
 fn side_of(streams: Option<&Vec<[Text; 2]>>, side: Side) -> Vec<Text> {
     streams.into_iter().flatten().map(|texts| texts[side.index()].clone()).collect()
 }
@@ -271,7 +271,7 @@ fn joined(texts: &[Text]) -> Text {
     all
 }
 
-/// Why the sides of the streams of a five-tuple differ, if each pair of them is equal or of a class.
+/// Returns the classes of the differences between the streams of a five-tuple, or `None` if a difference has no class.
 fn classes(own: &[Text], other: &[Text]) -> Option<String> {
     if own.len() != other.len() {
         return None;
@@ -285,7 +285,7 @@ fn classes(own: &[Text], other: &[Text]) -> Option<String> {
 }
 
 #[test]
-fn streams_are_those_that_tshark_follows() {
+fn streams_match_those_that_tshark_follows() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal_count, mut octet_count) = (0, 0);
     let mut found = String::from("capture\tdirection\tflowgauge\ttshark\twhy\n");
@@ -294,17 +294,17 @@ fn streams_are_those_that_tshark_follows() {
         if numbers.is_empty() {
             continue;
         }
-        let Some(tsharks) = tsharks(capture, &numbers) else {
+        let Some(theirs) = theirs(capture, &numbers) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
         };
         let own = ours(capture);
-        let mut keys: Vec<_> = own.keys().chain(tsharks.keys()).collect();
+        let mut keys: Vec<_> = own.keys().chain(theirs.keys()).collect();
         keys.sort();
         keys.dedup();
         for (key, side) in keys.into_iter().flat_map(|key| [(key, Side::A), (key, Side::B)]) {
-            let (own, other) = (side_of(own.get(key), side), side_of(tsharks.get(key), side));
+            let (own, other) = (side_of(own.get(key), side), side_of(theirs.get(key), side));
             let (whole, others_whole) = (joined(&own), joined(&other));
             if whole == others_whole {
                 (equal_count, octet_count) = (equal_count + 1, octet_count + whole.octet_count());
@@ -323,8 +323,8 @@ fn streams_are_those_that_tshark_follows() {
     println!("{equal_count} directions equal, {octet_count} octets");
     if found != include_str!("follow_listed.tsv") {
         let path = concat!(env!("CARGO_TARGET_TMPDIR"), "/follow_listed.tsv");
-        std::fs::write(path, &found).expect("a folder to write to");
-        panic!("other differences than in follow_listed.tsv: compare it with {path}");
+        std::fs::write(path, &found).expect("a writable folder");
+        panic!("the differences are not those of follow_listed.tsv: compare it with {path}");
     }
     assert!(equal_count > 0, "nothing was compared");
 }

@@ -1,5 +1,5 @@
-//! Methods, targets, hosts and status codes of HTTP/1.x and HTTP/2, as tshark reads them: the same lists in the same order for
-//! each five-tuple.
+//! Comparison of methods, targets, hosts and status codes of HTTP/1.x and HTTP/2 with tshark. The lists of values must
+//! be equal for each five-tuple.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -16,30 +16,31 @@ use super::corpus::{self, Capture};
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
-    /// HTTP of both kinds.
+    /// The parsers of HTTP/1.x and HTTP/2.
     #[derive(Debug)]
     enum Http;
-    /// What it says.
+    /// Their messages.
     #[derive(Debug)]
     enum Observed;
     parsers { Http1: HttpParser = &http1::PROTOCOL, Http2: Http2Parser = &http2::PROTOCOL }
     recognized {}
 }
 
-/// A capture of which tshark says something else, and why.
+/// A capture for which tshark's values differ, and the reason.
 struct Listed {
     capture: &'static str,
     why: &'static str,
-    /// Every difference, as the test prints it.
+    /// All differences, in the format that the test prints.
     differences: &'static [&'static str],
 }
 
-const TRUNCATED: &str = "the snap length cuts the request line, so that its target is not known; tshark shows what there is of it";
+const TRUNCATED: &str =
+    "the snap length truncates the request line, so its target is unknown; tshark shows the captured part";
 
 const LISTED: &[Listed] = &[
     Listed {
         capture: "suricata-verify/bug-3844/input.pcap",
-        why: "a request line without version and end, answered by a body: HTTP/0.9, as Suricata has it too",
+        why: "a request line without version and end, and a body as the response: HTTP/0.9, which Suricata reports too",
         differences: &[
             "tcp 1.1.1.1:12345 <-> 2.2.2.2:8080: http.request.method [\"GET\"], tshark [] or []",
             "tcp 1.1.1.1:12345 <-> 2.2.2.2:8080: http.request.uri [\"/\"], tshark [] or []",
@@ -47,7 +48,7 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "suricata-verify/tcp-urgp-01-oob/tcp-urgent1.pcap",
-        why: "urgent data stays in the stream (RFC 6093), here within the target; tshark does not go on behind it",
+        why: "urgent data remains in the stream (RFC 6093), here within the target; tshark stops at the urgent data",
         differences: &[
             "tcp 10.10.10.44:43950 <-> 10.10.10.55:9090: http.request.method [\"GET\"], tshark [] or []",
             "tcp 10.10.10.44:43950 <-> 10.10.10.55:9090: http.request.uri [\"/malicXious\"], tshark [] or []",
@@ -56,14 +57,14 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "arkime/gre-erspan-vxlan.pcap",
-        why: "the target has a space in it; tshark ends it there",
+        why: "the target contains a space; tshark ends it there",
         differences: &[
             "tcp 10.16.27.12:65174 <-> 10.16.27.131:80: http.request.uri [\"/Hello Arkime\"], tshark [\"/Hello\"] or [\"/Hello\"]",
         ],
     },
     Listed {
         capture: "tcptrace/http.dmp",
-        why: "segments are missing within bodies, behind which tshark reads no more",
+        why: "segments are missing within bodies; tshark finds no messages after these gaps",
         differences: &[
             "tcp 132.235.3.132:33688 <-> 132.235.3.154:80: http.response.code [\"200\", \"301\"], tshark [] or [\"200\"]",
             "tcp 132.235.3.132:33690 <-> 132.235.3.154:80: http.response.code [\"200\", \"200\"], tshark [] or [\"200\"]",
@@ -82,8 +83,8 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "tcptrace/single_byte_rexmit.dmp",
-        why: "the snap length cuts request lines, context targets are not known; tshark shows what there is of them, and \
-              retransmissions again",
+        why: "the snap length truncates request lines, so their targets are unknown; tshark shows the captured parts, and \
+              repeats retransmissions",
         differences: &[
             "tcp 30.229.118.67:37143 <-> 67.82.9.253:80: http.request.method [\"GET\", \"GET\"], tshark [\"GET\", \"GET\", \"GET\", \
              \"GET\", \"GET\"] or [\"GET\", \"GET\", \"GET\", \"GET\", \"GET\"]",
@@ -106,8 +107,8 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "arkime/http2-nghttp2.pcap",
-        why: "the first request has 18 KiB of fields, in a block of several frames over many segments, which tshark does not put \
-              together; the second one is a promise",
+        why: "the first request has 18 KiB of fields, in a block of several frames over many segments, which tshark does not \
+              reassemble; the second one is a promised request",
         differences: &[
             "tcp 10.89.85.15:49570 <-> 139.162.123.134:80: http2.headers.method [\"GET\", \"GET\"], tshark [\"GET\"] or [\"GET\"]",
             "tcp 10.89.85.15:49570 <-> 139.162.123.134:80: http2.headers.path [\"/\", \"/stylesheets/screen.css\"], \
@@ -118,14 +119,14 @@ const LISTED: &[Listed] = &[
     },
     Listed {
         capture: "nDPI/KakaoTalk_talk.pcap",
-        why: "SYN-ACK and data have numbers from different spaces (a middlebox); tshark waits for the former",
+        why: "a middlebox changed the sequence numbers, so SYN-ACK and data do not match; tshark waits for octets after the SYN-ACK",
         differences: &[
             "tcp 10.24.82.188:48489 <-> 203.205.147.215:80: http.response.code [\"200\"], tshark [] or []",
         ],
     },
 ];
 
-/// What is compared, by its name in tshark.
+/// The names of the compared fields in tshark.
 const FIELDS: [&str; 8] = [
     "http.request.method",
     "http.request.uri",
@@ -139,9 +140,9 @@ const FIELDS: [&str; 8] = [
 
 /// Values of each field, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Said([Vec<String>; FIELDS.len()]);
+struct Values([Vec<String>; FIELDS.len()]);
 
-type Flows = BTreeMap<FlowKey, Said>;
+type Flows = BTreeMap<FlowKey, Values>;
 
 #[derive(Default)]
 struct Collect {
@@ -157,8 +158,8 @@ impl Sink for Collect {
         Interest::STARTS
     }
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, _about: &MessageMeta, message: &Observed<'_>) {
-        let Said([methods, targets, hosts, codes, methods2, paths, authorities, statuses]) =
+    fn message(&mut self, flow: &mut Flow<'_, ()>, _meta: &MessageMeta, message: &Observed<'_>) {
+        let Values([methods, targets, hosts, codes, methods2, paths, authorities, statuses]) =
             self.flows.entry(*flow.view.key()).or_default();
         match message {
             Observed::Http1(http1::Message::Request(request)) => {
@@ -184,7 +185,7 @@ impl Sink for Collect {
     }
 }
 
-/// As tshark writes strings.
+/// Returns a string in tshark's notation.
 fn printed(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
@@ -193,8 +194,8 @@ fn ours(capture: &Capture) -> Collect {
     run_without_timeouts(&capture.path(), Collect::default())
 }
 
-/// What tshark says; `None` if it is not installed.
-fn tsharks(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
+/// Returns tshark's values, or `None` if it is not installed.
+fn theirs(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args(["-o", &format!("http.desegment_body:{}", reassembles_bodies)]);
@@ -215,16 +216,16 @@ fn tsharks(capture: &Capture, reassembles_bodies: bool) -> Option<Flows> {
     for line in String::from_utf8_lossy(&output.stdout).lines() {
         let mut columns = line.split('\t');
         let stream = columns.next().and_then(|text| text.split('\u{1}').next_back()).expect("a stream");
-        let reports = flows.entry(keys[stream]).or_default();
-        for (values, column) in reports.0.iter_mut().zip(columns) {
+        let own_values = flows.entry(keys[stream]).or_default();
+        for (values, column) in own_values.0.iter_mut().zip(columns) {
             values.extend(column.split('\u{1}').filter(|value| !value.is_empty()).map(str::to_owned));
         }
     }
-    flows.retain(|_, reports| *reports != Said::default());
+    flows.retain(|_, values| *values != Values::default());
     Some(flows)
 }
 
-/// The five-tuples of tshark's streams by their numbers.
+/// Returns the five-tuples of tshark's streams by stream number.
 fn keys(capture: &Capture) -> BTreeMap<String, FlowKey> {
     let text = std::fs::read_to_string(capture.derived("tshark-flows.json")).expect("a derived file");
     let json: Value = serde_json::from_str(&text).expect("JSON");
@@ -240,18 +241,18 @@ fn keys(capture: &Capture) -> BTreeMap<String, FlowKey> {
 }
 
 #[test]
-fn http_is_what_tshark_reads() {
+fn http_messages_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut counts, mut failures) = ([(0, 0); FIELDS.len()], Vec::new());
     let (mut equal_count, mut listed_count) = (0, 0);
     for capture in &captures {
-        let Some(whole) = tsharks(capture, true) else {
+        let Some(whole) = theirs(capture, true) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
         };
-        // tshark leaves out a response whose body was not captured in whole, unless it is told not to wait for it.
-        let heads = if whole.is_empty() { Flows::new() } else { tsharks(capture, false).unwrap_or_default() };
+        // tshark omits a response with an incomplete body unless the reassembly of bodies is disabled.
+        let heads = if whole.is_empty() { Flows::new() } else { theirs(capture, false).unwrap_or_default() };
         let Collect { flows: ours, stops } = ours(capture);
         let mut found = Vec::new();
         let mut keys: Vec<_> = ours.keys().chain(whole.keys()).chain(heads.keys()).collect();
@@ -284,14 +285,14 @@ fn http_is_what_tshark_reads() {
         println!("{}: {}", entry.capture, entry.why);
     }
     for (field, (equal, all)) in FIELDS.iter().zip(counts) {
-        println!("{field}: {equal} of {all} in lists that are equal");
+        println!("{field}: {equal} of {all} values in equal lists");
     }
     println!("{equal_count} captures with HTTP equal, {listed_count} listed");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     for entry in LISTED {
         assert!(
             captures.iter().any(|capture| capture.name == entry.capture),
-            "{} is no capture",
+            "{} is not a capture of the corpus",
             entry.capture
         );
     }

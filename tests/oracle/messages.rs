@@ -1,4 +1,4 @@
-//! Messages of all protocols of a capture as objects, as `flowgauge sessions` writes them.
+//! Messages of all protocols in a capture as JSON objects, in the format of `flowgauge sessions`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,21 +13,21 @@ use serde_json::Value;
 
 use super::support::run_without_timeouts;
 
-/// A message, and who sent it to whom.
+/// A message with its sender and receiver.
 #[derive(Clone, Debug)]
 pub(crate) struct Observed {
     pub(crate) key: FlowKey,
     pub(crate) protocol: &'static str,
     pub(crate) from: Role,
-    /// The side that sent it.
+    /// Side that sent the message.
     pub(crate) side: Side,
     pub(crate) message: Value,
-    /// With the end of a request or response of HTTP, its body.
+    /// Body of an HTTP request or response, in the message that reports its end.
     pub(crate) body: Vec<u8>,
 }
 
 impl Observed {
-    /// Address and port of the client, then of the server.
+    /// Returns address and port of the client, then of the server.
     pub(crate) fn ends(&self) -> [(IpAddr, u16); 2] {
         let client = if self.from == Role::Client { self.side } else { self.side.other() };
         [client, client.other()].map(|side| (self.key.address(side), self.key.port(side).expect("a port")))
@@ -37,7 +37,7 @@ impl Observed {
         self.message["message"] == kind
     }
 
-    /// A value of the message as text; none if it has no such key.
+    /// Returns a value of the message as text, or `None` if it has no such key.
     pub(crate) fn text(&self, name: &str) -> Option<String> {
         text(&self.message[name])
     }
@@ -47,7 +47,7 @@ impl Observed {
     }
 }
 
-/// A scalar without quotes.
+/// Returns a scalar as text, without quotes.
 pub(crate) fn text(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,
@@ -56,8 +56,8 @@ pub(crate) fn text(value: &Value) -> Option<String> {
     }
 }
 
-/// Octets of a body of HTTP/1.x without its content coding, which other programs count; as it was sent where it has
-/// none.
+/// Returns the length of an HTTP/1.x body after decoding of its content coding, which is the length that other programs
+/// count.
 pub(crate) fn decoded_len(head: Option<&Observed>, end: Option<&Observed>) -> Option<u64> {
     let (head, end) = (head?, end?);
     if head.text("content_encoding").as_deref() != Some("gzip") {
@@ -70,7 +70,7 @@ pub(crate) fn decoded_len(head: Option<&Observed>, end: Option<&Observed>) -> Op
 #[derive(Default)]
 struct Collect {
     observed: Vec<Observed>,
-    /// Bodies by direction, and stream of HTTP/2.
+    /// Bodies by direction and HTTP/2 stream.
     bodies: BTreeMap<(FlowKey, usize, u64), Vec<u8>>,
 }
 
@@ -98,7 +98,7 @@ impl Sink for Collect {
     }
 }
 
-/// The messages of a capture in their order, without timeouts.
+/// Returns the messages of a capture in order. Flows do not time out.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The application protocol of each flow, beside what nDPI says of it.
+//! Comparison of the application protocol of each flow with nDPI.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use flowgauge::base::{FlowKey, IpProtocol};
 
 use super::{applications, corpus};
 
-/// Names of nDPI's master protocols, and what they are called here: any of these is the same.
+/// Names of nDPI's master protocols, and the equivalent names in flowgauge.
 const NAMES: &[(&str, &[&str])] = &[
     ("AMQP", &["amqp"]),
     ("BACnet", &["bacnet"]),
@@ -22,11 +22,11 @@ const NAMES: &[(&str, &[&str])] = &[
     ("FTP_CONTROL", &["ftp"]),
     ("HTTP", &["http"]),
     ("HTTP2", &["http2"]),
-    // A request to a proxy is one of HTTP.
+    // A request to a proxy is HTTP.
     ("HTTP_Proxy", &["http"]),
     ("IEC60870", &["iec104"]),
     ("IMAP", &["imap"]),
-    // TLS on port 993, and nothing of IMAP is seen.
+    // TLS on port 993; the IMAP dialogue is encrypted.
     ("IMAPS", &["tls"]),
     ("IPSec", &["ipsec"]),
     ("IRC", &["irc"]),
@@ -40,7 +40,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("NTP", &["ntp"]),
     ("NetBIOS", &["nbns", "nbdgm", "smb"]),
     ("OpenVPN", &["openvpn"]),
-    // POP3 that says STLS.
+    // POP3 with STLS.
     ("POPS", &["pop3"]),
     ("POP3", &["pop3"]),
     ("PostgreSQL", &["postgresql"]),
@@ -68,7 +68,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("WireGuard", &["wireguard"]),
 ];
 
-/// The protocols that are to be recognized in any case.
+/// The protocols for which the test requires a minimum agreement.
 const CORE: &[&str] = &[
     "bittorrent",
     "dhcp",
@@ -112,77 +112,82 @@ const CORE: &[&str] = &[
     "wireguard",
 ];
 
-/// Where both differ: ours with its evidence, nDPI's with its confidence, how many flows, and who is right.
+/// Classes of differences: flowgauge's name with its evidence, nDPI's name with its confidence, the number of flows,
+/// and an assessment.
 const CLASSES: &[(&str, &str, usize, &str)] = &[
     (
         "-",
         "DNS (DPI)",
         11,
-        "one datagram each of a fuzzed capture, whose counts do not fit: nDPI takes what is on port 53",
+        "flows of one datagram in a fuzzed capture, with inconsistent counts: nDPI accepts any datagram on port 53",
     ),
     (
         "-",
         "DNS (Match by port)",
         3,
-        "the same; a protocol that the octets refute is not named by its port here",
+        "the same; flowgauge names no protocol by port if the content contradicts it",
     ),
     (
         "-",
         "FTP_DATA (DPI)",
         1,
-        "a listing on a port that the control connection told; nDPI looks for its rights and dates",
+        "a directory listing on a port that the control connection announced; nDPI recognizes its permissions and dates",
     ),
-    ("-", "NetBIOS (DPI)", 1, "a damaged name in a fuzzed capture: its length is no longer 32"),
-    ("-", "NetBIOS (Match by port)", 1, "the same, and damaged counts"),
+    ("-", "NetBIOS (DPI)", 1, "a corrupted name in a fuzzed capture: its length is not 32"),
+    ("-", "NetBIOS (Match by port)", 1, "the same, and corrupted counts"),
     (
         "-",
         "SIP (Match by port)",
         3,
-        "damaged methods and URIs of a fuzzed capture: refuted, so that the port does not name them",
+        "corrupted methods and URIs in a fuzzed capture: the content contradicts SIP, so the port does not name the flows",
     ),
     (
         "coap content",
         "Dropbox (DPI)",
         4,
-        "CoAP on a port of Dropbox, by which nDPI goes: the requests are CoAP's",
+        "CoAP on a port of Dropbox, which nDPI uses for the name: the requests are CoAP",
     ),
     (
         "dns content",
         "Unknown (Unknown)",
         5,
-        "whole DNS messages to ports that a fuzzer changed; nDPI wants port 53",
+        "complete DNS messages to ports that a fuzzer changed; nDPI requires port 53",
     ),
     (
         "rtcp content",
         "KakaoTalk_Voice (DPI)",
         2,
-        "sender and receiver reports of SRTCP beside both RTP flows: nDPI names the program",
+        "sender and receiver reports of SRTCP for both RTP flows: nDPI names the program",
     ),
     (
         "rtcp content",
         "Unknown (Unknown)",
         1,
-        "one compound packet of a sender report and a description, as tshark reads it too",
+        "one compound packet with a sender report and a description, which tshark confirms",
     ),
     (
         "xmpp port",
         "AmazonAWS (Match by IP)",
         1,
-        "four packets from the middle of a stream: a port here, an address there; neither is sure",
+        "four packets from the middle of a stream: flowgauge uses the port, nDPI an address; neither is certain",
     ),
 ];
 
-/// Flows that are none here.
+/// Flows of nDPI that flowgauge does not have.
 const MISSING: &[(&str, usize, &str)] = &[
-    ("Teredo", 5, "the packets inside the tunnel count, for their own flows"),
-    ("IPSec", 1, "AH is an extension header here: the flow is that of the packet behind it"),
-    ("Unknown", 2, "damaged headers of a fuzzed capture: malformed, and counted so"),
+    ("Teredo", 5, "flowgauge counts the packets inside the tunnel, in their flows"),
+    (
+        "IPSec",
+        1,
+        "flowgauge treats AH as an extension header: the flow is that of the following transport header",
+    ),
+    ("Unknown", 2, "corrupted headers in a fuzzed capture, which flowgauge counts as malformed"),
 ];
 
-/// What nDPI calls a flow by its protocol of IP, which is in the key here.
+/// nDPI's names for flows by IP protocol, which flowgauge's keys contain.
 const BY_IP_PROTOCOL: &[&str] = &["ICMP", "ICMPV6", "SCTP", "IGMP", "GRE", "EGP", "OSPF"];
 
-/// A flow of a result.
+/// A flow in nDPI's results.
 pub(crate) struct Theirs {
     pub(crate) key: FlowKey,
     pub(crate) master: String,
@@ -194,7 +199,8 @@ fn parse(text: &str) -> Vec<Theirs> {
     text.lines().filter_map(parse_flow).collect()
 }
 
-/// `1 UDP a:p <-> b:p [..][proto: 91.119/TLS.Facebook]..[Confidence: DPI]`, or `->` where only one side spoke.
+/// Parses `1 UDP a:p <-> b:p [..][proto: 91.119/TLS.Facebook]..[Confidence: DPI]`. The arrow is `->` if only one side
+/// sent packets.
 pub(crate) fn parse_flow(line: &str) -> Option<Theirs> {
     let named = field(line, "[proto: ")?;
     let mut words = line.split_whitespace();
@@ -230,19 +236,19 @@ fn end(text: &str) -> Option<(String, u16)> {
     Some((address.trim_matches(['[', ']']).to_owned(), port.parse().ok()?))
 }
 
-/// What both say of all flows.
+/// The result of the comparison.
 #[derive(Default)]
 struct Compared {
     flow_count: usize,
     same_count: usize,
     core_count: usize,
     core_same_count: usize,
-    /// Flows that have one of the core protocols here, and not in nDPI's eyes.
+    /// Flows with a core protocol according to flowgauge but not to nDPI.
     core_only_count: usize,
     unknown_count: usize,
     by_ip_protocol_count: usize,
     missing: BTreeMap<String, Vec<String>>,
-    /// By ours and theirs: how many, and the first.
+    /// Flows with different names, by flowgauge's and nDPI's names.
     differing: BTreeMap<(String, String), Vec<String>>,
 }
 
@@ -295,7 +301,7 @@ impl Compared {
 }
 
 #[test]
-fn applications_are_those_of_ndpi() {
+fn applications_match_ndpi() {
     let (Some(captures), Some(root)) = (corpus::captures(), corpus::root()) else { return };
     let mut compared = Compared::default();
     for capture in &captures {
@@ -308,20 +314,24 @@ fn applications_are_those_of_ndpi() {
         }
     }
     let why = |ours: &str, theirs: &str| CLASSES.iter().find(|class| (class.0, class.1) == (ours, theirs));
-    for ((ours, theirs), places) in &compared.differing {
-        println!("{ours} | {theirs} | {} | {}", places.len(), why(ours, theirs).map_or("?", |class| class.3));
-        println!("    {}", places.join("\n    "));
+    for ((ours, theirs), occurrences) in &compared.differing {
+        println!(
+            "{ours} | {theirs} | {} | {}",
+            occurrences.len(),
+            why(ours, theirs).map_or("?", |class| class.3)
+        );
+        println!("    {}", occurrences.join("\n    "));
     }
-    for (master, places) in &compared.missing {
-        println!("no flow: {master}: {}", places.join(", "));
+    for (master, occurrences) in &compared.missing {
+        println!("no flow: {master}: {}", occurrences.join(", "));
     }
     let Compared { flow_count, same_count, core_count, core_same_count, core_only_count, .. } = compared;
     println!("{same_count} of {flow_count} flows have the same name");
     println!(
-        "{core_same_count} of {core_count} that nDPI names as one of the core protocols; {core_only_count} more here"
+        "{core_same_count} of {core_count} flows with a core protocol of nDPI; {core_only_count} more only in flowgauge"
     );
     println!(
-        "{} that neither names, {} by protocol of IP",
+        "{} flows without a name in both, {} named by IP protocol",
         compared.unknown_count, compared.by_ip_protocol_count
     );
     let percent = |part: usize, whole: usize| 100.0 * part as f64 / whole as f64;
@@ -330,7 +340,7 @@ fn applications_are_those_of_ndpi() {
     let differing: Vec<_> = compared
         .differing
         .iter()
-        .map(|((ours, theirs), places)| (&**ours, &**theirs, places.len()))
+        .map(|((ours, theirs), occurrences)| (&**ours, &**theirs, occurrences.len()))
         .collect();
     let classes: Vec<_> = CLASSES.iter().map(|(ours, theirs, count, _)| (*ours, *theirs, *count)).collect();
     assert_eq!(differing, classes);

@@ -1,5 +1,5 @@
-//! Fields of each flow in nDPI's results beside its name: hosts, URLs, status codes, versions, suites, certificates,
-//! HASSH.
+//! Comparison of messages with the fields in nDPI's results other than the protocol: hosts, URLs, status codes,
+//! versions, suites, certificates and HASSH.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,25 +10,25 @@ use super::corpus;
 use super::messages::{self, Observed};
 use super::ndpi::{field, parse_flow};
 
-/// Values that differ: the capture, the field, nDPI's value, and why.
+/// Values that differ: the capture, the field, nDPI's value, and the reason.
 const DIFFERING: &[(&str, &str, &str, &str)] = &[
     ("ssh.pcap", "Hostname/SNI", "SSH-2.0-OpenSSH_5.3", FIRST),
     ("ssh.pcap", "Server", "SSH-2.0-OpenSSH_5.6", FIRST),
-    ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "1.0.0.127?in-ad_r?arpa???", DAMAGED),
+    ("fuzz-2006-06-26-2594.pcap", "Hostname/SNI", "1.0.0.127?in-ad_r?arpa???", CORRUPTED),
 ];
-const FIRST: &str = "nDPI takes the side that identifies itself first for the client; here it is the server";
-const DAMAGED: &str = "a fuzzed name without sound labels, which is not read here";
+const FIRST: &str = "nDPI regards the side that identifies itself first as the client; here it is the server";
+const CORRUPTED: &str = "a fuzzed name with invalid labels, which flowgauge does not parse";
 
-/// Flows without messages, by nDPI's protocol: those that have no parser here, Google's versions of QUIC, TLS behind a
-/// handshake of POP3, and what was damaged.
+/// Flows without messages, by nDPI's protocol: protocols without a parser in flowgauge, Google's versions of QUIC, TLS
+/// after a dialogue of POP3, and corrupted flows.
 const UNPARSED: [(&str, usize); 7] =
     [("DHCP", 7), ("DNS", 3), ("NetBIOS", 26), ("POPS", 1), ("QUIC", 9), ("RTSP", 7), ("SSDP", 13)];
 
-/// A field of a result, and the values that messages have for it.
+/// A field of a result, and a function that returns its values in messages.
 struct Field {
     name: &'static str,
     own: fn(&[&Observed]) -> Vec<String>,
-    /// nDPI keeps the beginning of a long value only.
+    /// nDPI keeps only the beginning of a long value.
     is_truncated: bool,
 }
 
@@ -64,24 +64,24 @@ const FIELDS: [Field; 17] = [
     Field { name: "HASSH-S", own: |flow| hassh(flow, "server"), is_truncated: false },
 ];
 
-/// A value of all messages of a protocol and kind.
+/// Returns a value of all messages of a protocol and kind.
 fn values(flow: &[&Observed], protocol: &str, kind: &str, key: &str) -> Vec<String> {
     let messages = flow.iter().filter(|observed| observed.protocol == protocol && observed.is(kind));
     messages.filter_map(|observed| observed.text(key)).collect()
 }
 
-/// The same of hellos of TLS, over whatever they came.
+/// Returns the values of TLS hellos over TCP, DTLS and QUIC.
 fn hellos(flow: &[&Observed], kind: &str, key: &str) -> Vec<String> {
     ["tls", "dtls", "quic"].into_iter().flat_map(|protocol| values(flow, protocol, kind, key)).collect()
 }
 
-/// Media types without parameters.
+/// Returns media types without parameters.
 fn media_types(flow: &[&Observed]) -> Vec<String> {
     let types = values(flow, "http", "response", "content_type");
     types.iter().filter_map(|all| all.split(';').next()).map(|name| name.trim().to_owned()).collect()
 }
 
-/// Names without ports, as nDPI shows them: in lower case, and marks for what is unusual in names.
+/// Returns names without ports in nDPI's notation: in lower case, with marks for unusual characters.
 fn hosts(flow: &[&Observed]) -> Vec<String> {
     let mut all = values(flow, "http", "request", "host");
     all.extend(hellos(flow, "client_hello", "server_name"));
@@ -142,7 +142,7 @@ fn hassh(flow: &[&Observed], from: &str) -> Vec<String> {
     offers.filter_map(|observed| observed.text(key)).map(|hassh| hassh.to_uppercase()).collect()
 }
 
-/// The certificates of servers and clients.
+/// Returns the certificates of servers and clients.
 fn certificates<'a>(flow: &[&'a Observed]) -> Vec<&'a Value> {
     flow.iter().filter_map(|observed| observed.message["certificates"].as_array()).flatten().collect()
 }
@@ -179,7 +179,7 @@ fn validities(flow: &[&Observed]) -> Vec<String> {
     certificates(flow).iter().filter_map(validity).collect()
 }
 
-/// Names with the parts that nDPI knows, the least specific one first, and nothing escaped.
+/// Returns names with the attributes that nDPI knows, the least specific one first, without escapes.
 fn names(flow: &[&Observed], key: &str) -> Vec<String> {
     let name = |certificate: &&Value| {
         let text = messages::text(&certificate[key])?;
@@ -201,11 +201,11 @@ fn names(flow: &[&Observed], key: &str) -> Vec<String> {
 }
 
 #[test]
-fn fields_are_those_of_ndpi() {
+fn fields_match_ndpi() {
     let Some(captures) = corpus::captures() else { return };
     let mut counts = BTreeMap::<&str, (usize, usize)>::new();
     let (mut listed, mut differing) = (BTreeSet::new(), Vec::new());
-    // Flows that nDPI knows something of, and no parser here.
+    // Flows for which nDPI reports fields, but flowgauge has no parser.
     let mut unparsed = BTreeMap::<String, usize>::new();
     for capture in &captures {
         let results: Vec<_> = capture.oracles("ndpi").collect();
@@ -220,35 +220,39 @@ fn fields_are_those_of_ndpi() {
         for path in results {
             let text = std::fs::read_to_string(&path).expect("text");
             for (line, theirs) in text.lines().filter_map(|line| Some((line, parse_flow(line)?))) {
-                let is_read = |flow: &&Vec<&Observed>| !flow.iter().all(|observed| observed.is("unread"));
-                let Some(flow) = flows.get(&theirs.key).filter(is_read) else {
+                let is_parsed = |flow: &&Vec<&Observed>| !flow.iter().all(|observed| observed.is("unsupported_version"));
+                let Some(flow) = flows.get(&theirs.key).filter(is_parsed) else {
                     let has_fields =
-                        FIELDS.iter().any(|wanted| line.contains(&format!("[{}: ", wanted.name)));
+                        FIELDS.iter().any(|field_info| line.contains(&format!("[{}: ", field_info.name)));
                     *unparsed.entry(theirs.master).or_default() += usize::from(has_fields);
                     continue;
                 };
-                for wanted in &FIELDS {
-                    let Some(value) = field(line, &format!("[{}: ", wanted.name)) else { continue };
-                    // What nDPI thinks of a suite or fingerprint stands behind it.
-                    let value = value.split(" (").next().filter(|_| !wanted.is_truncated).unwrap_or(value);
-                    let own = (wanted.own)(flow);
+                for field_info in &FIELDS {
+                    let Some(value) = field(line, &format!("[{}: ", field_info.name)) else { continue };
+                    // nDPI appends its assessment to a suite or fingerprint.
+                    let value =
+                        value.split(" (").next().filter(|_| !field_info.is_truncated).unwrap_or(value);
+                    let own = (field_info.own)(flow);
                     let is_same = |own: &String| {
-                        own == value || (wanted.is_truncated && value.len() > 30 && own.starts_with(value))
+                        own == value
+                            || (field_info.is_truncated && value.len() > 30 && own.starts_with(value))
                     };
-                    let (equal, all) = counts.entry(wanted.name).or_default();
+                    let (equal, all) = counts.entry(field_info.name).or_default();
                     *all += 1;
                     if own.iter().any(is_same) {
                         *equal += 1;
                     } else {
                         let name = capture.name.rsplit('/').next().unwrap_or_default();
                         let is_listed = |(capture, field, listed, _): &&(&str, &str, &str, &str)| {
-                            (*capture, *field, *listed) == (name, wanted.name, value)
+                            (*capture, *field, *listed) == (name, field_info.name, value)
                         };
                         match DIFFERING.iter().find(is_listed) {
                             Some(entry) => {
                                 listed.insert(entry);
                             }
-                            None => differing.push(format!("{name} {} {value}, own {own:?}", wanted.name)),
+                            None => {
+                                differing.push(format!("{name} {} {value}, own {own:?}", field_info.name))
+                            }
                         }
                     }
                 }
@@ -259,12 +263,12 @@ fn fields_are_those_of_ndpi() {
         println!("{name}: {equal} of {all}");
     }
     unparsed.retain(|_, count| *count > 0);
-    println!("flows without messages here: {unparsed:?}");
+    println!("flows without messages: {unparsed:?}");
     assert_eq!(unparsed, UNPARSED.map(|(name, count)| (name.to_owned(), count)).into());
     for (capture, field, value, why) in &listed {
         println!("{capture}: {field} {value}: {why}");
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
-    assert_eq!(listed.len(), DIFFERING.len(), "entries that nothing needs any more");
-    assert!(counts.len() == FIELDS.len() && counts["URL"].0 > 50, "little was compared: {counts:?}");
+    assert_eq!(listed.len(), DIFFERING.len(), "some listed entries are no longer needed");
+    assert!(counts.len() == FIELDS.len() && counts["URL"].0 > 50, "too few values were compared: {counts:?}");
 }

@@ -1,4 +1,4 @@
-//! Hellos in QUIC, as tshark reads them, and JA4 as the suites of the captures expect it.
+//! Comparison of TLS hellos in QUIC with tshark, and of JA4 with the expectations of the captures' suites.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,40 +14,41 @@ use super::corpus;
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
-    /// QUIC alone.
+    /// Only the parser of QUIC.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Its messages.
     #[derive(Debug)]
     enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
     recognized {}
 }
 
-/// What differs, and why.
+/// Differences, and the reason.
 const LISTED: &[(&str, &str, &str)] = &[(
     "tests/data/quic.pcap",
     "+4435 client 0x6b3343cf web.example h3 121f6e4f22ee3205214b0676ed64b9e2",
-    "after a Version Negotiation tshark 4.0 does not open the client's next packet, which names the same connection id",
+    "after a Version Negotiation tshark 4.0 does not decrypt the client's next packet, which has the same connection id",
 )];
 
-/// What a capture says of hellos, in order: by the server's port, the versions of packets that are not read, and JA4 apart.
+/// Values of a capture: lines of hellos with the server's port, in order, unsupported versions by ports, and JA4 in
+/// order.
 #[derive(Debug, Default)]
-struct Ear {
+struct Collect {
     hellos: Vec<String>,
     unread: BTreeMap<(u16, u16), String>,
     ja4: Vec<String>,
-    /// Flows that were named, by content or port.
-    named: BTreeSet<FlowKey>,
+    /// Flows that were recognized, by content or by port.
+    recognized: BTreeSet<FlowKey>,
 }
 
-impl Sink for Ear {
+impl Sink for Collect {
     type State = ();
     type Stage = Sessions<Set>;
 
     fn session(&mut self, flow: &mut Flow<'_, ()>, event: &SessionEvent) {
         match event {
-            SessionEvent::Recognized { .. } => self.named.insert(*flow.view.key()),
+            SessionEvent::Recognized { .. } => self.recognized.insert(*flow.view.key()),
             event => panic!("{}: {event:?}", flow.view.key()),
         };
     }
@@ -78,11 +79,11 @@ impl Sink for Ear {
     }
 }
 
-fn ours(path: &Path) -> Ear {
-    run_without_timeouts(path, Ear::default())
+fn ours(path: &Path) -> Collect {
+    run_without_timeouts(path, Collect::default())
 }
 
-/// Fields of the frames that a filter passes, one line each; `None` if tshark is not installed.
+/// Returns the fields of the frames that match a filter, one line each, or `None` if tshark is not installed.
 fn fields(path: &Path, filter: &str, names: &[&str]) -> Option<Vec<Vec<String>>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(path).args([
@@ -101,13 +102,13 @@ fn fields(path: &Path, filter: &str, names: &[&str]) -> Option<Vec<Vec<String>>>
     Some(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
 }
 
-/// The first of several values of a field.
+/// Returns the first of several values of a field.
 fn first(values: &str) -> &str {
     values.split(',').next().unwrap_or_default()
 }
 
-fn tsharks(path: &Path) -> Option<Ear> {
-    let mut observer = Ear::default();
+fn theirs(path: &Path) -> Option<Collect> {
+    let mut collect = Collect::default();
     let names = [
         "udp.srcport",
         "udp.dstport",
@@ -126,20 +127,20 @@ fn tsharks(path: &Path) -> Option<Ear> {
         };
         if !google.is_empty() {
             let ports = (source.parse().expect("a port"), destination.parse().expect("a port"));
-            observer.unread.entry(ports).or_insert_with(|| google.clone());
+            collect.unread.entry(ports).or_insert_with(|| google.clone());
             continue;
         }
         let version = first(version);
-        observer.hellos.push(match first(kind) {
+        collect.hellos.push(match first(kind) {
             "1" => format!("{destination} client {version} {name} {alpn} {ja3}"),
             _ => format!("{source} server {version} {ja3s}"),
         });
     }
-    Some(observer)
+    Some(collect)
 }
 
-/// What only one of both says, with `+` if it is ours.
-fn differences(own: &Ear, other: &Ear) -> Vec<String> {
+/// Returns the differences, with `+` for lines that only flowgauge has and `-` for those that only tshark has.
+fn differences(own: &Collect, other: &Collect) -> Vec<String> {
     let mut found = Vec::new();
     let (mut own_rest, mut others) = (own.hellos.iter().peekable(), other.hellos.iter().peekable());
     while own_rest.peek().is_some() || others.peek().is_some() {
@@ -163,7 +164,7 @@ fn differences(own: &Ear, other: &Ear) -> Vec<String> {
 }
 
 #[test]
-fn hellos_are_those_of_tshark() {
+fn hellos_match_tshark() {
     let recording = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
     let mut paths = vec![("tests/data/quic.pcap".to_owned(), recording)];
     let captures = corpus::captures();
@@ -171,7 +172,7 @@ fn hellos_are_those_of_tshark() {
     let (mut capture_count, mut hello_count, mut unread_count, mut failures) = (0, 0, 0, Vec::new());
     for (name, path) in &paths {
         let own = ours(path);
-        let Some(other) = tsharks(path) else {
+        let Some(other) = theirs(path) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
@@ -197,7 +198,7 @@ fn hellos_are_those_of_tshark() {
     assert!(hello_count > 0, "nothing was compared");
 }
 
-/// The JA4 fingerprints of QUIC in a file of expectations, whatever its form.
+/// Returns the JA4 fingerprints of QUIC in a file with expectations, independent of its format.
 fn expected(path: &PathBuf) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -209,12 +210,12 @@ fn expected(path: &PathBuf) -> Vec<String> {
 }
 
 #[test]
-fn ja4_is_what_the_suites_expect() {
+fn ja4_matches_the_expectations_of_the_suites() {
     let Some(captures) = corpus::captures() else { return };
     let mut count = 0;
     for capture in &captures {
         let files = ["ja4", "arkime"].into_iter().flat_map(|kind| capture.oracles(kind));
-        // Not every suite looks into QUIC.
+        // Not every suite supports QUIC.
         for expected in files.map(|path| expected(&path)).filter(|expected| !expected.is_empty()) {
             assert_eq!(ours(&capture.path()).ja4, expected, "{}", capture.name);
             count += expected.len();
@@ -224,8 +225,8 @@ fn ja4_is_what_the_suites_expect() {
     assert!(count > 0, "nothing was compared");
 }
 
-/// The flows that nDPI calls QUIC, whatever it is used for.
-fn ndpis(path: &Path) -> BTreeSet<FlowKey> {
+/// Returns the flows that nDPI identifies as QUIC, independent of the application.
+fn flows_of_ndpi(path: &Path) -> BTreeSet<FlowKey> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let flow = |line: &str| {
         let (ends, proto) = line.trim().split_once("\tUDP ")?.1.split_once(" [proto: ")?;
@@ -242,16 +243,16 @@ fn ndpis(path: &Path) -> BTreeSet<FlowKey> {
 }
 
 #[test]
-fn flows_are_named_as_ndpi_names_them() {
+fn recognized_flows_match_ndpi() {
     let Some(captures) = corpus::captures() else { return };
     let mut count = 0;
     for capture in &captures {
         for path in capture.oracles("ndpi") {
-            let (own, other) = (ours(&capture.path()).named, ndpis(&path));
+            let (own, other) = (ours(&capture.path()).recognized, flows_of_ndpi(&path));
             assert_eq!(own, other, "{}", capture.name);
             count += own.len();
         }
     }
-    println!("{count} flows named alike");
+    println!("{count} flows recognized by both");
     assert!(count > 0, "nothing was compared");
 }

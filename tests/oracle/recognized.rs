@@ -1,17 +1,17 @@
-//! Protocols that are recognized only, each in a capture that is known to have it.
+//! Recognition of protocols without a parser, each in a capture that contains it.
 
 use std::collections::BTreeMap;
 
 use super::{applications, corpus};
 
-/// A protocol, a capture, and on how many flows of it tshark finds the protocol (its filters, `db-lsp-disc` and the like, counted
-/// by stream) or, of what it has no dissector for, the suite that the capture is from.
+/// A protocol, a capture, and the number of flows with the protocol. The number comes from tshark (display filters such
+/// as `db-lsp-disc`, counted by stream) or, if it has no dissector, from the suite that contains the capture.
 const KNOWN: &[(&str, &str, usize)] = &[
     ("bacnet", "zeek/q-in-q.pcap", 1),
     ("bgp", "arkime/cloudshark-bgp-md5.pcap", 1),
-    // One flow of the DHT, one of uTP.
+    // One flow of DHT and one of uTP.
     ("bittorrent", "nDPI/bittorrent_utp.pcap", 2),
-    // Four flows of them on a port of Dropbox, where tshark looks for that instead.
+    // Four of these flows use a port of Dropbox, which tshark reports instead.
     ("coap", "nDPI/coap_mqtt.pcap", 12),
     ("dcerpc", "arkime/imap.pcap", 2),
     ("dhcp", "merged/iot-public.pcap", 13),
@@ -60,7 +60,7 @@ const KNOWN: &[(&str, &str, usize)] = &[
 ];
 
 #[test]
-fn each_protocol_is_found_where_it_is_known_to_be() {
+fn each_protocol_is_recognized_in_a_capture_that_contains_it() {
     let Some(captures) = corpus::captures() else { return };
     let mut found = BTreeMap::<(&str, String), usize>::new();
     for capture in &captures {
@@ -74,10 +74,10 @@ fn each_protocol_is_found_where_it_is_known_to_be() {
         println!("{name} {count} {capture}");
     }
     let mut failures = Vec::new();
-    for (name, capture, wanted) in KNOWN {
+    for (name, capture, expected) in KNOWN {
         let count = found.get(&(*name, (*capture).to_owned())).copied().unwrap_or_default();
-        if count != *wanted {
-            failures.push(format!("{name} in {capture}: {count} flows, not {wanted}"));
+        if count != *expected {
+            failures.push(format!("{name} in {capture}: {count} flows, not {expected}"));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));

@@ -1,4 +1,4 @@
-//! Events of DNS, HTTP and files that Suricata's own tests expect, against messages.
+//! Comparison of messages with the events of DNS, HTTP and files that Suricata's own tests expect.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::corpus;
 use super::messages::{self, Observed};
 
-/// An expected event, by its keys.
+/// The values of an expected event by key.
 type Event = BTreeMap<String, String>;
 
-/// The events of a test that the latest version of Suricata has.
+/// Returns the events of a test that the latest version of Suricata emits.
 fn events(test: &str) -> Vec<Event> {
     let checks = test.split("- filter:").skip(1);
     let events = checks.filter(|check| !check.contains("lt-version")).map(|check| {
@@ -25,7 +25,7 @@ fn events(test: &str) -> Vec<Event> {
                     last = name.to_owned();
                     event.insert(last.clone(), value.trim_matches('\'').to_owned());
                 }
-                // A text that is folded over lines.
+                // The continuation of a text.
                 _ if !line.is_empty() && !line.starts_with('#') => {
                     if let Some(text) = event.get_mut(&last) {
                         *text += &format!(" {line}");
@@ -42,7 +42,7 @@ fn events(test: &str) -> Vec<Event> {
     events.filter(is_wanted).collect()
 }
 
-/// Returns whether a message is of the flow of an event, as far as the event names it.
+/// Returns whether a message belongs to the flow of an event, as far as the event identifies it.
 fn is_of(event: &Event, observed: &Observed) -> bool {
     let end = |prefix: &str| {
         let address: Option<IpAddr> =
@@ -51,9 +51,9 @@ fn is_of(event: &Event, observed: &Observed) -> bool {
             event.get(&format!("{prefix}_port")).map(|text| text.parse().expect("a port"));
         (address, port)
     };
-    let wanted = [end("src"), end("dest")];
+    let expected = [end("src"), end("dest")];
     let is_same = |ends: [(IpAddr, u16); 2]| {
-        wanted.iter().zip(ends).all(|((address, port), (own_address, own_port))| {
+        expected.iter().zip(ends).all(|((address, port), (own_address, own_port))| {
             address.is_none_or(|address| address == own_address) && port.is_none_or(|port| port == own_port)
         })
     };
@@ -61,7 +61,7 @@ fn is_of(event: &Event, observed: &Observed) -> bool {
     is_same([client, server]) || is_same([server, client])
 }
 
-/// A value of a message by the name that it has in an event of DNS; `None` where nothing corresponds to it.
+/// Returns a value of a message by its name in a DNS event, or `None` if flowgauge has no such value.
 fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
     let message = &observed.message;
     let flags = message["flags"].as_array();
@@ -69,14 +69,14 @@ fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
     let (list, rest) = match name.split_once('[') {
         Some((list, rest)) => {
             let (position, rest) = rest.split_once("].").unwrap_or((rest.trim_end_matches(']'), ""));
-            (list, Some((position.parse::<usize>().expect("a place"), rest)))
+            (list, Some((position.parse::<usize>().expect("an index"), rest)))
         }
         None => (name, None),
     };
     let item = |key: &str| rest.map(|(position, _)| message[key][position].clone()).unwrap_or_default();
     Some(match list {
         "id" => messages::text(&message["id"]),
-        // The registry's names are not all in capitals.
+        // Some names of IANA's registry have lowercase letters.
         "rcode" => messages::text(&message["rcode"]).map(|rcode| rcode.to_uppercase()),
         "qr" => Some(observed.is("response").to_string()),
         "aa" | "rd" | "ra" | "tc" => Some(has(list).to_string()),
@@ -84,7 +84,7 @@ fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
         "queries" => record(&item("questions"), rest?.1),
         "answers" => record(&item("answers"), rest?.1),
         "authorities" => record(&item("authorities"), rest?.1),
-        // Of all answers those of a type, in their order.
+        // Only the answers of a type, in order.
         _ if list.starts_with("grouped.") => {
             let is_of = |answer: &&Value| answer["type"] == list.trim_start_matches("grouped.");
             let answers = message["answers"].as_array()?;
@@ -94,7 +94,7 @@ fn dns(observed: &Observed, name: &str) -> Option<Option<String>> {
     })
 }
 
-/// A value of a record by its name in events.
+/// Returns a value of a record by its name in events.
 fn record(record: &Value, name: &str) -> Option<String> {
     const SOA: [&str; 7] = ["mname", "rname", "serial", "refresh", "retry", "expire", "minimum"];
     match name {
@@ -109,13 +109,13 @@ fn record(record: &Value, name: &str) -> Option<String> {
     }
 }
 
-/// The messages of an exchange of HTTP: request and its end, response and its end.
+/// The messages of an HTTP exchange: request and its end, response and its end.
 type Exchange<'a> = [Option<&'a Observed>; 4];
 
 fn http(exchange: &Exchange<'_>, event: &Event, name: &str) -> Option<Option<String>> {
     let [request, request_end, response, response_end] = *exchange;
     let of = |observed: Option<&Observed>, key: &str| observed.and_then(|observed| observed.text(key));
-    // A file is what its source sent.
+    // The source of the event sent the file.
     let is_upload = event
         .get("src_port")
         .is_none_or(|port| request.is_some_and(|observed| observed.ends()[0].1.to_string() == *port));
@@ -142,28 +142,29 @@ fn http(exchange: &Exchange<'_>, event: &Event, name: &str) -> Option<Option<Str
     })
 }
 
-/// The difference of a message from an event; none if the values of all keys that both have agree.
+/// Returns the number of equal values of a message and an event, and the differences. Compares only keys that both
+/// have.
 fn differences(
     event: &Event,
     prefix: &str,
     own: &dyn Fn(&str) -> Option<Option<String>>,
 ) -> (usize, Vec<String>) {
     let (mut equal_count, mut found) = (0, Vec::new());
-    for (name, wanted) in event {
+    for (name, expected) in event {
         let Some(value) = own(name.strip_prefix(prefix).unwrap_or(name)) else { continue };
-        // Addresses are written in full there.
+        // Suricata writes IPv6 addresses without abbreviation.
         let is_address =
-            |text: &str| wanted.parse::<IpAddr>().is_ok_and(|address| text.parse() == Ok(address));
-        if value.as_deref() == Some(wanted) || value.as_deref().is_some_and(is_address) {
+            |text: &str| expected.parse::<IpAddr>().is_ok_and(|address| text.parse() == Ok(address));
+        if value.as_deref() == Some(expected) || value.as_deref().is_some_and(is_address) {
             equal_count += 1;
         } else {
-            found.push(format!("{name} {:?}, Suricata {wanted:?}", value.unwrap_or_default()));
+            found.push(format!("{name} {:?}, Suricata {expected:?}", value.unwrap_or_default()));
         }
     }
     (equal_count, found)
 }
 
-/// Returns the number of values that agree with the best message for an event, and the differences.
+/// Returns the number of equal values in the best message for an event, and the differences.
 fn compared(event: &Event, observed: &[Observed]) -> (usize, String) {
     let observed: Vec<&Observed> = observed.iter().filter(|observed| is_of(event, observed)).collect();
     let outcomes: Vec<(usize, Vec<String>)> = if event["event_type"] == "dns" {
@@ -192,33 +193,33 @@ fn compared(event: &Event, observed: &[Observed]) -> (usize, String) {
 }
 
 #[test]
-fn events_of_protocols_agree() {
+fn events_match_suricata() {
     let Some(captures) = corpus::captures() else { return };
-    let (mut agreeing, mut value_count, mut failures) = (0, 0, Vec::new());
+    let (mut agreeing_count, mut value_count, mut failures) = (0, 0, Vec::new());
     for capture in &captures {
         let kinds =
             ["suri", "suri+stats", "suri-flow", "suri-flow+stats", "suri-flowcnt", "suri-flowcnt+stats"];
         let tests: Vec<_> = kinds.into_iter().flat_map(|kind| capture.oracles(kind)).collect();
         let texts = tests.iter().map(|path| (path, std::fs::read_to_string(path).expect("a test")));
-        let wanted: Vec<_> = texts.map(|(path, text)| (path, events(&text))).collect();
-        if wanted.iter().all(|(_, events)| events.is_empty()) {
+        let expected: Vec<_> = texts.map(|(path, text)| (path, events(&text))).collect();
+        if expected.iter().all(|(_, events)| events.is_empty()) {
             continue;
         }
         let observed = messages::of(&capture.path());
-        for (path, events) in wanted {
+        for (path, events) in expected {
             let test = path.parent().and_then(Path::file_name).unwrap_or_default().display();
             for (number, event) in (1..).zip(&events) {
                 let (equal_count, outcome) = compared(event, &observed);
                 value_count += equal_count;
                 if outcome.is_empty() && equal_count > 0 {
-                    agreeing += 1;
+                    agreeing_count += 1;
                 } else {
                     failures.push(format!("{test} {number}: {outcome}"));
                 }
             }
         }
     }
-    println!("{agreeing} events agree, {value_count} values");
+    println!("{agreeing_count} events agree, {value_count} values");
     assert!(failures.is_empty(), "{}", failures.join("\n"));
-    assert!(agreeing > 10 && value_count > 100, "{agreeing} events, {value_count} values");
+    assert!(agreeing_count > 10 && value_count > 100, "{agreeing_count} events, {value_count} values");
 }

@@ -1,8 +1,9 @@
-//! What Suricata's own tests expect of overlapping segments and of gaps: the text that its stream engine sees.
+//! Comparison with the stream content that Suricata's own tests expect for overlapping segments and gaps.
 //!
-//! Suricata holds octets until they are acknowledged, so that its policy also applies to octets that a host has given to the
-//! application already. A host does not take those back, and neither does the reassembler: what is in order is delivered when it
-//! comes. To ask both engines the same question, an octet before the stream's first is taken to be missing, so that all waits.
+//! Suricata buffers octets until they are acknowledged, so its overlap policy also applies to octets that a host has
+//! already passed to the application. A host cannot take those back, and neither does the reassembler, which delivers
+//! octets in order as soon as they arrive. To compare the policies, the test pretends that one octet before the first
+//! one is missing, so that the reassembler buffers all octets.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +16,8 @@ use flowgauge::source::{FileSource, Next, Source as _};
 
 use super::corpus;
 
-/// Tests, and the policy of each. Its default configuration is Windows' rule; its inline mode lets what came first stay.
+/// Suricata's tests and their policies. Suricata's default configuration is the policy of Windows. Its inline mode
+/// keeps the octets that arrived first.
 const CASES: &[(&str, OverlapPolicy)] = &[
     ("eve-overlap-payload-01", OverlapPolicy::Windows),
     ("eve-overlap-payload-02-policy-oldlinux", OverlapPolicy::OldLinux),
@@ -27,13 +29,13 @@ const CASES: &[(&str, OverlapPolicy)] = &[
     ("eve-payload-05-tcp-data-gap", OverlapPolicy::Windows),
 ];
 
-/// Tests of which the text differs if octets are delivered when they come: there a later segment replaces one that was in order
-/// and not acknowledged yet, which no host of that name does.
+/// Tests with a different text if octets are delivered as they arrive. In Suricata, a later segment replaces one that
+/// was in order and not yet acknowledged, which no host with that policy does.
 const REPLACED_IN_ORDER: &[&str] =
     &["eve-overlap-payload-02-policy-oldlinux", "eve-payload-02-tcp-exact-overlap-policy-oldlinux"];
 
-/// The text of the client, with gaps in Suricata's words.
-fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
+/// Returns the client's stream, with gaps in Suricata's notation.
+fn text_of(path: &Path, policy: OverlapPolicy, buffers_all: bool) -> String {
     let mut config = ReassemblerConfig::default();
     config.overlap = policy;
     let mut reassembler: Reassembler<()> =
@@ -42,7 +44,7 @@ fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
     let (mut text, mut client) = (String::new(), None);
     let mut out = |event: StreamEvent<'_>| match event {
         StreamEvent::Chunk(chunk) => text += &String::from_utf8_lossy(chunk.bytes),
-        StreamEvent::Gap(gap) if all_waits && gap.offset == 0 => assert_eq!(gap.len, 1),
+        StreamEvent::Gap(gap) if buffers_all && gap.offset == 0 => assert_eq!(gap.len, 1),
         StreamEvent::Gap(gap) => text += &format!("[{} bytes missing]", gap.len),
         _ => {}
     };
@@ -56,11 +58,11 @@ fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
             segment_count += 1;
             // The first segment is the client's SYN.
             if *client.get_or_insert(packet.side) == packet.side {
-                if all_waits && segment.flags.contains(TcpFlags::SYN) {
+                if buffers_all && segment.flags.contains(TcpFlags::SYN) {
                     segment.seq = SeqNum(segment.seq.0.wrapping_sub(1));
                 }
                 reassembler.segment(&mut stream, (), &segment, &mut out);
-            } else if !all_waits {
+            } else if !buffers_all {
                 reassembler.acknowledgment(&mut stream, (), &segment, &mut out);
             }
         }
@@ -71,9 +73,9 @@ fn text_of(path: &Path, policy: OverlapPolicy, all_waits: bool) -> String {
     text
 }
 
-/// The texts that alerts of the stream engine carry: those whose packet is the stream, or that say so.
-fn wanted(test: &str) -> Vec<String> {
-    let mut wanted = Vec::new();
+/// Returns the payloads in alerts of the stream engine.
+fn expected(test: &str) -> Vec<String> {
+    let mut expected = Vec::new();
     for check in test.split("- filter:").skip(1) {
         let value = |name: &str| {
             let mut lines = check.lines().map(str::trim);
@@ -85,15 +87,15 @@ fn wanted(test: &str) -> Vec<String> {
             || value("stream") == Some("1");
         if let (true, Some(payload)) = (is_stream, value("payload")) {
             let bytes = base64::engine::general_purpose::STANDARD.decode(payload).expect("base64");
-            wanted.push(String::from_utf8(bytes).expect("text"));
+            expected.push(String::from_utf8(bytes).expect("text"));
         }
     }
-    wanted.dedup();
-    wanted
+    expected.dedup();
+    expected
 }
 
 #[test]
-fn overlaps_and_gaps_are_those_of_suricata() {
+fn overlaps_and_gaps_match_suricata() {
     let Some(captures) = corpus::captures() else { return };
     let mut compared_count = 0;
     for capture in &captures {
@@ -101,11 +103,11 @@ fn overlaps_and_gaps_are_those_of_suricata() {
             let folder = oracle.parent().and_then(Path::file_name).and_then(|name| name.to_str());
             let Some((name, policy)) = CASES.iter().find(|(name, _)| folder == Some(*name)) else { continue };
             let test = fs::read_to_string(&oracle).expect("a readable test");
-            let wanted = wanted(&test);
-            assert_eq!(wanted.len(), 1, "{name}");
-            assert_eq!(text_of(&capture.path(), *policy, true), wanted[0], "{name}");
+            let expected = expected(&test);
+            assert_eq!(expected.len(), 1, "{name}");
+            assert_eq!(text_of(&capture.path(), *policy, true), expected[0], "{name}");
             let delivered = text_of(&capture.path(), *policy, false);
-            assert_eq!(delivered != wanted[0], REPLACED_IN_ORDER.contains(name), "{name}: {delivered}");
+            assert_eq!(delivered != expected[0], REPLACED_IN_ORDER.contains(name), "{name}: {delivered}");
             compared_count += 1;
         }
     }

@@ -1,6 +1,6 @@
-//! What is said in the handshakes of TLS and DTLS, as tshark reads it, and JA4 as FoxIO, nDPI and Arkime compute it.
+//! Comparison of TLS and DTLS handshakes with tshark, and of JA4 with FoxIO, nDPI and Arkime.
 //!
-//! Of each direction of each five-tuple the lists of server names, JA3 and JA3S must be the same, in order.
+//! For each direction of each five-tuple, the lists of server names, JA3, JA3S and other values must be equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -17,45 +17,45 @@ use super::corpus::{self, Capture};
 use super::support::run_without_timeouts;
 
 flowgauge::protocols! {
-    /// The parsers at hand.
+    /// The parsers of TLS and DTLS.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Their messages.
     #[derive(Debug)]
-    enum Said;
+    enum SetMessage;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
     recognized {}
 }
 
-/// Directions that differ, by their ports, and why.
+/// Directions that differ, by their ports, and the reasons.
 const LISTED: &[(&str, &str, &str)] = &[
     ("ja4/chrome-cloudflare-quic-with-secrets.pcapng", "443>57098", DECRYPTED),
-    ("Malcolm-Test-Artifacts/protocols/STUN.pcap", "43044>51462", BEHIND_STUN),
-    ("Malcolm-Test-Artifacts/protocols/STUN.pcap", "51462>43044", BEHIND_STUN),
-    ("nDPI/KakaoTalk_talk.pcap", "32968>8080", OTHERWISE),
-    ("nDPI/KakaoTalk_talk.pcap", "8080>32968", OTHERWISE),
-    ("nDPI/mysql.pcapng", "3306>36272", HANDED_OVER),
-    ("nDPI/mysql.pcapng", "36272>3306", HANDED_OVER),
-    ("nDPI/pop3_stls.pcap", "110>50583", HANDED_OVER),
-    ("nDPI/pop3_stls.pcap", "50583>110", HANDED_OVER),
-    ("merged/iot-public.pcap", "3671>8443", OTHERWISE),
-    ("merged/iot-public.pcap", "8443>3671", OTHERWISE),
-    ("merged/iot-public.pcap", "4730>8443", OTHERWISE),
-    ("merged/iot-public.pcap", "8443>4730", OTHERWISE),
-    ("merged/iot-public.pcap", "3452>8443", OTHERWISE),
-    ("merged/iot-public.pcap", "8443>3452", OTHERWISE),
+    ("Malcolm-Test-Artifacts/protocols/STUN.pcap", "43044>51462", AFTER_STUN),
+    ("Malcolm-Test-Artifacts/protocols/STUN.pcap", "51462>43044", AFTER_STUN),
+    ("nDPI/KakaoTalk_talk.pcap", "32968>8080", BY_PORT),
+    ("nDPI/KakaoTalk_talk.pcap", "8080>32968", BY_PORT),
+    ("nDPI/mysql.pcapng", "3306>36272", STARTTLS),
+    ("nDPI/mysql.pcapng", "36272>3306", STARTTLS),
+    ("nDPI/pop3_stls.pcap", "110>50583", STARTTLS),
+    ("nDPI/pop3_stls.pcap", "50583>110", STARTTLS),
+    ("merged/iot-public.pcap", "3671>8443", BY_PORT),
+    ("merged/iot-public.pcap", "8443>3671", BY_PORT),
+    ("merged/iot-public.pcap", "4730>8443", BY_PORT),
+    ("merged/iot-public.pcap", "8443>4730", BY_PORT),
+    ("merged/iot-public.pcap", "3452>8443", BY_PORT),
+    ("merged/iot-public.pcap", "8443>3452", BY_PORT),
 ];
-const DECRYPTED: &str = "tshark has the keys, and sees the certificates of TLS 1.3";
-const BEHIND_STUN: &str = "the handshake comes behind as many datagrams of STUN as probes look at";
-const OTHERWISE: &str =
-    "tshark takes it for the protocol of a port: HTTP, gearman, SABP, or a pending message of them";
-const HANDED_OVER: &str =
-    "behind the first octets of another protocol, whose parser hands over; there is none in this set";
+const DECRYPTED: &str = "tshark has the keys, so it decrypts the certificates of TLS 1.3";
+const AFTER_STUN: &str = "the handshake follows more STUN datagrams than probes examine";
+const BY_PORT: &str =
+    "tshark identifies the protocol by a port: HTTP, gearman, SABP, or an incomplete message of them";
+const STARTTLS: &str =
+    "TLS follows the dialogue of another protocol, which this set of parsers does not include";
 
-/// Who sends to whom: protocol, source, destination.
+/// A direction: IP protocol, source and destination.
 type Direction = (u8, (IpAddr, u16), (IpAddr, u16));
 
-/// What a direction said.
+/// The values of a direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Lists {
     server_names: Vec<String>,
@@ -84,10 +84,10 @@ impl Sink for Collect {
     type State = ();
     type Stage = Sessions<Set>;
 
-    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &Said<'_>) {
+    fn message(&mut self, flow: &mut Flow<'_, ()>, meta: &MessageMeta, message: &SetMessage<'_>) {
         let direction = direction(flow, meta.side);
         let lists = self.lists.entry(direction).or_default();
-        let (Said::Tls(message) | Said::Dtls(message)) = message;
+        let (SetMessage::Tls(message) | SetMessage::Dtls(message)) = message;
         match message {
             Message::ClientHello(hello) => {
                 lists.server_names.extend(hello.server_name().map(|name| name.to_string()));
@@ -117,10 +117,10 @@ fn ours(capture: &Capture) -> Collect {
     run_without_timeouts(&capture.path(), Collect::default())
 }
 
-/// The columns that are asked of tshark, after the names of the protocols.
-const ENDS: [&str; 8] =
+/// The columns of tshark after the names of the protocols.
+const ENDPOINTS: [&str; 8] =
     ["ip.src", "ip.dst", "ipv6.src", "ipv6.dst", "tcp.srcport", "tcp.dstport", "udp.srcport", "udp.dstport"];
-const SAID: [&str; 12] = [
+const VALUES: [&str; 12] = [
     "tls.handshake.extensions_server_name",
     "dtls.handshake.extensions_server_name",
     "tls.handshake.ja3",
@@ -135,8 +135,8 @@ const SAID: [&str; 12] = [
     "dtls.handshake.server_named_curve",
 ];
 
-/// What tshark says; `None` if it is not installed. QUIC and what is inside of EAP are left out.
-fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
+/// Returns tshark's values, or `None` if it is not installed. Handshakes in QUIC and EAP are excluded.
+fn theirs(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args(["-o", "tcp.reassemble_out_of_order:TRUE"]);
     command.args([
@@ -144,7 +144,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
         "(tls.handshake || dtls.handshake || tls.alert_message || dtls.alert_message) && !quic && !eap",
     ]);
     command.args(["-T", "fields", "-E", "occurrence=a", "-E", "aggregator=|", "-e", "frame.protocols"]);
-    for field in ENDS.iter().chain(&SAID) {
+    for field in ENDPOINTS.iter().chain(&VALUES) {
         command.args(["-e", field]);
     }
     let output = command.output().ok()?;
@@ -179,12 +179,12 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<Direction, Lists>> {
 }
 
 #[test]
-fn names_and_fingerprints_are_those_of_tshark() {
+fn names_and_fingerprints_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal_count, mut value_counts, mut differing) = (0, [0; 7], Vec::new());
     let mut used = BTreeSet::new();
     for capture in &captures {
-        let Some(tsharks) = tsharks(capture) else {
+        let Some(theirs) = theirs(capture) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
@@ -193,13 +193,13 @@ fn names_and_fingerprints_are_those_of_tshark() {
         for (direction, fault) in &own.faults {
             println!("{}: {direction:?} stopped: {fault}", capture.name);
         }
-        let directions: BTreeSet<_> = own.lists.keys().chain(tsharks.keys()).collect();
+        let directions: BTreeSet<_> = own.lists.keys().chain(theirs.keys()).collect();
         for direction in directions {
             let of = |all: &BTreeMap<Direction, Lists>| all.get(direction).cloned().unwrap_or_default();
-            let (own, other) = (of(&own.lists), of(&tsharks));
+            let (own, other) = (of(&own.lists), of(&theirs));
             if own == other {
-                let is_something = own != Lists::default();
-                equal_count += usize::from(is_something);
+                let has_values = own != Lists::default();
+                equal_count += usize::from(has_values);
                 let lists =
                     [own.server_names, own.ja3, own.ja3s, own.dns_names, own.serials, own.alerts, own.groups];
                 let lens = lists.map(|list| list.len());
@@ -223,12 +223,12 @@ fn names_and_fingerprints_are_those_of_tshark() {
     println!("{serials} serial numbers, {alerts} alerts, {groups} groups of servers' keys");
     println!("{} directions listed", used.len());
     assert!(differing.is_empty(), "{} differ:\n{}", differing.len(), differing.join("\n"));
-    assert_eq!(used.len(), LISTED.len(), "entries that nothing needs any more");
-    assert!(equal_count > 100, "few directions");
+    assert_eq!(used.len(), LISTED.len(), "some listed entries are no longer needed");
+    assert!(equal_count > 100, "too few directions were compared");
 }
 
-/// JA4 of a capture's flows over TCP and UDP by their ports, as others computed it.
-fn ja4_of_others(capture: &Capture) -> Vec<(String, (u16, u16), String)> {
+/// Returns the JA4 that other programs computed for flows over TCP and UDP: the program, ports and fingerprint.
+fn ja4_of_other_programs(capture: &Capture) -> Vec<(String, (u16, u16), String)> {
     let mut all = Vec::new();
     let ports = |source: &Value, target: &Value| {
         let port = |value: &Value| {
@@ -282,7 +282,9 @@ fn ja4_of_others(capture: &Capture) -> Vec<(String, (u16, u16), String)> {
             let mut port = || words.next()?.rsplit_once(':')?.1.parse().ok();
             let source = port();
             let mut target = || words.nth(1)?.rsplit_once(':')?.1.parse().ok();
-            let (Some(source), Some(target)) = (source, target()) else { panic!("two ends: {line}") };
+            let (Some(source), Some(target)) = (source, target()) else {
+                panic!("not two endpoints: {line}")
+            };
             let fingerprint = fingerprint.split(']').next().unwrap_or_default().to_owned();
             all.push(("nDPI".to_owned(), (source, target), fingerprint));
         }
@@ -291,10 +293,11 @@ fn ja4_of_others(capture: &Capture) -> Vec<(String, (u16, u16), String)> {
     all
 }
 
-/// nDPI goes by whether the server's name is an address, or knows a name from elsewhere, and takes the first two characters of
-/// the protocol. FoxIO goes by whether the extension is there, and takes the first and the last character.
+/// Returns whether a fingerprint differs from nDPI's only by nDPI's rules. nDPI checks if the server name is an
+/// address, or uses a name from another source, and takes the first two characters of the ALPN protocol. FoxIO checks
+/// if the extension is present and takes the first and the last character.
 fn differs_as_ndpi_does(own: &str, ndpi: &str) -> bool {
-    // Transport and version, whether a server is named, counts, protocol, hashes.
+    // Transport and version (the indicator of a server name is left out), counts, ALPN protocol, hashes.
     let parts =
         |text: &str| [0..3, 4..8, 8..10, 10..36].map(|range| text.get(range).unwrap_or_default().to_owned());
     let ([version, counts, protocol, hashes], others) = (parts(own), parts(ndpi));
@@ -304,32 +307,34 @@ fn differs_as_ndpi_does(own: &str, ndpi: &str) -> bool {
 }
 
 #[test]
-fn ja4_is_what_others_compute() {
+fn ja4_matches_other_programs() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal_counts, mut differing) = (BTreeMap::<String, usize>::new(), Vec::new());
     for capture in &captures {
-        let wanted = ja4_of_others(capture);
-        if wanted.is_empty() {
+        let expected = ja4_of_other_programs(capture);
+        if expected.is_empty() {
             continue;
         }
         let own = ours(capture);
-        for (program, ports, fingerprint) in wanted {
+        for (program, ports, fingerprint) in expected {
             let of_ports = own.ja4.iter().filter(|((_, source, target), _)| (source.1, target.1) == ports);
             let found: Vec<&String> = of_ports.flat_map(|(_, fingerprints)| fingerprints).collect();
-            let is_handed_over = LISTED.iter().any(|(name, listed, why)| {
-                *name == capture.name && *listed == format!("{}>{}", ports.0, ports.1) && *why == HANDED_OVER
+            let is_starttls = LISTED.iter().any(|(name, listed, why)| {
+                *name == capture.name && *listed == format!("{}>{}", ports.0, ports.1) && *why == STARTTLS
             });
             if found.contains(&&fingerprint) {
                 *equal_counts.entry(program).or_default() += 1;
             } else if program == "nDPI" && found.iter().any(|own| differs_as_ndpi_does(own, &fingerprint)) {
-                *equal_counts.entry("nDPI, but for its own rules".to_owned()).or_default() += 1;
-            } else if is_handed_over {
-                *equal_counts.entry("handed over, not compared".to_owned()).or_default() += 1;
+                *equal_counts.entry("nDPI, apart from its own rules".to_owned()).or_default() += 1;
+            } else if is_starttls {
+                *equal_counts.entry("STARTTLS, not compared".to_owned()).or_default() += 1;
             } else {
                 let found: Vec<_> =
                     own.ja4.iter().filter(|((_, source, _), _)| source.1 == ports.0).collect();
-                differing
-                    .push(format!("{} {program} {ports:?}: {fingerprint}, and here {found:?}", capture.name));
+                differing.push(format!(
+                    "{} {program} {ports:?}: {fingerprint}, flowgauge {found:?}",
+                    capture.name
+                ));
             }
         }
     }

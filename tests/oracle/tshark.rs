@@ -1,4 +1,4 @@
-//! Packets and octets per five-tuple and direction, as tshark counts them.
+//! Comparison of packets and octets per five-tuple and direction with tshark.
 
 use std::collections::BTreeMap;
 
@@ -8,42 +8,42 @@ use serde_json::Value;
 
 use super::corpus::{self, Capture, Outcome};
 
-/// A capture of which tshark takes another view, and why.
+/// A capture for which tshark's results differ, and the reason.
 struct Listed {
     capture: &'static str,
     why: &'static str,
-    /// Every difference, as the test prints it.
+    /// All differences, in the format that the test prints.
     differences: &'static [&'static str],
 }
 
 const LISTED: &[Listed] = &[
     Listed {
         capture: "pcapng-test-generator/output_le/basic/test017.pcapng",
-        why: "tshark shows each custom block as a frame; a custom block holds no packet",
+        why: "tshark shows each custom block as a frame, but a custom block contains no packet",
         differences: &["0 frames, tshark 4", "0 octets, tshark 152"],
     },
     Listed {
         capture: "pcapng-test-generator/output_le/difficult/test202.pcapng",
-        why: "tshark shows each custom block as a frame; a custom block holds no packet",
+        why: "tshark shows each custom block as a frame, but a custom block contains no packet",
         differences: &["8 frames, tshark 11", "2304 octets, tshark 2420"],
     },
     Listed {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",
-        why: "a first fragment without any other (frame 642): it has ports, so that it counts; tshark reads no transport of it",
+        why: "a first fragment without the others (frame 642) has ports, so flowgauge counts it; tshark does not parse its transport header",
         differences: &[
             "udp 192.168.1.1:53 <-> 192.168.1.2:2823: 0+4 packets 0+344 octets, tshark 0+3 packets 0+258 octets",
         ],
     },
     Listed {
         capture: "libpcap/filter/ipv6_ext_headers.pcap",
-        why: "98 extension headers, of which Limits::ip_extension_count_max lets 16 pass: malformed (too deep)",
+        why: "98 extension headers exceed Limits::ip_extension_count_max, which is 16: malformed (too deep)",
         differences: &[
             "udp [2001:db8::1]:12345 <-> [2001:db8::2]:54321: none, tshark 1+0 packets 872+0 octets",
         ],
     },
     Listed {
         capture: "tcpdump/vxlan_port_8472.pcap",
-        why: "VXLAN on Linux's old port is a tunnel here; tests/oracle/decode_as.rs runs tshark with -d udp.port==8472,vxlan, and it agrees",
+        why: "flowgauge decapsulates VXLAN on Linux's former port; tests/oracle/decode_as.rs runs tshark with -d udp.port==8472,vxlan, and it agrees",
         differences: &[
             "udp 192.168.202.1:8472 <-> 192.168.203.1:45149: none, tshark 0+4 packets 0+592 octets",
             "udp 192.168.202.1:32894 <-> 192.168.203.1:8472: none, tshark 4+0 packets 592+0 octets",
@@ -70,8 +70,8 @@ type Flows = BTreeMap<FlowKey, Sums>;
 fn ours(outcome: &Outcome) -> Flows {
     let mut flows = Flows::new();
     for record in &outcome.records {
-        let is_read = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP);
-        if !is_read || record.key.ports() == Ports::None {
+        let is_compared = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP | IpProtocol::SCTP);
+        if !is_compared || record.key.ports() == Ports::None {
             continue;
         }
         let sums = flows.entry(record.key).or_default();
@@ -85,7 +85,7 @@ fn ours(outcome: &Outcome) -> Flows {
     flows
 }
 
-fn tsharks(json: &Value) -> Flows {
+fn theirs(json: &Value) -> Flows {
     let mut flows = Flows::new();
     for flow in json["flows"].as_array().expect("flows") {
         let (key, side) = key_of(number(&flow["protocol"]) as u8, flow);
@@ -109,13 +109,13 @@ fn number(value: &Value) -> u64 {
 }
 
 fn differences(outcome: &Outcome, json: &Value) -> Vec<String> {
-    let (ours, tsharks) = (ours(outcome), tsharks(json));
-    let mut keys: Vec<_> = ours.keys().chain(tsharks.keys()).collect();
+    let (ours, theirs) = (ours(outcome), theirs(json));
+    let mut keys: Vec<_> = ours.keys().chain(theirs.keys()).collect();
     keys.sort();
     keys.dedup();
     let mut found = Vec::new();
     for key in keys {
-        match (ours.get(key), tsharks.get(key)) {
+        match (ours.get(key), theirs.get(key)) {
             (Some(own), Some(other)) if own == other => {}
             (Some(own), Some(other)) => found.push(format!("{key}: {own}, tshark {other}")),
             (Some(own), None) => found.push(format!("{key}: {own}, tshark none")),
@@ -123,9 +123,9 @@ fn differences(outcome: &Outcome, json: &Value) -> Vec<String> {
             (None, None) => {}
         }
     }
-    let (frames, tsharks_frames) = (outcome.stats.frame_count, number(&json["frames"]));
-    if frames != tsharks_frames {
-        found.push(format!("{frames} frames, tshark {tsharks_frames}"));
+    let (frames, their_frames) = (outcome.stats.frame_count, number(&json["frames"]));
+    if frames != their_frames {
+        found.push(format!("{frames} frames, tshark {their_frames}"));
     }
     let octets = (outcome.stats.octet_count, number(&json["octets"]));
     if octets.0 != octets.1 {
@@ -141,7 +141,7 @@ fn derived(capture: &Capture) -> Value {
 }
 
 #[test]
-fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
+fn packets_and_octets_of_each_five_tuple_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal, mut listed, mut failures) = (0, 0, Vec::new());
     let mut flow_count = 0;
@@ -165,7 +165,7 @@ fn packets_and_octets_of_each_five_tuple_are_those_of_tshark() {
         println!("{}: {}", entry.capture, entry.why);
         assert!(
             captures.iter().any(|capture| capture.name == entry.capture),
-            "{} is no capture",
+            "{} is not a capture of the corpus",
             entry.capture
         );
     }
@@ -179,15 +179,15 @@ fn number_of_flows(json: &Value) -> usize {
 }
 
 #[test]
-fn community_ids_are_those_of_the_reference_package() {
+fn community_ids_match_the_reference_package() {
     let Some(captures) = corpus::captures() else { return };
     let mut compared = 0;
     for capture in &captures {
         for flow in derived(capture)["flows"].as_array().expect("flows") {
-            let Some(wanted) = flow["community_id"].as_str() else { continue };
+            let Some(expected) = flow["community_id"].as_str() else { continue };
             assert_eq!(
                 community_id(&key_of(number(&flow["protocol"]) as u8, flow).0, 0),
-                wanted,
+                expected,
                 "{}: {flow}",
                 capture.name
             );
@@ -198,7 +198,7 @@ fn community_ids_are_those_of_the_reference_package() {
     assert!(compared > 0, "nothing was compared");
 }
 
-/// What the TCP streams of a five-tuple have in common.
+/// The combined values of the TCP streams of a five-tuple.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Tcp {
     payload: [u64; 2],
@@ -213,14 +213,14 @@ impl Tcp {
         self.flags[side.index()] |= flags;
     }
 
-    fn spans(&mut self, start_ns: u64, end_ns: u64) {
+    fn extend_times(&mut self, start_ns: u64, end_ns: u64) {
         let is_first = self.start_ns == 0;
         self.start_ns = if is_first { start_ns } else { self.start_ns.min(start_ns) };
         self.end_ns = self.end_ns.max(end_ns);
     }
 }
 
-/// Nanoseconds of a time in seconds with nine decimals.
+/// Converts a time in seconds with nine decimals to nanoseconds.
 fn nanos(value: &Value) -> u64 {
     let (seconds, fraction) = value.as_str().and_then(|text| text.split_once('.')).expect("seconds");
     assert_eq!(fraction.len(), 9);
@@ -228,13 +228,13 @@ fn nanos(value: &Value) -> u64 {
 }
 
 fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
-    let (mut ours, mut tsharks) = (BTreeMap::<FlowKey, Tcp>::new(), BTreeMap::<FlowKey, Tcp>::new());
+    let (mut ours, mut theirs) = (BTreeMap::<FlowKey, Tcp>::new(), BTreeMap::<FlowKey, Tcp>::new());
     for record in &outcome.records {
         if record.protocol() != IpProtocol::TCP || record.key.ports() == Ports::None {
             continue;
         }
         let tcp = ours.entry(record.key).or_default();
-        tcp.spans(record.start.as_nanos(), record.end.as_nanos());
+        tcp.extend_times(record.start.as_nanos(), record.end.as_nanos());
         for (side, of_side) in
             [(record.initiator, &record.forward), (record.initiator.other(), &record.reverse)]
         {
@@ -243,8 +243,8 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
     }
     for stream in json["tcp_streams"].as_array().expect("streams") {
         let (key, side) = key_of(IpProtocol::TCP.0, stream);
-        let tcp = tsharks.entry(key).or_default();
-        tcp.spans(nanos(&stream["first"]), nanos(&stream["last"]));
+        let tcp = theirs.entry(key).or_default();
+        tcp.extend_times(nanos(&stream["first"]), nanos(&stream["last"]));
         for (position, side) in [side, side.other()].into_iter().enumerate() {
             tcp.add(side, number(&stream["payload"][position]), number(&stream["flags"][position]) & 0xff);
         }
@@ -252,7 +252,7 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (key, own) in &ours {
         let missing = Tcp::default();
-        let other = tsharks.get(key).unwrap_or(&missing);
+        let other = theirs.get(key).unwrap_or(&missing);
         let mut compare = |name: &str, own: [u64; 2], other: [u64; 2]| {
             if own != other {
                 found.push(format!("{key}: {name} {own:?}, tshark {other:?}"));
@@ -265,29 +265,29 @@ fn tcp_differences(outcome: &Outcome, json: &Value) -> Vec<String> {
     found
 }
 
-const HEADER_CUT: &str =
-    "the segment ends within the TCP header: the flow has ports, and nothing else of it is believed";
+const TRUNCATED_HEADER: &str =
+    "the segment ends within the TCP header: flowgauge uses its ports and no other fields";
 
-const FRAGMENT_TIMES: &str = "the flow begins with a fragment, context time is its own; tshark's streams begin with the frame that \
+const FRAGMENT_TIMES: &str = "the flow begins with the capture time of its first fragment; tshark's streams begin with the frame that \
                               completes the datagram";
 
-/// What differs where tshark takes another view of the fields of TCP.
+/// Captures for which tshark's TCP fields differ.
 const LISTED_TCP: &[Listed] = &[
     Listed {
         capture: "suricata-verify/transform-base64-7296/input.pcap",
-        why: HEADER_CUT,
+        why: TRUNCATED_HEADER,
         differences: &["tcp 127.0.0.1:59207 <-> 223.138.31.144:44354: flags [0, 0], tshark [40, 0]"],
     },
     Listed {
         capture: "nDPI/fuzz-2006-06-26-2594.pcap",
-        why: HEADER_CUT,
+        why: TRUNCATED_HEADER,
         differences: &[
             "tcp 147.234.1.253:47645 <-> 192.168.1.2:58657: times [1120469635152721000, 1120469635152721000], tshark [0, 0]",
         ],
     },
     Listed {
         capture: "tcpflow/test1-out-of-order.pcap",
-        why: "time steps back: here a flow ends at its latest packet, there at the last one in the file",
+        why: "the capture time steps back: in flowgauge a flow ends with its latest packet, in tshark with the last one in the file",
         differences: &[
             "tcp 74.125.19.104:80 <-> 192.168.1.102:50955: times [1223315694711975000, 1223315694711975000], \
              tshark [1223315694711975000, 1223315694695990000]",
@@ -295,7 +295,7 @@ const LISTED_TCP: &[Listed] = &[
     },
     Listed {
         capture: "zeek/ipv4/fragmented-4.pcap",
-        why: "the fragments overlap, so that the datagram is discarded as RFC 5722 asks of IPv6; tshark puts it together",
+        why: "the fragments overlap, so flowgauge discards the datagram, as RFC 5722 requires for IPv6; tshark reassembles it",
         differences: &["tcp 10.0.0.1:80 <-> 128.32.46.142:7790: payload [0, 0], tshark [0, 69]"],
     },
     Listed {
@@ -317,7 +317,7 @@ const LISTED_TCP: &[Listed] = &[
 ];
 
 #[test]
-fn payload_flags_and_times_of_each_tcp_tuple_are_those_of_tshark() {
+fn payload_flags_and_times_of_each_tcp_tuple_match_tshark() {
     let Some(captures) = corpus::captures() else { return };
     for entry in LISTED_TCP {
         println!("{}: {}", entry.capture, entry.why);

@@ -1,4 +1,4 @@
-//! Flows in tunnels: both levels against each alone, and what encloses them against tshark.
+//! Flows in tunnels: comparison of linked levels with runs of a single level, and of encapsulations with tshark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use flowgauge::tracker::{Timeouts, TrackerConfig};
 
 use super::corpus::{self, Capture, Outcome};
 
-/// Flows without timeouts, with what encloses them.
+/// Processes a capture without timeouts and returns records with their encapsulations.
 fn flows(capture: &Capture, decapsulation: Decapsulation) -> Outcome {
     let mut config = TrackerConfig::default();
     config.timeouts = Timeouts::all(None);
@@ -22,14 +22,14 @@ fn flows(capture: &Capture, decapsulation: Decapsulation) -> Outcome {
     let mut records = Vec::new();
     let sink = Records::new(|record| records.push(record));
     let builder = Pipeline::builder().tracker(config).encapsulation(true);
-    let mut pipeline = builder.build(sink).expect("a sound configuration");
+    let mut pipeline = builder.build(sink).expect("a valid configuration");
     let run = pipeline.run(&mut source, &RunOptions::default());
     drop(pipeline);
     let summary = run.unwrap_or_else(|error| panic!("{}: {error}", capture.name));
     Outcome { stats: summary.stats, records }
 }
 
-/// Packets and octets by key.
+/// Returns the sums of packets and octets by key.
 fn sums<'r>(records: impl Iterator<Item = &'r FlowRecord>) -> BTreeMap<FlowKey, (u64, u64)> {
     let mut sums = BTreeMap::<FlowKey, (u64, u64)>::new();
     for record in records {
@@ -40,7 +40,7 @@ fn sums<'r>(records: impl Iterator<Item = &'r FlowRecord>) -> BTreeMap<FlowKey, 
 }
 
 #[test]
-fn linked_flows_are_those_of_each_level_alone() {
+fn linked_flows_match_the_runs_of_a_single_level() {
     let Some(captures) = corpus::captures() else { return };
     let (mut linked_count, mut tunnel_count) = (0, 0);
     for capture in &captures {
@@ -49,7 +49,7 @@ fn linked_flows_are_those_of_each_level_alone() {
         let counted = stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count;
         assert_eq!(counted, stats.frame_count + stats.outer_packet_count, "{}", capture.name);
 
-        // Without what was carried, a flow is what it is innermost.
+        // Without the packets that it carries, a flow equals that of the run with `Innermost`.
         let mut inner = sums(both.records.iter());
         for record in &both.records {
             if let (Some(encapsulation), Some(sum)) = (&record.encapsulation, inner.get_mut(&record.key)) {
@@ -62,7 +62,7 @@ fn linked_flows_are_those_of_each_level_alone() {
         let innermost = flows(capture, Decapsulation::Innermost);
         assert_eq!(inner, sums(innermost.records.iter()), "{}", capture.name);
 
-        // A flow that no other carries is outermost.
+        // A flow without an outer flow equals that of the run with `Outermost`.
         let outers = |record: &FlowRecord| {
             let sides = record
                 .encapsulation
@@ -85,7 +85,7 @@ fn linked_flows_are_those_of_each_level_alone() {
             capture.name
         );
 
-        // Names lead to flows that are there, which count those that name them.
+        // Each named outer flow has a record, which counts the flows that name it.
         let keys: BTreeSet<_> = both.records.iter().map(|record| record.key).collect();
         let mut named_count = 0;
         for record in &both.records {
@@ -106,17 +106,17 @@ fn linked_flows_are_those_of_each_level_alone() {
     assert!(linked_count > 0 && tunnel_count > 0, "nothing was compared");
 }
 
-/// What differs, and why.
+/// Differences, and the reason.
 const LISTED: [(&str, &str); 1] = [(
     "zeek/tunnels/gtp/gtp9_unknown_or_too_short_payload.pcap: udp 173.86.159.28:2152 <-> 213.72.147.186:2152 A: none, \
      tshark {\"GTP-U\": [\"2551382348\"]}",
-    "what the GTP-U header of frame 12 encloses is no IP packet: no tunnel, and nothing around the flow",
+    "the payload of the GTP-U header in frame 12 is not an IP packet, so flowgauge finds no tunnel",
 )];
 
-/// Of what tshark shows of a frame: the headers of one kind, outermost first.
+/// The headers of each kind in a frame, outermost first.
 type Headers = BTreeMap<&'static str, Vec<String>>;
 
-/// Kinds with the field that has their number.
+/// Kinds of headers, with tshark's fields for their numbers.
 const NUMBERS: [(HeaderKind, &str); 8] = [
     (HeaderKind::Vlan, "vlan.id"),
     (HeaderKind::Mpls, "mpls.label"),
@@ -128,7 +128,7 @@ const NUMBERS: [(HeaderKind, &str); 8] = [
     (HeaderKind::ProviderBackbone, "ieee8021ah.isid"),
 ];
 
-const PLACES: [&str; 9] = [
+const ENDPOINT_FIELDS: [&str; 9] = [
     "frame.protocols",
     "ip.src",
     "ip.dst",
@@ -140,7 +140,7 @@ const PLACES: [&str; 9] = [
     "udp.dstport",
 ];
 
-/// Hexadecimal or decimal, as tshark has it.
+/// Converts a number in tshark's notation, hexadecimal or decimal, to decimal.
 fn number(text: &str) -> String {
     let number = match text.strip_prefix("0x") {
         Some(digits) => u32::from_str_radix(digits, 16).ok(),
@@ -149,13 +149,14 @@ fn number(text: &str) -> String {
     number.map_or_else(|| text.to_owned(), |number| number.to_string())
 }
 
-/// The flow of a frame and what is around its packet; `None` if that is neither TCP nor UDP, or nothing is around it.
-fn enclosed(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
+/// Returns the flow of a frame and its outer headers. Returns `None` if the packet is neither TCP nor UDP, or has no
+/// outer headers.
+fn flow_and_headers(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
     let [protocols, v4_source, v4_target, v6_source, v6_target, ..] = cells else { return None };
     let names: Vec<_> = protocols.first()?.split(':').collect();
     let ip = names.iter().rposition(|name| ["ip", "ipv6"].contains(name))?;
     let transport = names[ip..].iter().find(|name| ["tcp", "udp"].contains(name))?;
-    // What an ICMP error quotes is not a tunnel.
+    // A packet that an ICMP error quotes is not in a tunnel.
     if names.iter().any(|name| name.starts_with("icmp")) {
         return None;
     }
@@ -170,7 +171,7 @@ fn enclosed(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
         |pairs: Vec<(&&str, &&str)>| pairs.iter().map(|(a, b)| format!("{a}>{b}")).collect::<Vec<_>>();
     headers.insert("IPv4", pairs(v4));
     headers.insert("IPv6", pairs(v6));
-    for ((kind, _), cells) in NUMBERS.iter().zip(&cells[PLACES.len()..]) {
+    for ((kind, _), cells) in NUMBERS.iter().zip(&cells[ENDPOINT_FIELDS.len()..]) {
         headers.insert(kind.name(), cells.iter().map(|cell| number(cell)).collect());
     }
     headers.retain(|_, list| !list.is_empty());
@@ -178,8 +179,8 @@ fn enclosed(cells: &[Vec<&str>]) -> Option<((FlowKey, Side), Headers)> {
     (!is_tagged_only).then_some((key, headers))
 }
 
-/// What is around the first enclosed packet of each side of each flow, as tshark has it.
-fn tsharks(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
+/// Returns tshark's outer headers of the first encapsulated packet of each side of each flow.
+fn theirs(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(capture.path()).args([
         "-T",
@@ -189,7 +190,7 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
         "-E",
         "aggregator=;",
     ]);
-    for field in PLACES.into_iter().chain(NUMBERS.map(|(_, field)| field)) {
+    for field in ENDPOINT_FIELDS.into_iter().chain(NUMBERS.map(|(_, field)| field)) {
         command.args(["-e", field]);
     }
     let output = command.output().ok()?;
@@ -199,14 +200,14 @@ fn tsharks(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
             .split('\t')
             .map(|cell| cell.split(';').filter(|value| !value.is_empty()).collect())
             .collect();
-        if let Some((flow, headers)) = enclosed(&cells) {
+        if let Some((flow, headers)) = flow_and_headers(&cells) {
             firsts.entry(flow).or_insert(headers);
         }
     }
     Some(firsts)
 }
 
-/// The same of a record.
+/// Returns the outer headers in a record.
 fn ours(side: &SideEncapsulation) -> Headers {
     let mut headers = Headers::new();
     for header in side.stack.headers() {
@@ -228,7 +229,7 @@ fn ours(side: &SideEncapsulation) -> Headers {
 }
 
 #[test]
-fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
+fn the_encapsulation_matches_the_outer_headers_that_tshark_shows() {
     let Some(captures) = corpus::captures() else { return };
     let (mut equal_count, mut found) = (0, Vec::new());
     for capture in &captures {
@@ -236,12 +237,12 @@ fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
         if outcome.records.iter().all(|record| record.encapsulation.is_none()) {
             continue;
         }
-        let Some(mut tsharks) = tsharks(capture) else {
+        let Some(mut theirs) = theirs(capture) else {
             assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
             println!("skipped: tshark is not installed");
             return;
         };
-        let mut seen = BTreeSet::new();
+        let mut compared = BTreeSet::new();
         let mut records: Vec<_> = outcome.records.iter().collect();
         records.sort_by_key(|record| record.start);
         for record in records {
@@ -256,13 +257,13 @@ fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
                 (record.initiator.other(), &record.reverse, &encapsulation.reverse),
             ];
             for (side, _, encapsulation) in sides {
-                if encapsulation.stack.is_empty() || !seen.insert((record.key, side)) {
+                if encapsulation.stack.is_empty() || !compared.insert((record.key, side)) {
                     continue;
                 }
                 let own = ours(encapsulation);
-                match tsharks.remove(&(record.key, side)) {
+                match theirs.remove(&(record.key, side)) {
                     Some(other) if own == other => equal_count += 1,
-                    // Headers without a number that is compared.
+                    // The stack has only headers without a number.
                     None if own.is_empty() => {}
                     other => found.push(format!(
                         "{}: {} {side:?}: {own:?}, tshark {other:?}",
@@ -271,7 +272,7 @@ fn what_encloses_a_flow_is_what_tshark_shows_around_its_first_packet() {
                 }
             }
         }
-        for ((key, side), other) in tsharks {
+        for ((key, side), other) in theirs {
             found.push(format!("{}: {key} {side:?}: none, tshark {other:?}", capture.name));
         }
     }

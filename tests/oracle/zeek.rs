@@ -1,4 +1,4 @@
-//! Rows of Zeek's `conn.log` against records.
+//! Comparison of records with the rows of Zeek's `conn.log`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -13,22 +13,22 @@ use flowgauge::tracker::{FlowView, Interest, Timeouts, TrackerConfig};
 use super::corpus;
 use super::support::run_capture;
 
-/// Why a row says something else than a record; `docs/compare.md` explains each.
+/// The reason for which a row differs from a record. `docs/compare.md` explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// The row is of the packets that carry a tunnel; a frame counts once, for its innermost flow.
+    /// The row describes the packets that carry a tunnel. In flowgauge a frame counts once, in its innermost flow.
     OuterFlow,
-    /// Zeek looks into UDP on any port if the content looks like Teredo; here the port decides.
+    /// Zeek examines UDP on any port if the content resembles Teredo. In flowgauge the port decides.
     ByContent,
-    /// Zeek counts no payload of protocols that it does not know.
+    /// Zeek counts no payload of unknown protocols.
     UnknownTransport,
-    /// Fragments are packets; Zeek counts the datagram as one. Octets and payload agree.
+    /// flowgauge counts fragments as packets, Zeek the datagram as one packet. Octets and payload agree.
     Fragments,
-    /// A connection without SYN, half closed, is forgotten by Zeek after 3 s.
+    /// Zeek removes a half-closed connection without SYN after 3 s.
     PartialClose,
-    /// The script of the test had packets dropped.
+    /// The script of the test dropped packets.
     Script,
-    /// The log is of another capture, which the corpus does not have.
+    /// The log describes another capture, which the corpus does not contain.
     OtherCapture,
 }
 
@@ -36,11 +36,11 @@ enum Class {
 struct Differing {
     log: &'static str,
     class: Class,
-    /// Number in the log, and the difference.
+    /// Row numbers in the log, and the differences.
     rows: &'static [(usize, &'static str)],
 }
 
-/// What stands for the difference where no record has the ends of a row.
+/// The difference of a row if no record has its endpoints.
 const MISSING: &str = "no such flow";
 
 const DIFFERING: &[Differing] = &[
@@ -148,7 +148,7 @@ const DIFFERING: &[Differing] = &[
     },
 ];
 
-/// Records, and the octets of each side by sequence numbers, initiator first.
+/// Records, and the number of octets of each side according to sequence numbers, initiator first.
 #[derive(Default)]
 struct Records(Vec<(FlowRecord, [Option<u32>; 2])>);
 
@@ -164,7 +164,7 @@ impl Sink for Records {
         let record = flow.record(reason);
         let by_sequence = |side: Side, flags: TcpFlags| {
             let (initial, next) = flow.sequence_numbers(side)?;
-            // SYN stands before the first octet, FIN behind the last one.
+            // SYN precedes the first octet, and FIN follows the last one.
             let has_fin = flags.contains(TcpFlags::FIN);
             u32::try_from(next.distance_from(initial) - 1 - i32::from(has_fin)).ok()
         };
@@ -176,13 +176,13 @@ impl Sink for Records {
     }
 }
 
-/// A row of a log, by the names of its columns.
+/// The values of a row by column name.
 pub(crate) struct Row {
     cells: Vec<(String, String)>,
 }
 
 impl Row {
-    /// Returns whether the log has a column of the name.
+    /// Returns whether the log has a column with this name.
     #[cfg(all(feature = "protocols", feature = "serde", feature = "compression"))]
     pub(crate) fn has(&self, name: &str) -> bool {
         self.cells.iter().any(|(column, _)| column == name)
@@ -197,13 +197,13 @@ impl Row {
         self.get(name).map(|text| text.parse().expect("a number"))
     }
 
-    /// Address and port of the originator or responder, as far as the row has them.
+    /// Returns address and port of the originator or responder, as far as the row has them.
     pub(crate) fn end(&self, name: &str) -> (Option<IpAddr>, Option<u16>) {
         let address = self.get(&format!("id.{name}_h")).map(|text| text.parse().expect("an address"));
         (address, self.number(&format!("id.{name}_p")).map(|port| port as u16))
     }
 
-    /// Whether a record has the ends and the protocol of the row, in one direction or the other.
+    /// Returns whether a record has the endpoints and the protocol of the row, in either direction.
     fn is_of(&self, record: &FlowRecord) -> bool {
         let protocol = match self.get("proto") {
             Some("tcp") => Some(6),
@@ -211,15 +211,15 @@ impl Row {
             _ => self.number("ip_proto"),
         };
         let own = ends(record);
-        let wanted = [self.end("orig"), self.end("resp")];
+        let expected = [self.end("orig"), self.end("resp")];
         let is_same = |order: [usize; 2]| {
-            order.iter().zip(wanted).all(|(position, (address, port))| {
+            order.iter().zip(expected).all(|(position, (address, port))| {
                 let (own_address, own_port) = own[*position];
                 address.is_none_or(|address| address == own_address)
                     && port.is_none_or(|port| port == own_port)
             })
         };
-        // Logs of mail tests name the service alone.
+        // Logs of mail tests contain only the service.
         let is_mail = self.get("service") != Some("smtp") || record.destination_port() == Some(25);
         is_mail
             && protocol.is_none_or(|number| number == u64::from(record.protocol().0))
@@ -227,11 +227,11 @@ impl Row {
     }
 }
 
-/// What `zeek-truncated` was asked for, where it left the names out.
+/// The columns of a log that `zeek-cut` wrote without a header.
 const HEADER_OF_COMMUNITY_ID_LOG: &str =
     "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
 
-/// Rows of a log, with or without Zeek's header lines.
+/// Returns the rows of a log, with or without Zeek's header lines.
 pub(crate) fn rows(path: &Path) -> Vec<Row> {
     let text = std::fs::read_to_string(path).expect("a log");
     let header = text.lines().find_map(|line| line.strip_prefix("#fields\t"));
@@ -248,7 +248,7 @@ pub(crate) fn rows(path: &Path) -> Vec<Row> {
         .collect()
 }
 
-/// The two ends of a record, initiator first, ICMP types in place of ports.
+/// Returns the two endpoints of a record, initiator first, with ICMP types instead of ports.
 fn ends(record: &FlowRecord) -> [(IpAddr, u16); 2] {
     let (source, target) = (record.source_address(), record.destination_address());
     match record.key.ports() {
@@ -262,15 +262,15 @@ fn ends(record: &FlowRecord) -> [(IpAddr, u16); 2] {
     }
 }
 
-/// What a row says otherwise than a record.
+/// Returns the differences between a row and a record.
 fn differences(row: &Row, (record, by_sequence): &(FlowRecord, [Option<u32>; 2])) -> Vec<String> {
     let mut found = Vec::new();
-    let mut compare = |name: &str, own: String, wanted: Option<String>| {
-        if let Some(wanted) = wanted.filter(|wanted| *wanted != own) {
-            found.push(format!("{name} {own}, Zeek {wanted}"));
+    let mut compare = |name: &str, own: String, expected: Option<String>| {
+        if let Some(expected) = expected.filter(|expected| *expected != own) {
+            found.push(format!("{name} {own}, Zeek {expected}"));
         }
     };
-    let wanted = |name: &str| row.get(name).map(str::to_owned);
+    let expected = |name: &str| row.get(name).map(str::to_owned);
     compare(
         "orig_h",
         record.source_address().to_string(),
@@ -281,7 +281,7 @@ fn differences(row: &Row, (record, by_sequence): &(FlowRecord, [Option<u32>; 2])
         [("orig", &record.forward, by_sequence[0]), ("resp", &record.reverse, by_sequence[1])]
     {
         let counters = &side.counters;
-        // Zeek counts the octets of TCP by sequence numbers, those that were lost or sent twice once each.
+        // Zeek counts TCP octets by sequence numbers: missing and retransmitted octets count once each.
         let payload = match record.protocol() {
             IpProtocol::TCP => u64::from(by_sequence.unwrap_or(0)),
             _ => counters.payload_octet_count,
@@ -290,33 +290,33 @@ fn differences(row: &Row, (record, by_sequence): &(FlowRecord, [Option<u32>; 2])
             [("pkts", counters.packet_count), ("ip_bytes", counters.ip_octet_count), ("bytes", payload)]
         {
             let name = format!("{prefix}_{name}");
-            compare(&name, own.to_string(), wanted(&name));
+            compare(&name, own.to_string(), expected(&name));
         }
     }
-    if let Some(duration) = wanted("duration") {
-        // Microseconds, rounded from two times that were.
+    if let Some(duration) = expected("duration") {
+        // The difference of two rounded times may be off by one microsecond.
         let micros = |seconds: f64| (seconds * 1e6).round();
         let own = micros(record.open_duration().as_secs_f64());
         if (own - micros(duration.parse().expect("seconds"))).abs() > 1.0 {
             compare("duration", format!("{:.6}", own / 1e6), Some(duration));
         }
     }
-    compare("conn_state", record.conn_state.to_string(), wanted("conn_state"));
+    compare("conn_state", record.conn_state.to_string(), expected("conn_state"));
     let history = Some(record.history.to_string()).filter(|history| !history.is_empty());
-    compare("history", history.unwrap_or_else(|| "-".to_owned()), wanted("history"));
-    compare("community_id", record.community_id().to_string(), wanted("community_id"));
+    compare("history", history.unwrap_or_else(|| "-".to_owned()), expected("history"));
+    compare("community_id", record.community_id().to_string(), expected("community_id"));
     found
 }
 
-/// Zeek's default timeouts: `tcp_inactivity_timeout`, `tcp_close_delay`, `udp_inactivity_timeout`,
-/// `icmp_inactivity_timeout`, `unknown_ip_inactivity_timeout`, and `dns_session_timeout`.
+/// Returns a configuration with Zeek's default timeouts: `tcp_inactivity_timeout`, `tcp_close_delay`,
+/// `udp_inactivity_timeout`, `icmp_inactivity_timeout`, `unknown_ip_inactivity_timeout`, and `dns_session_timeout`.
 fn timeouts_of_zeek() -> TrackerConfig {
     let seconds = |count| Some(Duration::from_secs(count));
     let mut config = TrackerConfig::default();
     config.timeouts = Timeouts::all(seconds(60));
     config.timeouts.established = seconds(300);
     config.timeouts.linger = seconds(5);
-    let dns = config.add_class(seconds(10)).expect("room for a class");
+    let dns = config.add_class(seconds(10)).expect("fewer classes than the maximum");
     config.classify(move |key| {
         let is_dns = key.protocol() == IpProtocol::UDP
             && [Side::A, Side::B].map(|side| key.port(side)).contains(&Some(53));
@@ -337,11 +337,11 @@ fn records(path: &Path, config: TrackerConfig) -> Records {
     records
 }
 
-/// For each row what differs: nothing, if a record agrees with it.
+/// Returns the differences of each row, which are empty if a record agrees with it.
 fn compared(rows: &[Row], records: &Records) -> Vec<String> {
     let mut is_used = vec![false; records.0.len()];
     let mut outcomes = vec![None; rows.len()];
-    // Records that agree are not free for rows that differ.
+    // First, exact matches. The remaining records are compared with the remaining rows.
     for is_exact in [true, false] {
         for (row, outcome) in rows.iter().zip(&mut outcomes) {
             if outcome.is_some() {
@@ -361,7 +361,7 @@ fn compared(rows: &[Row], records: &Records) -> Vec<String> {
     outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(|| MISSING.to_owned())).collect()
 }
 
-/// The logs of connections in a folder, by name.
+/// Returns the connection logs in a folder, sorted by name.
 fn logs(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder of baselines");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -371,17 +371,17 @@ fn logs(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn rows_of_conn_logs_agree_or_are_of_a_named_class() {
+fn rows_of_conn_logs_agree_or_belong_to_a_listed_class() {
     let Some(captures) = corpus::captures() else { return };
-    let (mut agreeing, mut per_class) = (0, BTreeMap::<Class, usize>::new());
+    let (mut agreeing_count, mut per_class) = (0, BTreeMap::<Class, usize>::new());
     let (mut failures, mut seen) = (Vec::new(), Vec::new());
     for capture in &captures {
         for path in capture.oracles("zeek-conn").flat_map(|folder| logs(&folder)) {
             let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
             let log = format!("{}/{}", folder.display(), path.file_name().unwrap_or_default().display());
-            // The script of this test keeps Zeek from reaching its timeouts.
-            let is_timeless = log.ends_with("conn-limited.log");
-            let config = if is_timeless { without_timeouts() } else { timeouts_of_zeek() };
+            // The script of this test prevents Zeek's timeouts.
+            let has_no_timeouts = log.ends_with("conn-limited.log");
+            let config = if has_no_timeouts { without_timeouts() } else { timeouts_of_zeek() };
             let rows = rows(&path);
             let outcomes = compared(&rows, &records(&capture.path(), config));
             for (number, outcome) in (1..).zip(outcomes) {
@@ -390,7 +390,7 @@ fn rows_of_conn_logs_agree_or_are_of_a_named_class() {
                     Some((entry.class, *difference))
                 });
                 match stated {
-                    None if outcome.is_empty() => agreeing += 1,
+                    None if outcome.is_empty() => agreeing_count += 1,
                     Some((class, difference)) if difference == outcome => {
                         *per_class.entry(class).or_default() += 1
                     }
@@ -402,8 +402,8 @@ fn rows_of_conn_logs_agree_or_are_of_a_named_class() {
             seen.push(log);
         }
     }
-    println!("{agreeing} rows agree, others by class: {per_class:?}");
-    assert!(agreeing > 0, "nothing was compared");
+    println!("{agreeing_count} rows agree, others by class: {per_class:?}");
+    assert!(agreeing_count > 0, "nothing was compared");
     let unseen: Vec<_> =
         DIFFERING.iter().map(|entry| entry.log).filter(|log| !seen.iter().any(|seen| seen == log)).collect();
     assert!(unseen.is_empty(), "no such logs: {unseen:?}");

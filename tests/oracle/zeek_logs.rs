@@ -1,5 +1,5 @@
-//! Rows of Zeek's `http.log`, `dns.log`, `ftp.log`, `smtp.log` and `files.log`, and its events of SMTP, against
-//! messages.
+//! Comparison of messages with the rows of Zeek's `http.log`, `dns.log`, `ftp.log`, `smtp.log` and `files.log`, and
+//! with its SMTP events.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,22 @@ use super::corpus;
 use super::messages::{self, Observed};
 use super::zeek::{Row, rows};
 
-/// Why a row says something else than the messages; `docs/compare.md` explains each.
+/// The reason for which a row differs from the messages. `docs/compare.md` explains each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// The row has a password, or the refusal of one, which may repeat it: neither is given out.
+    /// The row contains a password, or the reply to a wrong password, which may repeat it. flowgauge reports neither.
     Credentials,
-    /// Zeek looks into UDP on any port if the content looks like Teredo; here the port decides.
+    /// Zeek examines UDP on any port if the content resembles Teredo. In flowgauge the port decides.
     ByContent,
-    /// The row is of a part of a mail, whose content is not read.
+    /// The row describes a part of a mail. flowgauge does not parse the content of mails.
     MailContent,
-    /// Zeek takes AA and RA from answers alone; the response has none.
+    /// Zeek takes AA and RA only from answers, and the response has none.
     NoAnswers,
-    /// The dot that ends a mail is a command in Zeek's events; here the mail in summary tells of it.
+    /// The dot that ends a mail is a command in Zeek's events. flowgauge reports the end in the summary of the mail.
     EndOfContent,
 }
 
-/// The rows of a log that differ, by their numbers, with the difference.
+/// A log, the reason, and the rows that differ: their numbers and the differences.
 type Differing = (&'static str, Class, &'static [(usize, &'static str)]);
 
 const DIFFERING: &[Differing] = &[
@@ -41,7 +41,7 @@ const DIFFERING: &[Differing] = &[
     (
         "scripts.policy.misc.dump-events/smtp-events.log",
         Class::Credentials,
-        &[(13, "an answer of AUTH"), (15, "an answer of AUTH")],
+        &[(13, "an AUTH response"), (15, "an AUTH response")],
     ),
     (
         "scripts.policy.misc.dump-events/smtp-events.log",
@@ -61,13 +61,13 @@ const DIFFERING: &[Differing] = &[
     ("core.tunnels.teredo/http.log", Class::ByContent, &[(2, MISSING), (3, MISSING)]),
 ];
 
-/// The difference of a row without a message.
+/// The difference of a row without a corresponding message.
 const MISSING: &str = "no such message";
 
-/// Returns the difference of each row of a log from the messages; empty if they agree.
+/// A function that returns the difference of each row of a log from the messages, which is empty if they agree.
 type Comparison = fn(&Path, &[Observed]) -> Vec<String>;
 
-/// Returns the comparison for a log, by its name.
+/// Returns the comparison for a log with this name.
 fn comparison(name: &str) -> Option<Comparison> {
     match name {
         "http.log" => Some(|path, observed| by_rows(path, observed, http)),
@@ -80,22 +80,22 @@ fn comparison(name: &str) -> Option<Comparison> {
     }
 }
 
-/// The differences of one row, joined; none if all that both have agrees.
+/// The differences of one row, which are empty if all values that both have agree.
 #[derive(Default)]
 struct Differences(Vec<String>);
 
 impl Differences {
-    /// Compares a column if the log has it; a value that Zeek leaves out must be missing here too.
+    /// Compares a column if the log has it. A value that Zeek omits must be missing in flowgauge too.
     fn compare(&mut self, row: &Row, name: &str, own: Option<String>) {
         if !row.has(name) {
             return;
         }
-        // The second is what Zeek has for a response without a reason.
+        // Zeek writes the second for a response without a reason.
         let is_empty = |text: &str| matches!(text, "(empty)" | "<empty>");
-        let wanted = row.get(name).map(|text| if is_empty(text) { "" } else { text });
-        if own.as_deref() != wanted {
+        let expected = row.get(name).map(|text| if is_empty(text) { "" } else { text });
+        if own.as_deref() != expected {
             let shown = |value: Option<&str>| value.map_or("none".to_owned(), |text| format!("{text:?}"));
-            self.0.push(format!("{name} {}, Zeek {}", shown(own.as_deref()), shown(wanted)));
+            self.0.push(format!("{name} {}, Zeek {}", shown(own.as_deref()), shown(expected)));
         }
     }
 }
@@ -107,7 +107,7 @@ fn by_rows(path: &Path, observed: &[Observed], compare: OfRow) -> Vec<String> {
     let is_of = |row: &Row, message: &&Observed| {
         ["orig", "resp"].into_iter().zip(message.ends()).all(|(name, (address, port))| {
             let (wanted_address, wanted_port) = row.end(name);
-            wanted_address == Some(address) && wanted_port.is_none_or(|wanted| wanted == port)
+            wanted_address == Some(address) && wanted_port.is_none_or(|expected| expected == port)
         })
     };
     let of_row = |row: &Row| {
@@ -122,7 +122,7 @@ fn by_rows(path: &Path, observed: &[Observed], compare: OfRow) -> Vec<String> {
     rows(path).iter().map(of_row).collect()
 }
 
-/// The first message of a kind that a side sent in an exchange.
+/// Returns the first message of a kind that a side sent in an exchange.
 fn find<'a>(flow: &[&'a Observed], from: &str, kind: &str, transaction: u64) -> Option<&'a Observed> {
     let is_wanted = |observed: &&&Observed| {
         observed.from.name() == from
@@ -141,7 +141,7 @@ fn http(row: &Row, flow: &[&Observed], differences: &mut Differences) {
         ("method", request, "method"),
         ("host", request, "host"),
         ("referrer", request, "referer"),
-        // Of both heads, the later one's.
+        // The version of the response, if there is one.
         ("version", response.or(request), "version"),
         ("user_agent", request, "user_agent"),
         ("request_body_len", of("client", "end"), "body_len"),
@@ -156,7 +156,7 @@ fn http(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     differences.compare(row, "response_body_len", body_len.map(|len| len.to_string()));
 }
 
-/// A URI without percent-encoding, as Zeek shows it.
+/// Returns a URI without percent-encoding, which is Zeek's notation.
 fn unescaped(uri: &str) -> String {
     let mut parts = uri.split('%');
     let mut text = parts.next().unwrap_or_default().to_owned();
@@ -170,18 +170,18 @@ fn unescaped(uri: &str) -> String {
 }
 
 fn dns(row: &Row, flow: &[&Observed], differences: &mut Differences) {
-    let is_same =
+    let corresponds =
         |observed: &&&Observed| row.number("trans_id").is_none_or(|id| observed.number("id") == Some(id));
-    let query = flow.iter().filter(is_same).find(|observed| observed.is("query"));
-    let response = flow.iter().filter(is_same).find(|observed| observed.is("response"));
-    // Zeek joins both, and a log may have but one of them.
+    let query = flow.iter().filter(corresponds).find(|observed| observed.is("query"));
+    let response = flow.iter().filter(corresponds).find(|observed| observed.is("response"));
+    // Zeek merges both in a row, and the capture may contain only one of them.
     let Some(message) = response.or(query) else { return differences.0.push(MISSING.to_owned()) };
     let question = &message.message["questions"][0];
     let name_of = |class: &str| if class == "IN" { "C_INTERNET".to_owned() } else { class.to_owned() };
     differences.compare(row, "query", messages::text(&question["name"]));
     differences.compare(row, "qtype_name", messages::text(&question["type"]));
     differences.compare(row, "qclass_name", messages::text(&question["class"]).map(|class| name_of(&class)));
-    // The registry's names are not all in capitals.
+    // Some names of IANA's registry have lowercase letters.
     let rcode = response.and_then(|observed| observed.text("rcode")).map(|rcode| rcode.to_uppercase());
     differences.compare(row, "rcode_name", rcode);
     differences.compare(row, "opcode_name", message.text("opcode").map(|opcode| opcode.to_lowercase()));
@@ -196,10 +196,10 @@ fn dns(row: &Row, flow: &[&Observed], differences: &mut Differences) {
 }
 
 fn ftp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
-    let is_same = |observed: &&&Observed| {
+    let corresponds = |observed: &&&Observed| {
         observed.is("command") && observed.text("verb").as_deref() == row.get("command")
     };
-    let Some(command) = flow.iter().find(is_same) else { return differences.0.push(MISSING.to_owned()) };
+    let Some(command) = flow.iter().find(corresponds) else { return differences.0.push(MISSING.to_owned()) };
     let transaction = command.number("transaction");
     let is_reply =
         |observed: &&&Observed| observed.is("reply") && observed.number("transaction") == transaction;
@@ -209,7 +209,7 @@ fn ftp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     let user =
         flow.iter().rfind(|observed| is_user(observed) && observed.number("transaction") <= transaction);
     differences.compare(row, "user", user.and_then(|observed| observed.text("argument")));
-    // The test that has Zeek hide passwords shows where one was.
+    // In the test of hidden passwords, Zeek's log shows where one was.
     let hidden = || command.text("credentials").map(|_| "<hidden>".to_owned());
     differences.compare(row, "arg", command.text("argument").or_else(hidden));
     differences.compare(row, "reply_code", reply.and_then(|observed| observed.text("code")));
@@ -233,14 +233,14 @@ fn smtp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
         let addresses = observed.message["recipients"].as_array()?.iter();
         let mut all: Vec<_> =
             addresses.filter_map(|recipient| messages::text(&recipient["address"])).collect();
-        // A set, in whatever order; the rows have them in the same one for equal sets.
+        // The order is not significant.
         all.sort();
         Some(all)
     });
-    let mut wanted: Vec<_> = row.get("rcptto").into_iter().flat_map(|all| all.split(',')).collect();
-    wanted.sort_unstable();
-    if recipients.clone().unwrap_or_default() != wanted {
-        differences.0.push(format!("rcptto {recipients:?}, Zeek {wanted:?}"));
+    let mut expected: Vec<_> = row.get("rcptto").into_iter().flat_map(|all| all.split(',')).collect();
+    expected.sort_unstable();
+    if recipients.clone().unwrap_or_default() != expected {
+        differences.0.push(format!("rcptto {recipients:?}, Zeek {expected:?}"));
     }
     differences.compare(row, "helo", hello.and_then(|observed| observed.text("argument")));
     differences.compare(row, "mailfrom", mail.and_then(|observed| observed.text("reverse_path")));
@@ -249,7 +249,7 @@ fn smtp(row: &Row, flow: &[&Observed], differences: &mut Differences) {
     differences.compare(row, "tls", Some(if is_tls { "T" } else { "F" }.to_owned()));
 }
 
-/// Compares files in mails: only a mail as a whole is known here, by its length.
+/// Compares files in mails. flowgauge reports only the length of whole mails.
 fn files(path: &Path, observed: &[Observed]) -> Vec<String> {
     let mut mails = observed.iter().filter(|observed| observed.is("mail"));
     let of_row = |row: &Row| {
@@ -264,7 +264,7 @@ fn files(path: &Path, observed: &[Observed]) -> Vec<String> {
     rows(path).iter().map(of_row).collect()
 }
 
-/// Compares Zeek's events of SMTP, a line each: `> EHLO GP`, `250 EHLO Ok`.
+/// Compares Zeek's SMTP events as lines: `> EHLO GP`, `250 EHLO Ok`.
 fn smtp_events(path: &Path, observed: &[Observed]) -> Vec<String> {
     let text = std::fs::read_to_string(path).expect("a log");
     let mut own: BTreeMap<u16, Vec<String>> = BTreeMap::new();
@@ -289,17 +289,17 @@ fn smtp_events(path: &Path, observed: &[Observed]) -> Vec<String> {
         };
         let port = event.split_once("orig_p=").and_then(|(_, rest)| rest.split('/').next());
         let port: u16 = port.and_then(|port| port.parse().ok()).expect("a port");
-        let wanted = match (value("command"), value("code")) {
+        let expected = match (value("command"), value("code")) {
             (Some("."), _) => Err("the end of content"),
-            (Some("**"), _) => Err("an answer of AUTH"),
+            (Some("**"), _) => Err("an AUTH response"),
             (Some(command), _) => {
-                // Some clients have a blank before the path.
+                // Some clients send a space before the path.
                 Ok(format!("> {command} {}", value("arg").unwrap_or_default().replace(": <", ":<")))
             }
             (None, code) => {
                 let command = value("cmd").unwrap_or_default();
                 let message = value("msg").unwrap_or_default();
-                // Both are replies to the command that began the exchange.
+                // These are replies to the command that began the exchange.
                 let command = match command {
                     "AUTH_ANSWER" => "AUTH",
                     "." => "DATA",
@@ -309,19 +309,19 @@ fn smtp_events(path: &Path, observed: &[Observed]) -> Vec<String> {
                 Ok(format!("{} {command} {message}", code.expect("a code")))
             }
         };
-        outcomes.push(match wanted {
+        outcomes.push(match expected {
             Err(why) => why.to_owned(),
-            Ok(wanted) => {
+            Ok(expected) => {
                 let mut line = own.get_mut(&port).and_then(Iterator::next).unwrap_or_default();
                 if let Some((code, rest)) = line.split_once('#') {
                     let (transaction, rest) = rest.split_once(' ').expect("a number and text");
                     let verb = transaction.parse().ok().and_then(|number| verbs.get(&(port, number)));
                     line = format!("{code}{} {rest}", verb.map_or("", String::as_str));
                 }
-                if line.trim_end() == wanted.trim_end() {
+                if line.trim_end() == expected.trim_end() {
                     String::new()
                 } else {
-                    format!("{line:?}, Zeek {wanted:?}")
+                    format!("{line:?}, Zeek {expected:?}")
                 }
             }
         });
@@ -331,7 +331,7 @@ fn smtp_events(path: &Path, observed: &[Observed]) -> Vec<String> {
     outcomes
 }
 
-/// The lines of a message; of a reply `250 #`, the number of its command, and the text.
+/// Returns the lines of a message. A line of a reply is the code, ` #`, the number of its command, and the text.
 fn events(observed: &Observed) -> Vec<String> {
     let transaction = observed.number("transaction").map_or(String::new(), |number| number.to_string());
     match observed.message["message"].as_str() {
@@ -354,7 +354,7 @@ fn events(observed: &Observed) -> Vec<String> {
     }
 }
 
-/// The logs in a folder of baselines that can be compared.
+/// Returns the logs in a folder of baselines that can be compared.
 fn logs(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder of baselines");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
@@ -364,7 +364,7 @@ fn logs(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn rows_of_protocol_logs_agree_or_are_of_a_named_class() {
+fn rows_of_protocol_logs_agree_or_belong_to_a_listed_class() {
     let Some(captures) = corpus::captures() else { return };
     let mut per_log: BTreeMap<String, (usize, BTreeMap<Class, usize>)> = BTreeMap::new();
     let (mut failures, mut seen) = (Vec::new(), Vec::new());

@@ -1,9 +1,10 @@
-//! curl fetches from vsftpd, in passive and active mode: its log has each line, and data connections go where it was said.
+//! curl and vsftpd in passive and active mode: the messages match curl's log, and the data connections match the
+//! announced addresses.
 
 use serde_json::Value;
 
 use crate::lab::record;
-use crate::observe::{Dialogue, talks};
+use crate::observe::{Dialogue, dialogues};
 
 const SERVER: &str = "
 listen=YES
@@ -34,37 +35,37 @@ fetch ftp://127.0.0.1:2121/none -o none.out 2>none.txt || true
 wc -c <passive.out
 "#;
 
-fn reports(dialogue: &Dialogue, message: &str) -> Vec<String> {
-    let all = dialogue.all("ftp", message).into_iter().map(|reports| match message {
-        "command" => match (reports["argument"].as_str(), reports["credentials"].as_str()) {
+fn lines(dialogue: &Dialogue, message: &str) -> Vec<String> {
+    let all = dialogue.all("ftp", message).into_iter().map(|value| match message {
+        "command" => match (value["argument"].as_str(), value["credentials"].as_str()) {
             (_, Some("user_pass")) => "PASS opensesame".to_owned(),
-            (Some(argument), _) => format!("{} {argument}", reports["verb"].as_str().unwrap_or_default()),
-            _ => reports["verb"].as_str().unwrap_or_default().to_owned(),
+            (Some(argument), _) => format!("{} {argument}", value["verb"].as_str().unwrap_or_default()),
+            _ => value["verb"].as_str().unwrap_or_default().to_owned(),
         },
-        _ => format!("{} {}", reports["code"], reports["text"].as_str().unwrap_or_default()),
+        _ => format!("{} {}", value["code"], value["text"].as_str().unwrap_or_default()),
     });
     all.collect()
 }
 
 #[test]
-fn what_curl_asks_and_vsftpd_answers() {
+fn ftp_messages_match_the_logs_of_curl() {
     let Some(recorded) = record("ftp", &["curl", "vsftpd"], &[("server", SERVER)], SCRIPT) else { return };
     assert_eq!(recorded.output.trim_start_matches("joined").trim(), "123456");
-    let all = talks(&recorded.capture());
+    let all = dialogues(&recorded.capture());
     let control: Vec<&Dialogue> = all.iter().filter(|dialogue| dialogue.server_port == 2121).collect();
     assert_eq!(control.len(), 4);
     for (dialogue, log) in control.iter().zip(["passive.txt", "list.txt", "active.txt", "none.txt"]) {
         assert_eq!(dialogue.recognized, [("ftp", "content")]);
-        // Its last words, curl does not log, and does not always say.
-        let (mut commands, mut replies) = (reports(dialogue, "command"), reports(dialogue, "greeting"));
-        replies.extend(reports(dialogue, "reply"));
+        // curl does not always send QUIT and does not log it.
+        let (mut commands, mut replies) = (lines(dialogue, "command"), lines(dialogue, "greeting"));
+        replies.extend(lines(dialogue, "reply"));
         commands.pop_if(|last| last == "QUIT");
         replies.pop_if(|last| last.starts_with("221 "));
         assert_eq!(commands, recorded.lines(log, "> "));
         assert_eq!(replies, recorded.lines(log, "< "));
         assert!(!serde_json::to_string(&dialogue.messages).expect("objects").contains("opensesame"));
     }
-    // A data connection goes to each place that was told.
+    // There is a data connection to each announced port.
     let data = |dialogue: &Dialogue| dialogue.only("ftp", "data_connection").clone();
     let is_opened = |expected: &Value| {
         all.iter().any(|dialogue| Some(u64::from(dialogue.server_port)) == expected["port"].as_u64())
@@ -75,7 +76,7 @@ fn what_curl_asks_and_vsftpd_answers() {
     assert_eq!(data(control[1])["address"], "127.0.0.1");
 
     let transfer = |dialogue: &Dialogue| {
-        dialogue.all("ftp", "transfer").first().map(|reports| (*reports).clone()).unwrap_or_default()
+        dialogue.all("ftp", "transfer").first().map(|value| (*value).clone()).unwrap_or_default()
     };
     let [passive, list, active, none] = [0, 1, 2, 3].map(|position| transfer(control[position]));
     assert_eq!(

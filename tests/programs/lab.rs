@@ -1,21 +1,21 @@
-//! A network namespace where programs run for a while, and the capture of what they said.
+//! A network namespace in which programs run, and the capture of their packets.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What each script begins with: the loopback device, a capture, and helpers. All processes live in a namespace of their own and
-/// end with its first one, whatever becomes of them.
+/// Beginning of each script: it configures the loopback device, starts a capture, and defines functions. All processes
+/// run in a separate PID namespace and always end with its first process.
 const PREAMBLE: &str = r#"
 set -eu
 cd "$1"
 ip link set lo up
-# Programs may write below /run, which is not the machine's own here.
+# Programs may write below /run, so it is not that of the machine.
 mount -t tmpfs none /run
 waited() {
     tries=0
     until "$@" >/dev/null 2>&1; do
         tries=$((tries + 1))
-        if [ $tries -ge 200 ]; then echo "waited in vain for: $*" >&2; cat ./*.log >&2; exit 1; fi
+        if [ $tries -ge 200 ]; then echo "timeout while waiting for: $*" >&2; cat ./*.log >&2; exit 1; fi
         sleep 0.05
     done
 }
@@ -26,20 +26,20 @@ tcpdump=$!
 waited grep -q 'listening on' tcpdump.err
 echo joined
 . ./script
-# Packets are handed over once a second.
+# The kernel delivers packets once a second.
 sleep 1.2
 kill -INT $tcpdump
 wait $tcpdump || true
 if ! grep -q '^0 packets dropped by kernel' tcpdump.err; then cat tcpdump.err >&2; exit 1; fi
 "#;
 
-/// Seconds after which all is over.
+/// Time limit in seconds.
 const SECONDS_MAX: &str = "40";
 
-/// A folder that goes when the test is over.
+/// The results of a script, in a folder that is removed after the test.
 pub(crate) struct Recorded {
     folder: PathBuf,
-    /// What the script wrote.
+    /// Standard output of the script.
     pub(crate) output: String,
 }
 
@@ -50,24 +50,24 @@ impl Drop for Recorded {
 }
 
 impl Recorded {
-    /// The capture.
+    /// Returns the path of the capture.
     pub(crate) fn capture(&self) -> PathBuf {
         self.folder.join("capture.pcap")
     }
 
-    /// A file that the script wrote.
+    /// Returns the content of a file that the script wrote.
     pub(crate) fn file(&self, name: &str) -> String {
         let bytes = std::fs::read(self.folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The lines of such a file that begin with a prefix, without it.
+    /// Returns the lines of such a file that begin with a prefix, without the prefix.
     pub(crate) fn lines(&self, name: &str, prefix: &str) -> Vec<String> {
         self.file(name).lines().filter_map(|line| Some(line.strip_prefix(prefix)?.to_owned())).collect()
     }
 }
 
-/// Runs a script among files that it needs. None, with a word, where that cannot be.
+/// Runs a script in a folder with files that it needs. Returns `None` and prints the reason if that is not possible.
 pub(crate) fn record(
     name: &str,
     programs: &[&str],
@@ -81,8 +81,8 @@ pub(crate) fn record(
         None
     };
     for program in ["unshare", "ip", "ss", "tcpdump", "timeout"].iter().chain(programs) {
-        if !is_there(program) {
-            return skip(format!("no {program} here"));
+        if !is_installed(program) {
+            return skip(format!("{program} is not installed"));
         }
     }
     let folder = std::env::temp_dir().join(format!("flowgauge-{name}-{}", std::process::id()));
@@ -115,19 +115,19 @@ pub(crate) fn record(
     recorded.output = String::from_utf8_lossy(&output.stdout).into_owned();
     let error = String::from_utf8_lossy(&output.stderr);
     if !recorded.output.starts_with("joined") {
-        return skip(format!("no namespace: {}, {}", output.status, error.trim()));
+        return skip(format!("cannot create a namespace: {}, {}", output.status, error.trim()));
     }
-    // What began must end well.
+    // A script that has started must succeed.
     assert!(output.status.success(), "{}\n{error}\n{}", output.status, recorded.output);
     Some(recorded)
 }
 
-/// Where servers are is not on everybody's path.
+/// Returns a search path that includes the folders of servers, which a user's path may lack.
 fn path() -> String {
     let own = std::env::var("PATH").unwrap_or_default();
     format!("/usr/sbin:/usr/bin:/sbin:/bin:{own}")
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     path().split(':').any(|folder| Path::new(folder).join(program).is_file())
 }

@@ -1,11 +1,11 @@
-//! swaks sends mails to aiosmtpd: the client's transcript has each line, and the server writes down what it took.
+//! swaks sends mails to aiosmtpd: the messages match the client's transcript and the mails that the server logs.
 
 use serde_json::Value;
 
 use crate::lab::{Recorded, record};
 use crate::observe::{Dialogue, to_port};
 
-/// Takes mails for everybody but one, and writes each envelope as a line of JSON.
+/// A server that accepts mails for all recipients except one, and writes each envelope as a line of JSON.
 const SERVER: &str = r#"
 import asyncio, json, ssl, sys
 from aiosmtpd.smtp import SMTP, AuthResult
@@ -30,7 +30,7 @@ loop.run_until_complete(loop.create_server(make, '127.0.0.1', 1025))
 loop.run_forever()
 "#;
 
-/// Lines with dots at their beginnings, and more octets than buffers have.
+/// Sends mails with lines that begin with dots, and with more octets than the buffers hold.
 const SCRIPT: &str = r#"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key -out cert -days 2 \
     -subj /CN=mail.example 2>openssl.log
@@ -44,7 +44,7 @@ swaks $common --from '<>' --to b@mail.example --auth LOGIN --auth-user somebody 
 swaks $common --from a@client.example --to b@mail.example --tls >third.txt 2>&1
 "#;
 
-/// The command lines of a transcript that crossed in the clear, without content and what answers an AUTH challenge.
+/// Returns the unencrypted command lines of a transcript, without mail content and responses to AUTH challenges.
 fn sent(recorded: &Recorded, transcript: &str) -> Vec<String> {
     let (mut lines, mut is_content, mut is_answer) = (Vec::new(), false, false);
     for line in recorded.file(transcript).lines() {
@@ -60,7 +60,7 @@ fn sent(recorded: &Recorded, transcript: &str) -> Vec<String> {
     lines
 }
 
-/// A command as a line. Of AUTH, the mechanism is all there is.
+/// Returns a command as a line. For AUTH, only the mechanism is reported.
 fn line(command: &Value) -> String {
     let text = |key: &str| command[key].as_str().map(|text| format!(" {text}"));
     let verb = command["verb"].as_str().expect("a verb");
@@ -84,12 +84,12 @@ fn replies(dialogue: &Dialogue) -> Vec<String> {
 }
 
 #[test]
-fn what_swaks_sends_and_aiosmtpd_takes() {
+fn smtp_messages_match_the_logs_of_swaks_and_aiosmtpd() {
     let programs = ["swaks", "openssl", "aiosmtpd"];
     let Some(recorded) = record("mail", &programs, &[("server", SERVER)], SCRIPT) else { return };
-    let talks = to_port(&recorded.capture(), 1025);
-    assert_eq!(talks.len(), 3);
-    for (dialogue, transcript) in talks.iter().zip(["first.txt", "second.txt", "third.txt"]) {
+    let dialogues = to_port(&recorded.capture(), 1025);
+    assert_eq!(dialogues.len(), 3);
+    for (dialogue, transcript) in dialogues.iter().zip(["first.txt", "second.txt", "third.txt"]) {
         let commands: Vec<String> = dialogue.all("smtp", "command").into_iter().map(line).collect();
         let sent: Vec<String> = sent(&recorded, transcript)
             .into_iter()
@@ -105,35 +105,35 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
             .filter_map(|line| Some(line.strip_prefix("<-  ").or(line.strip_prefix("<** "))?.to_owned()))
             .collect();
         assert_eq!(replies(dialogue), reported);
-        // Each command has its reply.
+        // Each command has a reply.
         let numbers = |message| -> Vec<_> {
-            dialogue.all("smtp", message).iter().map(|reports| reports["transaction"].as_u64()).collect()
+            dialogue.all("smtp", message).iter().map(|value| value["transaction"].as_u64()).collect()
         };
         let mut answered = numbers("reply");
         answered.dedup();
         assert_eq!(numbers("command"), answered);
-        let secret = serde_json::to_string(&dialogue.messages).expect("objects");
+        let text = serde_json::to_string(&dialogue.messages).expect("objects");
         for word in ["opensesame", "b3BlbnNlc2FtZQ", "c29tZWJvZHk", "AHNvbWVib2R5AG9wZW5zZXNhbWU"] {
-            assert!(!secret.contains(word), "{word}");
+            assert!(!text.contains(word), "{word}");
         }
     }
     let kinds = |dialogue: &Dialogue| -> Vec<Value> {
         dialogue
             .messages
             .iter()
-            .map(|reports| reports["credentials"].clone())
+            .map(|value| value["credentials"].clone())
             .filter(|kind| !kind.is_null())
             .collect()
     };
     assert_eq!(
-        talks.iter().map(kinds).collect::<Vec<_>>(),
+        dialogues.iter().map(kinds).collect::<Vec<_>>(),
         [vec![Value::from("plain")], vec!["login".into()], vec![]]
     );
 
     let taken: Vec<Value> =
         recorded.file("taken").lines().map(|line| serde_json::from_str(line).expect("a list")).collect();
     assert_eq!(taken.len(), 3);
-    for (dialogue, taken) in talks[..2].iter().zip(&taken) {
+    for (dialogue, taken) in dialogues[..2].iter().zip(&taken) {
         assert_eq!(dialogue.recognized, [("smtp", "content")]);
         let mail = dialogue.only("smtp", "mail");
         let accepted: Vec<_> = mail["recipients"]
@@ -148,9 +148,9 @@ fn what_swaks_sends_and_aiosmtpd_takes() {
         assert!(mail["content_len"].as_u64() > Some(70_000));
     }
     assert_eq!(
-        talks[0].only("smtp", "mail")["recipients"][1],
+        dialogues[0].only("smtp", "mail")["recipients"][1],
         serde_json::json!({"address": "nobody@mail.example", "code": 550})
     );
-    assert_eq!(talks[2].recognized, [("smtp", "content"), ("tls", "content")]);
-    assert_eq!(talks[2].all("smtp", "mail").len(), 0);
+    assert_eq!(dialogues[2].recognized, [("smtp", "content"), ("tls", "content")]);
+    assert_eq!(dialogues[2].all("smtp", "mail").len(), 0);
 }

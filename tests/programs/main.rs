@@ -1,12 +1,15 @@
-//! Real programs talk to each other in a network namespace, tcpdump listens, and what was parsed is what they say they said.
+//! Real programs communicate in a network namespace while tcpdump captures their packets. The parsed messages must
+//! match the logs and outputs of the programs.
 //!
-//! Needs root, `unshare`, `ip`, `ss` and `tcpdump`, and each test its programs; a test says so and passes where something is
-//! missing. Where `FLOWGAUGE_PROGRAMS` is set to `required`, it fails instead.
+//! The tests need root, `unshare`, `ip`, `ss`, `tcpdump` and the programs of the test. If something is missing, a test
+//! prints a note and passes. If `FLOWGAUGE_PROGRAMS` is set to `required`, the test fails instead.
 //!
 //! ```text
 //! FLOWGAUGE_PROGRAMS=required cargo test --test programs
 //! ```
 
+#[cfg(all(feature = "protocols", feature = "serde"))]
+mod dns;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod ftp;
 #[cfg(all(feature = "protocols", feature = "serde"))]
@@ -14,7 +17,7 @@ mod lab;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod mail;
 #[cfg(all(feature = "protocols", feature = "serde"))]
-mod names;
+mod mqtt;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod observe;
 #[cfg(all(feature = "protocols", feature = "serde"))]
@@ -24,7 +27,5 @@ mod ssh;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 #[path = "../support/sessions.rs"]
 mod support;
-#[cfg(all(feature = "protocols", feature = "serde"))]
-mod things;
 #[cfg(all(feature = "protocols", feature = "serde"))]
 mod web;

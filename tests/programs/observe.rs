@@ -1,4 +1,4 @@
-//! What was said in a capture, as objects.
+//! The messages of a capture as JSON objects.
 
 use std::path::Path;
 
@@ -11,37 +11,37 @@ use serde_json::Value;
 
 use crate::support::run_capture;
 
-/// What was said in a flow.
+/// The messages of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Dialogue {
-    /// The first packet's destination port.
+    /// Destination port of the first packet.
     pub(crate) server_port: u16,
-    /// Protocols in the order in which they were recognized, and on what grounds.
+    /// Protocols in the order of recognition, each with its evidence.
     pub(crate) recognized: Vec<(&'static str, &'static str)>,
-    /// Why parsers stopped.
+    /// Faults with which parsers stopped.
     pub(crate) faults: Vec<String>,
-    /// Messages, with `protocol` and `from` added.
+    /// Messages with the additional members `protocol` and `from`.
     pub(crate) messages: Vec<Value>,
 }
 
 impl Dialogue {
-    /// Messages of a kind.
+    /// Returns all messages of a kind.
     pub(crate) fn all(&self, protocol: &str, message: &str) -> Vec<&Value> {
-        let is = |reports: &&Value| reports["protocol"] == protocol && reports["message"] == message;
+        let is = |value: &&Value| value["protocol"] == protocol && value["message"] == message;
         self.messages.iter().filter(is).collect()
     }
 
-    /// The one message of a kind.
+    /// Returns the only message of a kind.
     pub(crate) fn only(&self, protocol: &str, message: &str) -> &Value {
         let all = self.all(protocol, message);
         assert_eq!(all.len(), 1, "{protocol} {message} in {self:#?}");
         all[0]
     }
 
-    /// Those of one side.
+    /// Returns the only message of a kind that comes from `from`.
     pub(crate) fn of<'a>(&'a self, from: &str, protocol: &str, message: &str) -> &'a Value {
         let all: Vec<_> =
-            self.all(protocol, message).into_iter().filter(|reports| reports["from"] == from).collect();
+            self.all(protocol, message).into_iter().filter(|value| value["from"] == from).collect();
         assert_eq!(all.len(), 1, "{protocol} {message} of {from} in {self:#?}");
         all[0]
     }
@@ -79,19 +79,19 @@ impl Sink for Collect {
     }
 }
 
-/// The flows of a capture in the order of their beginnings. No parser may have stopped.
-pub(crate) fn talks(capture: &Path) -> Vec<Dialogue> {
+/// Returns the flows of a capture in the order of their start times. No parser may have stopped.
+pub(crate) fn dialogues(capture: &Path) -> Vec<Dialogue> {
     let (sink, _) = run_capture(capture, TrackerConfig::default(), Collect::default());
-    let mut talks = sink.0;
-    talks.sort_by_key(|(start, _)| *start);
-    let talks: Vec<_> = talks.into_iter().map(|(_, dialogue)| dialogue).collect();
-    for dialogue in &talks {
+    let mut dialogues = sink.0;
+    dialogues.sort_by_key(|(start, _)| *start);
+    let dialogues: Vec<_> = dialogues.into_iter().map(|(_, dialogue)| dialogue).collect();
+    for dialogue in &dialogues {
         assert_eq!(dialogue.faults, [""; 0], "{dialogue:#?}");
     }
-    talks
+    dialogues
 }
 
-/// Those to a port.
+/// Returns the flows to a server port.
 pub(crate) fn to_port(capture: &Path, port: u16) -> Vec<Dialogue> {
-    talks(capture).into_iter().filter(|dialogue| dialogue.server_port == port).collect()
+    dialogues(capture).into_iter().filter(|dialogue| dialogue.server_port == port).collect()
 }

@@ -1,4 +1,4 @@
-//! Protocols that are only named, as programs speak them, on ports that are not their own.
+//! Recognition of protocols without a parser in the traffic of real programs, on ports other than the registered ones.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use flowgauge::tracker::{Flow, FlowView, TrackerConfig};
 use crate::lab::record;
 use crate::support::run_capture;
 
-/// Answers curl as a SOCKS proxy of version 4 or 5 does, and then as a web server; and psql with a refusal of TLS.
+/// Answers curl first as a SOCKS proxy of version 4 or 5 and then as a web server. Rejects the TLS request of psql.
 const SERVERS: &str = r#"
 import socket, threading
 
-def serve(port, talk):
+def serve(port, answer):
     listener = socket.create_server(("127.0.0.1", port))
     while True:
         connection, _ = listener.accept()
         with connection:
-            talk(connection)
+            answer(connection)
 
 def socks(connection):
     if connection.recv(512)[0] == 5:
@@ -37,8 +37,8 @@ def postgresql(connection):
         connection.sendall(b"N")
         connection.recv(512)
 
-for port, talk in (9150, socks), (5433, postgresql):
-    threading.Thread(target=serve, args=(port, talk)).start()
+for port, answer in (9150, socks), (5433, postgresql):
+    threading.Thread(target=serve, args=(port, answer)).start()
 "#;
 
 const SCRIPT: &str = r#"
@@ -61,7 +61,7 @@ waited listens 9419
 git ls-remote git://127.0.0.1:9419/repository.git >remote 2>&1
 "#;
 
-/// The names of flows by the server's port.
+/// The recognized protocols of flows and the evidence, by server port.
 #[derive(Default)]
 struct Names(BTreeMap<u16, Vec<(&'static str, &'static str)>>);
 
@@ -82,7 +82,7 @@ impl Sink for Names {
 }
 
 #[test]
-fn curl_psql_mosquitto_and_git_are_recognized_by_what_they_say() {
+fn curl_psql_mosquitto_and_git_are_recognized_by_content() {
     let programs = ["curl", "git", "mosquitto", "mosquitto_pub", "mosquitto_sub", "psql", "python3"];
     let Some(recorded) = record("recognized", &programs, &[("servers.py", SERVERS)], SCRIPT) else { return };
     let (names, _) = run_capture(&recorded.capture(), TrackerConfig::default(), Names::default());
@@ -90,7 +90,7 @@ fn curl_psql_mosquitto_and_git_are_recognized_by_what_they_say() {
     let of = |port| names.0.get(&port).cloned().unwrap_or_default();
     assert_eq!(of(9150), [("socks", "content"); 4]);
     assert_eq!(of(5433), [("postgresql", "content"); 2]);
-    // The subscriber, and at least one publisher.
+    // There are the subscriber and at least one publisher.
     assert!(
         of(1884).len() >= 2 && of(1884).iter().all(|name| *name == ("mqtt", "content")),
         "{:?}",

@@ -1,4 +1,4 @@
-//! OpenSSH's client and server: the client's own log says what was offered and agreed on.
+//! OpenSSH's client and server: the messages match the algorithms in the client's log.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -24,13 +24,13 @@ echo "AuthorizedKeysFile $PWD/user.pub" >>server
 $(command -v sshd) -D -f "$PWD/server" -E sshd.log &
 waited listens 2222
 common="-F none -i user -p 2222 -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -vv"
-# Whether root may come in is the machine's matter; what is looked at comes before.
+# Logins of root may be disabled on this machine. The test needs only the messages before authentication.
 ssh $common root@127.0.0.1 'head -c 300000 /dev/zero' >first.out 2>first.err </dev/null || true
 ssh $common -c aes192-ctr -m hmac-sha2-512 -o KexAlgorithms=ecdh-sha2-nistp384,curve25519-sha256 -C \
     root@127.0.0.1 true >second.out 2>second.err </dev/null || true
 "#;
 
-/// MD5 in hexadecimal, by another program.
+/// Returns the MD5 digest in hexadecimal, computed by `md5sum`.
 fn md5(text: &str) -> String {
     let mut program =
         Command::new("md5sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("md5sum");
@@ -40,23 +40,23 @@ fn md5(text: &str) -> String {
 }
 
 #[test]
-fn what_openssh_offers_and_agrees_on() {
+fn ssh_messages_match_the_log_of_openssh() {
     let programs = ["ssh", "sshd", "ssh-keygen", "md5sum"];
     let Some(recorded) = record("ssh", &programs, &[("server", SERVER)], SCRIPT) else { return };
-    let talks = to_port(&recorded.capture(), 2222);
-    assert_eq!(talks.len(), 2);
-    for (dialogue, log) in talks.iter().zip(["first.err", "second.err"]) {
+    let dialogues = to_port(&recorded.capture(), 2222);
+    assert_eq!(dialogues.len(), 2);
+    for (dialogue, log) in dialogues.iter().zip(["first.err", "second.err"]) {
         assert_eq!(dialogue.recognized, [("ssh", "content")]);
         let one = |prefix: &str| {
             recorded.lines(log, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix}"))
         };
         let line = |from: &str| {
-            let reports = dialogue.of(from, "ssh", "identification");
+            let value = dialogue.of(from, "ssh", "identification");
             let comments =
-                reports["comments"].as_str().map(|comments| format!(" {comments}")).unwrap_or_default();
+                value["comments"].as_str().map(|comments| format!(" {comments}")).unwrap_or_default();
             (
-                reports["protocol_version"].clone(),
-                reports["software_version"].as_str().unwrap_or_default().to_owned() + &comments,
+                value["protocol_version"].clone(),
+                value["software_version"].as_str().unwrap_or_default().to_owned() + &comments,
             )
         };
         assert_eq!(line("client"), ("2.0".into(), one("debug1: Local version string SSH-2.0-")));
@@ -65,7 +65,7 @@ fn what_openssh_offers_and_agrees_on() {
             ("2.0".into(), one("debug1: Remote protocol version 2.0, remote software version "))
         );
 
-        // The log has both offers one behind the other, the client's first.
+        // The log contains the client's proposal, followed by the server's.
         let keys = [
             ("KEX algorithms", "kex_algorithms"),
             ("host key algorithms", "server_host_key_algorithms"),
@@ -79,26 +79,28 @@ fn what_openssh_offers_and_agrees_on() {
             ("languages stoc", "languages_server_to_client"),
         ];
         for (position, from) in ["client", "server"].into_iter().enumerate() {
-            let offer = dialogue.of(from, "ssh", "kex_init");
+            let proposal = dialogue.of(from, "ssh", "kex_init");
             let reported: Vec<String> = keys
                 .iter()
                 .map(|(name, _)| recorded.lines(log, &format!("debug2: {name}: "))[position].clone())
                 .collect();
             for ((_, key), reported) in keys.iter().zip(&reported) {
                 let names: Vec<_> = reported.split(',').filter(|name| !name.is_empty()).collect();
-                assert_eq!(offer[key], serde_json::json!(names), "{key} of {from}");
+                assert_eq!(proposal[key], serde_json::json!(names), "{key} of {from}");
             }
             let [key, parts] = [("hassh", [0, 2, 4, 6]), ("hassh_server", [0, 3, 5, 7])]
-                .map(|(key, places)| (key, places.map(|position| reported[position].as_str()).join(";")))
+                .map(|(key, positions)| {
+                    (key, positions.map(|position| reported[position].as_str()).join(";"))
+                })
                 .map(|(key, text)| [key.to_owned(), md5(&text)])[position]
                 .clone();
-            assert_eq!(offer[&key], parts);
+            assert_eq!(proposal[&key], parts);
         }
 
-        let agreed = dialogue.only("ssh", "negotiated");
-        assert_eq!(agreed["kex_algorithm"], one("debug1: kex: algorithm: "));
-        assert_eq!(agreed["server_host_key_algorithm"], one("debug1: kex: host key algorithm: "));
-        for (way, keys) in [
+        let negotiated = dialogue.only("ssh", "negotiated");
+        assert_eq!(negotiated["kex_algorithm"], one("debug1: kex: algorithm: "));
+        assert_eq!(negotiated["server_host_key_algorithm"], one("debug1: kex: host key algorithm: "));
+        for (direction, keys) in [
             (
                 "client->server",
                 [
@@ -116,10 +118,10 @@ fn what_openssh_offers_and_agrees_on() {
                 ],
             ),
         ] {
-            let [cipher, mac, compression] = keys.map(|key| agreed[key].as_str().unwrap_or("<implicit>"));
-            let reported = one(&format!("debug1: kex: {way} cipher: "));
+            let [cipher, mac, compression] = keys.map(|key| negotiated[key].as_str().unwrap_or("<implicit>"));
+            let reported = one(&format!("debug1: kex: {direction} cipher: "));
             assert_eq!(reported, format!("{cipher} MAC: {mac} compression: {compression}"));
         }
     }
-    assert_eq!(talks[1].only("ssh", "negotiated")["kex_algorithm"], "ecdh-sha2-nistp384");
+    assert_eq!(dialogues[1].only("ssh", "negotiated")["kex_algorithm"], "ecdh-sha2-nistp384");
 }

@@ -1,9 +1,10 @@
-//! curl asks nginx, in the clear by HTTP/1 and 2, and over TLS 1.2 and 1.3: the server's access log and the client's own log say what was said.
+//! curl and nginx with unencrypted HTTP/1 and HTTP/2, and over TLS 1.2 and 1.3: the messages match the server's access
+//! log and the client's log.
 
 use serde_json::Value;
 
 use crate::lab::{Recorded, record};
-use crate::observe::{Dialogue, talks};
+use crate::observe::{Dialogue, dialogues};
 
 const SERVER: &str = "
 daemon off;
@@ -12,7 +13,7 @@ user root;
 error_log nginx.err;
 events {}
 http {
-    # Its count has the framing of chunks in it, and what it says to an Expect.
+    # Its count includes chunk framing and the response to Expect.
     map $sent_http_transfer_encoding$http_expect $octets { '' $body_bytes_sent; default -; }
     log_format lines '$server_port|$connection|$request_method|$request_uri|$http_host|$http_user_agent|$status|$octets';
     access_log access.log lines;
@@ -58,7 +59,7 @@ $(command -v nginx) -p "$PWD" -c server >nginx.out 2>&1 &
 waited listens 9080
 waited listens 9443
 ask() { curl -sSv --max-time 10 -A tester/1 -k --resolve web.example:9442:127.0.0.1 --resolve web.example:9443:127.0.0.1 "$@"; }
-# One connection for all that curl may ask in it.
+# curl sends these requests in one connection.
 ask http://127.0.0.1:9080/small http://127.0.0.1:9080/big http://127.0.0.1:9080/parts http://127.0.0.1:9080/none?a=b \
     >plain.out 2>plain.txt
 ask -I http://127.0.0.1:9080/big >head.out 2>head.txt
@@ -71,25 +72,25 @@ ask --tls-max 1.2 https://web.example:9442/big >first.out 2>first.txt
 ask --http2 https://web.example:9443/big >second.out 2>second.txt
 "#;
 
-/// Requests with their responses, as the server's log has them, but for the number of its connection.
+/// Returns requests and responses in the format of the server's log, without the connection number.
 fn exchanges(dialogue: &Dialogue) -> Vec<String> {
     let (protocol, target) =
         if dialogue.recognized == [("http2", "content")] { ("http2", "path") } else { ("http", "target") };
     let responses = dialogue.all(protocol, "response");
     let of = |all: Vec<&Value>, number: &Value, from: &str| {
-        let is = |reports: &&&Value| reports["transaction"] == *number && reports["from"] == from;
-        all.iter().find(is).map(|reports| (**reports).clone()).unwrap_or_default()
+        let is = |value: &&&Value| value["transaction"] == *number && value["from"] == from;
+        all.iter().find(is).map(|value| (**value).clone()).unwrap_or_default()
     };
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
     let requests = dialogue.all(protocol, "request");
     let lines = requests.iter().map(|request| {
         let number = &request["transaction"];
         let is_final =
-            |reports: &&&Value| reports["transaction"] == *number && reports["status"].as_u64() >= Some(200);
-        let response = responses.iter().find(is_final).map(|reports| (**reports).clone()).unwrap_or_default();
+            |value: &&&Value| value["transaction"] == *number && value["status"].as_u64() >= Some(200);
+        let response = responses.iter().find(is_final).map(|value| (**value).clone()).unwrap_or_default();
         let end = of(dialogue.all(protocol, "end"), number, "server");
         let keys = ["method", target, "host", "user_agent"].map(|key| text(&request[key])).join("|");
-        let is_interim = |reports: &&Value| reports["transaction"] == *number && reports["status"] == 100;
+        let is_interim = |value: &&Value| value["transaction"] == *number && value["status"] == 100;
         let is_counted = response["transfer_encoding"].is_null() && !responses.iter().any(is_interim);
         let octets = if is_counted { end["body_len"].to_string() } else { "-".to_owned() };
         format!("{keys}|{}|{octets}", response["status"])
@@ -97,7 +98,7 @@ fn exchanges(dialogue: &Dialogue) -> Vec<String> {
     lines.collect()
 }
 
-/// Lines of the access log for a port, by connection.
+/// Returns the lines of the access log for a port, by connection.
 fn logged(recorded: &Recorded, port: u16) -> Vec<Vec<String>> {
     let mut connections: Vec<(String, Vec<String>)> = Vec::new();
     for line in recorded.lines("access.log", &format!("{port}|")) {
@@ -111,10 +112,10 @@ fn logged(recorded: &Recorded, port: u16) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn what_curl_asks_and_nginx_answers() {
+fn http_and_tls_messages_match_the_logs_of_curl_and_nginx() {
     let files = [("server", SERVER)];
     let Some(recorded) = record("web", &["curl", "nginx", "openssl"], &files, SCRIPT) else { return };
-    let all = talks(&recorded.capture());
+    let all = dialogues(&recorded.capture());
     let to = |port| all.iter().filter(|dialogue| dialogue.server_port == port).collect::<Vec<_>>();
 
     let plain = to(9080);
@@ -125,11 +126,11 @@ fn what_curl_asks_and_nginx_answers() {
     for (dialogue, name) in
         plain.iter().zip(["plain.out", "head.none", "put.out"]).filter(|(_, name)| *name != "head.none")
     {
-        let ends = dialogue.all("http", "end").into_iter().filter(|reports| reports["from"] == "server");
-        let lens = ends.map(|reports| reports["body_len"].as_u64().unwrap_or_default());
+        let ends = dialogue.all("http", "end").into_iter().filter(|value| value["from"] == "server");
+        let lens = ends.map(|value| value["body_len"].as_u64().unwrap_or_default());
         assert_eq!(lens.sum::<u64>(), recorded.file(name).len() as u64, "{name}");
     }
-    // Between the servers, and what a client sends.
+    // The connections between the servers, and the body that a client sends.
     assert_eq!(
         to(9081).iter().map(|dialogue| exchanges(dialogue)).collect::<Vec<_>>(),
         logged(&recorded, 9081)
@@ -138,11 +139,11 @@ fn what_curl_asks_and_nginx_answers() {
     let put =
         plain.iter().find(|dialogue| dialogue.all("http", "request")[0]["method"] == "PUT").expect("a PUT");
     assert_eq!(put.of("client", "http", "end")["body_len"], len);
-    assert!(put.all("http", "response").iter().any(|reports| reports["status"] == 100));
+    assert!(put.all("http", "response").iter().any(|value| value["status"] == 100));
     let h2c = to(9082);
     assert_eq!(h2c.iter().map(|dialogue| exchanges(dialogue)).collect::<Vec<_>>(), logged(&recorded, 9082));
     assert!(h2c.len() == 3 && h2c.iter().all(|dialogue| dialogue.recognized == [("http2", "content")]));
-    // Credentials are named.
+    // Only the kind of credentials is reported.
     let moved = plain
         .iter()
         .find(|dialogue| dialogue.all("http", "request")[0]["target"] == "/moved")
@@ -151,14 +152,14 @@ fn what_curl_asks_and_nginx_answers() {
     assert!(!serde_json::to_string(&moved.messages).expect("objects").contains("c29tZWJvZHk6"));
 
     for (port, log, version) in [(9442, "first.txt", "TLSv1.2"), (9443, "second.txt", "TLSv1.3")] {
-        let talks = to(port);
-        assert_eq!(talks.len(), 1);
-        assert_eq!(talks[0].recognized, [("tls", "content")]);
-        tls(talks[0], &recorded, (log, version));
+        let dialogues = to(port);
+        assert_eq!(dialogues.len(), 1);
+        assert_eq!(dialogues[0].recognized, [("tls", "content")]);
+        tls(dialogues[0], &recorded, (log, version));
     }
 }
 
-/// A connection over TLS, by the client's log, and by what openssl says of the certificate.
+/// Compares a TLS connection with the client's log and with openssl's output for the certificate.
 fn tls(dialogue: &Dialogue, recorded: &Recorded, (log, version): (&str, &str)) {
     let one = |name: &str, prefix: &str| {
         recorded.lines(name, prefix).into_iter().next().unwrap_or_else(|| panic!("{prefix} in {name}"))
@@ -167,15 +168,15 @@ fn tls(dialogue: &Dialogue, recorded: &Recorded, (log, version): (&str, &str)) {
     assert_eq!(client["server_name"], "web.example");
     assert_eq!(client["alpn"], serde_json::json!(one(log, "* ALPN: offers ").split(',').collect::<Vec<_>>()));
     let reported = one(log, "* SSL connection using ");
-    let (told_version, told_cipher) = reported.split_once(" / ").expect("a version and a cipher");
-    assert_eq!((told_version, &server["version"]), (version, &version.replace("TLSv", "TLS ").into()));
-    // openssl has names of its own for ciphers, and a table of both.
+    let (logged_version, logged_cipher) = reported.split_once(" / ").expect("a version and a cipher");
+    assert_eq!((logged_version, &server["version"]), (version, &version.replace("TLSv", "TLS ").into()));
+    // openssl has its own names for ciphers and lists them with the standard names.
     let standard = recorded.file("ciphers");
-    let named = standard.lines().find(|line| line.split_whitespace().nth(2) == Some(told_cipher));
+    let named = standard.lines().find(|line| line.split_whitespace().nth(2) == Some(logged_cipher));
     assert_eq!(server["cipher_suite"].as_str(), named.and_then(|line| line.split_whitespace().next()));
     let chains = dialogue.all("tls", "certificate_chain");
     if version == "TLSv1.3" {
-        assert_eq!(chains.len(), 0, "it is encrypted");
+        assert_eq!(chains.len(), 0, "the certificate is encrypted");
         return;
     }
     assert_eq!(server["alpn"], one(log, "* ALPN: server accepted "));

@@ -143,7 +143,7 @@ fn answers_have_the_number_of_their_query() {
             "server response 2 | #1 | x1",
             "client query 1 | #2 | example.com? IN A",
             "client unreadable 3 short",
-            "server unanswered 1 #2 x0 End",
+            "server unanswered 1 #2 x0 EndOfFlow",
         ]
     );
 }
@@ -257,13 +257,13 @@ fn a_gap_inside_a_message_costs_that_message() {
         observed.reports,
         [
             "[dns by content]",
-            "client query 1 | (cut)",
+            "client query 1 | (truncated)",
             "client query 2 | #0 | second.example? IN A",
-            "server unanswered 2 #0 x0 End"
+            "server unanswered 2 #0 x0 EndOfFlow"
         ]
     );
     let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 18));
-    assert_eq!(observed.reports, ["[dns by content]", "client query 1 | (cut)", "[dns stopped: gap]"]);
+    assert_eq!(observed.reports, ["[dns by content]", "client query 1 | (truncated)", "[dns stopped: gap]"]);
     let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, 2));
     assert_eq!(observed.messages()[1], "client query 2 | #0 | second.example? IN A");
 }

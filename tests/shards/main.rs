@@ -1,4 +1,4 @@
-//! One, two, three and eight shards, and batches of any size: the same records, octets and counts.
+//! Determinism of shards: any number of shards and batches of any size give the same records, octets and counts.
 
 mod runs;
 #[cfg(feature = "protocols")]
@@ -24,15 +24,15 @@ use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest, TrackerConfig};
 
 use sources::{Rebatched, captures};
 
-/// Keeps records and octets, and counts events.
+/// Collects records and octets, and counts events.
 #[derive(Default)]
-struct Keep {
+struct Collector {
     records: Vec<FlowRecord>,
     streams: Vec<(FlowKey, [Vec<u8>; 2])>,
     event_count: u64,
 }
 
-impl Sink for Keep {
+impl Sink for Collector {
     type State = [Vec<u8>; 2];
     type Stage = Streams;
 
@@ -50,7 +50,7 @@ impl Sink for Keep {
         }
     }
 
-    // Records of all flows that ended, also of those without packets since their active timeout.
+    // Records of all flows that ended, including those without packets since their active timeout.
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, octets: [Vec<u8>; 2]) {
         self.records.push(view.record(reason));
         self.streams.push((*view.key(), octets));
@@ -72,9 +72,9 @@ impl Sink for Keep {
     }
 }
 
-/// All that shards together say, in an order of its own.
+/// The combined results of all shards, sorted.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct Results {
     records: Vec<String>,
     streams: Vec<(FlowKey, [Vec<u8>; 2])>,
     event_count: u64,
@@ -91,8 +91,8 @@ fn builder() -> Builder {
     Pipeline::builder().tracker(config())
 }
 
-/// Statistics without what depends on batches or is a bound.
-fn counted(mut stats: PipelineStats) -> String {
+/// Returns the statistics without values that depend on batches or are upper bounds.
+fn comparable_stats(mut stats: PipelineStats) -> String {
     stats.tracker.hot_hit_count = 0;
     stats.tracker.open_count_max = 0;
     stats.streams.held_bytes_max = 0;
@@ -100,23 +100,23 @@ fn counted(mut stats: PipelineStats) -> String {
     format!("{stats:?}")
 }
 
-fn run(source: &mut impl Source, count: usize) -> Said {
-    let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
-    // What was read before an error counts.
+fn run(source: &mut impl Source, count: usize) -> Results {
+    let mut sinks: Vec<Collector> = (0..count).map(|_| Collector::default()).collect();
+    // Frames that were read before an error count.
     let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
     let run = builder().checksums(ChecksumHandling::Count).run_shards(&mut sinks, source, &options);
-    let stats = run.expect("a sound configuration").stats;
+    let stats = run.expect("a valid configuration").stats;
     let mut records: Vec<_> =
         sinks.iter().flat_map(|sink| &sink.records).map(|record| format!("{record:?}")).collect();
     records.sort();
     let event_count = sinks.iter().map(|sink| sink.event_count).sum();
     let mut streams: Vec<_> = sinks.into_iter().flat_map(|sink| sink.streams).collect();
     streams.sort();
-    Said { records, streams, event_count, stats: counted(stats) }
+    Results { records, streams, event_count, stats: comparable_stats(stats) }
 }
 
 #[test]
-fn any_number_of_shards_says_the_same() {
+fn any_number_of_shards_gives_the_same_results() {
     let mut record_count = 0;
     for path in captures() {
         for (jitter, has_spikes) in [(0, false), (50_000_000, false), (0, true)] {
@@ -127,26 +127,26 @@ fn any_number_of_shards_says_the_same() {
             let one = run(&mut whole, 1);
             record_count += one.records.len();
             for (count, size) in [(1, 1), (2, 1000), (3, 7), (8, 64)] {
-                // What one pipeline says of the largest captures is enough with few sizes.
+                // A few batch sizes suffice for the largest captures.
                 if whole.frames.len() > 10_000 && count != 2 {
                     continue;
                 }
                 (whole.at, whole.size) = (0, size);
-                let reports = run(&mut whole, count);
-                let what = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
-                assert_eq!((reports.event_count, &reports.stats), (one.event_count, &one.stats), "{what}");
-                for (reports, one) in reports.records.iter().zip(&one.records) {
-                    assert_eq!(reports, one, "{what}");
+                let sharded = run(&mut whole, count);
+                let case = format!("{} with {count} shards by {size}, jitter {jitter}", path.display());
+                assert_eq!((sharded.event_count, &sharded.stats), (one.event_count, &one.stats), "{case}");
+                for (sharded, one) in sharded.records.iter().zip(&one.records) {
+                    assert_eq!(sharded, one, "{case}");
                 }
-                for ((key, reports), (_, one)) in reports.streams.iter().zip(&one.streams) {
+                for ((key, sharded), (_, one)) in sharded.streams.iter().zip(&one.streams) {
                     assert!(
-                        reports == one,
-                        "{what}: {key} {:?} {:?}",
-                        reports.each_ref().map(Vec::len),
+                        sharded == one,
+                        "{case}: {key} {:?} {:?}",
+                        sharded.each_ref().map(Vec::len),
                         one.each_ref().map(Vec::len)
                     );
                 }
-                assert!(reports == one, "{what}");
+                assert!(sharded == one, "{case}");
             }
         }
     }
@@ -154,9 +154,9 @@ fn any_number_of_shards_says_the_same() {
 }
 
 #[test]
-fn a_filter_leaves_the_same_to_shards() {
+fn a_filter_selects_the_same_packets_for_any_number_of_shards() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
-    let mut seen = Vec::new();
+    let mut results = Vec::new();
     for count in [1, 3] {
         let builder = builder().filter(Filter::parse("udp or icmp").expect("a filter"));
         let mut records: Vec<Vec<String>> = vec![Vec::new(); count];
@@ -167,16 +167,16 @@ fn a_filter_leaves_the_same_to_shards() {
         let mut source = FileSource::open(&path).unwrap();
         let stats = builder.run_shards(&mut sinks, &mut source, &RunOptions::default()).unwrap().stats;
         assert!(stats.filtered_count > 0);
-        let stats = counted(stats);
+        let stats = comparable_stats(stats);
         let mut records = records.concat();
         records.sort();
-        seen.push((records, stats));
+        results.push((records, stats));
     }
-    assert_eq!(seen[0], seen[1]);
+    assert_eq!(results[0], results[1]);
 }
 
 #[test]
-fn what_shards_cannot_do_is_refused() {
+fn configurations_that_shards_do_not_support_are_rejected() {
     let mut config = config();
     config.key_policy.decapsulation = Decapsulation::Both;
     let builder = Pipeline::builder().tracker(config);
@@ -185,9 +185,9 @@ fn what_shards_cannot_do_is_refused() {
         builder.run_shards(sinks, &mut source, &RunOptions::default()).map(|_| ())
     };
     assert!(run(&mut [()]).is_ok());
-    let Err(Error::Config(error)) = run(&mut [(), ()]) else { panic!("linked flows in two shards") };
+    let Err(Error::Config(error)) = run(&mut [(), ()]) else { panic!("two shards accept linked flows") };
     assert_eq!(error.problem, ConfigProblem::Conflict { with: "more than one shard" });
-    let Err(Error::Config(error)) = run(&mut []) else { panic!("no shards") };
+    let Err(Error::Config(error)) = run(&mut []) else { panic!("zero shards are accepted") };
     assert!(matches!(error.problem, ConfigProblem::OutOfRange { min: 1, .. }), "{error}");
 }
 
@@ -212,7 +212,7 @@ fn a_sink_can_stop_all_shards() {
     let mut frames = FrameBatch::new();
     let template =
         Rebatched::new(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/web.pcap"), 1, 0).unwrap();
-    // Hours apart, so that flows end all the time.
+    // The frames are an hour apart, so flows end all the time.
     for hour in 0..20_000_u64 {
         let frame = template.frames.get(hour as usize % template.frames.len()).unwrap();
         frames.push(&Frame { timestamp: Timestamp::from_nanos(hour * 3_600_000_000_000), ..frame });
@@ -227,7 +227,7 @@ fn a_sink_can_stop_all_shards() {
 
 #[test]
 #[should_panic(expected = "on purpose")]
-fn a_sink_that_panics_is_heard() {
+fn a_panic_of_a_sink_is_propagated() {
     struct Panic;
     impl Sink for Panic {
         type State = ();
@@ -242,8 +242,8 @@ fn a_sink_that_panics_is_heard() {
     let _ = builder().run_shards(&mut [Panic, Panic, Panic], &mut source, &RunOptions::default());
 }
 
-/// A flow that ends last begins first, and its shard has its record before all others: those of the other shards must not wait
-/// for it, nor it for them.
+/// The flow that ends last begins first, so its shard delivers that record before all its others. Records of the other
+/// shards must not wait for it, and it must not wait for them.
 #[test]
 fn shards_that_end_at_different_times_do_not_wait_for_each_other() {
     use etherparse::PacketBuilder;
@@ -266,21 +266,21 @@ fn shards_that_end_at_different_times_do_not_wait_for_each_other() {
     builder.run_records::<Flows>(2, &mut source, &options, |_| true, |_| count += 1).unwrap();
     assert_eq!(count, COUNT);
 
-    // A panic in one shard ends all of it, too.
+    // A panic in one shard also ends the whole run.
     source.at = 0;
-    let wants = |view: &FlowView<'_>| {
+    let is_wanted = |view: &FlowView<'_>| {
         let port = |side| view.key().port(side).expect("a port");
         assert!(port(Side::A) + port(Side::B) != 54, "on purpose");
         true
     };
     let run = std::panic::AssertUnwindSafe(|| {
-        builder.run_records::<Flows>(2, &mut source, &options, wants, |_| ())
+        builder.run_records::<Flows>(2, &mut source, &options, is_wanted, |_| ())
     });
     assert!(std::panic::catch_unwind(run).is_err());
 }
 
 #[test]
-fn merged_records_are_all_of_them() {
+fn merged_records_are_complete() {
     for name in ["web.pcap", "dns.pcap", "mail.pcap"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name);
         let mut source = Rebatched::new(&path, 50, 0).unwrap();
@@ -306,15 +306,16 @@ fn merged_records_are_all_of_them() {
         }
         let mut wanted_count = 0;
         source.at = 0;
-        let wants = |view: &FlowView<'_>| view.octet_count() > 1000;
-        builder().run_records::<Flows>(2, &mut source, &options, wants, |_| wanted_count += 1).unwrap();
+        let is_wanted = |view: &FlowView<'_>| view.octet_count() > 1000;
+        builder().run_records::<Flows>(2, &mut source, &options, is_wanted, |_| wanted_count += 1).unwrap();
         assert_eq!(wanted_count, one.iter().filter(|record| record.octet_count() > 1000).count());
     }
 }
 
-/// What waits in the pool of fragments until the end may be later than all packets. Every shard ends its flows at that time.
+/// Fragments that remain in the pool until the end may be later than all packets. Every shard ends its flows at that
+/// time.
 #[test]
-fn fragments_that_wait_until_the_end_set_the_clock_of_all_shards() {
+fn fragments_that_remain_at_the_end_set_the_clock_of_all_shards() {
     use etherparse::PacketBuilder;
     let udp = |port: u16| {
         let builder =
@@ -327,7 +328,7 @@ fn fragments_that_wait_until_the_end_set_the_clock_of_all_shards() {
     for port in 1000..1016 {
         frames.push(&Frame::ethernet(Timestamp::ZERO, &udp(port)));
     }
-    // The first fragment of a datagram whose others never come, two minutes later.
+    // Two minutes later, the first fragment of a datagram without the other fragments.
     let mut fragment = udp(2000);
     fragment[14 + 6] |= 0x20;
     frames.push(&Frame::ethernet(Timestamp::from_nanos(120_000_000_000), &fragment));
@@ -360,7 +361,7 @@ impl Sink for Open<'_> {
 }
 
 #[test]
-fn the_cap_on_flows_bounds_all_shards_together() {
+fn the_limit_of_flows_applies_to_all_shards_together() {
     use etherparse::PacketBuilder;
     const FLOW_COUNT: usize = 5000;
     let mut frames = FrameBatch::new();
@@ -382,9 +383,9 @@ fn the_cap_on_flows_bounds_all_shards_together() {
         let run = builder().limits(limits).run_shards(&mut sinks, &mut source, &RunOptions::default());
         let tracker = run.unwrap().stats.tracker;
         assert_eq!((tracker.packet_count, tracker.started_count), (FLOW_COUNT as u64, FLOW_COUNT as u64));
-        // With so many flows, each shard reaches its part.
-        let what = format!("{shard_count} shards, at most {flow_count_max}");
-        assert_eq!((tracker.open_count_max, now.into_inner()), (flow_count_max.into(), 0), "{what}");
-        assert!(max.into_inner() <= flow_count_max as usize, "{what}");
+        // There are enough flows for each shard to reach its share of the limit.
+        let case = format!("{shard_count} shards, at most {flow_count_max}");
+        assert_eq!((tracker.open_count_max, now.into_inner()), (flow_count_max.into(), 0), "{case}");
+        assert!(max.into_inner() <= flow_count_max as usize, "{case}");
     }
 }

@@ -1,4 +1,4 @@
-//! How a sharded run ends: with an error, by a stop handle, and while its source is idle.
+//! The end of a sharded run: by an error, by a stop handle, and with an idle source.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use flowgauge::pipeline::TIME_JUMP_MAX;
 use flowgauge::{EndReason, Error, ErrorPolicy, Flows, Pipeline, RunEnd, RunOptions, Sink, StopHandle};
 
 #[path = "../support/scripted.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
+#[allow(dead_code, reason = "other tests use the other items")]
 mod scripted;
 
 use scripted::{Kept, Scripted, Step, listed};
 
-/// Breaks at one batch only.
+/// Returns `Break` after the second batch only.
 #[derive(Default)]
 struct BreaksOnce {
     batch_count: usize,
@@ -29,7 +29,8 @@ impl Sink for BreaksOnce {
     }
 }
 
-/// A frame far ahead of all before it is processed with the idle time that confirms it: a batch, and an idle time.
+/// A frame far ahead of all earlier ones is processed together with the idle time that confirms it: a batch, then an
+/// idle time.
 #[test]
 fn a_break_before_an_idle_time_ends_the_run() {
     let later = 1 + 2 * TIME_JUMP_MAX.as_millis() as u64;
@@ -53,7 +54,7 @@ fn sinks(count: usize) -> Vec<Kept> {
     (0..count).map(|_| Kept::default()).collect()
 }
 
-/// The ports of the records of all sinks.
+/// Returns the ports of the records of all sinks.
 fn ports(sinks: &[Kept]) -> Vec<u16> {
     let mut ports: Vec<_> = sinks.iter().flat_map(Kept::ports).collect();
     ports.sort_unstable();
@@ -61,7 +62,7 @@ fn ports(sinks: &[Kept]) -> Vec<u16> {
 }
 
 #[test]
-fn sinks_keep_what_they_received_when_the_source_fails() {
+fn sinks_keep_their_records_when_the_source_fails() {
     for count in [1, 2, 5] {
         let mut sinks = sinks(count);
         let steps = [
@@ -80,7 +81,7 @@ fn sinks_keep_what_they_received_when_the_source_fails() {
 }
 
 #[test]
-fn errors_are_collected_by_shards() {
+fn errors_of_a_sharded_run_are_collected() {
     for count in [1, 2, 5] {
         let mut sinks = sinks(count);
         let steps = [
@@ -91,7 +92,7 @@ fn errors_are_collected_by_shards() {
         ];
         let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
         let run = Pipeline::builder().run_shards(&mut sinks, &mut listed(steps), &options);
-        let summary = run.expect("errors do not end the run");
+        let summary = run.expect("errors must not end the run");
         assert_eq!((summary.end, summary.errors.len()), (RunEnd::EndOfInput, 2));
         assert!(summary.errors.iter().all(|error| error.to_string().contains("injected")));
         assert_eq!((ports(&sinks), summary.stats.frame_count), ((1..8).collect(), 7), "{count} shards");
@@ -117,12 +118,12 @@ fn a_stop_handle_ends_all_shards_with_all_open_flows_recorded() {
         });
         let mut sinks = sinks(count);
         let summary = Pipeline::builder().run_shards(&mut sinks, &mut endless, &options).unwrap();
-        let what = format!("{count} shards: {:?}", summary.stats);
-        assert_eq!((summary.end, last.load(Relaxed)), (RunEnd::Stopped, 1000), "{what}");
-        assert_eq!(summary.stats.frame_count, 1000, "{what}");
-        assert_eq!(ports(&sinks), (2..1002).collect::<Vec<_>>(), "{what}");
+        let case = format!("{count} shards: {:?}", summary.stats);
+        assert_eq!((summary.end, last.load(Relaxed)), (RunEnd::Stopped, 1000), "{case}");
+        assert_eq!(summary.stats.frame_count, 1000, "{case}");
+        assert_eq!(ports(&sinks), (2..1002).collect::<Vec<_>>(), "{case}");
         let reasons = sinks.iter().flat_map(|sink| &sink.records).map(|(_, _, reason)| *reason);
-        assert!(reasons.into_iter().all(|reason| reason == EndReason::ForcedEnd), "{what}");
+        assert!(reasons.into_iter().all(|reason| reason == EndReason::ForcedEnd), "{case}");
     }
 }
 
@@ -133,7 +134,7 @@ fn flows_of_all_shards_time_out_while_a_source_is_idle() {
             Step::Frames(1_000_000, (1..20).collect()),
             Step::Idle(1_000_100),
             Step::Frames(1_030_000, (20..30).collect()),
-            // Later than the idle timeout of the first.
+            // After the idle timeout of the first flows.
             Step::Idle(1_075_000),
             Step::Idle(1_075_100),
         ];
@@ -142,8 +143,8 @@ fn flows_of_all_shards_time_out_while_a_source_is_idle() {
         assert_eq!(run.unwrap().stats.frame_count, 29);
         assert_eq!(ports(&sinks), (1..30).collect::<Vec<_>>());
         for (port, _, reason) in sinks.iter().flat_map(|sink| &sink.records) {
-            let wanted = if *port < 20 { EndReason::IdleTimeout } else { EndReason::ForcedEnd };
-            assert_eq!(*reason, wanted, "{port} of {count} shards");
+            let expected = if *port < 20 { EndReason::IdleTimeout } else { EndReason::ForcedEnd };
+            assert_eq!(*reason, expected, "{port} of {count} shards");
         }
         assert!(sinks.iter().all(|sink| sink.batch_count >= 3), "each idle time counts as a batch");
     }

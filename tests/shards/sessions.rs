@@ -1,4 +1,4 @@
-//! What is said in flows is the same on one shard and on many, in batches of any size.
+//! Messages of flows are the same on one shard and on many, with batches of any size.
 
 use flowgauge::pipeline::{ErrorPolicy, Pipeline, RunOptions, Sessions, Sink};
 use flowgauge::protocols::{Message, Standard};
@@ -9,18 +9,18 @@ use flowgauge::tracker::{Flow, FlowView, Interest};
 
 use super::sources::{Rebatched, captures};
 
-/// All that is said in a flow, in order, with times.
+/// All messages and events of a flow, in order, with times.
 #[derive(Default)]
 struct Observed(Vec<String>);
 
-/// The same of each flow that ended, and of all flows in the order in which it was told.
+/// Messages and events of each flow that ended, and the messages of all flows in the order of delivery.
 #[derive(Default)]
-struct Keep {
+struct Collector {
     flows: Vec<(String, Vec<String>)>,
     all: Vec<String>,
 }
 
-impl Sink for Keep {
+impl Sink for Collector {
     type State = Observed;
     type Stage = Sessions<Standard>;
 
@@ -33,8 +33,8 @@ impl Sink for Keep {
     }
 
     fn message(&mut self, flow: &mut Flow<'_, Observed>, meta: &MessageMeta, message: &Message<'_>) {
-        let what = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
-        let message = format!("{what}: {message:?}");
+        let origin = format!("{} {} {}", meta.timestamp, meta.protocol, meta.from.name());
+        let message = format!("{origin}: {message:?}");
         self.all.push(format!("{} {message}", flow.view.key()));
         flow.state.0.push(message);
     }
@@ -47,22 +47,22 @@ impl Sink for Keep {
     }
 }
 
-/// What each flow says, by flow, and the order in which the first shard told it.
+/// Returns messages and events by flow, and the messages of the first shard in the order of delivery.
 fn run(source: &mut impl Source, count: usize) -> (Vec<(String, Vec<String>)>, Vec<String>) {
-    let mut sinks: Vec<Keep> = (0..count).map(|_| Keep::default()).collect();
-    // What was read before an error counts.
+    let mut sinks: Vec<Collector> = (0..count).map(|_| Collector::default()).collect();
+    // Frames that were read before an error count.
     let options = RunOptions::default().error_policy(ErrorPolicy::Continue);
     let run = Pipeline::builder().run_shards(&mut sinks, source, &options);
-    let stats = run.expect("a sound configuration").stats;
-    assert_eq!(stats.sessions.held_bytes, 0, "all memory is given back");
+    let stats = run.expect("a valid configuration").stats;
+    assert_eq!(stats.sessions.held_bytes, 0, "all memory must be released");
     let first = std::mem::take(&mut sinks[0].all);
     let mut flows: Vec<_> = sinks.into_iter().flat_map(|sink| sink.flows).collect();
     flows.sort();
     (flows, first)
 }
 
-/// Compares what is said in a capture in one batch by one shard with the same in other batches and by more shards. How many
-/// messages and events there are.
+/// Compares the messages and events of a capture, processed as one batch by one shard, with those of other batch sizes
+/// and more shards. Returns the number of messages and events.
 fn compare(mut whole: Rebatched, name: &str) -> usize {
     let (one, order) = run(&mut whole, 1);
     for (count, size) in [(1, 1), (1, 7), (1, 100), (2, 1000), (3, 7)] {
@@ -73,39 +73,39 @@ fn compare(mut whole: Rebatched, name: &str) -> usize {
         let (many, many_order) = run(&mut whole, count);
         assert_eq!(many.len(), one.len());
         for ((flow, many), (_, one)) in many.iter().zip(&one) {
-            let what = format!("{name} with {count} shards by {size}: {flow}");
+            let case = format!("{name} with {count} shards by {size}: {flow}");
             for (many, one) in many.iter().zip(one) {
-                assert_eq!(many, one, "{what}");
+                assert_eq!(many, one, "{case}");
             }
-            assert_eq!(many.len(), one.len(), "{what}");
+            assert_eq!(many.len(), one.len(), "{case}");
         }
-        // One shard tells it all, and in one order.
+        // A single shard delivers all messages, in one order.
         let differing = many_order.iter().zip(&order).position(|(many, one)| many != one);
-        assert_eq!(differing.filter(|_| count == 1), None, "{name} by {size}: another order");
+        assert_eq!(differing.filter(|_| count == 1), None, "{name} by {size}: the order differs");
     }
     one.iter().map(|(_, observed)| observed.len()).sum()
 }
 
 #[test]
-fn any_number_of_shards_and_batches_of_any_size_hear_the_same() {
+fn any_number_of_shards_and_batches_of_any_size_give_the_same_messages() {
     let mut counts = [0; 3];
     for path in captures() {
         let name = path.display().to_string();
-        // As it is, with octets that the capture lacks, and with times that step back besides.
+        // The unchanged capture, a capture with missing octets, and one with missing octets and times that step back.
         for (count, (every, jitter)) in counts.iter_mut().zip([(0, 0), (5, 0), (7, 30_000_000)]) {
             let Some(whole) = Rebatched::new(&path, usize::MAX >> 1, jitter) else { continue };
             if jitter > 0 && whole.frames.len() > 10_000 {
                 continue;
             }
             let whole = if every == 0 { whole } else { whole.without(every) };
-            *count += compare(whole, &format!("{name} without each {every}th, jitter {jitter}"));
+            *count += compare(whole, &format!("{name} without every {every}th frame, jitter {jitter}"));
         }
     }
     assert!(counts.iter().all(|count| *count > 500), "{counts:?}");
 }
 
 #[test]
-fn records_of_shards_name_what_is_spoken() {
+fn records_of_shards_name_the_application() {
     let path = &captures()[0];
     let named = |count: usize| {
         let mut source = Rebatched::new(path, 64, 0).expect("a capture");

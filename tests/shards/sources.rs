@@ -1,4 +1,4 @@
-//! Captures, their frames in batches of any size.
+//! Captures as sources with batches of any size.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use flowgauge::base::{Frame, FrameBatch, Timestamp};
 use flowgauge::source::{Error, FileSource, Interface, Next, Source, SourceStats, Warning};
 
-/// Frames of a file with other times, in batches of a size.
+/// A source with the frames of a file, with changed times and batches of a fixed size.
 pub(crate) struct Rebatched {
     pub(crate) frames: FrameBatch,
     pub(crate) at: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Rebatched {
 }
 
 impl Rebatched {
-    /// `jitter` moves each frame by up to so many nanoseconds to and fro, so that many come late.
+    /// Reads a file. `jitter` delays each frame by up to that many nanoseconds, so that many are out of order.
     pub(crate) fn new(path: &Path, size: usize, jitter: u64) -> Option<Self> {
         let mut source = FileSource::open(path).ok()?;
         let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
@@ -34,7 +34,7 @@ impl Rebatched {
 }
 
 impl Rebatched {
-    /// The same with every so many-th frame ten years later.
+    /// Moves every `every`th frame ten years ahead.
     pub(crate) fn with_spikes(self, every: usize) -> Self {
         const TEN_YEARS: Duration = Duration::from_secs(10 * 365 * 86_400);
         let mut frames = FrameBatch::new();
@@ -47,7 +47,7 @@ impl Rebatched {
         Self { frames, ..self }
     }
 
-    /// The same without every so many-th frame that is long enough to have octets of a stream.
+    /// Removes every `every`th frame that is long enough to have octets of a stream.
     #[cfg(feature = "protocols")]
     pub(crate) fn without(self, every: usize) -> Self {
         const HEADERS_LEN: usize = 100;
@@ -95,7 +95,7 @@ pub(crate) fn captures() -> Vec<PathBuf> {
         .into();
     all.push(data.join("vlan.pcapng"));
     match std::env::var_os("FLOWGAUGE_CORPUS").filter(|root| !root.is_empty()).map(PathBuf::from) {
-        None => println!("FLOWGAUGE_CORPUS is not set: only the captures of this crate"),
+        None => println!("FLOWGAUGE_CORPUS is not set: this test uses only the captures of this crate"),
         Some(root) => {
             let manifest = std::fs::read_to_string(root.join("MANIFEST.tsv")).expect("a manifest");
             let names = manifest.lines().filter(|line| !line.starts_with('#'));

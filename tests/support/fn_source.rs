@@ -1,9 +1,9 @@
-//! Sources of which a test decides what each call returns.
+//! A source that returns the batches that a test specifies.
 
 use flowgauge::base::FrameBatch;
 use flowgauge::source::{Error, Interface, Next, Source, SourceStats, Warning};
 
-/// A source that calls a function for each batch, which it cleared.
+/// A source that clears each batch and calls a function to fill it.
 pub(crate) struct FnSource<F>(pub(crate) F);
 
 impl<F> Source for FnSource<F>

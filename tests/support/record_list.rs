@@ -1,10 +1,11 @@
-//! The records of a tracker that is used alone.
+//! The records of a tracker that runs without a pipeline.
 
 use flowgauge::base::EndReason;
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::{Flow, FlowView, Interest, Observer};
 
-/// Collects the records that a pipeline would give: one of each active timeout and of each end, unless there were no packets.
+/// Collects the records that a pipeline would emit: one for each active timeout and each end, unless the flow has no
+/// packets.
 #[derive(Debug, Default)]
 pub(crate) struct RecordList(pub(crate) Vec<FlowRecord>);
 

@@ -1,6 +1,6 @@
-//! Words and signs of Rust source texts.
+//! Identifiers and punctuation of Rust source files.
 
-/// What the rules need of a source text.
+/// A token of a source file, as detailed as the checks need it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Token {
     Word(String),
@@ -9,7 +9,7 @@ pub(crate) enum Token {
     Sign(char),
 }
 
-/// Words and signs with their line numbers; comments, literals and lifetimes left out.
+/// Returns identifiers and punctuation with their line numbers, without comments, literals and lifetimes.
 pub(crate) fn tokens(text: &str) -> Vec<(usize, Token)> {
     let chars: Vec<char> = text.chars().collect();
     let at = |position: usize| chars.get(position).copied().unwrap_or('\0');

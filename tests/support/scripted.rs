@@ -1,4 +1,4 @@
-//! A source that does what a function returns: frames, idle times, errors.
+//! A source that delivers the steps that a function returns: frames, idle times and errors.
 
 use std::collections::VecDeque;
 
@@ -8,21 +8,21 @@ use flowgauge::{
     EndReason, Flow, Flows, Frame, FrameBatch, Interest, Interface, Next, Sink, Source, Timestamp,
 };
 
-/// What one call of `next_batch` does.
+/// The result of one call of `next_batch`.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A datagram from each port, all at a time in milliseconds.
+    /// A datagram from each port, all with the same capture time in milliseconds.
     Frames(u64, Vec<u16>),
-    /// No frames at a time in milliseconds.
+    /// No frames, with the current time in milliseconds.
     Idle(u64),
-    /// An error behind such datagrams.
+    /// Such datagrams, followed by an error.
     Fails(u64, Vec<u16>),
 }
 
-/// A source that takes its steps from a function; `None` is its end.
+/// A source that gets its steps from a function; `None` ends it.
 pub(crate) struct Scripted<F>(pub(crate) F);
 
-/// Returns a source with a list of steps.
+/// Returns a source that delivers a list of steps.
 pub(crate) fn listed(steps: impl IntoIterator<Item = Step>) -> Scripted<impl FnMut() -> Option<Step> + Send> {
     let mut steps: VecDeque<_> = steps.into_iter().collect();
     Scripted(move || steps.pop_front())
@@ -75,13 +75,13 @@ impl<F: FnMut() -> Option<Step> + Send> Source for Scripted<F> {
     }
 }
 
-/// Keeps the client's port, the packets and the reason of each record, and counts calls.
+/// Collects the client port, packet count and end reason of each record, and counts calls.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     pub(crate) records: Vec<(u16, u64, EndReason)>,
     pub(crate) ended_count: usize,
     pub(crate) batch_count: usize,
-    /// Batches that had ended before each record.
+    /// Number of batches that had ended before each record.
     pub(crate) batches_before: Vec<usize>,
 }
 

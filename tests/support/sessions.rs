@@ -5,7 +5,7 @@ use std::path::Path;
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 use flowgauge::{FileSource, Pipeline, PipelineStats, RunOptions, Sink};
 
-/// Runs a sink over a whole capture, after which no layer may hold anything. Returns it with the counters.
+/// Runs a sink over a whole capture and returns it with the statistics. No layer may hold any state afterwards.
 ///
 /// # Panics
 ///
@@ -21,7 +21,7 @@ pub(crate) fn run_capture<K: Sink>(path: &Path, config: TrackerConfig, sink: K) 
     (pipeline.into_sink(), stats)
 }
 
-/// Runs a sink over a whole capture, in which no flow times out.
+/// Runs a sink over a whole capture without timeouts of flows.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! Segments and what is told of them, as text.
+//! Segments and the resulting events as text.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use flowgauge::decode::extractor::{Packet, Transport};
 use flowgauge::record::FlowRecord;
 use flowgauge::tracker::{Anomaly, Flow, FlowEvent, FlowView, Observer, Tracker};
 
-/// The client stands on side A: its address is the lower one.
+/// The client's side of the key. Its address is the lower one.
 pub(crate) const CLIENT: Side = Side::A;
 
 #[derive(Default)]
@@ -71,7 +71,7 @@ fn flags_of(letters: &str) -> TcpFlags {
     })
 }
 
-/// A header without options, and one for each window scale.
+/// Returns a header with a window scale option, without options (`-`), or no header (`?`).
 fn header(scale: &str) -> &'static [u8] {
     const PLAIN: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x50, 0, 0, 0, 0, 0, 0, 0];
     match scale {
@@ -86,7 +86,7 @@ fn header(scale: &str) -> &'static [u8] {
     }
 }
 
-/// The packet that a text means.
+/// Parses the notation of a segment.
 pub(crate) fn segment(text: &str, now: &mut Timestamp) -> Packet<'static> {
     let mut words = text.split(' ');
     let is_client = words.next() == Some(">");
@@ -116,14 +116,14 @@ pub(crate) fn segment(text: &str, now: &mut Timestamp) -> Packet<'static> {
     packet
 }
 
-/// Runs steps; panics with the whole dialogue if any differs. The last step `end` is the end of input.
+/// Runs steps and panics with the whole dialogue if any result differs. The step `end` is the end of input.
 pub(crate) fn run(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
     let mut tracker: Tracker<()> = Tracker::default();
     let mut log = Log::default();
     let mut now = Timestamp::from_parts(1000, 0);
     let mut dialogue = String::new();
-    let mut is_right = true;
-    for (step, wanted) in steps {
+    let mut all_match = true;
+    for (step, expected) in steps {
         if *step == "end" {
             tracker.finish(&mut log);
         } else {
@@ -131,11 +131,11 @@ pub(crate) fn run(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
         }
         tracker.check_invariants();
         let found = std::mem::take(&mut log.text);
-        let mark = if found == *wanted { ' ' } else { 'X' };
-        is_right &= found == *wanted;
-        let _ = writeln!(dialogue, "{mark} {step:<32} {found:<50} wanted: {wanted}");
+        let mark = if found == *expected { ' ' } else { 'X' };
+        all_match &= found == *expected;
+        let _ = writeln!(dialogue, "{mark} {step:<32} {found:<50} expected: {expected}");
     }
     tracker.finish(&mut log);
-    assert!(is_right, "\n{dialogue}");
+    assert!(all_match, "\n{dialogue}");
     log.records
 }

@@ -1,10 +1,11 @@
-//! The life of TCP connections: segments in, states, events and ends out.
+//! The life cycle of TCP connections: states, events and end reasons that result from segments.
 //!
-//! A case is a list of steps; a step is a segment and what the sink is told of it. Segments are written as
-//! `> SA 1000 a5001 l10 w500 s7 @20`: from the client (`>`) or the server (`<`), control bits, sequence number, then as
-//! needed acknowledgment number, payload length, window, window scale in the header (`s-` for a header without the
-//! option, `s?` for one that was not captured) and milliseconds since the last step. The sink writes down `start`,
-//! `to:STATE`, `est:MILLISECONDS`, `dir:WHO:EVIDENCE`, `!ANOMALY`, and `end:REASON:HISTORY`.
+//! A case is a list of steps. A step is a segment and the events that the sink receives for it. Segments are written as
+//! `> SA 1000 a5001 l10 w500 s7 @20`: the sender, which is the client (`>`) or the server (`<`), control bits, and
+//! sequence number. Optional fields follow: acknowledgment number, payload length, window, window scale in the header
+//! (`s-` for a header without the option, `s?` for a header that was not captured) and milliseconds since the last
+//! step. The sink logs `start`, `to:STATE`, `est:MILLISECONDS`, `dir:INITIATOR:EVIDENCE`, `!ANOMALY`, and
+//! `end:REASON:HISTORY`.
 
 mod dialogue;
 mod numbers;
@@ -23,19 +24,19 @@ const HANDSHAKE: [(&str, &str); 3] = [
     ("> A 1001 a5001 @15", "to:established est:20"),
 ];
 
-/// Steps behind a handshake.
+/// Runs steps after a handshake.
 fn after_handshake(steps: &[(&str, &str)]) -> Vec<FlowRecord> {
     run(&[&HANDSHAKE, steps].concat())
 }
 
-/// Retransmitted, out of order and zero window, of initiator and responder.
+/// Returns the counts of retransmitted, out-of-order and zero-window segments of initiator and responder.
 fn tcp_counts(record: &FlowRecord) -> [[u32; 3]; 2] {
     [&record.forward, &record.reverse]
         .map(|side| [side.tcp.retransmitted_count, side.tcp.out_of_order_count, side.tcp.zero_window_count])
 }
 
 #[test]
-fn a_whole_connection() {
+fn a_complete_connection() {
     let records = after_handshake(&[
         ("> PA 1001 a5001 l100", ""),
         ("< A 5001 a1101", ""),
@@ -70,7 +71,7 @@ fn simultaneous_open() {
 }
 
 #[test]
-fn a_syn_sent_again_prolongs_the_handshake() {
+fn a_retransmitted_syn_extends_the_handshake() {
     let records = run(&[
         ("> S 1000", "start to:syn_sent"),
         ("> S 1000 @64000", ""),
@@ -82,7 +83,7 @@ fn a_syn_sent_again_prolongs_the_handshake() {
 }
 
 #[test]
-fn nothing_else_prolongs_a_handshake() {
+fn only_a_retransmitted_syn_extends_a_handshake() {
     run(&[
         ("> S 1000", "start to:syn_sent"),
         ("< SA 5000 a1001 @30000", "to:syn_received"),
@@ -107,7 +108,7 @@ fn syn_with_data() {
 }
 
 #[test]
-fn picked_up_in_the_middle() {
+fn a_connection_without_its_beginning() {
     let records = run(&[
         ("< PA 5001 a1001 l10", "start to:established"),
         ("> A 1001 a5011", ""),
@@ -124,7 +125,7 @@ fn half_close() {
     after_handshake(&[
         ("> FA 1001 a5001", "to:fin_wait_1"),
         ("< A 5001 a1002", "to:fin_wait_2"),
-        // Half closed is open: 300 s, not 5.
+        // A half-closed connection counts as open: its timeout is 300 s, not 5 s.
         ("< PA 5001 a1002 l100 @299999", ""),
         ("> A 1002 a5101", ""),
         ("< FA 5101 a1002", "to:last_ack"),
@@ -134,7 +135,7 @@ fn half_close() {
 }
 
 #[test]
-fn fin_from_both_before_either_is_acknowledged() {
+fn simultaneous_close() {
     after_handshake(&[
         ("> FA 1001 a5001", "to:fin_wait_1"),
         ("< FA 5001 a1001", "to:closing"),
@@ -144,11 +145,11 @@ fn fin_from_both_before_either_is_acknowledged() {
 }
 
 #[test]
-fn fin_beyond_a_gap_counts() {
+fn a_fin_after_a_gap_counts() {
     let records = after_handshake(&[
         ("> FA 1501 a5001 l10", "to:fin_wait_1"),
         ("< FA 5001 a1001", "to:closing"),
-        // What was missing comes late.
+        // The missing octets arrive late.
         ("> PA 1001 a5001 l500", ""),
         ("end", "end:end_of_flow_detected:ShAFfDT"),
     ]);
@@ -156,7 +157,7 @@ fn fin_beyond_a_gap_counts() {
 }
 
 #[test]
-fn reset_in_the_window_ends() {
+fn a_reset_in_the_window_closes_the_connection() {
     for reset in ["> R 1001 a0", "> RA 1001 a5001", "> R 2001", "< R 5001", "< RA 6001 a1001"] {
         let history = if reset.starts_with('>') { "ShAR" } else { "ShAr" };
         after_handshake(&[(reset, "to:closed"), ("end", &format!("end:end_of_flow_detected:{history}"))]);
@@ -164,17 +165,17 @@ fn reset_in_the_window_ends() {
 }
 
 #[test]
-fn reset_out_of_window_does_not() {
+fn a_reset_out_of_window_does_not_close_the_connection() {
     for reset in ["> R 1000", "> R 2002", "< R 6002", "< R 4999", "< R 2147488650"] {
         let letter = if reset.starts_with('>') { 'R' } else { 'r' };
         after_handshake(&[
             (reset, "!reset"),
-            // Fifteen seconds, and it is gone.
+            // The flow ends after 15 s without packets.
             ("> A 1001 a5001 @15000", &format!("end:idle_timeout:ShA{letter} start to:established")),
         ]);
         after_handshake(&[
             (reset, "!reset"),
-            // An acknowledgment revives nothing, data does.
+            // Data restores the usual timeout, an acknowledgment does not.
             ("> A 1001 a5001 @3000", ""),
             ("> PA 1001 a5001 l10 @14999", ""),
             ("< A 5001 a1011 @299999", ""),
@@ -185,7 +186,7 @@ fn reset_out_of_window_does_not() {
 }
 
 #[test]
-fn a_bad_reset_after_the_close_undoes_nothing() {
+fn an_invalid_reset_after_the_close_changes_nothing() {
     after_handshake(&[
         ("> RA 1001 a5001", "to:closed"),
         ("< R 99", "!reset"),
@@ -194,7 +195,7 @@ fn a_bad_reset_after_the_close_undoes_nothing() {
 }
 
 #[test]
-fn reset_in_syn_sent_must_acknowledge_the_syn() {
+fn a_reset_in_syn_sent_must_acknowledge_the_syn() {
     let records = run(&[
         ("> S 1000", "start to:syn_sent"),
         ("< RA 0 a1001", "to:closed"),
@@ -212,7 +213,7 @@ fn reset_in_syn_sent_must_acknowledge_the_syn() {
 }
 
 #[test]
-fn reset_of_a_side_whose_peer_was_never_seen() {
+fn a_reset_without_any_segment_of_the_peer() {
     run(&[("> S 1000", "start to:syn_sent"), ("> R 1001", "to:closed")]);
     run(&[("> S 1000", "start to:syn_sent"), ("> R 1000", "!reset")]);
     run(&[("> PA 1000 l10", "start to:established"), ("> R 1010", "to:closed")]);
@@ -221,21 +222,21 @@ fn reset_of_a_side_whose_peer_was_never_seen() {
 }
 
 #[test]
-fn ports_used_again_after_a_close() {
+fn ports_reused_after_a_close() {
     let closed = [("> RA 1001 a5001", "to:closed")];
     let steps = [("> S 9000 @10", "end:end_of_flow_detected:ShAR start to:syn_sent")];
     let records = after_handshake(&[&closed[..], &steps].concat());
     assert_eq!((records.len(), records[0].forward.counters.packet_count), (2, 3));
-    // The server's new SYN-ACK, where the client's SYN was not captured.
+    // The server's SYN-ACK of a new connection, without the client's SYN in the capture.
     let steps = [("< SA 8000 a9001 @10", "end:end_of_flow_detected:ShAR start to:syn_received")];
     after_handshake(&[&closed[..], &steps].concat());
-    // The same SYN once more is a late one.
+    // A repetition of the same SYN is a late segment.
     let steps = [("> S 1000 @10", ""), ("< SA 5000 a1001", ""), ("> PA 1001 a5001 l3", "")];
     assert_eq!(after_handshake(&[&closed[..], &steps].concat()).len(), 1);
 }
 
 #[test]
-fn ports_used_again_in_syn_sent() {
+fn ports_reused_in_syn_sent() {
     run(&[
         ("> S 1000", "start to:syn_sent"),
         ("> S 9000 @1000", "end:end_of_flow_detected:S start to:syn_sent"),
@@ -256,7 +257,7 @@ fn a_bare_syn_never_splits_an_open_connection() {
     ]);
     assert_eq!(records.len(), 1);
     assert_eq!(tcp_counts(&records[0]), [[0; 3]; 2]);
-    // In SYN-RECEIVED too.
+    // The same is true in SYN-RECEIVED.
     run(&[
         ("> S 1000", "start to:syn_sent"),
         ("< SA 5000 a1001", "to:syn_received"),
@@ -266,14 +267,14 @@ fn a_bare_syn_never_splits_an_open_connection() {
 }
 
 #[test]
-fn a_syn_that_is_acknowledged_does() {
+fn an_acknowledged_syn_splits_an_open_connection() {
     let records = after_handshake(&[
         ("> S 9000 @10", "!syn"),
         ("< SA 7000 a9001 @10", "end:end_of_flow_detected:ShAS start to:syn_received"),
         ("> A 9001 a7001 @10", "to:established est:?"),
     ]);
     assert_eq!(records[1].initiator, CLIENT);
-    // Not one that acknowledges something else, or comes from the same side.
+    // A SYN-ACK with another acknowledgment number or from the same side does not split it.
     for answer in ["< SA 7000 a9000", "< SA 7000 a1001", "> SA 7000 a9001"] {
         assert_eq!(run(&[&HANDSHAKE[..], &[("> S 9000", "!syn")]].concat()).len(), 1);
         let records = {
@@ -290,7 +291,7 @@ fn a_syn_that_is_acknowledged_does() {
 }
 
 #[test]
-fn late_segments_make_no_ghost() {
+fn late_segments_start_no_new_flow() {
     let close = [("> FA 1001 a5001", "to:fin_wait_1"), ("< FA 5001 a1002", "to:last_ack")];
     let late = [
         ("> A 1002 a5002 @14999", "to:time_wait"),
@@ -298,12 +299,12 @@ fn late_segments_make_no_ghost() {
         ("> A 1002 a5002 @15000", "end:end_of_flow_detected:ShAFfa start to:established"),
     ];
     let records = after_handshake(&[&close[..], &late].concat());
-    // The end of the record is its last packet's, not the end of the linger.
+    // The record ends with its last packet, not with the linger time.
     assert_eq!(records[0].end, Timestamp::from_parts(1000, 20_000_000 + 29_998_000_000));
 }
 
 #[test]
-fn a_fin_that_is_repeated_belongs_to_the_connection_that_it_closed() {
+fn a_retransmitted_fin_belongs_to_the_connection_that_it_closed() {
     let records = after_handshake(&[
         ("> FA 1001 a5001", "to:fin_wait_1"),
         ("< FA 5001 a1002", "to:last_ack"),
@@ -318,23 +319,23 @@ fn a_fin_that_is_repeated_belongs_to_the_connection_that_it_closed() {
     assert_eq!((records.len(), tcp_counts(&records[0])), (1, [[0; 3], [3, 0, 0]]));
 }
 
-/// What is tried again with the same number, once it had been accepted, is another connection, whose octets have the numbers of
-/// the first one's.
+/// A connection that was accepted and is opened again with the same initial sequence number is a new one. Its octets
+/// have the same sequence numbers.
 #[test]
-fn a_connection_that_is_tried_again_with_its_own_number_is_another_one() {
+fn a_connection_that_is_reopened_with_the_same_number_is_a_new_one() {
     let reset = [("> PA 1001 a5001 l10", ""), ("< RA 5001 a1011", "to:closed")];
-    let again = |millis: u32, wanted: &'static str| [(format!("> S 1000 @{millis}"), wanted)];
-    let retried = |millis, wanted| {
-        let syn = again(millis, wanted);
+    let retransmission = |millis: u32, expected: &'static str| [(format!("> S 1000 @{millis}"), expected)];
+    let retried = |millis, expected| {
+        let syn = retransmission(millis, expected);
         after_handshake(&[&reset[..], &[(syn[0].0.as_str(), syn[0].1)]].concat())
     };
     assert_eq!(retried(100, "end:end_of_flow_detected:ShADr start to:syn_sent").len(), 2);
-    // Sooner it is one that was overtaken.
+    // An earlier SYN was reordered.
     assert_eq!(retried(99, "").len(), 1);
     let closed = [("> FA 1001 a5001", "to:fin_wait_1"), ("< FA 5001 a1002", "to:last_ack")];
-    let anew = [("> S 1000 @2000", "end:end_of_flow_detected:ShAFf start to:syn_sent")];
-    assert_eq!(after_handshake(&[&closed[..], &anew].concat()).len(), 2);
-    // What was refused is one attempt, however often it is repeated.
+    let reopened = [("> S 1000 @2000", "end:end_of_flow_detected:ShAFf start to:syn_sent")];
+    assert_eq!(after_handshake(&[&closed[..], &reopened].concat()).len(), 2);
+    // A refused connection is one attempt, however often the client repeats it.
     let records = run(&[
         ("> S 1000", "start to:syn_sent"),
         ("< RA 0 a1001", "to:closed"),
@@ -348,7 +349,7 @@ fn a_connection_that_is_tried_again_with_its_own_number_is_another_one() {
 }
 
 #[test]
-fn keep_alives_are_no_retransmissions() {
+fn keep_alives_are_not_retransmissions() {
     let records = after_handshake(&[
         ("> PA 1001 a5001 l100", ""),
         ("< A 5001 a1101", ""),
@@ -356,26 +357,26 @@ fn keep_alives_are_no_retransmissions() {
         ("< A 5001 a1101", ""),
         ("> A 1100 a5001 l1 @100000", ""),
         ("< A 5001 a1101", ""),
-        // One octet further back is one.
+        // A segment one octet earlier is a retransmission.
         ("> A 1099 a5001 l1 @100000", ""),
     ]);
     assert_eq!(tcp_counts(&records[0]), [[1, 0, 0], [0; 3]]);
 }
 
 #[test]
-fn late_and_sent_again_are_told_apart() {
+fn late_and_retransmitted_segments_are_distinguished() {
     let records = after_handshake(&[
         ("> PA 1001 a5001 l100", ""),
-        // 1101 to 1200 is missing.
+        // 1101 to 1200 are missing.
         ("> PA 1201 a5001 l100", ""),
         ("> PA 1101 a5001 l100", ""),
-        // All of it was there.
+        // All these octets were already captured.
         ("> PA 1001 a5001 l100", ""),
         ("> PA 1201 a5001 l100", ""),
-        // Half of it is new.
+        // Half of the octets are new.
         ("> PA 1251 a5001 l100", ""),
         ("> PA 1351 a5001 l100", ""),
-        // The receiver acknowledges what was not captured.
+        // The receiver acknowledges octets that were not captured.
         ("< A 5001 a1551", "!unseen"),
         ("> PA 1451 a5001 l100", ""),
     ]);
@@ -396,7 +397,7 @@ fn zero_windows_are_counted() {
 }
 
 #[test]
-fn a_window_of_zero_means_nothing_once_the_peer_is_done() {
+fn a_zero_window_is_not_counted_after_the_peer_has_closed() {
     let records = after_handshake(&[
         ("> FA 1001 a5001", "to:fin_wait_1"),
         ("< A 5001 a1002 w0", "to:fin_wait_2"),
@@ -406,21 +407,21 @@ fn a_window_of_zero_means_nothing_once_the_peer_is_done() {
 }
 
 #[test]
-fn the_letter_of_what_is_sent_again_comes_at_powers_of_ten() {
+fn the_history_shows_retransmissions_at_powers_of_ten() {
     for (count, history) in [(1, "ShADT"), (9, "ShADT"), (10, "ShADTT"), (99, "ShADTT"), (100, "ShADTTT")] {
-        let again = ("> PA 1001 a5001 l100", "");
-        let records = after_handshake(&vec![again; 1 + count]);
+        let retransmission = ("> PA 1001 a5001 l100", "");
+        let records = after_handshake(&vec![retransmission; 1 + count]);
         assert_eq!(tcp_counts(&records[0])[0], [count as u32, 0, 0]);
         assert_eq!(records[0].history.to_string(), history, "{count}");
     }
 }
 
 #[test]
-fn what_fills_a_hole_that_was_acknowledged_is_sent_again() {
+fn a_segment_in_an_acknowledged_gap_is_a_retransmission() {
     let records = after_handshake(&[
         ("> PA 1001 a5001 l100", ""),
         ("> PA 1201 a5001 l100", ""),
-        // The receiver had the hundred octets in between.
+        // The receiver has the hundred octets in between.
         ("< A 5001 a1301", ""),
         ("> PA 1101 a5001 l100", ""),
     ]);
@@ -443,36 +444,38 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn a_window_scale_that_was_not_seen_is_14() {
-    let far = 1001 + (1000 << 14);
+fn an_unknown_window_scale_counts_as_14() {
+    let maximum_scaled = 1001 + (1000 << 14);
     let reset = |at: u32| format!("> R {at}");
     let start = |scale: &str| [format!("> S 1000 {scale}"), format!("< SA 5000 a1001 {scale}")];
-    for (scale, last) in [("s?", far), ("s-", 2001), ("s7", 1001 + (1000 << 7)), ("s99", far)] {
-        for (at, wanted) in [(last, "to:closed"), (last + 1, "!reset")] {
+    for (scale, last) in
+        [("s?", maximum_scaled), ("s-", 2001), ("s7", 1001 + (1000 << 7)), ("s99", maximum_scaled)]
+    {
+        for (at, expected) in [(last, "to:closed"), (last + 1, "!reset")] {
             let [syn, syn_ack] = start(scale);
             run(&[
                 (&syn, "start to:syn_sent"),
                 (&syn_ack, "to:syn_received"),
                 ("> A 1001 a5001", "to:established est:0"),
-                (&reset(at), wanted),
+                (&reset(at), expected),
             ]);
         }
     }
     run(&[
         ("> PA 991 a5001 l10", "start to:established"),
         ("< A 5001 a1001", ""),
-        (&reset(far + 1), "!reset"),
-        (&reset(far), "to:closed"),
+        (&reset(maximum_scaled + 1), "!reset"),
+        (&reset(maximum_scaled), "to:closed"),
     ]);
 }
 
 #[test]
-fn what_a_foreign_syn_offers_is_not_believed() {
+fn the_window_of_a_foreign_syn_is_ignored() {
     after_handshake(&[("< S 7 w65535 s14", "!syn"), ("> R 2002", "!reset"), ("> R 2001", "to:closed")]);
 }
 
 #[test]
-fn better_evidence_turns_the_direction_over() {
+fn better_evidence_reverses_the_direction() {
     let records = run(&[
         ("> SA 1000 a5001", "start to:syn_received"),
         ("> S 1000 @10", "dir:>:syn"),
@@ -482,7 +485,7 @@ fn better_evidence_turns_the_direction_over() {
     ]);
     assert_eq!((records[0].initiator, records[0].direction_evidence.name()), (CLIENT, "syn"));
     assert_eq!(records[0].forward.counters.packet_count, 3);
-    // A SYN-ACK says at once who responds; its SYN comes late and changes nothing.
+    // A SYN-ACK determines the responder. A late SYN changes nothing.
     let records = run(&[
         ("< SA 5000 a1001", "start to:syn_received"),
         ("> S 1000", ""),
@@ -490,23 +493,24 @@ fn better_evidence_turns_the_direction_over() {
         ("end", "end:forced_end:^hSA"),
     ]);
     assert_eq!((records[0].initiator, records[0].reverse.counters.packet_count), (CLIENT, 1));
-    // A SYN on an open flow proves nothing.
+    // A SYN on an open flow is no evidence.
     let records = run(&[("< PA 5001 a1001 l10", "start to:established"), ("> S 2000", "!syn")]);
     assert_eq!(records[0].initiator, Side::B);
-    // Nor does one that was overtaken, but it is no anomaly.
+    // A reordered SYN is no evidence either, but it is not an anomaly.
     let records = run(&[("< PA 5001 a1001 l10", "start to:established"), ("> S 1000", "")]);
     assert_eq!(records[0].initiator, Side::B);
 }
 
 #[test]
-fn idle_connections_end() {
+fn idle_connections_time_out() {
     after_handshake(&[
         ("> PA 1001 a5001 l1 @299999", ""),
         ("> PA 1002 a5001 l1 @300000", "end:idle_timeout:ShAD start to:established"),
     ]);
 }
 
-/// What both ends closed is over; what comes behind is in the record, and not in the time for which it was open.
+/// A connection is closed when both ends have closed it. Later packets count in the record, but not in its open
+/// duration.
 #[test]
 fn a_connection_is_open_until_both_ends_have_closed_it() {
     let open_millis = |steps: &[(&str, &str)]| {
@@ -519,12 +523,12 @@ fn a_connection_is_open_until_both_ends_have_closed_it() {
     let late = [("> A 1002 a5002 @7", "to:time_wait"), ("< FA 5001 a1002 @6000", "")];
     assert_eq!(open_millis(&fins), (170, 170));
     assert_eq!(open_millis(&[&fins[..], &late].concat()), (170, 6177));
-    // One end only.
+    // Only one end has closed.
     assert_eq!(open_millis(&[fins[0], ("< A 5001 a1002 @300", "to:fin_wait_2")]), (420, 420));
     let resets = [("> RA 1001 a5001 @100", "to:closed"), ("< A 5001 a1001 @5", ""), ("< R 5001 @5", "")];
     assert_eq!(open_millis(&resets), (130, 130));
     assert_eq!(open_millis(&[&resets[..], &[("> A 1001 a5001 @1000", "")]].concat()), (130, 1130));
-    // A reset of an end that was not seen before closes it too.
+    // A reset by an end without earlier segments closes that end too.
     let records = run(&[("> R 77", "start to:closed"), ("< R 5 @10", ""), ("> A 78 a5 @10", "")]);
     assert_eq!((records[0].open_duration().as_millis(), records[0].duration().as_millis()), (10, 20));
 }

@@ -1,9 +1,9 @@
-//! Sequence numbers: where a side begins, what is missing, what comes late.
+//! Sequence numbers: the first number of a side, gaps, and late segments.
 
 use super::dialogue::run;
 use super::{HANDSHAKE, after_handshake, tcp_counts};
 
-/// Data, its acknowledgment, and one that covers ten octets more than were captured; so often.
+/// Returns repeated steps: data, its acknowledgment, and an acknowledgment of ten more octets that were not captured.
 fn gaps(count: u32) -> Vec<(String, &'static str)> {
     (0..count)
         .flat_map(|number| {
@@ -23,13 +23,13 @@ fn each_gap_is_counted_once() {
         [(1, "ShADaG"), (5, "ShADaG"), (9, "ShADaG"), (10, "ShADaGG"), (99, "ShADaGG"), (100, "ShADaGGG")]
     {
         let steps = gaps(count);
-        let steps: Vec<_> = steps.iter().map(|(step, wanted)| (step.as_str(), *wanted)).collect();
+        let steps: Vec<_> = steps.iter().map(|(step, expected)| (step.as_str(), *expected)).collect();
         let records = after_handshake(&steps);
         assert_eq!(records[0].history.to_string(), history, "{count} gaps");
     }
 }
 
-/// A hole before octets that were captured counts when it is acknowledged, and not again.
+/// A gap before captured octets counts when it is acknowledged, and only then.
 #[test]
 fn a_gap_between_octets_is_counted_once() {
     for (count, history) in [(9, "ShADGa"), (10, "ShADGaG")] {
@@ -40,7 +40,7 @@ fn a_gap_between_octets_is_counted_once() {
                     format!("> PA {seq} a5001 l10"),
                     format!("> PA {} a5001 l10", seq + 20),
                     format!("< A 5001 a{}", seq + 30),
-                    // Ten octets more, and what acknowledges them.
+                    // Ten more octets and their acknowledgment.
                     format!("> PA {} a5001 l10", seq + 30),
                     format!("< A 5001 a{}", seq + 40),
                 ]
@@ -48,55 +48,56 @@ fn a_gap_between_octets_is_counted_once() {
             .collect();
         let steps: Vec<_> = steps.iter().map(|step| (step.as_str(), "")).collect();
         let records = after_handshake(&steps);
-        // The letter of the gap stands before that of the acknowledgment which shows it.
+        // The letter of the gap precedes that of the acknowledgment that reveals it.
         let letters = records[0].history.to_string();
         assert_eq!(letters.matches('G').count(), history.matches('G').count(), "{count}: {letters}");
     }
 }
 
-/// The server's octets after a handshake with several SYN-ACKs, of which the client confirms one.
+/// Returns the history of a connection with several SYN-ACKs. The client confirms one of them, and the server sends
+/// data.
 fn with_syn_acks(seqs: &[u32], confirmed: u32) -> String {
     let mut steps = vec![("> S 100".to_owned(), "start to:syn_sent")];
     for (number, seq) in seqs.iter().enumerate() {
-        let wanted = if number == 0 { "to:syn_received" } else { "" };
-        steps.push((format!("< SA {seq} a101"), wanted));
+        let expected = if number == 0 { "to:syn_received" } else { "" };
+        steps.push((format!("< SA {seq} a101"), expected));
     }
     let first = confirmed.wrapping_add(1);
     steps.push((format!("> PA 101 a{first} l27"), "to:established est:0"));
     steps.push((format!("< PA {first} a128 l40"), ""));
     steps.push((format!("> A 128 a{}", first.wrapping_add(40)), ""));
-    let steps: Vec<_> = steps.iter().map(|(step, wanted)| (step.as_str(), *wanted)).collect();
+    let steps: Vec<_> = steps.iter().map(|(step, expected)| (step.as_str(), *expected)).collect();
     let records = run(&steps);
     assert_eq!(records.len(), 1);
-    // The first one once more is a retransmission; the others are no part of the connection.
+    // A repetition of the first one is a retransmission; the others do not belong to the connection.
     let repeated_count = seqs[1..].iter().filter(|seq| **seq == seqs[0]).count() as u32;
     assert_eq!(tcp_counts(&records[0]), [[0; 3], [repeated_count, 0, 0]]);
     records[0].history.to_string()
 }
 
 #[test]
-fn the_client_tells_which_syn_ack_begins_the_server_s_numbers() {
-    let far = 3_000_000_000;
-    assert_eq!(with_syn_acks(&[1000, far], far), "ShhDdA");
-    assert_eq!(with_syn_acks(&[1000, far], 1000), "ShhDdA");
+fn the_client_confirms_the_syn_ack_with_the_server_s_first_number() {
+    let distant = 3_000_000_000;
+    assert_eq!(with_syn_acks(&[1000, distant], distant), "ShhDdA");
+    assert_eq!(with_syn_acks(&[1000, distant], 1000), "ShhDdA");
     assert_eq!(with_syn_acks(&[1000, 5000], 5000), "ShhDdA");
     assert_eq!(with_syn_acks(&[1000, 5000], 1000), "ShhDdA");
     assert_eq!(with_syn_acks(&[5000, 1000], 1000), "ShhDdA");
     assert_eq!(with_syn_acks(&[u32::MAX, 4000], 4000), "ShhDdA");
-    // A stale one is repeated behind the right one, and a third one comes.
-    assert_eq!(with_syn_acks(&[1000, far, 1000], far), "ShhhDdA");
-    assert_eq!(with_syn_acks(&[1000, far, 2_000_000_000], far), "ShhhDdA");
+    // A stale SYN-ACK is repeated after the confirmed one; then a third number follows.
+    assert_eq!(with_syn_acks(&[1000, distant, 1000], distant), "ShhhDdA");
+    assert_eq!(with_syn_acks(&[1000, distant, 2_000_000_000], distant), "ShhhDdA");
 }
 
 #[test]
-fn octets_tell_too_where_the_server_begins() {
+fn the_server_s_octets_confirm_its_first_number_too() {
     let syn_acks =
         [("> S 100", "start to:syn_sent"), ("< SA 1000 a101", "to:syn_received"), ("< SA 5000 a101", "")];
     // The client's acknowledgment was not captured.
     let octets = [("< PA 5001 a101 l40", "to:established est:?"), ("< PA 5041 a101 l40", "")];
     let records = run(&[&syn_acks[..], &octets].concat());
     assert_eq!((tcp_counts(&records[0])[1], records[0].history.to_string()), ([0; 3], "Shhd".to_owned()));
-    // It was captured too early: the gap is told, but is none of the connection's any more.
+    // It was captured before the SYN-ACK: a gap is reported, but does not remain in the connection's counts.
     let records = run(&[
         ("> S 100", "start to:syn_sent"),
         ("< SA 1000 a101", "to:syn_received"),
@@ -106,21 +107,21 @@ fn octets_tell_too_where_the_server_begins() {
         ("> A 101 a5041", ""),
     ]);
     assert_eq!(tcp_counts(&records[0]), [[0; 3], [0; 3]]);
-    // What the server said stays where it is.
+    // Octets that the server has already sent keep their numbers.
     let records =
         after_handshake(&[("< PA 5001 a1001 l10", ""), ("< SA 9000 a1001", ""), ("> A 1001 a5011", "")]);
     assert_eq!(records[0].history.to_string(), "ShAdh");
 }
 
 #[test]
-fn octets_before_the_first_number_are_late_unless_they_were_acknowledged() {
+fn octets_before_the_first_number_are_out_of_order_unless_they_were_acknowledged() {
     let records = run(&[
         ("> A 1000 a5001", "start to:established"),
         ("> PA 900 a5001 l100", ""),
-        // The same once more, and half of it.
+        // A retransmission of all and of half of the octets.
         ("> PA 900 a5001 l100", ""),
         ("> PA 950 a5001 l50", ""),
-        // Still earlier ones.
+        // Even earlier octets.
         ("> PA 800 a5001 l100", ""),
     ]);
     assert_eq!(tcp_counts(&records[0])[0], [2, 2, 0]);
@@ -130,7 +131,7 @@ fn octets_before_the_first_number_are_late_unless_they_were_acknowledged() {
         ("> PA 900 a5001 l100", ""),
     ]);
     assert_eq!(tcp_counts(&records[0])[0], [1, 0, 0]);
-    // Of a connection that is known from its SYN on, nothing lies before it.
+    // A connection with a captured SYN has no octets before the SYN.
     let records = run(&[&HANDSHAKE[..], &[("> PA 991 a5001 l10", "")]].concat());
     assert_eq!(tcp_counts(&records[0])[0], [1, 0, 0]);
 }

@@ -1,4 +1,4 @@
-//! Packets in tunnels, octet by octet, and what is expected of each level.
+//! Packets in tunnels, built octet by octet, and the flow that each level belongs to.
 
 use std::net::Ipv4Addr;
 
@@ -6,18 +6,18 @@ use flowgauge::base::{FlowKey, Frame, IpProtocol, Side, Timestamp};
 
 const MACS: [[u8; 6]; 2] = [[2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]];
 
-/// A tunnel between two hosts, as the one that sends sees it.
+/// A tunnel between two hosts, from the sender's point of view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tunnel {
     IpInIp,
     Gre,
-    /// With its network and source port.
+    /// VXLAN network identifier and source port.
     Vxlan(u32, u16),
-    /// With the receiver's endpoint identifier.
+    /// Tunnel endpoint identifier of the receiver.
     GtpU(u32),
 }
 
-/// One IP packet of several: addresses and ports of the sender first.
+/// One of several nested IP packets; the sender's address and port come first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
     pub(crate) ends: [Ipv4Addr; 2],
@@ -31,7 +31,7 @@ impl Level {
         if self.protocol == IpProtocol::UDP {
             FlowKey::new(self.protocol, (source, self.ports[0]), (destination, self.ports[1]))
         } else {
-            // Without ports; which side is which follows from the addresses.
+            // There are no ports, so the addresses determine the sides.
             let mut key = flow_of_pair(self.protocol, self.ends);
             key.1 = if self.ends[0] < self.ends[1] { Side::A } else { Side::B };
             key
@@ -39,7 +39,7 @@ impl Level {
     }
 }
 
-/// The key of an address pair, as the extractor has it of a packet without payload.
+/// Returns the flow key of an address pair, which the extractor derives from a packet without payload.
 fn flow_of_pair(protocol: IpProtocol, ends: [Ipv4Addr; 2]) -> (FlowKey, Side) {
     let data = ethernet(&ipv4(protocol.0, ends, &[]));
     let packet =
@@ -60,13 +60,13 @@ fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
     [&source[..], &destination, &len, &[0, 0], payload].concat()
 }
 
-/// A UDP datagram in IPv4.
+/// Returns a UDP datagram in IPv4.
 pub(crate) fn datagram(ends: [Ipv4Addr; 2], ports: [u16; 2], len: usize) -> (Vec<u8>, Level) {
     let level = Level { ends, protocol: IpProtocol::UDP, ports };
     (ipv4(17, ends, &udp(ports, &vec![7; len])), level)
 }
 
-/// Puts a packet into a tunnel; the words that a record has for what that adds.
+/// Encapsulates a packet in a tunnel. Also returns the level and the text with which a record shows the added headers.
 pub(crate) fn wrap(packet: &[u8], tunnel: Tunnel, ends: [Ipv4Addr; 2]) -> (Vec<u8>, Level, String) {
     let level = |protocol, ports| Level { ends, protocol, ports };
     let ip = format!("IP {}>{}", ends[0], ends[1]);
@@ -80,8 +80,8 @@ pub(crate) fn wrap(packet: &[u8], tunnel: Tunnel, ends: [Ipv4Addr; 2]) -> (Vec<u
             let [_, high, middle, low] = vni.to_be_bytes();
             let payload = [&[8, 0, 0, 0, high, middle, low, 0], &ethernet(packet)[..]].concat();
             let ports = [port, 4789];
-            let words = format!("{ip} / VXLAN {vni} / Ethernet");
-            (ipv4(17, ends, &udp(ports, &payload)), level(IpProtocol::UDP, ports), words)
+            let stack = format!("{ip} / VXLAN {vni} / Ethernet");
+            (ipv4(17, ends, &udp(ports, &payload)), level(IpProtocol::UDP, ports), stack)
         }
         Tunnel::GtpU(teid) => {
             let len = (packet.len() as u16).to_be_bytes();
@@ -100,7 +100,7 @@ pub(crate) fn ethernet(packet: &[u8]) -> Vec<u8> {
     [&MACS[1][..], &MACS[0], &[8, 0], packet].concat()
 }
 
-/// An IPv4 packet without options in fragments of at most so many octets of payload, a multiple of eight.
+/// Splits an IPv4 packet without options into fragments with at most `len` octets of payload, a multiple of eight.
 pub(crate) fn fragments(packet: &[u8], id: u16, len: usize) -> Vec<Vec<u8>> {
     let (header, payload) = packet.split_at(20);
     let count = payload.len().div_ceil(len);

@@ -1,4 +1,4 @@
-//! Flows in tunnels, linked to each other, and what encloses them on their records.
+//! Flows in tunnels: the links between inner and outer flows, and the encapsulation in their records.
 
 mod frames;
 
@@ -21,7 +21,7 @@ fn config(decapsulation: Decapsulation) -> TrackerConfig {
     config
 }
 
-/// The builder of pipelines that keep what encloses flows.
+/// Returns a builder of pipelines that record the encapsulation of flows.
 fn builder(config: TrackerConfig, resources: Resources) -> Builder {
     Pipeline::builder().tracker(config).resources(resources.with_seeds([1, 2, 3, 4])).encapsulation(true)
 }
@@ -30,7 +30,7 @@ fn with_default_limits(config: TrackerConfig) -> Builder {
     builder(config, Resources::default())
 }
 
-/// Records and counts of frames that come a millisecond apart.
+/// Returns the records and statistics of frames with capture times one millisecond apart.
 fn run_with(frames: &[Vec<u8>], builder: &Builder, in_batches: bool) -> (Vec<FlowRecord>, PipelineStats) {
     let mut records = Vec::new();
     let mut pipeline = builder.build(Records::new(|record| records.push(record))).unwrap();
@@ -54,7 +54,7 @@ fn run_with(frames: &[Vec<u8>], builder: &Builder, in_batches: bool) -> (Vec<Flo
     let counted = stats.tracker.packet_count + stats.skipped.total() + stats.orphan_fragment_count;
     assert_eq!(counted, stats.frame_count + stats.outer_packet_count, "a frame counts once per level");
     drop(pipeline);
-    assert_eq!(budget.held(), 0, "all memory is given back");
+    assert_eq!(budget.held(), 0, "all memory must be released");
     (records, stats)
 }
 
@@ -74,8 +74,8 @@ fn encapsulation(record: &FlowRecord) -> &FlowEncapsulation {
     record.encapsulation.as_deref().expect("an encapsulation")
 }
 
-/// Headers, later changes, and the flow around it in words.
-fn words(side: &SideEncapsulation) -> (String, u32, String) {
+/// Returns the header stack, the number of later changes, and the outer flow as text.
+fn description(side: &SideEncapsulation) -> (String, u32, String) {
     (
         side.stack.to_string(),
         side.changed_count,
@@ -95,17 +95,17 @@ const RIGHT: [Ipv4Addr; 2] = [LEFT[1], LEFT[0]];
 const CORE: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::new(203, 0, 113, 2)];
 
 #[test]
-fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
-    let (there, inner) = datagram(CLIENT, [5000, 53], 20);
-    let (back, _) = datagram(SERVER, [53, 5000], 80);
-    let (there, out, _) = wrap(&there, Tunnel::Vxlan(42, 50_001), LEFT);
-    let (back, home, _) = wrap(&back, Tunnel::Vxlan(42, 50_002), RIGHT);
-    let frames = [there, back].map(|packet| ethernet(&packet));
+fn each_direction_of_a_flow_names_its_outer_flow() {
+    let (request, inner) = datagram(CLIENT, [5000, 53], 20);
+    let (response, _) = datagram(SERVER, [53, 5000], 80);
+    let (request, request_tunnel, _) = wrap(&request, Tunnel::Vxlan(42, 50_001), LEFT);
+    let (response, response_tunnel, _) = wrap(&response, Tunnel::Vxlan(42, 50_002), RIGHT);
+    let frames = [request, response].map(|packet| ethernet(&packet));
     let records = run(&frames, Decapsulation::Both);
     assert_eq!(records.len(), 3);
     let flow = of(&records, &inner);
     assert_eq!(
-        words(&encapsulation(flow).forward),
+        description(&encapsulation(flow).forward),
         (
             "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -113,7 +113,7 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
         )
     );
     assert_eq!(
-        words(&encapsulation(flow).reverse),
+        description(&encapsulation(flow).reverse),
         (
             "IP 192.0.2.2>192.0.2.1 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -121,9 +121,10 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
         )
     );
     assert_eq!(carried(flow), (0, 0, 0));
-    for (level, frame, side) in
-        [(out, &frames[0], &encapsulation(flow).forward), (home, &frames[1], &encapsulation(flow).reverse)]
-    {
+    for (level, frame, side) in [
+        (request_tunnel, &frames[0], &encapsulation(flow).forward),
+        (response_tunnel, &frames[1], &encapsulation(flow).reverse),
+    ] {
         let tunnel = of(&records, &level);
         assert_eq!(carried(tunnel), (1, 1, frame.len() as u64));
         assert_eq!(side.outer.unwrap().community_id(), tunnel.community_id());
@@ -135,10 +136,10 @@ fn each_way_of_a_conversation_names_the_flow_that_carried_it() {
 }
 
 #[test]
-fn of_tunnels_in_tunnels_each_names_the_one_around_it() {
+fn each_level_of_nested_tunnels_names_its_outer_flow() {
     let (packet, inner) = datagram(CLIENT, [5000, 53], 20);
-    let (packet, middle, middle_words) = wrap(&packet, Tunnel::Gre, LEFT);
-    let (packet, outer, outer_words) = wrap(&packet, Tunnel::GtpU(7), CORE);
+    let (packet, middle, middle_stack) = wrap(&packet, Tunnel::Gre, LEFT);
+    let (packet, outer, outer_stack) = wrap(&packet, Tunnel::GtpU(7), CORE);
     let frame = ethernet(&packet);
     let octets = frame.len() as u64;
     let records = run(&[frame.clone(), frame], Decapsulation::Both);
@@ -146,9 +147,9 @@ fn of_tunnels_in_tunnels_each_names_the_one_around_it() {
     let middle_name = "gre 192.0.2.1>192.0.2.2".to_owned();
     let outer_name = "udp 203.0.113.1:2152>203.0.113.2:2152".to_owned();
     let [inner, middle, outer] = [inner, middle, outer].map(|level| of(&records, &level));
-    let forward = |record| words(&encapsulation(record).forward);
-    assert_eq!(forward(inner), (format!("{outer_words} / {middle_words}"), 0, middle_name));
-    assert_eq!(forward(middle), (outer_words, 0, outer_name));
+    let forward = |record| description(&encapsulation(record).forward);
+    assert_eq!(forward(inner), (format!("{outer_stack} / {middle_stack}"), 0, middle_name));
+    assert_eq!(forward(middle), (outer_stack, 0, outer_name));
     assert_eq!(forward(outer), (String::new(), 0, String::new()));
     assert_eq!(
         (carried(inner), carried(middle), carried(outer)),
@@ -157,16 +158,16 @@ fn of_tunnels_in_tunnels_each_names_the_one_around_it() {
 }
 
 #[test]
-fn a_path_that_changes_is_counted_and_the_first_one_kept() {
+fn changed_outer_headers_are_counted_and_the_first_ones_are_kept() {
     let (packet, inner) = datagram(CLIENT, [5000, 53], 20);
-    let ways = [
+    let tunnels = [
         Tunnel::Vxlan(42, 50_001),
         Tunnel::Vxlan(42, 50_002),
         Tunnel::Vxlan(43, 50_001),
         Tunnel::Vxlan(42, 50_001),
     ];
-    let mut frames: Vec<_> = ways.iter().map(|tunnel| ethernet(&wrap(&packet, *tunnel, LEFT).0)).collect();
-    // A packet that nothing encloses is none of them.
+    let mut frames: Vec<_> = tunnels.iter().map(|tunnel| ethernet(&wrap(&packet, *tunnel, LEFT).0)).collect();
+    // A packet without encapsulation does not count as a change.
     frames.insert(2, ethernet(&packet));
     let changed = |decapsulation| {
         let records = run(&frames, decapsulation);
@@ -175,7 +176,7 @@ fn a_path_that_changes_is_counted_and_the_first_one_kept() {
         assert_eq!(of(&records, &inner).packet_count(), 5);
         side.changed_count
     };
-    // Without the link to the outer flow, its ports do not show.
+    // Only the link to the outer flow shows a change of the outer ports.
     assert_eq!((changed(Decapsulation::Both), changed(Decapsulation::Innermost)), (2, 1));
 }
 
@@ -184,8 +185,8 @@ fn flows_that_share_a_tunnel_are_counted_once_each() {
     let mut frames = Vec::new();
     let mut tunnel = None;
     for port in [1000, 1001, 1002, 1000] {
-        for (ends, ports, way) in [(CLIENT, [port, 53], LEFT), (SERVER, [53, port], RIGHT)] {
-            let (packet, level, _) = wrap(&datagram(ends, ports, 5).0, Tunnel::Gre, way);
+        for (ends, ports, outer_ends) in [(CLIENT, [port, 53], LEFT), (SERVER, [53, port], RIGHT)] {
+            let (packet, level, _) = wrap(&datagram(ends, ports, 5).0, Tunnel::Gre, outer_ends);
             tunnel = Some(level);
             frames.push(ethernet(&packet));
         }
@@ -196,9 +197,9 @@ fn flows_that_share_a_tunnel_are_counted_once_each() {
 }
 
 #[test]
-fn fragments_count_for_each_level_and_have_its_stack() {
+fn fragments_count_at_each_level_and_have_its_header_stack() {
     let (packet, inner) = datagram(CLIENT, [5000, 53], 1000);
-    // The tunnel's packet in fragments; fragments in the tunnel; and in both.
+    // Only the outer packet is fragmented, only the inner packet, and both.
     let (wrapped, outer, stack) = wrap(&packet, Tunnel::Vxlan(42, 50_001), LEFT);
     let outside: Vec<_> = fragments(&wrapped, 1, 400).iter().map(|part| ethernet(part)).collect();
     let in_tunnel = |part: &Vec<u8>| wrap(part, Tunnel::Vxlan(42, 50_001), LEFT).0;
@@ -219,7 +220,7 @@ fn fragments_count_for_each_level_and_have_its_stack() {
             assert_eq!((record.packet_count(), record.octet_count()), (count, octets));
         }
         assert_eq!(
-            words(&encapsulation(flow).forward),
+            description(&encapsulation(flow).forward),
             (stack.clone(), 0, "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned())
         );
         assert_eq!(carried(tunnel), (1, count, octets));
@@ -228,7 +229,7 @@ fn fragments_count_for_each_level_and_have_its_stack() {
 }
 
 #[test]
-fn links_without_ip_are_on_the_stack_and_tags_alone_are_not() {
+fn mpls_labels_are_on_the_header_stack_and_vlan_tags_alone_are_not() {
     let (packet, level) = datagram(CLIENT, [5000, 53], 4);
     let labels = [&[0, 1, 0, 64][..], &[0, 2, 1, 64], &packet].concat();
     let plain = ethernet(&packet);
@@ -252,7 +253,7 @@ fn links_without_ip_are_on_the_stack_and_tags_alone_are_not() {
 }
 
 #[test]
-fn an_active_timeout_restarts_the_counts_and_keeps_what_encloses() {
+fn an_active_timeout_restarts_the_counts_and_keeps_the_encapsulation() {
     let (packet, _) = datagram(CLIENT, [5000, 53], 4);
     let (wrapped, outer, stack) = wrap(&packet, Tunnel::GtpU(9), LEFT);
     let (other, _, _) = wrap(&packet, Tunnel::GtpU(10), LEFT);
@@ -263,7 +264,7 @@ fn an_active_timeout_restarts_the_counts_and_keeps_what_encloses() {
     let key = outer.key().0;
     let (of_outer, of_inner): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.key == key);
     let counts: Vec<_> = of_outer.iter().map(|record| carried(record).0).collect();
-    assert_eq!(counts, [1, 0], "the inner flow began in the first record");
+    assert_eq!(counts, [1, 0], "the inner flow must count in the first record only");
     assert_eq!(of_outer.iter().map(|record| carried(record).1).sum::<u64>(), 5);
     let sides: Vec<_> = of_inner.iter().map(|record| &encapsulation(record).forward).collect();
     assert!(sides.len() == 2 && sides.iter().all(|side| side.stack.to_string() == stack));
@@ -271,76 +272,80 @@ fn an_active_timeout_restarts_the_counts_and_keeps_what_encloses() {
 }
 
 #[test]
-fn without_room_packets_count_all_the_same() {
+fn packets_are_counted_without_memory_for_encapsulations() {
     let frames: Vec<_> = (0..20)
         .map(|port| ethernet(&wrap(&datagram(CLIENT, [1000 + port, 53], 4).0, Tunnel::Gre, LEFT).0))
         .collect();
-    let wanted = run(&frames, Decapsulation::Both);
+    let unlimited = run(&frames, Decapsulation::Both);
     let (mut few, mut none) = (Limits::DEFAULT, Limits::DEFAULT);
     few.encapsulation_count_max = 5;
-    // The flow table and the pool fit, the first segment of what is kept apart, and a few encapsulations.
+    // The budget suffices for the flow table, the pool, the first segment of the separate state and a few
+    // encapsulations.
     let needed = with_default_limits(config(Decapsulation::Both)).build(()).unwrap().budget().held();
-    let poor = Resources::default().with_budget(Budget::new(needed + 1024 * 160 + 1000));
+    let small_budget = Resources::default().with_budget(Budget::new(needed + 1024 * 160 + 1000));
     none.tcp_extra_count_max = 0;
-    for (resources, kept_count) in [(Resources::new(few), 5), (poor, 4), (Resources::new(none), 0)] {
+    for (resources, kept_count) in [(Resources::new(few), 5), (small_budget, 4), (Resources::new(none), 0)] {
         let (records, stats) = run_with(&frames, &builder(config(Decapsulation::Both), resources), false);
         assert_eq!(records.iter().filter(|record| record.encapsulation.is_some()).count(), kept_count);
         assert!(stats.tracker.encapsulation_refused_count > 0);
         let counters = |records: &[FlowRecord]| {
             records.iter().map(|record| (record.key, record.forward.counters)).collect::<BTreeMap<_, _>>()
         };
-        assert_eq!(counters(&records), counters(&wanted));
+        assert_eq!(counters(&records), counters(&unlimited));
     }
 }
 
-/// A packet of one of a few flows, in none to three of a few tunnels. Hosts of different levels never have the same
-/// addresses, so that a key tells the level.
+/// A packet of one of a few flows, in up to three tunnels. Hosts of different levels never have the same addresses, so
+/// the key of a flow determines its level.
 #[derive(Clone, Debug)]
 struct Sent {
     flow: u8,
-    is_back: bool,
+    is_reverse: bool,
     len: usize,
     tunnels: Vec<(Tunnel, bool)>,
-    /// In how many octets of payload the packet of a level is cut, innermost first; zero for not at all.
-    truncated: [usize; 2],
+    /// Maximum payload of the fragments of the innermost and of the outermost packet, or zero without fragmentation.
+    fragment_len: [usize; 2],
 }
 
 fn host(level: usize, is_second: bool) -> Ipv4Addr {
     Ipv4Addr::new(10, level as u8, 0, 1 + u8::from(is_second))
 }
 
-fn ends(level: usize, is_back: bool) -> [Ipv4Addr; 2] {
-    [host(level, is_back), host(level, !is_back)]
+fn ends(level: usize, is_reverse: bool) -> [Ipv4Addr; 2] {
+    [host(level, is_reverse), host(level, !is_reverse)]
 }
 
 impl Sent {
-    /// The frames, and what each level is, outermost first.
+    /// Returns the frames, their levels with the outermost first, and the header stack as text.
     fn frames(&self, id: u16) -> Framed {
         let depth = self.tunnels.len();
-        let ports =
-            if self.is_back { [53, 1000 + u16::from(self.flow)] } else { [1000 + u16::from(self.flow), 53] };
-        // Plain packets have hosts of their own.
-        let own = if depth == 0 { 100 } else { 50 };
-        let (packet, level) = datagram(ends(own, self.is_back), ports, self.len);
-        let (mut packets, mut levels, mut words) = (vec![packet], vec![level], String::new());
-        let truncated = |packets: Vec<Vec<u8>>, len: usize, id: u16| -> Vec<Vec<u8>> {
-            let truncated = |(packet, position): (&Vec<u8>, u16)| fragments(packet, id + position, len);
-            if len == 0 { packets } else { packets.iter().zip(0..).flat_map(truncated).collect() }
+        let ports = if self.is_reverse {
+            [53, 1000 + u16::from(self.flow)]
+        } else {
+            [1000 + u16::from(self.flow), 53]
         };
-        packets = truncated(packets, self.truncated[0], id);
-        for (position, (tunnel, is_back)) in self.tunnels.iter().enumerate() {
-            // The outermost tunnel has the number zero.
-            let ends = ends(depth - 1 - position, *is_back);
+        // Packets without a tunnel have separate hosts.
+        let own = if depth == 0 { 100 } else { 50 };
+        let (packet, level) = datagram(ends(own, self.is_reverse), ports, self.len);
+        let (mut packets, mut levels, mut stack) = (vec![packet], vec![level], String::new());
+        let fragmented = |packets: Vec<Vec<u8>>, len: usize, id: u16| -> Vec<Vec<u8>> {
+            let fragment = |(packet, position): (&Vec<u8>, u16)| fragments(packet, id + position, len);
+            if len == 0 { packets } else { packets.iter().zip(0..).flat_map(fragment).collect() }
+        };
+        packets = fragmented(packets, self.fragment_len[0], id);
+        for (position, (tunnel, is_reverse)) in self.tunnels.iter().enumerate() {
+            // The outermost tunnel has level zero.
+            let ends = ends(depth - 1 - position, *is_reverse);
             let wrapped: Vec<_> = packets.iter().map(|packet| wrap(packet, *tunnel, ends)).collect();
             levels.insert(0, wrapped[0].1);
-            let separator = if words.is_empty() { "" } else { " / " };
-            words = format!("{}{separator}{words}", wrapped[0].2);
+            let separator = if stack.is_empty() { "" } else { " / " };
+            stack = format!("{}{separator}{stack}", wrapped[0].2);
             packets = wrapped.into_iter().map(|wrapped| wrapped.0).collect();
         }
         if depth > 0 {
-            packets = truncated(packets, self.truncated[1], id + 100);
+            packets = fragmented(packets, self.fragment_len[1], id + 100);
         }
-        (packets.iter().map(|packet| ethernet(packet)).collect(), levels, words)
+        (packets.iter().map(|packet| ethernet(packet)).collect(), levels, stack)
     }
 }
 
@@ -355,27 +360,27 @@ fn tunnel() -> impl Strategy<Value = (Tunnel, bool)> {
 }
 
 fn sent() -> impl Strategy<Value = Sent> {
-    let truncated = prop_oneof![3 => Just(0), 1 => Just(64), 1 => Just(200)];
+    let fragment_len = prop_oneof![3 => Just(0), 1 => Just(64), 1 => Just(200)];
     (
         0..3_u8,
         any::<bool>(),
         0..500_usize,
         prop::collection::vec(tunnel(), 0..4),
-        [truncated.clone(), truncated],
+        [fragment_len.clone(), fragment_len],
     )
-        .prop_map(|(flow, is_back, len, tunnels, truncated)| Sent {
+        .prop_map(|(flow, is_reverse, len, tunnels, fragment_len)| Sent {
             flow,
-            is_back,
+            is_reverse,
             len,
             tunnels,
-            truncated,
+            fragment_len,
         })
 }
 
-/// Frames, their levels, and all that encloses the innermost.
+/// Frames, their levels, and the header stack of the innermost level.
 type Framed = (Vec<Vec<u8>>, Vec<Level>, String);
 
-/// What a model of a few lines expects of a flow.
+/// The state of a flow that a simple model expects.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
     packets: [u64; 2],
@@ -386,29 +391,30 @@ struct Expected {
     carried: (u64, u64),
 }
 
-/// Each frame counts at each of its levels; the first packet of a side tells what is around it.
+/// Returns the expected flows. Each frame counts at each of its levels; the first packet of a side determines the
+/// encapsulation of the side.
 fn expected(all: &[Framed]) -> BTreeMap<FlowKey, Expected> {
     let mut flows = BTreeMap::<FlowKey, Expected>::new();
-    for (frames, levels, words) in all {
+    for (frames, levels, stack) in all {
         let (count, octets) =
             (frames.len() as u64, frames.iter().map(|frame| frame.len() as u64).sum::<u64>());
         for (position, level) in levels.iter().enumerate() {
             let (key, side) = level.key();
-            let around = (position > 0).then(|| levels[position - 1].key().0);
+            let outer_key = (position > 0).then(|| levels[position - 1].key().0);
             let flow = flows.entry(key).or_default();
             flow.packets[side.index()] += count;
             flow.octets[side.index()] += octets;
             if position + 1 < levels.len() {
                 flow.carried = (flow.carried.0 + count, flow.carried.1 + octets);
             }
-            if around.is_some() && flow.stacks[side.index()].is_none() {
-                // Of the words of all levels, those before the level's own.
+            if outer_key.is_some() && flow.stacks[side.index()].is_none() {
+                // The stack of all levels up to the header of this level.
                 let own = format!("IP {}>{}", level.ends[0], level.ends[1]);
-                let stack = words.split(&own).next().unwrap_or_default().trim_end_matches(" / ");
+                let stack = stack.split(&own).next().unwrap_or_default().trim_end_matches(" / ");
                 flow.stacks[side.index()] = Some(stack.to_owned());
-                flow.outer[side.index()] = around;
-                let is_new = flow.outer[side.other().index()] != around;
-                if let Some(outer) = around.filter(|_| is_new) {
+                flow.outer[side.index()] = outer_key;
+                let is_new = flow.outer[side.other().index()] != outer_key;
+                if let Some(outer) = outer_key.filter(|_| is_new) {
                     flows.entry(outer).or_default().inner_flows += 1;
                 }
             }
@@ -427,13 +433,14 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
             (record.initiator, &record.forward, &encapsulation.forward),
             (record.initiator.other(), &record.reverse, &encapsulation.reverse),
         ];
-        for (side, of_side, around) in sides {
+        for (side, of_side, side_encapsulation) in sides {
             let position = Side::index(side);
             flow.packets[position] = of_side.counters.packet_count;
             flow.octets[position] = of_side.counters.octet_count;
-            flow.stacks[position] = (!around.stack.is_empty()).then(|| around.stack.to_string());
-            flow.outer[position] = around.outer.map(|outer| outer.key);
-            assert!(around.outer.is_none_or(
+            flow.stacks[position] =
+                (!side_encapsulation.stack.is_empty()).then(|| side_encapsulation.stack.to_string());
+            flow.outer[position] = side_encapsulation.outer.map(|outer| outer.key);
+            assert!(side_encapsulation.outer.is_none_or(
                 |outer| outer.key.address(outer.sender) != outer.key.address(outer.sender.other())
             ));
         }
@@ -444,18 +451,18 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
     flows
 }
 
-/// A record without what encloses it.
-fn bare(record: &FlowRecord) -> FlowRecord {
+/// Returns a record without its encapsulation.
+fn without_encapsulation(record: &FlowRecord) -> FlowRecord {
     let mut record = record.clone();
     record.encapsulation = None;
     record
 }
 
-/// The level of a flow: that of the hosts' network.
+/// Returns the level of a flow, which is the second octet of the hosts' addresses.
 fn network(record: &FlowRecord) -> u8 {
     match record.source_address() {
         std::net::IpAddr::V4(address) => address.octets()[1],
-        std::net::IpAddr::V6(_) => panic!("no such host"),
+        std::net::IpAddr::V6(_) => panic!("unexpected IPv6 address"),
     }
 }
 
@@ -463,19 +470,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_levels_are_what_a_model_says_and_what_each_alone_gives(packets in prop::collection::vec(sent(), 1..30)) {
+    fn both_levels_match_a_model_and_the_runs_of_a_single_level(packets in prop::collection::vec(sent(), 1..30)) {
         let all: Vec<_> = packets.iter().zip(0..).map(|(sent, number)| sent.frames(number * 300)).collect();
         let frames: Vec<_> = all.iter().flat_map(|(frames, _, _)| frames.clone()).collect();
         let (both, stats) = run_with(&frames, &with_default_limits(config(Decapsulation::Both)), false);
         prop_assert_eq!(found(&both), expected(&all));
 
-        // As a batch, nothing is different.
+        // A run in batches must give the same records.
         let (batched, _) = run_with(&frames, &with_default_limits(config(Decapsulation::Both)), true);
         prop_assert_eq!(&both, &batched);
 
-        // Inner flows are those of a run that looks inside, outer flows those of one that does not, but for their links.
+        // Apart from the links, inner flows equal those of a run with `Innermost`, outer flows those of a run with
+        // `Outermost`.
         let of_networks = |records: &[FlowRecord], is_wanted: fn(u8) -> bool| -> Vec<FlowRecord> {
-            records.iter().filter(|record| is_wanted(network(record))).map(bare).collect()
+            records.iter().filter(|record| is_wanted(network(record))).map(without_encapsulation).collect()
         };
         let is_inner: fn(u8) -> bool = |network| network >= 50;
         let is_outer: fn(u8) -> bool = |network| network == 0 || network == 100;
@@ -484,7 +492,7 @@ proptest! {
         let outermost = run(&frames, Decapsulation::Outermost);
         prop_assert_eq!(of_networks(&both, is_outer), of_networks(&outermost, |_| true));
 
-        // What is counted more than once is told.
+        // The statistics state how many packets are counted more than once.
         let packet_count: u64 = both.iter().map(FlowRecord::packet_count).sum();
         let carried_count: u64 = found(&both).values().map(|flow| flow.carried.0).sum();
         prop_assert_eq!(packet_count - carried_count, frames.len() as u64);

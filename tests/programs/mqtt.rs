@@ -1,4 +1,4 @@
-//! mosquitto's broker and clients: their protocol is recognized by its octets, on a port that says nothing.
+//! mosquitto's broker and clients: MQTT is recognized by content on an unregistered port.
 
 use crate::lab::record;
 use crate::observe::to_port;
@@ -14,19 +14,19 @@ mosquitto -c server >mosquitto.log 2>&1 &
 waited listens 11883
 common="-h 127.0.0.1 -p 11883 -t house/kitchen"
 for version in mqttv311 mqttv5; do
-    # The broker keeps it for who subscribes later.
+    # The broker retains the message for later subscribers.
     mosquitto_pub $common -V $version -r -m 21.5
     mosquitto_sub $common -V $version -C 1 -W 10 >$version.txt
 done
 "#;
 
 #[test]
-fn what_mosquitto_speaks_is_mqtt() {
+fn mosquitto_connections_are_recognized_as_mqtt() {
     let programs = ["mosquitto", "mosquitto_sub", "mosquitto_pub"];
-    let Some(recorded) = record("things", &programs, &[("server", SERVER)], SCRIPT) else { return };
-    let talks = to_port(&recorded.capture(), 11883);
-    assert_eq!(talks.len(), 4, "a publisher and a subscriber of each version");
-    for dialogue in &talks {
+    let Some(recorded) = record("mqtt", &programs, &[("server", SERVER)], SCRIPT) else { return };
+    let dialogues = to_port(&recorded.capture(), 11883);
+    assert_eq!(dialogues.len(), 4, "a publisher and a subscriber of each version");
+    for dialogue in &dialogues {
         assert_eq!(dialogue.recognized, [("mqtt", "content")]);
     }
     assert!(["mqttv311.txt", "mqttv5.txt"].iter().all(|name| recorded.file(name).trim() == "21.5"));

@@ -1,4 +1,4 @@
-//! dig asks dnsmasq, over UDP and TCP: dig's output has each answer.
+//! dig and dnsmasq over UDP and TCP: the messages match dig's output.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ txt-record=text.example,some words,v=1
 srv-host=_imap._tcp.example,host.example,143,0,5
 ";
 
-/// A line of questions, and the transport.
+/// Name and type of each question, and the option of dig for the transport.
 const QUESTIONS: [(&str, &str); 8] = [
     ("host.example A", "+notcp"),
     ("host.example AAAA", "+notcp"),
@@ -35,7 +35,7 @@ const QUESTIONS: [(&str, &str); 8] = [
     ("host.example AAAA", "+tcp"),
 ];
 
-/// What dig says of an answer: the status, the identifier and the records, with one blank between columns.
+/// Returns an answer from dig's output: the status, the identifier and the records, with one space between columns.
 fn reported(output: &str) -> (String, u64, Vec<String>) {
     let after = |prefix: &str| {
         let (_, rest) = output.split_once(prefix).unwrap_or_else(|| panic!("{prefix} in {output}"));
@@ -43,7 +43,7 @@ fn reported(output: &str) -> (String, u64, Vec<String>) {
     };
     let records = output.lines().filter(|line| !line.is_empty() && !line.starts_with(';'));
     let records = records.map(|line| {
-        // Names stand without the root's dot.
+        // flowgauge writes names without the trailing dot of the root.
         let words = line.split_whitespace().map(|word| word.strip_suffix('.').unwrap_or(word));
         words.collect::<Vec<_>>().join(" ")
     });
@@ -59,25 +59,25 @@ fn records(response: &Value) -> Vec<String> {
 }
 
 #[test]
-fn what_dig_asks_and_dnsmasq_answers() {
+fn dns_messages_match_the_output_of_dig() {
     let mut script = "dnsmasq -C server >dnsmasq.log 2>&1 &\nwaited listens_udp 5300\n".to_owned();
     for (position, (question, option)) in QUESTIONS.iter().enumerate() {
         script +=
             &format!("dig @127.0.0.1 -p 5300 +tries=1 +comments {option} {question} >answer.{position}\n");
     }
-    let Some(recorded) = record("names", &["dig", "dnsmasq"], &[("server", SERVER)], &script) else { return };
-    let talks = to_port(&recorded.capture(), 5300);
-    assert_eq!(talks.len(), QUESTIONS.len());
-    for (position, (dialogue, (question, _))) in talks.iter().zip(QUESTIONS).enumerate() {
+    let Some(recorded) = record("dns", &["dig", "dnsmasq"], &[("server", SERVER)], &script) else { return };
+    let dialogues = to_port(&recorded.capture(), 5300);
+    assert_eq!(dialogues.len(), QUESTIONS.len());
+    for (position, (dialogue, (question, _))) in dialogues.iter().zip(QUESTIONS).enumerate() {
         assert_eq!(dialogue.recognized, [("dns", "content")]);
-        let [query, response] = of_both(dialogue);
+        let [query, response] = query_and_response(dialogue);
         let (name, kind) = question.split_once(' ').expect("a name and a type");
         for message in [query, response] {
-            let requested = &message["questions"][0];
-            assert_eq!([&requested["name"], &requested["type"]], [name, kind]);
+            let parsed_question = &message["questions"][0];
+            assert_eq!([&parsed_question["name"], &parsed_question["type"]], [name, kind]);
         }
         let (status, id, answers) = reported(&recorded.file(&format!("answer.{position}")));
-        // dig writes the registry's names in capitals.
+        // dig writes the names of response codes in capital letters.
         assert_eq!(response["rcode"].as_str().map(str::to_uppercase), Some(status));
         assert_eq!([response["id"].as_u64(), query["id"].as_u64()], [Some(id); 2]);
         assert_eq!(records(response), answers);
@@ -85,13 +85,13 @@ fn what_dig_asks_and_dnsmasq_answers() {
     }
 }
 
-/// The query and the response.
-fn of_both(dialogue: &Dialogue) -> [&Value; 2] {
+/// Returns the query and the response.
+fn query_and_response(dialogue: &Dialogue) -> [&Value; 2] {
     ["client", "server"].map(|from| {
         let all: Vec<_> = dialogue
             .messages
             .iter()
-            .filter(|reports| reports["from"] == from && reports["protocol"] == "dns")
+            .filter(|value| value["from"] == from && value["protocol"] == "dns")
             .collect();
         assert_eq!(all.len(), 1, "{dialogue:#?}");
         all[0]
