@@ -118,7 +118,7 @@ pub(crate) fn rig() -> Rig {
 }
 
 #[test]
-fn in_order() {
+fn in_order_segments_are_delivered() {
     rig()
         .syn(99, "")
         .data(100, "abc")
@@ -147,7 +147,7 @@ fn two_holes_are_filled_back_to_front() {
 }
 
 #[test]
-fn a_capture_that_begins_in_the_middle() {
+fn a_capture_may_begin_mid_stream() {
     rig().data(500, "abc").data(503, "d").gives(&["0:abc", "3:d"]);
     // A pure acknowledgment tells where the stream stands.
     rig().data(500, "").data(503, "d").data(500, "abc").gives(&["0:abc", "3:d"]);
@@ -157,24 +157,24 @@ fn a_capture_that_begins_in_the_middle() {
 }
 
 #[test]
-fn a_handshake_whose_syn_was_not_captured() {
+fn a_syn_ack_gives_the_beginning_of_a_stream_without_syn() {
     rig().acked_by(TcpFlags::SYN | TcpFlags::ACK, 100).data(102, "c").data(100, "ab").gives(&["0:ab", "2:c"]);
 }
 
 #[test]
-fn syn_with_data_and_syn_again() {
+fn a_syn_may_carry_data_and_be_retransmitted() {
     rig().syn(99, "abc").syn(99, "abc").data(103, "d").gives(&["0:abc", "0:again 3", "3:d"]);
     // Another SYN is judged elsewhere; one that comes late changes nothing.
     rig().data(100, "abc").syn(99, "").syn(7_000, "").data(103, "d").gives(&["0:abc", "3:d"]);
 }
 
 #[test]
-fn a_syn_after_its_acknowledgment() {
+fn a_syn_may_follow_its_acknowledgment() {
     rig().data(100, "").syn(99, "").data(100, "a").gives(&["0:a"]);
 }
 
 #[test]
-fn what_was_acknowledged_and_never_came_is_a_gap_after_a_grace() {
+fn acknowledged_missing_octets_are_a_gap_after_the_grace_period() {
     let mut rig = rig();
     rig.syn(99, "").data(103, "def").acked(106).after_ms(9).data(106, "g").sweep().gives(&[]);
     rig.after_ms(1).data(107, "h").gives(&["0:gap 3 acknowledged", "3:def", "6:g", "7:h"]);
@@ -183,14 +183,14 @@ fn what_was_acknowledged_and_never_came_is_a_gap_after_a_grace() {
 }
 
 #[test]
-fn a_sweep_only_does_it_sooner() {
+fn a_sweep_ends_a_hole_without_another_segment() {
     let mut rig = rig();
     rig.syn(99, "").data(103, "def").acked(106).after_ms(10).sweep();
     rig.gives(&["0:gap 3 acknowledged", "3:def"]);
 }
 
 #[test]
-fn acknowledged_in_steps() {
+fn acknowledgments_in_steps_end_holes_one_by_one() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(104, "e").acked(102).after_ms(6).acked(105).after_ms(4).sweep();
     rig.gives(&["0:gap 2 acknowledged", "2:c"]);
@@ -198,7 +198,7 @@ fn acknowledged_in_steps() {
 }
 
 #[test]
-fn the_end_of_what_was_acknowledged_was_not_captured() {
+fn acknowledged_octets_at_the_end_of_the_stream_are_a_gap() {
     rig()
         .syn(99, "")
         .data(100, "ab")
@@ -213,12 +213,12 @@ fn the_end_of_what_was_acknowledged_was_not_captured() {
 }
 
 #[test]
-fn an_acknowledgment_of_the_fin_is_no_gap() {
+fn an_acknowledgment_of_the_fin_is_not_a_gap() {
     rig().syn(99, "").fin(100, "ab").acked(103).after_ms(99).sweep().finish().gives(&["0:ab", "2:fin"]);
 }
 
 #[test]
-fn acknowledgments_far_beyond_are_not_believed() {
+fn implausible_acknowledgments_are_ignored() {
     let mut rig = rig();
     rig.syn(99, "").data(100, "ab").acked(102 + (17 << 20)).after_ms(99).sweep().data(102, "c");
     rig.gives(&["0:ab", "2:c"]);
@@ -244,14 +244,14 @@ fn progress_renews_the_deadline() {
 }
 
 #[test]
-fn fin_before_data() {
+fn a_fin_may_precede_data() {
     rig().syn(99, "").fin(103, "d").data(100, "abc").gives(&["0:abc", "3:d", "4:fin"]);
     rig().syn(99, "").fin(103, "").data(100, "abc").gives(&["0:abc", "3:fin"]);
     rig().syn(99, "").fin(103, "").finish().gives(&["0:gap 3 end_of_stream", "3:fin"]);
 }
 
 #[test]
-fn data_after_fin_is_told_and_not_delivered() {
+fn data_after_the_fin_is_reported_and_not_delivered() {
     let mut rig = rig();
     rig.syn(99, "").fin(100, "ab").data(103, "xy").data(101, "bXY").gives(&[
         "0:ab",
@@ -268,7 +268,7 @@ fn data_after_fin_is_told_and_not_delivered() {
 }
 
 #[test]
-fn keep_alives_and_window_probes() {
+fn keep_alives_and_window_probes_are_distinguished() {
     // RFC 9293 section 3.8.4: the octet before the next, with any content.
     let mut rig = Rig::with(|config, _| config.compared_len = 4096);
     rig.syn(99, "").data(100, "abc").data(102, "").data(102, "0").data(103, "d").gives(&["0:abc", "3:d"]);
@@ -277,12 +277,12 @@ fn keep_alives_and_window_probes() {
 }
 
 #[test]
-fn resets_are_left_to_others() {
+fn resets_are_ignored() {
     rig().syn(99, "").send(103, TcpFlags::RST, "text", 0).data(100, "a").gives(&["0:a"]);
 }
 
 #[test]
-fn what_a_snap_length_cut_is_a_gap_of_known_size() {
+fn a_truncated_segment_leaves_a_gap_of_known_length() {
     rig().syn(99, "").send(100, TcpFlags::ACK, "abc", 10).data(110, "k").gives(&[
         "0:abc",
         "3:gap 7 truncated",
@@ -303,7 +303,7 @@ fn what_a_snap_length_cut_is_a_gap_of_known_size() {
 }
 
 #[test]
-fn conflicts_name_both_places() {
+fn conflicts_report_the_offsets_of_both_segments() {
     let mut rig = rig();
     rig.syn(99, "")
         .data(104, "efgh")
@@ -317,7 +317,7 @@ fn conflicts_name_both_places() {
 }
 
 #[test]
-fn what_was_delivered_is_compared_on_request() {
+fn delivered_octets_are_compared_when_configured() {
     let mut rig = Rig::with(|config, _| config.compared_len = 4);
     rig.syn(99, "").data(100, "abcdefgh").data(100, "XbcdefgH").data(108, "i").gives(&[
         "0:abcdefgh",
@@ -331,7 +331,7 @@ fn what_was_delivered_is_compared_on_request() {
 }
 
 #[test]
-fn offsets_go_on_where_numbers_wrap() {
+fn offsets_continue_when_sequence_numbers_wrap() {
     let mut rig = rig();
     rig.syn(u32::MAX - 2, "");
     let payload = vec![b'x'; 1 << 20];
@@ -347,7 +347,7 @@ fn offsets_go_on_where_numbers_wrap() {
 }
 
 #[test]
-fn strays_are_dropped_until_they_form_a_row() {
+fn stray_segments_are_dropped_until_they_are_contiguous() {
     let mut rig = rig();
     let far = 110 + (1 << 30);
     rig.syn(99, "").data(100, "ab").data(far, "x").data(far + 5, "y").data(102, "c").gives(&["0:ab", "2:c"]);
@@ -359,7 +359,7 @@ fn strays_are_dropped_until_they_form_a_row() {
 }
 
 #[test]
-fn sliding_gives_up_the_first_hole() {
+fn the_slide_policy_ends_the_first_hole() {
     let mut rig = Rig::with(|_, resources| resources.limits.stream_side_segment_count_max = 2);
     rig.syn(99, "").data(102, "c").data(104, "e").gives(&[]);
     rig.data(106, "g").gives(&["0:gap 2 overflow", "2:c"]);
@@ -369,7 +369,7 @@ fn sliding_gives_up_the_first_hole() {
 }
 
 #[test]
-fn poison_stops_the_direction() {
+fn the_poison_policy_stops_the_direction() {
     let mut rig = Rig::with(|config, resources| {
         resources.limits.stream_side_segment_count_max = 1;
         config.overflow = OverflowPolicy::Poison;
@@ -381,7 +381,7 @@ fn poison_stops_the_direction() {
 }
 
 #[test]
-fn caps_of_zero_leave_what_is_in_order() {
+fn limits_of_zero_still_deliver_in_order_octets() {
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::DropNewest, OverflowPolicy::Poison] {
         for which in 0..3 {
             let mut rig = Rig::with(|config, resources| {
@@ -415,7 +415,7 @@ fn a_dropped_segment_is_a_gap_once_it_is_acknowledged() {
 }
 
 #[test]
-fn a_stopped_stream_takes_nothing() {
+fn a_stopped_stream_ignores_segments() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c");
     rig.reassembler.stop(&mut rig.stream);
@@ -424,7 +424,7 @@ fn a_stopped_stream_takes_nothing() {
 }
 
 #[test]
-fn a_stream_that_nobody_comes_for_is_taken_back() {
+fn an_abandoned_stream_is_released() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").after_ms(4_000);
     assert_eq!(rig.reassembler.next_due(rig.now), Some(7));
@@ -435,7 +435,7 @@ fn a_stream_that_nobody_comes_for_is_taken_back() {
 }
 
 #[test]
-fn the_end_tells_what_is_missing() {
+fn the_end_of_the_stream_reports_missing_octets() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(105, "f").acked(110).finish();
     rig.gives(&["0:gap 2 end_of_stream", "2:c", "3:gap 2 end_of_stream", "5:f", "6:gap 4 end_of_stream"]);
@@ -446,7 +446,7 @@ fn the_end_tells_what_is_missing() {
 }
 
 #[test]
-fn the_grace_and_the_deadline_are_the_callers() {
+fn the_grace_period_and_the_deadline_are_configurable() {
     let mut rig = Rig::with(|config, _| {
         config.ack_grace = Duration::ZERO;
         config.hole_timeout = Duration::MAX;
@@ -456,7 +456,7 @@ fn the_grace_and_the_deadline_are_the_callers() {
 }
 
 #[test]
-fn a_fin_that_was_acknowledged_before_it_came_is_no_octet() {
+fn a_fin_acknowledged_before_it_arrives_is_not_an_octet() {
     let mut rig = rig();
     rig.syn(99, "").acked(103).fin(100, "ab").after_ms(20).data(100, "ab").sweep().finish();
     rig.gives(&["0:ab", "2:fin", "0:again 2"]);
@@ -474,14 +474,14 @@ fn a_fin_that_was_acknowledged_before_it_came_is_no_octet() {
 }
 
 #[test]
-fn a_later_acknowledgment_counts_once_the_first_is_reached() {
+fn a_later_acknowledgment_applies_after_the_first_is_reached() {
     let mut rig = rig();
     rig.syn(99, "").acked(105).after_ms(1).acked(110).data(100, "abcdef").after_ms(10).sweep();
     rig.gives(&["0:abcdef", "6:gap 4 acknowledged"]);
 }
 
 #[test]
-fn deadlines_that_passed_unseen_count_from_each_other() {
+fn consecutive_deadlines_count_from_each_other() {
     let mut rig = rig();
     rig.syn(99, "").data(101, "b").data(103, "d").data(105, "f").after_ms(8_999).data(107, "h");
     rig.gives(&["0:gap 1 deadline", "1:b", "2:gap 1 deadline", "3:d"]);
@@ -493,7 +493,7 @@ fn deadlines_that_passed_unseen_count_from_each_other() {
 }
 
 #[test]
-fn a_stale_handle_touches_nobody_else() {
+fn a_stale_handle_does_not_affect_other_streams() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").after_ms(4_000);
     // It is offered and left alone, and taken back; its slot goes to another stream.
@@ -506,7 +506,7 @@ fn a_stale_handle_touches_nobody_else() {
 }
 
 #[test]
-fn sweeps_end_where_memory_is_short_and_nothing_waits() {
+fn sweeps_end_when_memory_is_short_and_nothing_is_buffered() {
     let mut rig = rig();
     let room = rig.syn(99, "").acked(105).reassembler.held_bytes() + 100;
     let mut rig = Rig::with(|_, resources| resources.limits.stream_bytes_max = room);
@@ -519,7 +519,7 @@ fn sweeps_end_where_memory_is_short_and_nothing_waits() {
 }
 
 #[test]
-fn a_stream_that_loses_on_and_on_delays_no_other() {
+fn a_stream_with_continuous_loss_does_not_delay_others() {
     let mut reassembler: Reassembler<u8> = Reassembler::default();
     let (mut lossy, mut quiet) = (Stream::default(), Stream::default());
     let at = |ms: u64| Timestamp::from_nanos(ms * 1_000_000);
@@ -543,7 +543,7 @@ fn a_stream_that_loses_on_and_on_delays_no_other() {
 }
 
 #[test]
-fn a_fin_in_the_middle_of_what_is_held_ends_the_stream_there() {
+fn a_fin_within_buffered_octets_ends_the_stream_there() {
     let mut rig = rig();
     rig.syn(99, "").data(103, "defgh").fin(105, "").gives(&[]);
     rig.data(100, "abc").gives(&["0:abc", "3:de", "5:fin", "5:after fin 3"]);

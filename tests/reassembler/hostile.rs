@@ -32,7 +32,7 @@ fn steps<R>(reassembler: &mut Reassembler<u32>, run: impl FnOnce(&mut Reassemble
 }
 
 #[test]
-fn far_ahead_on_very_many_streams() {
+fn memory_is_bounded_with_out_of_order_segments_on_many_streams() {
     const BYTES_MAX: u64 = 2 << 20;
     let count = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::Poison, OverflowPolicy::DropNewest] {
@@ -85,7 +85,7 @@ fn far_ahead_on_very_many_streams() {
 }
 
 #[test]
-fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
+fn an_exhausted_budget_still_delivers_in_order_octets() {
     let (mut reassembler, budget) = made(|_, resources| resources.budget = Budget::new(1 << 20));
     assert!(budget.charge(Account::Flows, budget.limit()));
     let mut stream = opened(&mut reassembler, 0);
@@ -98,7 +98,7 @@ fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
 }
 
 #[test]
-fn a_flood_of_single_octets() {
+fn a_flood_of_single_octets_has_bounded_memory_and_cost() {
     let (mut reassembler, _) = made(|_, _| {});
     let mut stream = opened(&mut reassembler, 0);
     let (mut told_end, mut most) = (0, 0);
@@ -129,7 +129,7 @@ fn a_flood_of_single_octets() {
 
 /// A segment that overlaps all that is held is as many steps as there are pieces, time and again, whoever wins.
 #[test]
-fn a_storm_of_overlaps() {
+fn overlapping_segments_have_bounded_cost() {
     const PIECES: u32 = 1000;
     for policy in OverlapPolicy::ALL {
         for gap_len in [0, 1] {
@@ -164,7 +164,7 @@ fn a_storm_of_overlaps() {
 }
 
 #[test]
-fn what_others_hold_costs_a_stream_nothing() {
+fn the_cost_of_a_segment_does_not_depend_on_other_streams() {
     let run = |other_count: u32| {
         let (mut reassembler, _) = made(|_, _| {});
         let mut others: Vec<Stream> = (0..other_count).map(|name| opened(&mut reassembler, name)).collect();
@@ -185,7 +185,7 @@ fn what_others_hold_costs_a_stream_nothing() {
 }
 
 #[test]
-fn fin_and_rst_everywhere() {
+fn random_fin_and_rst_flags_end_each_stream_once() {
     let (mut reassembler, budget) = made(|_, _| {});
     let mut random = 5_u64;
     let mut below = |count: u64| {

@@ -110,7 +110,7 @@ fn sequences() -> Vec<Vec<Chunk>> {
 }
 
 #[test]
-fn linux_is_what_the_running_kernel_does() {
+fn the_linux_policy_matches_the_running_kernel() {
     let sequences = sequences();
     let text: String = sequences
         .iter()

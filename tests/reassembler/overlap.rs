@@ -51,7 +51,7 @@ pub(crate) fn with_policy(policy: OverlapPolicy) -> Reassembler<()> {
 }
 
 #[test]
-fn three_chunks_in_every_position() {
+fn three_chunks_at_all_offsets_match_the_model() {
     let places = places();
     for policy in OverlapPolicy::ALL {
         let mut reassembler = with_policy(policy);
@@ -75,7 +75,7 @@ fn three_chunks_in_every_position() {
 }
 
 #[test]
-fn the_wrap_is_like_any_other_place() {
+fn the_sequence_number_wrap_does_not_change_the_result() {
     let places = places();
     for policy in OverlapPolicy::ALL {
         let mut reassembler = with_policy(policy);

@@ -358,7 +358,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn what_comes_in_time_is_told_whole(
+    fn segments_that_arrive_in_time_are_delivered_completely(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overlap in 0..8_usize,
@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lost_is_told_and_sweeps_change_nothing(
+    fn missing_octets_are_reported_and_sweeps_do_not_change_the_result(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overlap in 0..8_usize,
@@ -393,7 +393,7 @@ proptest! {
     }
 
     #[test]
-    fn caps_hold_and_what_came_is_told(
+    fn limits_hold_and_arrived_octets_are_delivered(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overflow in prop_oneof![

@@ -17,7 +17,7 @@ fn behind(seqs: &[u32]) -> Rig {
 }
 
 #[test]
-fn the_acknowledgment_tells_which_syn_begins_the_stream() {
+fn the_acknowledgment_decides_which_syn_begins_the_stream() {
     for (seqs, confirmed) in [
         (&[1000, FAR][..], FAR),
         (&[1000, FAR], 1000),
@@ -44,7 +44,7 @@ fn the_acknowledgment_tells_which_syn_begins_the_stream() {
 }
 
 #[test]
-fn what_follows_a_syn_tells_too() {
+fn segments_after_a_syn_also_decide_which_syn_begins_the_stream() {
     // Octets, or a segment without any, before an acknowledgment was seen.
     behind(&[1000, FAR]).data(FAR + 1, "abc").data(FAR + 4, "d").finish().gives(&["0:abc", "3:d"]);
     behind(&[1000, 5000]).data(5001, "abc").finish().gives(&["0:abc"]);
@@ -58,7 +58,7 @@ fn what_follows_a_syn_tells_too() {
 }
 
 #[test]
-fn the_acknowledgment_may_come_before_the_syn_that_it_confirms() {
+fn the_acknowledgment_may_precede_the_syn_that_it_confirms() {
     behind(&[1000])
         .acked(5001)
         .send(5000, SYN_ACK, "", 0)
@@ -74,7 +74,7 @@ fn the_acknowledgment_may_come_before_the_syn_that_it_confirms() {
 }
 
 #[test]
-fn what_waits_moves_with_the_beginning() {
+fn buffered_segments_move_with_the_beginning_of_the_stream() {
     // Held as 4003 octets ahead of the first SYN, it is the second part of what begins at the other.
     behind(&[1000, 5000]).data(5004, "d").acked(5001).data(5001, "abc").gives(&["0:abc", "3:d"]);
     behind(&[5000, 1000]).data(5004, "x").acked(1001).data(1001, "abc").finish().gives(&[
@@ -109,14 +109,14 @@ fn what_waits_moves_with_the_beginning() {
 }
 
 #[test]
-fn octets_in_a_syn_that_is_not_confirmed_are_none() {
+fn octets_in_an_unconfirmed_syn_are_discarded() {
     let mut rig = rig();
     rig.send(1000, SYN_ACK, "", 0).send(5000, SYN_ACK, "xyz", 0).acked(1001).data(1001, "abc").finish();
     rig.gives(&["0:abc"]);
 }
 
 #[test]
-fn a_keep_alive_of_a_connection_picked_up_midstream_is_no_stream() {
+fn a_keep_alive_of_a_mid_stream_connection_does_not_begin_a_stream() {
     let pushed = TcpFlags::ACK | TcpFlags::PSH;
     // Repeated, and answered; then something is said.
     let mut rig = rig();

@@ -83,7 +83,7 @@ fn gives(steps: &[Step], end_ms: u64, expected: &[&str]) {
 }
 
 #[test]
-fn octets_have_the_time_of_the_packet_that_made_them_next() {
+fn octets_have_the_time_of_the_packet_that_made_them_deliverable() {
     gives(&[Data(1, 100, "ab"), Data(2, 102, "c")], 9, &["ab @1", "c @2"]);
     // The filler is later than what waited, or was captured before it and read after it.
     gives(&[Data(2, 102, "c"), Data(3, 103, "d"), Data(5, 100, "ab")], 9, &["ab @5", "c @5", "d @5"]);
@@ -117,14 +117,14 @@ fn a_gap_has_the_time_at_which_it_was_due() {
 }
 
 #[test]
-fn what_is_cut_off_or_at_the_end_has_the_time_of_that() {
+fn truncation_gaps_and_final_gaps_have_the_time_of_their_cause() {
     gives(&[Cut(3, 100, "ab", 5), Data(4, 105, "f")], 9, &["ab @3", "gap 3 truncated @3", "f @4"]);
     gives(&[Cut(3, 102, "cd", 5), Data(4, 100, "ab")], 9, &["ab @4", "cd @4", "gap 3 truncated @4"]);
     gives(&[Data(3, 102, "c"), Ack(4, 101)], 9, &["gap 2 end_of_stream @9", "c @3"]);
 }
 
 #[test]
-fn the_fin_has_the_time_of_its_packet_or_of_what_was_missing_before_it() {
+fn the_fin_has_the_time_of_its_packet_or_of_the_octets_before_it() {
     gives(&[Data(1, 100, "ab"), Fin(2, 102)], 9, &["ab @1", "fin @2"]);
     gives(&[Fin(2, 102), Data(3, 100, "ab")], 9, &["ab @3", "fin @3"]);
     gives(&[Data(2, 102, "c"), Fin(3, 103), Ack(4, 104)], 90, &["gap 2 acknowledged @14", "c @2", "fin @3"]);

@@ -253,7 +253,7 @@ fn transferred(file: &[u8]) -> Option<(Folder, [PathBuf; 2])> {
 }
 
 #[test]
-fn what_a_kernel_sent_is_what_comes_out() {
+fn a_recorded_transfer_is_reassembled_completely() {
     let file = file();
     let Some((_folder, captures)) = transferred(&file) else { return };
     let sent: [&[u8]; 2] = [&file, &file[FILE_LEN - 200_000..]];

@@ -93,7 +93,7 @@ fn stopped_after<T: Send + 'static>(
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[test]
-fn a_pipe_without_a_writer_is_given_up() {
+fn a_stop_handle_ends_reading_of_a_pipe_without_a_writer() {
     let Some(fifo) = Fifo::new() else { return };
     // There is no capture: whether that is an error is the source's choice, but no frame comes.
     let path = fifo.path();
@@ -113,7 +113,7 @@ fn a_pipe_without_a_writer_is_given_up() {
 }
 
 #[test]
-fn a_pipe_that_falls_silent_is_given_up_with_all_flows_recorded() {
+fn a_stop_handle_ends_an_idle_pipe_and_records_all_flows() {
     let whole = data("web.pcap");
     // The magic only, the header only, whole records, and a part of one.
     for len in [0, 3, 24, 20_000] {
@@ -229,7 +229,7 @@ fn compare(name: &'static str, octets: Vec<u8>, cuts: Vec<usize>) -> Option<Join
 }
 
 #[test]
-fn pieces_of_a_capture_survive_idle_periods() {
+fn a_capture_in_pieces_with_pauses_reads_like_a_file() {
     let (pcap, pcapng) = (data("dns.pcap"), data("vlan.pcapng"));
     #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "none is compressed"))]
     let mut forms = vec![

@@ -113,7 +113,7 @@ fn key(port: u16) -> (FlowKey, flowgauge::base::Side) {
 }
 
 #[test]
-fn a_parser_learns_how_much_it_has_seen_before() {
+fn the_driver_reports_how_many_octets_the_parser_has_already_seen() {
     for seed in 1..200 {
         let mut random = random(seed);
         let (key, client) = key(7100);
@@ -167,7 +167,7 @@ fn reported(octet: u8, chunk_len: usize, chunk_count: u64) -> (Counts, u64) {
 }
 
 #[test]
-fn a_flow_reports_no_more_messages_than_its_packets_account_for() {
+fn messages_per_flow_are_bounded_by_its_packets_and_octets() {
     let (counts, suppressed_count) = reported(b'x', 1000, 100);
     let allowed = MESSAGE_CREDIT + 100 * (MESSAGES_PER_PACKET + 1000 / MESSAGE_OCTET_COUNT);
     // Each thousand octets leave eight over, which add up.

@@ -117,7 +117,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn answers_have_the_number_of_their_query() {
+fn responses_have_the_transaction_number_of_their_query() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
     dialogue.send_datagram(Client, &query(1, "example.com", 1));
     dialogue.send_datagram(Client, &query(2, "example.com", 28));
@@ -164,7 +164,7 @@ impl Receiver<Set> for Times {
 }
 
 #[test]
-fn times_are_those_between_query_and_response() {
+fn response_times_are_measured_from_the_query() {
     let end = |last| (std::net::IpAddr::from([10, 0, 0, last]), if last == 1 { 40_000 } else { 53 });
     let (key, side) = FlowKey::new(IpProtocol::UDP, end(1), end(2));
     let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
@@ -183,7 +183,7 @@ fn times_are_those_between_query_and_response() {
 }
 
 #[test]
-fn many_queries_at_once_are_bounded() {
+fn memory_for_pending_queries_is_bounded() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
     for id in 0..3_000 {
         dialogue.send_datagram(Client, &query(id, "example.com", 1));
@@ -206,7 +206,7 @@ fn transfer() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
+fn pipelined_queries_are_paired_out_of_order_in_any_segmentation() {
     let [axfr, first, second] = transfer();
     let requested = [framed(&query(1, "one", 16)), framed(&query(2, "two", 15)), axfr].concat();
     let txt = framed(&response(1, "one", 16, b"\x05hello\x00"));
@@ -235,7 +235,7 @@ fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
 }
 
 #[test]
-fn the_longest_message_of_a_stream_is_taken() {
+fn a_stream_message_of_maximum_length_is_parsed() {
     let mut long = response(1, "a", 16, &[0; 65_535 - 12 - 7 - 12]);
     assert_eq!(long.len(), 65_535);
     long[1] = 2;
@@ -248,7 +248,7 @@ fn the_longest_message_of_a_stream_is_taken() {
 }
 
 #[test]
-fn a_gap_inside_a_message_costs_that_message() {
+fn a_gap_within_a_message_affects_only_that_message() {
     let one = framed(&query(1, "first.example", 1));
     let requested = [one.clone(), framed(&query(2, "second.example", 1))].concat();
     // Behind the header and "first".
@@ -269,7 +269,7 @@ fn a_gap_inside_a_message_costs_that_message() {
 }
 
 #[test]
-fn what_is_no_dns_stops_a_stream() {
+fn stream_content_that_is_not_dns_stops_the_parser() {
     let turns: [&[u8]; 2] = [b"\x00\x0Bhello world", &framed(&header(1, 0, [0, 0, 9, 0]))];
     for turn in turns {
         let first = framed(&query(1, "a", 1));
@@ -283,7 +283,7 @@ fn what_is_no_dns_stops_a_stream() {
 }
 
 #[test]
-fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
+fn a_message_with_bad_compression_pointers_is_reported_and_parsing_continues() {
     let mut bomb = response(1, "a", 5, b"\xC0\x1F");
     bomb[7] = 2;
     bomb.extend(record(b"\xC0\x2D", 1, 1, 1, &[1; 4]));
@@ -301,7 +301,7 @@ fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
 }
 
 #[test]
-fn what_a_snap_length_leaves_is_read() {
+fn a_message_truncated_by_the_snap_length_is_parsed_partially() {
     let whole = response(1, "example.com", 1, &[192, 0, 2, 1]);
     for len in 12..=whole.len() {
         let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::protocols::dns::Variant::Dns);
@@ -314,7 +314,7 @@ fn what_a_snap_length_leaves_is_read() {
 }
 
 #[test]
-fn updates_have_empty_records() {
+fn dynamic_updates_may_have_records_without_data() {
     let update = [
         header(7, 0x2800, [1, 1, 2, 0]),
         question("zone", 6, 1),
@@ -337,7 +337,7 @@ fn updates_have_empty_records() {
 }
 
 #[test]
-fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
+fn multicast_dns_uses_the_top_class_bit_and_has_no_transactions() {
     let requested = [
         header(0, 0, [2, 1, 0, 0]),
         question("_ipp._tcp.local", 12, 0x8001),
@@ -361,7 +361,7 @@ fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
 }
 
 #[test]
-fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
+fn unanswered_llmnr_queries_are_not_reported() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5355, describe);
     let requested = [header(5, 0, [1, 0, 0, 0]), question("wpad", 1, 1)].concat();
     dialogue.send_datagram(Client, &requested);
@@ -373,7 +373,7 @@ fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
 }
 
 #[test]
-fn probes_tell_dns_from_what_looks_like_it() {
+fn datagram_probes_distinguish_dns_from_similar_protocols() {
     let verdict =
         |port, message: &[u8]| PROTOCOL.probe_datagram(&DatagramOpening::first(message, 40_000, port));
     let requested = query(1, "example.com", 1);
@@ -404,7 +404,7 @@ fn probes_tell_dns_from_what_looks_like_it() {
 }
 
 #[test]
-fn streams_are_told_by_whole_messages_elsewhere() {
+fn stream_probes_need_a_whole_message_on_other_ports() {
     let verdict = |port, client: &[u8], server: &[u8]| {
         PROTOCOL.probe_stream(&StreamOpening::new(client, server, 40_000, port))
     };
@@ -432,7 +432,7 @@ fn streams_are_told_by_whole_messages_elsewhere() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_message_is_not_written_at_many_times_its_length() {
+fn the_serialized_length_of_a_message_is_bounded() {
     // A record with a long name, and others that point to it, with data that point to it twice.
     let labels = [[b'n'; 63], [1; 63], [b'n'; 63]].map(|label| [&[63][..], &label].concat());
     let long = [&labels.concat()[..], &[0]].concat();
@@ -477,7 +477,7 @@ fn a_message_is_not_written_at_many_times_its_length() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_message_is_one_object() {
+fn a_message_serializes_as_one_object() {
     let options =
         [&b"\0\x0A\0\x08"[..], &[0xAB; 8], b"\0\x08\0\x07\0\x01\x18\0\xC0\0\x02", b"\0\x0F\0\x04\0\x12no"];
     let opt = record(b"\0", 41, 1232, 0x0100_8000, &options.concat());

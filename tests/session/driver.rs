@@ -155,7 +155,7 @@ const DIALOGUE: [(Role, &[u8]); 4] = [
 ];
 
 #[test]
-fn messages_are_the_same_in_any_pieces() {
+fn messages_do_not_depend_on_segmentation() {
     let observed = hear_in_any_split::<Set>(7000, &DIALOGUE, describe);
     assert_eq!(observed.application, Some(("length_prefixed", "content")));
     assert_eq!(
@@ -174,7 +174,7 @@ fn messages_are_the_same_in_any_pieces() {
 }
 
 #[test]
-fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
+fn a_greeting_is_buffered_until_the_answer_identifies_the_protocol() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"hello you\n"), (Client, b"hello too\nand"), (Client, b" more\n")];
     let observed = hear_in_any_split::<Set>(9, &turns, describe);
@@ -196,7 +196,7 @@ fn describe_with_time(meta: &MessageMeta, message: Message<'_>) -> Said {
 
 /// Each turn is a millisecond later than the one before; the first one is at 1.
 #[test]
-fn what_was_kept_is_told_in_its_order_with_its_times() {
+fn buffered_octets_are_parsed_in_order_with_their_timestamps() {
     let reported = |port: u16, turns: &[(Role, &[u8])]| {
         let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe_with_time);
         turns.iter().for_each(|(from, bytes)| dialogue.send_octets(*from, bytes));
@@ -224,7 +224,7 @@ fn what_was_kept_is_told_in_its_order_with_its_times() {
 }
 
 #[test]
-fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
+fn a_protocol_without_a_parser_is_named_and_uses_no_memory() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
     dialogue.send_octets(Client, b"NAMED and more");
     assert_eq!(dialogue.held_bytes(), 0);
@@ -236,7 +236,7 @@ fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
 }
 
 #[test]
-fn ports_decide_where_content_does_not() {
+fn the_port_decides_when_the_content_does_not() {
     // Nothing was said.
     let observed = observe::<Set>(7000, &[], describe, || 1);
     assert_eq!(observed.application, Some(("length_prefixed", "port")));
@@ -259,7 +259,7 @@ fn ports_decide_where_content_does_not() {
 }
 
 #[test]
-fn the_window_of_the_probes_ends() {
+fn the_recognition_window_is_limited() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
     dialogue.send_octets(Server, b"hello");
     for _ in 0..PROBE_LEN_MAX / 500 {
@@ -273,13 +273,13 @@ fn the_window_of_the_probes_ends() {
 }
 
 #[test]
-fn roles_turn_over_where_the_content_says_so() {
+fn roles_are_exchanged_when_the_content_shows_it() {
     let observed = observe::<Set>(9, &[(Server, b"NAMED")], describe, || 2);
     assert_eq!(observed.application, Some(("named", "content")));
 }
 
 #[test]
-fn a_parser_that_errs_is_dropped_once() {
+fn a_parser_that_returns_a_fault_is_dropped_once() {
     let turns: [(Role, &[u8]); 3] =
         [(Client, b"\x00\x02lp"), (Server, b"\x00\x01!\x00\x01x"), (Client, b"\x00\x01y")];
     let observed = hear_in_any_split::<Set>(7000, &turns, describe);
@@ -295,7 +295,7 @@ fn a_parser_that_errs_is_dropped_once() {
 }
 
 #[test]
-fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
+fn a_message_beyond_the_limit_is_rejected_before_it_is_buffered() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02lp");
     dialogue.send_octets(Client, b"\xFF\xFFand so on");
@@ -304,7 +304,7 @@ fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
 }
 
 #[test]
-fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
+fn the_parser_decides_whether_it_continues_after_a_gap() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"\x00\x02lp\x00\x02ab\x00\x01c"), (Server, b"\x00\x01d")];
     let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert_eq!(
@@ -331,7 +331,7 @@ fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
 }
 
 #[test]
-fn a_handover_takes_what_both_directions_left() {
+fn a_handover_passes_the_unconsumed_octets_of_both_directions() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"\x00\x02lp\x00\x02aa"),
         (Server, b"\x00\x01Tfrom here\nlines"),
@@ -356,7 +356,7 @@ fn a_handover_takes_what_both_directions_left() {
 }
 
 #[test]
-fn a_handover_to_the_unknown_is_probed_and_bounded() {
+fn handovers_to_an_unknown_protocol_are_probed_and_limited() {
     let again: &[u8] = b"\x00\x02lp\x00\x01?";
     let turns = [(Client, again); 6];
     let observed = hear_in_any_split::<Set>(7000, &turns, describe);
@@ -368,7 +368,7 @@ fn a_handover_to_the_unknown_is_probed_and_bounded() {
 }
 
 #[test]
-fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
+fn parser_memory_is_charged_and_released_when_both_directions_are_done() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02lp");
     let before = dialogue.held_bytes();
@@ -383,7 +383,7 @@ fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
 }
 
 #[test]
-fn datagrams_are_probed_with_those_before_them() {
+fn datagrams_are_probed_together_with_the_previous_one() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
     dialogue.send_datagram(Client, b"#1");
     dialogue.send_datagram(Client, b"#2");
@@ -399,7 +399,7 @@ fn datagrams_are_probed_with_those_before_them() {
 }
 
 #[test]
-fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not_the_flow() {
+fn a_malformed_datagram_prevents_recognition_by_port_but_not_by_later_content() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
     dialogue.send_datagram(Client, b"?");
     dialogue.send_datagram(Client, b"#1");
@@ -418,7 +418,7 @@ fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not
 }
 
 #[test]
-fn a_protocol_without_a_parser_does_not_shut_out_one_with_a_parser_that_waits() {
+fn a_match_without_a_parser_does_not_exclude_a_pending_protocol_with_a_parser() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
     dialogue.send_datagram(Client, b"#N");
     dialogue.send_datagram(Client, b"#O");
@@ -433,7 +433,7 @@ fn a_protocol_without_a_parser_does_not_shut_out_one_with_a_parser_that_waits() 
 }
 
 #[test]
-fn the_middle_of_a_stream_refutes_no_name_by_port() {
+fn mid_stream_content_does_not_prevent_recognition_by_port() {
     let observe = |port, is_picked_up| {
         let dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe);
         let mut dialogue = if is_picked_up { dialogue.picked_up() } else { dialogue };
@@ -455,7 +455,7 @@ fn the_middle_of_a_stream_refutes_no_name_by_port() {
 }
 
 #[test]
-fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
+fn a_refused_charge_in_the_recognition_window_releases_its_memory() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe).with_bytes_max(1000);
     dialogue.send_octets(Server, b"hello");
     assert!(dialogue.held_bytes() > 0);
@@ -465,7 +465,7 @@ fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
 }
 
 #[test]
-fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
+fn a_direction_done_within_the_window_receives_no_gap() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02l");
     dialogue.send_octets(Client, b"p\x00\x01.");
@@ -485,7 +485,7 @@ fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
 }
 
 #[test]
-fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
+fn a_handover_within_the_window_keeps_the_octets_of_the_other_direction() {
     let turns: [(Role, &[u8]); 2] = [(Server, b"\x00\x01?"), (Client, b"\x00\x02lp\x00\x01x")];
     let observed = observe::<Set>(9, &turns, describe, || 100);
     assert_eq!(
@@ -498,7 +498,7 @@ fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
 }
 
 #[test]
-fn the_port_does_not_name_what_was_handed_over() {
+fn the_port_does_not_name_the_protocol_after_a_handover() {
     let observed = observe::<Set>(7000, &[(Client, b"\x00\x02lp\x00\x01?")], describe, || 100);
     assert_eq!(
         observed.reports,
@@ -507,7 +507,7 @@ fn the_port_does_not_name_what_was_handed_over() {
 }
 
 #[test]
-fn a_stream_ends_behind_the_gap_that_is_last() {
+fn the_end_offset_includes_a_final_gap() {
     let turns: [(Role, &[u8]); 1] = [(Client, b"\x00\x02lpgone")];
     let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert!(
@@ -530,7 +530,7 @@ impl Receiver<Set> for Stops {
 }
 
 #[test]
-fn long_messages_that_never_end_leave_room_for_short_ones() {
+fn incomplete_long_messages_do_not_block_short_ones() {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = 1 << 20;
     let mut driver = Driver::<Set>::new(DriverConfig::default(), &Resources::new(limits));

@@ -111,7 +111,7 @@ const DIALOGUE: [(Role, &[u8]); 27] = [
 ];
 
 #[test]
-fn a_dialogue_with_transfers() {
+fn a_dialogue_with_transfers_is_parsed() {
     let observed = hear_split(9, &DIALOGUE, describe);
     assert_eq!(
         observed.reports,
@@ -165,7 +165,7 @@ fn a_dialogue_with_transfers() {
 }
 
 #[test]
-fn a_granted_auth_tls_hands_over() {
+fn an_accepted_auth_tls_hands_over_to_tls() {
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"220 Service ready\r\n"),
         (Client, b"AUTH TLS\r\n"),
@@ -191,7 +191,7 @@ fn a_granted_auth_tls_hands_over() {
 }
 
 #[test]
-fn greetings_in_many_ways() {
+fn greetings_of_various_servers_are_recognized() {
     for (port, turns, application) in [
         (
             9,
@@ -222,7 +222,7 @@ fn greetings_in_many_ways() {
 }
 
 #[test]
-fn gaps_and_one_side_alone() {
+fn gaps_and_single_directions_are_parsed() {
     // The reply to EPSV is lost, and a line of the client.
     let observed = hear_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
     assert!(
@@ -262,7 +262,7 @@ const LOGIN: [(Role, &[u8]); 9] = [
 ];
 
 #[test]
-fn a_whole_command_after_a_gap_is_told_with_its_reply() {
+fn a_whole_command_after_a_gap_is_paired_with_its_reply() {
     let rest = ["0 PASS credentials user_pass", "0 230: Welcome", "1 CWD pub", "1 250: Okay"];
     // The gap is reported at once, and when the reply to what is missing came.
     for (lost_at, is_split) in [(1, false), (2, false), (1, true), (2, true)] {
@@ -303,7 +303,7 @@ fn a_whole_command_after_a_gap_is_told_with_its_reply() {
 }
 
 #[test]
-fn the_rest_of_a_line_after_a_gap_is_no_command() {
+fn the_remainder_of_a_line_after_a_gap_is_not_a_command() {
     // Of `PASS list my files` the beginning is missing, of `CWD` all but a word that begins like a command.
     for (rest, commands) in [
         (&b"my files\r\nNOOP\r\n"[..], &["0 NOOP"][..]),
@@ -352,7 +352,7 @@ fn an_invalid_reply_does_not_end_the_session() {
 }
 
 #[test]
-fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
+fn plaintext_after_auth_tls_is_still_parsed_as_ftp() {
     // As in captures that were decrypted.
     let turns: [(Role, &[u8]); 7] = [
         (Server, b"220 FTP server ready\r\n"),
@@ -372,7 +372,7 @@ fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
 }
 
 #[test]
-fn memory_is_bounded_whatever_comes() {
+fn memory_is_bounded_for_any_input() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
     dialogue.send_octets(Server, b"220 FTP\r\n");
     for _ in 0..60 {
@@ -392,7 +392,7 @@ fn memory_is_bounded_whatever_comes() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
+fn messages_serialize_as_objects() {
     fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
         let Observed::Ftp(message) = observed else { return Said::Whole(String::new()) };
         Said::Whole(serde_json::to_string(&message).expect("an object"))
@@ -413,7 +413,7 @@ fn messages_are_written_as_objects() {
 }
 
 #[test]
-fn what_is_no_command_may_be_a_password_and_is_not_shown() {
+fn invalid_commands_are_not_reported_because_they_may_contain_passwords() {
     let turns: [(Role, &[u8]); 5] = [
         (Server, b"220 FTP server ready\r\n"),
         (Client, b"USER bob\r\n"),

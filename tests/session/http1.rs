@@ -149,7 +149,7 @@ const PIPELINED: [(Role, &[u8]); 2] = [
 ];
 
 #[test]
-fn pipelines_chunks_and_interim_responses() {
+fn pipelined_chunked_and_interim_messages_are_parsed() {
     let observed = observed(&PIPELINED);
     assert_eq!(
         observed.messages(),
@@ -178,7 +178,7 @@ fn pipelines_chunks_and_interim_responses() {
 }
 
 #[test]
-fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
+fn gaps_in_bodies_of_known_length_do_not_affect_later_messages() {
     // In the content of the first response.
     let start = EXAMPLE[1].1.len() - 40;
     let observed = hear_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
@@ -212,7 +212,7 @@ fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
 }
 
 #[test]
-fn behind_other_gaps_the_next_message_is_found() {
+fn parsing_resumes_at_the_next_message_after_other_gaps() {
     let get = |number: u32| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     let ok = |number: u32| {
         format!("HTTP/1.1 20{number} OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbody{number}\r\n0\r\n\r\n")
@@ -245,7 +245,7 @@ fn behind_other_gaps_the_next_message_is_found() {
 }
 
 #[test]
-fn one_direction_is_enough() {
+fn a_single_direction_is_parsed() {
     let requests: Vec<_> = EXAMPLE.iter().copied().filter(|(from, _)| *from == Client).collect();
     let observed = hear_in_any_split::<Set>(80, &requests, describe);
     assert_eq!(observed.messages().len(), 5);
@@ -266,7 +266,7 @@ fn one_direction_is_enough() {
 }
 
 #[test]
-fn a_capture_that_begins_in_a_response_numbers_what_follows_alike() {
+fn transactions_are_paired_when_the_capture_begins_within_a_response() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"GET /b HTTP/1.1\r\n\r\n"),
         (Server, b"rest of another body\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"),
@@ -322,7 +322,7 @@ fn tunnels_and_upgrades_hand_over() {
 }
 
 #[test]
-fn an_upgrade_that_is_not_granted_goes_on_in_http() {
+fn a_rejected_upgrade_continues_as_http() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"GET /1 HTTP/1.1\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\nUpgrade: h2c\r\n\r\n"),
         (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
@@ -333,7 +333,7 @@ fn an_upgrade_that_is_not_granted_goes_on_in_http() {
 }
 
 #[test]
-fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
+fn a_tunnel_with_one_captured_direction_is_probed() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 3128, describe);
     dialogue.send_octets(Client, b"CONNECT a:443 HTTP/1.1\r\n\r\n");
     dialogue.send_octets(Client, b"\x16\x03\x01\x08\x00\x01");
@@ -344,7 +344,7 @@ fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
 }
 
 #[test]
-fn odd_heads_are_read_as_far_as_they_make_sense() {
+fn malformed_header_sections_are_parsed_with_anomalies() {
     let turns: [(Role, &[u8]); 6] = [
         (Client, b"GET /a b HTTP/1.1\r\nHost : a\r\nno field\r\nX: \x01\r\n\r\n"),
         (Server, b"HTTP/1.1 200 OK\nContent-Type: text/plain;\n charset=x\nContent-Length: 0\n\n\r\n"),
@@ -374,7 +374,7 @@ fn odd_heads_are_read_as_far_as_they_make_sense() {
 }
 
 #[test]
-fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
+fn invalid_framing_ends_only_that_message() {
     // What looks like a body is another request to a server that takes the length for zero: a means of request
     // smuggling.
     let next = "GET /next HTTP/1.1\r\n\r\n";
@@ -432,7 +432,7 @@ fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_request_has_a_response_nevertheless() {
+fn a_response_to_an_invalid_request_is_parsed() {
     let refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nno!".as_slice();
     let messages = ["0 response 400 Bad Request", "0 server body: no!", "0 server end 3-0"];
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
@@ -460,7 +460,7 @@ fn what_is_no_request_has_a_response_nevertheless() {
 }
 
 #[test]
-fn a_simple_request_is_answered_by_a_body() {
+fn a_simple_request_of_http_0_9_is_answered_by_a_body() {
     // HTTP/0.9 (RFC 1945 sections 4.1 and 5).
     let simple = ["0 request GET /bad.html 0.9", "0 client end 0-0"];
     let request = (Client, b"GET /bad.html\r\n".as_slice());
@@ -482,7 +482,7 @@ fn a_simple_request_is_answered_by_a_body() {
 }
 
 #[test]
-fn the_name_of_the_protocol_in_lower_case_is_read() {
+fn a_protocol_name_in_lower_case_is_accepted() {
     let turns: [(Role, &[u8]); 2] = [
         (Client, b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET /b http/1.1\r\nhost: a\r\n\r\n"),
         (Server, b"http/1.1 200 ok\r\ncontent-length: 2\r\n\r\nhiHtTp/1.0 204 none\r\n\r\n"),
@@ -504,7 +504,7 @@ fn the_name_of_the_protocol_in_lower_case_is_read() {
 }
 
 #[test]
-fn heads_have_caps() {
+fn header_sections_have_limits() {
     let long = format!("GET /{} HTTP/1.1\r\nA: b\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
     let reports = |text: &str| {
@@ -524,7 +524,7 @@ fn heads_have_caps() {
 }
 
 #[test]
-fn lines_of_a_head_that_is_refused_are_no_heads() {
+fn lines_of_a_rejected_header_section_are_not_requests() {
     let fields = "A: GET /within HTTP/1.1\r\n".repeat(500);
     let long = format!("GET /long HTTP/1.1\r\nA: {}\r\n{fields}\r\n", "a".repeat(48 * 1024));
     let many = format!("GET /many HTTP/1.1\r\n{fields}\r\n");
@@ -547,7 +547,7 @@ fn lines_of_a_head_that_is_refused_are_no_heads() {
 }
 
 #[test]
-fn other_protocols_are_not_taken() {
+fn other_protocols_are_not_recognized() {
     for (port, first) in [
         (554, "OPTIONS rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"),
         (5060, "REGISTER sip:a SIP/2.0\r\n\r\n"),
@@ -561,7 +561,7 @@ fn other_protocols_are_not_taken() {
 }
 
 #[test]
-fn fields_are_listed_and_credentials_are_not_shown() {
+fn fields_are_listed_and_credentials_are_not_serialized() {
     let head = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nX-Y: z\r\n\r\n";
     let input = Input::new(head, 0, Client, flowgauge::base::Timestamp::default());
     let mut reports = Vec::new();
@@ -590,7 +590,7 @@ fn fields_are_listed_and_credentials_are_not_shown() {
 }
 
 #[test]
-fn the_state_is_small() {
+fn the_parser_state_is_small() {
     assert!(size_of::<http1::HttpParser>() <= 256, "{}", size_of::<http1::HttpParser>());
 }
 
@@ -610,7 +610,7 @@ flowgauge::protocols! {
 
 /// Heads that httparse refuses are read line by line. What is no head is refused there as it is when it comes octet by octet.
 #[test]
-fn what_is_no_head_is_refused_whole_as_in_pieces() {
+fn invalid_header_sections_are_rejected_regardless_of_segmentation() {
     let long_method = format!("{} / HTTP/1.1\r\n\r\n", "M".repeat(33));
     let long_line = format!("GET {} x y\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
     for request in [

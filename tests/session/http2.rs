@@ -213,7 +213,7 @@ const SAID: [&str; 25] = [
 ];
 
 #[test]
-fn streams_are_told_apart_and_paired() {
+fn streams_are_separated_and_paired() {
     let dialogue = dialogue();
     let observed = hear_in_any_split::<Set>(80, &turns(&dialogue), describe);
     assert_eq!(observed.application, Some(("http2", "content")));
@@ -223,7 +223,7 @@ fn streams_are_told_apart_and_paired() {
 }
 
 #[test]
-fn one_direction_is_enough() {
+fn a_single_direction_is_parsed() {
     let dialogue = dialogue();
     for from in [Client, Server] {
         let turns: Vec<_> = turns(&dialogue).into_iter().filter(|turn| turn.0 == from).collect();
@@ -290,7 +290,7 @@ fn grpc_calls_have_methods_and_statuses() {
 }
 
 #[test]
-fn an_upgrade_of_http_1_leads_here() {
+fn an_upgrade_from_http_1_is_parsed_as_http_2() {
     let turns = [
         (
             Client,
@@ -337,7 +337,7 @@ fn with_gap(turn: usize, start: usize, len: usize) -> Observed {
 }
 
 #[test]
-fn gaps_within_frames_leave_the_rest_in_step() {
+fn gaps_within_frames_do_not_affect_later_frames() {
     let server = &dialogue()[3].1;
     // In DATA.
     let observed = with_gap(3, position(server, b"three"), 3);
@@ -349,7 +349,7 @@ fn gaps_within_frames_leave_the_rest_in_step() {
 }
 
 #[test]
-fn a_lost_header_block_ends_headers_and_nothing_else() {
+fn a_missing_header_block_disables_only_header_decoding() {
     let server = &dialogue()[3].1;
     let observed = with_gap(3, position(server, b"set-cookie"), 4);
     let reports = observed.messages();
@@ -374,7 +374,7 @@ fn a_lost_header_block_ends_headers_and_nothing_else() {
 }
 
 #[test]
-fn a_direction_whose_frames_are_lost_is_over() {
+fn a_direction_without_known_frame_boundaries_ends() {
     let server = &dialogue()[3].1;
     let start = position(server, b"one ");
     let observed = with_gap(3, start, position(server, b"three") - start);
@@ -393,7 +393,7 @@ fn a_direction_whose_frames_are_lost_is_over() {
 }
 
 #[test]
-fn what_cannot_be_stops_the_parser() {
+fn invalid_frames_stop_the_parser() {
     let stop = |frames: &[u8]| {
         let bytes = [PREFACE, &settings(), frames].concat();
         hear_in_any_split::<Set>(80, &[(Client, &bytes)], describe).reports.last().cloned().unwrap()
@@ -427,7 +427,7 @@ fn what_cannot_be_stops_the_parser() {
 }
 
 #[test]
-fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
+fn a_header_list_beyond_the_limit_is_truncated_and_stops_the_parser() {
     // One field of 4000 octets enters the table, and is then named over and over, an octet each time.
     let value = "x".repeat(4000);
     let mut bomb = block(&[(":method", "GET"), (":path", "/"), ("bomb", &value)]);
@@ -467,7 +467,7 @@ fn with_a_field(name: &str, value: &str) -> Dialogue<Set> {
 }
 
 #[test]
-fn requests_that_repeat_a_long_cookie_go_on() {
+fn requests_that_repeat_a_long_cookie_are_parsed() {
     // Forty octets each with the header of the frame, and a cookie that fills the table.
     let mut dialogue = with_a_field("cookie", &"c".repeat(4096 - 32 - 6));
     let block = [&[0x82, 0x86, 0x84, 0xBE][..], &block(&[("x", "01234567890123456789012")])].concat();
@@ -485,7 +485,7 @@ fn requests_that_repeat_a_long_cookie_go_on() {
 }
 
 #[test]
-fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
+fn header_lists_below_the_limit_exhaust_the_expansion_limit_of_a_connection() {
     let value = "x".repeat(4000);
     let mut dialogue = with_a_field("bomb", &value);
     let block = [0xBE; 16];
@@ -507,7 +507,7 @@ fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
 }
 
 #[test]
-fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octets() {
+fn repeated_texts_are_omitted_when_they_greatly_exceed_their_encoded_length() {
     let path = format!("/{}", "p".repeat(3999));
     let mut dialogue = with_a_field(":path", &path);
     let block = [0x82, 0xBE, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
@@ -533,7 +533,7 @@ fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octe
 }
 
 #[test]
-fn a_table_is_as_large_as_the_other_side_let_it_be() {
+fn the_dynamic_table_size_is_limited_by_the_settings_of_the_peer() {
     // 8192 is 31 and 8161.
     let larger = [&[0x3F, 0xE1, 0x3F, 0x82, 0x86, 0x84][..]].concat();
     let sized = |size: u32| frame(4, 0, 0, &[&[0, 1][..], &size.to_be_bytes()].concat());
@@ -568,7 +568,7 @@ fn a_table_is_as_large_as_the_other_side_let_it_be() {
 }
 
 #[test]
-fn streams_may_come_in_any_order() {
+fn streams_may_be_opened_in_any_order() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
     dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
     let numbers = [9, 3, 7, 1, 5, 2, 11];
@@ -585,7 +585,7 @@ fn streams_may_come_in_any_order() {
 }
 
 #[test]
-fn streams_that_are_never_closed_are_bounded() {
+fn the_number_of_open_streams_is_bounded() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
     dialogue.send_octets(Client, PREFACE);
     dialogue.send_octets(Client, &settings());
@@ -599,7 +599,7 @@ fn streams_that_are_never_closed_are_bounded() {
 }
 
 #[test]
-fn a_connection_whose_beginning_is_missing_has_no_headers() {
+fn header_blocks_are_not_decoded_when_the_beginning_is_missing() {
     let turns = [
         (Client, [PREFACE, &settings()].concat()),
         (Server, [frame(HEADERS, END_HEADERS, 7, &[0x88]), frame(DATA, END_STREAM, 7, b"x")].concat()),
@@ -610,7 +610,7 @@ fn a_connection_whose_beginning_is_missing_has_no_headers() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_serialised_without_credentials() {
+fn messages_are_serialized_without_credentials() {
     use flowgauge::session::{Input, Parser};
     let bytes = [
         PREFACE,

@@ -85,7 +85,7 @@ fn v2() -> [(Role, Vec<u8>); 2] {
 const EXAMPLE: &str = "example.com q13d0211an";
 
 #[test]
-fn the_examples_of_the_standards_are_read() {
+fn the_examples_of_the_rfcs_are_parsed() {
     for (version, datagrams) in [("1", v1()), ("2", v2())] {
         let observed = dialogue(4433, &datagrams);
         assert_eq!(observed.application, Some(("quic", "content")));
@@ -97,7 +97,7 @@ fn the_examples_of_the_standards_are_read() {
 }
 
 #[test]
-fn it_is_done_with_both_hellos() {
+fn the_parser_is_done_after_both_hellos() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 443, describe);
     let [client, server] = v1();
     dialogue.send_datagram(client.0, &client.1);
@@ -111,14 +111,14 @@ fn it_is_done_with_both_hellos() {
 }
 
 #[test]
-fn what_comes_twice_is_said_once() {
+fn duplicate_datagrams_are_reported_once() {
     let [client, server] = v1();
     let once = dialogue(443, &[client.clone(), server.clone()]);
     assert_eq!(dialogue(443, &[client.clone(), client.clone(), client, server.clone(), server]), once);
 }
 
 #[test]
-fn an_answer_that_was_captured_first_turns_the_roles() {
+fn roles_are_exchanged_when_the_answer_is_captured_first() {
     let [client, server] = v1();
     // Side A sends first, and is the server: its port is that of the answer.
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5000, describe);
@@ -131,7 +131,7 @@ fn an_answer_that_was_captured_first_turns_the_roles() {
 }
 
 #[test]
-fn datagrams_cut_anywhere_do_no_harm() {
+fn truncated_datagrams_yield_no_messages() {
     for datagrams in [v1(), v2()] {
         for end in 0..datagrams[0].1.len() {
             let mut truncated = datagrams.clone();
@@ -143,7 +143,7 @@ fn datagrams_cut_anywhere_do_no_harm() {
 }
 
 #[test]
-fn datagrams_changed_anywhere_do_no_harm() {
+fn corrupted_datagrams_cause_no_panic() {
     let whole = recorded();
     for (seed, (port, datagrams)) in (1..1500_u64).zip(whole.iter().cycle()) {
         let (mut random, mut changed) = (random(seed), datagrams.clone());
@@ -165,7 +165,7 @@ fn datagrams_changed_anywhere_do_no_harm() {
 }
 
 #[test]
-fn google_s_versions_are_named_and_nothing_more() {
+fn google_quic_versions_are_reported_as_unsupported() {
     let old = |version: &[u8; 4]| [&[0x0d][..], b"8octets!", version, &[1, 2, 3]].concat();
     let observed = dialogue(443, &[(Client, old(b"Q025")), (Client, old(b"Q025"))]);
     assert_eq!(observed.reports, ["[quic by content]", "0 unread Q025 386f637465747321"]);
@@ -185,7 +185,7 @@ fn google_s_versions_are_named_and_nothing_more() {
 }
 
 #[test]
-fn what_looks_alike_is_not_taken_for_it() {
+fn similar_protocols_are_not_recognized_as_quic() {
     let others: [(u16, &[u8]); 8] = [
         (443, b"\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05hello"),
         (443, b"\x00\x01\x00\x00\x21\x12\xa4\x42twelve octet"),
@@ -203,7 +203,7 @@ fn what_looks_alike_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_connection_that_began_before_is_named_by_its_port() {
+fn a_connection_captured_midway_is_recognized_by_port() {
     let mut random = random(1);
     let mut encrypted = |first: &[u8], len: usize| {
         let octets: Vec<u8> = std::iter::repeat_with(|| random() as u8).take(len).collect();
@@ -273,7 +273,7 @@ fn recorded() -> BTreeMap<u16, Vec<(Role, Vec<u8>)>> {
 }
 
 #[test]
-fn what_aioquic_said_is_what_was_heard() {
+fn a_recording_of_aioquic_yields_the_expected_messages() {
     let observer = hear_recording();
     let reports: Vec<_> = observer
         .reports
@@ -303,7 +303,7 @@ fn what_aioquic_said_is_what_was_heard() {
 }
 
 #[test]
-fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
+fn reordered_and_duplicate_client_datagrams_yield_the_same_messages() {
     let large = &recorded()[&4432];
     let [first, second, answer] = &large[..] else { panic!("three datagrams") };
     let whole = dialogue(4432, large);
@@ -318,7 +318,7 @@ fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_flat_objects() {
+fn messages_serialize_as_flat_objects() {
     let observer = hear_recording();
     let of = |kind: &str| -> serde_json::Value {
         let mut all = observer.json.iter().map(|line| serde_json::from_str(line).expect("JSON"));

@@ -51,7 +51,7 @@ const PROXY_1: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 40000 443\r\n";
 const PROXY_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x01\xC0\0\x02\x02\x9C\x40\x01\xBB";
 
 #[test]
-fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
+fn a_proxy_header_is_skipped_before_recognition() {
     for header in [PROXY_1, PROXY_2] {
         let tls = [header, &client_hello()].concat();
         let observed = hear_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
@@ -70,7 +70,7 @@ fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
 }
 
 #[test]
-fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
+fn content_after_a_proxy_header_can_contradict_the_port() {
     let reports = [PROXY_1, b"nothing that a probe knows"].concat();
     assert_eq!(observe::<Standard>(443, &[(Client, &reports)], describe, || 1000).application, None);
     // A server sends no such header.
@@ -142,7 +142,7 @@ const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
 const BINARY: &[u8] = b"\0\0\0\x10\x91\xFE\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0A";
 
 #[test]
-fn a_syn_ack_tells_the_beginning_of_both_sides() {
+fn a_syn_ack_marks_the_beginning_of_both_directions() {
     for from in [Client, Server] {
         let (seq, ack) = if from == Client { (1000, 5001) } else { (5001, 1000) };
         let mut ends = Ends::new(5222);
@@ -157,7 +157,7 @@ fn a_syn_ack_tells_the_beginning_of_both_sides() {
 }
 
 #[test]
-fn a_query_of_dns_on_the_port_of_quic_is_no_quic() {
+fn a_dns_query_on_the_quic_port_is_not_quic() {
     let reports = |bytes: &[u8]| {
         let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 443, describe);
         dialogue.send_datagram(Client, bytes);
@@ -171,7 +171,7 @@ fn a_query_of_dns_on_the_port_of_quic_is_no_quic() {
 }
 
 #[test]
-fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() {
+fn an_unassigned_dns_opcode_is_accepted_only_in_a_fully_parsed_message() {
     let observe = |port, turns: &[(Role, Vec<u8>)]| -> Observed {
         let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, port, describe);
         turns.iter().for_each(|(from, bytes)| dialogue.send_datagram(*from, bytes));
@@ -196,7 +196,7 @@ fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() 
 }
 
 #[test]
-fn a_request_without_a_version_is_named_on_ports_of_http() {
+fn a_request_without_a_version_is_recognized_on_http_ports() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"GET /bad.html\r\n"), (Server, b"<html></html>\n")];
     let observed = hear_in_any_split::<Standard>(80, &turns, describe);
     assert_eq!(observed.reports.first().map(String::as_str), Some("[http by content]"));

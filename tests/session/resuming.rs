@@ -41,7 +41,7 @@ fn datagrams(port: u16, turns: &[(Role, &[u8])]) -> Observed {
 }
 
 #[test]
-fn a_foreign_datagram_does_not_hide_the_protocol_of_the_port() {
+fn a_datagram_of_another_protocol_does_not_hide_the_protocol_of_the_port() {
     let (requests, answers) = (query(9, 0x0100, 1), query(9, 0x8180, 1));
     let observed = datagrams(53, &[(Client, SNMP), (Client, &requests), (Server, &answers)]);
     assert_eq!(observed.reports, ["[dns by content]", "dns client: query 9", "dns server: response 9"]);
@@ -64,7 +64,7 @@ fn a_foreign_datagram_does_not_hide_the_protocol_of_the_port() {
 }
 
 #[test]
-fn a_flow_on_a_port_that_is_not_its_own_has_its_name_all_the_same() {
+fn a_flow_on_the_port_of_another_protocol_is_recognized_by_content() {
     let observed = datagrams(53, &[(Client, SNMP), (Server, SNMP)]);
     assert_eq!(observed.reports, ["[snmp by content]"]);
     // Something else that is parsed comes behind: the first one names the flow.
@@ -78,7 +78,7 @@ fn a_flow_on_a_port_that_is_not_its_own_has_its_name_all_the_same() {
 }
 
 #[test]
-fn the_second_chance_of_datagrams_ends() {
+fn resumed_recognition_of_datagrams_is_limited() {
     let requests = query(9, 0x0100, 1);
     for (foreign, reports) in [(SNMP, vec!["[snmp by content]"]), (b"\xFF\xFFnothing", vec![])] {
         let observe = |count: u8| {
@@ -109,7 +109,7 @@ fn the_second_chance_of_datagrams_ends() {
 }
 
 #[test]
-fn messages_are_found_behind_octets_of_something_else() {
+fn messages_are_found_after_octets_of_another_protocol() {
     let junk = |message: &[u8]| [JUNK, message].concat();
     let requests = junk(REQUEST);
     let observed = hear_in_any_split::<Standard>(80, &[(Client, &requests), (Server, RESPONSE)], describe);
@@ -144,7 +144,7 @@ fn messages_are_found_behind_octets_of_something_else() {
 }
 
 #[test]
-fn a_connection_of_http_is_picked_up_at_its_next_message() {
+fn a_mid_stream_http_connection_is_parsed_from_its_next_message() {
     let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe).picked_up();
     dialogue.send_octets(Server, b"the rest of a body, ");
     dialogue.send_octets(Server, b"and more of it");
@@ -170,7 +170,7 @@ fn a_connection_of_http_is_picked_up_at_its_next_message() {
 }
 
 #[test]
-fn the_search_for_a_message_ends() {
+fn the_search_for_a_message_is_limited() {
     let piece = [b'x'; 1400];
     let observe = |octet_count: usize, is_picked_up: bool| {
         let dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe);
@@ -203,7 +203,7 @@ fn the_search_for_a_message_ends() {
 }
 
 #[test]
-fn a_search_that_has_no_memory_gives_back_what_it_took() {
+fn a_search_without_memory_releases_what_it_charged() {
     for bytes_max in (0..4000).step_by(100) {
         let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 80, describe).with_bytes_max(bytes_max);
         dialogue.send_octets(Client, b"\x01\x02");

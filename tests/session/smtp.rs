@@ -106,7 +106,7 @@ const TYPICAL: [(Role, &[u8]); 17] = [
 ];
 
 #[test]
-fn a_typical_dialogue() {
+fn the_typical_dialogue_of_rfc_5321_is_parsed() {
     let observed = hear_split(9, &TYPICAL, describe);
     assert_eq!(
         observed.reports,
@@ -138,7 +138,7 @@ fn a_typical_dialogue() {
 }
 
 #[test]
-fn pipelined_commands_and_mails() {
+fn pipelined_commands_and_mails_are_paired() {
     // RFC 2920 section 4: groups of commands, and the end of content as the first of one.
     let turns: [(Role, &[u8]); 9] = [
         (Server, b"220 innosoft.com SMTP service ready\r\n"),
@@ -182,7 +182,7 @@ fn pipelined_commands_and_mails() {
 }
 
 #[test]
-fn chunks_hold_any_octets() {
+fn bdat_chunks_may_contain_any_octets() {
     // RFC 3030 section 4.2, shortened; a chunk that looks like commands is none.
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"220 cnri.reston.va.us ESMTP\r\n"),
@@ -209,7 +209,7 @@ fn chunks_hold_any_octets() {
 }
 
 #[test]
-fn credentials_are_named_and_never_given_out() {
+fn credentials_are_named_and_never_reported() {
     // RFC 4954 section 4.2 and 5, and LOGIN as servers have it.
     let turns: [(Role, &[u8]); 15] = [
         (Server, b"220 smtp.example.com ESMTP server\r\n"),
@@ -255,7 +255,7 @@ fn credentials_are_named_and_never_given_out() {
 }
 
 #[test]
-fn a_granted_starttls_hands_over() {
+fn an_accepted_starttls_hands_over_to_tls() {
     let turns: [(Role, &[u8]); 7] = [
         (Server, b"220-mail.imc.org\r\n220 ESMTP\r\n"),
         (Client, b"EHLO mail.example.com\r\n"),
@@ -324,7 +324,7 @@ fn lmtp_has_a_reply_for_each_recipient() {
 }
 
 #[test]
-fn gaps_in_commands_replies_and_content() {
+fn gaps_in_commands_replies_and_content_are_tolerated() {
     let mail = |observed: &harness::Observed| {
         assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
         observed.reports.iter().find(|reports| reports.starts_with("mail ")).cloned().unwrap_or_default()
@@ -364,7 +364,7 @@ fn gaps_in_commands_replies_and_content() {
 }
 
 #[test]
-fn a_whole_command_after_a_gap_is_told() {
+fn a_whole_command_after_a_gap_is_reported() {
     // EHLO is lost; the reply to it came before the gap was reported, or after.
     for lost_at in [1, 2] {
         let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
@@ -431,7 +431,7 @@ fn an_invalid_reply_does_not_end_the_session() {
 }
 
 #[test]
-fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
+fn plaintext_after_starttls_is_still_parsed_as_smtp() {
     // As in captures that were decrypted: the client says hello again (RFC 3207 section 4.2).
     let start: [(Role, &[u8]); 5] = [
         (Server, b"220 mail.imc.org ESMTP\r\n"),
@@ -460,7 +460,7 @@ fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
 }
 
 #[test]
-fn one_side_alone() {
+fn a_single_direction_is_parsed() {
     let alone = |role| TYPICAL.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
     let observed = hear_split(9, &alone(Client), describe);
     assert_eq!(
@@ -487,7 +487,7 @@ fn one_side_alone() {
 }
 
 #[test]
-fn odd_clients_and_servers() {
+fn unusual_clients_and_servers_are_handled() {
     let turns: [(Role, &[u8]); 5] = [
         (Server, b"220 a ESMTP\n"),
         (Client, b"HELO a\nMAIL FROM: b@c\nRCPT TO:d@e\nDATA\n"),
@@ -510,7 +510,7 @@ fn odd_clients_and_servers() {
 }
 
 #[test]
-fn memory_is_bounded_whatever_comes() {
+fn memory_is_bounded_for_any_input() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
     dialogue.send_octets(Server, b"220 a ESMTP\r\n");
     dialogue.send_octets(Client, b"EHLO a\r\n");
@@ -530,7 +530,7 @@ fn memory_is_bounded_whatever_comes() {
 }
 
 #[test]
-fn what_is_not_smtp_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for (port, turns) in [
         (25, vec![(Server, b"220 (vsFTPd 3.0.3)\r\n".as_slice())]),
         (2121, vec![(Server, b"220 ftp.example.org\r\n"), (Client, b"USER a\r\n")]),
@@ -550,7 +550,7 @@ fn what_is_not_smtp_is_not_recognized() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
+fn messages_serialize_as_objects() {
     fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
         let Observed::Smtp(message) = observed;
         Said::Whole(serde_json::to_string(&message).expect("an object"))

@@ -121,7 +121,7 @@ const SAID: [&str; 6] = [
 ];
 
 #[test]
-fn both_sides_offer_and_then_nothing_is_wanted() {
+fn algorithms_are_reported_and_encrypted_octets_are_ignored() {
     let (client, server) = (client_offer(), server_offer());
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"),
@@ -150,7 +150,7 @@ fn both_sides_offer_and_then_nothing_is_wanted() {
 }
 
 #[test]
-fn lines_before_and_bare_lf_and_packets_before_are_tolerated() {
+fn preceding_lines_bare_lf_and_preceding_packets_are_tolerated() {
     let offer = server_offer();
     let ignore = packet(b"\x02\0\0\0\x03abc");
     let turns: [(Role, &[u8]); 5] = [
@@ -166,7 +166,7 @@ fn lines_before_and_bare_lf_and_packets_before_are_tolerated() {
 }
 
 #[test]
-fn version_1_ends_with_its_identification() {
+fn parsing_of_version_1_ends_after_the_identification() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-1.5-1.2.27\n"), (Client, b"SSH-1.5-PuTTY\n"), (Server, b"\0\0\x01\x0bbinary")];
     let observed = hear_in_any_split::<Set>(22, &turns, describe);
@@ -174,7 +174,7 @@ fn version_1_ends_with_its_identification() {
 }
 
 #[test]
-fn a_server_of_both_versions_speaks_what_the_client_has() {
+fn a_server_of_both_versions_uses_the_version_of_the_client() {
     // RFC 4253 section 5.1; what the server sends then is no packet of SSH 2.
     let turns: [(Role, &[u8]); 3] = [
         (Server, b"SSH-1.99-OpenSSH_3.9p1\n"),
@@ -187,7 +187,7 @@ fn a_server_of_both_versions_speaks_what_the_client_has() {
 }
 
 #[test]
-fn a_side_may_leave_before_its_offer() {
+fn a_disconnect_before_kexinit_is_reported() {
     let bye = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
     let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &bye)];
     let observed = hear_in_any_split::<Set>(22, &turns, describe);
@@ -215,7 +215,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn what_is_not_ssh_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for (port, from, bytes) in [
         (2222, Server, b"220 mail.example ESMTP\r\n".as_slice()),
         (2222, Client, b"SSH\r\n"),
@@ -228,7 +228,7 @@ fn what_is_not_ssh_is_not_recognized() {
 }
 
 #[test]
-fn a_gap_ends_it() {
+fn a_gap_stops_the_parser() {
     let offer = client_offer();
     let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-x\r\n"), (Client, &offer)];
     let observed = hear_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
@@ -237,7 +237,7 @@ fn a_gap_ends_it() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
+fn messages_serialize_as_objects() {
     fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
         let Observed::Ssh(message) = observed;
         Said::Whole(serde_json::to_string(&message).expect("an object"))

@@ -76,7 +76,7 @@ fn tls12() -> Recorded {
 const SUBJECT: &str = "CN=www.example.org,OU=Zürich,O=Example\\, Inc.,C=CH";
 
 #[test]
-fn a_handshake_of_tls_1_2() {
+fn a_tls_1_2_handshake_is_parsed() {
     let recorded = tls12();
     let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
@@ -96,7 +96,7 @@ fn a_handshake_of_tls_1_2() {
 }
 
 #[test]
-fn a_session_that_goes_on() {
+fn a_resumed_session_is_reported() {
     let recorded = recorded(include_str!("tls/tls12_resumed.txt"));
     let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
@@ -111,7 +111,7 @@ fn a_session_that_goes_on() {
 }
 
 #[test]
-fn a_handshake_of_tls_1_3_with_a_second_hello() {
+fn a_tls_1_3_handshake_with_a_hello_retry_request_is_parsed() {
     let recorded = recorded(include_str!("tls/tls13_retry.txt"));
     let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
@@ -128,7 +128,7 @@ fn a_handshake_of_tls_1_3_with_a_second_hello() {
 }
 
 #[test]
-fn a_refusal() {
+fn a_handshake_failure_alert_is_reported() {
     let recorded = recorded(include_str!("tls/refused.txt"));
     let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
     let hello = "client: hello TLS 1.2 www.example.org ";
@@ -136,7 +136,7 @@ fn a_refusal() {
 }
 
 #[test]
-fn a_certificate_says_what_openssl_says() {
+fn certificate_fields_match_openssl() {
     // What follows is what `openssl x509 -text -fingerprint` says.
     fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
         let Observed::Tls(Message::CertificateChain(chain)) = message else {
@@ -174,7 +174,7 @@ fn a_certificate_says_what_openssl_says() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_objects_of_json() {
+fn messages_serialize_as_json_objects() {
     fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
         let (Observed::Tls(message) | Observed::Dtls(message)) = message;
         Said::Whole(serde_json::to_string(&message).expect("JSON"))
@@ -210,7 +210,7 @@ fn record(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_in_many_records() {
+fn a_message_split_over_many_records_is_parsed() {
     let recorded = tls12();
     let hello = &recorded[0].1[5..];
     for len in [1, 3, 4, 5, 50, 200] {
@@ -234,7 +234,7 @@ fn a_message_in_many_records() {
 }
 
 #[test]
-fn what_is_too_long_or_none_ends_the_parser() {
+fn oversized_and_invalid_messages_stop_the_parser() {
     let recorded = tls12();
     let start = recorded[0].1.as_slice();
     for (more, fault) in [
@@ -252,7 +252,7 @@ fn what_is_too_long_or_none_ends_the_parser() {
 }
 
 #[test]
-fn a_hello_of_ssl_2() {
+fn an_ssl_2_hello_is_parsed() {
     // TLS 1.0 is offered, with two cipher specifications and 16 octets of challenge.
     let mut hello = b"\x80\x1f\x01\x03\x01\x00\x06\x00\x00\x00\x10\x00\x00\x04\x00\x00\x05".to_vec();
     hello.extend([9; 16]);
@@ -280,7 +280,7 @@ fn a_hello_of_ssl_2() {
 }
 
 #[test]
-fn a_flow_from_its_middle_is_recognized_and_free() {
+fn a_mid_stream_flow_is_recognized_and_uses_no_memory() {
     let mut data = b"\x17\x03\x03\x04\x00".to_vec();
     data.resize(5 + 1024, 0xaa);
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
@@ -308,7 +308,7 @@ fn a_flow_from_its_middle_is_recognized_and_free() {
 }
 
 #[test]
-fn what_is_no_tls_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"\x16\x03\x05\x00\x10\x01\x00\x00\x0c\x03\x03",
@@ -328,7 +328,7 @@ fn what_is_no_tls_is_not_recognized() {
 }
 
 #[test]
-fn a_gap_is_survived_at_a_record() {
+fn parsing_resumes_after_a_gap_at_a_record_boundary() {
     let recorded = tls12();
     let turns = turns(&recorded);
     let server = turns[1].1;
@@ -360,7 +360,7 @@ fn a_gap_is_survived_at_a_record() {
 }
 
 #[test]
-fn what_is_cut_off_or_changed_does_no_harm() {
+fn truncated_and_corrupted_handshakes_cause_no_panic() {
     for text in [
         include_str!("tls/tls12_new.txt"),
         include_str!("tls/tls13_retry.txt"),
@@ -383,7 +383,7 @@ fn hear_datagrams(turns: &[Turn<'_>]) -> crate::harness::Observed {
 }
 
 #[test]
-fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
+fn a_dtls_handshake_with_a_cookie_and_fragments_is_parsed() {
     let recorded = dtls12();
     let wanted = [
         "[dtls by content]",
@@ -417,7 +417,7 @@ fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
 }
 
 #[test]
-fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
+fn missing_truncated_and_corrupted_datagrams_cause_no_panic() {
     let recorded = dtls12();
     let turns = turns(&recorded);
     for lost in 0..turns.len() {
@@ -446,7 +446,7 @@ fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
 }
 
 #[test]
-fn datagrams_of_others_are_left_alone() {
+fn datagrams_of_other_protocols_are_ignored() {
     let recorded = dtls12();
     let stun = b"\x00\x01\x00\x00\x21\x12\xa4\x42abcdefghijkl";
     let rtp = [0x80; 40];
@@ -464,7 +464,7 @@ fn datagrams_of_others_are_left_alone() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn lists_are_written_up_to_a_limit() {
+fn lists_are_serialized_up_to_a_limit() {
     use flowgauge::protocols::tls::{Certificate, ClientHello, LISTED_COUNT_MAX, Transport};
     let hello = |suite_count: usize, extension_count: usize| {
         let mut body = [&[3, 3][..], &[7; 32], &[0]].concat();
