@@ -24,7 +24,7 @@ flowgauge::protocols! {
 
 fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Description {
     let Observed::Ssh(message) = observed;
-    let what = match message {
+    let text = match message {
         Message::Identification(id) => {
             let comments = id.comments.map(|comments| format!(" ({comments})")).unwrap_or_default();
             let before = id.preceding_line_count;
@@ -48,7 +48,7 @@ fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Description {
         }
         other => format!("{other:?}"),
     };
-    Description::Whole(format!("{}: {what}", meta.from.name()))
+    Description::Whole(format!("{}: {text}", meta.from.name()))
 }
 
 /// Encodes an unencrypted packet (RFC 4253 section 6).

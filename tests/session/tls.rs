@@ -217,7 +217,7 @@ fn a_message_split_over_many_records_is_parsed() {
     for len in [1, 3, 4, 5, 50, 200] {
         let mut records: Recorded = vec![(Client, hello.chunks(len).flat_map(record).collect())];
         let first: Vec<_> = recorded[1].1[5..].chunks(len).collect();
-        // The server's messages come in records of their own; the first one has the hello.
+        // Each message of the server is in its own record; the first record contains the server hello.
         let server_hello_len = usize::from(u16::from_be_bytes([recorded[1].1[3], recorded[1].1[4]]));
         let server_hello = &recorded[1].1[5..5 + server_hello_len];
         assert!(!first.is_empty());
