@@ -6,7 +6,7 @@ use super::{DedupConfig, Verdict};
 use crate::base::{Frame, Resources, Timestamp};
 
 #[test]
-fn numbers_of_entries_wrap() {
+fn entry_numbers_wrap() {
     for (max, start) in [(300, u32::MAX - 700), (256, u32::MAX - 255), (5, u32::MAX - 2), (1, u32::MAX)] {
         let mut resources = Resources::default().with_seeds([9; 4]);
         resources.limits.dedup_frame_count_max = max;
@@ -31,7 +31,7 @@ fn numbers_of_entries_wrap() {
 }
 
 #[test]
-fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_chain_longer() {
+fn entries_of_one_bucket_are_distinguished_and_repeated_ones_do_not_lengthen_the_chain() {
     let mut ring = Ring::new(64);
     let hash = |number: u64| number << 32;
     for round in 0..1000 {

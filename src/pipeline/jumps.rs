@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn times_in_order_are_believed_however_long_they_pause() {
+    fn times_in_order_are_accepted_after_pauses_of_any_length() {
         let sparse: Vec<u64> = (1..20).map(|day| day * 86_400).collect();
         gives(&sparse, &sparse, 0);
         gives(&[10, 11, 12, FAR, FAR + 1, FAR + 1], &[10, 11, 12, FAR, FAR + 1, FAR + 1], 0);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_time_ahead_of_all_others_is_not() {
+    fn a_single_time_ahead_of_all_others_is_rejected() {
         gives(&[10, 11, FAR, 12, 13], &[10, 11, 11, 12, 13], 1);
         gives(&[10, FAR, 11, FAR / 2, 12, 13], &[10, 10, 11, 11, 12, 13], 2);
         // A later pause neither confirms a time nor causes doubt about the following frames.
@@ -240,19 +240,19 @@ mod tests {
     }
 
     #[test]
-    fn two_clocks_agree_on_the_second_frame() {
+    fn a_second_frame_confirms_another_clock() {
         // Every other frame is from an interface whose clock is an hour ahead.
         let hour = 60 * MINUTE;
         gives(&[10, hour + 10, 11, hour + 11, 12, hour + 12], &[10, 10, 11, hour + 11, 12, hour + 12], 1);
     }
 
     #[test]
-    fn frames_without_a_time_doubt_nothing() {
+    fn frames_without_a_time_cause_no_doubt() {
         gives(&[0, 0, FAR, 0, FAR + 1], &[0, 0, FAR, 0, FAR + 1], 0);
     }
 
     #[test]
-    fn a_clock_of_the_caller_s_confirms_or_not() {
+    fn the_clock_of_the_caller_confirms_or_rejects_a_time() {
         let at = Timestamp::from_parts;
         for (now, believed) in [(FAR, FAR), (FAR - 5 * MINUTE, FAR), (20, 20)] {
             let mut jumps = Jumps::default();

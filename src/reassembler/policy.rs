@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn names_parse_back_to_their_policy() {
         for policy in OverlapPolicy::ALL {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_by_position() {
+    fn each_policy_decides_by_position() {
         // Positions of the new segment relative to a held one from 2 to 4: begins before it and ends within it, with
         // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is held
         // then), with, after.

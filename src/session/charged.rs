@@ -121,7 +121,7 @@ mod tests {
 
     /// Compares the list with a vector.
     #[test]
-    fn the_order_is_that_of_charges() {
+    fn entries_are_ordered_by_their_last_charge() {
         let (mut charged, mut model) = (Charged::default(), Vec::<(u32, Node)>::new());
         let mut state = 7_u64;
         for number in 0..20_000 {

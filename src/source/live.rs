@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_heard_until_it_is_stopped() {
+    fn loopback_is_captured_until_it_is_stopped() {
         let config = LiveConfig { immediate: true, ..LiveConfig::default() };
         let mut source = match LiveSource::open("lo", config) {
             Ok(source) => source,

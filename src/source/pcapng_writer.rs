@@ -168,7 +168,7 @@ mod tests {
     use crate::source::{FileSource, Next, Source};
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_file_reads_back_unchanged() {
         let interfaces = [
             Interface {
                 name: Some("eth0".to_owned()),

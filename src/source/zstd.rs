@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_those_of_the_specification() {
+    fn window_sizes_match_the_specification() {
         // The smallest, 8 MiB, one eighth more, 128 MiB, the largest.
         for (window, wanted) in
             [(0, 1 << 10), (0x68, 8 << 20), (0x69, 9 << 20), (0x88, 128 << 20), (0xff, 15 << 38)]
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_in_a_row_are_one_stream_and_skippable_ones_are_skipped() {
+    fn concatenated_frames_are_one_stream_and_skippable_frames_are_skipped() {
         let content: Vec<u8> = (0..100_000_u32).map(|at| (at / 7) as u8).collect();
         let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let packed = zstd::stream::encode_all(&content[40_000..], 3).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_beyond_the_limit_is_named_and_never_allocated() {
+    fn a_window_beyond_the_limit_is_reported_and_never_allocated() {
         let octets = [frame(0x10, b"first"), frame(0x88, b"second")].concat();
         let (mut zstd, _) = reader(&octets, 8 << 20);
         let mut out = [0; 100];

@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_stand_in_order() {
+    fn tags_are_in_order() {
         let cases: [(VlanIds, &[u8]); 3] = [
             (VlanIds::NONE, &[8, 0]),
             (VlanIds::NONE.push(5), &[0x81, 0, 0, 5, 8, 0]),

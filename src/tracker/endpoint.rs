@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_outcomes_are_those_of_the_documented_dialogues() {
+    fn connection_states_match_the_documented_dialogues() {
         for (segments, wanted) in [
             ("S", ConnState::S0),
             ("ShA", ConnState::S1),

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extension_headers_are_stepped_over() {
+    fn extension_headers_are_skipped() {
         let plain = [0x30, 255, 0, 20, 0, 0, 1, 77];
         assert_eq!(header(&plain), Some(GtpuHeader { teid: 333, len: 8, message_len: 28 }));
         // Only a sequence number: the next type behind it has no meaning.

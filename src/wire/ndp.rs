@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         for message in [solicitation(), advertisement(true), advertisement(false)] {
             let octets = message.to_octets([2, 0, 0, 0, 0, 9]);
             assert_eq!(NeighborMessage::read(&octets), Some(message));
@@ -243,12 +243,12 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_those_of_rfc_4291() {
+    fn solicited_node_groups_match_rfc_4291() {
         assert_eq!(solicited_node(TARGET), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xffab, 0xcdef));
     }
 
     #[test]
-    fn each_rule_of_sections_7_1_1_and_7_1_2() {
+    fn each_rule_of_sections_7_1_1_and_7_1_2_is_checked() {
         let asked = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
         let told = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
         let changed = |packet: &[u8], at: usize, octets: &[u8]| {

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flags_of_radiotap_stand_behind_all_bitmaps_and_the_timer() {
+    fn the_radiotap_flags_follow_all_bitmaps_and_the_timer() {
         let wanted = |len, is_padded, has_check_sequence| Some(Radio { len, is_padded, has_check_sequence });
         // No fields present; only flags; a timer, aligned to eight, before them; a second bitmap.
         assert_eq!(radiotap(&[0, 0, 8, 0, 0, 0, 0, 0]), wanted(8, false, false));

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn authentication_stands_before_the_origin() {
+    fn authentication_precedes_the_origin() {
         let authentication = [&[0, 1, 1, 2][..], &[7; 3], &[8; 8], &[0]].concat();
         let origin = [0, 0, 1, 2, 3, 4, 5, 6];
         let packet = [0x60, 0];

@@ -109,7 +109,7 @@ mod tests {
     use crate::base::{EtherType, Layer};
 
     #[test]
-    fn reasons_are_sorted_by_weight() {
+    fn reasons_are_sorted_by_count() {
         let mut stats = SkipStats::default();
         let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
         let cut = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_query_that_is_sent_again_is_the_same_until_it_is_answered() {
+    fn a_retransmitted_query_keeps_its_transaction_until_it_is_answered() {
         let mut exchanges = Exchanges::default();
         assert_eq!(exchanges.add_query(&subject(1), at(0), none), (0, 0));
         assert_eq!(exchanges.add_query(&subject(2), at(1), none), (1, 0));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_once() {
+    fn an_unanswered_query_is_reported_once() {
         let mut exchanges = Exchanges::default();
         exchanges.add_query(&subject(1), at(0), none);
         exchanges.add_query(&subject(2), at(0), none);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many_are_remembered_and_the_room_is_given_back() {
+    fn pending_queries_are_limited_and_their_memory_is_released() {
         let mut exchanges = Exchanges::default();
         let mut unanswered = Vec::new();
         for id in 0..1_000 {
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_of_a_question_is_that_of_its_lower_case() {
+    fn the_hash_of_a_question_ignores_case() {
         let hash = |name: &[u8]| hash_question(name, RecordType::A, 1);
         assert_eq!(hash(b"\x07ExAmPlE\x03cOm\0"), hash(b"\x07example\x03com\0"));
         assert_ne!(hash(b"\x07example\x03com\0"), hash(b"\x07example\x03con\0"));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn request_and_status_lines_match_and_nothing_like_them() {
+    fn request_and_status_lines_match_and_similar_lines_do_not() {
         for line in ["GET / HTTP/1.1\r\n", "M-SEARCH * HTTP/1.0\n", "\r\nPOST /a b HTTP/1.1\r\n"] {
             assert_eq!(emit(line.as_bytes(), b""), Verdict::Match, "{line}");
             assert_eq!(emit(b"", line.as_bytes()), Verdict::MatchReversed, "{line}");
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_without_a_version_is_one_on_ports_of_http() {
+    fn a_request_without_a_version_matches_on_http_ports() {
         let elsewhere = |client| probe(&StreamOpening::new(client, b"", 40_000, 70));
         for line in [&b"GET /\r\n"[..], b"GET /bad.html\n"] {
             assert_eq!(emit(line, b""), Verdict::Match);
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_request_line_may_be_enough() {
+    fn the_beginning_of_a_request_line_may_match() {
         assert_eq!(emit(b"GET /index.h", b""), Verdict::Match);
         assert_eq!(emit(b"GET /index.", b""), Verdict::More);
         assert_eq!(emit(b"CONNECT a.ex", b""), Verdict::Match);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn others_do_not() {
+    fn other_octets_do_not_match() {
         for bytes in [
             &b"GET / HTTP/1.1\r\n"[..],
             b"PRI * HTTP/1.1",

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_make_the_same_messages() {
+    fn pieces_in_any_order_yield_the_same_messages() {
         for seed in 1..300 {
             let mut random = random(seed);
             let messages: Vec<_> = (0..3).map(|kind| message(kind, random(900))).collect();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_a_body_are_taken_one_by_one() {
+    fn messages_without_a_body_are_consumed_one_by_one() {
         let mut stream = CryptoStream::default();
         let message = [8, 0, 0, 0];
         let all = message.repeat(CRYPTO_LEN_MAX / 4);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_first_stays() {
+    fn octets_received_first_are_kept() {
         let mut stream = CryptoStream::default();
         stream.insert(4, b"cd");
         stream.insert(0, &[1, 0, 0, 4, b'x', b'x', b'x', b'x']);

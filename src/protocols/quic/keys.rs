@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_of_the_standards() {
+    fn keys_match_the_rfcs() {
         let told = |version, sender| {
             let keys = keys(version, sender);
             [hex(&keys.key), hex(&keys.iv), hex(&keys.header)]
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_the_standards_open_and_no_others_do() {
+    fn packets_of_the_rfcs_decrypt_and_changed_packets_do_not() {
         let packets = [
             (Version::V1, Role::Client, vectors::CLIENT_INITIAL_V1, 2, 241),
             (Version::V1, Role::Server, vectors::SERVER_INITIAL_V1, 1, 90),
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_is_genuine_only_as_it_is() {
+    fn a_changed_retry_is_not_genuine() {
         // RFC 9001, Appendix A.4; RFC 9369, Appendix A.4; draft-ietf-quic-tls-29, Appendix A.4.
         let packets = [
             "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba",
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_nearest_to_what_is_expected() {
+    fn packet_numbers_are_the_nearest_to_the_expected_one() {
         // RFC 9000, Appendix A.3.
         assert_eq!(whole_number(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
         assert_eq!(whole_number(5, 1, None), 5);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_is_told_by_what_it_sends() {
+    fn each_end_is_identified_by_its_packets() {
         let client = vectors::octets(vectors::CLIENT_INITIAL_V2);
         let server = vectors::octets(vectors::SERVER_INITIAL_V2);
         let refusal = [&[0xc0, 0, 0, 0, 0, 0, 0][..], &[0, 0, 0, 1]].concat();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_header_is_followed_by_octets_that_look_random() {
+    fn a_short_header_must_be_followed_by_random_octets() {
         let encrypted =
             b"\x45\x8f\xa0\x1c\x33\x92\x00\x00\x00\x00\x5e\x77\xd1\xb8\x0a\xc4\x29\xfe\x61\x13\x88\x2f";
         assert_eq!(asked(encrypted, (5000, 443), Role::Client), Verdict::More);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_of_the_header_counts() {
+    fn each_part_of_the_header_is_checked() {
         let bytes = vectors::octets(vectors::CLIENT_INITIAL_V1);
         let with = |place: usize, octet: u8| {
             let mut changed = bytes.clone();

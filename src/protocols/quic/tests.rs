@@ -133,7 +133,7 @@ fn a_hello_in_shuffled_pieces_over_datagrams_is_one_message() {
 }
 
 #[test]
-fn a_server_may_ask_for_another_hello() {
+fn a_server_may_request_a_second_hello() {
     let [hello, answer] = hellos();
     let mut again = answer.clone();
     // SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
@@ -162,7 +162,7 @@ fn a_server_may_ask_for_another_hello() {
 }
 
 #[test]
-fn a_retry_moves_the_keys_to_another_id() {
+fn a_retry_derives_the_keys_from_another_id() {
     let [hello, answer] = hellos();
     let (first, rest) = hello.split_at(100);
     let mut ear = Ear::default();
@@ -192,7 +192,7 @@ fn a_retry_moves_the_keys_to_another_id() {
 }
 
 #[test]
-fn a_refused_version_is_followed_by_another_connection() {
+fn a_rejected_version_is_followed_by_another_connection() {
     let [hello, _] = hellos();
     let mut ear = Ear::default();
     let list =
@@ -212,7 +212,7 @@ fn a_refused_version_is_followed_by_another_connection() {
 }
 
 #[test]
-fn both_ends_may_change_to_a_version_that_both_speak() {
+fn both_ends_may_change_to_a_common_version() {
     let [hello, answer] = hellos();
     let (first, rest) = hello.split_at(150);
     let mut ear = Ear::default();
@@ -227,7 +227,7 @@ fn both_ends_may_change_to_a_version_that_both_speak() {
 }
 
 #[test]
-fn a_close_says_why_and_ends_it() {
+fn a_close_reports_its_reason_and_ends_parsing() {
     let mut ear = Ear::default();
     ear.hear(Client, &Sealed::default().packet(&[1]));
     let close = [&[0x1c, 0x41, 0x28, 0x06, 10][..], b"no ALPN :("].concat();
@@ -237,7 +237,7 @@ fn a_close_says_why_and_ends_it() {
 }
 
 #[test]
-fn the_ends_are_told_by_their_packets_whatever_the_session_says() {
+fn packets_determine_the_roles_regardless_of_the_session() {
     let [hello, answer] = hellos();
     let mut ear = Ear::default();
     let server = Sealed { sender: Server, dcid: b"asked", ..Sealed::default() }.packet(&crypto(0, &answer));
@@ -248,7 +248,7 @@ fn the_ends_are_told_by_their_packets_whatever_the_session_says() {
 }
 
 #[test]
-fn connections_in_turn_have_numbers() {
+fn consecutive_connections_are_numbered() {
     let [hello, _] = hellos();
     let mut ear = Ear::default();
     for id in [*b"connect1", *b"connect2"] {
@@ -272,7 +272,7 @@ fn connections_in_turn_have_numbers() {
 }
 
 #[test]
-fn it_gives_up_on_what_it_cannot_read() {
+fn parsing_stops_after_too_many_undecryptable_datagrams() {
     // Early data do not count: a client may send many before the server answers.
     let early = [&[0xd0, 0, 0, 0, 1, 8][..], DCID, &[0, 2, 1, 2]].concat();
     let established = [0x40; 40];
@@ -293,7 +293,7 @@ fn it_gives_up_on_what_it_cannot_read() {
 }
 
 #[test]
-fn of_a_datagram_only_what_is_for_its_first_id_is_read() {
+fn only_packets_for_the_first_id_of_a_datagram_are_read() {
     // RFC 9000 section 12.2.
     let [hello, _] = hellos();
     let own = Sealed::default().packet(&crypto(0, &hello[..100]));
@@ -316,7 +316,7 @@ fn of_a_datagram_only_what_is_for_its_first_id_is_read() {
 }
 
 #[test]
-fn a_datagram_that_is_too_short_begins_no_connection() {
+fn a_datagram_that_is_too_short_does_not_begin_a_connection() {
     // RFC 9000 section 14.1.
     let [hello, _] = hellos();
     let packet = Sealed::default().packet(&crypto(0, &hello));
@@ -329,7 +329,7 @@ fn a_datagram_that_is_too_short_begins_no_connection() {
 }
 
 #[test]
-fn what_is_no_quic_is_refused() {
+fn other_protocols_are_rejected() {
     for bytes in [&b"\x16\xfe\xfd\0\0"[..], &[0x80; 30], &[0xc0, 9, 9, 9, 9, 0, 0, 1, 2, 3]] {
         let datagram = Datagram::new(bytes, Client, Timestamp::from_nanos(0));
         let heard = QuicParser::default().datagram(&datagram, &mut |message| panic!("{message:?}"));
@@ -338,7 +338,7 @@ fn what_is_no_quic_is_refused() {
 }
 
 #[test]
-fn heap_is_counted_and_freed() {
+fn heap_memory_is_charged_and_released() {
     let [hello, _] = hellos();
     let mut ear = Ear::default();
     assert_eq!(ear.parser.heap_len(), 0);

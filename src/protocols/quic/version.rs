@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart_by_their_numbers() {
+    fn versions_are_distinguished_by_their_numbers() {
         let told = |number| {
             let version = Version(number);
             (version.to_string(), version.is_read(), version.is_google(), version.is_reserved())

@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_are_two_digits_each() {
+    fn octets_are_written_as_two_digits() {
         let octets: Vec<u8> = (0..=255).collect();
         let wanted: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
         assert_eq!(Hex(&octets).to_string(), wanted);

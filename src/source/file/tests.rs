@@ -47,7 +47,7 @@ fn reading(octets: Vec<u8>) -> FileSource {
 }
 
 #[test]
-fn the_same_frames_whatever_the_reads_and_blocks() {
+fn frames_do_not_depend_on_read_and_block_lengths() {
     let file = pcap_of(50);
     let (wanted, _) = read_all(reading(file.clone()));
     assert_eq!(wanted.len(), 50);
@@ -64,7 +64,7 @@ fn the_same_frames_whatever_the_reads_and_blocks() {
 }
 
 #[test]
-fn what_a_pipe_has_given_is_delivered() {
+fn available_data_of_a_pipe_is_delivered() {
     struct Pipe(Vec<Vec<u8>>);
     impl Read for Pipe {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -86,7 +86,7 @@ fn what_a_pipe_has_given_is_delivered() {
 }
 
 #[test]
-fn a_cut_file_keeps_what_came_before_and_names_the_place() {
+fn a_truncated_file_yields_its_whole_frames_and_reports_the_position() {
     let mut file = pcap_of(3);
     file.truncate(file.len() - 1);
     let (frames, source) = read_all(reading(file));
@@ -98,7 +98,7 @@ fn a_cut_file_keeps_what_came_before_and_names_the_place() {
 }
 
 #[test]
-fn a_bad_record_ends_the_file_behind_the_good_ones() {
+fn a_bad_record_ends_the_file_after_the_valid_ones() {
     let mut file = pcap_of(3);
     let position = file.len() as u64;
     record(&mut file, false, [9, 0, u32::MAX, u32::MAX], 0, &[0; 500]);
@@ -111,7 +111,7 @@ fn a_bad_record_ends_the_file_behind_the_good_ones() {
 }
 
 #[test]
-fn a_header_alone_is_a_capture_without_frames() {
+fn a_file_with_only_a_header_is_a_capture_without_frames() {
     let (frames, source) = read_all(reading(pcap_of(0)));
     assert!(frames.is_empty() && source.warnings().is_empty());
     assert_eq!(source.interfaces().len(), 1);
@@ -136,7 +136,7 @@ fn a_file_that_grows_while_it_is_read_is_read_to_its_end() {
 }
 
 #[test]
-fn what_is_no_capture_is_an_error() {
+fn a_file_that_is_not_a_capture_is_an_error() {
     let message =
         |octets: &[u8]| FileSource::from_reader(Cursor::new(octets.to_vec())).unwrap_err().to_string();
     assert_eq!(message(b""), "(stream): empty: no capture");
@@ -150,7 +150,7 @@ fn what_is_no_capture_is_an_error() {
 }
 
 #[test]
-fn a_block_beyond_the_batch_grows_it_and_a_lying_one_does_not() {
+fn a_block_longer_than_the_batch_grows_it_unless_its_length_is_invalid() {
     let mut file = Vec::new();
     for words in [&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28][..], &[1, 20, 1, 0, 20]] {
         words.iter().for_each(|word| put(&mut file, false, *word));
@@ -200,7 +200,7 @@ mod compressed {
     }
 
     #[test]
-    fn members_and_frames_in_a_row_are_one_capture() {
+    fn concatenated_members_and_frames_are_one_capture() {
         let file = pcap_of(500);
         let (wanted, _) = read_all(reading(file.clone()));
         let (head, tail) = file.split_at(10_000);
@@ -216,7 +216,7 @@ mod compressed {
     }
 
     #[test]
-    fn a_cut_one_keeps_the_frames_ahead_of_the_cut() {
+    fn truncated_compressed_input_yields_the_frames_before_the_truncation() {
         for pack in [gzip, zstd] {
             let mut packed = pack(&pcap_of(500));
             packed.truncate(packed.len() - 9);
@@ -230,7 +230,7 @@ mod compressed {
     }
 
     #[test]
-    fn a_damaged_checksum_is_a_warning_behind_all_frames() {
+    fn a_wrong_checksum_is_a_warning_after_all_frames() {
         let mut packed = gzip(&pcap_of(50));
         let position = packed.len() - 6;
         packed[position] ^= 0xff;
@@ -240,7 +240,7 @@ mod compressed {
     }
 
     #[test]
-    fn what_is_compressed_must_be_a_capture() {
+    fn compressed_content_must_be_a_capture() {
         let message = |octets: Vec<u8>| FileSource::from_reader(Cursor::new(octets)).unwrap_err().to_string();
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
         assert!(message(gzip(b"")).ends_with("empty: no capture"));

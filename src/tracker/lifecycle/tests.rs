@@ -47,7 +47,7 @@ const FIN: TcpFlags = TcpFlags::FIN;
 const RST: TcpFlags = TcpFlags::RST;
 
 #[test]
-fn a_syn_that_was_overtaken_belongs_to_its_connection() {
+fn a_reordered_syn_belongs_to_its_connection() {
     let open = [
         (false, SYN | ACK, 500, 101, 0),
         (true, ACK, 101, 501, 0),
@@ -66,7 +66,7 @@ fn a_syn_that_was_overtaken_belongs_to_its_connection() {
     assert_eq!(records(&[&open[..], &closing, &new_syn].concat()).0.len(), 2);
 }
 #[test]
-fn who_refused_and_then_accepts_begins_anew() {
+fn a_responder_that_refuses_and_then_accepts_begins_a_new_connection() {
     let refused = [(true, SYN, 100, 0, 0), (false, RST | ACK, 0, 101, 0), (true, SYN, 100, 0, 0)];
     let accepted = [
         (false, SYN | ACK, 500, 101, 0),
