@@ -41,7 +41,7 @@ fn entries_of_one_bucket_are_distinguished_and_repeated_ones_do_not_lengthen_the
             assert_eq!(found.map(|found| found.entry.time), (round > 0).then(|| round - 1));
             ring.push(hash(number), round, 0, found);
         }
-        // In order, and the middle one once out of order.
+        // The entries are checked in order, and the middle one is also checked out of order.
         let found = ring.find(hash(2));
         ring.push(hash(2), round, 0, found);
         assert_eq!(ring.chain_len(hash(0)), 5);

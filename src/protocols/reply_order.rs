@@ -70,7 +70,7 @@ mod tests {
         reply_order.gap(Role::Server);
         assert!(reply_order.is_unpaired());
         reply_order.command();
-        assert!(!reply_order.is_unpaired(), "the missing reply was the one to the command before");
+        assert!(!reply_order.is_unpaired(), "the missing reply belongs to the previous command");
         reply_order.lose();
         reply_order.command();
         assert!(reply_order.is_unpaired(), "commands in a row may be any number");

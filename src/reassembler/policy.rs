@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn each_policy_decides_by_position() {
-        // Positions of the new segment relative to a held one from 2 to 4: begins before it and ends within it, with
-        // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is held
+        // Positions of the new segment relative to a buffered one from 2 to 4: begins before it and ends within it, with
+        // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is buffered
         // then), with, after.
         let positions = [(1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)];
         let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));

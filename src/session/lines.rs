@@ -150,7 +150,7 @@ mod tests {
                 all.push((text, line.is_truncated, line.has_cr));
             }
             kept.drain(..at);
-            assert!(kept.len() < len_max + 2, "what is kept is bounded");
+            assert!(kept.len() < len_max + 2, "the number of buffered octets is bounded");
         }
         all
     }

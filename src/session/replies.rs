@@ -250,7 +250,7 @@ fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Codes, texts, and whether they were truncated; the code of an invalid line is zero.
+    /// Returns codes and texts, and whether the texts were truncated; the code of an invalid line is zero.
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
@@ -300,7 +300,7 @@ mod tests {
         assert_eq!(
             replies(text, Middle::Coded, 9),
             Ok(vec![(123, format!("malformed: {whole}"), false)]),
-            "a server of SMTP that forgets codes"
+            "an SMTP server that omits codes"
         );
     }
 
@@ -319,9 +319,9 @@ mod tests {
     #[test]
     fn another_protocol_is_rejected() {
         let fault = Err(Fault::new("not_a_reply"));
-        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), fault, "it begins with no reply");
+        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), fault, "the first line is not a reply");
         assert_eq!(replies(b"230_no_space\r\n", Middle::Free, 9), fault);
-        assert_eq!(replies(b"220 a\r\n\x16\x03\x01\n", Middle::Free, 9), fault, "octets that are no text");
+        assert_eq!(replies(b"220 a\r\n\x16\x03\x01\n", Middle::Free, 9), fault, "octets that are not text");
         let lines = |count: u8| format!("220 a\r\n{}250 b\r\n", "text\r\n".repeat(count.into()));
         let count_max = INVALID_LINE_COUNT_MAX;
         assert!(replies(lines(count_max).as_bytes(), Middle::Free, 9).is_ok());

@@ -195,10 +195,10 @@ mod tests {
         let (mut batch, mut number) = (FrameBatch::new(), 0);
         while source.next_batch(&mut batch).unwrap() == Next::Frames {
             for read in batch.iter() {
-                let wanted = frame(number);
-                assert_eq!((read.timestamp, read.link_type), (wanted.timestamp, wanted.link_type));
-                assert_eq!((read.data, read.wire_len), (wanted.data, 200));
-                assert_eq!(read.interface, wanted.interface);
+                let expected = frame(number);
+                assert_eq!((read.timestamp, read.link_type), (expected.timestamp, expected.link_type));
+                assert_eq!((read.data, read.wire_len), (expected.data, 200));
+                assert_eq!(read.interface, expected.interface);
                 number += 1;
             }
         }

@@ -140,7 +140,7 @@ mod tests {
         first.reverse.stack = account.stack(&[OuterHeader::new(HeaderKind::Vxlan, 42); 2]).unwrap();
         assert_eq!(budget.held(), 184 + 16 + 80);
         let others = [account.take().unwrap(), account.take().unwrap()];
-        assert_eq!(account.take(), None, "the cap");
+        assert_eq!(account.take(), None, "the limit");
         account.release(&first);
         assert_eq!(budget.held(), 2 * 184);
         assert_eq!(account.stack(&[OuterHeader::new(HeaderKind::Mpls, 1); 16]), None, "the budget");

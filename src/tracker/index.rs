@@ -325,8 +325,8 @@ mod tests {
             index.insert(hash_of(round), round, hash_of).unwrap();
             model.insert(round, ());
             if round % 3 == 0 {
-                let gone = mix(u64::from(round) << 32) as u32 % (round + 1);
-                assert_eq!(index.remove(hash_of(gone), gone), model.remove(&gone).is_some());
+                let removed = mix(u64::from(round) << 32) as u32 % (round + 1);
+                assert_eq!(index.remove(hash_of(removed), removed), model.remove(&removed).is_some());
             }
         }
         assert_eq!(index.len(), model.len());

@@ -93,10 +93,10 @@ mod tests {
         for len in 0..PACKET_LEN {
             assert_eq!(ArpPacket::read(&octets[..len]), None);
         }
-        for place in 0..6 {
+        for position in 0..6 {
             let mut other = octets;
-            other[place] ^= 1;
-            assert_eq!(ArpPacket::read(&other), None, "octet {place} names another hardware or protocol");
+            other[position] ^= 1;
+            assert_eq!(ArpPacket::read(&other), None, "octet {position} names another hardware or protocol");
         }
     }
 }

@@ -388,7 +388,7 @@ fn observe_datagrams(turns: &[Turn<'_>]) -> crate::harness::Observed {
 #[test]
 fn a_dtls_handshake_with_a_cookie_and_fragments_is_parsed() {
     let recorded = dtls12();
-    let wanted = [
+    let expected = [
         "[dtls by content]",
         "client: hello DTLS 1.2 www.example.org  cookie 0",
         "server: verify 20",
@@ -401,20 +401,20 @@ fn a_dtls_handshake_with_a_cookie_and_fragments_is_parsed() {
         "server: change",
     ];
     let turns = turns(&recorded);
-    assert_eq!(observe_datagrams(&turns).reports, wanted);
+    assert_eq!(observe_datagrams(&turns).reports, expected);
     // Each datagram is sent twice.
     let doubled: Vec<_> = turns.iter().flat_map(|turn| [*turn, *turn]).collect();
     let observed = observe_datagrams(&doubled);
     let mut messages = observed.reports;
     messages.dedup();
-    assert_eq!(messages, wanted, "a repeated message is reported once");
+    assert_eq!(messages, expected, "a repeated message is reported once");
     // The server's datagrams arrive in reverse order.
     let mut reversed = turns.clone();
     reversed[3..9].reverse();
     let mut messages = observe_datagrams(&reversed).reports;
     messages.sort();
     // The kind of the key is known only from the server hello, which follows it here.
-    let mut sorted: Vec<_> = wanted.into_iter().filter(|message| !message.contains("key of")).collect();
+    let mut sorted: Vec<_> = expected.into_iter().filter(|message| !message.contains("key of")).collect();
     sorted.sort_unstable();
     assert_eq!(messages, sorted);
 }

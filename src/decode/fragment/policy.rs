@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_policy_decides_by_position() {
-        // Position of the new fragment relative to a held one from 2 to 4: left of, around, at the same start
+        // Position of the new fragment relative to a buffered one from 2 to 4: left of, around, at the same start
         // and longer, equal, around with the same end, within, right of.
         let positions = [(1, 3), (1, 5), (2, 5), (2, 4), (1, 4), (3, 4), (3, 5)];
         let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));

@@ -186,9 +186,9 @@ mod tests {
         assert_eq!((initial.header.dcid, initial.header.scid), (&[7][..], &[][..]));
         assert!(matches!(next(&mut rest), Some(Packet { body: Body::ZeroRtt, .. })));
         assert!(matches!(next(&mut rest), Some(Packet { body: Body::Handshake, .. })));
-        assert!(next(&mut rest).is_none() && rest.len() == 5, "a short header is no business of ours");
+        assert!(next(&mut rest).is_none() && rest.len() == 5, "a packet with a short header is not read");
         for end in 0..15 {
-            assert!(next(&mut &datagram[..end]).is_none(), "cut at {end}");
+            assert!(next(&mut &datagram[..end]).is_none(), "truncated to {end}");
         }
     }
 }

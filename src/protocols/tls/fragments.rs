@@ -179,7 +179,7 @@ mod tests {
                 .collect();
             assert_eq!(found, [Cow::<[u8]>::Owned(whole.clone())], "{order:?}");
             let again = fragments.add(&fragment(&whole, 0, 256), &mut credit);
-            assert!(again.is_none(), "it was sent again");
+            assert!(again.is_none(), "a retransmitted fragment does not repeat the message");
         }
     }
 

@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn alpn_is_reduced_to_its_first_and_last_character() {
-        for (name, wanted) in [
+        for (name, expected) in [
             (&b"h2"[..], b"h2"),
             (b"http/1.1", b"h1"),
             (b"h", b"hh"),
@@ -198,7 +198,7 @@ mod tests {
             (b"\x30\xab", b"3b"),
             (b"\x30\x31\xab\xcd", b"3d"),
         ] {
-            assert_eq!(&protocol(Some(Text(name))), wanted, "{}", name.escape_ascii());
+            assert_eq!(&protocol(Some(Text(name))), expected, "{}", name.escape_ascii());
         }
         assert_eq!(&protocol(None), b"00");
     }

@@ -49,14 +49,14 @@ fn reading(octets: Vec<u8>) -> FileSource {
 #[test]
 fn frames_do_not_depend_on_read_and_block_lengths() {
     let file = pcap_of(50);
-    let (wanted, _) = read_all(reading(file.clone()));
-    assert_eq!(wanted.len(), 50);
+    let (expected, _) = read_all(reading(file.clone()));
+    assert_eq!(expected.len(), 50);
     for chunk_len in [1, 7, 1000, 1 << 20] {
         for batch_len in [0, 1, 100, 2000, 1 << 16] {
             let reader = Drip { inner: Cursor::new(file.clone()), chunk_len };
             let limits = Limits { batch_len, ..Limits::DEFAULT };
             let (frames, source) = read_all(FileSource::from_reader_with(reader, limits).unwrap());
-            assert_eq!(frames, wanted);
+            assert_eq!(frames, expected);
             assert!(source.warnings().is_empty());
             assert_eq!(source.progress(), file.len() as u64);
         }
@@ -69,7 +69,7 @@ fn available_data_of_a_pipe_is_delivered() {
     impl Read for Pipe {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             // A live pipe would block here.
-            let chunk = self.0.pop().expect("read beyond what is needed");
+            let chunk = self.0.pop().expect("no read after the first records");
             buffer[..chunk.len()].copy_from_slice(&chunk);
             Ok(chunk.len())
         }
@@ -202,16 +202,16 @@ mod compressed {
     #[test]
     fn concatenated_members_and_frames_are_one_capture() {
         let file = pcap_of(500);
-        let (wanted, _) = read_all(reading(file.clone()));
+        let (expected, _) = read_all(reading(file.clone()));
         let (head, tail) = file.split_at(10_000);
         for pack in [gzip, zstd] {
             let packed = [pack(head), pack(tail)].concat();
             let (frames, source) = read_all(reading(packed.clone()));
-            assert_eq!(frames, wanted);
+            assert_eq!(frames, expected);
             assert!(source.warnings().is_empty());
             assert_eq!(source.progress(), packed.len() as u64);
             let reader = Drip { inner: Cursor::new(packed), chunk_len: 1 };
-            assert_eq!(read_all(FileSource::from_reader(reader).unwrap()).0, wanted);
+            assert_eq!(read_all(FileSource::from_reader(reader).unwrap()).0, expected);
         }
     }
 
@@ -245,11 +245,11 @@ mod compressed {
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
         assert!(message(gzip(b"")).ends_with("empty: no capture"));
         for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
-            let cut = packed[..12].to_vec();
+            let truncated = packed[..12].to_vec();
             assert!(
-                message(cut.clone()).ends_with("cut short or damaged near its beginning"),
+                message(truncated.clone()).ends_with("cut short or damaged near its beginning"),
                 "{}",
-                message(cut)
+                message(truncated)
             );
         }
         assert!(message(gzip(&gzip(&pcap_of(1)))).ends_with("compressed twice"));

@@ -86,8 +86,8 @@ fn both_byte_orders_in_one_file() {
     let (batch, interfaces, stats, (at, stop)) = walked(&maker.file);
     assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
     let frames: Vec<_> = batch.iter().map(|f| (f.data, f.wire_len, f.interface, f.link_type)).collect();
-    let wanted = [(&b"abc"[..], 60, 0, LinkType::ETHERNET), (&b"de"[..], 2, 2, LinkType::LINUX_SLL)];
-    assert_eq!(frames, wanted);
+    let expected = [(&b"abc"[..], 60, 0, LinkType::ETHERNET), (&b"de"[..], 2, 2, LinkType::LINUX_SLL)];
+    assert_eq!(frames, expected);
     assert_eq!(batch.get(1).unwrap().timestamp, Timestamp::from_parts(2, 0));
     assert_eq!((interfaces.as_slice().len(), stats.section_count), (3, 2));
 }

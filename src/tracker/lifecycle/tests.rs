@@ -78,15 +78,15 @@ fn a_responder_that_refuses_and_then_accepts_begins_a_new_connection() {
     let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
     assert_eq!(states, [ConnState::Rej, ConnState::S1]);
     // A reply that comes after the client's reset belongs to the connection that the client aborted.
-    let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
-    assert_eq!(records(&given_up).0.len(), 1);
+    let aborted = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
+    assert_eq!(records(&aborted).0.len(), 1);
 }
 
 #[test]
 fn a_handshake_is_timed_by_its_own_packets() {
     let rtt_of = |times_ns: [u64; 4], third: Sketch| {
-        let (foreign, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
-        let sketches = [foreign, syn, (false, SYN | ACK, 500, 101, 0), third];
+        let (earlier, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
+        let sketches = [earlier, syn, (false, SYN | ACK, 500, 101, 0), third];
         // The first packet sets the clock; its connection ends where the next one begins.
         let mut segments: Vec<_> = times_ns.into_iter().zip(sketches).collect();
         segments.insert(1, (times_ns[0], (false, RST, 9, 0, 0)));

@@ -178,10 +178,10 @@ mod tests {
 
     /// Returns the code of a symbol as binary digits.
     fn code(symbol: u16) -> String {
-        let (place, (len, symbols)) =
+        let (index, (len, symbols)) =
             SYMBOLS_BY_LEN.iter().enumerate().find(|(_, (_, symbols))| symbols.contains(&symbol)).unwrap();
         let nth = symbols.iter().position(|other| *other == symbol).unwrap() as u32;
-        let code = (CLASSES[place].first >> (32 - len)) + nth;
+        let code = (CLASSES[index].first >> (32 - len)) + nth;
         format!("{code:0len$b}", len = *len as usize)
     }
 

@@ -22,11 +22,12 @@ fn decode(decoder: &mut Decoder, block: &str) -> Result<String, HpackError> {
 
 #[test]
 fn integers_match_appendix_c_1() {
-    for (octets, prefix_len, wanted) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42), ("7f00", 7, 127)]
+    for (octets, prefix_len, expected) in
+        [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42), ("7f00", 7, 127)]
     {
         let octets = unhex(octets);
         let mut rest = &octets[..];
-        assert_eq!((integer(&mut rest, prefix_len), rest), (Ok(wanted), &[][..]));
+        assert_eq!((integer(&mut rest, prefix_len), rest), (Ok(expected), &[][..]));
     }
     for bad in ["1f", "1f80", "1fffffffff0f", "1f8080808000"] {
         assert!(integer(&mut &unhex(bad)[..], 5).is_err(), "{bad}");
@@ -69,8 +70,8 @@ fn requests_match_appendices_c_3_and_c_4() {
     ];
     for blocks in [plain, coded] {
         let mut decoder = Decoder::default();
-        for (block, (wanted, table_len)) in blocks.iter().zip(REQUESTS) {
-            assert_eq!(decode(&mut decoder, block).unwrap(), wanted);
+        for (block, (expected, table_len)) in blocks.iter().zip(REQUESTS) {
+            assert_eq!(decode(&mut decoder, block).unwrap(), expected);
             assert_eq!(decoder.table.len(), table_len);
         }
     }
@@ -95,7 +96,7 @@ fn responses_match_appendices_c_5_and_c_6_in_a_table_of_256_octets() {
     ];
     let location = "location=https://www.example.com";
     let date = |second| format!("date=Mon, 21 Oct 2013 20:13:{second} GMT");
-    let wanted = [
+    let expected = [
         format!(":status=302 cache-control=private {} {location}", date(21)),
         format!(":status=307 cache-control=private {} {location}", date(21)),
         format!(
@@ -107,8 +108,8 @@ fn responses_match_appendices_c_5_and_c_6_in_a_table_of_256_octets() {
     for blocks in [plain, coded] {
         let mut decoder = Decoder::default();
         assert_eq!(decode(&mut decoder, "3fe1 01").unwrap(), "", "a size of 256");
-        for ((block, wanted), table_len) in blocks.iter().zip(&wanted).zip([222, 222, 215]) {
-            assert_eq!(decode(&mut decoder, block).unwrap(), *wanted);
+        for ((block, expected), table_len) in blocks.iter().zip(&expected).zip([222, 222, 215]) {
+            assert_eq!(decode(&mut decoder, block).unwrap(), *expected);
             assert_eq!(decoder.table.len(), table_len);
         }
     }
@@ -163,8 +164,8 @@ fn a_list_ends_at_its_maximum_length() {
 fn the_table_size_is_limited_by_settings() {
     let limits = Limits { table_len_max: TABLE_LEN_DEFAULT, ..LIMITS };
     // 4096 is 31 and 4065.
-    for (block, wanted) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
+    for (block, expected) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
         let outcome = Decoder::default().decode(&unhex(block), &mut Block::default(), limits);
-        assert_eq!(outcome, wanted, "{block}");
+        assert_eq!(outcome, expected, "{block}");
     }
 }
