@@ -156,7 +156,7 @@ fn qualifiers_carry_over_to_later_operands() {
 }
 
 #[test]
-fn vlan_is_a_condition_like_any_other() {
+fn vlan_conditions_match_the_ids_of_a_packet() {
     let (_, key, source) = subjects().swap_remove(0);
     let stack = VlanIds::NONE.push(100).push(7);
     let matches =

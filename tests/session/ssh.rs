@@ -197,7 +197,7 @@ fn a_disconnect_before_kexinit_is_reported() {
 }
 
 #[test]
-fn what_cannot_be_is_fault() {
+fn invalid_packets_stop_the_parser() {
     let fault = |bytes: &[u8]| {
         let observed = observe::<Set>(22, &[(Server, b"SSH-2.0-x\r\n"), (Server, bytes)], describe, || 9);
         observed.reports.last().cloned().unwrap_or_default()
