@@ -480,7 +480,7 @@ fn requests_that_repeat_a_long_cookie_are_parsed() {
     let observed = dialogue.finish();
     let last = format!("{} request GET / credentials=cookie", 2 * COUNT + 1);
     assert_eq!(observed.messages()[observed.messages().len() - 2], last);
-    assert!(!observed.reports.iter().any(|report| report.contains("stopped") || reports.contains("anomaly")));
+    assert!(!observed.reports.iter().any(|report| report.contains("stopped") || report.contains("anomaly")));
 }
 
 #[test]
