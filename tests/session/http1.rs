@@ -379,7 +379,7 @@ fn malformed_header_sections_are_parsed_with_anomalies() {
 
 #[test]
 fn invalid_framing_ends_only_that_message() {
-    // A server that takes the length for zero parses the body as another request, which is a form of request smuggling.
+    // A server that interprets the length as zero parses the body as another request: a form of request smuggling.
     let next = "GET /next HTTP/1.1\r\n\r\n";
     for (fields, body, anomaly, len) in [
         ("Content-Length: 5\r\nContent-Length: 6", "", " anomaly=BadLength", 0),

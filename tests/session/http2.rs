@@ -533,7 +533,7 @@ fn repeated_texts_are_omitted_when_they_greatly_exceed_their_encoded_length() {
 
 #[test]
 fn the_dynamic_table_size_is_limited_by_the_settings_of_the_peer() {
-    // 8192 is 31 and 8161.
+    // A size of 8192 is encoded as the prefix 31 and the remainder 8161.
     let larger = [&[0x3F, 0xE1, 0x3F, 0x82, 0x86, 0x84][..]].concat();
     let sized = |size: u32| frame(4, 0, 0, &[&[0, 1][..], &size.to_be_bytes()].concat());
     let plain = frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);

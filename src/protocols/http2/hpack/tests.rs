@@ -163,7 +163,7 @@ fn a_list_ends_at_its_maximum_length() {
 #[test]
 fn the_table_size_is_limited_by_settings() {
     let limits = Limits { table_len_max: TABLE_LEN_DEFAULT, ..LIMITS };
-    // 4096 is 31 and 4065.
+    // A size of 4096 is encoded as the prefix 31 and the remainder 4065.
     for (block, expected) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
         let outcome = Decoder::default().decode(&unhex(block), &mut Block::default(), limits);
         assert_eq!(outcome, expected, "{block}");
