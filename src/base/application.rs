@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_lower_case_and_short() {
+    fn a_name_must_be_lower_case_and_short() {
         let name = ApplicationName::new("bacnet/ip").unwrap();
         assert_eq!(
             (name.as_str(), name.to_string(), name == "bacnet/ip"),

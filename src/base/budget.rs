@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_charge_is_taken_whole_or_not_at_all() {
+    fn a_charge_is_accepted_completely_or_not_at_all() {
         let budget = Budget::new(100);
         let handle = budget.clone();
         assert!(budget.charge(Account::Flows, 60));
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn charges_are_refused_by_number() {
+    fn selected_charges_are_refused_by_number() {
         let budget = Budget::with_refusals(100, 1..3);
         let taken = [10, 20, 30, 40].map(|bytes| budget.charge(Account::Streams, bytes));
         assert_eq!(taken, [true, false, false, true]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn those_give_way_first_that_the_ladder_names_first() {
+    fn accounts_reach_their_ceilings_in_the_documented_order() {
         let budget = Budget::new(1600);
         let ladder = [
             (Account::Dedup, 1300),

@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unnamed_values_survive() {
+    fn unnamed_values_are_preserved() {
         assert_eq!(LinkType(40_000).to_string(), "LINKTYPE 40000");
         assert_eq!(EtherType(0x1234).to_string(), "EtherType 0x1234");
         assert_eq!(IpProtocol(253).to_string(), "253");

@@ -286,7 +286,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_as_text() {
+    fn a_stack_is_displayed_as_text() {
         let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let stack = EncapsulationStack::new(&[
             OuterHeader::new(HeaderKind::Vlan, 7),
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_layout_is_the_one_that_the_limits_state() {
+    fn the_layout_has_the_size_stated_by_the_limits() {
         assert_eq!(size_of::<OuterHeader>(), 40);
     }
 }

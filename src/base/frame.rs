@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pushed_frames_come_back_in_order() {
+    fn pushed_frames_are_returned_in_order() {
         let mut batch = FrameBatch::new();
         for length in 1..4 {
             let data = vec![length; usize::from(length)];
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cleared_batch_keeps_its_block_and_shows_nothing_of_it() {
+    fn a_cleared_batch_keeps_its_memory_and_hides_its_content() {
         let mut batch = FrameBatch::new();
         batch.push(&Frame::ethernet(Timestamp::ZERO, &[1; 100]));
         batch.clear();

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn letters_come_back_in_order() {
+    fn letters_are_displayed_in_order() {
         for text in ["", "S", "ShADadFf", "^hADdtTgGwWcCiIqQxX^"] {
             assert_eq!(history(text).to_string(), text);
             assert_eq!(history(text).len(), text.len());
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_or_belong_is_left_out() {
+    fn excess_and_unknown_letters_are_omitted() {
         let full = "ShADadFfShADadFfShADadFfS";
         assert_eq!(history(full).to_string(), full);
         assert_eq!(history(&format!("{full}X")).to_string(), full);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn turning_over_exchanges_the_cases() {
+    fn turning_over_exchanges_upper_and_lower_case() {
         assert_eq!(history("^hADd").turned_over().to_string(), "^HadD");
     }
 }

@@ -457,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_have_one_key_and_opposite_sides() {
+    fn both_directions_have_the_same_key_and_opposite_sides() {
         let (client, server) = ends();
         let (there, side) = FlowKey::new(IpProtocol::TCP, client, server);
         let (back, back_side) = FlowKey::new(IpProtocol::TCP, server, client);
@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_order_is_the_general_order() {
+    fn the_fast_comparison_equals_the_general_one() {
         let cases = [
             (1, 2, 3, 4),
             (3, 4, 1, 2),
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_the_key_comes_back() {
+    fn every_part_of_the_key_is_preserved() {
         let (client, server) = ends();
         let vlan_ids = VlanIds::default().push(100).push(4095);
         let (plain, _) = FlowKey::new(IpProtocol::SCTP, client, server);
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn icmp_carries_types_and_the_echo_id() {
+    fn icmp_keys_contain_types_and_the_echo_id() {
         let (key, _) = FlowKey::ordered(IpProtocol::ICMP, false, (1, 8), (2, 0), true);
         let with_id = key.with_icmp(false, Some(0xbeef));
         assert_eq!(with_id.ports(), Ports::Icmp { kind: 8, counterpart: 0, echo_id: Some(0xbeef) });
@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn port_zero_is_a_port() {
+    fn port_zero_is_a_valid_port() {
         let (client, (server, _)) = ends();
         let (key, side) = FlowKey::new(IpProtocol::UDP, client, (server, 0));
         assert_eq!((key.port(side), key.port(side.other())), (Some(client.1), Some(0)));
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_48_octets() {
+    fn a_key_occupies_48_bytes() {
         assert_eq!(size_of::<FlowKey>(), 48);
     }
 }

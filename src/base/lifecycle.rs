@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn evidence_survives_its_bits() {
+    fn evidence_converts_to_bits_and_back() {
         for evidence in [
             DirectionEvidence::FirstSeen,
             DirectionEvidence::ServicePort,

@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_holds_across_the_wrap() {
+    fn the_order_is_correct_across_the_wrap() {
         let before = SeqNum(u32::MAX - 1);
         let after = before.add(4);
         assert_eq!(after, SeqNum(2));

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_run_from_the_highest_bit_down() {
+    fn letters_begin_with_the_highest_bit() {
         assert_eq!((TcpFlags::SYN | TcpFlags::ACK).to_string(), "AS");
         assert_eq!(TcpFlags(0x1ff).to_string(), "NCEUAPRSF");
         assert_eq!(TcpFlags::default().to_string(), "-");

@@ -97,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deep_stack_keeps_its_ends() {
+    fn a_deep_stack_keeps_its_outermost_and_innermost_tags() {
         let stack = VlanIds::NONE.push(10).push(20).push(30);
         assert_eq!(stack.iter().collect::<Vec<_>>(), [10, 30]);
         assert!(stack.contains(30) && !stack.contains(20));
     }
 
     #[test]
-    fn priority_tags_are_no_vlan() {
+    fn priority_tags_are_not_vlans() {
         assert!(VlanIds::NONE.push(0).is_empty());
         assert_eq!(VlanIds::NONE.push(0).push(7).to_string(), "7");
     }

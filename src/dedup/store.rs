@@ -97,7 +97,7 @@ mod tests {
     proptest! {
         /// Stored octets equal the original ones, and the last frames that fit together are stored.
         #[test]
-        fn octets_come_back_as_they_were(
+        fn stored_octets_are_unchanged(
             max in 1u64..300,
             lens in prop::collection::vec((0usize..6, 0usize..60, any::<bool>()), 1..200),
         ) {

@@ -6,7 +6,7 @@ use super::{DedupConfig, Verdict};
 use crate::base::{Frame, Resources, Timestamp};
 
 #[test]
-fn numbers_of_entries_wrap() {
+fn entry_numbers_wrap() {
     for (max, start) in [(300, u32::MAX - 700), (256, u32::MAX - 255), (5, u32::MAX - 2), (1, u32::MAX)] {
         let mut resources = Resources::default().with_seeds([9; 4]);
         resources.limits.dedup_frame_count_max = max;
@@ -31,7 +31,7 @@ fn numbers_of_entries_wrap() {
 }
 
 #[test]
-fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_chain_longer() {
+fn entries_of_one_bucket_are_distinguished_and_repeated_ones_do_not_lengthen_the_chain() {
     let mut ring = Ring::new(64);
     let hash = |number: u64| number << 32;
     for round in 0..1000 {
@@ -41,7 +41,7 @@ fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_cha
             assert_eq!(found.map(|found| found.entry.time), (round > 0).then(|| round - 1));
             ring.push(hash(number), round, 0, found);
         }
-        // In order, and the middle one once out of order.
+        // The entries are checked in order, and the middle one is also checked out of order.
         let found = ring.find(hash(2));
         ring.push(hash(2), round, 0, found);
         assert_eq!(ring.chain_len(hash(0)), 5);

@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_visited_in_the_order_of_json() {
+    fn fields_are_visited_in_json_order() {
         let more = BTreeMap::from([("a", vec![1, 2]), ("b", vec![])]);
         let reply = Any::Tagged(Tagged::Reply(Reply { code: 220, text: None, more, absent: None }));
         let expected = ["message=\"reply\"", "code=220", "a=[1,2]", "b=[]", "absent=null"];
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_fields_is_an_error() {
+    fn a_value_without_fields_is_an_error() {
         let error = fields(&[1, 2]).unwrap_err();
         assert_eq!(error.to_string(), "a message must be a structure or a map");
         let error = fields(&BTreeMap::from([(1, 2)])).unwrap_err();

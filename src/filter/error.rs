@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_characters() {
+    fn columns_count_characters() {
         let text = "tcp and ÄÖ";
         let start = text.find('Ö').unwrap();
         let error = FilterError::new(FilterErrorKind::Unexpected, text, start, text.len());
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_expression_is_cut_around_the_place() {
+    fn a_long_expression_is_shortened_around_the_error() {
         let text = format!("{}\nnonsense{}", "tcp or ".repeat(100), " or tcp".repeat(100));
         let start = text.find("nonsense").unwrap();
         let error = FilterError::new(FilterErrorKind::UnknownWord, &text, start, start + 8);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_keeps_whole_characters() {
+    fn a_long_word_is_shortened_at_a_character_boundary() {
         let word = format!("{}ß", "x".repeat(38));
         let error = FilterError::new(FilterErrorKind::UnknownWord, &word, 0, word.len());
         assert_eq!(error.excerpt(), "x".repeat(38));

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn parentheses_stay_only_where_they_matter() {
+    fn only_necessary_parentheses_are_kept() {
         let joined = |joint, operand| {
             let mut chain = Chain::from(vlan(1));
             chain.join(joint, operand);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_fold_and_single_groups_open() {
+    fn double_negations_and_unnecessary_groups_are_simplified() {
         let twice = Operand::group(Chain::from(vlan(1).negated_if(true))).negated_if(true);
         assert_eq!(twice, vlan(1));
         let mut chain = Chain::from(pair(Joint::Or, false));

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_signs() {
+    fn words_and_operators_are_tokens() {
         use TokenKind::*;
         assert_eq!(
             tokens("!(src net fe80::/10&&portrange ftp-data-99)||proto \\tcp"),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_a_token_too() {
+    fn other_characters_are_tokens() {
         let mut lexer = Lexer::new(" \t\u{a0}\\ ä-1\n");
         let all: Vec<_> = std::iter::repeat_with(|| lexer.next()).take(6).collect();
         let seen: Vec<_> = all.iter().map(|token| (token.kind, token.text, token.start)).collect();

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn services_are_sorted_for_the_search() {
+    fn services_are_sorted_for_binary_search() {
         assert!(SERVICES.is_sorted_by(|a, b| a.0 < b.0));
         assert_eq!(port_of("https"), Some(443));
         assert_eq!(port_of("amqp"), Some(5672));
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn no_word_is_supported_and_not() {
+    fn no_word_is_both_supported_and_unsupported() {
         for (word, ..) in PROTOCOL_WORDS {
             assert!(!is_unsupported(word), "{word}");
         }

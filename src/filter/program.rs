@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn and_and_or_bind_alike_from_the_left() {
+    fn and_and_or_have_equal_precedence_from_the_left() {
         let end = ("10.0.0.1".parse().unwrap(), 8);
         let (key, source) = FlowKey::new(IpProtocol::UDP, end, end);
         let run = |program: &Program, id| {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_vlans_leave_the_answer_open() {
+    fn unknown_vlans_leave_the_result_undetermined() {
         let end = ("10.0.0.1".parse().unwrap(), 8);
         let (key, source) = FlowKey::new(IpProtocol::UDP, end, end);
         let subject = Subject::new(&key, source);

@@ -118,7 +118,7 @@ fn naive(chain: &Chain, subject: &Subject<'_>) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_printed_parses_back(filter in filters()) {
+    fn a_printed_filter_parses_back(filter in filters()) {
         let printed = filter.to_string();
         let parsed = Filter::parse(&printed);
         prop_assert_eq!(parsed.as_ref(), Ok(&filter));
@@ -126,13 +126,13 @@ proptest! {
     }
 
     #[test]
-    fn steps_answer_as_the_tree(filter in filters(), (key, source) in keys(), ids in vlan_ids(), back in vlan_ids()) {
+    fn the_program_gives_the_same_results_as_the_tree(filter in filters(), (key, source) in keys(), ids in vlan_ids(), back in vlan_ids()) {
         let subject = Subject::new(&key, source).with_vlan_ids(ids).with_reverse_vlan_ids(back);
         prop_assert_eq!(filter.matches(&subject), naive(filter.chain.as_ref().unwrap(), &subject));
     }
 
     #[test]
-    fn nothing_that_matches_is_dropped_early(filter in filters(), (key, source) in keys(), ids in vlan_ids(), back in vlan_ids()) {
+    fn early_exclusion_never_drops_a_match(filter in filters(), (key, source) in keys(), ids in vlan_ids(), back in vlan_ids()) {
         let subject = Subject::new(&key, source).with_vlan_ids(ids).with_reverse_vlan_ids(back);
         let swapped = Subject { source: source.other(), ..subject };
         let (there, back) = (filter.matches(&subject), filter.matches(&swapped));
@@ -149,7 +149,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in "[ -~\\n\u{e4}]{0,60}") {
+    fn no_text_causes_a_panic(text in "[ -~\\n\u{e4}]{0,60}") {
         if let Err(error) = Filter::parse(&text) {
             prop_assert!(error.column() <= text.chars().count() + 1);
             prop_assert!(!error.render(&text).is_empty());
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn words_in_any_order_parse_or_not(words in prop::collection::vec(prop::sample::select(vec![
+    fn filters_from_random_words_parse_back(words in prop::collection::vec(prop::sample::select(vec![
         "tcp", "ip", "ip6", "src", "dst", "host", "net", "port", "portrange", "proto", "vlan", "and", "or", "not",
         "(", ")", "/", "10", "80", "10.0.0.0", "::1", "8", "mask", "1-2", "\\tcp", "gre", "ether", "[",
     ]), 0..16)) {

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_together() {
+    fn only_valid_combinations_are_accepted() {
         let fits = |protocol: &str, kind: &str| {
             let protocol = Some(Protocol::of(protocol).unwrap());
             Qualifier::new(protocol, Direction::Either, Type::of(kind).unwrap()).is_some()

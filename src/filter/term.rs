@@ -183,7 +183,7 @@ mod tests {
     use crate::base::{FlowKey, VlanIds};
 
     #[test]
-    fn masks_of_all_lengths() {
+    fn masks_of_all_lengths_match() {
         assert_eq!([0, 8, 31, 32].map(Term::mask4), [0, 0xff00_0000, 0xffff_fffe, u32::MAX]);
         assert_eq!(Term::mask6(0), 0);
         assert_eq!(Term::mask6(10), 0xffc0 << 112);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_ports_do_not_count_as_ports() {
+    fn numbers_that_are_not_ports_do_not_match_as_ports() {
         let ends = ("10.0.0.1".parse().unwrap(), 8);
         let port = |number| Term::Ports {
             direction: Direction::Either,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn vlan_ids_of_both_directions_count() {
+    fn vlan_ids_of_both_directions_match() {
         let end = ("10.0.0.1".parse().unwrap(), 8);
         let (key, source) = FlowKey::new(IpProtocol::UDP, end, end);
         let there = VlanIds::NONE.push(100).push(7);

@@ -48,7 +48,7 @@ fn matching(expression: &str) -> String {
 const ALL: &str = "web answer tls6 dns dns6 sctp ping ping6 gre";
 
 #[test]
-fn what_matches() {
+fn expressions_match_the_expected_subjects() {
     let cases = [
         ("", ALL),
         (" \t\n", ALL),
@@ -111,7 +111,7 @@ fn what_matches() {
 }
 
 #[test]
-fn precedence() {
+fn operators_have_the_documented_precedence() {
     let cases = [
         // From the left: (tcp or udp) and ip6.
         ("tcp or udp and ip6", "tls6 dns6"),
@@ -131,7 +131,7 @@ fn precedence() {
 }
 
 #[test]
-fn qualifiers_carry_over() {
+fn qualifiers_carry_over_to_later_operands() {
     let cases = [
         ("port 80 or 443", "web answer tls6 sctp"),
         ("tcp port 80 or 443", "web answer tls6"),
@@ -156,7 +156,7 @@ fn qualifiers_carry_over() {
 }
 
 #[test]
-fn vlan_is_a_condition_like_any_other() {
+fn vlan_conditions_match_the_ids_of_a_packet() {
     let (_, key, source) = subjects().swap_remove(0);
     let stack = VlanIds::NONE.push(100).push(7);
     let matches =
@@ -173,7 +173,7 @@ fn vlan_is_a_condition_like_any_other() {
 }
 
 #[test]
-fn a_key_that_cannot_match_is_known_early() {
+fn keys_that_cannot_match_are_excluded_early() {
     let (_, key, source) = subjects().swap_remove(0);
     let may = |expression: &str, key: &FlowKey| Filter::parse(expression).unwrap().may_match(key);
     assert!(may("src host 10.0.0.9", &key) && may("dst host 10.0.0.9", &key));
@@ -193,7 +193,7 @@ fn a_key_that_cannot_match_is_known_early() {
 }
 
 #[test]
-fn the_canonical_form() {
+fn expressions_have_a_canonical_form() {
     let cases = [
         ("tcp dst port http or https", "tcp dst port 80 or tcp dst port 443"),
         ("!(host 10.0.0.1||net 10)", "not (host 10.0.0.1 or net 10.0.0.0/8)"),
@@ -218,7 +218,7 @@ fn the_canonical_form() {
 }
 
 #[test]
-fn what_is_wrong_and_where() {
+fn errors_report_the_reason_and_the_column() {
     use FilterErrorKind as Kind;
     let cases = [
         ("tcp[13] & 2 != 0", Kind::PacketBytes, 1, "tcp["),
@@ -300,7 +300,7 @@ fn what_is_wrong_and_where() {
 }
 
 #[test]
-fn caps_hold() {
+fn limits_are_enforced() {
     let nested = |depth| format!("{}tcp{}", "(".repeat(depth), ")".repeat(depth));
     assert!(Filter::parse(&nested(DEPTH_MAX)).is_ok());
     let error = Filter::parse(&nested(DEPTH_MAX + 1)).unwrap_err();
@@ -325,7 +325,7 @@ fn caps_hold() {
 }
 
 #[test]
-fn filters_cross_threads() {
+fn filters_are_send_and_sync() {
     fn send<T: Send + Sync + 'static>() {}
     send::<Filter>();
     send::<FilterError>();

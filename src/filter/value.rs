@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_whole_and_in_part() {
+    fn complete_and_partial_addresses_are_parsed() {
         let v4 = |bits, len| Ok(Address::V4 { bits, len });
         assert_eq!(address("10"), v4(0x0a00_0000, 8));
         assert_eq!(address("10.1"), v4(0x0a01_0000, 16));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_and_ranges() {
+    fn ports_and_ranges_are_parsed() {
         assert_eq!(port("80"), Some(80));
         assert_eq!(port("0x50"), Some(80));
         assert_eq!(port("ftp-data"), Some(20));

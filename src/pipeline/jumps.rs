@@ -168,7 +168,7 @@ mod tests {
     const FAR: u64 = 1 << 33;
 
     /// Returns the times in seconds assigned to frames in batches of a given size, and the number of doubted ones.
-    fn believed_by(size: usize, seconds: &[u64]) -> (Vec<u64>, u64) {
+    fn accepted_times(size: usize, seconds: &[u64]) -> (Vec<u64>, u64) {
         let mut jumps = Jumps::default();
         let mut times = Vec::new();
         let mut take = |batch: &FrameBatch| {
@@ -186,15 +186,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn gives(seconds: &[u64], believed: &[u64], doubted_count: u64) {
+    fn check(seconds: &[u64], accepted: &[u64], doubted_count: u64) {
         for size in [1, 2, 3, 1000] {
             assert_eq!(
-                believed_by(size, seconds),
-                (believed.to_vec(), doubted_count),
+                accepted_times(size, seconds),
+                (accepted.to_vec(), doubted_count),
                 "in batches of {size}"
             );
         }
-        // As single frames.
+        // The frames are also reviewed one by one.
         let mut jumps = Jumps::default();
         let mut times = Vec::new();
         for second in seconds {
@@ -210,58 +210,58 @@ mod tests {
         times.extend(jumps.release().iter().flat_map(|batch| {
             batch.iter().map(|frame| frame.timestamp.as_nanos() / 1_000_000_000).collect::<Vec<_>>()
         }));
-        assert_eq!((times, jumps.doubted_count), (believed.to_vec(), doubted_count));
+        assert_eq!((times, jumps.doubted_count), (accepted.to_vec(), doubted_count));
     }
 
     #[test]
-    fn times_in_order_are_believed_however_long_they_pause() {
+    fn times_in_order_are_accepted_after_pauses_of_any_length() {
         let sparse: Vec<u64> = (1..20).map(|day| day * 86_400).collect();
-        gives(&sparse, &sparse, 0);
-        gives(&[10, 11, 12, FAR, FAR + 1, FAR + 1], &[10, 11, 12, FAR, FAR + 1, FAR + 1], 0);
-        gives(&[10, FAR], &[10, FAR], 0);
-        gives(&[FAR], &[FAR], 0);
-        gives(&[], &[], 0);
+        check(&sparse, &sparse, 0);
+        check(&[10, 11, 12, FAR, FAR + 1, FAR + 1], &[10, 11, 12, FAR, FAR + 1, FAR + 1], 0);
+        check(&[10, FAR], &[10, FAR], 0);
+        check(&[FAR], &[FAR], 0);
+        check(&[], &[], 0);
     }
 
     #[test]
-    fn a_single_time_ahead_of_all_others_is_not() {
-        gives(&[10, 11, FAR, 12, 13], &[10, 11, 11, 12, 13], 1);
-        gives(&[10, FAR, 11, FAR / 2, 12, 13], &[10, 10, 11, 11, 12, 13], 2);
+    fn a_single_time_ahead_of_all_others_is_rejected() {
+        check(&[10, 11, FAR, 12, 13], &[10, 11, 11, 12, 13], 1);
+        check(&[10, FAR, 11, FAR / 2, 12, 13], &[10, 10, 11, 11, 12, 13], 2);
         // A later pause neither confirms a time nor causes doubt about the following frames.
-        gives(
+        check(
             &[10, FAR, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
             &[10, 10, 10 + 20 * MINUTE, 11 + 20 * MINUTE],
             1,
         );
         // A time close to all others needs no confirmation.
-        gives(&[10, 10 + 5 * MINUTE, 11], &[10, 10 + 5 * MINUTE, 11], 0);
-        gives(&[10, 11 + 5 * MINUTE, 11], &[10, 11 + 5 * MINUTE, 11], 0);
-        gives(&[10, 12 + 5 * MINUTE, 11], &[10, 10, 11], 1);
+        check(&[10, 10 + 5 * MINUTE, 11], &[10, 10 + 5 * MINUTE, 11], 0);
+        check(&[10, 11 + 5 * MINUTE, 11], &[10, 11 + 5 * MINUTE, 11], 0);
+        check(&[10, 12 + 5 * MINUTE, 11], &[10, 10, 11], 1);
     }
 
     #[test]
-    fn two_clocks_agree_on_the_second_frame() {
+    fn a_second_frame_confirms_another_clock() {
         // Every other frame is from an interface whose clock is an hour ahead.
         let hour = 60 * MINUTE;
-        gives(&[10, hour + 10, 11, hour + 11, 12, hour + 12], &[10, 10, 11, hour + 11, 12, hour + 12], 1);
+        check(&[10, hour + 10, 11, hour + 11, 12, hour + 12], &[10, 10, 11, hour + 11, 12, hour + 12], 1);
     }
 
     #[test]
-    fn frames_without_a_time_doubt_nothing() {
-        gives(&[0, 0, FAR, 0, FAR + 1], &[0, 0, FAR, 0, FAR + 1], 0);
+    fn frames_without_a_time_cause_no_doubt() {
+        check(&[0, 0, FAR, 0, FAR + 1], &[0, 0, FAR, 0, FAR + 1], 0);
     }
 
     #[test]
-    fn a_clock_of_the_caller_s_confirms_or_not() {
+    fn the_clock_of_the_caller_confirms_or_rejects_a_time() {
         let at = Timestamp::from_parts;
-        for (now, believed) in [(FAR, FAR), (FAR - 5 * MINUTE, FAR), (20, 20)] {
+        for (now, accepted) in [(FAR, FAR), (FAR - 5 * MINUTE, FAR), (20, 20)] {
             let mut jumps = Jumps::default();
             let mut batch = FrameBatch::new();
             batch.push(&Frame::ethernet(at(10, 0), &[1]));
             batch.push(&Frame::ethernet(at(FAR, 0), &[2]));
             assert_eq!(jumps.review(&batch).map(|reviewed| reviewed.len()), Some(1));
-            let released = jumps.release_at(at(now, 0)).expect("a frame that waits");
-            assert_eq!(released.latest(), at(believed, 0));
+            let released = jumps.release_at(at(now, 0)).expect("a buffered frame");
+            assert_eq!(released.latest(), at(accepted, 0));
             assert!(jumps.release_at(at(now, 0)).is_none());
         }
     }

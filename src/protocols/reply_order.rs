@@ -64,13 +64,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_after_a_reply_pairs_again() {
+    fn a_command_after_a_reply_is_paired_again() {
         let mut reply_order = ReplyOrder::default();
         reply_order.command();
         reply_order.gap(Role::Server);
         assert!(reply_order.is_unpaired());
         reply_order.command();
-        assert!(!reply_order.is_unpaired(), "the missing reply was the one to the command before");
+        assert!(!reply_order.is_unpaired(), "the missing reply belongs to the previous command");
         reply_order.lose();
         reply_order.command();
         assert!(reply_order.is_unpaired(), "commands in a row may be any number");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_command_is_told_from_its_reply() {
+    fn a_missing_command_is_inferred_from_its_reply() {
         // Number of replies that were seen before the gap was reported, and whether the command after it is matched.
         for (reply_count, is_paired) in [(0, false), (1, true), (2, false)] {
             let mut reply_order = ReplyOrder::default();

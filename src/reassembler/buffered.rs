@@ -143,7 +143,7 @@ mod tests {
     use crate::reassembler::Chunk;
 
     #[test]
-    fn what_slides_is_the_newest_of_all_that_came() {
+    fn a_sliding_buffer_keeps_the_newest_octets() {
         for len_max in [0, 1, 4, 10] {
             // Chunks shorter than the maximum length, equal to it, and longer, appended to each state of the buffer.
             for lens in

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn names_parse_back_to_their_policy() {
         for policy in OverlapPolicy::ALL {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
@@ -142,9 +142,9 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_by_position() {
-        // Positions of the new segment relative to a held one from 2 to 4: begins before it and ends within it, with
-        // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is held
+    fn each_policy_decides_by_position() {
+        // Positions of the new segment relative to a buffered one from 2 to 4: begins before it and ends within it, with
+        // it, after it; begins with it and ends within, with, after; begins in it and ends within (2 to 5 is buffered
         // then), with, after.
         let positions = [(1, 3), (1, 4), (1, 5), (2, 3), (2, 4), (2, 5), (3, 4), (3, 5)];
         let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));

@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_streams_are_a_cache_line() {
+    fn two_streams_occupy_one_cache_line() {
         assert_eq!(size_of::<Stream>(), 32);
     }
 }

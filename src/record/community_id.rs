@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn examples_of_the_specification() {
+    fn the_examples_of_the_specification_match() {
         let tcp = key(IpProtocol::TCP, ("128.232.110.120", 34855), ("66.35.250.204", 80));
         assert_eq!(community_id(&tcp, 0), "1:LQU9qZlK+B5F3KDmev6m5PMibrg=");
         assert_eq!(community_id(&tcp, 1), "1:3V71V58M3Ksw/yuFALMcW0LAHvc=");
     }
 
     #[test]
-    fn both_directions_have_one_name() {
+    fn both_directions_have_the_same_id() {
         let there = key(IpProtocol::UDP, ("192.168.1.52", 54585), ("8.8.8.8", 53));
         let back = key(IpProtocol::UDP, ("8.8.8.8", 53), ("192.168.1.52", 54585));
         assert_eq!(community_id(&there, 0), community_id(&back, 0));

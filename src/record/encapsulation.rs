@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_comes_first() {
+    fn the_sender_is_written_first() {
         let (a, b) = (("192.0.2.1", 40_000), ("192.0.2.2", 4789));
         assert_eq!(text(IpProtocol::UDP, a, b), "udp 192.0.2.1:40000>192.0.2.2:4789");
         assert_eq!(text(IpProtocol::UDP, b, a), "udp 192.0.2.2:4789>192.0.2.1:40000");

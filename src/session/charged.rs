@@ -121,24 +121,24 @@ mod tests {
 
     /// Compares the list with a vector.
     #[test]
-    fn the_order_is_that_of_charges() {
+    fn entries_are_ordered_by_their_last_charge() {
         let (mut charged, mut model) = (Charged::default(), Vec::<(u32, Node)>::new());
         let mut state = 7_u64;
         for number in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let place = (state >> 33) as usize % (model.len() + 3);
-            match (place < model.len(), state >> 63) {
+            let position = (state >> 33) as usize % (model.len() + 3);
+            match (position < model.len(), state >> 63) {
                 (true, 0) => {
-                    let (id, node) = model.remove(place);
+                    let (id, node) = model.remove(position);
                     charged.touch(node);
                     model.push((id, node));
                 }
-                (true, _) => charged.remove(model.remove(place).1),
+                (true, _) => charged.remove(model.remove(position).1),
                 (false, _) => model.push((number, charged.insert(id(number)))),
             }
             assert_eq!(charged.oldest(), model.first().map(|(number, node)| (*node, id(*number))));
         }
         assert_eq!(charged.check_invariants(), model.len());
-        assert!(charged.entries.len() < 2000, "nodes are used again");
+        assert!(charged.entries.len() < 2000, "nodes are reused");
     }
 }

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_of_all_kinds() {
+    fn length_fields_of_all_formats_are_read() {
         for (prefix, bytes) in [
             (LengthPrefix::u8(9), &b"\x02ab\x00\x09"[..]),
             (LengthPrefix::u16_be(9), b"\x00\x02ab\x00\x00\x00\x09"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_no_message_has() {
+    fn invalid_lengths_are_rejected() {
         let (messages, outcome) = split(LengthPrefix::u16_be(4), b"\x00\x04abcd\x00\x05");
         assert_eq!((messages, outcome), (vec![b"abcd".to_vec()], Err(LengthPrefix::TOO_LONG)));
         let own = LengthPrefix::u16_be(4).counting_itself();

@@ -150,13 +150,13 @@ mod tests {
                 all.push((text, line.is_truncated, line.has_cr));
             }
             kept.drain(..at);
-            assert!(kept.len() < len_max + 2, "what is kept is bounded");
+            assert!(kept.len() < len_max + 2, "the number of buffered octets is bounded");
         }
         all
     }
 
     #[test]
-    fn lines_end_with_crlf_or_lf_and_are_cut_at_the_limit() {
+    fn lines_end_with_crlf_or_lf_and_are_truncated_at_the_limit() {
         let text = b"one\r\ntwo\n\r\n\n12345\r\n123456\r\n123456\n1234567890\nmore\rless\r\nlast";
         let line = |text: &str, is_truncated, has_cr| (text.to_owned(), is_truncated, has_cr);
         let expected = [
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_hole_lines_begin_behind_the_next_end() {
+    fn after_a_gap_lines_begin_after_the_next_line_end() {
         let mut splitter = LineSplitter::default();
         splitter.resynchronize();
         assert_eq!(splitter.next(b"rest of a li", 0, 80), (12, None));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_numbers() {
+    fn words_and_numbers_are_parsed() {
         assert_eq!(first_word(b" EHLO  a.example b "), (b"EHLO".as_slice(), b"a.example b".as_slice()));
         assert_eq!(first_word(b"\tQUIT"), (b"QUIT".as_slice(), b"".as_slice()));
         assert_eq!((decimal(b"0120"), decimal(b""), decimal(b"1x")), (Some(120), None, None));

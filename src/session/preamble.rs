@@ -72,7 +72,7 @@ mod tests {
 
     /// The examples of the specification, sections 2.1 and 2.2.
     #[test]
-    fn headers_have_the_length_that_the_specification_gives_them() {
+    fn header_lengths_match_the_specification() {
         let longest: &[u8] = b"PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
             ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n";
         let unknown: &[u8] = b"PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_begins_alike_is_no_header() {
+    fn similar_octets_are_not_a_header() {
         let too_long = [b"PROXY UNKNOWN ".as_slice(), &[b'x'; LINE_LEN_MAX], b"\r\n"].concat();
         let version_3 = [SIGNATURE.as_slice(), b"\x31\x11\x00\x00"].concat();
         let huge = [SIGNATURE.as_slice(), b"\x21\x11\xFF\xFF"].concat();

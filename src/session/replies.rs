@@ -250,7 +250,7 @@ fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Codes, texts, and whether they were truncated; the code of an invalid line is zero.
+    /// Returns codes and texts, and whether the texts were truncated; the code of an invalid line is zero.
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_of_one_and_many_lines() {
+    fn single_line_and_multiline_replies_are_parsed() {
         let text = b"220 hello\r\n250-first\r\n250-\r\n250 last\r\n\r\n221\r\n250-a\n250 b\n354";
         let expected = [(220, "hello"), (250, "first\\n\\nlast"), (221, ""), (250, "a\\nb")]
             .map(|(code, text)| (code, text.to_owned(), false));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_between_may_be_any_text_where_the_protocol_says_so() {
+    fn intermediate_lines_may_be_any_text_if_the_protocol_permits_it() {
         // RFC 959 section 4.2.
         let text =
             b"123-First line\r\nSecond line\r\n  234 A line beginning with numbers\r\n123 The last line\r\n";
@@ -300,12 +300,12 @@ mod tests {
         assert_eq!(
             replies(text, Middle::Coded, 9),
             Ok(vec![(123, format!("malformed: {whole}"), false)]),
-            "a server of SMTP that forgets codes"
+            "an SMTP server that omits codes"
         );
     }
 
     #[test]
-    fn a_mistake_does_not_end_the_dialogue() {
+    fn an_invalid_reply_does_not_end_the_dialogue() {
         let text = b"220 hello\r\n230_no_space\r\nno code\r\n2500\r\n221 bye\r\n";
         let expected =
             [(220, "hello"), (230, "malformed: _no_space"), (0, ""), (250, "malformed: 0"), (221, "bye")];
@@ -317,11 +317,11 @@ mod tests {
     }
 
     #[test]
-    fn another_protocol_is_refused() {
+    fn another_protocol_is_rejected() {
         let fault = Err(Fault::new("not_a_reply"));
-        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), fault, "it begins with no reply");
+        assert_eq!(replies(b"HTTP/1.1 200 OK\r\n", Middle::Free, 9), fault, "the first line is not a reply");
         assert_eq!(replies(b"230_no_space\r\n", Middle::Free, 9), fault);
-        assert_eq!(replies(b"220 a\r\n\x16\x03\x01\n", Middle::Free, 9), fault, "octets that are no text");
+        assert_eq!(replies(b"220 a\r\n\x16\x03\x01\n", Middle::Free, 9), fault, "octets that are not text");
         let lines = |count: u8| format!("220 a\r\n{}250 b\r\n", "text\r\n".repeat(count.into()));
         let count_max = INVALID_LINE_COUNT_MAX;
         assert!(replies(lines(count_max).as_bytes(), Middle::Free, 9).is_ok());
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_gap_replies_begin_anew() {
+    fn parsing_restarts_after_a_gap() {
         for (text, expected) in [
             ("250 ok\r\n221 bye\r\n", vec![(250, "ok"), (221, "bye")]),
             ("rest of it\r\n221 bye\r\n", vec![(221, "bye")]),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_without_end_takes_bounded_memory() {
+    fn an_endless_reply_uses_bounded_memory() {
         let mut text = "211-features of this server and what not\r\n".repeat(1000);
         text.push_str("211 end\r\n");
         for piece_len in [1000, 64 << 10] {

@@ -23,7 +23,7 @@ pub(super) fn note(transition: Transition) {
 }
 
 /// A parser whose octets are commands: `P`, `N` and `?` hand over to a protocol with a parser, to one without, and to
-/// an unknown one; `.` ends a direction, `x` is refused, and octets after `k` are kept.
+/// an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
 ///
 /// A session with it takes more memory than the window of datagrams and less than that of streams, so that either state
 /// may be refused after the other.
@@ -155,7 +155,7 @@ fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
 }
 
 #[test]
-fn the_table_of_transitions_is_exactly_what_sessions_do() {
+fn sessions_make_exactly_the_transitions_of_the_table() {
     let chunks =
         |chunks: &[&[u8]]| -> Vec<Step> { chunks.iter().map(|bytes| Step::Chunk(bytes.to_vec())).collect() };
     let repeated = |bytes: &'static [u8], count: usize| chunks(&vec![bytes; count]);

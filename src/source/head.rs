@@ -161,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_told_by_magic() {
+    fn compression_is_recognized_by_its_magic_number() {
         assert!(matches!(judged(b"\x1f\x8b\x08\0"), Ok(Head::Compressed(Method::Gzip))));
         assert!(matches!(judged(b"\x28\xb5\x2f\xfd"), Ok(Head::Compressed(Method::Zstd))));
         assert!(matches!(judged(b"\x52\x2a\x4d\x18"), Ok(Head::Compressed(Method::Zstd))));
     }
 
     #[test]
-    fn wrong_files_are_called_by_name() {
+    fn other_file_types_are_named() {
         for (head, words) in [
             (&b"hello world"[..], "text"),
             (b"\0\0\0\0", "zeros"),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_asked_for_until_it_is_whole() {
+    fn an_incomplete_head_needs_more_data() {
         assert!(matches!(judged(b"\xd4\xc3"), Ok(Head::Need(4))));
         assert!(matches!(judged(b"\xd4\xc3\xb2\xa1\x02\0"), Ok(Head::Need(24))));
         assert!(matches!(judged(b"\x0a\x0d\x0d\x0a"), Ok(Head::Need(_))));

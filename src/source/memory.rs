@@ -164,7 +164,7 @@ mod tests {
     use crate::base::{Budget, Resources};
 
     #[test]
-    fn all_parts_have_one_cap_and_what_is_set_aside_stays() {
+    fn all_parts_share_one_limit_and_reserved_memory_is_kept() {
         let budget = Budget::new(4000);
         let config = SourceConfig::from(Resources::default().with_budget(budget.clone()));
         let memory = Memory::new(&config);

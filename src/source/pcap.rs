@@ -224,7 +224,7 @@ pub(super) mod tests {
     type SourceStatsOf = crate::source::SourceStats;
 
     #[test]
-    fn all_variants_give_the_same_frames() {
+    fn all_variants_yield_the_same_frames() {
         for (magic, extra, fraction) in [(0xa1b2_c3d4, 0, 5), (0xa1b2_3c4d, 0, 5000), (0xa1b2_cd34, 8, 5)] {
             for big in [false, true] {
                 let mut file = header(magic, big, (2, 4), 101);
@@ -259,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn upper_bits_of_the_link_type_tell_the_fcs() {
+    fn upper_bits_of_the_link_type_give_the_fcs_length() {
         let file = header(0xa1b2_c3d4, true, (2, 4), 0x2400_0001);
         let pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
         assert_eq!((pcap.interface.link_type, pcap.interface.fcs_len), (LinkType::ETHERNET, Some(4)));
@@ -267,7 +267,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_insane_length_is_bad_and_a_short_one_is_needed() {
+    fn an_implausible_length_is_an_error_and_a_truncated_record_needs_more_data() {
         let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
         let start = file.len();
         record(&mut file, false, [7, 0, 4, 4], 0, b"abc");
@@ -278,7 +278,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_header_is_not_judged_before_it_is_whole() {
+    fn an_incomplete_header_needs_more_data() {
         let mut file = header(0xa1b2_cd34, false, (2, 4), 1);
         let start = file.len();
         record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 7, b"");
@@ -288,7 +288,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_fraction_beyond_a_second_is_added() {
+    fn a_fraction_of_more_than_a_second_is_added() {
         let mut file = header(0xa1b2_c3d4, false, (2, 4), 1);
         record(&mut file, false, [7, 1_500_000, 0, 0], 0, b"");
         record(&mut file, false, [u32::MAX, u32::MAX, 0, 0], 0, b"");

@@ -169,7 +169,7 @@ mod tests {
     use crate::source::{FileSource, Next, Source};
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn a_written_file_reads_back_unchanged() {
         let interfaces = [
             Interface {
                 name: Some("eth0".to_owned()),
@@ -196,10 +196,10 @@ mod tests {
         let (mut batch, mut number) = (FrameBatch::new(), 0);
         while source.next_batch(&mut batch).unwrap() == Next::Frames {
             for read in batch.iter() {
-                let wanted = frame(number);
-                assert_eq!((read.timestamp, read.link_type), (wanted.timestamp, wanted.link_type));
-                assert_eq!((read.data, read.wire_len), (wanted.data, 200));
-                assert_eq!(read.interface, wanted.interface);
+                let expected = frame(number);
+                assert_eq!((read.timestamp, read.link_type), (expected.timestamp, expected.link_type));
+                assert_eq!((read.data, read.wire_len), (expected.data, 200));
+                assert_eq!(read.interface, expected.interface);
                 number += 1;
             }
         }

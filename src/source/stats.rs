@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_back_is_counted_once_per_step() {
+    fn each_step_back_in_time_is_counted_once() {
         let mut tally = Tally::default();
         for second in [5, 6, 4, 5, 6, 6] {
             tally.timed_frame(Timestamp::from_parts(second, 0), 60, 100);

@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_warning_is_one_line_with_the_place() {
+    fn a_warning_is_one_line_with_the_position() {
         let warning = Warning {
             path: "day.pcap".into(),
             offset: 100,

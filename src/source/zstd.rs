@@ -208,18 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_those_of_the_specification() {
+    fn window_sizes_match_the_specification() {
         // The smallest, 8 MiB, one eighth more, 128 MiB, the largest.
-        for (window, wanted) in
+        for (window, expected) in
             [(0, 1 << 10), (0x68, 8 << 20), (0x69, 9 << 20), (0x88, 128 << 20), (0xff, 15 << 38)]
         {
-            assert_eq!(window_len(&frame(window, b"x")), Ok(wanted));
+            assert_eq!(window_len(&frame(window, b"x")), Ok(expected));
         }
         assert_eq!(window_len(&MAGIC), Err(5));
         assert_eq!(window_len(&[&MAGIC[..], &[0]].concat()), Err(6));
         // Single segment: content sizes of one, two (less 256), four and eight octets, with a dictionary of
         // two.
-        for (descriptor, octets, wanted) in [
+        for (descriptor, octets, expected) in [
             (0x20, &[7][..], 7),
             (0x60, &[1, 1], 0x101 + 256),
             (0xa0, &[0, 0, 0, 1], 1 << 24),
@@ -227,13 +227,13 @@ mod tests {
             (0x22, &[9, 9, 5], 5),
         ] {
             let header = [&MAGIC[..], &[descriptor], octets].concat();
-            assert_eq!(window_len(&header), Ok(wanted));
+            assert_eq!(window_len(&header), Ok(expected));
             assert_eq!(window_len(&header[..header.len() - 1]), Err(header.len()));
         }
     }
 
     #[test]
-    fn frames_in_a_row_are_one_stream_and_skippable_ones_are_skipped() {
+    fn concatenated_frames_are_one_stream_and_skippable_frames_are_skipped() {
         let content: Vec<u8> = (0..100_000_u32).map(|at| (at / 7) as u8).collect();
         let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let packed = zstd::stream::encode_all(&content[40_000..], 3).unwrap();
@@ -254,16 +254,16 @@ mod tests {
         // If the data is truncated anywhere but at the end of a frame, it ends prematurely.
         let first_len = frame(0x10, &content[..40_000]).len();
         let whole = [11, 11 + first_len, 22 + first_len, 22 + first_len + packed.len()];
-        for cut in (1..100).chain((100..octets.len() - 11).step_by(97)).chain(whole) {
-            let (mut zstd, _) = reader(&octets[..cut], 8 << 20);
+        for end in (1..100).chain((100..octets.len() - 11).step_by(97)).chain(whole) {
+            let (mut zstd, _) = reader(&octets[..end], 8 << 20);
             let error = zstd.read_to_end(&mut Vec::new()).map_err(|error| error.kind()).err();
-            let wanted = if whole.contains(&cut) { None } else { Some(io::ErrorKind::UnexpectedEof) };
-            assert_eq!(error, wanted, "{cut}");
+            let expected = if whole.contains(&end) { None } else { Some(io::ErrorKind::UnexpectedEof) };
+            assert_eq!(error, expected, "{end}");
         }
     }
 
     #[test]
-    fn a_window_beyond_the_limit_is_named_and_never_allocated() {
+    fn a_window_beyond_the_limit_is_reported_and_never_allocated() {
         let octets = [frame(0x10, b"first"), frame(0x88, b"second")].concat();
         let (mut zstd, _) = reader(&octets, 8 << 20);
         let mut out = [0; 100];

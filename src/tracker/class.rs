@@ -160,14 +160,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_dense_and_distinct() {
+    fn class_numbers_are_contiguous_and_distinct() {
         let user = (0..USER_CLASS_COUNT_MAX as u8).map(|number| Class::User(UserClass(number)));
         let numbers: Vec<_> = Class::BUILT_IN.into_iter().chain(user).map(Class::number).collect();
         assert_eq!(numbers, (0..CLASSES).collect::<Vec<_>>());
     }
 
     #[test]
-    fn handshakes_are_known_by_their_list() {
+    fn incomplete_handshakes_are_identified_by_their_list() {
         for class in Class::BUILT_IN {
             for is_answered in [false, true] {
                 let list = class.list(is_answered);

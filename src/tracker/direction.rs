@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_the_evidence_holds() {
+    fn evidence_is_evaluated_in_order() {
         use DirectionEvidence::{FirstSeen, Multicast, ServicePort};
         let (tcp, udp) = (IpProtocol::TCP, IpProtocol::UDP);
         assert_eq!(first(tcp, "10.0.0.1", 80, "10.0.0.2", 40_000), (false, ServicePort));

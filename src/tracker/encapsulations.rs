@@ -126,21 +126,21 @@ mod tests {
     use crate::base::HeaderKind;
 
     #[test]
-    fn the_layout_is_the_one_that_the_limits_state() {
+    fn the_layout_has_the_size_stated_by_the_limits() {
         assert_eq!(Encapsulations::BYTES, 184);
         assert_eq!(EncapsulationStack::allocated_len(0), 0);
         assert_eq!(EncapsulationStack::allocated_len(3), 16 + 3 * 40);
     }
 
     #[test]
-    fn all_of_it_is_charged_and_given_back() {
+    fn all_memory_is_charged_and_released() {
         let budget = Budget::new(1000);
         let mut account = Encapsulations::new(3, budget.clone());
         let mut first = account.take().unwrap();
         first.reverse.stack = account.stack(&[OuterHeader::new(HeaderKind::Vxlan, 42); 2]).unwrap();
         assert_eq!(budget.held(), 184 + 16 + 80);
         let others = [account.take().unwrap(), account.take().unwrap()];
-        assert_eq!(account.take(), None, "the cap");
+        assert_eq!(account.take(), None, "the limit");
         account.release(&first);
         assert_eq!(budget.held(), 2 * 184);
         assert_eq!(account.stack(&[OuterHeader::new(HeaderKind::Mpls, 1); 16]), None, "the budget");

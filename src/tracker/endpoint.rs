@@ -128,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn the_outcomes_are_those_of_the_documented_dialogues() {
-        for (segments, wanted) in [
+    fn connection_states_match_the_documented_dialogues() {
+        for (segments, expected) in [
             ("S", ConnState::S0),
             ("ShA", ConnState::S1),
             ("ShADadFa", ConnState::S2),
@@ -147,7 +147,7 @@ mod tests {
             ("hA", ConnState::S1),
             ("ShADadFfr", ConnState::Sf),
         ] {
-            assert_eq!(outcome_of(segments), wanted, "{segments}");
+            assert_eq!(outcome_of(segments), expected, "{segments}");
         }
     }
 }

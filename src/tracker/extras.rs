@@ -173,12 +173,12 @@ mod tests {
     use crate::base::FlowKey;
 
     #[test]
-    fn the_layout_is_the_one_that_the_limits_state() {
+    fn the_layout_has_the_size_stated_by_the_limits() {
         assert_eq!(size_of::<Extra>(), 160);
     }
 
     #[test]
-    fn extras_are_reused_and_capped() {
+    fn extras_are_reused_and_limited() {
         let limits = Limits { tcp_extra_count_max: 2, ..Limits::DEFAULT };
         let mut extras = Extras::new(&limits, Budget::default());
         let mut flows: Vec<Hot> = (0..3).map(|_| Hot::new(FlowKey::VACANT, 0)).collect();

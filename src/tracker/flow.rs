@@ -329,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_layout_is_the_one_that_the_limits_state() {
+    fn the_layout_has_the_size_stated_by_the_limits() {
         assert_eq!(size_of::<SideState>(), 64);
         assert_eq!(size_of::<Hot>(), 192);
         assert_eq!(size_of::<Cold>(), 56);

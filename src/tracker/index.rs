@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn agrees_with_a_map_through_growth_and_removal() {
+    fn the_index_agrees_with_a_map_through_growth_and_removal() {
         let mut index = Index::new();
         let mut model = HashMap::new();
         let hash_of = |slot: u32| mix(slot.into());
@@ -325,8 +325,8 @@ mod tests {
             index.insert(hash_of(round), round, hash_of).unwrap();
             model.insert(round, ());
             if round % 3 == 0 {
-                let gone = mix(u64::from(round) << 32) as u32 % (round + 1);
-                assert_eq!(index.remove(hash_of(gone), gone), model.remove(&gone).is_some());
+                let removed = mix(u64::from(round) << 32) as u32 % (round + 1);
+                assert_eq!(index.remove(hash_of(removed), removed), model.remove(&removed).is_some());
             }
         }
         assert_eq!(index.len(), model.len());
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_one_chunk_overflow_and_come_back() {
+    fn entries_that_overflow_a_chunk_are_found_and_removed() {
         let mut index = Index::new();
         let hash = 0x1234_5678;
         for slot in 0..40 {
@@ -355,7 +355,7 @@ mod tests {
     /// Hashes that an attacker who knows the seeds could create: all equal; equal in the bits that select the table
     /// but spread within it; and such that each split separates one entry from all others.
     #[test]
-    fn hashes_that_agree_cost_entries_and_neither_memory_nor_a_panic() {
+    fn colliding_hashes_drop_entries_without_extra_memory_or_panic() {
         let equal = |_: u32| 0x1234_5678_9abc_def0_u64;
         let one_table = |slot: u32| mix(slot.into()) >> 24;
         let lopsided =
@@ -387,7 +387,7 @@ mod tests {
 
     /// Random hashes never reach these bounds, with as many entries as a test permits.
     #[test]
-    fn hashes_that_are_spread_never_meet_a_bound() {
+    fn random_hashes_never_reach_the_limits() {
         let mut index = Index::new();
         let hash_of = |slot: u32| mix(slot.into());
         for slot in 0..300_000 {
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_a_cache_line() {
+    fn a_chunk_occupies_one_cache_line() {
         assert_eq!(size_of::<Chunk>(), 64);
     }
 }

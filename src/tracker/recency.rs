@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn touching_moves_to_the_front_and_removal_closes_the_gap() {
+    fn touching_moves_an_entry_to_the_front_and_removal_relinks_its_neighbors() {
         let mut slab = Slab::new();
         let mut list = List::new(100);
         for _ in 0..4 {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_ends_with_time_or_with_newcomers() {
+    fn an_epoch_ends_after_a_time_or_a_number_of_new_entries() {
         let mut slab = Slab::new();
         let mut list = List::new(80);
         for _ in 0..80 {

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_sorted_and_begins_behind_the_system_ports() {
+    fn the_table_is_sorted_and_begins_after_the_system_ports() {
         assert!(REGISTERED.is_sorted_by(|left, right| left < right));
         assert!(REGISTERED[0] >= SYSTEM_PORTS_END);
     }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_run_across_segments() {
+    fn slot_numbers_continue_across_segments() {
         let mut slab = Slab::new();
         for value in 0..2 * SEGMENT_LEN as u32 + 1 {
             assert_eq!(slab.is_full(), (value as usize).is_multiple_of(SEGMENT_LEN));

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_laid_out_as_rfc_826_says() {
+    fn a_packet_has_the_layout_of_rfc_826() {
         let packet = ArpPacket {
             operation: REPLY,
             sender_hardware: [1, 2, 3, 4, 5, 6],
@@ -105,10 +105,10 @@ mod tests {
         for len in 0..PACKET_LEN {
             assert_eq!(ArpPacket::read(&octets[..len]), None);
         }
-        for place in 0..6 {
+        for position in 0..6 {
             let mut other = octets;
-            other[place] ^= 1;
-            assert_eq!(ArpPacket::read(&other), None, "octet {place} names another hardware or protocol");
+            other[position] ^= 1;
+            assert_eq!(ArpPacket::read(&other), None, "octet {position} names another hardware or protocol");
         }
     }
 }

@@ -38,13 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_example_of_rfc_1071() {
+    fn the_example_of_rfc_1071_matches() {
         assert_eq!(fold(sum(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7])), 0xddf2);
     }
 
     proptest! {
         #[test]
-        fn words_sum_up_as_one_by_one(octets in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn wide_sums_equal_sums_of_single_words(octets in prop::collection::vec(any::<u8>(), 0..200)) {
             let naive = octets.chunks(2).fold(0u32, |sum, pair| {
                 let word = u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
                 let sum = sum + word;

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_fill_their_length() {
+    fn options_must_fill_their_length() {
         let plain = [0, 0x40, 0x65, 0x58, 0x12, 0x34, 0x56, 0xff];
         let header_of = |len| GeneveHeader { vni: 0x12_3456, protocol: EtherType::ETHERNET_BRIDGING, len };
         assert_eq!(header(&plain), Some(header_of(8)));

@@ -115,7 +115,7 @@ mod tests {
 
     /// Checks the length and the key for each set of flags, counted field by field (RFC 2890 section 2).
     #[test]
-    fn fields_stand_in_the_order_of_their_flags() {
+    fn fields_are_in_the_order_of_their_flags() {
         for flags in [0u16, 0x8000, 0x2000, 0x1000, 0xa000, 0x9000, 0x3000, 0xb000] {
             let (mut data, mut wanted) = ([flags.to_be_bytes(), [8, 0]].concat(), None);
             for (bit, field) in [(0x8000, [9; 4]), (0x2000, [1, 2, 3, 4]), (0x1000, [8; 4])] {

@@ -66,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn extension_headers_are_stepped_over() {
+    fn extension_headers_are_skipped() {
         let plain = [0x30, 255, 0, 20, 0, 0, 1, 77];
         assert_eq!(header(&plain), Some(GtpuHeader { teid: 333, len: 8, message_len: 28 }));
-        // Only a sequence number: the next type behind it has no meaning.
+        // Only a sequence number: the following type has no meaning.
         let numbered = [0x32, 255, 0, 20, 0, 0, 1, 77, 0, 1, 0, 0x85];
         assert_eq!(header(&numbered), Some(GtpuHeader { teid: 333, len: 12, message_len: 28 }));
         // Extension headers of four octets and of eight.

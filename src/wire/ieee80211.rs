@@ -100,7 +100,7 @@ mod tests {
     /// Checks lengths and sender offsets against IEEE 802.11, table 9-30: address 2, 3 or 4, depending on the
     /// two bits of the distribution system.
     #[test]
-    fn the_two_bits_of_the_distribution_system_place_the_sender() {
+    fn the_distribution_system_bits_determine_the_position_of_the_sender() {
         for (flags, len, source_offset) in [(0, 24, 10), (1, 24, 10), (2, 24, 16), (3, 30, 24)] {
             let data = frame(0x08, flags, len);
             assert_eq!(header(&data), Some(Wlan::Data { len, source_offset, is_aggregate: false }));
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_no_packet_in_the_clear_is_named() {
+    fn frames_without_a_plaintext_packet_are_reported() {
         assert_eq!(header(&frame(0x08, 0x41, 24)), Some(Wlan::Protected));
         let mut later = frame(0x08, 1, 24);
         later[22] = 0x21;

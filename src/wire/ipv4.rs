@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_headers_are_read_back() {
         let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let mut octets = Ipv4Header {
             total_len: 1480,

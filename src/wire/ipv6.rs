@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_again() {
+    fn written_headers_are_read_back() {
         let (source, destination) = (1_u128, 0x2001_0db8_u128 << 96 | 2);
         let mut octets = Ipv6Header {
             payload_len: 1480,

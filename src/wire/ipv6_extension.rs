@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_kind_counts_its_length_in_its_own_units() {
+    fn each_extension_header_has_its_own_length_unit() {
         let data = [17, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         for (kind, len) in [(IpProtocol::IPV6_FRAG, 8), (IpProtocol::AH, 12), (IpProtocol::IPV6_OPTS, 16)] {
             let header = Extension::read(kind, &data).unwrap();
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn options_stand_behind_padding() {
+    fn options_are_found_after_padding() {
         let mut data = [0; 24];
         data[1] = 2;
         data[2..8].copy_from_slice(&[0, 1, 1, 0, HOME_ADDRESS, 16]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_fragment_says_that_more_follow() {
+    fn a_first_fragment_has_the_more_fragments_flag() {
         assert_eq!(first_fragment(IpProtocol::TCP), [6, 0, 0, 1, 0, 0, 0, 0]);
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn optional_fields_move_the_payload() {
+    fn optional_fields_shift_the_payload() {
         let v2 = |len, message_len| Some(L2tp::V2 { len, message_len, ids: 0x0007_0009 });
         assert_eq!(in_udp(&[0, 2, 0, 7, 0, 9]), v2(6, None));
         assert_eq!(in_udp(&[0x40, 2, 0, 40, 0, 7, 0, 9]), v2(8, Some(40)));

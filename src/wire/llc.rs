@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocols_by_sap_nlpid_and_snap() {
+    fn protocols_are_identified_by_sap_nlpid_and_snap() {
         for (data, wanted) in [
             (&[6, 6, 3][..], Some(Llc::EtherType(EtherType::IPV4, 3))),
             (&[0xfe, 0xfe, 3, 0x8e], Some(Llc::EtherType(EtherType::IPV6, 4))),

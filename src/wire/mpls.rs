@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_label_class_bottom_and_hops() {
+    fn an_entry_contains_label_class_bottom_flag_and_ttl() {
         // Label 0xfffff, class 0, not the last, 255 hops; label 16, class 7, the last.
         assert_eq!(entry(&[0xff, 0xff, 0xf0, 255]), Some(MplsEntry { label: 0xf_ffff, is_bottom: false }));
         assert_eq!(entry(&[0, 1, 0x0f, 0]), Some(MplsEntry { label: 16, is_bottom: true }));

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_messages_are_read_back() {
         for message in [solicitation(), advertisement(true), advertisement(false)] {
             let octets = message.to_octets([2, 0, 0, 0, 0, 9]);
             assert_eq!(NeighborMessage::read(&octets), Some(message));
@@ -257,43 +257,43 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_those_of_rfc_4291() {
+    fn solicited_node_groups_match_rfc_4291() {
         assert_eq!(solicited_node(TARGET), Ipv6Addr::new(0xff02, 0, 0, 0, 0, 1, 0xffab, 0xcdef));
     }
 
     #[test]
-    fn each_rule_of_sections_7_1_1_and_7_1_2() {
-        let asked = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
-        let told = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+    fn each_rule_of_sections_7_1_1_and_7_1_2_is_checked() {
+        let solicited = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+        let advertised = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
         let changed = |packet: &[u8], at: usize, octets: &[u8]| {
             let mut packet = packet.to_vec();
             packet[at..at + octets.len()].copy_from_slice(octets);
             summed(packet)
         };
         let without_option = |packet: &[u8]| summed(packet[..64].to_vec());
-        let nobody = changed(&without_option(&asked), 8, &[0; 16]);
+        let unspecified_source = changed(&without_option(&solicited), 8, &[0; 16]);
         let cases: [(&str, Vec<u8>, bool); 14] = [
-            ("a solicitation", changed(&asked, 0, &[0x60]), true),
-            ("hop limit 254: came through a router", changed(&asked, 7, &[254]), false),
-            ("code", changed(&asked, 41, &[1]), false),
-            ("multicast target", changed(&asked, 48, &[0xff]), false),
-            ("multicast source", changed(&asked, 8, &[0xff]), false),
-            ("an option of length zero", changed(&asked, 65, &[0]), false),
-            ("an option beyond the end", changed(&asked, 65, &[2]), false),
-            ("an option of another kind is skipped", changed(&asked, 64, &[14]), true),
-            ("without option", without_option(&asked), true),
-            ("duplicate address detection", nobody.clone(), true),
-            ("the same to the target itself", changed(&nobody, 24, &TARGET.octets()), false),
-            ("the same with an option", changed(&asked, 8, &[0; 16]), false),
-            ("solicited, to a group", changed(&told, 24, &[0xff, 2]), false),
-            ("advertised by nobody", changed(&told, 8, &[0; 16]), false),
+            ("a solicitation", changed(&solicited, 0, &[0x60]), true),
+            ("hop limit 254: forwarded by a router", changed(&solicited, 7, &[254]), false),
+            ("code", changed(&solicited, 41, &[1]), false),
+            ("multicast target", changed(&solicited, 48, &[0xff]), false),
+            ("multicast source", changed(&solicited, 8, &[0xff]), false),
+            ("an option of length zero", changed(&solicited, 65, &[0]), false),
+            ("an option beyond the end", changed(&solicited, 65, &[2]), false),
+            ("an option of another kind is skipped", changed(&solicited, 64, &[14]), true),
+            ("without option", without_option(&solicited), true),
+            ("duplicate address detection", unspecified_source.clone(), true),
+            ("the same to the target itself", changed(&unspecified_source, 24, &TARGET.octets()), false),
+            ("the same with an option", changed(&solicited, 8, &[0; 16]), false),
+            ("solicited, to a group", changed(&advertised, 24, &[0xff, 2]), false),
+            ("advertised from the unspecified address", changed(&advertised, 8, &[0; 16]), false),
         ];
-        for (what, packet, is_valid) in cases {
-            assert_eq!(NeighborMessage::read(&packet).is_some(), is_valid, "{what}");
+        for (description, packet, is_valid) in cases {
+            assert_eq!(NeighborMessage::read(&packet).is_some(), is_valid, "{description}");
         }
-        let mut odd = asked.clone();
-        odd.push(0);
-        assert_eq!(NeighborMessage::read(&summed(odd)), None, "an octet behind the options");
-        assert!(!is_neighbor_message(&changed(&asked, 40, &[133])) && is_neighbor_message(&asked));
+        let mut longer = solicited.clone();
+        longer.push(0);
+        assert_eq!(NeighborMessage::read(&summed(longer)), None, "an octet after the options");
+        assert!(!is_neighbor_message(&changed(&solicited, 40, &[133])) && is_neighbor_message(&solicited));
     }
 }

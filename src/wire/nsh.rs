@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_length_counts_words_and_the_next_protocol_has_a_name() {
+    fn the_length_is_in_words_and_the_next_protocol_is_named() {
         // Time to live 63 in both octets, six words, type 1, Ethernet; path 0x123456, index 255.
         let data = [0x0f, 0xc6, 1, 3, 0x12, 0x34, 0x56, 255];
         let next = Some(EtherType::ETHERNET_BRIDGING);

@@ -44,12 +44,12 @@ mod tests {
     #[test]
     fn only_code_zero_of_version_one_is_data() {
         let data = [0x11, 0, 0x12, 0x34, 0, 40];
-        let wanted = PppoeHeader { is_session_data: true, session_id: 0x1234, payload_len: 40 };
-        assert_eq!(header(&data), Some(wanted));
+        let expected = PppoeHeader { is_session_data: true, session_id: 0x1234, payload_len: 40 };
+        assert_eq!(header(&data), Some(expected));
         for (place, value) in [(0, 0x21), (0, 0x12), (1, 9)] {
             let mut other = data;
             other[place] = value;
-            assert_eq!(header(&other), Some(PppoeHeader { is_session_data: false, ..wanted }));
+            assert_eq!(header(&other), Some(PppoeHeader { is_session_data: false, ..expected }));
         }
         assert_eq!(header(&data[..5]), None);
     }

@@ -85,15 +85,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flags_of_radiotap_stand_behind_all_bitmaps_and_the_timer() {
-        let wanted = |len, is_padded, has_check_sequence| Some(Radio { len, is_padded, has_check_sequence });
+    fn the_radiotap_flags_follow_all_bitmaps_and_the_timer() {
+        let expected =
+            |len, is_padded, has_check_sequence| Some(Radio { len, is_padded, has_check_sequence });
         // No fields present; only flags; a timer, aligned to eight, before them; a second bitmap.
-        assert_eq!(radiotap(&[0, 0, 8, 0, 0, 0, 0, 0]), wanted(8, false, false));
-        assert_eq!(radiotap(&[0, 0, 9, 0, 2, 0, 0, 0, 0x10]), wanted(9, false, true));
+        assert_eq!(radiotap(&[0, 0, 8, 0, 0, 0, 0, 0]), expected(8, false, false));
+        assert_eq!(radiotap(&[0, 0, 9, 0, 2, 0, 0, 0, 0x10]), expected(9, false, true));
         let timed = [&[0, 0, 17, 0, 3, 0, 0, 0][..], &[9; 8], &[0x20]].concat();
-        assert_eq!(radiotap(&timed), wanted(17, true, false));
+        assert_eq!(radiotap(&timed), expected(17, true, false));
         let twice = [&[0, 0, 25, 0, 3, 0, 0, 0x80, 0, 0, 0, 0][..], &[0; 4], &[9; 8], &[0x30]].concat();
-        assert_eq!(radiotap(&twice), wanted(25, true, true));
+        assert_eq!(radiotap(&twice), expected(25, true, true));
         assert_eq!(radiotap(&timed[..16]), None);
         // A sequence of bitmaps that each announce another one ends with the header.
         assert_eq!(radiotap(&[0, 0, 12, 0, 2, 0, 0, 0x80, 0, 0, 0, 0x80]), None);

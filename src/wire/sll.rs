@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_versions_name_protocol_and_sender() {
+    fn both_versions_contain_protocol_and_sender() {
         let one = [0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 0x08, 0x00];
         let header = v1(&one).unwrap();
         assert_eq!((header.ether_type, header.source_offset, header.len), (EtherType::IPV4, Some(6), 16));

@@ -131,14 +131,14 @@ mod tests {
     }
 
     #[test]
-    fn window_scale_is_found_behind_other_options() {
+    fn window_scale_is_found_after_other_options() {
         assert_eq!(window_scale(&with_options(&[2, 4, 5, 180, 1, 3, 3, 7])), Some(7));
         assert_eq!(window_scale(&with_options(&[3, 3, 200, 0])), Some(14));
         assert_eq!(window_scale(&with_options(&[0, 3, 3, 7])), None);
     }
 
     #[test]
-    fn broken_options_end_the_search() {
+    fn malformed_options_end_the_search() {
         for options in [&[2, 0, 3, 3][..], &[2, 1, 3, 3], &[2, 40, 3, 3], &[3, 3], &[]] {
             assert_eq!(window_scale(&with_options(options)), None);
         }

@@ -1,10 +1,10 @@
-//! Random conversations as a capture sees them: several senders, a network that loses, receivers that acknowledge what they
-//! got, and a capture that loses, delays, doubles and cuts on its own account.
+//! Captures of random conversations: several senders, a network with loss, receivers that acknowledge the octets that
+//! they received, and a capture that itself drops, delays, duplicates and truncates segments.
 
 use flowgauge::base::{SeqNum, TcpFlags};
 use proptest::prelude::*;
 
-/// A random choice: stream, what it does, where, how long, what becomes of it, and how much later.
+/// Random choices of a step: stream, action, position, length, fate of the segment, and delay after the previous step.
 pub(crate) type Step = (usize, u8, usize, usize, u32, u8);
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
@@ -12,7 +12,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     (0..4_usize, 0..16_u8, any::<u16>().prop_map(usize::from), len, any::<u32>(), any::<u8>())
 }
 
-/// What the capture has. Places are the sender's: its octets are counted from zero, before which stands SYN.
+/// Captured segment. Positions are those of the sender: its octets are counted from zero, after the SYN.
 #[derive(Clone, Debug)]
 pub(crate) enum Event {
     Segment { stream: usize, flags: TcpFlags, start: usize, end: usize, captured_end: usize },
@@ -21,15 +21,15 @@ pub(crate) enum Event {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Capture {
-    /// Octets that each sender has.
+    /// Number of octets of each sender.
     pub(crate) lens: Vec<usize>,
-    /// Sequence number of the first of them.
+    /// Sequence number of the first octet of each sender.
     pub(crate) first: Vec<SeqNum>,
-    /// In order of capture, with timestamps in milliseconds, which step back now and then.
+    /// Events in the order of capture, with timestamps in milliseconds, which sometimes step back.
     pub(crate) events: Vec<(u64, Event)>,
 }
 
-/// The octet of a stream.
+/// Returns the octet at a position of a stream.
 pub(crate) fn octet(stream: usize, position: usize) -> u8 {
     let mixed = (position as u64 * 4 + stream as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> 56) as u8
@@ -46,9 +46,9 @@ struct Sender {
 }
 
 impl Sender {
-    /// The acknowledgment that its receiver sends.
+    /// Returns the position up to which the receiver acknowledges; the FIN counts as one octet.
     fn acked(&self) -> usize {
-        let end = self.received.iter().position(|is_there| !is_there).unwrap_or(self.len);
+        let end = self.received.iter().position(|is_present| !is_present).unwrap_or(self.len);
         end + usize::from(end == self.len && self.is_fin_received)
     }
 }
@@ -62,7 +62,7 @@ struct Network {
 }
 
 impl Network {
-    /// An event at the capture: skew below the grace if nothing is lost, or any.
+    /// Records an event at the capture. The skew is below the grace period if the capture is lossless.
     fn note(&mut self, fate: u32, event: Event) {
         let skew = match fate >> 8 & 0xff {
             skew @ 0..128 => u64::from(skew) % 6,
@@ -78,10 +78,10 @@ impl Network {
         let (start, end) = range;
         let sender = &mut self.senders[stream];
         let has_fin = end == sender.len && (is_sure || fate & 1 << 30 != 0);
-        // Lost before the capture, behind it, by it, or not at all.
-        let lot = if is_sure { 15 } else { fate & 15 };
-        let is_received = !matches!(lot, 0..4);
-        let is_captured = !matches!(lot, 0..2) && (self.is_lossless || lot > 5);
+        // The segment is dropped before the capture, after it, by the capture itself, or not at all.
+        let outcome = if is_sure { 15 } else { fate & 15 };
+        let is_received = !matches!(outcome, 0..4);
+        let is_captured = !matches!(outcome, 0..2) && (self.is_lossless || outcome > 5);
         let is_truncated = !self.is_lossless && fate >> 4 & 7 == 0;
         let captured_end = if is_truncated { start + (end - start) / 2 } else { end };
         if is_received {
@@ -91,7 +91,7 @@ impl Network {
         if is_captured {
             sender.captured[start..end].fill(true);
             sender.is_fin_captured |= has_fin;
-            // Without PSH, a first octet alone would be taken for a keep-alive.
+            // Without PSH, a single first octet would be interpreted as a keep-alive.
             let pushed = TcpFlags::ACK | TcpFlags::PSH;
             let flags = if has_fin { TcpFlags::FIN | pushed } else { pushed };
             let event = Event::Segment { stream, flags, start, end, captured_end };
@@ -126,7 +126,7 @@ impl Network {
     }
 
     fn step(&mut self, step: Step) {
-        let (stream, what, position, len, fate, time) = step;
+        let (stream, action, position, len, fate, time) = step;
         let stream = stream % self.senders.len();
         let is_patient = !self.is_lossless || self.senders.iter().all(|sender| sender.has_acks);
         self.now_ms += match time {
@@ -137,7 +137,7 @@ impl Network {
             _ => 0,
         };
         let sender = &mut self.senders[stream];
-        match what {
+        match action {
             0..8 => {
                 let start = sender.sent_end;
                 sender.sent_end = (start + len).min(sender.len);
@@ -160,12 +160,12 @@ impl Network {
         }
     }
 
-    /// Sends again what no capture had, and the end.
-    fn make_good(&mut self) {
+    /// Retransmits all octets that were not captured, and the FIN.
+    fn retransmit_missing(&mut self) {
         for stream in 0..self.senders.len() {
             let sender = &self.senders[stream];
             let (len, mut start) = (sender.len, 0);
-            let missing: Vec<bool> = sender.captured.iter().map(|is_there| !is_there).collect();
+            let missing: Vec<bool> = sender.captured.iter().map(|is_present| !is_present).collect();
             while let Some(from) = missing[start..].iter().position(|is_missing| *is_missing) {
                 let from = start + from;
                 start = missing[from..].iter().position(|is_missing| !is_missing).map_or(len, |to| from + to);
@@ -179,8 +179,8 @@ impl Network {
     }
 }
 
-/// A capture of what the steps say. If it is lossless, all octets of all streams come, none later than the grace after its
-/// acknowledgment, and none later than the deadline where there are no acknowledgments.
+/// Returns a capture of the steps. If it is lossless, all octets of all streams are captured, at most one grace period
+/// after their acknowledgment, or before the deadline if there are no acknowledgments.
 pub(crate) fn capture(steps: &[Step], streams: &[(usize, bool, u32)], is_lossless: bool) -> Capture {
     let sender = |&(len, has_acks, _): &(usize, bool, u32)| Sender {
         len,
@@ -199,12 +199,12 @@ pub(crate) fn capture(steps: &[Step], streams: &[(usize, bool, u32)], is_lossles
     network.now_ms += 4;
     steps.iter().for_each(|step| network.step(*step));
     if is_lossless {
-        network.make_good();
+        network.retransmit_missing();
     }
     network.events.sort_by_key(|(time, _, _)| *time);
     Capture {
         lens: streams.iter().map(|(len, _, _)| *len).collect(),
         first: streams.iter().map(|(_, _, first)| SeqNum(*first)).collect(),
-        events: network.events.into_iter().map(|(_, stamp, event)| (stamp, event)).collect(),
+        events: network.events.into_iter().map(|(_, timestamp, event)| (timestamp, event)).collect(),
     }
 }

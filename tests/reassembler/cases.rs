@@ -7,7 +7,7 @@ use flowgauge::reassembler::{
     GapReason, OverflowPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
 
-/// One direction, driven by hand; what happens is noted as text.
+/// One direction that receives handwritten segments, and records events as text.
 pub(crate) struct Rig {
     pub(crate) reassembler: Reassembler<u8>,
     pub(crate) stream: Stream,
@@ -29,7 +29,7 @@ fn note(event: StreamEvent<'_>) -> String {
             conflict.new.offset,
             conflict.new.len
         ),
-        StreamEvent::Repeated { offset, len } => format!("{offset}:again {len}"),
+        StreamEvent::Repeated { offset, len } => format!("{offset}:repeated {len}"),
         StreamEvent::AfterFin { offset, len } => format!("{offset}:after fin {len}"),
         StreamEvent::Fin { offset, .. } => format!("{offset}:fin"),
         StreamEvent::Poisoned { offset } => format!("{offset}:poisoned"),
@@ -106,7 +106,7 @@ impl Rig {
     }
 
     #[track_caller]
-    pub(crate) fn gives(&mut self, expected: &[&str]) -> &mut Self {
+    pub(crate) fn emits(&mut self, expected: &[&str]) -> &mut Self {
         assert_eq!(self.log, expected);
         self.log.clear();
         self
@@ -118,13 +118,13 @@ pub(crate) fn rig() -> Rig {
 }
 
 #[test]
-fn in_order() {
+fn in_order_segments_are_delivered() {
     rig()
         .syn(99, "")
         .data(100, "abc")
         .data(103, "de")
         .fin(105, "f")
-        .gives(&["0:abc", "3:de", "5:f", "6:fin"]);
+        .emits(&["0:abc", "3:de", "5:f", "6:fin"]);
 }
 
 #[test]
@@ -133,169 +133,169 @@ fn a_hole_is_filled() {
         .syn(99, "")
         .data(103, "def")
         .data(106, "g")
-        .gives(&[])
+        .emits(&[])
         .data(100, "abc")
-        .gives(&["0:abc", "3:def", "6:g"]);
+        .emits(&["0:abc", "3:def", "6:g"]);
 }
 
 #[test]
 fn two_holes_are_filled_back_to_front() {
     let mut rig = rig();
-    rig.syn(99, "").data(106, "g").data(102, "c").data(103, "def").gives(&[]);
-    rig.data(100, "ab").gives(&["0:ab", "2:c", "3:def", "6:g"]);
+    rig.syn(99, "").data(106, "g").data(102, "c").data(103, "def").emits(&[]);
+    rig.data(100, "ab").emits(&["0:ab", "2:c", "3:def", "6:g"]);
     assert!(!rig.stream.is_held());
 }
 
 #[test]
-fn a_capture_that_begins_in_the_middle() {
-    rig().data(500, "abc").data(503, "d").gives(&["0:abc", "3:d"]);
-    // A pure acknowledgment tells where the stream stands.
-    rig().data(500, "").data(503, "d").data(500, "abc").gives(&["0:abc", "3:d"]);
-    // Unless it is a keep-alive, which has the number before.
-    rig().data(499, "").data(500, "a").gives(&["0:a"]);
-    rig().data(500, "").data(499, "").data(500, "a").gives(&["0:a"]);
+fn a_capture_may_begin_mid_stream() {
+    rig().data(500, "abc").data(503, "d").emits(&["0:abc", "3:d"]);
+    // A segment without octets shows the position of the stream.
+    rig().data(500, "").data(503, "d").data(500, "abc").emits(&["0:abc", "3:d"]);
+    // A keep-alive does not: its sequence number is one lower.
+    rig().data(499, "").data(500, "a").emits(&["0:a"]);
+    rig().data(500, "").data(499, "").data(500, "a").emits(&["0:a"]);
 }
 
 #[test]
-fn a_handshake_whose_syn_was_not_captured() {
-    rig().acked_by(TcpFlags::SYN | TcpFlags::ACK, 100).data(102, "c").data(100, "ab").gives(&["0:ab", "2:c"]);
+fn a_syn_ack_gives_the_beginning_of_a_stream_without_syn() {
+    rig().acked_by(TcpFlags::SYN | TcpFlags::ACK, 100).data(102, "c").data(100, "ab").emits(&["0:ab", "2:c"]);
 }
 
 #[test]
-fn syn_with_data_and_syn_again() {
-    rig().syn(99, "abc").syn(99, "abc").data(103, "d").gives(&["0:abc", "0:again 3", "3:d"]);
-    // Another SYN is judged elsewhere; one that comes late changes nothing.
-    rig().data(100, "abc").syn(99, "").syn(7_000, "").data(103, "d").gives(&["0:abc", "3:d"]);
+fn a_syn_may_carry_data_and_be_retransmitted() {
+    rig().syn(99, "abc").syn(99, "abc").data(103, "d").emits(&["0:abc", "0:repeated 3", "3:d"]);
+    // Another SYN is handled by another layer; a late SYN changes nothing.
+    rig().data(100, "abc").syn(99, "").syn(7_000, "").data(103, "d").emits(&["0:abc", "3:d"]);
 }
 
 #[test]
-fn a_syn_after_its_acknowledgment() {
-    rig().data(100, "").syn(99, "").data(100, "a").gives(&["0:a"]);
+fn a_syn_may_follow_its_acknowledgment() {
+    rig().data(100, "").syn(99, "").data(100, "a").emits(&["0:a"]);
 }
 
 #[test]
-fn what_was_acknowledged_and_never_came_is_a_gap_after_a_grace() {
+fn acknowledged_missing_octets_are_a_gap_after_the_grace_period() {
     let mut rig = rig();
-    rig.syn(99, "").data(103, "def").acked(106).after_ms(9).data(106, "g").sweep().gives(&[]);
-    rig.after_ms(1).data(107, "h").gives(&["0:gap 3 acknowledged", "3:def", "6:g", "7:h"]);
-    // What comes of it later is told, and not delivered.
-    rig.data(100, "abc").gives(&["0:again 3"]);
+    rig.syn(99, "").data(103, "def").acked(106).after_ms(9).data(106, "g").sweep().emits(&[]);
+    rig.after_ms(1).data(107, "h").emits(&["0:gap 3 acknowledged", "3:def", "6:g", "7:h"]);
+    // Octets of the gap that arrive later are reported, and not delivered.
+    rig.data(100, "abc").emits(&["0:repeated 3"]);
 }
 
 #[test]
-fn a_sweep_only_does_it_sooner() {
+fn a_sweep_ends_a_hole_without_another_segment() {
     let mut rig = rig();
     rig.syn(99, "").data(103, "def").acked(106).after_ms(10).sweep();
-    rig.gives(&["0:gap 3 acknowledged", "3:def"]);
+    rig.emits(&["0:gap 3 acknowledged", "3:def"]);
 }
 
 #[test]
-fn acknowledged_in_steps() {
+fn acknowledgments_in_steps_end_holes_one_by_one() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(104, "e").acked(102).after_ms(6).acked(105).after_ms(4).sweep();
-    rig.gives(&["0:gap 2 acknowledged", "2:c"]);
-    rig.after_ms(5).sweep().gives(&[]).after_ms(1).sweep().gives(&["3:gap 1 acknowledged", "4:e"]);
+    rig.emits(&["0:gap 2 acknowledged", "2:c"]);
+    rig.after_ms(5).sweep().emits(&[]).after_ms(1).sweep().emits(&["3:gap 1 acknowledged", "4:e"]);
 }
 
 #[test]
-fn the_end_of_what_was_acknowledged_was_not_captured() {
+fn acknowledged_octets_at_the_end_of_the_stream_are_a_gap() {
     rig()
         .syn(99, "")
         .data(100, "ab")
         .acked(110)
         .after_ms(20)
         .sweep()
-        .gives(&["0:ab", "2:gap 8 acknowledged"]);
-    // One octet more is a FIN that was not captured, until something follows it.
+        .emits(&["0:ab", "2:gap 8 acknowledged"]);
+    // One additional octet is treated as a FIN that was not captured, until data follows it.
     let mut rig = rig();
-    rig.syn(99, "").data(100, "ab").acked(103).after_ms(5000).sweep().gives(&["0:ab"]);
-    rig.data(103, "d").gives(&[]).after_ms(10).sweep().gives(&["2:gap 1 acknowledged", "3:d"]);
+    rig.syn(99, "").data(100, "ab").acked(103).after_ms(5000).sweep().emits(&["0:ab"]);
+    rig.data(103, "d").emits(&[]).after_ms(10).sweep().emits(&["2:gap 1 acknowledged", "3:d"]);
 }
 
 #[test]
-fn an_acknowledgment_of_the_fin_is_no_gap() {
-    rig().syn(99, "").fin(100, "ab").acked(103).after_ms(99).sweep().finish().gives(&["0:ab", "2:fin"]);
+fn an_acknowledgment_of_the_fin_is_not_a_gap() {
+    rig().syn(99, "").fin(100, "ab").acked(103).after_ms(99).sweep().finish().emits(&["0:ab", "2:fin"]);
 }
 
 #[test]
-fn acknowledgments_far_beyond_are_not_believed() {
+fn implausible_acknowledgments_are_ignored() {
     let mut rig = rig();
     rig.syn(99, "").data(100, "ab").acked(102 + (17 << 20)).after_ms(99).sweep().data(102, "c");
-    rig.gives(&["0:ab", "2:c"]);
+    rig.emits(&["0:ab", "2:c"]);
     assert_eq!(rig.reassembler.stats().implausible_ack_count, 1);
 }
 
 #[test]
 fn without_acknowledgments_a_deadline_ends_a_hole() {
     let mut rig = rig();
-    rig.syn(99, "").data(103, "def").after_ms(2_999).sweep().gives(&[]);
-    rig.after_ms(1).sweep().gives(&["0:gap 3 deadline", "3:def"]);
-    // With acknowledgments that do not pass the hole, the sender will repeat it.
+    rig.syn(99, "").data(103, "def").after_ms(2_999).sweep().emits(&[]);
+    rig.after_ms(1).sweep().emits(&["0:gap 3 deadline", "3:def"]);
+    // If acknowledgments do not go beyond the hole, the sender will retransmit its octets.
     let mut rig = self::rig();
-    rig.syn(99, "").acked(100).data(103, "def").after_ms(60_000).sweep().gives(&[]);
-    rig.data(100, "abc").gives(&["0:abc", "3:def"]);
+    rig.syn(99, "").acked(100).data(103, "def").after_ms(60_000).sweep().emits(&[]);
+    rig.data(100, "abc").emits(&["0:abc", "3:def"]);
 }
 
 #[test]
 fn progress_renews_the_deadline() {
     let mut rig = rig();
-    rig.syn(99, "").data(110, "k").after_ms(2_000).data(100, "ab").after_ms(2_000).sweep().gives(&["0:ab"]);
-    rig.after_ms(1_000).data(111, "l").gives(&["2:gap 8 deadline", "10:k", "11:l"]);
+    rig.syn(99, "").data(110, "k").after_ms(2_000).data(100, "ab").after_ms(2_000).sweep().emits(&["0:ab"]);
+    rig.after_ms(1_000).data(111, "l").emits(&["2:gap 8 deadline", "10:k", "11:l"]);
 }
 
 #[test]
-fn fin_before_data() {
-    rig().syn(99, "").fin(103, "d").data(100, "abc").gives(&["0:abc", "3:d", "4:fin"]);
-    rig().syn(99, "").fin(103, "").data(100, "abc").gives(&["0:abc", "3:fin"]);
-    rig().syn(99, "").fin(103, "").finish().gives(&["0:gap 3 end_of_stream", "3:fin"]);
+fn a_fin_may_precede_data() {
+    rig().syn(99, "").fin(103, "d").data(100, "abc").emits(&["0:abc", "3:d", "4:fin"]);
+    rig().syn(99, "").fin(103, "").data(100, "abc").emits(&["0:abc", "3:fin"]);
+    rig().syn(99, "").fin(103, "").finish().emits(&["0:gap 3 end_of_stream", "3:fin"]);
 }
 
 #[test]
-fn data_after_fin_is_told_and_not_delivered() {
+fn data_after_the_fin_is_reported_and_not_delivered() {
     let mut rig = rig();
-    rig.syn(99, "").fin(100, "ab").data(103, "xy").data(101, "bXY").gives(&[
+    rig.syn(99, "").fin(100, "ab").data(103, "xy").data(101, "bXY").emits(&[
         "0:ab",
         "2:fin",
         "3:after fin 2",
         "2:after fin 2",
-        "1:again 1",
+        "1:repeated 1",
     ]);
-    // A keep-alive has the number of the FIN; so has the FIN when it comes again.
-    rig.data(102, "0").fin(102, "").gives(&[]).fin(100, "ab").gives(&["0:again 2"]);
-    rig.fin(110, "").gives(&[]);
-    // Held before the FIN came.
-    self::rig().syn(99, "").data(105, "xy").fin(100, "ab").gives(&["0:ab", "2:fin", "5:after fin 2"]);
+    // A keep-alive has the sequence number of the FIN, and so does a retransmitted FIN.
+    rig.data(102, "0").fin(102, "").emits(&[]).fin(100, "ab").emits(&["0:repeated 2"]);
+    rig.fin(110, "").emits(&[]);
+    // The data is buffered before the FIN arrives.
+    self::rig().syn(99, "").data(105, "xy").fin(100, "ab").emits(&["0:ab", "2:fin", "5:after fin 2"]);
 }
 
 #[test]
-fn keep_alives_and_window_probes() {
-    // RFC 9293 section 3.8.4: the octet before the next, with any content.
+fn keep_alives_and_window_probes_are_distinguished() {
+    // RFC 9293 section 3.8.4: the octet before the next one, with any content.
     let mut rig = Rig::with(|config, _| config.compared_len = 4096);
-    rig.syn(99, "").data(100, "abc").data(102, "").data(102, "0").data(103, "d").gives(&["0:abc", "3:d"]);
-    // A window probe is an octet of the stream, which comes again.
-    rig.data(104, "e").data(104, "efg").gives(&["4:e", "4:again 1", "5:fg"]);
+    rig.syn(99, "").data(100, "abc").data(102, "").data(102, "0").data(103, "d").emits(&["0:abc", "3:d"]);
+    // A window probe is an octet of the stream, which is retransmitted later.
+    rig.data(104, "e").data(104, "efg").emits(&["4:e", "4:repeated 1", "5:fg"]);
 }
 
 #[test]
-fn resets_are_left_to_others() {
-    rig().syn(99, "").send(103, TcpFlags::RST, "text", 0).data(100, "a").gives(&["0:a"]);
+fn resets_are_ignored() {
+    rig().syn(99, "").send(103, TcpFlags::RST, "text", 0).data(100, "a").emits(&["0:a"]);
 }
 
 #[test]
-fn what_a_snap_length_cut_is_a_gap_of_known_size() {
-    rig().syn(99, "").send(100, TcpFlags::ACK, "abc", 10).data(110, "k").gives(&[
+fn a_truncated_segment_leaves_a_gap_of_known_length() {
+    rig().syn(99, "").send(100, TcpFlags::ACK, "abc", 10).data(110, "k").emits(&[
         "0:abc",
         "3:gap 7 truncated",
         "10:k",
     ]);
-    // Out of order too; and a whole copy of a cut one is better.
+    // Truncated segments may also be out of order; a whole copy fills the octets that a truncated one lacks.
     let mut rig = rig();
     rig.syn(99, "").send(102, TcpFlags::ACK, "cd", 5).data(107, "h").data(100, "ab");
-    rig.gives(&["0:ab", "2:cd", "4:gap 3 truncated", "7:h"]);
-    rig.send(110, TcpFlags::ACK, "kl", 5).data(110, "KLmno").data(108, "ij").gives(&[
-        "10:again 2",
+    rig.emits(&["0:ab", "2:cd", "4:gap 3 truncated", "7:h"]);
+    rig.send(110, TcpFlags::ACK, "kl", 5).data(110, "KLmno").data(108, "ij").emits(&[
+        "10:repeated 2",
         "10:conflict 2 kept old, held 10+5, new 10+5",
-        "12:again 3",
+        "12:repeated 3",
         "8:ij",
         "10:kl",
         "12:mno",
@@ -303,13 +303,13 @@ fn what_a_snap_length_cut_is_a_gap_of_known_size() {
 }
 
 #[test]
-fn conflicts_name_both_places() {
+fn conflicts_report_the_offsets_of_both_segments() {
     let mut rig = rig();
     rig.syn(99, "")
         .data(104, "efgh")
         .data(103, "dEfG")
-        .gives(&["4:again 3", "4:conflict 3 kept new, held 4+4, new 3+4"]);
-    rig.data(100, "abc").gives(&["0:abc", "3:d", "4:EfG", "7:h"]);
+        .emits(&["4:repeated 3", "4:conflict 3 kept new, held 4+4, new 3+4"]);
+    rig.data(100, "abc").emits(&["0:abc", "3:d", "4:EfG", "7:h"]);
     assert_eq!(
         (rig.reassembler.stats().conflict_count, rig.reassembler.stats().conflict_octet_count),
         (1, 3)
@@ -317,12 +317,12 @@ fn conflicts_name_both_places() {
 }
 
 #[test]
-fn what_was_delivered_is_compared_on_request() {
+fn delivered_octets_are_compared_when_configured() {
     let mut rig = Rig::with(|config, _| config.compared_len = 4);
-    rig.syn(99, "").data(100, "abcdefgh").data(100, "XbcdefgH").data(108, "i").gives(&[
+    rig.syn(99, "").data(100, "abcdefgh").data(100, "XbcdefgH").data(108, "i").emits(&[
         "0:abcdefgh",
-        "0:again 8",
-        // Four octets are kept.
+        "0:repeated 8",
+        // Only the last four octets are stored for comparison.
         "7:conflict 1 kept old, held 4+4, new 0+8",
         "8:i",
     ]);
@@ -331,7 +331,7 @@ fn what_was_delivered_is_compared_on_request() {
 }
 
 #[test]
-fn offsets_go_on_where_numbers_wrap() {
+fn offsets_continue_when_sequence_numbers_wrap() {
     let mut rig = rig();
     rig.syn(u32::MAX - 2, "");
     let payload = vec![b'x'; 1 << 20];
@@ -343,45 +343,45 @@ fn offsets_go_on_where_numbers_wrap() {
     }
     rig.data(seq.0.wrapping_add(1), "b").data(seq.0, "a");
     let offset = 3_u64 << 32;
-    rig.gives(&[&format!("{offset}:a"), &format!("{}:b", offset + 1)]);
+    rig.emits(&[&format!("{offset}:a"), &format!("{}:b", offset + 1)]);
 }
 
 #[test]
-fn strays_are_dropped_until_they_form_a_row() {
+fn stray_segments_are_dropped_until_they_are_contiguous() {
     let mut rig = rig();
     let far = 110 + (1 << 30);
-    rig.syn(99, "").data(100, "ab").data(far, "x").data(far + 5, "y").data(102, "c").gives(&["0:ab", "2:c"]);
+    rig.syn(99, "").data(100, "ab").data(far, "x").data(far + 5, "y").data(102, "c").emits(&["0:ab", "2:c"]);
     for number in 0..8 {
         rig.data(far + number, "z");
     }
     let len = far + 7 - 103;
-    rig.gives(&[&format!("3:gap {len} resynchronized"), &format!("{}:z", 3 + len)]);
+    rig.emits(&[&format!("3:gap {len} resynchronized"), &format!("{}:z", 3 + len)]);
 }
 
 #[test]
-fn sliding_gives_up_the_first_hole() {
+fn the_slide_policy_ends_the_first_hole() {
     let mut rig = Rig::with(|_, resources| resources.limits.stream_side_segment_count_max = 2);
-    rig.syn(99, "").data(102, "c").data(104, "e").gives(&[]);
-    rig.data(106, "g").gives(&["0:gap 2 overflow", "2:c"]);
-    rig.data(108, "i").gives(&["3:gap 1 overflow", "4:e"]);
-    // One that is itself at the front.
-    rig.data(105, "f").gives(&["5:f", "6:g"]);
+    rig.syn(99, "").data(102, "c").data(104, "e").emits(&[]);
+    rig.data(106, "g").emits(&["0:gap 2 overflow", "2:c"]);
+    rig.data(108, "i").emits(&["3:gap 1 overflow", "4:e"]);
+    // A segment that itself begins at the first hole.
+    rig.data(105, "f").emits(&["5:f", "6:g"]);
 }
 
 #[test]
-fn poison_stops_the_direction() {
+fn the_poison_policy_stops_the_direction() {
     let mut rig = Rig::with(|config, resources| {
         resources.limits.stream_side_segment_count_max = 1;
         config.overflow = OverflowPolicy::Poison;
     });
-    rig.syn(99, "").data(100, "a").data(102, "c").data(104, "e").gives(&["0:a", "1:poisoned"]);
+    rig.syn(99, "").data(100, "a").data(102, "c").data(104, "e").emits(&["0:a", "1:poisoned"]);
     assert!(rig.stream.is_poisoned() && rig.stream.is_stopped());
     assert_eq!(rig.reassembler.held_stream_count(), 0);
-    rig.data(101, "b").fin(102, "").acked(103).finish().gives(&[]);
+    rig.data(101, "b").fin(102, "").acked(103).finish().emits(&[]);
 }
 
 #[test]
-fn caps_of_zero_leave_what_is_in_order() {
+fn limits_of_zero_still_deliver_in_order_octets() {
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::DropNewest, OverflowPolicy::Poison] {
         for which in 0..3 {
             let mut rig = Rig::with(|config, resources| {
@@ -393,11 +393,11 @@ fn caps_of_zero_leave_what_is_in_order() {
                     _ => limits.stream_side_segment_count_max = 0,
                 }
             });
-            rig.syn(99, "").data(100, "a").data(101, "b").gives(&["0:a", "1:b"]).data(103, "d");
+            rig.syn(99, "").data(100, "a").data(101, "b").emits(&["0:a", "1:b"]).data(103, "d");
             match overflow {
-                OverflowPolicy::Slide => rig.gives(&["2:gap 1 overflow", "3:d"]),
-                OverflowPolicy::DropNewest => rig.gives(&[]).data(102, "c").gives(&["2:c"]),
-                _ => rig.gives(&["2:poisoned"]),
+                OverflowPolicy::Slide => rig.emits(&["2:gap 1 overflow", "3:d"]),
+                OverflowPolicy::DropNewest => rig.emits(&[]).data(102, "c").emits(&["2:c"]),
+                _ => rig.emits(&["2:poisoned"]),
             };
         }
     }
@@ -410,116 +410,116 @@ fn a_dropped_segment_is_a_gap_once_it_is_acknowledged() {
         config.overflow = OverflowPolicy::DropNewest;
     });
     rig.syn(99, "").data(103, "def").acked(106).after_ms(10).data(106, "g");
-    rig.gives(&["0:gap 6 acknowledged", "6:g"]);
+    rig.emits(&["0:gap 6 acknowledged", "6:g"]);
     assert_eq!(rig.reassembler.stats().refused_count, 1);
 }
 
 #[test]
-fn a_stopped_stream_takes_nothing() {
+fn a_stopped_stream_ignores_segments() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c");
     rig.reassembler.stop(&mut rig.stream);
     rig.reassembler.check_invariants();
-    rig.data(100, "ab").acked(103).sweep().finish().gives(&[]);
+    rig.data(100, "ab").acked(103).sweep().finish().emits(&[]);
 }
 
 #[test]
-fn a_stream_that_nobody_comes_for_is_taken_back() {
+fn an_abandoned_stream_is_released() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").after_ms(4_000);
     assert_eq!(rig.reassembler.next_due(rig.now), Some(7));
     assert_eq!(rig.reassembler.next_due(rig.now), None);
     assert_eq!((rig.reassembler.stats().orphaned_count, rig.reassembler.held_stream_count()), (1, 0));
-    // It finds its handle stale, and goes on.
-    rig.data(103, "d").data(100, "ab").gives(&["0:ab"]).data(102, "c").gives(&["2:c", "3:d"]);
+    // The stream finds that its handle is stale, and continues.
+    rig.data(103, "d").data(100, "ab").emits(&["0:ab"]).data(102, "c").emits(&["2:c", "3:d"]);
 }
 
 #[test]
-fn the_end_tells_what_is_missing() {
+fn the_end_of_the_stream_reports_missing_octets() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").data(105, "f").acked(110).finish();
-    rig.gives(&["0:gap 2 end_of_stream", "2:c", "3:gap 2 end_of_stream", "5:f", "6:gap 4 end_of_stream"]);
+    rig.emits(&["0:gap 2 end_of_stream", "2:c", "3:gap 2 end_of_stream", "5:f", "6:gap 4 end_of_stream"]);
     assert_eq!(rig.reassembler.stats().gap_count(GapReason::EndOfStream), 3);
     assert_eq!(rig.reassembler.stats().gap_octet_count, 8);
-    // The stream is as new: the next connection of these ports.
-    rig.syn(7, "").data(8, "x").gives(&["0:x"]);
+    // The stream can be used again, for the next connection of these ports.
+    rig.syn(7, "").data(8, "x").emits(&["0:x"]);
 }
 
 #[test]
-fn the_grace_and_the_deadline_are_the_callers() {
+fn the_grace_period_and_the_deadline_are_configurable() {
     let mut rig = Rig::with(|config, _| {
         config.ack_grace = Duration::ZERO;
         config.hole_timeout = Duration::MAX;
     });
-    rig.syn(99, "").data(102, "c").after_ms(1 << 40).sweep().gives(&[]).acked(103).sweep();
-    rig.gives(&["0:gap 2 acknowledged", "2:c"]);
+    rig.syn(99, "").data(102, "c").after_ms(1 << 40).sweep().emits(&[]).acked(103).sweep();
+    rig.emits(&["0:gap 2 acknowledged", "2:c"]);
 }
 
 #[test]
-fn a_fin_that_was_acknowledged_before_it_came_is_no_octet() {
+fn a_fin_acknowledged_before_it_arrives_is_not_an_octet() {
     let mut rig = rig();
     rig.syn(99, "").acked(103).fin(100, "ab").after_ms(20).data(100, "ab").sweep().finish();
-    rig.gives(&["0:ab", "2:fin", "0:again 2"]);
-    // One that did not come is none either, although a hole was before it.
+    rig.emits(&["0:ab", "2:fin", "0:repeated 2"]);
+    // A FIN that did not arrive is not an octet either, although a hole precedes it.
     for is_swept in [false, true] {
         let mut rig = self::rig();
         rig.syn(99, "").data(102, "c").acked(104).after_ms(20);
         let reason = if is_swept {
-            rig.sweep().gives(&["0:gap 2 acknowledged", "2:c"]).finish()
+            rig.sweep().emits(&["0:gap 2 acknowledged", "2:c"]).finish()
         } else {
             rig.finish()
         };
-        reason.gives(if is_swept { &[] } else { &["0:gap 2 end_of_stream", "2:c"] });
+        reason.emits(if is_swept { &[] } else { &["0:gap 2 end_of_stream", "2:c"] });
     }
 }
 
 #[test]
-fn a_later_acknowledgment_counts_once_the_first_is_reached() {
+fn a_later_acknowledgment_applies_after_the_first_is_reached() {
     let mut rig = rig();
     rig.syn(99, "").acked(105).after_ms(1).acked(110).data(100, "abcdef").after_ms(10).sweep();
-    rig.gives(&["0:abcdef", "6:gap 4 acknowledged"]);
+    rig.emits(&["0:abcdef", "6:gap 4 acknowledged"]);
 }
 
 #[test]
-fn deadlines_that_passed_unseen_count_from_each_other() {
+fn consecutive_deadlines_count_from_each_other() {
     let mut rig = rig();
     rig.syn(99, "").data(101, "b").data(103, "d").data(105, "f").after_ms(8_999).data(107, "h");
-    rig.gives(&["0:gap 1 deadline", "1:b", "2:gap 1 deadline", "3:d"]);
-    rig.after_ms(1).sweep().gives(&["4:gap 1 deadline", "5:f"]);
-    rig.after_ms(3_000).sweep().gives(&["6:gap 1 deadline", "7:h"]);
-    // A hole that opens when all before it are over has its own time.
-    rig.data(109, "j").after_ms(4_000).data(111, "l").gives(&["8:gap 1 deadline", "9:j"]);
-    rig.after_ms(2_999).sweep().gives(&[]).after_ms(1).sweep().gives(&["10:gap 1 deadline", "11:l"]);
+    rig.emits(&["0:gap 1 deadline", "1:b", "2:gap 1 deadline", "3:d"]);
+    rig.after_ms(1).sweep().emits(&["4:gap 1 deadline", "5:f"]);
+    rig.after_ms(3_000).sweep().emits(&["6:gap 1 deadline", "7:h"]);
+    // A hole that opens after all earlier ones have ended has its own deadline.
+    rig.data(109, "j").after_ms(4_000).data(111, "l").emits(&["8:gap 1 deadline", "9:j"]);
+    rig.after_ms(2_999).sweep().emits(&[]).after_ms(1).sweep().emits(&["10:gap 1 deadline", "11:l"]);
 }
 
 #[test]
-fn a_stale_handle_touches_nobody_else() {
+fn a_stale_handle_does_not_affect_other_streams() {
     let mut rig = rig();
     rig.syn(99, "").data(102, "c").after_ms(4_000);
-    // It is offered and left alone, and taken back; its slot goes to another stream.
+    // The stream is returned as due, is not processed, and is released; its slot is reused by another stream.
     assert_eq!((rig.reassembler.next_due(rig.now), rig.reassembler.next_due(rig.now)), (Some(7), None));
     let mut stale = std::mem::take(&mut rig.stream);
     rig.syn(99, "").data(102, "c");
     rig.reassembler.finish(&mut stale, |event| panic!("{event:?}"));
     rig.reassembler.check_invariants();
-    rig.data(100, "ab").gives(&["0:ab", "2:c"]);
+    rig.data(100, "ab").emits(&["0:ab", "2:c"]);
 }
 
 #[test]
-fn sweeps_end_where_memory_is_short_and_nothing_waits() {
+fn sweeps_end_when_memory_is_short_and_nothing_is_buffered() {
     let mut rig = rig();
-    let room = rig.syn(99, "").acked(105).reassembler.held_bytes() + 100;
-    let mut rig = Rig::with(|_, resources| resources.limits.stream_bytes_max = room);
+    let bytes_max = rig.syn(99, "").acked(105).reassembler.held_bytes() + 100;
+    let mut rig = Rig::with(|_, resources| resources.limits.stream_bytes_max = bytes_max);
     for ack in [101, 105] {
         rig.syn(99, "").acked(ack);
         assert!(rig.stream.is_held());
         rig.sweep().finish();
     }
-    rig.gives(&["0:gap 5 overflow"]);
+    rig.emits(&["0:gap 5 overflow"]);
 }
 
 #[test]
-fn a_stream_that_loses_on_and_on_delays_no_other() {
+fn a_stream_with_continuous_loss_does_not_delay_others() {
     let mut reassembler: Reassembler<u8> = Reassembler::default();
     let (mut lossy, mut quiet) = (Stream::default(), Stream::default());
     let at = |ms: u64| Timestamp::from_nanos(ms * 1_000_000);
@@ -531,7 +531,7 @@ fn a_stream_that_loses_on_and_on_delays_no_other() {
     reassembler.acknowledgment(&mut quiet, 2, &acked(110, 1), |_| {});
     let mut ended_ms = None;
     for ms in 2..100 {
-        // Each acknowledgment is of octets that never come.
+        // Each acknowledgment covers octets that never arrive.
         reassembler.acknowledgment(&mut lossy, 1, &acked(110 + 10 * ms as u32, ms), |_| {});
         while let Some(name) = reassembler.next_due(at(ms)) {
             let stream = if name == 1 { &mut lossy } else { &mut quiet };
@@ -543,16 +543,16 @@ fn a_stream_that_loses_on_and_on_delays_no_other() {
 }
 
 #[test]
-fn a_fin_in_the_middle_of_what_is_held_ends_the_stream_there() {
+fn a_fin_within_buffered_octets_ends_the_stream_there() {
     let mut rig = rig();
-    rig.syn(99, "").data(103, "defgh").fin(105, "").gives(&[]);
-    rig.data(100, "abc").gives(&["0:abc", "3:de", "5:fin", "5:after fin 3"]);
+    rig.syn(99, "").data(103, "defgh").fin(105, "").emits(&[]);
+    rig.data(100, "abc").emits(&["0:abc", "3:de", "5:fin", "5:after fin 3"]);
     assert!(!rig.stream.is_held());
-    // And one before all that is held.
+    // A FIN before all buffered octets.
     let mut rig = self::rig();
     rig.syn(99, "").data(110, "k").fin(103, "").after_ms(3_000).sweep();
-    rig.gives(&["0:gap 3 deadline", "3:fin", "10:after fin 1"]);
+    rig.emits(&["0:gap 3 deadline", "3:fin", "10:after fin 1"]);
     let mut rig = self::rig();
     rig.syn(99, "").data(110, "k").fin(103, "").finish();
-    rig.gives(&["0:gap 3 end_of_stream", "3:fin", "10:after fin 1"]);
+    rig.emits(&["0:gap 3 end_of_stream", "3:fin", "10:after fin 1"]);
 }

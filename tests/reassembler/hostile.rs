@@ -1,12 +1,14 @@
-//! Hand-made hostile input: memory stays below its caps, each outcome has its own count, and what a segment costs does not grow
-//! with what is held.
+//! Handwritten hostile input: memory stays below its limits, each outcome has its own counter, and the cost of a
+//! segment does not grow with the amount of buffered data.
 
 use flowgauge::base::{Account, Budget, Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{
     GapReason, OverflowPolicy, OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent,
 };
 
-fn made(change: impl FnOnce(&mut ReassemblerConfig, &mut Resources)) -> (Reassembler<u32>, Budget) {
+fn new_reassembler(
+    change: impl FnOnce(&mut ReassemblerConfig, &mut Resources),
+) -> (Reassembler<u32>, Budget) {
     let (mut config, mut resources) = (ReassemblerConfig::default(), Resources::default());
     change(&mut config, &mut resources);
     let budget = resources.budget.clone();
@@ -24,7 +26,7 @@ fn opened(reassembler: &mut Reassembler<u32>, name: u32) -> Stream {
     stream
 }
 
-/// Pieces that were looked at or moved; zero in release builds, where they are not counted.
+/// Returns the number of pieces that were examined or moved; zero in release builds, which do not count them.
 fn steps<R>(reassembler: &mut Reassembler<u32>, run: impl FnOnce(&mut Reassembler<u32>) -> R) -> (u64, R) {
     let before = reassembler.step_count();
     let result = run(reassembler);
@@ -32,12 +34,12 @@ fn steps<R>(reassembler: &mut Reassembler<u32>, run: impl FnOnce(&mut Reassemble
 }
 
 #[test]
-fn far_ahead_on_very_many_streams() {
+fn memory_is_bounded_with_out_of_order_segments_on_many_streams() {
     const BYTES_MAX: u64 = 2 << 20;
     let count = if cfg!(debug_assertions) { 20_000 } else { 200_000 };
     for overflow in [OverflowPolicy::Slide, OverflowPolicy::Poison, OverflowPolicy::DropNewest] {
         for payload_len in [1, 1460] {
-            let (mut reassembler, budget) = made(|config, resources| {
+            let (mut reassembler, budget) = new_reassembler(|config, resources| {
                 (config.overflow, resources.limits.stream_bytes_max) = (overflow, BYTES_MAX);
             });
             let payload = vec![7; payload_len];
@@ -55,15 +57,15 @@ fn far_ahead_on_very_many_streams() {
             }
             reassembler.check_invariants();
             let stats = reassembler.stats();
-            let gave_way = match overflow {
+            let given_up_count = match overflow {
                 OverflowPolicy::Slide => stats.gap_count(GapReason::Overflow),
                 OverflowPolicy::Poison => stats.poisoned_count,
                 _ => stats.refused_count,
             };
-            assert_eq!(stats.held_segment_count + gave_way, count.into(), "{overflow:?}");
-            assert!(stats.held_segment_count > 500 && gave_way > 1000, "{stats:?}");
+            assert_eq!(stats.held_segment_count + given_up_count, count.into(), "{overflow:?}");
+            assert!(stats.held_segment_count > 500 && given_up_count > 1000, "{stats:?}");
             assert!(stats.held_bytes_max <= BYTES_MAX && budget.peak() <= BYTES_MAX);
-            // Memory is short, and sweeps make room: each call ends one hole.
+            // Memory is short, and sweeps release memory: each call ends one hole.
             let mut swept_count = 0;
             while let Some(name) = reassembler.next_due(Timestamp::ZERO) {
                 reassembler.skip(&mut streams[name as usize], name, &mut out);
@@ -85,8 +87,8 @@ fn far_ahead_on_very_many_streams() {
 }
 
 #[test]
-fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
-    let (mut reassembler, budget) = made(|_, resources| resources.budget = Budget::new(1 << 20));
+fn an_exhausted_budget_still_delivers_in_order_octets() {
+    let (mut reassembler, budget) = new_reassembler(|_, resources| resources.budget = Budget::new(1 << 20));
     assert!(budget.charge(Account::Flows, budget.limit()));
     let mut stream = opened(&mut reassembler, 0);
     let mut reported = Vec::new();
@@ -98,26 +100,26 @@ fn a_budget_that_others_exhaust_leaves_what_is_in_order() {
 }
 
 #[test]
-fn a_flood_of_single_octets() {
-    let (mut reassembler, _) = made(|_, _| {});
+fn a_flood_of_single_octets_has_bounded_memory_and_cost() {
+    let (mut reassembler, _) = new_reassembler(|_, _| {});
     let mut stream = opened(&mut reassembler, 0);
-    let (mut told_end, mut most) = (0, 0);
-    // Every second octet, so that nothing ever fits together.
+    let (mut chunk_end, mut step_count_max) = (0, 0);
+    // Every second octet is sent, so that no segments are contiguous.
     for number in 0..30_000_u32 {
         let (count, ()) = steps(&mut reassembler, |reassembler| {
             reassembler.segment(&mut stream, 0, &data(102 + 2 * number, b"x"), |event| match event {
-                StreamEvent::Chunk(chunk) => told_end = chunk.end(),
+                StreamEvent::Chunk(chunk) => chunk_end = chunk.end(),
                 StreamEvent::Gap(gap) => assert_eq!(gap.reason, GapReason::Overflow),
                 other => panic!("{other:?}"),
             });
         });
-        most = most.max(count);
-        assert!(reassembler.held_bytes() < 256 << 10, "octets share blocks");
+        step_count_max = step_count_max.max(count);
+        assert!(reassembler.held_bytes() < 256 << 10, "single octets share blocks");
     }
-    assert!(most < 16, "{most} steps for a segment");
-    assert_eq!((told_end, stream.offset()), (2 * (30_000 - 2048) + 1, told_end));
+    assert!(step_count_max < 16, "{step_count_max} steps for a segment");
+    assert_eq!((chunk_end, stream.offset()), (2 * (30_000 - 2048) + 1, chunk_end));
     assert_eq!(reassembler.stats().gap_count(GapReason::Overflow), 30_000 - 2048);
-    // Backwards, each before all that is there.
+    // In descending order, each octet before all buffered ones.
     let mut stream = opened(&mut reassembler, 1);
     let (count, ()) = steps(&mut reassembler, |reassembler| {
         for number in (0..2048_u32).rev() {
@@ -127,23 +129,25 @@ fn a_flood_of_single_octets() {
     assert!(count < 16 * 2048, "{count} steps for 2048 segments");
 }
 
-/// A segment that overlaps all that is held is as many steps as there are pieces, time and again, whoever wins.
+/// A segment that overlaps all buffered segments takes a number of steps in proportion to the number of pieces,
+/// repeatedly and for each policy.
 #[test]
-fn a_storm_of_overlaps() {
+fn overlapping_segments_have_bounded_cost() {
     const PIECES: u32 = 1000;
     for policy in OverlapPolicy::ALL {
         for gap_len in [0, 1] {
-            let (mut reassembler, _) = made(|config, _| config.overlap = policy);
+            let (mut reassembler, _) = new_reassembler(|config, _| config.overlap = policy);
             let mut stream = opened(&mut reassembler, 0);
             for number in 0..PIECES {
                 let segment = data(110 + (1 + gap_len) * number, b"a");
                 reassembler.segment(&mut stream, 0, &segment, |event| panic!("{event:?}"));
             }
-            // The first one may fill holes; each piece that it makes moves others, but once.
+            // The first segment may fill holes; each piece that it creates moves others, but only once.
             let mut bytes = vec![b'b'; 4000];
             for round in 0..20_u32 {
                 bytes.fill(b'b' + round as u8);
-                // Some begin with what is held, some before it, and each ends later than the one before.
+                // Some segments begin with the buffered octets, some before them, and each ends later than the previous
+                // one.
                 let begin = 110 - round % 3;
                 let end = 110 + PIECES * (1 + gap_len) + round;
                 let segment = data(begin, &bytes[..(end - begin) as usize]);
@@ -164,9 +168,9 @@ fn a_storm_of_overlaps() {
 }
 
 #[test]
-fn what_others_hold_costs_a_stream_nothing() {
+fn the_cost_of_a_segment_does_not_depend_on_other_streams() {
     let run = |other_count: u32| {
-        let (mut reassembler, _) = made(|_, _| {});
+        let (mut reassembler, _) = new_reassembler(|_, _| {});
         let mut others: Vec<Stream> = (0..other_count).map(|name| opened(&mut reassembler, name)).collect();
         for (name, stream) in (0..).zip(&mut others) {
             for number in 0..5 {
@@ -185,8 +189,8 @@ fn what_others_hold_costs_a_stream_nothing() {
 }
 
 #[test]
-fn fin_and_rst_everywhere() {
-    let (mut reassembler, budget) = made(|_, _| {});
+fn random_fin_and_rst_flags_end_each_stream_once() {
+    let (mut reassembler, budget) = new_reassembler(|_, _| {});
     let mut random = 5_u64;
     let mut below = |count: u64| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -198,7 +202,7 @@ fn fin_and_rst_everywhere() {
         let (mut end, mut fin_end) = (0, None);
         let mut out = |event: StreamEvent<'_>| match event {
             StreamEvent::Chunk(chunk) => {
-                assert!(chunk.offset == end && fin_end.is_none(), "nothing is delivered behind the FIN");
+                assert!(chunk.offset == end && fin_end.is_none(), "nothing is delivered after the FIN");
                 end = chunk.end();
             }
             StreamEvent::Gap(gap) => {

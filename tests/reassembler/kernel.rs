@@ -1,6 +1,6 @@
-//! The policy `linux` against the running kernel: the same segments, sent through a TUN device to a listening socket in a
-//! network namespace of our own. Needs root, `unshare`, `ip`, `python3` and `/dev/net/tun`; says so and passes where they are
-//! missing.
+//! Comparison of the policy `linux` with the running kernel: the same segments are sent through a TUN device to a
+//! listening socket in a separate network namespace. Needs root, `unshare`, `ip`, `python3` and `/dev/net/tun`; prints
+//! a message and passes if they are missing.
 
 use std::process::Command;
 
@@ -10,8 +10,8 @@ use flowgauge::reassembler::OverlapPolicy;
 use super::naive::{Chunk, Model};
 use super::overlap::{reassembled, with_policy};
 
-/// For each line, chunks `start/hex` apart by spaces: connects as a host behind the TUN device, sends them, and prints
-/// what the socket receives.
+/// Reads lines of chunks `start/hex`, separated by spaces. For each line, connects as a host behind the TUN device,
+/// sends the chunks, and prints the octets that the socket receives.
 const SCRIPT: &str = r"
 import fcntl, os, select, socket, struct, sys
 tun = os.open('/dev/net/tun', os.O_RDWR)
@@ -66,10 +66,10 @@ for number, line in enumerate(sys.stdin):
     connection.close()
 ";
 
-/// Octets of the stream.
+/// Length of the stream in octets.
 const LEN: usize = 12;
 
-/// Chunks ahead of the first octet, each with an octet of its own, and then that one.
+/// Returns sequences of chunks after the first octet, each filled with its own octet, followed by the first octet.
 fn sequences() -> Vec<Vec<Chunk>> {
     let mut random = 11_u64;
     let mut below = |count: u64| {
@@ -86,13 +86,13 @@ fn sequences() -> Vec<Vec<Chunk>> {
             ahead.collect()
         })
         .collect();
-    // Joined rows, and what begins with them.
+    // Joined runs, and chunks that begin with them.
     for end in 3..LEN {
         sequences.push(vec![(1, 3, b'a'), (3, 5, b'b'), (1, end, b'c')]);
         sequences.push(vec![(1, 3, b'a'), (3, 5, b'b'), (3, end + 1, b'c')]);
         sequences.push(vec![(3, 5, b'a'), (1, 3, b'b'), (3, end + 1, b'c')]);
     }
-    // Where the kernel's own choice depends on the shape of its tree, there is nothing to compare.
+    // Sequences for which the result of the kernel depends on the shape of its tree cannot be compared.
     sequences.retain(|chunks| {
         let mut model = Model::new(OverlapPolicy::Linux, LEN);
         let mut is_decided = |chunk: &Chunk| {
@@ -110,7 +110,7 @@ fn sequences() -> Vec<Vec<Chunk>> {
 }
 
 #[test]
-fn linux_is_what_the_running_kernel_does() {
+fn the_linux_policy_matches_the_running_kernel() {
     let sequences = sequences();
     let text: String = sequences
         .iter()
@@ -141,5 +141,5 @@ fn linux_is_what_the_running_kernel_does() {
         let got: String = got.iter().map(|octet| format!("{octet:02x}")).collect();
         assert_eq!(got, received, "{chunks:?}");
     }
-    println!("{} sequences as the kernel has them", sequences.len());
+    println!("{} sequences match the kernel", sequences.len());
 }

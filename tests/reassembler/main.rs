@@ -1,4 +1,4 @@
-//! The reassembler against a naive model, the running kernel, and hostile input.
+//! The reassembler: comparison with a naive model and with the running kernel, and hostile input.
 
 mod capture;
 mod cases;

@@ -1,19 +1,19 @@
-//! Every overlap of up to three chunks, for every policy, wherever the sequence numbers wrap.
+//! All overlaps of up to three chunks, for each policy, and for each position at which the sequence numbers wrap.
 
 use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{OverlapPolicy, Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
 use super::naive::{Chunk, HOLE, Model};
 
-/// Octets of the stream.
+/// Length of the stream in octets.
 const LEN: usize = 7;
 
-/// All chunks within a stream: 28 of them.
-fn places() -> Vec<(usize, usize)> {
+/// Returns the ranges of all chunks within a stream: 28 of them.
+fn ranges() -> Vec<(usize, usize)> {
     (0..LEN).flat_map(|start| (start + 1..=LEN).map(move |end| (start, end))).collect()
 }
 
-/// What comes out for chunks of a stream whose first octet has a sequence number.
+/// Returns the reassembled octets for chunks of a stream with a given sequence number of its first octet.
 pub(crate) fn reassembled(
     reassembler: &mut Reassembler<()>,
     first: SeqNum,
@@ -51,18 +51,18 @@ pub(crate) fn with_policy(policy: OverlapPolicy) -> Reassembler<()> {
 }
 
 #[test]
-fn three_chunks_in_every_position() {
-    let places = places();
+fn three_chunks_at_all_offsets_match_the_model() {
+    let ranges = ranges();
     for policy in OverlapPolicy::ALL {
         let mut reassembler = with_policy(policy);
-        for a in &places {
-            for b in &places {
-                for c in &places {
+        for a in &ranges {
+            for b in &ranges {
+                for c in &ranges {
                     let chunks = [(a.0, a.1, b'a'), (b.0, b.1, b'b'), (c.0, c.1, b'c')];
                     let mut model = Model::new(policy, LEN);
                     chunks.iter().for_each(|chunk| model.push(*chunk));
                     let mut expected = model.octets();
-                    // What nobody sent at the end is no gap.
+                    // Octets at the end that were not sent are not a gap.
                     expected.truncate(chunks.iter().map(|chunk| chunk.1).max().unwrap_or(0));
                     let got = reassembled(&mut reassembler, SeqNum(1), chunks.into_iter(), LEN);
                     assert_eq!(got, expected, "{policy}: {chunks:?}");
@@ -75,14 +75,14 @@ fn three_chunks_in_every_position() {
 }
 
 #[test]
-fn the_wrap_is_like_any_other_place() {
-    let places = places();
+fn the_sequence_number_wrap_does_not_change_the_result() {
+    let ranges = ranges();
     for policy in OverlapPolicy::ALL {
         let mut reassembler = with_policy(policy);
-        for (number, a) in places.iter().enumerate() {
-            for b in &places {
-                // A third chunk of each kind, not each third chunk: all wraps take their time.
-                let c = places[(number * 5 + b.0 * 3 + b.1) % places.len()];
+        for (number, a) in ranges.iter().enumerate() {
+            for b in &ranges {
+                // Only a selection of third chunks, because testing all positions of the wrap takes long.
+                let c = ranges[(number * 5 + b.0 * 3 + b.1) % ranges.len()];
                 let chunks = [(a.0, a.1, b'a'), (b.0, b.1, b'b'), (c.0, c.1, b'c')];
                 let plain = reassembled(&mut reassembler, SeqNum(1000), chunks.into_iter(), LEN);
                 for wrap in 0..=LEN as u32 + 1 {

@@ -1,5 +1,5 @@
-//! Random senders, networks and captures: whatever happens to the segments, the stream is told once, in order and with the
-//! sender's octets, and what is missing is what did not come.
+//! Random senders, networks and captures: in all cases the stream is delivered once, in order and with the octets of
+//! the sender, and gaps contain only octets that did not arrive.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::capture::{Capture, Event, capture, octet, step};
 const GRACE_MS: u64 = 10;
 const TIMEOUT_MS: u64 = 3000;
 
-/// What is known of a stream by its packets alone.
+/// Knowledge about a stream from its captured packets.
 #[derive(Clone, Default)]
 struct Sent {
     /// Sender's offset of the stream's first octet.
     base: Option<usize>,
-    /// Sender's octets whose bytes came, and those that were on the wire.
-    came: Vec<bool>,
+    /// Octets of the sender that were captured, and octets that were on the wire.
+    arrived: Vec<bool>,
     on_wire: Vec<bool>,
     /// Acknowledged ends, with the time.
     acks: Vec<(usize, u64)>,
@@ -29,15 +29,15 @@ struct Sent {
     arrivals: Vec<(usize, u64)>,
     /// The highest end of a segment, dropped ones included.
     wire_end: usize,
-    /// Where there is no progress although something waits, and since when.
+    /// Position and time since which there is no progress although octets are buffered.
     is_waiting: bool,
     stuck_at: usize,
     stuck_since_ms: u64,
 }
 
-/// A stream as it is told.
+/// Delivered stream.
 #[derive(Clone, Debug, Default)]
-struct Told {
+struct Delivered {
     octets: Vec<Option<u8>>,
     has_fin: bool,
     is_poisoned: bool,
@@ -47,53 +47,57 @@ struct Run<'c> {
     reassembler: Reassembler<usize>,
     config: ReassemblerConfig,
     resources: Resources,
-    has_room: bool,
+    has_memory: bool,
     capture: &'c Capture,
     streams: Vec<Stream>,
     sent: Vec<Sent>,
-    reported: Vec<Told>,
+    reported: Vec<Delivered>,
     now_ms: u64,
 }
 
-/// Takes an event of the stream; panics if it is not as it must be.
-fn take(
-    reported: &mut Told,
+/// Applies an event to the delivered stream, and panics if the event is not valid.
+fn apply(
+    reported: &mut Delivered,
     sent: &Sent,
     number: usize,
     now_ms: u64,
-    has_room: bool,
+    has_memory: bool,
     event: StreamEvent<'_>,
 ) {
     let base = sent.base.expect("a stream that has begun");
-    assert!(!reported.is_poisoned, "nothing comes after poison");
+    assert!(!reported.is_poisoned, "no event follows poisoning");
     let at = reported.octets.len();
     match event {
         StreamEvent::Chunk(chunk) => {
-            assert_eq!((chunk.offset, chunk.bytes.is_empty()), (at as u64, false), "chunks are next");
+            assert_eq!((chunk.offset, chunk.bytes.is_empty()), (at as u64, false), "chunks are contiguous");
             for (position, byte) in (base + at..).zip(chunk.bytes) {
-                assert_eq!(*byte, octet(number, position), "octet {position} is the sender's");
+                assert_eq!(*byte, octet(number, position), "octet {position} is that of the sender");
             }
             reported.octets.extend(chunk.bytes.iter().copied().map(Some));
         }
         StreamEvent::Gap(gap) => {
-            assert_eq!((gap.offset, gap.len > 0), (at as u64, true), "gaps are next");
+            assert_eq!((gap.offset, gap.len > 0), (at as u64, true), "gaps are contiguous");
             let (from, to) = (base + at, base + at + gap.len as usize);
             for position in from..to {
-                let came = sent.came.get(position).copied().unwrap_or(false);
-                assert!(!came, "octet {position} came, and is given up as {}", gap.reason.name());
+                let arrived = sent.arrived.get(position).copied().unwrap_or(false);
+                assert!(
+                    !arrived,
+                    "octet {position} arrived, and is reported missing as {}",
+                    gap.reason.name()
+                );
             }
             let is_acked = |(end, time): &(usize, u64)| *end >= to && time + GRACE_MS <= now_ms;
             match gap.reason {
-                // Without memory to wait with, there is no grace.
-                GapReason::Acknowledged if has_room => assert!(sent.acks.iter().any(is_acked), "{gap:?}"),
+                // Without memory for buffering, there is no grace period.
+                GapReason::Acknowledged if has_memory => assert!(sent.acks.iter().any(is_acked), "{gap:?}"),
                 GapReason::Acknowledged => assert!(sent.acks.iter().any(|(end, _)| *end >= to)),
                 GapReason::Deadline => {
-                    // What lies behind it has waited long enough.
+                    // Octets after the gap have been buffered long enough.
                     let has_waited = |(end, time): &(usize, u64)| *end >= to && time + TIMEOUT_MS <= now_ms;
                     assert!(sent.acks.is_empty() && sent.arrivals.iter().any(has_waited), "{gap:?}");
                 }
                 GapReason::Truncated => assert!((from..to).all(|position| sent.on_wire[position]), "{gap:?}"),
-                GapReason::Overflow => assert!(!has_room, "{gap:?}"),
+                GapReason::Overflow => assert!(!has_memory, "{gap:?}"),
                 GapReason::EndOfStream => {}
                 other => panic!("{other:?}"),
             }
@@ -102,16 +106,16 @@ fn take(
         StreamEvent::Repeated { offset, len } => {
             for offset in offset as usize..(offset + len) as usize {
                 let is_given_up = reported.octets.get(offset).is_some_and(Option::is_none);
-                assert!(is_given_up || sent.on_wire[base + offset], "octet {offset} is new");
+                assert!(is_given_up || sent.on_wire[base + offset], "octet {offset} is not repeated");
             }
         }
         StreamEvent::Fin { offset, .. } => {
-            assert_eq!((offset, sent.fin), (at as u64, Some(base + at)), "the FIN stands at the end");
-            assert!(!std::mem::replace(&mut reported.has_fin, true), "once");
+            assert_eq!((offset, sent.fin), (at as u64, Some(base + at)), "the FIN is at the end");
+            assert!(!std::mem::replace(&mut reported.has_fin, true), "one FIN");
         }
         StreamEvent::Poisoned { offset } => {
             assert_eq!(offset, at as u64);
-            assert!(!has_room);
+            assert!(!has_memory);
             reported.is_poisoned = true;
         }
         other => panic!("{other:?}: the sender never contradicts itself"),
@@ -121,21 +125,21 @@ fn take(
 impl<'c> Run<'c> {
     fn new(
         (config, resources): &(ReassemblerConfig, Resources),
-        has_room: bool,
+        has_memory: bool,
         capture: &'c Capture,
     ) -> Self {
         let count = capture.lens.len();
         let blank =
-            |len: &usize| Sent { came: vec![false; *len], on_wire: vec![false; *len], ..Sent::default() };
+            |len: &usize| Sent { arrived: vec![false; *len], on_wire: vec![false; *len], ..Sent::default() };
         Self {
             reassembler: Reassembler::new(config.clone(), resources).expect("a valid configuration"),
             config: config.clone(),
             resources: resources.clone(),
-            has_room,
+            has_memory,
             capture,
             streams: (0..count).map(|_| Stream::default()).collect(),
             sent: capture.lens.iter().map(blank).collect(),
-            reported: vec![Told::default(); count],
+            reported: vec![Delivered::default(); count],
             now_ms: 0,
         }
     }
@@ -158,15 +162,16 @@ impl<'c> Run<'c> {
                 if sent.base.is_some() {
                     sent.acks.push((*end, self.now_ms));
                 }
-                let (reported, now_ms, has_room) = (&mut self.reported[*stream], self.now_ms, self.has_room);
+                let (reported, now_ms, has_memory) =
+                    (&mut self.reported[*stream], self.now_ms, self.has_memory);
                 self.reassembler.acknowledgment(&mut self.streams[*stream], *stream, &segment, |event| {
-                    // A deadline is one that passed before.
+                    // A gap by deadline is due before the acknowledgment.
                     let is_deadline =
                         matches!(&event, StreamEvent::Gap(gap) if gap.reason == GapReason::Deadline);
                     let sent = if is_deadline { &before } else { &*sent };
-                    take(reported, sent, *stream, now_ms, has_room, event);
+                    apply(reported, sent, *stream, now_ms, has_memory, event);
                 });
-                self.after(*stream);
+                self.check(*stream);
             }
         }
     }
@@ -190,14 +195,14 @@ impl<'c> Run<'c> {
             sent.wire_end = sent.wire_end.max(end);
             sent.arrivals.push((end, self.now_ms));
             sent.on_wire[start..end].fill(true);
-            sent.came[start..captured_end].fill(true);
+            sent.arrived[start..captured_end].fill(true);
         }
         let mut has_slid = false;
-        let slid = Sent { came: before.came.clone(), ..sent.clone() };
-        let (reported, now_ms, has_room) = (&mut self.reported[number], self.now_ms, self.has_room);
+        let slid = Sent { arrived: before.arrived.clone(), ..sent.clone() };
+        let (reported, now_ms, has_memory) = (&mut self.reported[number], self.now_ms, self.has_memory);
         let refused_count = self.reassembler.stats().refused_count;
         self.reassembler.segment(&mut self.streams[number], number, &segment, |event| {
-            // What is given up by time, or for room, is decided before the segment is looked at.
+            // Gaps by time or by overflow are decided before the segment is processed.
             let known = match &event {
                 StreamEvent::Gap(gap) => match gap.reason {
                     GapReason::Deadline | GapReason::Acknowledged => {
@@ -214,38 +219,38 @@ impl<'c> Run<'c> {
                 StreamEvent::Repeated { .. } => &before,
                 _ => &*sent,
             };
-            take(reported, known, number, now_ms, has_room, event);
+            apply(reported, known, number, now_ms, has_memory, event);
         });
         if self.reassembler.stats().refused_count > refused_count {
             assert_eq!(self.config.overflow, OverflowPolicy::DropNewest);
-            assert!(!self.has_room);
-            sent.came = before.came;
+            assert!(!self.has_memory);
+            sent.arrived = before.arrived;
             sent.on_wire = before.on_wire;
         }
-        self.after(number);
+        self.check(number);
     }
 
-    /// Ends all holes that are due, and checks that none was forgotten.
+    /// Ends all holes that are due, and checks that no hole was omitted.
     fn sweep(&mut self) {
         let now = Timestamp::from_nanos(self.now_ms * 1_000_000);
         let mut call_count = 0;
         while let Some(number) = self.reassembler.next_due(now) {
             let (reported, sent) = (&mut self.reported[number], &self.sent[number]);
-            let (now_ms, has_room) = (self.now_ms, self.has_room);
+            let (now_ms, has_memory) = (self.now_ms, self.has_memory);
             self.reassembler.skip(&mut self.streams[number], number, |event| {
-                take(reported, sent, number, now_ms, has_room, event);
+                apply(reported, sent, number, now_ms, has_memory, event);
             });
-            self.after(number);
+            self.check(number);
             call_count += 1;
             assert!(call_count < 10_000, "sweeps end");
         }
-        if !self.has_room {
+        if !self.has_memory {
             return;
         }
         for (number, (sent, reported)) in self.sent.iter().zip(&self.reported).enumerate() {
             let Some(base) = sent.base else { continue };
             let at = base + reported.octets.len();
-            // Of acknowledgments the first and the latest are kept, and lists are in order of arrival, not of time.
+            // Only the first and the latest acknowledgment are stored, and lists are in order of arrival, not of time.
             let due = sent.acks.iter().filter(|(_, time)| time + 3 * GRACE_MS <= self.now_ms);
             let acked = due.map(|(end, _)| *end).max().unwrap_or(0).min(sent.fin.unwrap_or(usize::MAX));
             let is_fin_likely = acked == at + 1 && sent.wire_end <= at && sent.fin.is_none();
@@ -261,8 +266,8 @@ impl<'c> Run<'c> {
         }
     }
 
-    /// Checks what holds at any time.
-    fn after(&mut self, number: usize) {
+    /// Checks the invariants that hold after each event.
+    fn check(&mut self, number: usize) {
         self.reassembler.check_invariants();
         let (reported, sent) = (&self.reported[number], &mut self.sent[number]);
         let stream = &self.streams[number];
@@ -275,30 +280,30 @@ impl<'c> Run<'c> {
         let Some(base) = sent.base else { return };
         let at = base + reported.octets.len();
         let is_waiting = sent.wire_end > at || sent.fin.is_some_and(|fin| fin > at);
-        let came = sent.came.get(at).copied().unwrap_or(false);
-        assert!(!came || reported.is_poisoned, "octet {at} came and is not told");
+        let arrived = sent.arrived.get(at).copied().unwrap_or(false);
+        assert!(!arrived || reported.is_poisoned, "octet {at} arrived and is not delivered");
         if !sent.is_waiting || sent.stuck_at != at {
             (sent.stuck_at, sent.stuck_since_ms) = (at, self.now_ms);
         }
         sent.is_waiting = is_waiting;
     }
 
-    fn finish(mut self) -> Vec<Told> {
+    fn finish(mut self) -> Vec<Delivered> {
         for number in 0..self.streams.len() {
             let (reported, sent) = (&mut self.reported[number], &self.sent[number]);
-            let (now_ms, has_room) = (self.now_ms, self.has_room);
+            let (now_ms, has_memory) = (self.now_ms, self.has_memory);
             self.reassembler.finish(&mut self.streams[number], |event| {
-                take(reported, sent, number, now_ms, has_room, event);
+                apply(reported, sent, number, now_ms, has_memory, event);
             });
             self.reassembler.check_invariants();
             assert!(!self.streams[number].is_held());
             let Some(base) = sent.base.filter(|_| !reported.is_poisoned) else { continue };
             let end = base + reported.octets.len();
             let acked = sent.acks.iter().map(|(end, _)| *end).max().unwrap_or(0);
-            assert!(end >= sent.wire_end.max(base), "all that was on the wire is told");
-            assert!(end <= sent.wire_end.max(acked).max(base), "nothing else is told");
-            // An acknowledgment counts the FIN as an octet, if it comes first.
-            assert!(reported.has_fin || sent.fin.is_none_or(|fin| fin < end), "the FIN is told");
+            assert!(end >= sent.wire_end.max(base), "all octets that were on the wire are reported");
+            assert!(end <= sent.wire_end.max(acked).max(base), "no other octets are reported");
+            // If the acknowledgment arrives first, the FIN counts as an octet.
+            assert!(reported.has_fin || sent.fin.is_none_or(|fin| fin < end), "the FIN is reported");
         }
         let stats = self.reassembler.stats();
         assert_eq!(self.reassembler.held_stream_count(), 0);
@@ -313,14 +318,14 @@ impl<'c> Run<'c> {
     }
 }
 
-/// The streams of a capture as they are told; `sweeps` says after how many events due holes are ended.
+/// Returns the delivered streams of a capture; `sweeps` is the number of events after which due holes are ended.
 fn reported(
     config: &(ReassemblerConfig, Resources),
-    has_room: bool,
+    has_memory: bool,
     capture: &Capture,
     sweeps: Option<usize>,
-) -> Vec<Told> {
-    let mut run = Run::new(config, has_room, capture);
+) -> Vec<Delivered> {
+    let mut run = Run::new(config, has_memory, capture);
     for (number, (stamp_ms, event)) in capture.events.iter().enumerate() {
         run.event(*stamp_ms, event);
         if sweeps.is_some_and(|sweeps| number % sweeps == 0) {
@@ -358,7 +363,7 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn what_comes_in_time_is_told_whole(
+    fn segments_that_arrive_in_time_are_delivered_completely(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overlap in 0..8_usize,
@@ -376,7 +381,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_lost_is_told_and_sweeps_change_nothing(
+    fn missing_octets_are_reported_and_sweeps_do_not_change_the_result(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overlap in 0..8_usize,
@@ -393,7 +398,7 @@ proptest! {
     }
 
     #[test]
-    fn caps_hold_and_what_came_is_told(
+    fn limits_hold_and_arrived_octets_are_delivered(
         steps in prop::collection::vec(step(), 1..80),
         streams in streams(),
         overflow in prop_oneof![

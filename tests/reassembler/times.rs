@@ -1,22 +1,22 @@
-//! The times of what comes out: a gap has that at which it was due, whoever notices it and when; octets have that of the packet
-//! that made them next.
+//! Times of events: a gap has the time at which it was due, independently of when it is noticed; octets have the time
+//! of the packet that made them deliverable.
 
 use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
-/// A segment or an acknowledgment at a time in milliseconds, or a sweep.
+/// Segment, acknowledgment or sweep at a time in milliseconds.
 #[derive(Clone, Copy)]
 enum Step {
     Data(u64, u32, &'static str),
-    Cut(u64, u32, &'static str, u32),
+    Truncated(u64, u32, &'static str, u32),
     Fin(u64, u32),
     Ack(u64, u32),
     Sweep(u64),
 }
 
-use Step::{Ack, Cut, Data, Fin, Sweep};
+use Step::{Ack, Data, Fin, Sweep, Truncated};
 
-/// What comes out, each with its time in milliseconds.
+/// Returns the events with their times in milliseconds.
 fn reported(steps: &[Step], end_ms: u64) -> Vec<String> {
     let mut reassembler =
         Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
@@ -40,7 +40,7 @@ fn reported(steps: &[Step], end_ms: u64) -> Vec<String> {
                 let segment = Segment::new(SeqNum(seq), TcpFlags::ACK, text.as_bytes(), at(time));
                 reassembler.segment(&mut stream, 7, &segment, &mut note);
             }
-            Cut(time, seq, text, len) => {
+            Truncated(time, seq, text, len) => {
                 let segment = Segment::new(SeqNum(seq), TcpFlags::ACK, text.as_bytes(), at(time));
                 reassembler.segment(&mut stream, 7, &segment.with_wire_len(len), &mut note);
             }
@@ -63,53 +63,55 @@ fn reported(steps: &[Step], end_ms: u64) -> Vec<String> {
     log
 }
 
-/// The same without sweeps, with one at each step, and with one each millisecond.
+/// Checks that the events are the same without sweeps, with one sweep at each step, and with one sweep each
+/// millisecond.
 #[track_caller]
-fn gives(steps: &[Step], end_ms: u64, expected: &[&str]) {
+fn check(steps: &[Step], end_ms: u64, expected: &[&str]) {
     let time = |step: &Step| match *step {
-        Data(time, ..) | Cut(time, ..) | Fin(time, _) | Ack(time, _) | Sweep(time) => time,
+        Data(time, ..) | Truncated(time, ..) | Fin(time, _) | Ack(time, _) | Sweep(time) => time,
     };
-    let (mut often, mut always, mut before) = (Vec::new(), Vec::new(), 0);
+    let (mut swept_per_step, mut swept_per_millisecond, mut before) = (Vec::new(), Vec::new(), 0);
     for step in steps {
-        often.extend([Sweep(time(step)), *step]);
-        always.extend((before..=time(step)).map(Sweep));
-        always.push(*step);
+        swept_per_step.extend([Sweep(time(step)), *step]);
+        swept_per_millisecond.extend((before..=time(step)).map(Sweep));
+        swept_per_millisecond.push(*step);
         before = before.max(time(step));
     }
-    always.extend((before..=end_ms).map(Sweep));
-    for steps in [steps, &often, &always] {
+    swept_per_millisecond.extend((before..=end_ms).map(Sweep));
+    for steps in [steps, &swept_per_step, &swept_per_millisecond] {
         assert_eq!(reported(steps, end_ms), expected);
     }
 }
 
 #[test]
-fn octets_have_the_time_of_the_packet_that_made_them_next() {
-    gives(&[Data(1, 100, "ab"), Data(2, 102, "c")], 9, &["ab @1", "c @2"]);
-    // The filler is later than what waited, or was captured before it and read after it.
-    gives(&[Data(2, 102, "c"), Data(3, 103, "d"), Data(5, 100, "ab")], 9, &["ab @5", "c @5", "d @5"]);
-    gives(&[Data(8, 102, "c"), Data(9, 103, "d"), Data(5, 100, "ab")], 9, &["ab @5", "c @8", "d @9"]);
+fn octets_have_the_time_of_the_packet_that_made_them_deliverable() {
+    check(&[Data(1, 100, "ab"), Data(2, 102, "c")], 9, &["ab @1", "c @2"]);
+    // The segment that fills the hole is later than the buffered ones, or was captured before them and read after them.
+    check(&[Data(2, 102, "c"), Data(3, 103, "d"), Data(5, 100, "ab")], 9, &["ab @5", "c @5", "d @5"]);
+    check(&[Data(8, 102, "c"), Data(9, 103, "d"), Data(5, 100, "ab")], 9, &["ab @5", "c @8", "d @9"]);
 }
 
 #[test]
 fn a_gap_has_the_time_at_which_it_was_due() {
-    // Acknowledged at 4 ms, due after the grace of 10 ms; what waited was captured before that.
+    // The octets are acknowledged at 4 ms, and due after the grace period of 10 ms; the buffered octets were captured
+    // before that.
     let lossy = [Data(2, 102, "c"), Data(3, 103, "d"), Ack(4, 104)];
     let reported = ["gap 2 acknowledged @14", "c @2", "d @3"];
-    gives(&lossy, 14, &reported);
-    gives(&lossy, 9000, &reported);
-    gives(
+    check(&lossy, 14, &reported);
+    check(&lossy, 9000, &reported);
+    check(
         &[&lossy[..], &[Data(50, 104, "e")]].concat(),
         60,
         &["gap 2 acknowledged @14", "c @2", "d @3", "e @50"],
     );
     // Two acknowledgments, each with a gap of its own.
-    gives(
+    check(
         &[Data(2, 102, "c"), Data(3, 104, "e"), Ack(4, 103), Ack(9, 105), Data(40, 105, "f")],
         50,
         &["gap 2 acknowledged @14", "c @2", "gap 1 acknowledged @19", "e @3", "f @40"],
     );
     // Without acknowledgments, three seconds for each hole.
-    gives(
+    check(
         &[Data(2, 102, "c"), Data(3, 104, "e"), Data(7000, 105, "f")],
         7500,
         &["gap 2 deadline @3002", "c @2", "gap 1 deadline @6002", "e @3", "f @7000"],
@@ -117,15 +119,15 @@ fn a_gap_has_the_time_at_which_it_was_due() {
 }
 
 #[test]
-fn what_is_cut_off_or_at_the_end_has_the_time_of_that() {
-    gives(&[Cut(3, 100, "ab", 5), Data(4, 105, "f")], 9, &["ab @3", "gap 3 truncated @3", "f @4"]);
-    gives(&[Cut(3, 102, "cd", 5), Data(4, 100, "ab")], 9, &["ab @4", "cd @4", "gap 3 truncated @4"]);
-    gives(&[Data(3, 102, "c"), Ack(4, 101)], 9, &["gap 2 end_of_stream @9", "c @3"]);
+fn truncation_gaps_and_final_gaps_have_the_time_of_their_cause() {
+    check(&[Truncated(3, 100, "ab", 5), Data(4, 105, "f")], 9, &["ab @3", "gap 3 truncated @3", "f @4"]);
+    check(&[Truncated(3, 102, "cd", 5), Data(4, 100, "ab")], 9, &["ab @4", "cd @4", "gap 3 truncated @4"]);
+    check(&[Data(3, 102, "c"), Ack(4, 101)], 9, &["gap 2 end_of_stream @9", "c @3"]);
 }
 
 #[test]
-fn the_fin_has_the_time_of_its_packet_or_of_what_was_missing_before_it() {
-    gives(&[Data(1, 100, "ab"), Fin(2, 102)], 9, &["ab @1", "fin @2"]);
-    gives(&[Fin(2, 102), Data(3, 100, "ab")], 9, &["ab @3", "fin @3"]);
-    gives(&[Data(2, 102, "c"), Fin(3, 103), Ack(4, 104)], 90, &["gap 2 acknowledged @14", "c @2", "fin @3"]);
+fn the_fin_has_the_time_of_its_packet_or_of_the_octets_before_it() {
+    check(&[Data(1, 100, "ab"), Fin(2, 102)], 9, &["ab @1", "fin @2"]);
+    check(&[Fin(2, 102), Data(3, 100, "ab")], 9, &["ab @3", "fin @3"]);
+    check(&[Data(2, 102, "c"), Fin(3, 103), Ack(4, 104)], 90, &["gap 2 acknowledged @14", "c @2", "fin @3"]);
 }

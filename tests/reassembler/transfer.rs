@@ -1,8 +1,10 @@
-//! Real transfers: two kernels' TCP over a path that loses, reorders and repeats, and the streams that captures of it give.
+//! Real transfers: TCP between two kernels over a path that drops, reorders and duplicates packets, and the streams
+//! reassembled from captures of it.
 //!
-//! Two network namespaces are joined by a relay between two TUN devices, which records what it reads, before it loses anything, and
-//! what it passes on. Where the kernel has `netem`, that makes the trouble; otherwise the relay does. Needs root, `unshare`, `ip`,
-//! `python3` and `/dev/net/tun`; says so and passes where they are missing.
+//! A relay between two TUN devices connects two network namespaces. It records the packets that it reads, before it
+//! drops any, and the packets that it forwards. If the kernel has `netem`, `netem` impairs the path; otherwise the
+//! relay does. Needs root, `unshare`, `ip`, `python3` and `/dev/net/tun`; prints a message and passes if they are
+//! missing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,8 +16,8 @@ use flowgauge::decode::extractor::Extractor;
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 use flowgauge::source::{FileSource, Next, Source as _};
 
-/// Sends the file named first to a server that answers with the last 200,000 octets of it, through a relay that writes the files
-/// named second (as read) and third (as passed on). Ends after 15 seconds at the latest.
+/// Sends the first file to a server, which answers with the last 200,000 octets of it, through a relay that writes the
+/// second file (packets as read) and the third file (packets as forwarded). Ends after at most 15 seconds.
 const SCRIPT: &str = r"
 import ctypes, fcntl, heapq, os, random, select, signal, socket, struct, sys, threading, time
 path, before, behind = sys.argv[1:4]
@@ -28,8 +30,8 @@ def tun(name, address):
     fcntl.ioctl(device, 0x400454ca, struct.pack('16sH', name.encode(), 0x1001))
     if os.system(f'ip addr add {address}/24 dev {name} && ip link set {name} up'):
         sys.exit('no device')
-    trouble = 'loss 2% duplicate 2% delay 2ms reorder 80%'
-    return device, os.system(f'tc qdisc add dev {name} root netem {trouble} 2>/dev/null') == 0
+    impairment = 'loss 2% duplicate 2% delay 2ms reorder 80%'
+    return device, os.system(f'tc qdisc add dev {name} root netem {impairment} 2>/dev/null') == 0
 
 def read(connection, count):
     got = b''
@@ -41,7 +43,7 @@ ours, theirs = socket.socketpair(socket.AF_UNIX)
 first, has_netem = tun('t0', '10.0.0.1')
 child = os.fork()
 if child == 0:
-    # A kernel of its own: CLONE_NEWNET.
+    # A separate network namespace: CLONE_NEWNET.
     if ctypes.CDLL(None).unshare(0x40000000):
         os._exit(3)
     second, _ = tun('t1', '10.0.0.2')
@@ -87,16 +89,16 @@ while status is None or waiting or time.monotonic() - quiet_since < 0.3:
         quiet_since = time.monotonic()
         note(files[0], packet)
         target = second if device == first else first
-        # The handshake passes, so that the test takes no seconds for it.
-        lot = 1 if has_netem or number < 4 else chance.random()
+        # The handshake is not impaired, so that the test does not wait seconds for a retransmission.
+        choice = 1 if has_netem or number < 4 else chance.random()
         number += 1
-        if lot < 0.02:
+        if choice < 0.02:
             lost += 1
             continue
-        times = 2 if lot < 0.04 else 1
+        times = 2 if choice < 0.04 else 1
         repeated += times - 1
         for _ in range(times):
-            delay = chance.random() * 0.004 if 0.03 < lot < 0.1 else 0
+            delay = chance.random() * 0.004 if 0.03 < choice < 0.1 else 0
             delayed += delay > 0
             heapq.heappush(waiting, (quiet_since + delay, len(waiting) + number * 4, target, packet))
     while waiting and waiting[0][0] <= time.monotonic():
@@ -115,31 +117,31 @@ print(f'netem {has_netem}: {number} packets, {lost} lost, {repeated} repeated, {
 
 const FILE_LEN: usize = 4 << 20;
 
-/// No octet of it repeats where another stands a multiple of a power of two away.
+/// Returns pseudorandom content, in which octets do not repeat at distances of a power of two.
 fn file() -> Vec<u8> {
     (0..FILE_LEN as u64).map(|position| (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8).collect()
 }
 
-/// One direction as it was told: bytes, zeros where there were none, and the gaps.
+/// One delivered direction: the octets, with zeros in gaps, and the gaps.
 #[derive(Default)]
-struct Told {
+struct Delivered {
     bytes: Vec<u8>,
     gaps: Vec<(u64, u64)>,
     has_fin: bool,
-    /// Octets by the captured segments, and the sequence number of the first.
+    /// Positions of octets in captured segments, and the sequence number of the first octet.
     captured: Vec<bool>,
     first: Option<SeqNum>,
 }
 
-/// Both directions of a capture, the client's first; `is_kept` says which frames are left, by their number.
+/// Reassembles both directions of a capture, with that of the client first; `is_kept` selects frames by their number.
 fn streams(
     path: &Path,
     (config, limits): (ReassemblerConfig, Limits),
     mut is_kept: impl FnMut(usize) -> bool,
-) -> [Told; 2] {
+) -> [Delivered; 2] {
     let mut reassembler = Reassembler::new(config, &Resources::new(limits)).expect("a valid configuration");
-    let (mut streams, mut reported): ([Stream; 2], [Told; 2]) = Default::default();
-    let take = |reported: &mut Told, event: StreamEvent<'_>| match event {
+    let (mut streams, mut reported): ([Stream; 2], [Delivered; 2]) = Default::default();
+    let apply = |reported: &mut Delivered, event: StreamEvent<'_>| match event {
         StreamEvent::Chunk(chunk) => {
             assert_eq!(chunk.offset, reported.bytes.len() as u64);
             reported.bytes.extend_from_slice(chunk.bytes);
@@ -172,27 +174,27 @@ fn streams(
             if !is_kept(number) {
                 continue;
             }
-            reassembler.segment(&mut streams[own], own, &segment, |event| take(&mut reported[own], event));
+            reassembler.segment(&mut streams[own], own, &segment, |event| apply(&mut reported[own], event));
             let peer = 1 - own;
             reassembler.acknowledgment(&mut streams[peer], peer, &segment, |event| {
-                take(&mut reported[peer], event);
+                apply(&mut reported[peer], event);
             });
             while let Some(due) = reassembler.next_due(segment.timestamp) {
-                reassembler.skip(&mut streams[due], due, |event| take(&mut reported[due], event));
+                reassembler.skip(&mut streams[due], due, |event| apply(&mut reported[due], event));
             }
             cover(&mut reported[own], &segment);
         }
         batch.clear();
     }
     for (stream, reported) in streams.iter_mut().zip(&mut reported) {
-        reassembler.finish(stream, |event| take(reported, event));
+        reassembler.finish(stream, |event| apply(reported, event));
     }
     assert_eq!(reassembler.held_stream_count(), 0);
     reported
 }
 
-/// Notes the octets of a segment as captured; the first one is the SYN.
-fn cover(reported: &mut Told, segment: &Segment<'_>) {
+/// Marks the octets of a segment as captured; the first segment is the SYN.
+fn cover(reported: &mut Delivered, segment: &Segment<'_>) {
     let first = *reported.first.get_or_insert(segment.seq.add(1));
     if !segment.flags.contains(TcpFlags::SYN) && !segment.payload.is_empty() {
         let start = segment.seq.distance_from(first) as usize;
@@ -202,10 +204,10 @@ fn cover(reported: &mut Told, segment: &Segment<'_>) {
     }
 }
 
-/// The runs of octets that no segment had.
+/// Returns the runs of octets that no segment contains.
 fn missing(captured: &[bool]) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
-    for (position, _) in (0..).zip(captured).filter(|(_, is_there)| !**is_there) {
+    for (position, _) in (0..).zip(captured).filter(|(_, is_captured)| !**is_captured) {
         match runs.last_mut() {
             Some((_, end)) if *end == position => *end += 1,
             _ => runs.push((position, position + 1)),
@@ -222,7 +224,8 @@ impl Drop for Folder {
     }
 }
 
-/// Captures of a transfer, as read and as passed on; `None`, with a word, where there can be none.
+/// Captures a transfer, and returns the files as read and as forwarded; prints a message and returns `None` if that is
+/// not possible.
 fn transferred(file: &[u8]) -> Option<(Folder, [PathBuf; 2])> {
     let folder = Folder(std::env::temp_dir().join(format!("flowgauge-transfer-{}", std::process::id())));
     std::fs::create_dir_all(&folder.0).expect("a temporary folder");
@@ -238,7 +241,7 @@ fn transferred(file: &[u8]) -> Option<(Folder, [PathBuf; 2])> {
             Some((folder, [before, behind]))
         }
         Ok(output) => {
-            // What began must end well, unless the machine was too busy for it.
+            // A transfer that began must succeed, unless the machine was too busy.
             let has_failed = output.stdout.starts_with(b"joined") && output.status.code().is_some();
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(!has_failed, "{error}");
@@ -253,26 +256,27 @@ fn transferred(file: &[u8]) -> Option<(Folder, [PathBuf; 2])> {
 }
 
 #[test]
-fn what_a_kernel_sent_is_what_comes_out() {
+fn a_recorded_transfer_is_reassembled_completely() {
     let file = file();
     let Some((_folder, captures)) = transferred(&file) else { return };
     let sent: [&[u8]; 2] = [&file, &file[FILE_LEN - 200_000..]];
-    // On a busy machine, more segments wait behind a hole than the caps allow by default.
-    let mut roomy = Limits::DEFAULT;
-    (roomy.stream_side_bytes_max, roomy.stream_side_segment_count_max) = (64 << 20, 1 << 16);
+    // On a busy machine, more segments are buffered after a hole than the default limits allow.
+    let mut large = Limits::DEFAULT;
+    (large.stream_side_bytes_max, large.stream_side_segment_count_max) = (64 << 20, 1 << 16);
     for capture in &captures {
-        let reported = streams(capture, (ReassemblerConfig::default(), roomy), |_| true);
+        let reported = streams(capture, (ReassemblerConfig::default(), large), |_| true);
         for (reported, sent) in reported.iter().zip(sent) {
             assert_eq!(reported.gaps, []);
             assert!(reported.bytes == sent && reported.has_fin, "{} octets", reported.bytes.len());
         }
     }
 
-    // Now the capture loses frames that the receiver got. If there is time, what no frame had is missing, and nothing else.
+    // The capture drops frames that the receiver got. With unlimited time, exactly the octets that no frame contains
+    // are missing.
     let mut random = 3_u64;
-    let mut lots: HashMap<usize, bool> = HashMap::new();
+    let mut choices: HashMap<usize, bool> = HashMap::new();
     let mut is_kept = |number: usize| {
-        *lots.entry(number).or_insert_with(|| {
+        *choices.entry(number).or_insert_with(|| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             number <= 4 || !(random >> 33).is_multiple_of(40)
         })
@@ -280,10 +284,11 @@ fn what_a_kernel_sent_is_what_comes_out() {
     let mut config = ReassemblerConfig::default();
     (config.ack_grace, config.hole_timeout) = (Duration::MAX, Duration::MAX);
     for (number, (reported, sent)) in
-        streams(&captures[1], (config, roomy), &mut is_kept).iter().zip(sent).enumerate()
+        streams(&captures[1], (config, large), &mut is_kept).iter().zip(sent).enumerate()
     {
         check_gaps(reported, sent);
-        // An acknowledgment of a FIN that was lost counts one octet more, and what lies behind all that is known is not missing.
+        // An acknowledgment of a FIN that was not captured counts one additional octet; octets after the last known one
+        // are not reported as missing.
         let mut captured = reported.captured.clone();
         captured.resize(reported.bytes.len().min(sent.len()), false);
         let within = |(start, end): &(u64, u64)| (*start, (*end).min(sent.len() as u64));
@@ -291,7 +296,8 @@ fn what_a_kernel_sent_is_what_comes_out() {
         assert_eq!(gaps, missing(&captured));
         assert!(number > 0 || reported.gaps.len() > 10, "{} gaps", reported.gaps.len());
     }
-    // By the clock, what is sent again after the grace is missing too, and still nothing is wrong.
+    // With the default times, octets retransmitted after the grace period are missing too; all other octets are
+    // correct.
     for (reported, sent) in streams(&captures[1], Default::default(), &mut is_kept).iter().zip(sent) {
         check_gaps(reported, sent);
         let is_given_up = |run: &(u64, u64)| reported.gaps.iter().any(|gap| gap.0 <= run.0 && run.1 <= gap.1);
@@ -299,8 +305,9 @@ fn what_a_kernel_sent_is_what_comes_out() {
     }
 }
 
-/// Outside of its gaps, a stream is what was sent, but for its very end, if nothing that would tell of it was captured.
-fn check_gaps(reported: &Told, sent: &[u8]) {
+/// Checks that outside of its gaps, a stream contains the octets that were sent, except for its end if no captured
+/// segment indicates it.
+fn check_gaps(reported: &Delivered, sent: &[u8]) {
     let mut expected = sent[..reported.bytes.len().min(sent.len())].to_vec();
     for (start, end) in &reported.gaps {
         expected[*start as usize..(*end as usize).min(sent.len())].fill(0);

@@ -1,4 +1,4 @@
-//! Named pipes: a stop handle is noticed while nothing comes, and what comes in pieces is what a file holds.
+//! Named pipes: a stop handle ends a read that waits for data, and a capture in pieces reads like a file.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -14,13 +14,13 @@ use flowgauge::{
     SourceConfig, StopHandle,
 };
 
-/// A named pipe in a folder of its own.
+/// Named pipe in its own directory.
 struct Fifo {
     folder: PathBuf,
 }
 
 impl Fifo {
-    /// `None`, with a message, without the program `mkfifo`.
+    /// Creates a pipe; prints a message and returns `None` if the program `mkfifo` is missing.
     fn new() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Relaxed);
@@ -70,8 +70,8 @@ fn stoppable(stop: &StopHandle) -> SourceConfig {
     config
 }
 
-/// A call on another thread, and a time after which the handle is set. Returns what the call returns, which it must do within a
-/// second.
+/// Runs a call on another thread, and sets the stop handle after a pause. Returns the result of the call, which must
+/// end within a second after that.
 fn stopped_after<T: Send + 'static>(
     pause: Duration,
     call: impl FnOnce(StopHandle) -> T + Send + 'static,
@@ -80,7 +80,7 @@ fn stopped_after<T: Send + 'static>(
     let handle = stop.clone();
     let thread = spawn(move || call(handle));
     sleep(pause);
-    assert!(!thread.is_finished(), "nothing ends it but the handle");
+    assert!(!thread.is_finished(), "the call ended before the handle was set");
     stop.stop();
     let start = Instant::now();
     while !thread.is_finished() && start.elapsed() < Duration::from_secs(1) {
@@ -93,16 +93,16 @@ fn stopped_after<T: Send + 'static>(
 const PAUSE: Duration = Duration::from_millis(250);
 
 #[test]
-fn a_pipe_without_a_writer_is_given_up() {
+fn a_stop_handle_ends_reading_of_a_pipe_without_a_writer() {
     let Some(fifo) = Fifo::new() else { return };
-    // There is no capture: whether that is an error is the source's choice, but no frame comes.
+    // There is no capture: the source may return an error or the end, but no frames.
     let path = fifo.path();
     stopped_after(PAUSE, move |stop| {
         if let Ok(mut source) = FileSource::open_with(path, stoppable(&stop)) {
             assert_eq!(source.next_batch(&mut FrameBatch::new()).unwrap(), Next::End);
         }
     });
-    // The same as one of several inputs.
+    // The same with the pipe as one of several inputs.
     let path = fifo.path();
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data/dns.pcap");
     stopped_after(PAUSE, move |stop| {
@@ -113,13 +113,13 @@ fn a_pipe_without_a_writer_is_given_up() {
 }
 
 #[test]
-fn a_pipe_that_falls_silent_is_given_up_with_all_flows_recorded() {
+fn a_stop_handle_ends_an_idle_pipe_and_records_all_flows() {
     let whole = data("web.pcap");
-    // The magic only, the header only, whole records, and a part of one.
+    // Nothing, part of the magic number, only the header, and records of which the last one is incomplete.
     for len in [0, 3, 24, 20_000] {
         let Some(fifo) = Fifo::new() else { return };
         let pipe = File::options().read(true).write(true).open(fifo.path()).expect("a pipe");
-        (&pipe).write_all(&whole[..len]).expect("room in the pipe");
+        (&pipe).write_all(&whole[..len]).expect("space in the pipe");
         let path = fifo.path();
         let outcome = stopped_after(PAUSE, move |stop| {
             let mut source = FileSource::open_with(path, stoppable(&stop)).ok()?;
@@ -128,12 +128,12 @@ fn a_pipe_that_falls_silent_is_given_up_with_all_flows_recorded() {
             let mut pipeline = Pipeline::builder().build(sink).unwrap();
             let summary = pipeline.run(&mut source, &RunOptions::default().stop(stop)).unwrap();
             drop(pipeline);
-            assert_eq!(source.warnings(), [], "the handle cut it, and nothing else");
+            assert_eq!(source.warnings(), [], "a stop by the handle causes no warning");
             Some((summary.end, summary.stats.tracker.started_count, summary.stats.frame_count, count))
         });
         drop(pipe);
         let Some((end, started_count, frame_count, record_count)) = outcome else {
-            assert!(len < 24, "{len} octets are a capture");
+            assert!(len < 24, "a capture of {len} octets is not recognized");
             continue;
         };
         assert_eq!((end, record_count), (RunEnd::Stopped, started_count), "{len} octets");
@@ -141,7 +141,7 @@ fn a_pipe_that_falls_silent_is_given_up_with_all_flows_recorded() {
     }
 }
 
-/// Keeps the frames of a source, and counts batches without frames.
+/// Copies the frames of a source, and counts batches without frames.
 struct Tee<S> {
     source: S,
     frames: Vec<(u64, u32, Vec<u8>)>,
@@ -175,7 +175,7 @@ impl<S: Source> Source for Tee<S> {
     }
 }
 
-/// All that comes of a capture.
+/// Results of reading a capture.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     frames: Vec<(u64, u32, Vec<u8>)>,
@@ -185,7 +185,7 @@ struct Outcome {
     interfaces: String,
 }
 
-/// Reads a capture, and how many batches were empty.
+/// Reads a capture, and returns the results and the number of empty batches.
 fn read(source: impl Source) -> (Outcome, usize) {
     let mut tee = Tee { source, frames: Vec::new(), empty_count: 0 };
     let mut records = Vec::new();
@@ -199,26 +199,26 @@ fn read(source: impl Source) -> (Outcome, usize) {
     (Outcome { frames: tee.frames, records, frame_count, warning_count, interfaces }, tee.empty_count)
 }
 
-/// Cuts octets at places and behind them at odd lengths.
-fn pieces(octets: &[u8], mut cuts: Vec<usize>) -> Vec<Vec<u8>> {
-    cuts.extend((1..8).map(|part| (octets.len() * part / 8) | 1));
-    cuts.retain(|truncated| (1..octets.len()).contains(truncated));
-    cuts.sort_unstable();
-    cuts.dedup();
-    let starts = [0].into_iter().chain(cuts.iter().copied());
-    let ends = cuts.iter().copied().chain([octets.len()]);
+/// Splits octets at the given positions and at eighths of the length, rounded to odd positions.
+fn pieces(octets: &[u8], mut splits: Vec<usize>) -> Vec<Vec<u8>> {
+    splits.extend((1..8).map(|part| (octets.len() * part / 8) | 1));
+    splits.retain(|split| (1..octets.len()).contains(split));
+    splits.sort_unstable();
+    splits.dedup();
+    let starts = [0].into_iter().chain(splits.iter().copied());
+    let ends = splits.iter().copied().chain([octets.len()]);
     starts.zip(ends).map(|(start, end)| octets[start..end].to_vec()).collect()
 }
 
-/// Compares what comes through a pipe in pieces with what the same octets give in a file.
-fn compare(name: &'static str, octets: Vec<u8>, cuts: Vec<usize>) -> Option<JoinHandle<()>> {
+/// Compares the results of reading octets in pieces through a pipe with those of reading them from a file.
+fn compare(name: &'static str, octets: Vec<u8>, splits: Vec<usize>) -> Option<JoinHandle<()>> {
     let fifo = Fifo::new()?;
     Some(spawn(move || {
         let file = fifo.folder.join("file");
         std::fs::write(&file, &octets).unwrap();
         let (whole, _) = read(FileSource::open(&file).unwrap());
         assert!(whole.frames.len() > 100 && whole.warning_count == 0, "{name}");
-        let pieces = pieces(&octets, cuts);
+        let pieces = pieces(&octets, splits);
         let piece_count = pieces.len();
         let writer = fifo.written(pieces, Duration::from_millis(75));
         let (piped, empty_count) = read(FileSource::open(fifo.path()).unwrap());
@@ -229,11 +229,11 @@ fn compare(name: &'static str, octets: Vec<u8>, cuts: Vec<usize>) -> Option<Join
 }
 
 #[test]
-fn pieces_of_a_capture_survive_idle_periods() {
+fn a_capture_in_pieces_with_pauses_reads_like_a_file() {
     let (pcap, pcapng) = (data("dns.pcap"), data("vlan.pcapng"));
-    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "none is compressed"))]
+    #[cfg_attr(not(feature = "compression"), expect(unused_mut, reason = "no input is compressed"))]
     let mut forms = vec![
-        // In the magic, the header, the header of a record, and its octets.
+        // Splits within the magic number, the file header, the header of a record, and its octets.
         ("pcap", pcap.clone(), vec![1, 3, 4, 11, 23, 24, 25, 39, 40, 41, 77, 1001]),
         ("pcapng", pcapng.clone(), vec![1, 4, 5, 11, 12, 27, 28, 29, 61, 333, 1001]),
     ];
@@ -253,21 +253,39 @@ fn pieces_of_a_capture_survive_idle_periods() {
             writer.write_all(octets).unwrap();
             writer.finish().unwrap()
         };
-        // Two members or frames, cut in their headers, at their ends, and in their octets.
+        // Two members or frames, split within their headers, at their ends, and within their octets.
         type Compress<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
         let compressed: [(_, Compress<'_>); 2] = [("gzip", &gzip), ("zstd", &zstd)];
         for (name, compress) in compressed {
             let (head, tail) = pcap.split_at(pcap.len() / 2 + 5);
             let (head, tail) = (compress(head), compress(tail));
-            let (seam, end) = (head.len(), head.len() + tail.len());
-            let mut cuts = vec![1, 3, 4, 5, 7, 9, 11, 13, 16, 19, 23, 31, 1001];
-            cuts.extend([seam - 9, seam - 7, seam - 3, seam - 1, seam, seam + 1, seam + 3, seam + 5]);
-            cuts.extend([seam + 9, seam + 11, seam + 15, seam + 20, end - 9, end - 5, end - 3, end - 1]);
-            forms.push((name, [head, tail].concat(), cuts));
+            let (boundary, end) = (head.len(), head.len() + tail.len());
+            let mut splits = vec![1, 3, 4, 5, 7, 9, 11, 13, 16, 19, 23, 31, 1001];
+            splits.extend([
+                boundary - 9,
+                boundary - 7,
+                boundary - 3,
+                boundary - 1,
+                boundary,
+                boundary + 1,
+                boundary + 3,
+                boundary + 5,
+            ]);
+            splits.extend([
+                boundary + 9,
+                boundary + 11,
+                boundary + 15,
+                boundary + 20,
+                end - 9,
+                end - 5,
+                end - 3,
+                end - 1,
+            ]);
+            forms.push((name, [head, tail].concat(), splits));
         }
     }
     let running: Vec<_> =
-        forms.into_iter().filter_map(|(name, octets, cuts)| compare(name, octets, cuts)).collect();
+        forms.into_iter().filter_map(|(name, octets, splits)| compare(name, octets, splits)).collect();
     for thread in running {
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     }

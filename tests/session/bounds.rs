@@ -1,4 +1,4 @@
-//! What octets may cause: work and output are bounded by them.
+//! Work and output of parsers are bounded by the number of octets and packets.
 
 use std::cell::RefCell;
 
@@ -11,38 +11,39 @@ use flowgauge::session::{
 
 use crate::harness::random;
 
-/// Takes and leaves octets as they say themselves, and notes what it is told about those that it left.
+/// Consumes as many octets as their values request, and checks what the driver reports about the octets that it did not
+/// consume.
 #[derive(Debug, Default)]
-struct Leaver {
-    /// What was left of each direction.
-    left: [Vec<u8>; 2],
+struct Partial {
+    /// Octets of each direction that were not consumed.
+    remaining: [Vec<u8>; 2],
 }
 
 thread_local! {
-    /// Calls of [`Leaver`]: octets that were seen, and all of them.
+    /// Calls of [`Partial`]: the number of octets that were seen before, and of all octets.
     static CALLS: RefCell<Vec<(usize, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
-impl Parser for Leaver {
+impl Parser for Partial {
     type Message<'m> = ();
 
     fn bytes(&mut self, input: &Input<'_>, _: Out<'_, Self>) -> Result<Progress, Fault> {
         CALLS.with_borrow_mut(|calls| calls.push((input.seen_len, input.bytes.len())));
-        let left = input.from.of_mut(&mut self.left);
+        let remaining = input.from.of_mut(&mut self.remaining);
         assert_eq!(
             input.bytes.get(..input.seen_len),
-            Some(left.as_slice()),
-            "what was seen is what was left"
+            Some(remaining.as_slice()),
+            "the octets seen before are those that were not consumed"
         );
-        assert!(input.seen_len < input.bytes.len(), "there is something new");
+        assert!(input.seen_len < input.bytes.len(), "each call has new octets");
         let taken = match input.bytes[0] {
-            // As many as it says, or all of what there is.
+            // As many as the first octet states, or all that are available.
             count @ 1..100 => usize::from(count).min(input.bytes.len()),
             _ => 0,
         };
-        *left = input.bytes[taken..].to_vec();
-        // It need not be called for each octet.
-        let need = if left.len() % 7 == 3 { left.len() + 5 } else { 0 };
+        *remaining = input.bytes[taken..].to_vec();
+        // Sometimes the parser asks not to be called for each octet.
+        let need = if remaining.len() % 7 == 3 { remaining.len() + 5 } else { 0 };
         Ok(if need > 0 { Progress::Needs { taken, need } } else { Progress::Took(taken) })
     }
 
@@ -51,13 +52,13 @@ impl Parser for Leaver {
         missing: &flowgauge::session::Missing<'_>,
         _: Out<'_, Self>,
     ) -> flowgauge::session::AfterGap {
-        assert!(missing.rest.starts_with(missing.from.of(&self.left).as_slice()));
-        missing.from.of_mut(&mut self.left).clear();
+        assert!(missing.rest.starts_with(missing.from.of(&self.remaining).as_slice()));
+        missing.from.of_mut(&mut self.remaining).clear();
         flowgauge::session::AfterGap::Resume
     }
 }
 
-/// Reports each octet, as a piece of what is carried if it is `c`.
+/// Reports each octet as a message, which counts as transported content if the octet is `c`.
 #[derive(Debug, Default)]
 struct Reporter;
 
@@ -74,17 +75,17 @@ impl Parser for Reporter {
     }
 }
 
-static LEAVER: Protocol = Protocol::new("leaver").over_streams(&[7100], None);
+static PARTIAL: Protocol = Protocol::new("partial").over_streams(&[7100], None);
 static REPORTER: Protocol = Protocol::new("reporter").over_streams(&[7101], None);
 
 flowgauge::protocols! {
     /// The parsers above.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Message;
-    parsers { Leaver: Leaver = &LEAVER, Reporter: Reporter = &REPORTER }
+    parsers { Partial: Partial = &PARTIAL, Reporter: Reporter = &REPORTER }
     recognized {}
 }
 
@@ -113,7 +114,7 @@ fn key(port: u16) -> (FlowKey, flowgauge::base::Side) {
 }
 
 #[test]
-fn a_parser_learns_how_much_it_has_seen_before() {
+fn the_driver_reports_how_many_octets_the_parser_has_already_seen() {
     for seed in 1..200 {
         let mut random = random(seed);
         let (key, client) = key(7100);
@@ -130,7 +131,7 @@ fn a_parser_learns_how_much_it_has_seen_before() {
                 assert!(driver.gap(&mut session, &context, side, &gap, &mut Counts::default()).is_continue());
                 *offset += 10;
             } else {
-                // Few octets take others, so that long rests come about.
+                // Few octets request that others are consumed, so that many octets remain.
                 let octet = |random: &mut dyn FnMut() -> u64| {
                     if random().is_multiple_of(3) { random() as u8 % 100 } else { 200 }
                 };
@@ -150,7 +151,7 @@ fn a_parser_learns_how_much_it_has_seen_before() {
     }
 }
 
-/// What is reported of chunks of a length with one octet in them.
+/// Returns the counts of messages reported for chunks that repeat one octet, and the number of suppressed messages.
 fn reported(octet: u8, chunk_len: usize, chunk_count: u64) -> (Counts, u64) {
     let (key, client) = key(7101);
     let (mut driver, mut session, mut counts) =
@@ -159,22 +160,22 @@ fn reported(octet: u8, chunk_len: usize, chunk_count: u64) -> (Counts, u64) {
     let octets = vec![octet; chunk_len];
     for number in 0..chunk_count {
         let chunk = Chunk::new(number * chunk_len as u64, &octets);
-        let flows = driver.chunk(&mut session, &context, client, &chunk, &mut counts);
-        assert!(flows.is_continue());
+        let flow = driver.chunk(&mut session, &context, client, &chunk, &mut counts);
+        assert!(flow.is_continue());
     }
     let suppressed_count = driver.stats().suppressed_message_count;
     (counts, suppressed_count)
 }
 
 #[test]
-fn a_flow_reports_no_more_messages_than_its_packets_account_for() {
+fn messages_per_flow_are_bounded_by_its_packets_and_octets() {
     let (counts, suppressed_count) = reported(b'x', 1000, 100);
     let allowed = MESSAGE_CREDIT + 100 * (MESSAGES_PER_PACKET + 1000 / MESSAGE_OCTET_COUNT);
-    // Each thousand octets leave eight over, which add up.
+    // Eight octets of each thousand are below a whole message and accumulate.
     assert_eq!(counts.reported, allowed + 100 * 8 / MESSAGE_OCTET_COUNT);
     assert_eq!(suppressed_count, 100_000 - counts.reported);
-    assert_eq!(counts.suppressed_events, 1, "it is said once");
-    // A few in a packet are no matter, however many packets there are, and neither are pieces of what is carried.
+    assert_eq!(counts.suppressed_events, 1, "one event reports the suppression");
+    // A few messages in each packet are not limited, however many packets there are; neither is transported content.
     let (counts, suppressed_count) = reported(b'x', 8, 10_000);
     assert_eq!((counts.reported, suppressed_count, counts.suppressed_events), (80_000, 0, 0));
     let (counts, suppressed_count) = reported(b'c', 1000, 100);

@@ -1,4 +1,4 @@
-//! DNS, mDNS and LLMNR: dialogues after the examples of RFC 1035, RFC 6762, RFC 6891, RFC 2136 and RFC 5936.
+//! DNS, mDNS and LLMNR: dialogues based on the examples of RFC 1035, RFC 6762, RFC 6891, RFC 2136 and RFC 5936.
 
 use flowgauge::base::{FlowKey, IpProtocol, Side, Timestamp};
 use flowgauge::protocols::dns::{
@@ -9,16 +9,17 @@ use flowgauge::session::{
 };
 
 use crate::harness::{
-    Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap, observe,
+    Description, Dialogue, check_corruptions, check_truncations, observe, observe_in_any_split,
+    observe_with_gap,
 };
 
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// The three.
+    /// DNS, mDNS and LLMNR.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers {
@@ -29,28 +30,28 @@ flowgauge::protocols! {
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, message: Observed<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Observed<'_>) -> Description {
     let (Observed::Dns(message) | Observed::Mdns(message) | Observed::Llmnr(message)) = message;
-    Said::Whole(format!("{} {}", meta.from.name(), text(&message)))
+    Description::Whole(format!("{} {}", meta.from.name(), text(&message)))
 }
 
-/// A message in a line; times are left out, as they depend on how a stream is cut.
+/// Returns a message as one line, without times, because they depend on the segmentation of a stream.
 fn text(message: &Message<'_>) -> String {
     match message {
-        Message::Query(message) => format!("query {}", inside(message)),
-        Message::Response(message) => format!("response {}", inside(message)),
-        Message::Unanswered(lost) => {
+        Message::Query(message) => format!("query {}", describe_message(message)),
+        Message::Response(message) => format!("response {}", describe_message(message)),
+        Message::Unanswered(query) => {
             format!(
                 "unanswered {} #{} x{} {:?}",
-                lost.id, lost.transaction, lost.retransmission_count, lost.reason
+                query.id, query.transaction, query.retransmission_count, query.reason
             )
         }
-        Message::Unreadable(one) => format!("unreadable {} {}", one.len, one.reason.name()),
+        Message::Unreadable(message) => format!("unreadable {} {}", message.len, message.reason.name()),
         _ => unreachable!("all kinds are known"),
     }
 }
 
-fn inside(message: &DnsMessage<'_>) -> String {
+fn describe_message(message: &DnsMessage<'_>) -> String {
     let mut words = vec![message.header.id.to_string()];
     words.extend(message.transaction.map(|number| format!("#{number}")));
     if message.retransmission_count + message.earlier_response_count > 0 {
@@ -74,7 +75,7 @@ fn inside(message: &DnsMessage<'_>) -> String {
     words.join(" | ")
 }
 
-/// A name without compression.
+/// Encodes a name without compression.
 fn name(text: &str) -> Vec<u8> {
     let labels = text.split('.').filter(|label| !label.is_empty());
     let mut octets: Vec<_> =
@@ -83,7 +84,7 @@ fn name(text: &str) -> Vec<u8> {
     octets
 }
 
-/// A header with the counts of the four sections.
+/// Encodes a header with the counts of the four sections.
 fn header(id: u16, flags: u16, counts: [u16; 4]) -> Vec<u8> {
     [id, flags].into_iter().chain(counts).flat_map(u16::to_be_bytes).collect()
 }
@@ -92,7 +93,7 @@ fn question(of: &str, record_type: u16, class: u16) -> Vec<u8> {
     [name(of), record_type.to_be_bytes().into(), class.to_be_bytes().into()].concat()
 }
 
-/// A record whose name is given in octets.
+/// Encodes a record with an encoded name.
 fn record(of: &[u8], record_type: u16, class: u16, ttl: u32, data: &[u8]) -> Vec<u8> {
     let fixed = [record_type.to_be_bytes(), class.to_be_bytes()].concat();
     let len = (data.len() as u16).to_be_bytes();
@@ -103,21 +104,21 @@ fn query(id: u16, of: &str, record_type: u16) -> Vec<u8> {
     [header(id, 0x0100, [1, 0, 0, 0]), question(of, record_type, 1)].concat()
 }
 
-/// The name of the question.
-const FIRST: &[u8] = b"\xC0\x0C";
+/// Compression pointer to the name of the question.
+const QUESTION_NAME: &[u8] = b"\xC0\x0C";
 
 fn response(id: u16, of: &str, record_type: u16, data: &[u8]) -> Vec<u8> {
-    let answer = record(FIRST, record_type, 1, 300, data);
+    let answer = record(QUESTION_NAME, record_type, 1, 300, data);
     [header(id, 0x8180, [1, 1, 0, 0]), question(of, record_type, 1), answer].concat()
 }
 
-/// With the length before it, as over TCP.
+/// Prefixes a message with its length, as over TCP.
 fn framed(message: &[u8]) -> Vec<u8> {
     [&(message.len() as u16).to_be_bytes(), message].concat()
 }
 
 #[test]
-fn answers_have_the_number_of_their_query() {
+fn responses_have_the_transaction_number_of_their_query() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
     dialogue.send_datagram(Client, &query(1, "example.com", 1));
     dialogue.send_datagram(Client, &query(2, "example.com", 28));
@@ -148,7 +149,7 @@ fn answers_have_the_number_of_their_query() {
     );
 }
 
-/// Keeps times of responses, and what was not answered.
+/// Collects the times of responses and of unanswered queries.
 #[derive(Default)]
 struct Times(Vec<String>);
 
@@ -157,14 +158,14 @@ impl Receiver<Set> for Times {
         let Observed::Dns(message) = message else { return };
         self.0.push(match message {
             Message::Response(response) => format!("{:?}", response.response_time_ns),
-            Message::Unanswered(lost) => format!("{} after {}", lost.id, lost.waited_ns),
+            Message::Unanswered(query) => format!("{} after {}", query.id, query.waited_ns),
             _ => return,
         });
     }
 }
 
 #[test]
-fn times_are_those_between_query_and_response() {
+fn response_times_are_measured_from_the_query() {
     let end = |last| (std::net::IpAddr::from([10, 0, 0, last]), if last == 1 { 40_000 } else { 53 });
     let (key, side) = FlowKey::new(IpProtocol::UDP, end(1), end(2));
     let (mut driver, mut session) = (Driver::<Set>::default(), Session::default());
@@ -183,14 +184,14 @@ fn times_are_those_between_query_and_response() {
 }
 
 #[test]
-fn many_queries_at_once_are_bounded() {
+fn memory_for_pending_queries_is_bounded() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, describe);
     for id in 0..3_000 {
         dialogue.send_datagram(Client, &query(id, "example.com", 1));
         assert!(dialogue.held_bytes() < 64 * EXCHANGE_COUNT_MAX as u64 + 4_096);
     }
     let observed = dialogue.finish();
-    assert_eq!(observed.messages().iter().filter(|reports| reports.contains("unanswered")).count(), 3_000);
+    assert_eq!(observed.messages().iter().filter(|report| report.contains("unanswered")).count(), 3_000);
 }
 
 fn transfer() -> [Vec<u8>; 3] {
@@ -198,7 +199,7 @@ fn transfer() -> [Vec<u8>; 3] {
     let first = [
         header(9, 0x8400, [1, 2, 0, 0]),
         question("zone", 252, 1),
-        record(FIRST, 6, 1, 60, &soa),
+        record(QUESTION_NAME, 6, 1, 60, &soa),
         record(b"\x01a\xC0\x0C", 1, 1, 60, &[192, 0, 2, 1]),
     ];
     let second = [header(9, 0x8400, [0, 1, 0, 0]), record(&name("zone"), 6, 1, 60, &soa)];
@@ -206,14 +207,14 @@ fn transfer() -> [Vec<u8>; 3] {
 }
 
 #[test]
-fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
+fn pipelined_queries_are_paired_out_of_order_in_any_segmentation() {
     let [axfr, first, second] = transfer();
     let requested = [framed(&query(1, "one", 16)), framed(&query(2, "two", 15)), axfr].concat();
     let txt = framed(&response(1, "one", 16, b"\x05hello\x00"));
     let mx = framed(&response(2, "two", 15, b"\x00\x0A\x04mail\xC0\x0C"));
     let turns: [(Role, &[u8]); 5] =
         [(Client, &requested), (Server, &mx), (Server, &first), (Server, &txt), (Server, &second)];
-    let observed = hear_in_any_split::<Set>(53, &turns, describe);
+    let observed = observe_in_any_split::<Set>(53, &turns, describe);
     let soa = "ns who 7 7 7 7 7";
     assert_eq!(
         observed.reports,
@@ -230,12 +231,12 @@ fn streams_are_pipelined_out_of_order_and_in_any_pieces() {
             format!("server response 9 | #2 | x1 | Answer zone IN SOA 60 {soa}"),
         ]
     );
-    hear_cut_anywhere::<Set>(53, &turns, describe);
-    hear_changed_anywhere::<Set>(53, &turns, describe);
+    check_truncations::<Set>(53, &turns, describe);
+    check_corruptions::<Set>(53, &turns, describe);
 }
 
 #[test]
-fn the_longest_message_of_a_stream_is_taken() {
+fn a_stream_message_of_maximum_length_is_parsed() {
     let mut long = response(1, "a", 16, &[0; 65_535 - 12 - 7 - 12]);
     assert_eq!(long.len(), 65_535);
     long[1] = 2;
@@ -248,11 +249,11 @@ fn the_longest_message_of_a_stream_is_taken() {
 }
 
 #[test]
-fn a_gap_inside_a_message_costs_that_message() {
+fn a_gap_within_a_message_affects_only_that_message() {
     let one = framed(&query(1, "first.example", 1));
     let requested = [one.clone(), framed(&query(2, "second.example", 1))].concat();
-    // Behind the header and "first".
-    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 20));
+    // After the header and "first".
+    let observed = observe_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 20));
     assert_eq!(
         observed.reports,
         [
@@ -269,13 +270,13 @@ fn a_gap_inside_a_message_costs_that_message() {
 }
 
 #[test]
-fn what_is_no_dns_stops_a_stream() {
+fn stream_content_that_is_not_dns_stops_the_parser() {
     let turns: [&[u8]; 2] = [b"\x00\x0Bhello world", &framed(&header(1, 0, [0, 0, 9, 0]))];
     for turn in turns {
         let first = framed(&query(1, "a", 1));
-        let observed = hear_in_any_split::<Set>(53, &[(Client, &first), (Client, turn)], describe);
+        let observed = observe_in_any_split::<Set>(53, &[(Client, &first), (Client, turn)], describe);
         assert!(
-            observed.reports.iter().any(|reports| reports.starts_with("[dns stopped")),
+            observed.reports.iter().any(|report| report.starts_with("[dns stopped")),
             "{:?}",
             observed.reports
         );
@@ -283,7 +284,7 @@ fn what_is_no_dns_stops_a_stream() {
 }
 
 #[test]
-fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
+fn a_message_with_bad_compression_pointers_is_reported_and_parsing_continues() {
     let mut bomb = response(1, "a", 5, b"\xC0\x1F");
     bomb[7] = 2;
     bomb.extend(record(b"\xC0\x2D", 1, 1, 1, &[1; 4]));
@@ -301,7 +302,7 @@ fn a_bomb_of_pointers_is_told_and_the_flow_goes_on() {
 }
 
 #[test]
-fn what_a_snap_length_leaves_is_read() {
+fn a_message_truncated_by_the_snap_length_is_parsed_partially() {
     let whole = response(1, "example.com", 1, &[192, 0, 2, 1]);
     for len in 12..=whole.len() {
         let message = DnsMessage::read(&whole[..len], whole.len(), flowgauge::protocols::dns::Variant::Dns);
@@ -314,7 +315,7 @@ fn what_a_snap_length_leaves_is_read() {
 }
 
 #[test]
-fn updates_have_empty_records() {
+fn dynamic_updates_may_have_records_without_data() {
     let update = [
         header(7, 0x2800, [1, 1, 2, 0]),
         question("zone", 6, 1),
@@ -337,12 +338,12 @@ fn updates_have_empty_records() {
 }
 
 #[test]
-fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
+fn multicast_dns_uses_the_top_class_bit_and_has_no_transactions() {
     let requested = [
         header(0, 0, [2, 1, 0, 0]),
         question("_ipp._tcp.local", 12, 0x8001),
         question("host.local", 28, 1),
-        record(FIRST, 12, 1, 4_500, b"\x07Printer\xC0\x0C"),
+        record(QUESTION_NAME, 12, 1, 4_500, b"\x07Printer\xC0\x0C"),
     ];
     let reports =
         [header(0, 0x8400, [0, 1, 0, 0]), record(&name("host.local"), 1, 0x8001, 120, &[10, 0, 0, 1])];
@@ -361,7 +362,7 @@ fn multicast_dns_has_a_bit_before_the_class_and_no_transactions() {
 }
 
 #[test]
-fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
+fn unanswered_llmnr_queries_are_not_reported() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5355, describe);
     let requested = [header(5, 0, [1, 0, 0, 0]), question("wpad", 1, 1)].concat();
     dialogue.send_datagram(Client, &requested);
@@ -373,13 +374,13 @@ fn a_query_to_a_group_may_stay_unanswered_without_a_word() {
 }
 
 #[test]
-fn probes_tell_dns_from_what_looks_like_it() {
+fn datagram_probes_distinguish_dns_from_similar_protocols() {
     let verdict =
         |port, message: &[u8]| PROTOCOL.probe_datagram(&DatagramOpening::first(message, 40_000, port));
     let requested = query(1, "example.com", 1);
     assert_eq!(verdict(53, &requested), Verdict::Match);
     assert_eq!(verdict(40_053, &requested), Verdict::Match);
-    assert_eq!(verdict(137, &requested), Verdict::No, "the NetBIOS name service has the same header");
+    assert_eq!(verdict(137, &requested), Verdict::No, "the NetBIOS name service has the same header format");
     assert_eq!(verdict(5353, &requested), Verdict::No, "that is mDNS");
     let answered = response(1, "example.com", 1, &[1; 4]);
     assert_eq!(verdict(53, &answered), Verdict::MatchReversed);
@@ -387,7 +388,7 @@ fn probes_tell_dns_from_what_looks_like_it() {
     let mut opening = DatagramOpening::first(&answered, 9, 40_000);
     opening.from = Server;
     assert_eq!(PROTOCOL.probe_datagram(&opening), Verdict::Match);
-    // Elsewhere a message is faultless or none.
+    // On other ports, only well-formed messages match.
     for len in 0..requested.len() {
         assert_eq!(verdict(9, &requested[..len]), Verdict::No, "{len}");
     }
@@ -404,7 +405,7 @@ fn probes_tell_dns_from_what_looks_like_it() {
 }
 
 #[test]
-fn streams_are_told_by_whole_messages_elsewhere() {
+fn stream_probes_need_a_whole_message_on_other_ports() {
     let verdict = |port, client: &[u8], server: &[u8]| {
         PROTOCOL.probe_stream(&StreamOpening::new(client, server, 40_000, port))
     };
@@ -432,8 +433,8 @@ fn streams_are_told_by_whole_messages_elsewhere() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_message_is_not_written_at_many_times_its_length() {
-    // A record with a long name, and others that point to it, with data that point to it twice.
+fn the_serialized_length_of_a_message_is_bounded() {
+    // A record with a long name, and others that point to it; their data points to it twice.
     let labels = [[b'n'; 63], [1; 63], [b'n'; 63]].map(|label| [&[63][..], &label].concat());
     let long = [&labels.concat()[..], &[0]].concat();
     let question = question("a.example", 1, 1);
@@ -448,8 +449,8 @@ fn a_message_is_not_written_at_many_times_its_length() {
         let message =
             DnsMessage::read(bytes, bytes.len(), flowgauge::protocols::dns::Variant::Dns).expect("a header");
         let text = serde_json::to_string(&message).expect("an object");
-        // Texts are eight times as long as the message and one kibioctet at most, backslashes are doubled, and each record has
-        // its keys.
+        // The limit for texts is 1 KiB plus eight times the length of the message; in addition, backslashes are
+        // doubled, and each record has its keys.
         assert!(text.len() < 10 * (1024 + 8 * bytes.len()) / 8 + 70 * (bytes.len() / 16), "{}", text.len());
         serde_json::from_str(&text).expect("an object")
     };
@@ -464,11 +465,11 @@ fn a_message_is_not_written_at_many_times_its_length() {
         (&true.into(), &(91 - listed).into())
     );
     assert!((8..30).contains(&listed), "{listed}");
-    // All is there for who looks at it.
+    // The parsed message itself contains all records.
     let message =
         DnsMessage::read(&bytes, bytes.len(), flowgauge::protocols::dns::Variant::Dns).expect("a header");
     assert_eq!((message.records().count(), message.parse_error()), (91, None));
-    // A single record of many types is cut within.
+    // A single record with many types is truncated as well.
     let windows: Vec<u8> = (0..200).flat_map(|window| [&[window, 32][..], &[0xFF; 32]].concat()).collect();
     let types = record(&[0xC0, 12], 47, 1, 300, &[&[0][..], &windows].concat());
     let truncated = written(&[header(7, 0x8180, [1, 1, 0, 0]), question.clone(), types].concat());
@@ -477,15 +478,15 @@ fn a_message_is_not_written_at_many_times_its_length() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn a_message_is_one_object() {
+fn a_message_serializes_as_one_object() {
     let options =
         [&b"\0\x0A\0\x08"[..], &[0xAB; 8], b"\0\x08\0\x07\0\x01\x18\0\xC0\0\x02", b"\0\x0F\0\x04\0\x12no"];
     let opt = record(b"\0", 41, 1232, 0x0100_8000, &options.concat());
-    let answer = record(FIRST, 65, 1, 300, b"\0\x01\0\0\x01\0\x06\x02h3\x02h2");
+    let answer = record(QUESTION_NAME, 65, 1, 300, b"\0\x01\0\0\x01\0\x06\x02h3\x02h2");
     let bytes = [header(0x1234, 0x81B0, [1, 1, 0, 1]), question("a.example", 65, 1), answer, opt].concat();
-    fn object(_: &MessageMeta, message: Observed<'_>) -> Said {
-        let Observed::Dns(message) = message else { unreachable!("DNS alone") };
-        Said::Whole(serde_json::to_string(&message).expect("an object"))
+    fn object(_: &MessageMeta, message: Observed<'_>) -> Description {
+        let Observed::Dns(message) = message else { unreachable!("only DNS") };
+        Description::Whole(serde_json::to_string(&message).expect("an object"))
     }
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 53, object);
     dialogue.send_datagram(Client, &query(0x1234, "a.example", 65));

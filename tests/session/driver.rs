@@ -1,4 +1,4 @@
-//! What the driver promises, shown with parsers that are simple enough to be read at a glance.
+//! Contract of the driver, tested with simple parsers.
 
 use flowgauge::base::{FlowKey, IpProtocol, Limits, Resources, Timestamp};
 use flowgauge::reassembler::Chunk;
@@ -8,11 +8,12 @@ use flowgauge::session::{
     Session, SessionEvent, StreamOpening, Verdict,
 };
 
-use crate::harness::{Dialogue, Said, hear_in_any_split, hear_with_gap, observe};
+use crate::harness::{Description, Dialogue, observe, observe_in_any_split, observe_with_gap};
 
 use Role::{Client, Server};
 
-/// Two octets of length, then a message. `!` is refused, `T` hands over to lines, `?` to whatever comes, `.` is the last.
+/// Parser of messages with a length prefix of two octets. The message `!` is a fault, `T` hands over to lines, `?`
+/// hands over to any protocol that the probes recognize, `.` ends the direction, and `M` allocates memory.
 #[derive(Debug, Default)]
 struct LengthPrefixed {
     memory: Vec<u8>,
@@ -85,12 +86,12 @@ static NAMED: Protocol = Protocol::new("named")
     .over_datagrams(&[], Some(|opening| Verdict::of(opening.bytes == b"#N")));
 static PORT_ONLY: Protocol = Protocol::new("port_only").over_streams(&[7003], None);
 
-/// The first message is `lp`.
+/// Matches if the first message is `lp`.
 fn probe_length_prefixed(opening: &StreamOpening<'_>) -> Verdict {
     begins(opening.client, b"\x00\x02lp")
 }
 
-/// The server greets, then the client answers: neither alone is enough.
+/// Matches if the server greets and the client answers; one greeting alone is not enough.
 fn probe_lines(opening: &StreamOpening<'_>) -> Verdict {
     match (begins(opening.server, b"hello"), begins(opening.client, b"hello")) {
         (Verdict::Match, Verdict::Match) => Verdict::Match,
@@ -110,7 +111,7 @@ fn probe_named(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Two datagrams of one side, of which the second counts on.
+/// Matches two datagrams of one side if the number in the second one is the next.
 fn probe_pair(opening: &DatagramOpening<'_>) -> Verdict {
     match (opening.previous, opening.bytes) {
         ([], [b'#', _]) => Verdict::More,
@@ -132,7 +133,7 @@ flowgauge::protocols! {
     /// The parsers above.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Message;
     parsers {
@@ -142,9 +143,9 @@ flowgauge::protocols! {
     recognized { &NAMED, &PORT_ONLY }
 }
 
-fn describe(meta: &MessageMeta, message: Message<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Message<'_>) -> Description {
     let (Message::LengthPrefixed(bytes) | Message::Lines(bytes)) = message;
-    Said::Whole(format!("{} {}: {}", meta.protocol, meta.from.name(), bytes.escape_ascii()))
+    Description::Whole(format!("{} {}: {}", meta.protocol, meta.from.name(), bytes.escape_ascii()))
 }
 
 const DIALOGUE: [(Role, &[u8]); 4] = [
@@ -155,8 +156,8 @@ const DIALOGUE: [(Role, &[u8]); 4] = [
 ];
 
 #[test]
-fn messages_are_the_same_in_any_pieces() {
-    let observed = hear_in_any_split::<Set>(7000, &DIALOGUE, describe);
+fn messages_do_not_depend_on_segmentation() {
+    let observed = observe_in_any_split::<Set>(7000, &DIALOGUE, describe);
     assert_eq!(observed.application, Some(("length_prefixed", "content")));
     assert_eq!(
         observed.reports,
@@ -174,10 +175,10 @@ fn messages_are_the_same_in_any_pieces() {
 }
 
 #[test]
-fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
+fn a_greeting_is_buffered_until_the_answer_identifies_the_protocol() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"hello you\n"), (Client, b"hello too\nand"), (Client, b" more\n")];
-    let observed = hear_in_any_split::<Set>(9, &turns, describe);
+    let observed = observe_in_any_split::<Set>(9, &turns, describe);
     assert_eq!(
         observed.reports,
         [
@@ -189,25 +190,27 @@ fn a_greeting_is_kept_until_the_answer_tells_the_protocol() {
     );
 }
 
-fn describe_with_time(meta: &MessageMeta, message: Message<'_>) -> Said {
-    let Said::Whole(text) = describe(meta, message) else { panic!("messages are told whole") };
-    Said::Whole(format!("{text} @{}", meta.timestamp.as_nanos() / 1_000_000))
+fn describe_with_time(meta: &MessageMeta, message: Message<'_>) -> Description {
+    let Description::Whole(text) = describe(meta, message) else {
+        panic!("each message is described as a whole")
+    };
+    Description::Whole(format!("{text} @{}", meta.timestamp.as_nanos() / 1_000_000))
 }
 
-/// Each turn is a millisecond later than the one before; the first one is at 1.
+/// Each turn is one millisecond later than the previous one; the first one is at 1 ms.
 #[test]
-fn what_was_kept_is_told_in_its_order_with_its_times() {
+fn buffered_octets_are_parsed_in_order_with_their_timestamps() {
     let reported = |port: u16, turns: &[(Role, &[u8])]| {
         let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe_with_time);
         turns.iter().for_each(|(from, bytes)| dialogue.send_octets(*from, bytes));
         dialogue.finish().reports
     };
-    // By the probes, until both have greeted.
+    // The probes buffer octets until both sides have greeted.
     assert_eq!(
         reported(9, &[(Client, b"he"), (Server, b"hello a\nb"), (Server, b"c\n"), (Client, b"llo d\n")]),
         ["[lines by content]", "lines server: hello a @2", "lines server: bc @3", "lines client: hello d @4"]
     );
-    // By a parser that hands over at the octets of the other direction.
+    // A parser hands over when it processes the octets of the other direction.
     let turns: [(Role, &[u8]); 4] =
         [(Client, b"\x00\x02lp"), (Server, b"early\nand "), (Client, b"\x00\x01T"), (Server, b"late\n")];
     assert_eq!(
@@ -224,7 +227,7 @@ fn what_was_kept_is_told_in_its_order_with_its_times() {
 }
 
 #[test]
-fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
+fn a_protocol_without_a_parser_is_named_and_uses_no_memory() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
     dialogue.send_octets(Client, b"NAMED and more");
     assert_eq!(dialogue.held_bytes(), 0);
@@ -236,17 +239,17 @@ fn what_is_recognized_only_has_a_name_and_takes_no_memory() {
 }
 
 #[test]
-fn ports_decide_where_content_does_not() {
-    // Nothing was said.
+fn the_port_decides_when_the_content_does_not() {
+    // No octets were sent.
     let observed = observe::<Set>(7000, &[], describe, || 1);
     assert_eq!(observed.application, Some(("length_prefixed", "port")));
-    // What was said refutes the protocol of the port.
+    // The content contradicts the protocol of the port.
     let observed = observe::<Set>(7000, &[(Client, b"GET /")], describe, || 100);
     assert_eq!((observed.application, observed.reports.len()), (None, 0));
     // The protocol has no probe.
     let observed = observe::<Set>(7003, &[(Client, b"GET /")], describe, || 100);
     assert_eq!(observed.application, Some(("port_only", "port")));
-    // What was said is too little to tell: the parser of the port has it.
+    // The content is too short to decide: the parser of the port receives it.
     let observed = observe::<Set>(7000, &[(Client, b"\x00\x02l")], describe, || 1);
     assert_eq!(
         observed.reports,
@@ -259,13 +262,13 @@ fn ports_decide_where_content_does_not() {
 }
 
 #[test]
-fn the_window_of_the_probes_ends() {
+fn the_recognition_window_is_limited() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
     dialogue.send_octets(Server, b"hello");
     for _ in 0..PROBE_LEN_MAX / 500 {
         dialogue.send_octets(Server, &[b'a'; 500]);
     }
-    assert!(dialogue.held_bytes() > 0, "the greeting waits for its answer");
+    assert!(dialogue.held_bytes() > 0, "the greeting is buffered until its answer");
     dialogue.send_octets(Server, &[b'a'; 500]);
     assert_eq!(dialogue.held_bytes(), 0);
     dialogue.send_octets(Client, b"hello\n");
@@ -273,16 +276,16 @@ fn the_window_of_the_probes_ends() {
 }
 
 #[test]
-fn roles_turn_over_where_the_content_says_so() {
+fn roles_are_exchanged_when_the_content_shows_it() {
     let observed = observe::<Set>(9, &[(Server, b"NAMED")], describe, || 2);
     assert_eq!(observed.application, Some(("named", "content")));
 }
 
 #[test]
-fn a_parser_that_errs_is_dropped_once() {
+fn a_parser_that_returns_a_fault_is_dropped_once() {
     let turns: [(Role, &[u8]); 3] =
         [(Client, b"\x00\x02lp"), (Server, b"\x00\x01!\x00\x01x"), (Client, b"\x00\x01y")];
-    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
+    let observed = observe_in_any_split::<Set>(7000, &turns, describe);
     assert_eq!(
         observed.reports,
         [
@@ -295,7 +298,7 @@ fn a_parser_that_errs_is_dropped_once() {
 }
 
 #[test]
-fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
+fn a_message_beyond_the_limit_is_rejected_before_it_is_buffered() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02lp");
     dialogue.send_octets(Client, b"\xFF\xFFand so on");
@@ -304,9 +307,9 @@ fn a_message_longer_than_the_cap_is_refused_before_it_is_kept() {
 }
 
 #[test]
-fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
+fn the_parser_decides_whether_it_continues_after_a_gap() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"\x00\x02lp\x00\x02ab\x00\x01c"), (Server, b"\x00\x01d")];
-    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    let observed = observe_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert_eq!(
         observed.messages(),
         [
@@ -318,7 +321,7 @@ fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
             "length_prefixed server: end of server at 3, rest 0"
         ]
     );
-    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 5, 3));
+    let observed = observe_with_gap::<Set>(7000, &turns, describe, (0, 5, 3));
     assert_eq!(
         observed.reports,
         [
@@ -331,14 +334,14 @@ fn gaps_are_told_and_the_parser_says_whether_it_goes_on() {
 }
 
 #[test]
-fn a_handover_takes_what_both_directions_left() {
+fn a_handover_passes_the_unconsumed_octets_of_both_directions() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"\x00\x02lp\x00\x02aa"),
         (Server, b"\x00\x01Tfrom here\nlines"),
         (Client, b"of both\n"),
         (Server, b" too\n"),
     ];
-    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
+    let observed = observe_in_any_split::<Set>(7000, &turns, describe);
     assert_eq!(
         observed.reports,
         [
@@ -352,14 +355,18 @@ fn a_handover_takes_what_both_directions_left() {
             "lines server: lines too"
         ]
     );
-    assert_eq!(observed.application, Some(("length_prefixed", "content")), "the first one names the flow");
+    assert_eq!(
+        observed.application,
+        Some(("length_prefixed", "content")),
+        "the first protocol names the flow"
+    );
 }
 
 #[test]
-fn a_handover_to_the_unknown_is_probed_and_bounded() {
+fn handovers_to_an_unknown_protocol_are_probed_and_limited() {
     let again: &[u8] = b"\x00\x02lp\x00\x01?";
     let turns = [(Client, again); 6];
-    let observed = hear_in_any_split::<Set>(7000, &turns, describe);
+    let observed = observe_in_any_split::<Set>(7000, &turns, describe);
     assert_eq!(observed.messages().len(), 10);
     assert_eq!(
         observed.reports.last().map(String::as_str),
@@ -368,7 +375,7 @@ fn a_handover_to_the_unknown_is_probed_and_bounded() {
 }
 
 #[test]
-fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
+fn parser_memory_is_charged_and_released_when_both_directions_are_done() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02lp");
     let before = dialogue.held_bytes();
@@ -383,7 +390,7 @@ fn memory_of_the_parser_is_counted_and_freed_when_both_directions_are_done() {
 }
 
 #[test]
-fn datagrams_are_probed_with_those_before_them() {
+fn datagrams_are_probed_together_with_the_previous_one() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
     dialogue.send_datagram(Client, b"#1");
     dialogue.send_datagram(Client, b"#2");
@@ -399,7 +406,7 @@ fn datagrams_are_probed_with_those_before_them() {
 }
 
 #[test]
-fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not_the_flow() {
+fn a_malformed_datagram_prevents_recognition_by_port_but_not_by_later_content() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
     dialogue.send_datagram(Client, b"?");
     dialogue.send_datagram(Client, b"#1");
@@ -411,35 +418,35 @@ fn a_damaged_datagram_on_the_port_of_a_protocol_refutes_its_name_by_port_but_not
         assert!(dialogue.held_bytes() < 500);
         dialogue.send_datagram(Client, b"?");
     }
-    assert_eq!(dialogue.held_bytes(), 0, "the window is over");
+    assert_eq!(dialogue.held_bytes(), 0, "the window has ended");
     dialogue.send_datagram(Client, b"#1");
     dialogue.send_datagram(Client, b"#2");
     assert_eq!(dialogue.finish().application, None);
 }
 
 #[test]
-fn a_protocol_without_a_parser_does_not_shut_out_one_with_a_parser_that_waits() {
+fn a_match_without_a_parser_does_not_exclude_a_pending_protocol_with_a_parser() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
     dialogue.send_datagram(Client, b"#N");
     dialogue.send_datagram(Client, b"#O");
     let observed = dialogue.finish();
     assert_eq!(observed.reports, ["[named by content]", "[lines by content]", "lines client: #O"]);
-    assert_eq!(observed.application, Some(("named", "content")), "the first name stays");
+    assert_eq!(observed.application, Some(("named", "content")), "the first name is kept");
 
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 7001, describe);
     dialogue.send_datagram(Client, b"#N");
     dialogue.send_datagram(Client, b"else");
-    assert_eq!(dialogue.finish().reports, ["[named by content]"], "and no other by the port");
+    assert_eq!(dialogue.finish().reports, ["[named by content]"], "the port adds no other name");
 }
 
 #[test]
-fn the_middle_of_a_stream_refutes_no_name_by_port() {
+fn mid_stream_content_does_not_prevent_recognition_by_port() {
     let observe = |port, is_picked_up| {
         let dialogue = Dialogue::<Set>::new(IpProtocol::TCP, port, describe);
         let mut dialogue = if is_picked_up { dialogue.picked_up() } else { dialogue };
         dialogue.send_octets(Client, b"nothing that a probe knows");
         dialogue.send_octets(Server, b"neither");
-        assert_eq!(dialogue.held_bytes(), 0, "no parser is made");
+        assert_eq!(dialogue.held_bytes(), 0, "no parser is created");
         dialogue.finish()
     };
     assert_eq!(observe(7001, true).application, Some(("lines", "port")));
@@ -447,15 +454,15 @@ fn the_middle_of_a_stream_refutes_no_name_by_port() {
     assert_eq!(observe(7001, false).application, None);
     assert_eq!(observe(9, true).application, None);
 
-    // Octets behind a gap at the beginning are from the middle as well.
+    // Octets after a gap at the beginning are mid-stream as well.
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7001, describe);
-    dialogue.lose(Client, 100);
+    dialogue.send_gap(Client, 100);
     dialogue.send_octets(Client, b"nothing that a probe knows");
     assert_eq!(dialogue.finish().application, Some(("lines", "port")));
 }
 
 #[test]
-fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
+fn a_refused_charge_in_the_recognition_window_releases_its_memory() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe).with_bytes_max(1000);
     dialogue.send_octets(Server, b"hello");
     assert!(dialogue.held_bytes() > 0);
@@ -465,14 +472,14 @@ fn octets_that_the_window_has_no_memory_for_give_back_what_was_taken_before() {
 }
 
 #[test]
-fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
+fn a_direction_done_within_the_window_receives_no_gap() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 7000, describe);
     dialogue.send_octets(Client, b"\x00\x02l");
     dialogue.send_octets(Client, b"p\x00\x01.");
-    dialogue.lose(Client, 3);
+    dialogue.send_gap(Client, 3);
     dialogue.send_octets(Server, b"\x00\x01s");
     dialogue.fin(Server);
-    assert_eq!(dialogue.held_bytes(), 0, "one direction is done, the other has ended");
+    assert_eq!(dialogue.held_bytes(), 0, "one direction is done, and the other has ended");
     assert_eq!(
         dialogue.finish().messages(),
         [
@@ -485,7 +492,7 @@ fn a_direction_that_was_done_within_the_window_is_told_of_no_gap() {
 }
 
 #[test]
-fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
+fn a_handover_within_the_window_keeps_the_octets_of_the_other_direction() {
     let turns: [(Role, &[u8]); 2] = [(Server, b"\x00\x01?"), (Client, b"\x00\x02lp\x00\x01x")];
     let observed = observe::<Set>(9, &turns, describe, || 100);
     assert_eq!(
@@ -498,7 +505,7 @@ fn a_handover_within_the_window_loses_nothing_of_the_other_direction() {
 }
 
 #[test]
-fn the_port_does_not_name_what_was_handed_over() {
+fn the_port_does_not_name_the_protocol_after_a_handover() {
     let observed = observe::<Set>(7000, &[(Client, b"\x00\x02lp\x00\x01?")], describe, || 100);
     assert_eq!(
         observed.reports,
@@ -507,9 +514,9 @@ fn the_port_does_not_name_what_was_handed_over() {
 }
 
 #[test]
-fn a_stream_ends_behind_the_gap_that_is_last() {
+fn the_end_offset_includes_a_final_gap() {
     let turns: [(Role, &[u8]); 1] = [(Client, b"\x00\x02lpgone")];
-    let observed = hear_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
+    let observed = observe_with_gap::<Set>(7000, &turns, describe, (0, 4, 4));
     assert!(
         observed.messages().contains(&"length_prefixed client: end of client at 8, rest 0"),
         "{observed:?}"
@@ -530,7 +537,7 @@ impl Receiver<Set> for Stops {
 }
 
 #[test]
-fn long_messages_that_never_end_leave_room_for_short_ones() {
+fn incomplete_long_messages_do_not_block_short_ones() {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = 1 << 20;
     let mut driver = Driver::<Set>::new(DriverConfig::default(), &Resources::new(limits));
@@ -544,13 +551,13 @@ fn long_messages_that_never_end_leave_room_for_short_ones() {
         driver.stats().held_bytes
     };
     let mut sessions: Vec<Session<Set>> = (0..200).map(|_| Session::default()).collect();
-    let (long, short) = sessions.split_at_mut(100);
-    for session in long {
+    let (long_sessions, short_sessions) = sessions.split_at_mut(100);
+    for session in long_sessions {
         assert!(send_octets(session, &mut driver, 50_000) < 1 << 20);
     }
     let before = driver.stats();
     assert!(before.stopped_count > 50 && before.held_bytes > 7 << 17, "{before:?}");
-    for session in short {
+    for session in short_sessions {
         send_octets(session, &mut driver, 100);
     }
     assert_eq!(driver.stats().stopped_count, before.stopped_count);

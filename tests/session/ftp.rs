@@ -1,4 +1,4 @@
-//! FTP's control connection.
+//! Control connection of FTP.
 
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::ftp::{DataEnd, FtpParser, Message, PROTOCOL};
@@ -6,7 +6,8 @@ use flowgauge::protocols::smtp::{self, SmtpParser};
 use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
-    self, Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
+    self, Description, Dialogue, check_corruptions, check_truncations, observe_in_any_split_after,
+    observe_with_gap,
 };
 
 use Role::{Client, Server};
@@ -14,10 +15,10 @@ use Role::{Client, Server};
 static TLS: Protocol = Protocol::new("tls");
 
 flowgauge::protocols! {
-    /// FTP, SMTP that begins alike, and TLS by name.
+    /// FTP; SMTP, which begins similarly; and TLS by name only.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers {
@@ -32,22 +33,23 @@ fn end(end: DataEnd) -> String {
     format!("{address} port {} opened by {}", end.port, end.opened_by.name())
 }
 
-/// In any split behind the greeting, which takes more octets to tell than the window of the probes has chunks.
-fn hear_split(
+/// Observes a dialogue in any split after the greeting, because recognition of the greeting needs more octets than the
+/// recognition window has chunks.
+fn observe_split(
     port: u16,
     turns: &[(Role, &[u8])],
-    describe: fn(&MessageMeta, Observed<'_>) -> Said,
+    describe: fn(&MessageMeta, Observed<'_>) -> Description,
 ) -> harness::Observed {
-    hear_in_any_split_behind::<Set>(port, 1, turns, describe)
+    observe_in_any_split_after::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &MessageMeta, observed: Observed<'_>) -> Said {
+fn describe(_: &MessageMeta, observed: Observed<'_>) -> Description {
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
     let message = match observed {
         Observed::Ftp(message) => message,
-        Observed::Smtp(message) => return Said::Whole(format!("{message:?}")),
+        Observed::Smtp(message) => return Description::Whole(format!("{message:?}")),
     };
-    Said::Whole(match message {
+    Description::Whole(match message {
         Message::Greeting(greeting) => format!("{}: {}", greeting.code, greeting.text),
         Message::Command(command) => {
             let argument = command.argument.map(|text| format!(" {text}")).unwrap_or_default();
@@ -111,8 +113,8 @@ const DIALOGUE: [(Role, &[u8]); 27] = [
 ];
 
 #[test]
-fn a_dialogue_with_transfers() {
-    let observed = hear_split(9, &DIALOGUE, describe);
+fn a_dialogue_with_transfers_is_parsed() {
+    let observed = observe_split(9, &DIALOGUE, describe);
     assert_eq!(
         observed.reports,
         [
@@ -160,12 +162,12 @@ fn a_dialogue_with_transfers() {
         ]
     );
     assert!(!observed.reports.concat().contains("secret"));
-    hear_cut_anywhere::<Set>(21, &DIALOGUE, describe);
-    hear_changed_anywhere::<Set>(21, &DIALOGUE, describe);
+    check_truncations::<Set>(21, &DIALOGUE, describe);
+    check_corruptions::<Set>(21, &DIALOGUE, describe);
 }
 
 #[test]
-fn a_granted_auth_tls_hands_over() {
+fn an_accepted_auth_tls_hands_over_to_tls() {
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"220 Service ready\r\n"),
         (Client, b"AUTH TLS\r\n"),
@@ -175,23 +177,23 @@ fn a_granted_auth_tls_hands_over() {
         (Client, b"\x17\x03\x03"),
     ];
     let expected = ["0 AUTH TLS", "0 234: Proceed with negotiation.", "[tls by content]"];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     assert_eq!(
         (observed.application, &observed.reports[2..]),
         (Some(("ftp", "content")), &expected.map(str::to_owned)[..])
     );
     let mut swapped = turns;
     swapped.swap(2, 3);
-    assert_eq!(hear_split(9, &swapped, describe).reports[2..], expected);
-    let observed = hear_with_gap::<Set>(9, &turns, describe, (2, 5, 26));
+    assert_eq!(observe_split(9, &swapped, describe).reports[2..], expected);
+    let observed = observe_with_gap::<Set>(9, &turns, describe, (2, 5, 26));
     assert_eq!(observed.reports[2..], [expected[0], expected[2]]);
     let refused: [(Role, &[u8]); 4] =
         [turns[0], turns[1], (Server, b"502 not implemented\r\n"), (Client, b"USER a\r\n")];
-    assert_eq!(hear_split(9, &refused, describe).reports.last().map(String::as_str), Some("1 USER a"));
+    assert_eq!(observe_split(9, &refused, describe).reports.last().map(String::as_str), Some("1 USER a"));
 }
 
 #[test]
-fn greetings_in_many_ways() {
+fn greetings_of_various_servers_are_recognized() {
     for (port, turns, application) in [
         (
             9,
@@ -217,21 +219,21 @@ fn greetings_in_many_ways() {
         (21, vec![(Server, b"SSH-2.0-x\r\n")], None),
         (21, vec![(Server, b"+OK ready\r\n")], None),
     ] {
-        assert_eq!(hear_split(port, &turns, describe).application, application, "{turns:?}");
+        assert_eq!(observe_split(port, &turns, describe).application, application, "{turns:?}");
     }
 }
 
 #[test]
-fn gaps_and_one_side_alone() {
-    // The reply to EPSV is lost, and a line of the client.
-    let observed = hear_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
+fn gaps_and_single_directions_are_parsed() {
+    // The reply to EPSV is missing in one run, and a line of the client in another.
+    let observed = observe_with_gap::<Set>(21, &DIALOGUE, describe, (10, 3, 20));
     assert!(
         observed
             .reports
             .contains(&"6 RETR of pub/a b.iso, - octets from 1000, over ?: 226 complete true".to_owned()),
         "{observed:?}"
     );
-    let observed = hear_with_gap::<Set>(21, &DIALOGUE, describe, (13, 0, 2));
+    let observed = observe_with_gap::<Set>(21, &DIALOGUE, describe, (13, 0, 2));
     assert!(observed.reports.contains(&"- 226: Transfer complete.".to_owned()));
     assert!(
         observed.reports.contains(
@@ -241,14 +243,14 @@ fn gaps_and_one_side_alone() {
         "{observed:?}"
     );
 
-    let alone = |role| DIALOGUE.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let observed = hear_split(21, &alone(Client), describe);
+    let only = |role| DIALOGUE.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
+    let observed = observe_split(21, &only(Client), describe);
     assert_eq!((observed.reports.len(), &observed.reports[1][..]), (16, "0 USER anonymous"));
-    let observed = hear_split(21, &alone(Server), describe);
+    let observed = observe_split(21, &only(Server), describe);
     assert!(observed.reports.contains(&"- expects 192.0.2.7 port 40000 opened by client".to_owned()));
 }
 
-/// A login in lockstep: each command waits for the reply to the one before.
+/// A login without pipelining: each command waits for the reply to the previous one.
 const LOGIN: [(Role, &[u8]); 9] = [
     (Server, b"220 FTP server ready\r\n"),
     (Client, b"USER anonymous\r\n"),
@@ -262,29 +264,33 @@ const LOGIN: [(Role, &[u8]); 9] = [
 ];
 
 #[test]
-fn a_whole_command_after_a_gap_is_told_with_its_reply() {
+fn a_whole_command_after_a_gap_is_paired_with_its_reply() {
     let rest = ["0 PASS credentials user_pass", "0 230: Welcome", "1 CWD pub", "1 250: Okay"];
-    // The gap is reported at once, and when the reply to what is missing came.
-    for (lost_at, is_split) in [(1, false), (2, false), (1, true), (2, true)] {
+    // The gap is reported at once, or after the reply to the missing command.
+    for (gap_turn, is_split) in [(1, false), (2, false), (1, true), (2, true)] {
         let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
         for (turn, (from, bytes)) in LOGIN.into_iter().enumerate() {
             if turn != 1 {
                 let len = if is_split { 1 } else { bytes.len() };
                 bytes.chunks(len).for_each(|piece| dialogue.send_octets(from, piece));
             }
-            if turn == lost_at {
-                dialogue.lose(Client, LOGIN[1].1.len() as u64);
+            if turn == gap_turn {
+                dialogue.send_gap(Client, LOGIN[1].1.len() as u64);
             }
         }
         let observed = dialogue.finish();
-        assert_eq!(observed.messages()[1..6], [&["- 331: Password please"][..], &rest].concat(), "{lost_at}");
+        assert_eq!(
+            observed.messages()[1..6],
+            [&["- 331: Password please"][..], &rest].concat(),
+            "{gap_turn}"
+        );
     }
-    // Two replies came before the gap was reported: the second one may be that of PASS, so the next has no number.
+    // Two replies precede the report of the gap: the second one may answer PASS, so that the next reply has no number.
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
     for turn in [0, 2, 4] {
         dialogue.send_octets(LOGIN[turn].0, LOGIN[turn].1);
     }
-    dialogue.lose(Client, LOGIN[1].1.len() as u64);
+    dialogue.send_gap(Client, LOGIN[1].1.len() as u64);
     for turn in [3, 5, 6, 7, 8] {
         dialogue.send_octets(LOGIN[turn].0, LOGIN[turn].1);
     }
@@ -303,8 +309,8 @@ fn a_whole_command_after_a_gap_is_told_with_its_reply() {
 }
 
 #[test]
-fn the_rest_of_a_line_after_a_gap_is_no_command() {
-    // Of `PASS list my files` the beginning is missing, of `CWD` all but a word that begins like a command.
+fn the_remainder_of_a_line_after_a_gap_is_not_a_command() {
+    // The beginning of `PASS list my files` is missing, or all of `CWD` except for a word that begins like a command.
     for (rest, commands) in [
         (&b"my files\r\nNOOP\r\n"[..], &["0 NOOP"][..]),
         (b"quiteso\r\nNOOP\r\n", &["0 NOOP"]),
@@ -316,7 +322,7 @@ fn the_rest_of_a_line_after_a_gap_is_no_command() {
             let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
             dialogue.send_octets(Server, LOGIN[0].1);
             dialogue.send_octets(Server, LOGIN[2].1);
-            dialogue.lose(Client, 20);
+            dialogue.send_gap(Client, 20);
             rest.chunks(len).for_each(|piece| dialogue.send_octets(Client, piece));
             assert_eq!(dialogue.finish().messages()[2..], *commands, "{}", rest.escape_ascii());
         }
@@ -327,7 +333,7 @@ fn the_rest_of_a_line_after_a_gap_is_no_command() {
 fn an_invalid_reply_does_not_end_the_session() {
     let mut turns = LOGIN;
     turns[4].1 = b"230_no_space\r\n";
-    let observed = hear_split(21, &turns, describe);
+    let observed = observe_split(21, &turns, describe);
     assert_eq!(
         observed.messages()[3..],
         [
@@ -339,21 +345,21 @@ fn an_invalid_reply_does_not_end_the_session() {
             "3 221: Goodbye"
         ]
     );
-    // Without a code it may stand for the reply, or not: the next command has its reply again.
+    // A line without a code may be the reply or not: the next command is paired with its reply again.
     turns[4].1 = b"Welcome\r\n";
-    let observed = hear_split(21, &turns, describe);
+    let observed = observe_split(21, &turns, describe);
     assert_eq!(
         observed.messages()[3..],
         ["1 PASS credentials user_pass", "2 CWD pub", "2 250: Okay", "3 QUIT", "3 221: Goodbye"]
     );
     turns[4].1 = b"\x00\x01\n";
-    let observed = hear_split(21, &turns, describe);
+    let observed = observe_split(21, &turns, describe);
     assert_eq!(observed.reports.last().map(String::as_str), Some("[ftp stopped: not_a_reply]"));
 }
 
 #[test]
-fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
-    // As in captures that were decrypted.
+fn plaintext_after_auth_tls_is_still_parsed_as_ftp() {
+    // This occurs in decrypted captures.
     let turns: [(Role, &[u8]); 7] = [
         (Server, b"220 FTP server ready\r\n"),
         (Client, b"AUTH TLS\r\n"),
@@ -363,16 +369,16 @@ fn what_goes_on_in_the_clear_after_auth_tls_stays_ftp() {
         (Client, b"AUTH TLS\r\n"),
         (Server, b"234 Again\r\n"),
     ];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     let expected = ["0 AUTH TLS", "0 234: Proceed", "1 PBSZ 0", "1 200: Okay", "2 AUTH TLS", "2 234: Again"];
     assert_eq!(observed.messages()[1..], expected);
     let tls: [(Role, &[u8]); 2] = [(Client, b"\x16\x03\x01\x00\x05hello"), (Server, b"\x16\x03\x03")];
-    let observed = hear_split(9, &[&turns[..], &tls].concat(), describe);
+    let observed = observe_split(9, &[&turns[..], &tls].concat(), describe);
     assert_eq!(observed.reports.last().map(String::as_str), Some("[tls by content]"));
 }
 
 #[test]
-fn memory_is_bounded_whatever_comes() {
+fn memory_is_bounded_for_any_input() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 21, describe);
     dialogue.send_octets(Server, b"220 FTP\r\n");
     for _ in 0..60 {
@@ -392,10 +398,10 @@ fn memory_is_bounded_whatever_comes() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
-        let Observed::Ftp(message) = observed else { return Said::Whole(String::new()) };
-        Said::Whole(serde_json::to_string(&message).expect("an object"))
+fn messages_serialize_as_objects() {
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Description {
+        let Observed::Ftp(message) = observed else { return Description::Whole(String::new()) };
+        Description::Whole(serde_json::to_string(&message).expect("an object"))
     }
     let observed = harness::observe::<Set>(21, &DIALOGUE, json, || 99);
     assert_eq!(
@@ -413,7 +419,7 @@ fn messages_are_written_as_objects() {
 }
 
 #[test]
-fn what_is_no_command_may_be_a_password_and_is_not_shown() {
+fn invalid_commands_are_not_reported_because_they_may_contain_passwords() {
     let turns: [(Role, &[u8]); 5] = [
         (Server, b"220 FTP server ready\r\n"),
         (Client, b"USER bob\r\n"),
@@ -421,7 +427,7 @@ fn what_is_no_command_may_be_a_password_and_is_not_shown() {
         (Client, b"PSAS HUNTER\r\nxpass HUNTER\r\n"),
         (Server, b"500 What\r\n500 What\r\n"),
     ];
-    let observed = hear_split(21, &turns, describe);
-    assert!(observed.reports.iter().any(|reports| reports.contains("bob")), "{observed:?}");
-    assert!(!observed.reports.iter().any(|reports| reports.contains("HUNTER")), "{observed:?}");
+    let observed = observe_split(21, &turns, describe);
+    assert!(observed.reports.iter().any(|report| report.contains("bob")), "{observed:?}");
+    assert!(!observed.reports.iter().any(|report| report.contains("HUNTER")), "{observed:?}");
 }

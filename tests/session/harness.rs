@@ -1,4 +1,4 @@
-//! Dialogues for parsers: offered whole, in pieces of any length, with holes, or cut off.
+//! Dialogues for parsers: processed whole, in pieces of any length, with gaps, truncated, or corrupted.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -10,40 +10,40 @@ use flowgauge::session::{
     SessionEvent,
 };
 
-/// What a message says, for comparison. Parts that follow one another under one name are joined, as pieces of a body are.
-pub(crate) enum Said {
+/// Text of a message for comparison. Consecutive parts with the same name are joined, for example pieces of a body.
+pub(crate) enum Description {
     Whole(String),
     Part(String, Vec<u8>),
 }
 
-/// What a test makes of a message.
-pub(crate) type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Said;
+/// Function with which a test describes a message.
+pub(crate) type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Description;
 
-/// Octets, and who says them.
+/// Octets and their sender.
 pub(crate) type Turn<'a> = (Role, &'a [u8]);
 
-/// What came of a dialogue.
+/// Result of a dialogue.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Observed {
-    /// Messages, and events of the session between `[` and `]`.
+    /// Descriptions of messages, and events of the session between `[` and `]`.
     pub(crate) reports: Vec<String>,
     pub(crate) application: Option<(&'static str, &'static str)>,
 }
 
 impl Observed {
-    /// The messages without the events.
+    /// Returns the messages without the events.
     pub(crate) fn messages(&self) -> Vec<&str> {
-        self.reports.iter().map(String::as_str).filter(|reports| !reports.starts_with('[')).collect()
+        self.reports.iter().map(String::as_str).filter(|report| !report.starts_with('[')).collect()
     }
 }
 
-struct Ear<P: Protocols> {
+struct Observer<P: Protocols> {
     describe: Describe<P>,
     reports: Vec<String>,
     part: Option<(String, Vec<u8>)>,
 }
 
-impl<P: Protocols> Ear<P> {
+impl<P: Protocols> Observer<P> {
     fn end_part(&mut self) {
         if let Some((name, bytes)) = self.part.take() {
             self.reports.push(format!("{name}: {}", bytes.escape_ascii()));
@@ -51,14 +51,14 @@ impl<P: Protocols> Ear<P> {
     }
 }
 
-impl<P: Protocols> Receiver<P> for Ear<P> {
+impl<P: Protocols> Receiver<P> for Observer<P> {
     fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
         match (self.describe)(meta, message) {
-            Said::Whole(text) => {
+            Description::Whole(text) => {
                 self.end_part();
                 self.reports.push(text);
             }
-            Said::Part(name, bytes) => match &mut self.part {
+            Description::Part(name, bytes) => match &mut self.part {
                 Some((known, all)) if *known == name => all.extend(bytes),
                 _ => {
                     self.end_part();
@@ -78,12 +78,12 @@ impl<P: Protocols> Receiver<P> for Ear<P> {
     }
 }
 
-/// A session with a driver of its own. The client is side A.
+/// Session with its own driver. The client is side A.
 pub(crate) struct Dialogue<P: Protocols> {
     driver: Driver<P>,
     session: Session<P>,
     key: FlowKey,
-    observer: Ear<P>,
+    observer: Observer<P>,
     offsets: [u64; 2],
     wants: [bool; 2],
     clock: u64,
@@ -91,12 +91,12 @@ pub(crate) struct Dialogue<P: Protocols> {
 }
 
 impl<P: Protocols> Dialogue<P> {
-    /// Over TCP or UDP, to a port of the server.
+    /// Creates a dialogue over TCP or UDP with a port of the server.
     pub(crate) fn new(protocol: IpProtocol, server_port: u16, describe: Describe<P>) -> Self {
         Self::from_port(protocol, 40_000, server_port, describe)
     }
 
-    /// The same from a port of the client.
+    /// Creates a dialogue with the ports of both ends.
     pub(crate) fn from_port(
         protocol: IpProtocol,
         client_port: u16,
@@ -106,13 +106,13 @@ impl<P: Protocols> Dialogue<P> {
         let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
         let (key, side) = FlowKey::new(protocol, end(1, client_port), end(2, server_port));
         assert_eq!(side, Side::A);
-        let observer = Ear { describe, reports: Vec::new(), part: None };
+        let observer = Observer { describe, reports: Vec::new(), part: None };
         let (driver, session) = (Driver::default(), Session::default());
         let (offsets, wants) = ([0; 2], [true; 2]);
         Self { driver, session, key, observer, offsets, wants, clock: 0, is_picked_up: false }
     }
 
-    /// The same with a cap on all that sessions hold.
+    /// Limits the memory of all sessions.
     pub(crate) fn with_bytes_max(mut self, bytes_max: u64) -> Self {
         let mut limits = Limits::DEFAULT;
         limits.session_bytes_max = bytes_max;
@@ -120,18 +120,18 @@ impl<P: Protocols> Dialogue<P> {
         self
     }
 
-    /// The same, heard from the middle on.
+    /// Marks the flow as captured from the middle.
     pub(crate) fn picked_up(self) -> Self {
         Self { is_picked_up: true, ..self }
     }
 
-    /// The next millisecond.
+    /// Advances the clock by one millisecond.
     fn now(&mut self) -> Timestamp {
         self.clock += 1_000_000;
         Timestamp::from_nanos(self.clock)
     }
 
-    /// A chunk of the stream.
+    /// Passes a chunk of the stream to the driver.
     pub(crate) fn send_octets(&mut self, from: Role, bytes: &[u8]) {
         let offset = self.offsets[from.index()];
         self.offsets[from.index()] += bytes.len() as u64;
@@ -145,7 +145,7 @@ impl<P: Protocols> Dialogue<P> {
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
-    /// A datagram.
+    /// Passes a datagram to the driver.
     pub(crate) fn send_datagram(&mut self, from: Role, bytes: &[u8]) {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
@@ -158,8 +158,8 @@ impl<P: Protocols> Dialogue<P> {
         );
     }
 
-    /// Octets that are lost.
-    pub(crate) fn lose(&mut self, from: Role, len: u64) {
+    /// Reports a gap in the stream to the driver.
+    pub(crate) fn send_gap(&mut self, from: Role, len: u64) {
         let offset = self.offsets[from.index()];
         self.offsets[from.index()] += len;
         if len == 0 || !self.wants[from.index()] {
@@ -172,25 +172,25 @@ impl<P: Protocols> Dialogue<P> {
         self.wants[from.index()] = wants == ControlFlow::Continue(());
     }
 
-    /// Octets that the session holds.
+    /// Returns the memory that the session holds.
     pub(crate) fn held_bytes(&self) -> u64 {
         self.driver.stats().held_bytes
     }
 
-    /// The FIN of a direction.
+    /// Reports the FIN of a direction to the driver.
     pub(crate) fn fin(&mut self, from: Role) {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
         self.driver.fin(&mut self.session, &context, side(from), &mut self.observer);
     }
 
-    /// Ends the flow. Nothing may be held after it.
+    /// Ends the flow, and checks that all memory is released.
     pub(crate) fn finish(mut self) -> Observed {
         let now = self.now();
         let context = FlowContext::new(&self.key, Side::A, now);
         self.driver.finish(&mut self.session, &context, EndKind::Flow, &mut self.observer);
         self.observer.end_part();
-        assert_eq!(self.driver.stats().held_bytes, 0, "all memory is given back");
+        assert_eq!(self.driver.stats().held_bytes, 0, "all memory is released");
         let application = self.session.application();
         Observed {
             reports: self.observer.reports,
@@ -203,7 +203,7 @@ fn side(from: Role) -> Side {
     if from == Role::Client { Side::A } else { Side::B }
 }
 
-/// A dialogue over TCP, each turn in pieces whose lengths `next_len` gives, then both FINs.
+/// Runs a dialogue over TCP with each turn in pieces of the lengths that `next_len` returns, followed by both FINs.
 pub(crate) fn observe<P: Protocols>(
     port: u16,
     turns: &[Turn<'_>],
@@ -224,17 +224,19 @@ pub(crate) fn observe<P: Protocols>(
     dialogue.finish()
 }
 
-/// The dialogue whole, and that any split of it says the same: octet by octet, at each place in two, and at random lengths.
-pub(crate) fn hear_in_any_split<P: Protocols>(
+/// Runs the dialogue with whole turns, and checks that any split gives the same result: octet by octet, in two pieces
+/// at each position, and at random lengths.
+pub(crate) fn observe_in_any_split<P: Protocols>(
     port: u16,
     turns: &[Turn<'_>],
     describe: Describe<P>,
 ) -> Observed {
-    hear_in_any_split_behind(port, 0, turns, describe)
+    observe_in_any_split_after(port, 0, turns, describe)
 }
 
-/// The same with the first turns whole: of protocols that need more octets to be recognized than the window has chunks.
-pub(crate) fn hear_in_any_split_behind<P: Protocols>(
+/// Does the same, but does not split the first turns: for protocols that need more octets for recognition than the
+/// window has chunks.
+pub(crate) fn observe_in_any_split_after<P: Protocols>(
     port: u16,
     whole_count: usize,
     turns: &[Turn<'_>],
@@ -260,7 +262,7 @@ pub(crate) fn hear_in_any_split_behind<P: Protocols>(
             is_first = !is_first;
             if is_first { position } else { usize::MAX }
         };
-        assert_eq!(observe(port, turns, describe, &mut lens), whole, "in two at {position}");
+        assert_eq!(observe(port, turns, describe, &mut lens), whole, "in two pieces at {position}");
     }
     for seed in 1..60_u64 {
         let mut random = random(seed);
@@ -270,8 +272,8 @@ pub(crate) fn hear_in_any_split_behind<P: Protocols>(
     whole
 }
 
-/// A dialogue of which octets `start..start + len` of a turn are lost.
-pub(crate) fn hear_with_gap<P: Protocols>(
+/// Runs a dialogue in which octets `start..start + len` of a turn are missing.
+pub(crate) fn observe_with_gap<P: Protocols>(
     port: u16,
     turns: &[Turn<'_>],
     describe: Describe<P>,
@@ -281,7 +283,7 @@ pub(crate) fn hear_with_gap<P: Protocols>(
     for (position, (from, bytes)) in turns.iter().enumerate() {
         if position == turn {
             dialogue.send_octets(*from, &bytes[..start]);
-            dialogue.lose(*from, len as u64);
+            dialogue.send_gap(*from, len as u64);
             dialogue.send_octets(*from, &bytes[start + len..]);
         } else {
             dialogue.send_octets(*from, bytes);
@@ -290,16 +292,16 @@ pub(crate) fn hear_with_gap<P: Protocols>(
     dialogue.finish()
 }
 
-/// The dialogue cut off after each number of octets: what was heard before stays, and all memory is given back.
-pub(crate) fn hear_cut_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
+/// Runs the dialogue truncated after any number of octets: there is no panic, and all memory is released.
+pub(crate) fn check_truncations<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
     let total: usize = turns.iter().map(|(_, bytes)| bytes.len()).sum();
     for end in (0..total).step_by(total / 500 + 1) {
-        let mut left = end;
+        let mut remaining = end;
         let truncated: Vec<_> = turns
             .iter()
             .map(|(from, bytes)| {
-                let len = bytes.len().min(left);
-                left -= len;
+                let len = bytes.len().min(remaining);
+                remaining -= len;
                 (*from, &bytes[..len])
             })
             .collect();
@@ -307,8 +309,8 @@ pub(crate) fn hear_cut_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], des
     }
 }
 
-/// The dialogue with random octets changed: no panic, and all memory is given back.
-pub(crate) fn hear_changed_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
+/// Runs the dialogue with random octets changed: there is no panic, and all memory is released.
+pub(crate) fn check_corruptions<P: Protocols>(port: u16, turns: &[Turn<'_>], describe: Describe<P>) {
     for seed in 1..400_u64 {
         let mut random = random(seed);
         let mut changed: Vec<(Role, Vec<u8>)> =
@@ -326,7 +328,7 @@ pub(crate) fn hear_changed_anywhere<P: Protocols>(port: u16, turns: &[Turn<'_>],
     }
 }
 
-/// Numbers that look random, the same for a seed.
+/// Returns a generator of pseudorandom numbers, which are the same for the same seed.
 pub(crate) fn random(seed: u64) -> impl FnMut() -> u64 {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     move || {

@@ -1,4 +1,4 @@
-//! HTTP/1.x: dialogues from RFC 9110 and RFC 9112, and what programs send beside them.
+//! HTTP/1.x: dialogues from RFC 9110 and RFC 9112, and deviations that occur in practice.
 
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::http1::{
@@ -7,17 +7,17 @@ use flowgauge::protocols::http1::{
 use flowgauge::session::{Input, MessageMeta, Parser, Protocol, Role, Verdict};
 
 use crate::harness::{
-    Dialogue, Observed, Said, Turn, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split,
-    hear_with_gap, observe,
+    Description, Dialogue, Observed, Turn, check_corruptions, check_truncations, observe,
+    observe_in_any_split, observe_with_gap,
 };
 
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// HTTP/1.x alone.
+    /// Only HTTP/1.x.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Http;
     parsers { Http: HttpParser = &PROTOCOL }
@@ -28,31 +28,33 @@ fn optional(name: &str, value: Option<impl std::fmt::Display>) -> String {
     value.map(|value| format!(" {name}={value}")).unwrap_or_default()
 }
 
-/// A protocol whose probe accepts everything, for octets that the probe of HTTP refuses.
-static IN_ANY_CASE: Protocol = Protocol::new("http").over_streams(&[], Some(|_| Verdict::Match));
+/// HTTP/1.x with a probe that accepts everything, for octets that the probe of HTTP rejects.
+static ANY_CONTENT: Protocol = Protocol::new("http").over_streams(&[], Some(|_| Verdict::Match));
 
 flowgauge::protocols! {
-    /// HTTP/1.x whatever the octets are.
+    /// HTTP/1.x with any content.
     #[derive(Debug)]
-    enum Given;
-    /// Its messages.
+    enum AnyContent;
+    /// Messages of this parser.
     #[derive(Debug)]
-    enum GivenHttp;
-    parsers { Http: HttpParser = &IN_ANY_CASE }
+    enum AnyContentHttp;
+    parsers { Http: HttpParser = &ANY_CONTENT }
     recognized {}
 }
 
-fn given(turns: &[(Role, &[u8])]) -> Observed {
-    hear_in_any_split::<Given>(80, turns, |meta, GivenHttp::Http(message)| describe_message(meta, message))
+fn observe_any_content(turns: &[(Role, &[u8])]) -> Observed {
+    observe_in_any_split::<AnyContent>(80, turns, |meta, AnyContentHttp::Http(message)| {
+        describe_message(meta, message)
+    })
 }
 
-fn describe(meta: &MessageMeta, Http::Http(message): Http<'_>) -> Said {
+fn describe(meta: &MessageMeta, Http::Http(message): Http<'_>) -> Description {
     describe_message(meta, message)
 }
 
-fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Said {
+fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Description {
     match message {
-        Message::Request(request) => Said::Whole(format!(
+        Message::Request(request) => Description::Whole(format!(
             "{} request {} {} {}{}{}{}",
             request.transaction,
             request.method,
@@ -62,7 +64,7 @@ fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Said {
             optional("anomaly", request.anomaly.map(|anomaly| format!("{anomaly:?}"))),
             optional("credentials", request.credentials)
         )),
-        Message::Response(response) => Said::Whole(format!(
+        Message::Response(response) => Description::Whole(format!(
             "{} response {} {}{}{}{}",
             response.transaction,
             response.status,
@@ -72,10 +74,12 @@ fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Said {
             optional("credentials", response.credentials)
         )),
         Message::Body(body) => {
-            Said::Part(format!("{} {} body", body.transaction, meta.from.name()), body.bytes.to_vec())
+            Description::Part(format!("{} {} body", body.transaction, meta.from.name()), body.bytes.to_vec())
         }
-        Message::Gap(gap) => Said::Whole(format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset)),
-        Message::End(end) => Said::Whole(format!(
+        Message::Gap(gap) => {
+            Description::Whole(format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset))
+        }
+        Message::End(end) => Description::Whole(format!(
             "{} {} end {}-{}{}{}",
             end.transaction,
             meta.from.name(),
@@ -84,7 +88,7 @@ fn describe_message(meta: &MessageMeta, message: Message<'_>) -> Said {
             if end.complete { "" } else { " incomplete" },
             optional("trailers", Some(names(end.trailers)).filter(|names| !names.is_empty())),
         )),
-        _ => Said::Whole("?".to_owned()),
+        _ => Description::Whole("?".to_owned()),
     }
 }
 
@@ -93,7 +97,7 @@ fn names(headers: Headers<'_>) -> String {
 }
 
 fn observed(turns: &[(Role, &[u8])]) -> Observed {
-    hear_in_any_split::<Set>(80, turns, describe)
+    observe_in_any_split::<Set>(80, turns, describe)
 }
 
 /// RFC 9110 section 3.9, and a second request on the same connection.
@@ -130,8 +134,8 @@ fn requests_and_responses_are_paired() {
             "1 server end 0-0",
         ]
     );
-    hear_cut_anywhere::<Set>(80, &EXAMPLE, describe);
-    hear_changed_anywhere::<Set>(80, &EXAMPLE, describe);
+    check_truncations::<Set>(80, &EXAMPLE, describe);
+    check_corruptions::<Set>(80, &EXAMPLE, describe);
 }
 
 /// Pipelined requests, one of them HEAD; interim responses; chunks with extensions and trailers (RFC 9112 section 7.1).
@@ -149,7 +153,7 @@ const PIPELINED: [(Role, &[u8]); 2] = [
 ];
 
 #[test]
-fn pipelines_chunks_and_interim_responses() {
+fn pipelined_chunked_and_interim_messages_are_parsed() {
     let observed = observed(&PIPELINED);
     assert_eq!(
         observed.messages(),
@@ -173,15 +177,15 @@ fn pipelines_chunks_and_interim_responses() {
             "2 server end 10-0",
         ]
     );
-    hear_cut_anywhere::<Set>(80, &PIPELINED, describe);
-    hear_changed_anywhere::<Set>(80, &PIPELINED, describe);
+    check_truncations::<Set>(80, &PIPELINED, describe);
+    check_corruptions::<Set>(80, &PIPELINED, describe);
 }
 
 #[test]
-fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
-    // In the content of the first response.
+fn gaps_in_bodies_of_known_length_do_not_affect_later_messages() {
+    // A gap in the content of the first response.
     let start = EXAMPLE[1].1.len() - 40;
-    let observed = hear_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
+    let observed = observe_with_gap::<Set>(80, &EXAMPLE, describe, (1, start, 20));
     assert_eq!(
         observed.messages()[2..7],
         [
@@ -193,9 +197,9 @@ fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
         ]
     );
     assert!(observed.messages().contains(&"1 response 204 No Content"));
-    // In a chunk.
+    // A gap in a chunk.
     let position = PIPELINED[1].1.windows(7).position(|octets| octets == b"chunks.").unwrap();
-    let observed = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, position, 3));
+    let observed = observe_with_gap::<Set>(80, &PIPELINED, describe, (1, position, 3));
     let reports = observed.messages();
     assert_eq!(
         reports[12..16],
@@ -206,13 +210,13 @@ fn gaps_in_bodies_of_known_length_leave_the_rest_in_step() {
             "1 server end 14-3 incomplete"
         ]
     );
-    // In a body that ends with the connection.
-    let observed = hear_with_gap::<Set>(80, &PIPELINED, describe, (1, PIPELINED[1].1.len() - 5, 2));
+    // A gap in a body that ends with the connection.
+    let observed = observe_with_gap::<Set>(80, &PIPELINED, describe, (1, PIPELINED[1].1.len() - 5, 2));
     assert_eq!(observed.messages().last(), Some(&"2 server end 10-2 incomplete"));
 }
 
 #[test]
-fn behind_other_gaps_the_next_message_is_found() {
+fn parsing_resumes_at_the_next_message_after_other_gaps() {
     let get = |number: u32| format!("GET /{number} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     let ok = |number: u32| {
         format!("HTTP/1.1 20{number} OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbody{number}\r\n0\r\n\r\n")
@@ -221,21 +225,21 @@ fn behind_other_gaps_the_next_message_is_found() {
     let dialogue: Vec<_> = (0..4).flat_map(|number| [(Client, get(number)), (Server, ok(number))]).collect();
     let turns: Vec<_> = dialogue.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
     let pairs = |observed: &Observed| {
-        let heads = observed.messages().into_iter().filter(|reports| reports.contains(" re"));
-        heads.map(|reports| reports.split(" host").next().unwrap().to_owned()).collect::<Vec<_>>()
+        let heads = observed.messages().into_iter().filter(|report| report.contains(" re"));
+        heads.map(|report| report.split(" host").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let whole = pairs(&observed(&turns));
     assert_eq!(whole[..2], ["0 request GET /0 1.1", "0 response 200 OK"]);
     assert_eq!(whole[6..], ["3 request GET /3 1.1", "3 response 203 OK"]);
-    // A request is lost: its response has the number that the request would have had.
-    let observed = hear_with_gap::<Set>(80, &turns, describe, (2, 0, turns[2].1.len()));
+    // A request is missing: its response has the number that the request would have had.
+    let observed = observe_with_gap::<Set>(80, &turns, describe, (2, 0, turns[2].1.len()));
     assert_eq!(pairs(&observed), [&whole[..2], &whole[3..]].concat());
-    // A response is lost, and the next one answers the next request.
-    let observed = hear_with_gap::<Set>(80, &turns, describe, (3, 0, turns[3].1.len()));
+    // A response is missing, and the next one answers the next request.
+    let observed = observe_with_gap::<Set>(80, &turns, describe, (3, 0, turns[3].1.len()));
     assert_eq!(pairs(&observed), [&whole[..3], &whole[4..]].concat());
-    // The gap ends the response at hand.
+    // The gap ends the current response.
     let position = turns[3].1.len() - 12;
-    let observed = hear_with_gap::<Set>(80, &turns, describe, (3, position, 12));
+    let observed = observe_with_gap::<Set>(80, &turns, describe, (3, position, 12));
     assert_eq!(pairs(&observed), whole);
     assert!(observed.messages().contains(&"1 server end 5-5 incomplete"));
     // Within a head: what there is of it is said.
@@ -245,14 +249,14 @@ fn behind_other_gaps_the_next_message_is_found() {
 }
 
 #[test]
-fn one_direction_is_enough() {
+fn a_single_direction_is_parsed() {
     let requests: Vec<_> = EXAMPLE.iter().copied().filter(|(from, _)| *from == Client).collect();
-    let observed = hear_in_any_split::<Set>(80, &requests, describe);
+    let observed = observe_in_any_split::<Set>(80, &requests, describe);
     assert_eq!(observed.messages().len(), 5);
-    // Who began answers: the capture began in the middle.
+    // The side that sends first sends responses: the capture began in the middle.
     let responses: Vec<_> =
         EXAMPLE.iter().filter(|(from, _)| *from == Server).map(|(_, bytes)| (Client, *bytes)).collect();
-    let observed = hear_in_any_split::<Set>(80, &responses, describe);
+    let observed = observe_in_any_split::<Set>(80, &responses, describe);
     assert_eq!(
         observed.messages(),
         [
@@ -266,7 +270,7 @@ fn one_direction_is_enough() {
 }
 
 #[test]
-fn a_capture_that_begins_in_a_response_numbers_what_follows_alike() {
+fn transactions_are_paired_when_the_capture_begins_within_a_response() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"GET /b HTTP/1.1\r\n\r\n"),
         (Server, b"rest of another body\r\n0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb"),
@@ -274,7 +278,7 @@ fn a_capture_that_begins_in_a_response_numbers_what_follows_alike() {
         (Server, b"HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n"),
     ];
     let observed = observed(&turns);
-    let heads: Vec<_> = observed.messages().into_iter().filter(|reports| reports.contains(" re")).collect();
+    let heads: Vec<_> = observed.messages().into_iter().filter(|report| report.contains(" re")).collect();
     assert_eq!(
         heads,
         ["0 request GET /b 1.1", "0 response 200 OK", "1 request GET /c 1.1", "1 response 404 No"]
@@ -322,7 +326,7 @@ fn tunnels_and_upgrades_hand_over() {
 }
 
 #[test]
-fn an_upgrade_that_is_not_granted_goes_on_in_http() {
+fn a_rejected_upgrade_continues_as_http() {
     let turns: [(Role, &[u8]); 4] = [
         (Client, b"GET /1 HTTP/1.1\r\nUpgrade: h2c\r\n\r\nGET /2 HTTP/1.1\r\nUpgrade: h2c\r\n\r\n"),
         (Server, b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
@@ -333,7 +337,7 @@ fn an_upgrade_that_is_not_granted_goes_on_in_http() {
 }
 
 #[test]
-fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
+fn a_tunnel_with_one_captured_direction_is_probed() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 3128, describe);
     dialogue.send_octets(Client, b"CONNECT a:443 HTTP/1.1\r\n\r\n");
     dialogue.send_octets(Client, b"\x16\x03\x01\x08\x00\x01");
@@ -344,7 +348,7 @@ fn a_tunnel_of_which_one_direction_was_captured_is_left_to_the_probes() {
 }
 
 #[test]
-fn odd_heads_are_read_as_far_as_they_make_sense() {
+fn malformed_header_sections_are_parsed_with_anomalies() {
     let turns: [(Role, &[u8]); 6] = [
         (Client, b"GET /a b HTTP/1.1\r\nHost : a\r\nno field\r\nX: \x01\r\n\r\n"),
         (Server, b"HTTP/1.1 200 OK\nContent-Type: text/plain;\n charset=x\nContent-Length: 0\n\n\r\n"),
@@ -374,9 +378,8 @@ fn odd_heads_are_read_as_far_as_they_make_sense() {
 }
 
 #[test]
-fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
-    // What looks like a body is another request to a server that takes the length for zero: a means of request
-    // smuggling.
+fn invalid_framing_ends_only_that_message() {
+    // A server that interprets the length as zero parses the body as another request: a form of request smuggling.
     let next = "GET /next HTTP/1.1\r\n\r\n";
     for (fields, body, anomaly, len) in [
         ("Content-Length: 5\r\nContent-Length: 6", "", " anomaly=BadLength", 0),
@@ -395,7 +398,7 @@ fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
         let observed = observed(&turns);
         let messages: Vec<_> = observed.reports[1..]
             .iter()
-            .filter(|reports| !reports.contains("body"))
+            .filter(|report| !report.contains("body"))
             .map(String::as_str)
             .collect();
         assert_eq!(
@@ -432,19 +435,24 @@ fn framing_that_makes_no_sense_ends_a_message_and_nothing_else() {
 }
 
 #[test]
-fn what_is_no_request_has_a_response_nevertheless() {
+fn a_response_to_an_invalid_request_is_parsed() {
     let refusal = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 3\r\n\r\nno!".as_slice();
     let messages = ["0 response 400 Bad Request", "0 server body: no!", "0 server end 3-0"];
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
     for request in [&b"OPTIONS\r\nHost: a\r\n\r\n"[..], b"HTTP/1.1\r\n\r\n", b"\x01\x02\x03\x04\r\n"] {
-        let observed = given(&[(Client, request), (Server, refusal), (Client, get)]);
+        let observed = observe_any_content(&[(Client, request), (Server, refusal), (Client, get)]);
         let next = ["1 request GET /next 1.1", "1 client end 0-0"];
         assert_eq!(observed.messages(), [&messages[..], &next].concat(), "{}", request.escape_ascii());
     }
-    // A version without a target before it, and one that nothing separates from the target.
-    let observed = given(&[(Client, b"OPTIONS HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal)]);
+    // A version without a preceding target, and a version that no space separates from the target.
+    let observed =
+        observe_any_content(&[(Client, b"OPTIONS HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal)]);
     assert_eq!(observed.messages()[0], "0 request OPTIONS  1.1 host=a anomaly=Malformed");
-    let observed = given(&[(Client, b"GET /HTTP/1.1\r\nHost: a\r\n\r\n"), (Server, refusal), (Client, get)]);
+    let observed = observe_any_content(&[
+        (Client, b"GET /HTTP/1.1\r\nHost: a\r\n\r\n"),
+        (Server, refusal),
+        (Client, get),
+    ]);
     assert_eq!(
         observed.messages(),
         [
@@ -454,35 +462,35 @@ fn what_is_no_request_has_a_response_nevertheless() {
         ]
         .concat()
     );
-    // Where neither direction has a message, it is not HTTP.
-    let observed = given(&[(Client, b"\x01\x02\n"), (Server, b"\x03\x04\n")]);
+    // If neither direction contains a message, the flow is not HTTP.
+    let observed = observe_any_content(&[(Client, b"\x01\x02\n"), (Server, b"\x03\x04\n")]);
     assert_eq!(observed.reports[1..], ["[http stopped: not_a_response]"]);
 }
 
 #[test]
-fn a_simple_request_is_answered_by_a_body() {
+fn a_simple_request_of_http_0_9_is_answered_by_a_body() {
     // HTTP/0.9 (RFC 1945 sections 4.1 and 5).
     let simple = ["0 request GET /bad.html 0.9", "0 client end 0-0"];
     let request = (Client, b"GET /bad.html\r\n".as_slice());
-    let observed = given(&[request, (Server, b"<html></html>\n")]);
+    let observed = observe_any_content(&[request, (Server, b"<html></html>\n")]);
     let body = ["0 server body: <html></html>\\n", "0 server end 14-0"];
     assert_eq!(observed.messages(), [simple, body].concat());
-    // A server of HTTP/1 answers as such; `HTTP/1.` alone is not enough to tell.
-    let observed = given(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
+    // A server of HTTP/1 sends a status line; `HTTP/1.` alone is not enough to recognize one.
+    let observed = observe_any_content(&[request, (Server, b"HTTP/1.0 200 OK\r\n\r\nHTTP/1.")]);
     let body = ["0 response 200 OK", "0 server body: HTTP/1.", "0 server end 7-0"];
     assert_eq!(observed.messages(), [&simple[..], &body].concat());
-    // The line may lack its end, if it was answered.
-    let observed = given(&[(Client, b"GET /"), (Server, b"<html>hi</html>")]);
+    // The end of the line may be missing if the request was answered.
+    let observed = observe_any_content(&[(Client, b"GET /"), (Server, b"<html>hi</html>")]);
     assert_eq!(observed.messages(), ["0 request GET / 0.9", "0 client end 0-0"]);
-    assert!(given(&[(Client, b"GET /")]).messages().is_empty(), "the target may be longer");
-    // Not every word before a path is a method.
+    assert!(observe_any_content(&[(Client, b"GET /")]).messages().is_empty(), "the target may be longer");
+    // Not every word in front of a path is a method.
     for line in ["GETS /bad.html\r\n", "GET bad.html\r\n", "GET /bad html\r\n", "get /bad.html\r\n"] {
-        assert!(given(&[(Client, line.as_bytes())]).messages().is_empty(), "{line}");
+        assert!(observe_any_content(&[(Client, line.as_bytes())]).messages().is_empty(), "{line}");
     }
 }
 
 #[test]
-fn the_name_of_the_protocol_in_lower_case_is_read() {
+fn a_protocol_name_in_lower_case_is_accepted() {
     let turns: [(Role, &[u8]); 2] = [
         (Client, b"GET / HTTP/1.1\r\nhost: a\r\n\r\nGET /b http/1.1\r\nhost: a\r\n\r\n"),
         (Server, b"http/1.1 200 ok\r\ncontent-length: 2\r\n\r\nhiHtTp/1.0 204 none\r\n\r\n"),
@@ -504,7 +512,7 @@ fn the_name_of_the_protocol_in_lower_case_is_read() {
 }
 
 #[test]
-fn heads_have_caps() {
+fn header_sections_have_limits() {
     let long = format!("GET /{} HTTP/1.1\r\nA: b\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
     let get = b"GET /next HTTP/1.1\r\n\r\n".as_slice();
     let reports = |text: &str| {
@@ -513,7 +521,7 @@ fn heads_have_caps() {
                 .to_vec()
         })
     };
-    // What is beyond is left out.
+    // A head beyond the limit is skipped.
     let next = vec!["0 request GET /next 1.1".to_owned(), "0 client end 0-0".to_owned()];
     assert_eq!(reports(&long), [&next, &next, &next].map(Clone::clone));
     let many = |count: usize| format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(count));
@@ -524,7 +532,7 @@ fn heads_have_caps() {
 }
 
 #[test]
-fn lines_of_a_head_that_is_refused_are_no_heads() {
+fn lines_of_a_rejected_header_section_are_not_requests() {
     let fields = "A: GET /within HTTP/1.1\r\n".repeat(500);
     let long = format!("GET /long HTTP/1.1\r\nA: {}\r\n{fields}\r\n", "a".repeat(48 * 1024));
     let many = format!("GET /many HTTP/1.1\r\n{fields}\r\n");
@@ -533,21 +541,21 @@ fn lines_of_a_head_that_is_refused_are_no_heads() {
     let turns = [(Client, first), (Client, many.as_bytes()), (Client, last)];
     let targets = |turns: &[(Role, &[u8])], len| {
         let reports = observe::<Set>(80, turns, describe, || len).reports;
-        reports.into_iter().filter(|reports| reports.contains("GET")).collect::<Vec<_>>()
+        reports.into_iter().filter(|report| report.contains("GET")).collect::<Vec<_>>()
     };
     let whole = targets(&turns, usize::MAX);
     assert_eq!(whole.len(), 2, "{whole:?}");
     assert!(whole[1].contains("/last"), "{whole:?}");
     assert_eq!(targets(&turns, 1000), whole);
-    // Of a longer one the rest is not known for what it is, but it ends.
+    // The remainder of a longer head is not known to be part of it, but parsing resumes after it.
     let turns = [(Client, first), (Client, long.as_bytes()), (Client, last)];
     let whole = targets(&turns, usize::MAX);
-    assert!(whole.last().is_some_and(|reports| reports.contains("/last")), "{whole:?}");
+    assert!(whole.last().is_some_and(|report| report.contains("/last")), "{whole:?}");
     assert_eq!(targets(&turns, 777), whole);
 }
 
 #[test]
-fn other_protocols_are_not_taken() {
+fn other_protocols_are_not_recognized() {
     for (port, first) in [
         (554, "OPTIONS rtsp://a/b RTSP/1.0\r\nCSeq: 1\r\n\r\n"),
         (5060, "REGISTER sip:a SIP/2.0\r\n\r\n"),
@@ -555,13 +563,13 @@ fn other_protocols_are_not_taken() {
         (80, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
         (25, "EHLO a\r\n"),
     ] {
-        let observed = hear_in_any_split::<Set>(port, &[(Client, first.as_bytes())], describe);
+        let observed = observe_in_any_split::<Set>(port, &[(Client, first.as_bytes())], describe);
         assert_eq!(observed.application, None, "{first}");
     }
 }
 
 #[test]
-fn fields_are_listed_and_credentials_are_not_shown() {
+fn fields_are_listed_and_credentials_are_not_serialized() {
     let head = b"GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer secret\r\nX-Y: z\r\n\r\n";
     let input = Input::new(head, 0, Client, flowgauge::base::Timestamp::default());
     let mut reports = Vec::new();
@@ -590,55 +598,56 @@ fn fields_are_listed_and_credentials_are_not_shown() {
 }
 
 #[test]
-fn the_state_is_small() {
+fn the_parser_state_is_small() {
     assert!(size_of::<http1::HttpParser>() <= 256, "{}", size_of::<http1::HttpParser>());
 }
 
-/// HTTP/1.x on its port, whatever the octets look like: what a probe sees depends on how they are cut.
+/// HTTP/1.x without a probe, because the input of a probe depends on the segmentation.
 static BY_PORT: Protocol = Protocol::new("http").over_streams(&[80], None);
 
 flowgauge::protocols! {
     /// HTTP/1.x without a probe.
     #[derive(Debug)]
     enum Unprobed;
-    /// Its messages.
+    /// Messages of this parser.
     #[derive(Debug)]
     enum Report;
     parsers { Http: HttpParser = &BY_PORT }
     recognized {}
 }
 
-/// Heads that httparse refuses are read line by line. What is no head is refused there as it is when it comes octet by octet.
+/// Heads that `httparse` rejects are parsed line by line. An invalid head is rejected in the same way, whether it
+/// arrives as a whole or octet by octet.
 #[test]
-fn what_is_no_head_is_refused_whole_as_in_pieces() {
+fn invalid_header_sections_are_rejected_regardless_of_segmentation() {
     let long_method = format!("{} / HTTP/1.1\r\n\r\n", "M".repeat(33));
     let long_line = format!("GET {} x y\r\n\r\n", "a".repeat(HEAD_LEN_MAX));
     for request in [
-        // Octets that are in no method, before what ends as a request line does.
+        // Octets that are not allowed in a method, followed by the end of a request line.
         "\u{3}\u{8} x\0GET / HTTP/1.1\r\nHost: a\r\n\r\n",
-        // A first line that folds.
+        // A folded first line.
         "GET /\r\n HTTP/1.1\r\n\r\n",
         "GET /\0\r\nHost: a\r\n\r\n",
         &long_method,
         &long_line,
     ] {
         let turns: [Turn<'_>; 1] = [(Client, request.as_bytes())];
-        let send_octets =
+        let describe_report =
             |meta: &MessageMeta, Report::Http(message): Report<'_>| describe(meta, Http::Http(message));
-        let whole = observe::<Unprobed>(80, &turns, send_octets, || usize::MAX);
+        let whole = observe::<Unprobed>(80, &turns, describe_report, || usize::MAX);
         for len in [1, 2, 7, 31, 1000] {
             assert_eq!(
-                observe::<Unprobed>(80, &turns, send_octets, || len),
+                observe::<Unprobed>(80, &turns, describe_report, || len),
                 whole,
                 "{request:.40?} by {len}"
             );
         }
-        // What is no head is left out, and a request that begins within it is reported.
+        // An invalid head is skipped, and a request that begins within it is reported.
         let expected: &[&str] = match request {
             "\u{3}\u{8} x\0GET / HTTP/1.1\r\nHost: a\r\n\r\n" => {
                 &["0 request GET / 1.1 host=a", "0 client end 0-0"]
             }
-            // A folded line is one of HTTP/0.9, and another behind it that is none.
+            // The first part of a folded line is a request of HTTP/0.9, and the second part is invalid.
             "GET /\r\n HTTP/1.1\r\n\r\n" => &["0 request GET / 0.9", "0 client end 0-0"],
             _ => &[],
         };

@@ -1,4 +1,4 @@
-//! HTTP/2: dialogues of frames made here, with header blocks from RFC 7541 appendix C and plain literals.
+//! HTTP/2: generated frames, with header blocks from RFC 7541 appendix C and plain literals.
 
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::http1::{self, HttpParser};
@@ -9,16 +9,17 @@ use flowgauge::protocols::http2::{
 use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
-    Dialogue, Observed, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap,
+    Description, Dialogue, Observed, check_corruptions, check_truncations, observe_in_any_split,
+    observe_with_gap,
 };
 
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// HTTP of both kinds.
+    /// HTTP/1.x and HTTP/2.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Http;
     parsers { One: HttpParser = &http1::PROTOCOL, Two: Http2Parser = &PROTOCOL }
@@ -34,9 +35,9 @@ fn names(fields: Fields<'_>) -> Option<String> {
     (!all.is_empty()).then(|| all.join(","))
 }
 
-fn describe(meta: &MessageMeta, message: Http<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Http<'_>) -> Description {
     let from = meta.from.name();
-    Said::Whole(match message {
+    Description::Whole(match message {
         Http::One(message) => format!("http1 {from} {}", format!("{message:?}").split('(').next().unwrap()),
         Http::Two(Message::Request(request)) => format!(
             "{} request {} {}{}{}{}{}{}",
@@ -56,7 +57,7 @@ fn describe(meta: &MessageMeta, message: Http<'_>) -> Said {
             optional("credentials", response.credentials)
         ),
         Http::Two(Message::Body(body)) => {
-            return Said::Part(format!("{} {from} body", body.transaction), body.bytes.to_vec());
+            return Description::Part(format!("{} {from} body", body.transaction), body.bytes.to_vec());
         }
         Http::Two(Message::Gap(gap)) => format!("{} gap of {} at {}", gap.transaction, gap.len, gap.offset),
         Http::Two(Message::End(end)) => format!(
@@ -73,7 +74,7 @@ fn describe(meta: &MessageMeta, message: Http<'_>) -> Said {
             format!("{from} settings{}", optional("streams", settings.max_concurrent_streams))
         }
         Http::Two(Message::GoAway(goaway)) => format!("goaway {} {}", goaway.last_transaction, goaway.error),
-        Http::Two(Message::Undecodable(lost)) => format!("{from} lost {:?}", lost.part),
+        Http::Two(Message::Undecodable(part)) => format!("{from} undecodable {:?}", part.part),
         Http::Two(_) => "?".to_owned(),
     })
 }
@@ -85,7 +86,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&len[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// Literals that enter no table.
+/// Encodes fields as literals without indexing.
 fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     let string = |text: &str| {
         let len = text.len();
@@ -117,8 +118,8 @@ fn settings() -> Vec<u8> {
     frame(4, 0, 0, &[0, 3, 0, 0, 0, 100, 0, 4, 0, 1, 0, 0])
 }
 
-/// Requests of RFC 7541 appendix C.4 on streams 1, 3 and 5, the second one split over frames, with padding and priority; the
-/// responses out of order, one with trailers, one pushed, one interim.
+/// Returns requests of RFC 7541 appendix C.4 on streams 1, 3 and 5, of which the second one is split over frames with
+/// padding and priority. The responses are out of order: one has trailers, one is pushed, and one is interim.
 fn dialogue() -> Vec<(Role, Vec<u8>)> {
     let c4 = [
         unhex("8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff"),
@@ -184,7 +185,7 @@ fn turns(dialogue: &[(Role, Vec<u8>)]) -> Vec<(Role, &[u8])> {
     dialogue.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect()
 }
 
-const SAID: [&str; 25] = [
+const EXPECTED: [&str; 25] = [
     "client settings streams=100",
     "server settings streams=100",
     "1 request GET / host=www.example.com",
@@ -213,26 +214,26 @@ const SAID: [&str; 25] = [
 ];
 
 #[test]
-fn streams_are_told_apart_and_paired() {
+fn streams_are_separated_and_paired() {
     let dialogue = dialogue();
-    let observed = hear_in_any_split::<Set>(80, &turns(&dialogue), describe);
+    let observed = observe_in_any_split::<Set>(80, &turns(&dialogue), describe);
     assert_eq!(observed.application, Some(("http2", "content")));
-    assert_eq!(observed.messages(), SAID);
-    hear_cut_anywhere::<Set>(80, &turns(&dialogue), describe);
-    hear_changed_anywhere::<Set>(80, &turns(&dialogue), describe);
+    assert_eq!(observed.messages(), EXPECTED);
+    check_truncations::<Set>(80, &turns(&dialogue), describe);
+    check_corruptions::<Set>(80, &turns(&dialogue), describe);
 }
 
 #[test]
-fn one_direction_is_enough() {
+fn a_single_direction_is_parsed() {
     let dialogue = dialogue();
     for from in [Client, Server] {
         let turns: Vec<_> = turns(&dialogue).into_iter().filter(|turn| turn.0 == from).collect();
-        let observed = hear_in_any_split::<Set>(80, &turns, describe);
+        let observed = observe_in_any_split::<Set>(80, &turns, describe);
         assert_eq!(observed.application, Some(("http2", "content")));
         let other = if from == Client { "server" } else { "client" };
         assert!(
             observed.messages().len() >= 10
-                && !observed.messages().iter().any(|reports| reports.contains(other))
+                && !observed.messages().iter().any(|report| report.contains(other))
         );
     }
 }
@@ -282,7 +283,7 @@ fn grpc_calls_have_methods_and_statuses() {
             frame(HEADERS, END_HEADERS | END_STREAM, 3, &block(&[(":status", "200"), ("grpc-status", "12")])),
         ),
     ];
-    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    let observed = observe_in_any_split::<Set>(80, &self::turns(&turns), describe);
     let reports = observed.messages();
     assert_eq!(reports[1], "1 request POST /greet.v1.Greeter/SayHello grpc=greet.v1.Greeter.SayHello");
     assert_eq!(reports[7], "1 server end 5-0 grpc=0 trailers=grpc-status:0,grpc-message:");
@@ -290,7 +291,7 @@ fn grpc_calls_have_methods_and_statuses() {
 }
 
 #[test]
-fn an_upgrade_of_http_1_leads_here() {
+fn an_upgrade_from_http_1_is_parsed_as_http_2() {
     let turns = [
         (
             Client,
@@ -309,7 +310,7 @@ fn an_upgrade_of_http_1_leads_here() {
         (Client, [PREFACE, &settings()].concat()),
         (Server, frame(DATA, END_STREAM, 1, b"hello")),
     ];
-    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    let observed = observe_in_any_split::<Set>(80, &self::turns(&turns), describe);
     assert_eq!(
         observed.reports,
         [
@@ -327,37 +328,37 @@ fn an_upgrade_of_http_1_leads_here() {
     );
 }
 
-/// Where a part of a turn begins.
+/// Returns the position of a part of a turn.
 fn position(bytes: &[u8], part: &[u8]) -> usize {
     bytes.windows(part.len()).position(|octets| octets == part).unwrap()
 }
 
 fn with_gap(turn: usize, start: usize, len: usize) -> Observed {
-    hear_with_gap::<Set>(80, &turns(&dialogue()), describe, (turn, start, len))
+    observe_with_gap::<Set>(80, &turns(&dialogue()), describe, (turn, start, len))
 }
 
 #[test]
-fn gaps_within_frames_leave_the_rest_in_step() {
+fn gaps_within_frames_do_not_affect_later_frames() {
     let server = &dialogue()[3].1;
-    // In DATA.
+    // A gap in a DATA frame.
     let observed = with_gap(3, position(server, b"three"), 3);
     let reports = observed.messages();
     assert_eq!(reports[15..18], ["3 gap of 3 at 0", "3 server body: ee", "3 server end 5-3 incomplete"]);
-    assert_eq!(reports[18..], SAID[17..], "all else as without the gap");
-    // In a frame that says nothing here.
-    assert_eq!(with_gap(3, position(server, b"extension"), 4).messages(), SAID);
+    assert_eq!(reports[18..], EXPECTED[17..], "all other messages are the same as without the gap");
+    // A gap in a frame that produces no message.
+    assert_eq!(with_gap(3, position(server, b"extension"), 4).messages(), EXPECTED);
 }
 
 #[test]
-fn a_lost_header_block_ends_headers_and_nothing_else() {
+fn a_missing_header_block_disables_only_header_decoding() {
     let server = &dialogue()[3].1;
     let observed = with_gap(3, position(server, b"set-cookie"), 4);
     let reports = observed.messages();
-    assert_eq!(reports[..12], SAID[..12]);
+    assert_eq!(reports[..12], EXPECTED[..12]);
     assert_eq!(
         reports[12..],
         [
-            "server lost Headers",
+            "server undecodable Headers",
             "1 server body: one ",
             "3 server body: three",
             "3 server end 5-0",
@@ -374,16 +375,16 @@ fn a_lost_header_block_ends_headers_and_nothing_else() {
 }
 
 #[test]
-fn a_direction_whose_frames_are_lost_is_over() {
+fn a_direction_without_known_frame_boundaries_ends() {
     let server = &dialogue()[3].1;
     let start = position(server, b"one ");
     let observed = with_gap(3, start, position(server, b"three") - start);
     let reports = observed.messages();
-    assert_eq!(reports[..14], SAID[..14]);
+    assert_eq!(reports[..14], EXPECTED[..14]);
     assert_eq!(
         reports[14..],
         [
-            "server lost Frames",
+            "server undecodable Frames",
             "1 server end 0-0 incomplete",
             "3 server end 0-0 incomplete",
             "7 request PUT / credentials=basic",
@@ -393,10 +394,10 @@ fn a_direction_whose_frames_are_lost_is_over() {
 }
 
 #[test]
-fn what_cannot_be_stops_the_parser() {
+fn invalid_frames_stop_the_parser() {
     let stop = |frames: &[u8]| {
         let bytes = [PREFACE, &settings(), frames].concat();
-        hear_in_any_split::<Set>(80, &[(Client, &bytes)], describe).reports.last().cloned().unwrap()
+        observe_in_any_split::<Set>(80, &[(Client, &bytes)], describe).reports.last().cloned().unwrap()
     };
     let open = frame(HEADERS, 0, 1, &block(&[(":method", "GET")]));
     for (frames, fault) in [
@@ -427,8 +428,8 @@ fn what_cannot_be_stops_the_parser() {
 }
 
 #[test]
-fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
-    // One field of 4000 octets enters the table, and is then named over and over, an octet each time.
+fn a_header_list_beyond_the_limit_is_truncated_and_stops_the_parser() {
+    // One field of 4000 octets is added to the table, and is then referenced many times, with one octet each time.
     let value = "x".repeat(4000);
     let mut bomb = block(&[(":method", "GET"), (":path", "/"), ("bomb", &value)]);
     let literal = bomb.len() - block(&[("bomb", &value)]).len();
@@ -452,9 +453,9 @@ fn a_block_that_unfolds_to_more_than_the_cap_is_cut_and_the_last_one() {
     );
 }
 
-/// A client whose first request has a field that enters the table, where a block of one octet names it. The block's other
-/// fields are in the static table.
-fn with_a_field(name: &str, value: &str) -> Dialogue<Set> {
+/// Creates a dialogue in which the first request of the client adds a field to the dynamic table; later blocks can
+/// reference this field with one octet. The other fields of the request are in the static table.
+fn dialogue_with_field(name: &str, value: &str) -> Dialogue<Set> {
     let mut first = vec![0x82, 0x86, 0x84];
     let mut literal = block(&[(name, value)]);
     literal[0] = 0x40;
@@ -467,9 +468,9 @@ fn with_a_field(name: &str, value: &str) -> Dialogue<Set> {
 }
 
 #[test]
-fn requests_that_repeat_a_long_cookie_go_on() {
-    // Forty octets each with the header of the frame, and a cookie that fills the table.
-    let mut dialogue = with_a_field("cookie", &"c".repeat(4096 - 32 - 6));
+fn requests_that_repeat_a_long_cookie_are_parsed() {
+    // Each request has 40 octets, including the frame header; the cookie fills the table.
+    let mut dialogue = dialogue_with_field("cookie", &"c".repeat(4096 - 32 - 6));
     let block = [&[0x82, 0x86, 0x84, 0xBE][..], &block(&[("x", "01234567890123456789012")])].concat();
     assert_eq!(9 + block.len(), 40);
     const COUNT: u32 = 5000;
@@ -479,15 +480,13 @@ fn requests_that_repeat_a_long_cookie_go_on() {
     let observed = dialogue.finish();
     let last = format!("{} request GET / credentials=cookie", 2 * COUNT + 1);
     assert_eq!(observed.messages()[observed.messages().len() - 2], last);
-    assert!(
-        !observed.reports.iter().any(|reports| reports.contains("stopped") || reports.contains("anomaly"))
-    );
+    assert!(!observed.reports.iter().any(|report| report.contains("stopped") || report.contains("anomaly")));
 }
 
 #[test]
-fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
+fn header_lists_below_the_limit_exhaust_the_expansion_limit_of_a_connection() {
     let value = "x".repeat(4000);
-    let mut dialogue = with_a_field("bomb", &value);
+    let mut dialogue = dialogue_with_field("bomb", &value);
     let block = [0xBE; 16];
     let list_len = 16 * (4 + value.len());
     assert!(list_len <= LIST_LEN_MAX);
@@ -496,8 +495,8 @@ fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
     }
     let observed = dialogue.finish();
     assert_eq!(observed.reports.last().map(String::as_str), Some("[http2 stopped: header_expansion]"));
-    let requests = observed.messages().iter().filter(|reports| reports.contains("request")).count() - 1;
-    // What the first request earned and used is far below what one of the others does.
+    let requests = observed.messages().iter().filter(|report| report.contains("request")).count() - 1;
+    // Each frame earns credit in proportion to its length, and each list consumes its expanded length.
     let earned_each = EXPANSION_FACTOR as usize * (9 + block.len());
     let first_earned = EXPANSION_FACTOR as usize * (9 + 3 + 5 + 4 + value.len()) - value.len();
     let whole_count =
@@ -507,9 +506,9 @@ fn lists_that_are_just_short_enough_use_up_what_a_connection_may_unfold_to() {
 }
 
 #[test]
-fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octets() {
+fn repeated_texts_are_omitted_when_they_greatly_exceed_their_encoded_length() {
     let path = format!("/{}", "p".repeat(3999));
-    let mut dialogue = with_a_field(":path", &path);
+    let mut dialogue = dialogue_with_field(":path", &path);
     let block = [0x82, 0xBE, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
     const COUNT: u32 = 300;
     for number in 1..=COUNT {
@@ -519,8 +518,8 @@ fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octe
     let reports = observed.messages();
     let (whole, truncated) = reports
         .iter()
-        .filter(|reports| reports.contains("request"))
-        .partition::<Vec<&&str>, _>(|reports| !reports.contains("Truncated"));
+        .filter(|report| report.contains("request"))
+        .partition::<Vec<&&str>, _>(|report| !report.contains("Truncated"));
     assert_eq!(
         (whole.len() + truncated.len(), observed.reports.len()),
         (COUNT as usize + 1, reports.len() + 1)
@@ -533,18 +532,18 @@ fn texts_that_are_repeated_are_left_out_once_they_are_far_longer_than_their_octe
 }
 
 #[test]
-fn a_table_is_as_large_as_the_other_side_let_it_be() {
-    // 8192 is 31 and 8161.
+fn the_dynamic_table_size_is_limited_by_the_settings_of_the_peer() {
+    // A size of 8192 is encoded as the prefix 31 and the remainder 8161.
     let larger = [&[0x3F, 0xE1, 0x3F, 0x82, 0x86, 0x84][..]].concat();
     let sized = |size: u32| frame(4, 0, 0, &[&[0, 1][..], &size.to_be_bytes()].concat());
     let plain = frame(4, 0, 0, &[0, 3, 0, 0, 0, 100]);
-    for (server, is_refused) in [
-        // Not captured, or lost: the client is believed.
+    for (server, is_rejected) in [
+        // The SETTINGS are not captured: any size is accepted.
         (vec![], false),
         (sized(4096), true),
         (plain.clone(), true),
         (sized(8192), false),
-        // It may not have learned of the smaller one yet.
+        // The client may not have received the smaller size yet.
         ([sized(8192), sized(0)].concat(), false),
         ([plain, sized(8192)].concat(), false),
     ] {
@@ -553,22 +552,22 @@ fn a_table_is_as_large_as_the_other_side_let_it_be() {
         dialogue.send_octets(Server, &server);
         dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
         let observed = dialogue.finish();
-        let refused =
-            observed.reports.iter().any(|reports| reports == "[http2 stopped: hpack_table_too_long]");
-        assert_eq!(refused, is_refused, "{server:?}: {:?}", observed.reports);
+        let is_stopped =
+            observed.reports.iter().any(|report| report == "[http2 stopped: hpack_table_too_long]");
+        assert_eq!(is_stopped, is_rejected, "{server:?}: {:?}", observed.reports);
     }
-    // SETTINGS of which a part was lost may have had any size.
+    // SETTINGS with a missing part may contain any size.
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
     dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
     dialogue.send_octets(Server, &sized(4096));
     dialogue.send_octets(Server, &sized(8192)[..12]);
-    dialogue.lose(Server, 3);
+    dialogue.send_gap(Server, 3);
     dialogue.send_octets(Client, &frame(HEADERS, END_HEADERS | END_STREAM, 1, &larger));
     assert!(dialogue.finish().messages().contains(&"1 request GET /"));
 }
 
 #[test]
-fn streams_may_come_in_any_order() {
+fn streams_may_be_opened_in_any_order() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
     dialogue.send_octets(Client, &[PREFACE, &settings()].concat());
     let numbers = [9, 3, 7, 1, 5, 2, 11];
@@ -580,12 +579,12 @@ fn streams_may_come_in_any_order() {
         dialogue.send_octets(Server, &frame(3, 0, number, &[0; 4]));
     }
     let observed = dialogue.finish();
-    let ends: Vec<_> = observed.messages().into_iter().filter(|reports| reports.contains("end")).collect();
+    let ends: Vec<_> = observed.messages().into_iter().filter(|report| report.contains("end")).collect();
     assert_eq!(ends, numbers.map(|number| format!("{number} client end 3-0")));
 }
 
 #[test]
-fn streams_that_are_never_closed_are_bounded() {
+fn the_number_of_open_streams_is_bounded() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 80, describe);
     dialogue.send_octets(Client, PREFACE);
     dialogue.send_octets(Client, &settings());
@@ -594,23 +593,26 @@ fn streams_that_are_never_closed_are_bounded() {
         assert!(dialogue.held_bytes() < 40_000, "{}", dialogue.held_bytes());
     }
     let observed = dialogue.finish();
-    let ends = observed.messages().iter().filter(|reports| reports.contains("end")).count();
+    let ends = observed.messages().iter().filter(|report| report.contains("end")).count();
     assert_eq!(ends, STREAM_COUNT_MAX);
 }
 
 #[test]
-fn a_connection_whose_beginning_is_missing_has_no_headers() {
+fn header_blocks_are_not_decoded_when_the_beginning_is_missing() {
     let turns = [
         (Client, [PREFACE, &settings()].concat()),
         (Server, [frame(HEADERS, END_HEADERS, 7, &[0x88]), frame(DATA, END_STREAM, 7, b"x")].concat()),
     ];
-    let observed = hear_in_any_split::<Set>(80, &self::turns(&turns), describe);
-    assert_eq!(observed.messages()[1..], ["server lost Headers", "7 server body: x", "7 server end 1-0"]);
+    let observed = observe_in_any_split::<Set>(80, &self::turns(&turns), describe);
+    assert_eq!(
+        observed.messages()[1..],
+        ["server undecodable Headers", "7 server body: x", "7 server end 1-0"]
+    );
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_serialised_without_credentials() {
+fn messages_are_serialized_without_credentials() {
     use flowgauge::session::{Input, Parser};
     let bytes = [
         PREFACE,

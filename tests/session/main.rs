@@ -1,4 +1,5 @@
-//! Sessions: the driver with parsers made for it, and each parser with dialogues in any pieces, with holes, cut off, changed.
+//! Sessions: the driver with test parsers, and each protocol parser with dialogues in any segmentation, with gaps,
+//! truncated and corrupted.
 
 mod bounds;
 #[cfg(feature = "protocols")]
@@ -6,7 +7,7 @@ mod dns;
 mod driver;
 #[cfg(feature = "protocols")]
 mod ftp;
-#[allow(dead_code, reason = "each parser's tests use a part of it")]
+#[allow(dead_code, reason = "the tests of each parser use a part of it")]
 mod harness;
 #[cfg(feature = "protocols")]
 mod http1;

@@ -1,4 +1,4 @@
-//! QUIC: packets of the standards and of aioquic, in any order, lost, repeated, cut, changed.
+//! QUIC: packets of the RFCs and of aioquic, reordered, missing, duplicate, truncated and corrupted.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use flowgauge::protocols::quic::{self, QuicParser};
 use flowgauge::session::{MessageMeta, Role};
 use flowgauge::tracker::{Flow, TrackerConfig};
 
-use crate::harness::{Dialogue, Said, random};
+use crate::harness::{Description, Dialogue, random};
 use crate::support::run_capture;
 
 #[path = "../../src/protocols/quic/vectors.rs"]
@@ -18,22 +18,22 @@ mod vectors;
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// QUIC alone.
+    /// Only QUIC.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers { Quic: QuicParser = &quic::PROTOCOL }
     recognized {}
 }
 
-fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+fn describe(_: &MessageMeta, message: Observed<'_>) -> Description {
     let Observed::Quic(message) = message;
-    Said::Whole(words(&message))
+    Description::Whole(text(&message))
 }
 
-fn words(message: &quic::Message<'_>) -> String {
+fn text(message: &quic::Message<'_>) -> String {
     match message {
         quic::Message::ClientHello(hello) => {
             let name = hello.hello.server_name().map(|name| name.to_string()).unwrap_or_default();
@@ -81,11 +81,11 @@ fn v2() -> [(Role, Vec<u8>); 2] {
     ]
 }
 
-// The fingerprint's list counts: two suites, eleven extensions, of which SNI and ALPN are not hashed; ALPN is "alpn".
+// JA4 counts two suites and eleven extensions (SNI and ALPN are counted, but not hashed); the ALPN value is "alpn".
 const EXAMPLE: &str = "example.com q13d0211an";
 
 #[test]
-fn the_examples_of_the_standards_are_read() {
+fn the_examples_of_the_rfcs_are_parsed() {
     for (version, datagrams) in [("1", v1()), ("2", v2())] {
         let observed = dialogue(4433, &datagrams);
         assert_eq!(observed.application, Some(("quic", "content")));
@@ -97,7 +97,7 @@ fn the_examples_of_the_standards_are_read() {
 }
 
 #[test]
-fn it_is_done_with_both_hellos() {
+fn the_parser_is_done_after_both_hellos() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 443, describe);
     let [client, server] = v1();
     dialogue.send_datagram(client.0, &client.1);
@@ -111,16 +111,16 @@ fn it_is_done_with_both_hellos() {
 }
 
 #[test]
-fn what_comes_twice_is_said_once() {
+fn duplicate_datagrams_are_reported_once() {
     let [client, server] = v1();
     let once = dialogue(443, &[client.clone(), server.clone()]);
     assert_eq!(dialogue(443, &[client.clone(), client.clone(), client, server.clone(), server]), once);
 }
 
 #[test]
-fn an_answer_that_was_captured_first_turns_the_roles() {
+fn roles_are_exchanged_when_the_answer_is_captured_first() {
     let [client, server] = v1();
-    // Side A sends first, and is the server: its port is that of the answer.
+    // Side A sends first and is the server: the first captured datagram is the answer.
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 5000, describe);
     dialogue.send_datagram(Client, &server.1);
     dialogue.send_datagram(Server, &client.1);
@@ -131,26 +131,26 @@ fn an_answer_that_was_captured_first_turns_the_roles() {
 }
 
 #[test]
-fn datagrams_cut_anywhere_do_no_harm() {
+fn truncated_datagrams_yield_no_messages() {
     for datagrams in [v1(), v2()] {
         for end in 0..datagrams[0].1.len() {
             let mut truncated = datagrams.clone();
             truncated[0].1.truncate(end);
             let observed = dialogue(443, &truncated);
-            assert_eq!(observed.messages().len(), 0, "cut at {end}: {observed:?}");
+            assert_eq!(observed.messages().len(), 0, "truncated to {end}: {observed:?}");
         }
     }
 }
 
 #[test]
-fn datagrams_changed_anywhere_do_no_harm() {
+fn corrupted_datagrams_cause_no_panic() {
     let whole = recorded();
     for (seed, (port, datagrams)) in (1..1500_u64).zip(whole.iter().cycle()) {
         let (mut random, mut changed) = (random(seed), datagrams.clone());
         for _ in 0..=random() % 4 {
             let turn = (random() % changed.len() as u64) as usize;
             let bytes = &mut changed[turn].1;
-            // Headers more often than the rest.
+            // Octets of the headers are changed more often than others.
             let len = if random() % 2 == 0 { 40.min(bytes.len()) } else { bytes.len() };
             let position = (random() % len as u64) as usize;
             bytes[position] = random() as u8;
@@ -165,7 +165,7 @@ fn datagrams_changed_anywhere_do_no_harm() {
 }
 
 #[test]
-fn google_s_versions_are_named_and_nothing_more() {
+fn google_quic_versions_are_reported_as_unsupported() {
     let old = |version: &[u8; 4]| [&[0x0d][..], b"8octets!", version, &[1, 2, 3]].concat();
     let observed = dialogue(443, &[(Client, old(b"Q025")), (Client, old(b"Q025"))]);
     assert_eq!(observed.reports, ["[quic by content]", "0 unread Q025 386f637465747321"]);
@@ -177,7 +177,7 @@ fn google_s_versions_are_named_and_nothing_more() {
     );
     let middle = [&[0xc3][..], b"Q046", &[0x50], b"8octets!", &[0, 0, 0, 1, 2, 3]].concat();
     assert_eq!(dialogue(443, &[(Client, middle)]).messages(), ["0 unread Q046 386f637465747321"]);
-    // A version that nobody knows, from a client that may be told so.
+    // The client proposes an unknown version, and the server answers with version negotiation.
     long[1..5].copy_from_slice(&[0x1a, 0x2a, 0x3a, 0x4a]);
     let refusal = [&[0xff, 0, 0, 0, 0, 0, 8][..], b"8octets!", &[0, 0, 0, 1]].concat();
     let observed = dialogue(443, &[(Client, long), (Server, refusal)]);
@@ -185,7 +185,7 @@ fn google_s_versions_are_named_and_nothing_more() {
 }
 
 #[test]
-fn what_looks_alike_is_not_taken_for_it() {
+fn similar_protocols_are_not_recognized_as_quic() {
     let others: [(u16, &[u8]); 8] = [
         (443, b"\x16\xfe\xfd\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05hello"),
         (443, b"\x00\x01\x00\x00\x21\x12\xa4\x42twelve octet"),
@@ -203,7 +203,7 @@ fn what_looks_alike_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_connection_that_began_before_is_named_by_its_port() {
+fn a_connection_captured_midway_is_recognized_by_port() {
     let mut random = random(1);
     let mut encrypted = |first: &[u8], len: usize| {
         let octets: Vec<u8> = std::iter::repeat_with(|| random() as u8).take(len).collect();
@@ -218,7 +218,7 @@ fn a_connection_that_began_before_is_named_by_its_port() {
         (Some(("quic", "port")), vec!["[quic by port]".to_owned()])
     );
     assert_eq!(dialogue(444, &datagrams).application, None);
-    // The same in Google's older form: an id from the client only.
+    // The same for the older format of Google QUIC, in which only the client sends a connection id.
     let (client, server) = (encrypted(b"\x0C8octets!", 30), encrypted(b"\0", 40));
     for count in [1, 40] {
         let datagrams = vec![[(Client, client.clone()), (Server, server.clone())]; count].concat();
@@ -226,15 +226,15 @@ fn a_connection_that_began_before_is_named_by_its_port() {
     }
 }
 
-/// What was said in the recording, by the server's port.
+/// Messages of the recording by the server's port.
 #[derive(Default)]
-struct Ear {
+struct Collector {
     reports: BTreeMap<u16, Vec<String>>,
-    #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "only serialised messages are kept in it"))]
+    #[cfg_attr(not(feature = "serde"), allow(dead_code, reason = "it contains only serialized messages"))]
     json: Vec<String>,
 }
 
-impl Sink for Ear {
+impl Sink for Collector {
     type State = ();
     type Stage = Sessions<Set>;
 
@@ -242,18 +242,18 @@ impl Sink for Ear {
         let Observed::Quic(message) = message;
         let client = if meta.from == Client { meta.side } else { meta.side.other() };
         let port = flow.view.key().port(client.other()).expect("a port");
-        self.reports.entry(port).or_default().push(format!("{} {}", meta.from.name(), words(message)));
+        self.reports.entry(port).or_default().push(format!("{} {}", meta.from.name(), text(message)));
         #[cfg(feature = "serde")]
         self.json.push(serde_json::to_string(message).expect("JSON"));
     }
 }
 
-fn hear_recording() -> Ear {
+fn observe_recording() -> Collector {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
-    run_capture(&path, TrackerConfig::default(), Ear::default()).0
+    run_capture(&path, TrackerConfig::default(), Collector::default()).0
 }
 
-/// The recording's datagrams by the server's port, in their order.
+/// Returns the datagrams of the recording by the server's port, in the order of capture.
 fn recorded() -> BTreeMap<u16, Vec<(Role, Vec<u8>)>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/quic.pcap");
     let bytes = std::fs::read(path).expect("the recording");
@@ -273,12 +273,12 @@ fn recorded() -> BTreeMap<u16, Vec<(Role, Vec<u8>)>> {
 }
 
 #[test]
-fn what_aioquic_said_is_what_was_heard() {
-    let observer = hear_recording();
+fn a_recording_of_aioquic_yields_the_expected_messages() {
+    let observer = observe_recording();
     let reports: Vec<_> = observer
         .reports
         .iter()
-        .flat_map(|(port, reports)| reports.iter().map(move |reports| format!("{port} {reports}")))
+        .flat_map(|(port, reports)| reports.iter().map(move |report| format!("{port} {report}")))
         .collect();
     assert_eq!(
         reports,
@@ -303,7 +303,7 @@ fn what_aioquic_said_is_what_was_heard() {
 }
 
 #[test]
-fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
+fn reordered_and_duplicate_client_datagrams_yield_the_same_messages() {
     let large = &recorded()[&4432];
     let [first, second, answer] = &large[..] else { panic!("three datagrams") };
     let whole = dialogue(4432, large);
@@ -312,14 +312,14 @@ fn order_and_repeats_of_the_clients_datagrams_make_no_difference() {
         let datagrams: Vec<_> = order.into_iter().chain([answer]).cloned().collect();
         assert_eq!(dialogue(4432, &datagrams), whole);
     }
-    let lost = dialogue(4432, &[first.clone(), answer.clone()]);
-    assert_eq!(lost.messages(), ["0 server 1 1302"], "half a hello says nothing");
+    let partial = dialogue(4432, &[first.clone(), answer.clone()]);
+    assert_eq!(partial.messages(), ["0 server 1 1302"], "half of a hello yields no message");
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_flat_objects() {
-    let observer = hear_recording();
+fn messages_serialize_as_flat_objects() {
+    let observer = observe_recording();
     let of = |kind: &str| -> serde_json::Value {
         let mut all = observer.json.iter().map(|line| serde_json::from_str(line).expect("JSON"));
         all.find(|message: &serde_json::Value| message["message"] == kind).expect("a message of this kind")

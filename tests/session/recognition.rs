@@ -1,4 +1,5 @@
-//! Content against ports: what octets contradict is not named by its port, and what stands in front of a protocol does not hide it.
+//! Content and ports: recognition by port needs content that does not contradict it, and octets in front of a protocol
+//! do not prevent its recognition.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{EndReason, Frame, IpProtocol, TcpFlags, Timestamp};
@@ -7,15 +8,17 @@ use flowgauge::protocols::{Message, Standard, dns, ftp, http1, smtp, ssh};
 use flowgauge::session::{MessageMeta, PROBE_LEN_MAX, Role};
 use flowgauge::tracker::Flow;
 
-use crate::harness::{Dialogue, Observed, Said, hear_in_any_split, hear_in_any_split_behind, observe};
+use crate::harness::{
+    Description, Dialogue, Observed, observe, observe_in_any_split, observe_in_any_split_after,
+};
 
 use Role::{Client, Server};
 
-/// The protocol, the kind of the message, and what tells it from others.
-pub(crate) fn describe(meta: &MessageMeta, message: Message<'_>) -> Said {
+/// Describes a message by its protocol, its sender and a distinguishing value.
+pub(crate) fn describe(meta: &MessageMeta, message: Message<'_>) -> Description {
     let text = match &message {
         Message::Http1(http1::Message::Body(body)) => {
-            return Said::Part("http body".to_owned(), body.bytes.to_vec());
+            return Description::Part("http body".to_owned(), body.bytes.to_vec());
         }
         Message::Http1(http1::Message::Request(request)) => request.target.to_string(),
         Message::Http1(http1::Message::Response(response)) => response.status.to_string(),
@@ -30,17 +33,17 @@ pub(crate) fn describe(meta: &MessageMeta, message: Message<'_>) -> Said {
             text.split(|letter: char| !letter.is_alphanumeric()).nth(1).unwrap_or_default().to_owned()
         }
     };
-    Said::Whole(format!("{} {}: {text}", meta.protocol, meta.from.name()))
+    Description::Whole(format!("{} {}: {text}", meta.protocol, meta.from.name()))
 }
 
-/// A query of DNS for `example.com`.
+/// Encodes a DNS query for `example.com`.
 pub(crate) fn query(id: u16, flags: u16, record_type: u16) -> Vec<u8> {
     let words = [id, flags, 1, 0, 0, 0].map(u16::to_be_bytes).concat();
     let question = [b"\x07example\x03com\0".as_slice(), &record_type.to_be_bytes(), b"\0\x01"].concat();
     [words, question].concat()
 }
 
-/// A client hello of TLS with one suite and no extensions.
+/// Encodes a client hello of TLS with one suite and no extensions.
 pub(crate) fn client_hello() -> Vec<u8> {
     let body = [b"\x03\x03".as_slice(), &[0x5A; 32], b"\0\0\x02\x13\x01\x01\0\0\0"].concat();
     let len = body.len() as u8;
@@ -51,16 +54,16 @@ const PROXY_1: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 40000 443\r\n";
 const PROXY_2: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0C\xC0\0\x02\x01\xC0\0\x02\x02\x9C\x40\x01\xBB";
 
 #[test]
-fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
+fn a_proxy_header_is_skipped_before_recognition() {
     for header in [PROXY_1, PROXY_2] {
         let tls = [header, &client_hello()].concat();
-        let observed = hear_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
+        let observed = observe_in_any_split::<Standard>(443, &[(Client, &tls)], describe);
         assert_eq!(observed.application, Some(("tls", "content")));
         assert_eq!(observed.reports, ["[tls by content]", "tls client: ClientHello"]);
 
         let http = [header, b"GET / HTTP/1.0\r\n\r\n"].concat();
         let turns: [(Role, &[u8]); 2] = [(Client, &http), (Server, b"HTTP/1.0 204 No Content\r\n\r\n")];
-        let observed = hear_in_any_split::<Standard>(9, &turns, describe);
+        let observed = observe_in_any_split::<Standard>(9, &turns, describe);
         assert_eq!(observed.reports[0], "[http by content]");
         assert_eq!(
             observed.messages(),
@@ -70,12 +73,12 @@ fn what_a_proxy_puts_in_front_is_no_part_of_the_protocol() {
 }
 
 #[test]
-fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
-    let reports = [PROXY_1, b"nothing that a probe knows"].concat();
-    assert_eq!(observe::<Standard>(443, &[(Client, &reports)], describe, || 1000).application, None);
+fn content_after_a_proxy_header_can_contradict_the_port() {
+    let stream = [PROXY_1, b"nothing that a probe knows"].concat();
+    assert_eq!(observe::<Standard>(443, &[(Client, &stream)], describe, || 1000).application, None);
     // A server sends no such header.
     assert_eq!(observe::<Standard>(443, &[(Server, PROXY_1)], describe, || 1000).application, None);
-    // A header that never ends waits no longer than others.
+    // An incomplete header is not buffered longer than other octets.
     let mut dialogue = Dialogue::<Standard>::new(IpProtocol::TCP, 9, describe);
     dialogue.send_octets(Client, &PROXY_2[..14]);
     dialogue.send_octets(Client, b"\x07\0");
@@ -84,7 +87,7 @@ fn a_protocol_behind_a_proxys_header_is_refuted_as_elsewhere() {
     assert_eq!(dialogue.held_bytes(), 0);
 }
 
-/// The names of records.
+/// Application names of the flow records.
 #[derive(Default)]
 struct Names(Vec<Option<(String, &'static str)>>);
 
@@ -99,14 +102,14 @@ impl Sink for Names {
     }
 }
 
-/// Two ends of TCP whose segments are made into frames.
-struct Ends {
+/// Two TCP endpoints; each segment is passed to a pipeline as a frame.
+struct Endpoints {
     pipeline: Pipeline<Names>,
     server_port: u16,
     clock: u64,
 }
 
-impl Ends {
+impl Endpoints {
     fn new(server_port: u16) -> Self {
         let pipeline = Pipeline::builder().build(Names::default()).unwrap();
         Self { pipeline, server_port, clock: 0 }
@@ -142,36 +145,36 @@ const SYN_ACK: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::ACK.0);
 const BINARY: &[u8] = b"\0\0\0\x10\x91\xFE\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0A";
 
 #[test]
-fn a_syn_ack_tells_the_beginning_of_both_sides() {
+fn a_syn_ack_marks_the_beginning_of_both_directions() {
     for from in [Client, Server] {
         let (seq, ack) = if from == Client { (1000, 5001) } else { (5001, 1000) };
-        let mut ends = Ends::new(5222);
-        ends.segment(Server, (SYN_ACK, 5000, 1000), b"");
-        ends.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
-        assert_eq!(ends.application(), None, "binary octets are no XMPP");
-        // Without it they may be from the middle, where STARTTLS is long over.
-        let mut ends = Ends::new(5222);
-        ends.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
-        assert_eq!(ends.application(), Some(("xmpp".to_owned(), "port")));
+        let mut endpoints = Endpoints::new(5222);
+        endpoints.segment(Server, (SYN_ACK, 5000, 1000), b"");
+        endpoints.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
+        assert_eq!(endpoints.application(), None, "binary octets are not XMPP");
+        // Without the SYN-ACK, the octets may be from the middle of the stream, after STARTTLS.
+        let mut endpoints = Endpoints::new(5222);
+        endpoints.segment(from, (TcpFlags::ACK, seq, ack), BINARY);
+        assert_eq!(endpoints.application(), Some(("xmpp".to_owned(), "port")));
     }
 }
 
 #[test]
-fn a_query_of_dns_on_the_port_of_quic_is_no_quic() {
-    let reports = |bytes: &[u8]| {
+fn a_dns_query_on_the_quic_port_is_not_quic() {
+    let application = |bytes: &[u8]| {
         let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, 443, describe);
         dialogue.send_datagram(Client, bytes);
         dialogue.finish().application
     };
-    assert_eq!(reports(&query(0x4142, 0x0100, 0)), None);
-    assert_eq!(reports(&query(0x4142, 0x0100, 1)), Some(("dns", "content")));
-    // Octets that may be encrypted are the port's.
+    assert_eq!(application(&query(0x4142, 0x0100, 0)), None);
+    assert_eq!(application(&query(0x4142, 0x0100, 1)), Some(("dns", "content")));
+    // Octets that may be encrypted are recognized by port.
     let encrypted: Vec<u8> = (0..60).map(|position: u8| 0x45 ^ position.wrapping_mul(151)).collect();
-    assert_eq!(reports(&encrypted), Some(("quic", "port")));
+    assert_eq!(application(&encrypted), Some(("quic", "port")));
 }
 
 #[test]
-fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() {
+fn an_unassigned_dns_opcode_is_accepted_only_in_a_fully_parsed_message() {
     let observe = |port, turns: &[(Role, Vec<u8>)]| -> Observed {
         let mut dialogue = Dialogue::<Standard>::new(IpProtocol::UDP, port, describe);
         turns.iter().for_each(|(from, bytes)| dialogue.send_datagram(*from, bytes));
@@ -181,24 +184,24 @@ fn an_opcode_that_nobody_assigned_is_one_of_dns_if_all_of_the_message_is_read() 
     let observed = observe(53, &turns);
     assert_eq!(observed.reports, ["[dns by content]", "dns client: query 7", "dns server: response 7"]);
     assert_eq!(observe(5300, &turns).application, None);
-    // An octet behind, or a record that is not there.
+    // An additional octet, or a record that is missing.
     let longer = [query(7, 0x3900, 1), vec![0]].concat();
     assert_eq!(observe(53, &[(Client, longer)]).application, None);
-    let mut claims = query(7, 0x3900, 1);
-    claims[7] = 1;
-    assert_eq!(observe(53, &[(Client, claims)]).application, None);
+    let mut missing_record = query(7, 0x3900, 1);
+    missing_record[7] = 1;
+    assert_eq!(observe(53, &[(Client, missing_record)]).application, None);
 
     let message = query(7, 0x3900, 1);
     let stream = [&[0, message.len() as u8], message.as_slice()].concat();
     let turns = [(Client, &stream[..20]), (Client, &stream[20..])];
-    let observed = hear_in_any_split_behind::<Standard>(53, 1, &turns, describe);
+    let observed = observe_in_any_split_after::<Standard>(53, 1, &turns, describe);
     assert_eq!(observed.messages()[0], "dns client: query 7");
 }
 
 #[test]
-fn a_request_without_a_version_is_named_on_ports_of_http() {
+fn a_request_without_a_version_is_recognized_on_http_ports() {
     let turns: [(Role, &[u8]); 2] = [(Client, b"GET /bad.html\r\n"), (Server, b"<html></html>\n")];
-    let observed = hear_in_any_split::<Standard>(80, &turns, describe);
+    let observed = observe_in_any_split::<Standard>(80, &turns, describe);
     assert_eq!(observed.reports.first().map(String::as_str), Some("[http by content]"));
     let body = "http body: <html></html>\\n";
     assert_eq!(observed.messages(), ["http client: /bad.html", "http client: end", body, "http server: end"]);

@@ -5,8 +5,8 @@ use flowgauge::protocols::smtp::{Message, PROTOCOL, SmtpParser};
 use flowgauge::session::{MessageMeta, Protocol, Role};
 
 use crate::harness::{
-    self, Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split_behind, hear_with_gap,
-    observe,
+    self, Description, Dialogue, check_corruptions, check_truncations, observe, observe_in_any_split_after,
+    observe_with_gap,
 };
 
 use Role::{Client, Server};
@@ -14,42 +14,43 @@ use Role::{Client, Server};
 static TLS: Protocol = Protocol::new("tls");
 
 flowgauge::protocols! {
-    /// SMTP, and TLS by name.
+    /// SMTP, and TLS by name only.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers { Smtp: SmtpParser = &PROTOCOL }
     recognized { &TLS }
 }
 
-/// In any split behind the greeting, which takes more octets to tell than the window of the probes has chunks.
-fn hear_split(
+/// Observes a dialogue in any split after the greeting, because recognition of the greeting needs more octets than the
+/// recognition window has chunks.
+fn observe_split(
     port: u16,
     turns: &[(Role, &[u8])],
-    describe: fn(&MessageMeta, Observed<'_>) -> Said,
+    describe: fn(&MessageMeta, Observed<'_>) -> Description,
 ) -> harness::Observed {
-    hear_in_any_split_behind::<Set>(port, 1, turns, describe)
+    observe_in_any_split_after::<Set>(port, 1, turns, describe)
 }
 
-fn describe(_: &MessageMeta, observed: Observed<'_>) -> Said {
+fn describe(_: &MessageMeta, observed: Observed<'_>) -> Description {
     let Observed::Smtp(message) = observed;
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or("-".to_owned());
-    Said::Whole(match message {
+    Description::Whole(match message {
         Message::Greeting(greeting) => format!("{} from {}: {}", greeting.code, greeting.host, greeting.text),
         Message::Command(command) => {
-            let mut reports = format!("{} {}", command.transaction, command.verb.name());
+            let mut report = format!("{} {}", command.transaction, command.verb.name());
             for (name, text) in
                 [("", command.argument), ("path ", command.address), ("with ", command.parameters)]
             {
                 if let Some(text) = text {
-                    reports += &format!(" {name}{text}");
+                    report += &format!(" {name}{text}");
                 }
             }
-            reports
+            report
                 + &command.credentials.map(|kind| format!(" credentials {kind}")).unwrap_or_default()
-                + if command.is_truncated { " cut" } else { "" }
+                + if command.is_truncated { " truncated" } else { "" }
         }
         Message::Reply(reply) => {
             let text = reply.text.to_string().replace('\n', "|");
@@ -84,7 +85,7 @@ fn describe(_: &MessageMeta, observed: Observed<'_>) -> Said {
     })
 }
 
-/// RFC 5321 appendix D.1, with a dot that transparency adds.
+/// RFC 5321 appendix D.1, with an additional dot as required for transparency.
 const TYPICAL: [(Role, &[u8]); 17] = [
     (Server, b"220 foo.com Simple Mail Transfer Service Ready\r\n"),
     (Client, b"EHLO bar.com\r\n"),
@@ -106,8 +107,8 @@ const TYPICAL: [(Role, &[u8]); 17] = [
 ];
 
 #[test]
-fn a_typical_dialogue() {
-    let observed = hear_split(9, &TYPICAL, describe);
+fn the_typical_dialogue_of_rfc_5321_is_parsed() {
+    let observed = observe_split(9, &TYPICAL, describe);
     assert_eq!(
         observed.reports,
         [
@@ -126,20 +127,20 @@ fn a_typical_dialogue() {
             "5 DATA",
             "5 mail 0 354: Start mail input; end with <CRLF>.<CRLF>",
             "5 mail 0 250: OK",
-            // 19, 3 and 11 octets: of both lines with a dot before, it is left out.
+            // 19, 3 and 11 octets: the leading dots of two lines are not counted.
             "mail 0 from <Smith@bar.com> to [Jones@foo.com 250, Green@foo.com 550, Brown@foo.com 250] of 3, \
              33 of - octets, whole true, accepted Some(true) by 250",
             "6 QUIT",
             "6 mail - 221: foo.com Service closing transmission channel",
         ]
     );
-    hear_cut_anywhere::<Set>(25, &TYPICAL, describe);
-    hear_changed_anywhere::<Set>(25, &TYPICAL, describe);
+    check_truncations::<Set>(25, &TYPICAL, describe);
+    check_corruptions::<Set>(25, &TYPICAL, describe);
 }
 
 #[test]
-fn pipelined_commands_and_mails() {
-    // RFC 2920 section 4: groups of commands, and the end of content as the first of one.
+fn pipelined_commands_and_mails_are_paired() {
+    // RFC 2920 section 4: groups of commands; the end of the content begins one of the groups.
     let turns: [(Role, &[u8]); 9] = [
         (Server, b"220 innosoft.com SMTP service ready\r\n"),
         (Client, b"EHLO dbc.mtview.ca.us\r\n"),
@@ -151,7 +152,7 @@ fn pipelined_commands_and_mails() {
         (Client, b"RSET\r\nQUIT\r\n"),
         (Server, b"250 ok\r\n221 bye\r\n"),
     ];
-    let observed = hear_split(25, &turns, describe);
+    let observed = observe_split(25, &turns, describe);
     assert_eq!(
         observed.messages()[3..],
         [
@@ -182,8 +183,8 @@ fn pipelined_commands_and_mails() {
 }
 
 #[test]
-fn chunks_hold_any_octets() {
-    // RFC 3030 section 4.2, shortened; a chunk that looks like commands is none.
+fn bdat_chunks_may_contain_any_octets() {
+    // RFC 3030 section 4.2, shortened; a chunk that looks like commands is not parsed as commands.
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"220 cnri.reston.va.us ESMTP\r\n"),
         (Client, b"EHLO ymir\r\nMAIL FROM:<ned@ymir.claremont.edu> BODY=BINARYMIME\r\nRCPT TO:<gvaudre@cnri.reston.va.us>\r\n"),
@@ -192,7 +193,7 @@ fn chunks_hold_any_octets() {
         (Server, b"250 8 octets received\r\n"),
         (Server, b"250 Message OK, 14 octets received\r\n221 Goodbye\r\n"),
     ];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     assert_eq!(
         observed.messages()[7..],
         [
@@ -209,8 +210,8 @@ fn chunks_hold_any_octets() {
 }
 
 #[test]
-fn credentials_are_named_and_never_given_out() {
-    // RFC 4954 section 4.2 and 5, and LOGIN as servers have it.
+fn credentials_are_named_and_never_reported() {
+    // RFC 4954 sections 4.2 and 5, and LOGIN as servers implement it.
     let turns: [(Role, &[u8]); 15] = [
         (Server, b"220 smtp.example.com ESMTP server\r\n"),
         (Client, b"EHLO jgm.example.com\r\n"),
@@ -228,7 +229,7 @@ fn credentials_are_named_and_never_given_out() {
         (Client, b"MTIzNA== dGVzdA==\r\nNOOP\r\n"),
         (Server, b"500 what\r\n250 ok\r\n"),
     ];
-    let observed = hear_split(25, &turns, describe);
+    let observed = observe_split(25, &turns, describe);
     assert_eq!(
         observed.messages()[3..],
         [
@@ -255,7 +256,7 @@ fn credentials_are_named_and_never_given_out() {
 }
 
 #[test]
-fn a_granted_starttls_hands_over() {
+fn an_accepted_starttls_hands_over_to_tls() {
     let turns: [(Role, &[u8]); 7] = [
         (Server, b"220-mail.imc.org\r\n220 ESMTP\r\n"),
         (Client, b"EHLO mail.example.com\r\n"),
@@ -265,37 +266,37 @@ fn a_granted_starttls_hands_over() {
         (Client, b"\x16\x03\x01\x00\x05hello"),
         (Server, b"\x16\x03\x03\x00\x05hello"),
     ];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     let expected = ["1 STARTTLS", "1 mail - 220: Go ahead", "[tls by content]"];
     assert_eq!(observed.reports[4..], expected);
     assert_eq!(observed.application, Some(("smtp", "content")));
 
-    // The reply comes late, or never; or there is one side alone.
+    // The reply is late or missing, or only one direction was captured.
     let mut swapped = turns;
     swapped.swap(4, 5);
-    assert_eq!(hear_split(9, &swapped, describe).reports[4..], expected);
-    let observed = hear_with_gap::<Set>(9, &turns, describe, (4, 0, 14));
+    assert_eq!(observe_split(9, &swapped, describe).reports[4..], expected);
+    let observed = observe_with_gap::<Set>(9, &turns, describe, (4, 0, 14));
     assert_eq!(observed.reports[4..], [expected[0], expected[2]]);
-    let alone = |role| turns.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let observed = hear_split(25, &alone(Client), describe);
+    let only = |role| turns.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
+    let observed = observe_split(25, &only(Client), describe);
     assert_eq!(
         observed.reports,
         ["[smtp by content]", "0 EHLO mail.example.com", "1 STARTTLS", "[tls by content]"]
     );
-    let observed = hear_split(25, &alone(Server), describe);
+    let observed = observe_split(25, &only(Server), describe);
     assert_eq!(
         observed.reports[2..],
         ["- mail - 250: STARTTLS", "- mail - 220: Go ahead", "[tls by content]"]
     );
 
-    // Refused, it goes on in the clear.
+    // If STARTTLS is rejected, the dialogue continues in plaintext.
     let refused: [(Role, &[u8]); 4] = [
         (Client, b"EHLO a\r\n"),
         (Client, b"STARTTLS\r\n"),
         (Server, b"220 a\r\n250 a\r\n454 not now\r\n"),
         (Client, b"QUIT\r\n"),
     ];
-    let observed = hear_split(25, &refused, describe);
+    let observed = observe_split(25, &refused, describe);
     assert_eq!(observed.reports.last().map(String::as_str), Some("2 QUIT"));
 }
 
@@ -309,7 +310,7 @@ fn lmtp_has_a_reply_for_each_recipient() {
         (Client, b"Blah blah blah...\r\n.\r\nQUIT\r\n"),
         (Server, b"452 <pat@foo.edu> is temporarily over quota\r\n250 <green@foo.edu> OK\r\n221 foo.edu closing connection\r\n"),
     ];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     assert_eq!(
         observed.messages()[13..],
         [
@@ -324,13 +325,13 @@ fn lmtp_has_a_reply_for_each_recipient() {
 }
 
 #[test]
-fn gaps_in_commands_replies_and_content() {
+fn gaps_in_commands_replies_and_content_are_tolerated() {
     let mail = |observed: &harness::Observed| {
-        assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
-        observed.reports.iter().find(|reports| reports.starts_with("mail ")).cloned().unwrap_or_default()
+        assert!(!observed.reports.iter().any(|report| report.contains("stopped")), "{observed:?}");
+        observed.reports.iter().find(|report| report.starts_with("mail ")).cloned().unwrap_or_default()
     };
-    // A RCPT is lost, so its reply has no number; numbers are known again at the next turn.
-    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (5, 3, 10));
+    // A RCPT is missing, so that its reply has no number; replies are paired again from the next turn.
+    let observed = observe_with_gap::<Set>(25, &TYPICAL, describe, (5, 3, 10));
     assert_eq!(
         observed.messages()[5..8],
         ["- mail - 250: OK", "2 RCPT path Green@foo.com", "2 mail 0 550: No such user here"]
@@ -340,19 +341,20 @@ fn gaps_in_commands_replies_and_content() {
         "mail 0 from <Smith@bar.com> to [Green@foo.com 550, Brown@foo.com 250] of 2, 33 of - octets, whole false, \
          accepted Some(true) by 250"
     );
-    // A reply is lost.
-    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (8, 0, 23));
+    // A reply is missing.
+    let observed = observe_with_gap::<Set>(25, &TYPICAL, describe, (8, 0, 23));
     assert!(
         mail(&observed).contains("[Jones@foo.com 250, Green@foo.com -, Brown@foo.com 250]"),
         "{observed:?}"
     );
-    // Content is lost, and then its end too: what the server says to it counts.
-    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 5, 10));
+    // Part of the content is missing, and in the second run also its end: the reply of the server determines
+    // acceptance.
+    let observed = observe_with_gap::<Set>(25, &TYPICAL, describe, (13, 5, 10));
     assert!(
         mail(&observed).contains("33 of - octets, whole false, accepted Some(true) by 250"),
         "{observed:?}"
     );
-    let observed = hear_with_gap::<Set>(25, &TYPICAL, describe, (13, 19, 19));
+    let observed = observe_with_gap::<Set>(25, &TYPICAL, describe, (13, 19, 19));
     assert!(
         mail(&observed).contains("38 of - octets, whole false, accepted Some(true) by 250"),
         "{observed:?}"
@@ -364,23 +366,23 @@ fn gaps_in_commands_replies_and_content() {
 }
 
 #[test]
-fn a_whole_command_after_a_gap_is_told() {
-    // EHLO is lost; the reply to it came before the gap was reported, or after.
-    for lost_at in [1, 2] {
+fn a_whole_command_after_a_gap_is_reported() {
+    // EHLO is missing; its reply arrives before the gap is reported, or after.
+    for gap_turn in [1, 2] {
         let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
         for (turn, (from, bytes)) in TYPICAL.into_iter().enumerate() {
             if turn != 1 {
                 dialogue.send_octets(from, bytes);
             }
-            if turn == lost_at {
-                dialogue.lose(Client, TYPICAL[1].1.len() as u64);
+            if turn == gap_turn {
+                dialogue.send_gap(Client, TYPICAL[1].1.len() as u64);
             }
         }
         let observed = dialogue.finish();
         let expected = ["0 MAIL path Smith@bar.com", "0 mail 0 250: OK", "1 RCPT path Jones@foo.com"];
-        assert_eq!(observed.messages()[2..5], expected, "{lost_at}");
+        assert_eq!(observed.messages()[2..5], expected, "{gap_turn}");
     }
-    // DATA is lost: what follows is content, whatever it begins with.
+    // DATA is missing: the following octets are content, even if they look like commands.
     let mut turns = TYPICAL;
     turns[13].1 = b"Help me\r\nQUIT\r\n.\r\n";
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
@@ -388,7 +390,7 @@ fn a_whole_command_after_a_gap_is_told() {
         match turn {
             11 => {}
             13 => {
-                dialogue.lose(Client, turns[11].1.len() as u64);
+                dialogue.send_gap(Client, turns[11].1.len() as u64);
                 dialogue.send_octets(from, bytes);
             }
             _ => dialogue.send_octets(from, bytes),
@@ -414,7 +416,7 @@ fn an_invalid_reply_does_not_end_the_session() {
     turns[2].1 = b"250-foo.com greets bar.com\r\nwelcome\r\n250 HELP\r\n";
     turns[4].1 = b"250OK\r\n";
     turns[6].1 = b"fine\r\n";
-    let observed = hear_split(25, &turns, describe);
+    let observed = observe_split(25, &turns, describe);
     assert_eq!(
         observed.messages()[2..9],
         [
@@ -427,12 +429,12 @@ fn an_invalid_reply_does_not_end_the_session() {
             "4 RCPT path Brown@foo.com",
         ]
     );
-    assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
+    assert!(!observed.reports.iter().any(|report| report.contains("stopped")), "{observed:?}");
 }
 
 #[test]
-fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
-    // As in captures that were decrypted: the client says hello again (RFC 3207 section 4.2).
+fn plaintext_after_starttls_is_still_parsed_as_smtp() {
+    // This occurs in decrypted captures: the client sends EHLO again (RFC 3207 section 4.2).
     let start: [(Role, &[u8]); 5] = [
         (Server, b"220 mail.imc.org ESMTP\r\n"),
         (Client, b"EHLO mail.example.com\r\n"),
@@ -440,7 +442,7 @@ fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
         (Client, b"STARTTLS\r\n"),
         (Server, b"220 Go ahead\r\n"),
     ];
-    let observed = hear_split(9, &[&start[..], &TYPICAL[1..]].concat(), describe);
+    let observed = observe_split(9, &[&start[..], &TYPICAL[1..]].concat(), describe);
     assert_eq!(
         observed.messages()[3..8],
         [
@@ -453,16 +455,16 @@ fn what_goes_on_in_the_clear_after_starttls_stays_smtp() {
     );
     assert_eq!(observed.application, Some(("smtp", "content")));
     assert!(
-        observed.messages().iter().any(|reports| reports.contains("33 of - octets, whole true")),
+        observed.messages().iter().any(|report| report.contains("33 of - octets, whole true")),
         "{observed:?}"
     );
-    assert!(!observed.reports.iter().any(|reports| reports.starts_with("[tls")), "{observed:?}");
+    assert!(!observed.reports.iter().any(|report| report.starts_with("[tls")), "{observed:?}");
 }
 
 #[test]
-fn one_side_alone() {
-    let alone = |role| TYPICAL.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
-    let observed = hear_split(9, &alone(Client), describe);
+fn a_single_direction_is_parsed() {
+    let only = |role| TYPICAL.into_iter().filter(|(from, _)| *from == role).collect::<Vec<_>>();
+    let observed = observe_split(9, &only(Client), describe);
     assert_eq!(
         observed.messages()[5..],
         [
@@ -472,22 +474,22 @@ fn one_side_alone() {
              whole true, accepted None by -",
         ]
     );
-    let observed = hear_split(25, &alone(Server), describe);
+    let observed = observe_split(25, &only(Server), describe);
     assert_eq!(observed.messages().len(), 9);
     assert_eq!(observed.messages()[6], "- mail - 354: Start mail input; end with <CRLF>.<CRLF>");
-    // The middle of a dialogue, and one that the server seems to have begun.
-    let observed = hear_split(25, &TYPICAL[4..], describe);
+    // A dialogue captured from the middle, and one in which the server appears as the initiator.
+    let observed = observe_split(25, &TYPICAL[4..], describe);
     assert_eq!(
         (observed.application, observed.messages()[0]),
         (Some(("smtp", "content")), "- mail - 250: OK")
     );
     let reversed: Vec<_> = TYPICAL.iter().map(|(from, bytes)| (from.other(), *bytes)).collect();
-    let observed = hear_split(9, &reversed, describe);
+    let observed = observe_split(9, &reversed, describe);
     assert_eq!(observed.messages().len(), 17);
 }
 
 #[test]
-fn odd_clients_and_servers() {
+fn unusual_clients_and_servers_are_handled() {
     let turns: [(Role, &[u8]); 5] = [
         (Server, b"220 a ESMTP\n"),
         (Client, b"HELO a\nMAIL FROM: b@c\nRCPT TO:d@e\nDATA\n"),
@@ -495,22 +497,22 @@ fn odd_clients_and_servers() {
         (Client, b"text\n.\n\x00\n"),
         (Server, b"250 ok\n"),
     ];
-    let observed = hear_split(9, &turns, describe);
+    let observed = observe_split(9, &turns, describe);
     assert!(observed.reports.contains(&"[smtp stopped: not_a_command]".to_owned()));
 
     let refusal: [(Role, &[u8]); 2] = [(Server, b"554 no service here\r\n"), (Client, b"QUIT\r\n")];
-    let observed = hear_split(25, &refusal, describe);
+    let observed = observe_split(25, &refusal, describe);
     assert_eq!(observed.reports[1..], ["554 from no: no service here", "0 QUIT"]);
 
     let long = [b"NOOP ".as_slice(), &[b'x'; 5000], b"\r\nQUIT\r\n"].concat();
     let turns: [(Role, &[u8]); 2] = [(Server, b"220 a SMTP\r\n"), (Client, &long)];
-    let observed = hear_split(25, &turns, describe);
-    assert!(observed.messages()[1].ends_with("xxx cut") && observed.messages()[1].len() < 2100);
+    let observed = observe_split(25, &turns, describe);
+    assert!(observed.messages()[1].ends_with("xxx truncated") && observed.messages()[1].len() < 2100);
     assert_eq!(observed.messages()[2], "1 QUIT");
 }
 
 #[test]
-fn memory_is_bounded_whatever_comes() {
+fn memory_is_bounded_for_any_input() {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 25, describe);
     dialogue.send_octets(Server, b"220 a ESMTP\r\n");
     dialogue.send_octets(Client, b"EHLO a\r\n");
@@ -521,16 +523,16 @@ fn memory_is_bounded_whatever_comes() {
         }
         dialogue.send_octets(Client, b"BDAT 4 LAST\r\nbody");
     }
-    // Four mails of 128 recipients of 512 octets, and the queue.
+    // Four mails with 128 recipients of 512 octets, and the queue.
     assert!(dialogue.held_bytes() < 5 * 128 * 600 + 64 * 1024, "{}", dialogue.held_bytes());
     let observed = dialogue.finish();
-    let mails: Vec<_> = observed.reports.iter().filter(|reports| reports.starts_with("mail ")).collect();
+    let mails: Vec<_> = observed.reports.iter().filter(|report| report.starts_with("mail ")).collect();
     assert_eq!(mails.len(), 50);
     assert!(mails[49].contains("of 200, 4 of - octets"));
 }
 
 #[test]
-fn what_is_not_smtp_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for (port, turns) in [
         (25, vec![(Server, b"220 (vsFTPd 3.0.3)\r\n".as_slice())]),
         (2121, vec![(Server, b"220 ftp.example.org\r\n"), (Client, b"USER a\r\n")]),
@@ -543,17 +545,17 @@ fn what_is_not_smtp_is_not_recognized() {
     ] {
         assert_eq!(observe::<Set>(port, &turns, describe, || 99).application, None, "{turns:?}");
     }
-    // The port tells where nothing contradicts.
+    // The port decides if the content does not contradict it.
     let turns: [(Role, &[u8]); 2] = [(Server, b"220 Welcome\r\n"), (Client, b"QUIT\r\n")];
     assert_eq!(observe::<Set>(25, &turns, describe, || 99).application, Some(("smtp", "port")));
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
+fn messages_serialize_as_objects() {
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Description {
         let Observed::Smtp(message) = observed;
-        Said::Whole(serde_json::to_string(&message).expect("an object"))
+        Description::Whole(serde_json::to_string(&message).expect("an object"))
     }
     let observed = observe::<Set>(25, &TYPICAL, json, || 99);
     assert_eq!(

@@ -1,40 +1,40 @@
-//! SSH up to where it is encrypted.
+//! SSH up to the point where it is encrypted.
 
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::ssh::{Message, PROTOCOL, SshParser};
 use flowgauge::session::{MessageMeta, Role};
 
 use crate::harness::{
-    Dialogue, Said, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_in_any_split_behind,
-    hear_with_gap, observe,
+    Description, Dialogue, check_corruptions, check_truncations, observe, observe_in_any_split,
+    observe_in_any_split_after, observe_with_gap,
 };
 
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// SSH alone.
+    /// Only SSH.
     #[derive(Debug)]
     enum Set;
-    /// What it says.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers { Ssh: SshParser = &PROTOCOL }
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Said {
+fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Description {
     let Observed::Ssh(message) = observed;
-    let what = match message {
+    let text = match message {
         Message::Identification(id) => {
             let comments = id.comments.map(|comments| format!(" ({comments})")).unwrap_or_default();
             let before = id.preceding_line_count;
             format!("{} {}{comments}, {before} before", id.protocol_version, id.software_version)
         }
-        Message::KexInit(offer) => format!(
+        Message::KexInit(kexinit) => format!(
             "offers {} follows {}, {}",
-            offer.kex_algorithms.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" "),
-            offer.first_kex_packet_follows,
-            offer.hassh_algorithms(),
+            kexinit.kex_algorithms.iter().map(|name| name.to_string()).collect::<Vec<_>>().join(" "),
+            kexinit.first_kex_packet_follows,
+            kexinit.hassh_algorithms(),
         ),
         Message::Negotiated(agreed) => format!(
             "agreed on {:?} {:?} {:?} {:?}",
@@ -43,13 +43,15 @@ fn describe(meta: &MessageMeta, observed: Observed<'_>) -> Said {
             agreed.mac_algorithm_client_to_server,
             agreed.mac_algorithm_server_to_client,
         ),
-        Message::Disconnect(bye) => format!("leaves: {} {}", bye.reason_code, bye.description),
+        Message::Disconnect(disconnect) => {
+            format!("disconnects: {} {}", disconnect.reason_code, disconnect.description)
+        }
         other => format!("{other:?}"),
     };
-    Said::Whole(format!("{}: {what}", meta.from.name()))
+    Description::Whole(format!("{}: {text}", meta.from.name()))
 }
 
-/// A packet of RFC 4253 section 6 before any keys.
+/// Encodes an unencrypted packet (RFC 4253 section 6).
 fn packet(payload: &[u8]) -> Vec<u8> {
     let padding_len = 8 - (payload.len() + 5) % 8 + if (payload.len() + 5) % 8 > 4 { 8 } else { 0 };
     let len = u32::try_from(1 + payload.len() + padding_len).expect("a length");
@@ -71,7 +73,7 @@ fn kexinit(lists: [&str; 10], follows: u8) -> Vec<u8> {
     packet(&payload)
 }
 
-fn client_offer() -> Vec<u8> {
+fn client_kexinit() -> Vec<u8> {
     let cipher = "chacha20-poly1305@openssh.com,aes128-ctr";
     kexinit(
         [
@@ -90,7 +92,7 @@ fn client_offer() -> Vec<u8> {
     )
 }
 
-fn server_offer() -> Vec<u8> {
+fn server_kexinit() -> Vec<u8> {
     let kex = "sntrup761x25519-sha512,curve25519-sha256";
     kexinit(
         [
@@ -109,7 +111,7 @@ fn server_offer() -> Vec<u8> {
     )
 }
 
-const SAID: [&str; 6] = [
+const EXPECTED: [&str; 6] = [
     "[ssh by content]",
     "server: 2.0 OpenSSH_9.2p1 (Debian-2), 0 before",
     "client: 2.0 PuTTY_Release_0.78, 0 before",
@@ -121,8 +123,8 @@ const SAID: [&str; 6] = [
 ];
 
 #[test]
-fn both_sides_offer_and_then_nothing_is_wanted() {
-    let (client, server) = (client_offer(), server_offer());
+fn algorithms_are_reported_and_encrypted_octets_are_ignored() {
+    let (client, server) = (client_kexinit(), server_kexinit());
     let turns: [(Role, &[u8]); 6] = [
         (Server, b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n"),
         (Client, b"SSH-2.0-PuTTY_Release_0.78\r\n"),
@@ -131,91 +133,91 @@ fn both_sides_offer_and_then_nothing_is_wanted() {
         (Client, b"encrypted, or a key exchange at least"),
         (Server, b"likewise"),
     ];
-    let observed = hear_in_any_split::<Set>(2222, &turns, describe);
-    assert_eq!(observed.reports, SAID);
-    hear_cut_anywhere::<Set>(2222, &turns, describe);
-    hear_changed_anywhere::<Set>(2222, &turns, describe);
+    let observed = observe_in_any_split::<Set>(2222, &turns, describe);
+    assert_eq!(observed.reports, EXPECTED);
+    check_truncations::<Set>(2222, &turns, describe);
+    check_corruptions::<Set>(2222, &turns, describe);
 
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 22, describe);
     for (from, bytes) in &turns[..3] {
         dialogue.send_octets(*from, bytes);
     }
     let held = dialogue.held_bytes();
-    assert!(held > client.len() as u64 - 50, "the first offer waits for the second one");
+    assert!(held > client.len() as u64 - 50, "the first KEXINIT is buffered until the second one");
     dialogue.send_octets(Client, &[0; 1 << 16]);
-    assert_eq!(dialogue.held_bytes(), held, "behind its offer, nothing of a side is kept");
+    assert_eq!(dialogue.held_bytes(), held, "octets of a side after its KEXINIT are not buffered");
     dialogue.send_octets(Server, turns[3].1);
     assert_eq!(dialogue.held_bytes(), 0);
-    assert_eq!(dialogue.finish().reports, SAID);
+    assert_eq!(dialogue.finish().reports, EXPECTED);
 }
 
 #[test]
-fn lines_before_and_bare_lf_and_packets_before_are_tolerated() {
-    let offer = server_offer();
+fn preceding_lines_bare_lf_and_preceding_packets_are_tolerated() {
+    let kexinit = server_kexinit();
     let ignore = packet(b"\x02\0\0\0\x03abc");
     let turns: [(Role, &[u8]); 5] = [
         (Server, b"Welcome,\nstranger\r\n\r\n"),
         (Server, b"SSH-1.99-Cisco-1.25\n"),
         (Server, &ignore),
-        (Server, &offer),
+        (Server, &kexinit),
         (Client, b"SSH-2.0-x\n"),
     ];
-    let observed = hear_in_any_split_behind::<Set>(22, 1, &turns, describe);
-    assert_eq!(observed.messages()[..2], ["server: 1.99 Cisco-1.25, 3 before", SAID[4]], "{observed:?}");
+    let observed = observe_in_any_split_after::<Set>(22, 1, &turns, describe);
+    assert_eq!(observed.messages()[..2], ["server: 1.99 Cisco-1.25, 3 before", EXPECTED[4]], "{observed:?}");
     assert_eq!(observed.messages()[2], "client: 2.0 x, 0 before");
 }
 
 #[test]
-fn version_1_ends_with_its_identification() {
+fn parsing_of_version_1_ends_after_the_identification() {
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-1.5-1.2.27\n"), (Client, b"SSH-1.5-PuTTY\n"), (Server, b"\0\0\x01\x0bbinary")];
-    let observed = hear_in_any_split::<Set>(22, &turns, describe);
+    let observed = observe_in_any_split::<Set>(22, &turns, describe);
     assert_eq!(observed.messages(), ["server: 1.5 1.2.27, 0 before", "client: 1.5 PuTTY, 0 before"]);
 }
 
 #[test]
-fn a_server_of_both_versions_speaks_what_the_client_has() {
-    // RFC 4253 section 5.1; what the server sends then is no packet of SSH 2.
+fn a_server_of_both_versions_uses_the_version_of_the_client() {
+    // RFC 4253 section 5.1; the following octets of the server are not a packet of SSH 2.
     let turns: [(Role, &[u8]); 3] = [
         (Server, b"SSH-1.99-OpenSSH_3.9p1\n"),
         (Client, b"SSH-1.5-PuTTY\n"),
         (Server, b"\0\0\x01\x0bbinary"),
     ];
-    let observed = hear_in_any_split::<Set>(22, &turns, describe);
+    let observed = observe_in_any_split::<Set>(22, &turns, describe);
     assert_eq!(observed.messages(), ["server: 1.99 OpenSSH_3.9p1, 0 before", "client: 1.5 PuTTY, 0 before"]);
-    assert!(!observed.reports.iter().any(|reports| reports.contains("stopped")), "{observed:?}");
+    assert!(!observed.reports.iter().any(|report| report.contains("stopped")), "{observed:?}");
 }
 
 #[test]
-fn a_side_may_leave_before_its_offer() {
-    let bye = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
-    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &bye)];
-    let observed = hear_in_any_split::<Set>(22, &turns, describe);
-    assert_eq!(observed.messages(), ["client: 2.0 scanner, 0 before", "client: leaves: 11 bye."]);
+fn a_disconnect_before_kexinit_is_reported() {
+    let disconnect = packet(b"\x01\0\0\0\x0b\0\0\0\x04bye.\0\0\0\0");
+    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-scanner\r\n"), (Client, &disconnect)];
+    let observed = observe_in_any_split::<Set>(22, &turns, describe);
+    assert_eq!(observed.messages(), ["client: 2.0 scanner, 0 before", "client: disconnects: 11 bye."]);
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
-    let refused = |bytes: &[u8]| {
+fn invalid_packets_stop_the_parser() {
+    let fault = |bytes: &[u8]| {
         let observed = observe::<Set>(22, &[(Server, b"SSH-2.0-x\r\n"), (Server, bytes)], describe, || 9);
         observed.reports.last().cloned().unwrap_or_default()
     };
-    assert_eq!(refused(b"\xFF\xFF\xFF\xFFabc"), "[ssh stopped: bad_packet_length]");
+    assert_eq!(fault(b"\xFF\xFF\xFF\xFFabc"), "[ssh stopped: bad_packet_length]");
     assert_eq!(
-        refused(b"\0\0\x88\xB8\x04"),
+        fault(b"\0\0\x88\xB8\x04"),
         "[ssh stopped: bad_packet_length]",
-        "over 35,000 with its length"
+        "more than 35,000 octets including the length field"
     );
-    assert_eq!(refused(b"\0\0\0\x04\x08\x14\0\0"), "[ssh stopped: bad_padding]");
-    assert_eq!(refused(&packet(b"\x15")), "[ssh stopped: no_kexinit]");
-    assert_eq!(refused(&packet(&[20; 30])), "[ssh stopped: bad_kexinit]", "a list longer than the packet");
+    assert_eq!(fault(b"\0\0\0\x04\x08\x14\0\0"), "[ssh stopped: bad_padding]");
+    assert_eq!(fault(&packet(b"\x15")), "[ssh stopped: no_kexinit]");
+    assert_eq!(fault(&packet(&[20; 30])), "[ssh stopped: bad_kexinit]", "a list longer than the packet");
     let long = [b"SSH-2.0-".as_slice(), &[b'a'; 300], b"\r\n"].concat();
-    let observed = hear_in_any_split::<Set>(22, &[(Server, &long)], describe);
+    let observed = observe_in_any_split::<Set>(22, &[(Server, &long)], describe);
     assert_eq!(observed.reports.last().map(String::as_str), Some("[ssh stopped: line_too_long]"));
 }
 
 #[test]
-fn what_is_not_ssh_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for (port, from, bytes) in [
         (2222, Server, b"220 mail.example ESMTP\r\n".as_slice()),
         (2222, Client, b"SSH\r\n"),
@@ -228,21 +230,21 @@ fn what_is_not_ssh_is_not_recognized() {
 }
 
 #[test]
-fn a_gap_ends_it() {
-    let offer = client_offer();
-    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-x\r\n"), (Client, &offer)];
-    let observed = hear_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
+fn a_gap_stops_the_parser() {
+    let kexinit = client_kexinit();
+    let turns: [(Role, &[u8]); 2] = [(Client, b"SSH-2.0-x\r\n"), (Client, &kexinit)];
+    let observed = observe_with_gap::<Set>(22, &turns, describe, (1, 40, 9));
     assert_eq!(observed.reports.last().map(String::as_str), Some("[ssh stopped: gap]"));
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_written_as_objects() {
-    fn json(_: &MessageMeta, observed: Observed<'_>) -> Said {
+fn messages_serialize_as_objects() {
+    fn json(_: &MessageMeta, observed: Observed<'_>) -> Description {
         let Observed::Ssh(message) = observed;
-        Said::Whole(serde_json::to_string(&message).expect("an object"))
+        Description::Whole(serde_json::to_string(&message).expect("an object"))
     }
-    let (client, server) = (client_offer(), server_offer());
+    let (client, server) = (client_kexinit(), server_kexinit());
     let turns: [(Role, &[u8]); 3] =
         [(Server, b"SSH-2.0-OpenSSH_9.2p1\r\n"), (Client, b"SSH-2.0-x y\r\n"), (Client, &client)];
     let observed = observe::<Set>(22, &[turns[0], turns[1], turns[2], (Server, &server)], json, || 99);

@@ -1,27 +1,28 @@
-//! TLS and DTLS: dialogues that were recorded between the client and the server of OpenSSL 3.0, and some written by hand.
+//! TLS and DTLS: dialogues recorded between the client and the server of OpenSSL 3.0, and some handwritten ones.
 
 use flowgauge::base::IpProtocol;
 use flowgauge::protocols::tls::{self, AltName, DtlsParser, Hex, Message, TlsParser};
 use flowgauge::session::{MessageMeta, Role, Text};
 
 use crate::harness::{
-    Dialogue, Said, Turn, hear_changed_anywhere, hear_cut_anywhere, hear_in_any_split, hear_with_gap, observe,
+    Description, Dialogue, Turn, check_corruptions, check_truncations, observe, observe_in_any_split,
+    observe_with_gap,
 };
 
 use Role::{Client, Server};
 
 flowgauge::protocols! {
-    /// The parsers at hand.
+    /// TLS and DTLS.
     #[derive(Debug)]
     enum Set;
-    /// What they say.
+    /// Messages of these parsers.
     #[derive(Debug)]
     enum Observed;
     parsers { Tls: TlsParser = &tls::PROTOCOL, Dtls: DtlsParser = &tls::DTLS }
     recognized {}
 }
 
-fn describe(meta: &MessageMeta, message: Observed<'_>) -> Said {
+fn describe(meta: &MessageMeta, message: Observed<'_>) -> Description {
     let (Observed::Tls(message) | Observed::Dtls(message)) = message;
     let text = match message {
         Message::ClientHello(hello) => {
@@ -49,17 +50,17 @@ fn describe(meta: &MessageMeta, message: Observed<'_>) -> Said {
         Message::Alert(alert) => format!("alert {} {}", alert.level, alert.description),
         _ => "?".to_owned(),
     };
-    Said::Whole(format!("{}: {text}", meta.from.name()))
+    Description::Whole(format!("{}: {text}", meta.from.name()))
 }
 
 type Recorded = Vec<(Role, Vec<u8>)>;
 
-/// Lines of who spoke, and what, in hex.
+/// Parses lines with a sender and octets in hexadecimal digits.
 fn recorded(text: &str) -> Recorded {
     let turn = |line: &str| {
-        let (who, digits) = line.split_once(' ').expect("who, and what");
+        let (sender, digits) = line.split_once(' ').expect("a sender and digits");
         let octet = |position| u8::from_str_radix(&digits[position..position + 2], 16).expect("hex");
-        let from = if who == "C" { Client } else { Server };
+        let from = if sender == "C" { Client } else { Server };
         (from, (0..digits.len()).step_by(2).map(octet).collect())
     };
     text.lines().map(turn).collect()
@@ -76,9 +77,9 @@ fn tls12() -> Recorded {
 const SUBJECT: &str = "CN=www.example.org,OU=Zürich,O=Example\\, Inc.,C=CH";
 
 #[test]
-fn a_handshake_of_tls_1_2() {
+fn a_tls_1_2_handshake_is_parsed() {
     let recorded = tls12();
-    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = observe_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
         observed.reports,
         [
@@ -96,9 +97,9 @@ fn a_handshake_of_tls_1_2() {
 }
 
 #[test]
-fn a_session_that_goes_on() {
+fn a_resumed_session_is_reported() {
     let recorded = recorded(include_str!("tls/tls12_resumed.txt"));
-    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = observe_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
         observed.messages(),
         [
@@ -111,9 +112,9 @@ fn a_session_that_goes_on() {
 }
 
 #[test]
-fn a_handshake_of_tls_1_3_with_a_second_hello() {
+fn a_tls_1_3_handshake_with_a_hello_retry_request_is_parsed() {
     let recorded = recorded(include_str!("tls/tls13_retry.txt"));
-    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = observe_in_any_split::<Set>(9, &turns(&recorded), describe);
     assert_eq!(
         observed.messages(),
         [
@@ -128,19 +129,19 @@ fn a_handshake_of_tls_1_3_with_a_second_hello() {
 }
 
 #[test]
-fn a_refusal() {
+fn a_handshake_failure_alert_is_reported() {
     let recorded = recorded(include_str!("tls/refused.txt"));
-    let observed = hear_in_any_split::<Set>(9, &turns(&recorded), describe);
+    let observed = observe_in_any_split::<Set>(9, &turns(&recorded), describe);
     let hello = "client: hello TLS 1.2 www.example.org ";
     assert_eq!(observed.messages(), [hello, "server: alert fatal handshake_failure"]);
 }
 
 #[test]
-fn a_certificate_says_what_openssl_says() {
-    // What follows is what `openssl x509 -text -fingerprint` says.
-    fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+fn certificate_fields_match_openssl() {
+    // The expected values are from `openssl x509 -text -fingerprint`.
+    fn describe(_: &MessageMeta, message: Observed<'_>) -> Description {
         let Observed::Tls(Message::CertificateChain(chain)) = message else {
-            return Said::Whole(String::new());
+            return Description::Whole(String::new());
         };
         let certificate = chain.iter().next().expect("a certificate");
         assert_eq!(chain.iter().count(), 1);
@@ -165,7 +166,7 @@ fn a_certificate_says_what_openssl_says() {
                 AltName::Uri(Text(b"https://example.org/")),
             ]
         );
-        Said::Whole("checked".to_owned())
+        Description::Whole("checked".to_owned())
     }
     let recorded = tls12();
     let observed = observe::<Set>(9, &turns(&recorded), describe, || usize::MAX);
@@ -174,10 +175,10 @@ fn a_certificate_says_what_openssl_says() {
 
 #[cfg(feature = "serde")]
 #[test]
-fn messages_are_objects_of_json() {
-    fn describe(_: &MessageMeta, message: Observed<'_>) -> Said {
+fn messages_serialize_as_json_objects() {
+    fn describe(_: &MessageMeta, message: Observed<'_>) -> Description {
         let (Observed::Tls(message) | Observed::Dtls(message)) = message;
-        Said::Whole(serde_json::to_string(&message).expect("JSON"))
+        Description::Whole(serde_json::to_string(&message).expect("JSON"))
     }
     let recorded = tls12();
     let observed = observe::<Set>(9, &turns(&recorded), describe, || usize::MAX);
@@ -201,7 +202,7 @@ fn messages_are_objects_of_json() {
     assert_eq!(objects[5]["lifetime_s"], 7200);
 }
 
-/// A record of the handshake with a part of a message.
+/// Encodes a handshake record with a part of a message.
 fn record(content: &[u8]) -> Vec<u8> {
     let mut record = vec![22, 3, 1];
     record.extend((content.len() as u16).to_be_bytes());
@@ -210,18 +211,18 @@ fn record(content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_message_in_many_records() {
+fn a_message_split_over_many_records_is_parsed() {
     let recorded = tls12();
     let hello = &recorded[0].1[5..];
     for len in [1, 3, 4, 5, 50, 200] {
         let mut records: Recorded = vec![(Client, hello.chunks(len).flat_map(record).collect())];
         let first: Vec<_> = recorded[1].1[5..].chunks(len).collect();
-        // The server's messages come in records of their own; the first one has the hello.
+        // Each message of the server is in its own record; the first record contains the server hello.
         let server_hello_len = usize::from(u16::from_be_bytes([recorded[1].1[3], recorded[1].1[4]]));
         let server_hello = &recorded[1].1[5..5 + server_hello_len];
         assert!(!first.is_empty());
         records.push((Server, server_hello.chunks(len).flat_map(record).collect()));
-        let observed = hear_in_any_split::<Set>(443, &turns(&records), describe);
+        let observed = observe_in_any_split::<Set>(443, &turns(&records), describe);
         assert_eq!(
             observed.messages(),
             [
@@ -234,7 +235,7 @@ fn a_message_in_many_records() {
 }
 
 #[test]
-fn what_is_too_long_or_none_ends_the_parser() {
+fn oversized_and_invalid_messages_stop_the_parser() {
     let recorded = tls12();
     let start = recorded[0].1.as_slice();
     for (more, fault) in [
@@ -245,20 +246,20 @@ fn what_is_too_long_or_none_ends_the_parser() {
         (b"GET / HTTP/1.1\r\n\r\n", "bad_record"),
         (b"\x16\x03\x01\x60\x00", "bad_record"),
     ] {
-        let observed = hear_in_any_split::<Set>(443, &[(Client, start), (Client, more)], describe);
+        let observed = observe_in_any_split::<Set>(443, &[(Client, start), (Client, more)], describe);
         assert_eq!(observed.reports.last().map(String::as_str), Some(&*format!("[tls stopped: {fault}]")));
         assert_eq!(observed.messages().len(), 1);
     }
 }
 
 #[test]
-fn a_hello_of_ssl_2() {
-    // TLS 1.0 is offered, with two cipher specifications and 16 octets of challenge.
+fn an_ssl_2_hello_is_parsed() {
+    // The client offers TLS 1.0, with two cipher specifications and 16 octets of challenge.
     let mut hello = b"\x80\x1f\x01\x03\x01\x00\x06\x00\x00\x00\x10\x00\x00\x04\x00\x00\x05".to_vec();
     hello.extend([9; 16]);
     let recorded = tls12();
     let turns: [Turn<'_>; 2] = [(Client, &hello), (Server, &recorded[1].1)];
-    let observed = hear_in_any_split::<Set>(9, &turns, describe);
+    let observed = observe_in_any_split::<Set>(9, &turns, describe);
     assert_eq!(
         observed.reports,
         [
@@ -269,8 +270,8 @@ fn a_hello_of_ssl_2() {
             "server: key of x25519",
         ]
     );
-    // The server chose SSL 2.0, of which nothing is parsed.
-    let observed = hear_in_any_split::<Set>(
+    // The server selects SSL 2.0, which is not parsed.
+    let observed = observe_in_any_split::<Set>(
         9,
         &[(Client, &hello), (Server, b"\x80\x0b\x04\0\0\0\x02\0\0\0\0\0\0")],
         describe,
@@ -280,7 +281,7 @@ fn a_hello_of_ssl_2() {
 }
 
 #[test]
-fn a_flow_from_its_middle_is_recognized_and_free() {
+fn a_mid_stream_flow_is_recognized_and_uses_no_memory() {
     let mut data = b"\x17\x03\x03\x04\x00".to_vec();
     data.resize(5 + 1024, 0xaa);
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::TCP, 9, describe);
@@ -292,10 +293,10 @@ fn a_flow_from_its_middle_is_recognized_and_free() {
     assert_eq!(dialogue.held_bytes(), 0, "both directions are done");
     let observed = dialogue.finish();
     assert_eq!(observed.reports, ["[tls by content]"]);
-    // From the server's hello on: the server is known by it, whoever began the flow.
+    // The capture begins with the server hello, which identifies the server independently of the initiator of the flow.
     let recorded = tls12();
     let observed =
-        hear_in_any_split::<Set>(9, &[(Client, &recorded[1].1), (Server, &recorded[2].1)], describe);
+        observe_in_any_split::<Set>(9, &[(Client, &recorded[1].1), (Server, &recorded[2].1)], describe);
     assert_eq!(
         observed.messages(),
         [
@@ -308,7 +309,7 @@ fn a_flow_from_its_middle_is_recognized_and_free() {
 }
 
 #[test]
-fn what_is_no_tls_is_not_recognized() {
+fn other_protocols_are_not_recognized() {
     for bytes in [
         &b"GET / HTTP/1.1\r\n\r\n"[..],
         b"\x16\x03\x05\x00\x10\x01\x00\x00\x0c\x03\x03",
@@ -328,13 +329,13 @@ fn what_is_no_tls_is_not_recognized() {
 }
 
 #[test]
-fn a_gap_is_survived_at_a_record() {
+fn parsing_resumes_after_a_gap_at_a_record_boundary() {
     let recorded = tls12();
     let turns = turns(&recorded);
     let server = turns[1].1;
     let hello_len = 5 + usize::from(u16::from_be_bytes([server[3], server[4]]));
-    // The server's hello is lost, all of it: the certificates are heard.
-    let observed = hear_with_gap::<Set>(443, &turns, describe, (1, 0, hello_len));
+    // The whole server hello is missing: the certificates are reported.
+    let observed = observe_with_gap::<Set>(443, &turns, describe, (1, 0, hello_len));
     assert_eq!(
         observed.messages(),
         [
@@ -345,14 +346,16 @@ fn a_gap_is_survived_at_a_record() {
             "server: change",
         ]
     );
-    // Half of it is lost, up to the middle of the certificate, at which no record begins: the server is done.
-    let observed = hear_with_gap::<Set>(443, &turns, describe, (1, 20, hello_len));
+    // The gap extends from the middle of the server hello to the middle of the certificate, where no record begins: the
+    // direction of the server ends.
+    let observed = observe_with_gap::<Set>(443, &turns, describe, (1, 20, hello_len));
     assert_eq!(observed.messages(), ["client: hello TLS 1.2 www.example.org h2,http/1.1", "client: change"]);
-    // Any other gap: no panic, and no fault.
+    // Any other gap causes neither a panic nor a fault.
     for start in 0..server.len() {
-        let observed = hear_with_gap::<Set>(443, &turns, describe, (1, start, 7.min(server.len() - start)));
+        let observed =
+            observe_with_gap::<Set>(443, &turns, describe, (1, start, 7.min(server.len() - start)));
         assert!(
-            observed.reports.iter().all(|reports| !reports.contains("stopped")),
+            observed.reports.iter().all(|report| !report.contains("stopped")),
             "{start}: {:?}",
             observed.reports
         );
@@ -360,15 +363,15 @@ fn a_gap_is_survived_at_a_record() {
 }
 
 #[test]
-fn what_is_cut_off_or_changed_does_no_harm() {
+fn truncated_and_corrupted_handshakes_cause_no_panic() {
     for text in [
         include_str!("tls/tls12_new.txt"),
         include_str!("tls/tls13_retry.txt"),
         include_str!("tls/tls12_resumed.txt"),
     ] {
         let recorded = recorded(text);
-        hear_cut_anywhere::<Set>(443, &turns(&recorded), describe);
-        hear_changed_anywhere::<Set>(443, &turns(&recorded), describe);
+        check_truncations::<Set>(443, &turns(&recorded), describe);
+        check_corruptions::<Set>(443, &turns(&recorded), describe);
     }
 }
 
@@ -376,16 +379,16 @@ fn dtls12() -> Recorded {
     recorded(include_str!("tls/dtls12.txt"))
 }
 
-fn hear_datagrams(turns: &[Turn<'_>]) -> crate::harness::Observed {
+fn observe_datagrams(turns: &[Turn<'_>]) -> crate::harness::Observed {
     let mut dialogue = Dialogue::<Set>::new(IpProtocol::UDP, 9, describe);
     turns.iter().for_each(|(from, bytes)| dialogue.send_datagram(*from, bytes));
     dialogue.finish()
 }
 
 #[test]
-fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
+fn a_dtls_handshake_with_a_cookie_and_fragments_is_parsed() {
     let recorded = dtls12();
-    let wanted = [
+    let expected = [
         "[dtls by content]",
         "client: hello DTLS 1.2 www.example.org  cookie 0",
         "server: verify 20",
@@ -398,39 +401,39 @@ fn a_handshake_of_dtls_with_a_cookie_and_fragments() {
         "server: change",
     ];
     let turns = turns(&recorded);
-    assert_eq!(hear_datagrams(&turns).reports, wanted);
-    // Each datagram twice.
+    assert_eq!(observe_datagrams(&turns).reports, expected);
+    // Each datagram is sent twice.
     let doubled: Vec<_> = turns.iter().flat_map(|turn| [*turn, *turn]).collect();
-    let observed = hear_datagrams(&doubled);
+    let observed = observe_datagrams(&doubled);
     let mut messages = observed.reports;
     messages.dedup();
-    assert_eq!(messages, wanted, "a message that comes again is reported once");
-    // The server's in reverse.
+    assert_eq!(messages, expected, "a repeated message is reported once");
+    // The server's datagrams arrive in reverse order.
     let mut reversed = turns.clone();
     reversed[3..9].reverse();
-    let mut messages = hear_datagrams(&reversed).reports;
+    let mut messages = observe_datagrams(&reversed).reports;
     messages.sort();
-    // What the key is of only the hello tells, which comes behind it here.
-    let mut sorted: Vec<_> = wanted.into_iter().filter(|message| !message.contains("key of")).collect();
+    // The kind of the key is known only from the server hello, which follows it here.
+    let mut sorted: Vec<_> = expected.into_iter().filter(|message| !message.contains("key of")).collect();
     sorted.sort_unstable();
     assert_eq!(messages, sorted);
 }
 
 #[test]
-fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
+fn missing_truncated_and_corrupted_datagrams_cause_no_panic() {
     let recorded = dtls12();
     let turns = turns(&recorded);
-    for lost in 0..turns.len() {
+    for missing in 0..turns.len() {
         let mut rest = turns.clone();
-        rest.remove(lost);
-        assert_eq!(hear_datagrams(&rest).application, Some(("dtls", "content")), "without {lost}");
+        rest.remove(missing);
+        assert_eq!(observe_datagrams(&rest).application, Some(("dtls", "content")), "without {missing}");
     }
     for truncated in 0..60 {
         let truncated: Vec<_> = turns
             .iter()
             .map(|(from, bytes)| (*from, &bytes[..bytes.len() - truncated.min(bytes.len())]))
             .collect();
-        hear_datagrams(&truncated);
+        observe_datagrams(&truncated);
     }
     let mut random = crate::harness::random(7);
     for _ in 0..400 {
@@ -441,30 +444,30 @@ fn datagrams_that_are_lost_cut_or_changed_do_no_harm() {
             changed[turn].1[position] = random() as u8;
         }
         let changed: Vec<_> = changed.iter().map(|(from, bytes)| (*from, bytes.as_slice())).collect();
-        hear_datagrams(&changed);
+        observe_datagrams(&changed);
     }
 }
 
 #[test]
-fn datagrams_of_others_are_left_alone() {
+fn datagrams_of_other_protocols_are_ignored() {
     let recorded = dtls12();
     let stun = b"\x00\x01\x00\x00\x21\x12\xa4\x42abcdefghijkl";
     let rtp = [0x80; 40];
     let mut turns = turns(&recorded);
     turns.insert(0, (Client, stun));
     turns.insert(4, (Server, &rtp));
-    let observed = hear_datagrams(&turns);
+    let observed = observe_datagrams(&turns);
     assert_eq!((observed.messages().len(), observed.application), (9, Some(("dtls", "content"))));
     for bytes in
         [&rtp[..], b"\x16\xfe\xfd\0\0\0\0\0\0\0\0\0\x0c\x01\0\0\0\0\0\0\0\0\0\0\x01", b"\x17\xfe\xfd\0\0"]
     {
-        assert_eq!(hear_datagrams(&[(Client, bytes)]).application, None);
+        assert_eq!(observe_datagrams(&[(Client, bytes)]).application, None);
     }
 }
 
 #[cfg(feature = "serde")]
 #[test]
-fn lists_are_written_up_to_a_limit() {
+fn lists_are_serialized_up_to_a_limit() {
     use flowgauge::protocols::tls::{Certificate, ClientHello, LISTED_COUNT_MAX, Transport};
     let hello = |suite_count: usize, extension_count: usize| {
         let mut body = [&[3, 3][..], &[7; 32], &[0]].concat();
@@ -493,7 +496,7 @@ fn lists_are_written_up_to_a_limit() {
             (suite_count, extension_count)
         );
     }
-    // What is shorter than its fingerprint is no certificate.
+    // Octets shorter than a fingerprint are not treated as a certificate.
     for (len, has_fingerprint) in [(63, false), (64, true)] {
         let written = serde_json::to_value(Certificate::parse(&vec![0x30; len])).expect("an object");
         assert_eq!(written.get("sha256").is_some(), has_fingerprint);

@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_two_cache_lines() {
+    fn a_packet_occupies_two_cache_lines() {
         assert_eq!(size_of::<Packet<'_>>(), 128);
     }
 }

@@ -109,12 +109,12 @@ mod tests {
     use crate::base::{EtherType, Layer};
 
     #[test]
-    fn reasons_are_sorted_by_weight() {
+    fn reasons_are_sorted_by_count() {
         let mut stats = SkipStats::default();
         let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
-        let cut = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
+        let truncated_frame = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
         let deep = ParseError::new(Layer::Ethernet, ParseErrorKind::TooDeep, 14, 9, 8);
-        for skip in [arp, arp, cut, Skip::Malformed(deep), arp, cut] {
+        for skip in [arp, arp, truncated_frame, Skip::Malformed(deep), arp, truncated_frame] {
             stats.count(&skip);
         }
         let reasons = [("ARP", 3), ("truncated", 2), ("nested too deep", 1)];

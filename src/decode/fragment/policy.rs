@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn names_parse_back_to_their_policy() {
         for policy in OverlapPolicy::ALL {
             assert_eq!(policy.name().parse(), Ok(policy));
         }
@@ -155,8 +155,8 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_by_position() {
-        // Position of the new fragment relative to a held one from 2 to 4: left of, around, at the same start
+    fn each_policy_decides_by_position() {
+        // Position of the new fragment relative to a buffered one from 2 to 4: left of, around, at the same start
         // and longer, equal, around with the same end, within, right of.
         let positions = [(1, 3), (1, 5), (2, 5), (2, 4), (1, 4), (3, 4), (3, 5)];
         let row = |policy: OverlapPolicy| positions.map(|new| u8::from(policy.new_wins((2, 4), new)));

@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv4_header_tells_the_place() {
+    fn an_ipv4_header_gives_the_fragment_offset() {
         let mut packet = [0; 28];
         packet[0] = 0x46;
         packet[4..8].copy_from_slice(&[0x12, 0x34, 0x20, 0xb9]);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ipv6_fragment_header_stands_behind_other_extensions() {
+    fn an_ipv6_fragment_header_may_follow_other_extensions() {
         let mut packet = [0; 64];
         packet[0] = 0x60;
         packet[6] = 0;

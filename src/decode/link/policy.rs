@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_the_callers() {
+    fn tunnel_ports_are_configurable() {
         let ports = TunnelPorts::DEFAULT.without(8472).with(4789, UdpTunnel::Geneve).unwrap();
         assert_eq!(ports.tunnel(1, 4789), Some(UdpTunnel::Geneve));
         assert_eq!((ports.tunnel(4789, 1), ports.tunnel(1, 8472)), (None, None));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_quick_look_misses_none() {
+    fn the_fast_check_finds_all_tunnel_ports() {
         let set = TunnelPorts::DEFAULT.all(Decapsulation::Innermost);
         for (port, _) in TunnelPorts::DEFAULT.iter() {
             assert!(set.has_any([port, 9]) && set.has_any([9, port]));

@@ -270,16 +270,16 @@ mod tests {
         Timestamp::from_nanos(milliseconds * 1_000_000)
     }
 
-    fn none(unanswered: Unanswered) {
+    fn no_report(unanswered: Unanswered) {
         panic!("{unanswered:?}")
     }
 
     #[test]
-    fn a_query_that_is_sent_again_is_the_same_until_it_is_answered() {
+    fn a_retransmitted_query_keeps_its_transaction_until_it_is_answered() {
         let mut exchanges = Exchanges::default();
-        assert_eq!(exchanges.add_query(&subject(1), at(0), none), (0, 0));
-        assert_eq!(exchanges.add_query(&subject(2), at(1), none), (1, 0));
-        assert_eq!(exchanges.add_query(&subject(1), at(2), none), (0, 1));
+        assert_eq!(exchanges.add_query(&subject(1), at(0), no_report), (0, 0));
+        assert_eq!(exchanges.add_query(&subject(2), at(1), no_report), (1, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(2), no_report), (0, 1));
         let answered = |transaction, milliseconds: u64, earlier_response_count| {
             let response_time_ns = milliseconds * 1_000_000;
             Some(Answered { transaction, response_time_ns, earlier_response_count })
@@ -290,46 +290,48 @@ mod tests {
         assert_eq!(exchanges.answer(&Subject { question: None, ..subject(2) }, at(7)), answered(1, 6, 1));
         assert_eq!(exchanges.answer(&Subject { question: Some(8), ..subject(2) }, at(7)), None);
         assert_eq!(exchanges.answer(&Subject { querier: Role::Server, ..subject(2) }, at(7)), None);
-        assert_eq!(exchanges.add_query(&subject(1), at(8), none), (2, 0));
+        assert_eq!(exchanges.add_query(&subject(1), at(8), no_report), (2, 0));
         assert_eq!(exchanges.answer(&subject(1), at(9)), answered(2, 1, 0));
         assert_eq!(exchanges.heap_len(), 0);
     }
 
     #[test]
-    fn silence_is_told_once() {
+    fn an_unanswered_query_is_reported_once() {
         let mut exchanges = Exchanges::default();
-        exchanges.add_query(&subject(1), at(0), none);
-        exchanges.add_query(&subject(2), at(0), none);
+        exchanges.add_query(&subject(1), at(0), no_report);
+        exchanges.add_query(&subject(2), at(0), no_report);
         exchanges.answer(&subject(2), at(1));
-        exchanges.add_query(&subject(1), at(5_000), none);
-        exchanges.age(at(14_999), none);
+        exchanges.add_query(&subject(1), at(5_000), no_report);
+        exchanges.age(at(14_999), no_report);
         let mut unanswered = Vec::new();
-        exchanges.age(at(15_000), |one| {
-            unanswered.push((one.transaction, one.waited_ns, one.retransmission_count))
+        exchanges.age(at(15_000), |query| {
+            unanswered.push((query.transaction, query.waited_ns, query.retransmission_count))
         });
-        exchanges.end(Role::Client, at(15_000), none);
+        exchanges.end(Role::Client, at(15_000), no_report);
         assert_eq!(unanswered, [(0, 15_000_000_000, 1)]);
     }
 
     #[test]
-    fn no_more_than_so_many_are_remembered_and_the_room_is_given_back() {
+    fn pending_queries_are_limited_and_their_memory_is_released() {
         let mut exchanges = Exchanges::default();
         let mut unanswered = Vec::new();
         for id in 0..1_000 {
-            exchanges.add_query(&subject(id), at(u64::from(id)), |one| unanswered.push((one.id, one.reason)));
+            exchanges.add_query(&subject(id), at(u64::from(id)), |query| {
+                unanswered.push((query.id, query.reason))
+            });
         }
         let first: Vec<_> =
             (0..1_000 - EXCHANGE_COUNT_MAX as u16).map(|id| (id, UnansweredReason::Displaced)).collect();
         assert_eq!(unanswered, first);
         assert!(exchanges.heap_len() <= EXCHANGE_COUNT_MAX * size_of::<Exchange>());
-        exchanges.end(Role::Server, at(1_000), none);
-        exchanges.end(Role::Client, at(1_000), |one| unanswered.push((one.id, one.reason)));
+        exchanges.end(Role::Server, at(1_000), no_report);
+        exchanges.end(Role::Client, at(1_000), |query| unanswered.push((query.id, query.reason)));
         assert_eq!(unanswered.len(), 1_000);
         assert_eq!(exchanges.heap_len(), 0);
     }
 
     #[test]
-    fn the_hash_of_a_question_is_that_of_its_lower_case() {
+    fn the_hash_of_a_question_ignores_case() {
         let hash = |name: &[u8]| hash_question(name, RecordType::A, 1);
         assert_eq!(hash(b"\x07ExAmPlE\x03cOm\0"), hash(b"\x07example\x03com\0"));
         assert_ne!(hash(b"\x07example\x03com\0"), hash(b"\x07example\x03con\0"));

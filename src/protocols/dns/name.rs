@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_equal_whatever_the_case_and_the_pointers() {
+    fn names_are_equal_regardless_of_case_and_pointers() {
         let one = message(EXAMPLE);
         let other = message(b"\x03isi\x04arpa\x00");
         let name = |message, at| Name::read(message, HEADER_LEN + at).unwrap().0;
@@ -254,13 +254,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_text_is_escaped() {
+    fn octets_that_are_not_plain_text_are_escaped() {
         let shown = read(b"\x05a.b\\c\x04 \x00\xC3\xBC\x01\"\x00", 0).unwrap().0;
         assert_eq!(shown, "a\\.b\\\\c.\\032\\000\\195\\188.\"");
     }
 
     #[test]
-    fn names_that_never_end_are_refused() {
+    fn endless_names_are_rejected() {
         assert_eq!(read(b"\xC0\x0C", 0), Err(ParseError::BadPointer), "to itself");
         assert_eq!(read(b"\x01a\xC0\x0C", 0), Err(ParseError::BadPointer), "to its own labels");
         assert_eq!(read(b"\xC0\x0E\xC0\x0C", 2), Err(ParseError::BadPointer), "to and fro");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_name_is_read_and_no_longer_one() {
+    fn names_up_to_the_maximum_length_are_read() {
         let long = |last: usize| {
             let mut octets = [&[63][..], &[b'x'; 63]].concat().repeat(3);
             octets.push(last as u8);
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_pointers_has_an_end() {
+    fn chains_of_pointers_are_limited() {
         let chain = |count: usize| {
             let mut octets = vec![0];
             for place in 0..count {

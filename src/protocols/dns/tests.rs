@@ -16,7 +16,7 @@ fn shown(record_type: u16, digits: &str) -> String {
 const FOO_EXAMPLE_COM: &str = "03 66 6f 6f 07 65 78 61 6d 70 6c 65 03 63 6f 6d 00";
 
 #[test]
-fn services_are_as_in_appendix_d_of_rfc_9460() {
+fn services_match_appendix_d_of_rfc_9460() {
     let https = |digits: &str| shown(65, &digits.replace("NAME", FOO_EXAMPLE_COM));
     assert_eq!(https("0000 NAME"), "0 foo.example.com");
     assert_eq!(https("0001 00"), "1 .");
@@ -35,7 +35,7 @@ fn services_are_as_in_appendix_d_of_rfc_9460() {
 }
 
 #[test]
-fn dnssec_is_as_in_rfc_4034_and_rfc_5155() {
+fn dnssec_types_match_rfc_4034_and_rfc_5155() {
     // Section 4.3 of RFC 4034.
     let nsec =
         format!("04 686f7374 {} 0006 400100000003 041b {} 20", &FOO_EXAMPLE_COM[12..], "00".repeat(26));
@@ -62,7 +62,7 @@ fn dnssec_is_as_in_rfc_4034_and_rfc_5155() {
 }
 
 #[test]
-fn other_types_are_as_their_rfcs_have_them() {
+fn other_types_match_their_rfcs() {
     // RFC 3597 section 5.
     assert_eq!(shown(62347, "0a000001"), "\\# 4 0a000001");
     // RFC 1035 section 3.3, RFC 2782, RFC 3403, RFC 6844 section 5.1.1, RFC 7553, RFC 7043.
@@ -77,7 +77,7 @@ fn other_types_are_as_their_rfcs_have_them() {
 }
 
 #[test]
-fn places_prefixes_and_gateways_are_as_their_rfcs_have_them() {
+fn locations_prefixes_and_gateways_match_their_rfcs() {
     // RFC 1876 section 4: Cambridge with explicit size, and with the default precisions of section 3; then a southern
     // and eastern location.
     let cambridge = "42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m";
@@ -122,7 +122,7 @@ fn places_prefixes_and_gateways_are_as_their_rfcs_have_them() {
 }
 
 #[test]
-fn data_that_breaks_its_type_is_shown_as_octets() {
+fn data_that_violates_its_type_is_shown_as_octets() {
     assert_eq!(shown(1, "0a0000"), "\\# 3 0a0000");
     assert_eq!(shown(1, "0a00000100"), "\\# 5 0a00000100");
     assert_eq!(shown(5, "c00c"), "\\# 2 c00c");

@@ -62,24 +62,24 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_rfc_959() {
+    fn addresses_of_rfc_959_are_parsed() {
         assert_eq!(host_port(b"132,235,1,2,24,131"), ipv4([132, 235, 1, 2], 6275));
         for text in ["", "1,2,3,4,5", "1,2,3,4,5,6,7", "256,1,1,1,1,1", "1,2,3,4,5,+6"] {
             assert_eq!(host_port(text.as_bytes()), None, "{text}");
         }
-        let told = [
+        let replies = [
             "Entering Passive Mode (132,235,1,2,24,131).",
             "Entering Passive Mode 132,235,1,2,24,131",
             "2 ways, one is =132,235,1,2,24,131, and it is open",
         ];
-        for text in told {
+        for text in replies {
             assert_eq!(find_host_port(text.as_bytes()), ipv4([132, 235, 1, 2], 6275), "{text}");
         }
         assert_eq!(find_host_port(b"Entering Passive Mode"), None);
     }
 
     #[test]
-    fn addresses_of_rfc_2428() {
+    fn addresses_of_rfc_2428_are_parsed() {
         assert_eq!(extended(b"|1|132.235.1.2|6275|"), ipv4([132, 235, 1, 2], 6275));
         let address = "1080::8:800:200c:417a".parse().expect("an address");
         assert_eq!(extended(b"|2|1080::8:800:200C:417A|5282|"), Some((address, 5282)));
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn announced_lengths() {
+    fn announced_lengths_are_parsed() {
         assert_eq!(
             announced_len(b"Opening BINARY mode data connection for a (1).txt (1234 bytes)."),
             Some(1234)

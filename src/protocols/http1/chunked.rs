@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_and_extensions() {
+    fn chunk_lengths_and_extensions_are_parsed() {
         assert_eq!(size_line(b"1aF\r\nrest", 0), Ok(Some((5, 0x1AF))));
         assert_eq!(size_line(b"0\n", 0), Ok(Some((2, 0))));
         assert_eq!(size_line(b"5;name=\"value\"\r\n", 0), Ok(Some((16, 5))));

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn schemes_are_named_and_nothing_of_the_value() {
+    fn schemes_are_named_without_the_value() {
         assert_eq!(of_field(b"Authorization", b"Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="), Some("basic"));
         assert_eq!(of_field(b"proxy-authorization", b"NTLM TlRM"), Some("ntlm"));
         assert_eq!(of_field(b"AUTHORIZATION", b"secret"), Some("authorization"));
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn user_information_is_left_out() {
+    fn user_information_is_removed() {
         let without =
             |uri: &str| without_userinfo(uri.as_bytes(), false).map(|uri| String::from_utf8(uri).unwrap());
         assert_eq!(without("http://user:pass@example.org/a?b").as_deref(), Some("http://example.org/a?b"));

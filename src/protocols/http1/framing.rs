@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_agree_count_once_and_others_not_at_all() {
+    fn equal_lengths_count_once_and_conflicting_lengths_are_rejected() {
         let of = |values: &[&'static str]| {
             let fields: Vec<_> = values.iter().map(|value| ("Content-Length", *value)).collect();
             known(&fields)
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn transfer_codings_come_before_lengths() {
+    fn transfer_codings_take_precedence_over_lengths() {
         let both = known(&[("content-length", "5"), ("transfer-encoding", "gzip, Chunked")]);
         assert_eq!(
             (both.of_request(), both.anomaly(Role::Client)),
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn some_responses_have_no_body_whatever_they_say() {
+    fn some_responses_have_no_body_regardless_of_their_fields() {
         let known = known(&[("Content-Length", "5")]);
         for (kind, status) in [(Kind::Head, 200), (Kind::Plain, 100), (Kind::Plain, 204), (Kind::Plain, 304)]
         {

@@ -132,22 +132,22 @@ pub(super) fn ends_with_version(line: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn emit(client: &[u8], server: &[u8]) -> Verdict {
+    fn verdict(client: &[u8], server: &[u8]) -> Verdict {
         probe(&StreamOpening::new(client, server, 40_000, 80))
     }
 
     #[test]
-    fn request_and_status_lines_match_and_nothing_like_them() {
+    fn request_and_status_lines_match_and_similar_lines_do_not() {
         for line in ["GET / HTTP/1.1\r\n", "M-SEARCH * HTTP/1.0\n", "\r\nPOST /a b HTTP/1.1\r\n"] {
-            assert_eq!(emit(line.as_bytes(), b""), Verdict::Match, "{line}");
-            assert_eq!(emit(b"", line.as_bytes()), Verdict::MatchReversed, "{line}");
+            assert_eq!(verdict(line.as_bytes(), b""), Verdict::Match, "{line}");
+            assert_eq!(verdict(b"", line.as_bytes()), Verdict::MatchReversed, "{line}");
             for len in 1..line.len() {
-                assert_ne!(emit(&line.as_bytes()[..len], b""), Verdict::No, "{line} {len}");
+                assert_ne!(verdict(&line.as_bytes()[..len], b""), Verdict::No, "{line} {len}");
             }
         }
         for line in ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 404\r\n"] {
-            assert_eq!(emit(b"", line.as_bytes()), Verdict::Match, "{line}");
-            assert_eq!(emit(line.as_bytes(), b""), Verdict::MatchReversed, "{line}");
+            assert_eq!(verdict(b"", line.as_bytes()), Verdict::Match, "{line}");
+            assert_eq!(verdict(line.as_bytes(), b""), Verdict::MatchReversed, "{line}");
         }
         for line in [
             "OPTIONS rtsp://a/b RTSP/1.0\r\n",
@@ -170,28 +170,28 @@ mod tests {
             "GET \u{1} HTTP/1.1\r\n",
             "\x16\x03\x01",
         ] {
-            assert_eq!(emit(line.as_bytes(), b""), Verdict::No, "{line}");
-            assert_eq!(emit(b"", line.as_bytes()), Verdict::No, "{line}");
+            assert_eq!(verdict(line.as_bytes(), b""), Verdict::No, "{line}");
+            assert_eq!(verdict(b"", line.as_bytes()), Verdict::No, "{line}");
         }
     }
 
     #[test]
-    fn a_request_without_a_version_is_one_on_ports_of_http() {
+    fn a_request_without_a_version_matches_on_http_ports() {
         let elsewhere = |client| probe(&StreamOpening::new(client, b"", 40_000, 70));
         for line in [&b"GET /\r\n"[..], b"GET /bad.html\n"] {
-            assert_eq!(emit(line, b""), Verdict::Match);
-            assert_eq!(emit(line, b"<html></html>"), Verdict::Match);
-            assert_eq!(emit(b"", line), Verdict::No);
+            assert_eq!(verdict(line, b""), Verdict::Match);
+            assert_eq!(verdict(line, b"<html></html>"), Verdict::Match);
+            assert_eq!(verdict(b"", line), Verdict::No);
             assert_eq!(elsewhere(line), Verdict::No);
         }
     }
 
     #[test]
-    fn the_beginning_of_a_request_line_may_be_enough() {
-        assert_eq!(emit(b"GET /index.h", b""), Verdict::Match);
-        assert_eq!(emit(b"GET /index.", b""), Verdict::More);
-        assert_eq!(emit(b"CONNECT a.ex", b""), Verdict::Match);
-        assert_eq!(emit(b"OPTIONS rtsp://a/b", b""), Verdict::More);
-        assert_eq!(emit(b"FETCH /index.h", b""), Verdict::More);
+    fn the_beginning_of_a_request_line_may_match() {
+        assert_eq!(verdict(b"GET /index.h", b""), Verdict::Match);
+        assert_eq!(verdict(b"GET /index.", b""), Verdict::More);
+        assert_eq!(verdict(b"CONNECT a.ex", b""), Verdict::Match);
+        assert_eq!(verdict(b"OPTIONS rtsp://a/b", b""), Verdict::More);
+        assert_eq!(verdict(b"FETCH /index.h", b""), Verdict::More);
     }
 }

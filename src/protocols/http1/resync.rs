@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_found_behind_octets_of_any_kind() {
+    fn messages_are_found_after_any_octets() {
         let find = |from, text: &str| match search(from, text.as_bytes(), 0) {
             Search::Found(place) => text.get(place..).map(str::to_owned),
             Search::From(_) => None,

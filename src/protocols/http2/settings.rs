@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_size_counts_once_the_first_is_known() {
+    fn the_largest_size_applies_after_the_first_settings() {
         let size = |size: u32| [&[0, 1][..], &size.to_be_bytes()].concat();
         let mut limit = TableLimit::default();
         assert_eq!(limit.len_max(), TABLE_LEN_MAX);

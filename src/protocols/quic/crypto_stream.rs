@@ -116,42 +116,42 @@ mod tests {
     }
 
     #[test]
-    fn pieces_in_any_order_make_the_same_messages() {
+    fn pieces_in_any_order_yield_the_same_messages() {
         for seed in 1..300 {
             let mut random = random(seed);
             let messages: Vec<_> = (0..3).map(|kind| message(kind, random(900))).collect();
             let all = messages.concat();
-            let (mut stream, mut heard) = (CryptoStream::default(), Vec::new());
+            let (mut stream, mut completed) = (CryptoStream::default(), Vec::new());
             // Reference model: the received octets, and their contiguous length from the front.
-            let mut came = vec![false; all.len()];
-            while came.contains(&false) {
+            let mut arrived = vec![false; all.len()];
+            while arrived.contains(&false) {
                 let start = random(all.len());
                 let len = 1 + random(120);
                 let piece = &all[start..all.len().min(start + len)];
-                came[start..start + piece.len()].fill(true);
+                arrived[start..start + piece.len()].fill(true);
                 stream.insert(start as u64, piece);
                 while let Some(message) = stream.message() {
-                    heard.push(message.to_vec());
-                    let len = heard.last().map_or(0, Vec::len);
+                    completed.push(message.to_vec());
+                    let len = completed.last().map_or(0, Vec::len);
                     stream.take(len);
                 }
-                let front = came.iter().position(|came| !came).unwrap_or(all.len());
+                let front = arrived.iter().position(|has_arrived| !has_arrived).unwrap_or(all.len());
                 let mut end = 0;
                 let whole = messages.iter().take_while(|message| {
                     end += message.len();
                     end <= front
                 });
-                assert_eq!(heard.len(), whole.count(), "seed {seed}, {front} octets");
+                assert_eq!(completed.len(), whole.count(), "seed {seed}, {front} octets");
                 let has_order = stream.pieces.windows(2).all(|pair| pair[0].1 < pair[1].0);
                 assert!(has_order, "seed {seed}: {:?}", stream.pieces);
             }
-            assert_eq!(heard, messages, "seed {seed}");
+            assert_eq!(completed, messages, "seed {seed}");
             assert_eq!(stream.heap_len(), 0);
         }
     }
 
     #[test]
-    fn messages_without_a_body_are_taken_one_by_one() {
+    fn messages_without_a_body_are_consumed_one_by_one() {
         let mut stream = CryptoStream::default();
         let message = [8, 0, 0, 0];
         let all = message.repeat(CRYPTO_LEN_MAX / 4);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_there_first_stays() {
+    fn octets_received_first_are_kept() {
         let mut stream = CryptoStream::default();
         stream.insert(4, b"cd");
         stream.insert(0, &[1, 0, 0, 4, b'x', b'x', b'x', b'x']);

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_without_news_are_skipped() {
+    fn frames_without_relevant_content_are_skipped() {
         let bytes = [
             &[0, 0, 0, 1][..],
             &[0x02, 9, 0x40, 0x10, 2, 1, 0, 1, 0, 1],
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(Frames::new(&bytes).collect::<Vec<_>>(), expected);
         for end in 0..bytes.len() {
             let frames: Vec<_> = Frames::new(&bytes[..end]).collect();
-            assert!(expected.starts_with(&frames), "cut at {end}: {frames:?}");
+            assert!(expected.starts_with(&frames), "truncated to {end}: {frames:?}");
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_in_an_initial_ends_the_packet() {
+    fn frames_not_permitted_in_an_initial_end_the_packet() {
         // STREAM, then a CRYPTO frame that is not examined.
         assert_eq!(Frames::new(&[0x08, 0, 0x06, 0, 0]).next(), None);
         // An ACK with more ranges than remaining octets.

@@ -176,18 +176,18 @@ mod tests {
     }
 
     fn keys(version: Version, sender: Role) -> Keys {
-        Keys::derive(version.rules().expect("a version that is read"), &DCID, sender).expect("keys")
+        Keys::derive(version.rules().expect("a supported version"), &DCID, sender).expect("keys")
     }
 
     #[test]
-    fn keys_are_those_of_the_standards() {
-        let told = |version, sender| {
+    fn keys_match_the_rfcs() {
+        let keys_of = |version, sender| {
             let keys = keys(version, sender);
             [hex(&keys.key), hex(&keys.iv), hex(&keys.header)]
         };
         // RFC 9001, Appendix A.1.
         assert_eq!(
-            told(Version::V1, Role::Client),
+            keys_of(Version::V1, Role::Client),
             [
                 "1f369613dd76d5467730efcbe3b1a22d",
                 "fa044b2f42a3fd3b46fb255c",
@@ -195,7 +195,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Version::V1, Role::Server),
+            keys_of(Version::V1, Role::Server),
             [
                 "cf3a5331653c364c88f0f379b6067e37",
                 "0ac1493ca1905853b0bba03e",
@@ -204,7 +204,7 @@ mod tests {
         );
         // RFC 9369, Appendix A.1.
         assert_eq!(
-            told(Version::V2, Role::Client),
+            keys_of(Version::V2, Role::Client),
             [
                 "8b1a0bc121284290a29e0971b5cd045d",
                 "91f73e2351d8fa91660e909f",
@@ -212,7 +212,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Version::V2, Role::Server),
+            keys_of(Version::V2, Role::Server),
             [
                 "82db637861d55e1d011f19ea71d5d2a7",
                 "dd13c276499c0249d3310652",
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_the_standards_open_and_no_others_do() {
+    fn packets_of_the_rfcs_decrypt_and_changed_packets_do_not() {
         let packets = [
             (Version::V1, Role::Client, vectors::CLIENT_INITIAL_V1, 2, 241),
             (Version::V1, Role::Server, vectors::SERVER_INITIAL_V1, 1, 90),
@@ -244,16 +244,16 @@ mod tests {
             let kind = if sender == Role::Client { 1 } else { 2 };
             assert_eq!((hello[0], hello.len()), (kind, hello_len), "{version} {sender:?}");
 
-            for place in (0..bytes.len()).step_by(7) {
-                bytes[place] ^= 0x20;
-                assert!(open(&bytes).is_none(), "{version} {sender:?}: octet {place} changed");
-                bytes[place] ^= 0x20;
+            for position in (0..bytes.len()).step_by(7) {
+                bytes[position] ^= 0x20;
+                assert!(open(&bytes).is_none(), "{version} {sender:?}: octet {position} changed");
+                bytes[position] ^= 0x20;
             }
         }
     }
 
     #[test]
-    fn a_retry_is_genuine_only_as_it_is() {
+    fn a_changed_retry_is_not_genuine() {
         // RFC 9001, Appendix A.4; RFC 9369, Appendix A.4; draft-ietf-quic-tls-29, Appendix A.4.
         let packets = [
             "ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba",
@@ -265,7 +265,7 @@ mod tests {
             let packet = packet::next(&mut &bytes[..]).expect("a packet");
             let Body::Retry { token, tagged, tag } = packet.body else { panic!("{packet:?}") };
             assert_eq!(token, b"token");
-            let rules = packet.header.version.rules().expect("a version that is read");
+            let rules = packet.header.version.rules().expect("a supported version");
             assert_eq!(is_genuine_retry(rules, &DCID, tagged, tag), Some(true));
             assert_eq!(is_genuine_retry(rules, &DCID[1..], tagged, tag), Some(false));
             assert_eq!(is_genuine_retry(rules, &DCID, &tagged[1..], tag), Some(false));
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_the_nearest_to_what_is_expected() {
+    fn packet_numbers_are_the_nearest_to_the_expected_one() {
         // RFC 9000, Appendix A.3.
         assert_eq!(whole_number(0x9b32, 2, Some(0xa82f_30ea)), 0xa82f_9b32);
         assert_eq!(whole_number(5, 1, None), 5);

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_as_long_as_they_say() {
+    fn integers_have_the_length_of_their_prefix() {
         // RFC 9000, Appendix A.1.
         let read = |bytes: &[u8]| varint(&mut Reader::new(bytes));
         assert_eq!(read(&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c]), Some(151_288_809_941_952_652));
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn coalesced_packets_follow_one_another_up_to_a_short_header() {
+    fn coalesced_packets_are_read_up_to_a_short_header() {
         let mut datagram = Vec::new();
         for first in [0xc0, 0xd0, 0xe0] {
             datagram.extend([first, 0, 0, 0, 1, 1, 7, 0]);
@@ -186,9 +186,9 @@ mod tests {
         assert_eq!((initial.header.dcid, initial.header.scid), (&[7][..], &[][..]));
         assert!(matches!(next(&mut rest), Some(Packet { body: Body::ZeroRtt, .. })));
         assert!(matches!(next(&mut rest), Some(Packet { body: Body::Handshake, .. })));
-        assert!(next(&mut rest).is_none() && rest.len() == 5, "a short header is no business of ours");
+        assert!(next(&mut rest).is_none() && rest.len() == 5, "a packet with a short header is not read");
         for end in 0..15 {
-            assert!(next(&mut &datagram[..end]).is_none(), "cut at {end}");
+            assert!(next(&mut &datagram[..end]).is_none(), "truncated to {end}");
         }
     }
 }

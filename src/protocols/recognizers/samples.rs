@@ -1,4 +1,4 @@
-//! Samples for each probe: hand-made octets of its protocol, and similar octets of others.
+//! Samples for each probe: handwritten octets of its protocol, and similar octets of others.
 
 use super::*;
 use crate::session::{DatagramOpening, Role, StreamOpening, Verdict};
@@ -111,7 +111,7 @@ fn samples() -> impl Iterator<Item = &'static Sample> {
 }
 
 #[test]
-fn each_protocol_is_named_by_its_octets_and_by_no_others() {
+fn each_sample_matches_only_its_protocol() {
     for sample in samples() {
         let named: Vec<_> = ALL
             .iter()
@@ -132,7 +132,7 @@ fn each_protocol_has_samples() {
 }
 
 #[test]
-fn a_stream_is_not_refuted_by_a_beginning_that_is_true() {
+fn a_partial_sample_of_a_stream_is_not_rejected() {
     for sample in samples().filter(|sample| sample.stream_of.is_some()) {
         for len in 1..sample.bytes.len() {
             let unanswered = Sample { answered: &[], ..*sample };
@@ -143,18 +143,18 @@ fn a_stream_is_not_refuted_by_a_beginning_that_is_true() {
 }
 
 #[test]
-fn what_only_looks_alike_is_not_named() {
+fn similar_octets_do_not_match() {
     for sample in FAMILIES.iter().flat_map(|(_, look_alikes)| *look_alikes) {
         assert_eq!(sample.probe(sample.protocol), Verdict::No, "{sample:?}");
     }
 }
 
 #[test]
-fn no_probe_waits_for_more_of_random_octets() {
+fn random_octets_rarely_match_or_need_more_octets() {
     // A custom generator, so that the octets are the same on all platforms.
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut bytes = [0; 200];
-    let (mut named, mut waited) = (0, 0);
+    let (mut named, mut undecided) = (0, 0);
     for _ in 0..2000 {
         for octet in &mut bytes {
             state ^= state << 13;
@@ -169,17 +169,18 @@ fn no_probe_waits_for_more_of_random_octets() {
                 protocol.probe_datagram(&DatagramOpening::first(&bytes, 40_404, 40_405)),
             ];
             named += verdicts.iter().filter(|verdict| is_match(**verdict)).count();
-            let is_patient = [&RTP, &BITTORRENT, &WIREGUARD, &OPENVPN, &COAP].contains(protocol);
-            waited += verdicts.iter().filter(|verdict| !is_patient && **verdict == Verdict::More).count();
+            let needs_several = [&RTP, &BITTORRENT, &WIREGUARD, &OPENVPN, &COAP].contains(protocol);
+            undecided +=
+                verdicts.iter().filter(|verdict| !needs_several && **verdict == Verdict::More).count();
         }
     }
     // One octet in 256 passes the first test of a probe or two.
     assert!(named <= 4, "{named} named of 2000");
-    assert!(waited <= 40, "{waited} waited of 2000");
+    assert!(undecided <= 40, "{undecided} undecided of 2000");
 }
 
 #[test]
-fn names_are_single_and_lower_case() {
+fn names_are_unique_and_lower_case() {
     let mut names: Vec<_> = ALL.iter().map(|protocol| protocol.name()).collect();
     assert!(
         names

@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths() {
+    fn paths_are_parsed() {
         let path = |argument: &'static str| {
             let path = Path::parse(argument.as_bytes(), b"FROM:").expect("a path");
             (
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_behind_a_gap() {
+    fn commands_after_a_gap_are_recognized() {
         for (text, is_command) in [
             ("MAIL FROM:<a@b>\r\n", Some(true)),
             ("rcpt to:<a@b>\r\n", Some(true)),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn verbs_chunks_and_mechanisms() {
+    fn verbs_chunks_and_mechanisms_are_parsed() {
         assert_eq!(
             [Verb::of(b"starttls"), Verb::of(b"Mail"), Verb::of(b"dXNlcg==")],
             [Verb::StartTls, Verb::Mail, Verb::Other]

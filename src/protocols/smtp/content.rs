@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_where_a_receiver_of_the_whole_finds_it() {
+    fn the_end_of_the_content_does_not_depend_on_segmentation() {
         let contents = [
             ".\r\nQUIT\r\n",
             "Subject: x\r\n\r\nbody\r\n.\r\nQUIT\r\n",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_lf_ends_lines_where_the_client_writes_them_so() {
+    fn a_bare_lf_ends_lines_if_the_client_uses_it() {
         assert_eq!(ContentScanner::new(true).scan(b"a\n..b\n.\nQUIT\n"), (8, true));
         assert_eq!(ContentScanner::new(false).scan(b"a\n..b\n.\nQUIT\n"), (13, false));
     }

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn identification_lines() {
+    fn identification_lines_are_parsed() {
         // From RFC 4253 section 4.2, and from real servers.
         let parse = |line: &'static str| Identification::parse(line.as_bytes(), 0);
         let id = parse("SSH-2.0-billsSSH_3.6.3q3").expect("a line");

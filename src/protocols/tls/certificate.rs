@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_the_calendar() {
+    fn times_match_the_calendar() {
         // Checked with `date -u -d`.
         for (kind, text, seconds, shown) in [
             (tag::UTC_TIME, "700101000000Z", 0, "1970-01-01T00:00:00Z"),
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_certificate_has_a_fingerprint_and_nothing_else() {
+    fn an_invalid_certificate_has_only_a_fingerprint() {
         let certificate = Certificate::parse(b"abc");
         assert!(certificate.serial.0.is_empty() && certificate.alt_names.is_empty());
         assert_eq!(certificate.not_after, None);

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_is_what_it_offers() {
+    fn a_hello_contains_the_offered_parameters() {
         let body = example();
         let hello = ClientHello::parse(&body, Transport::Stream).unwrap();
         assert_eq!(hello.version(), Version::TLS_1_0);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hello_that_ends_early_is_none_or_has_fewer_extensions() {
+    fn a_truncated_hello_is_rejected_or_has_fewer_extensions() {
         let body = example();
         let whole = ClientHello::parse(&body, Transport::Stream).unwrap();
         let all: Vec<ExtensionType> = whole.extensions.iter().map(|extension| extension.kind).collect();
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn the_highest_version_offered_counts_and_grease_does_not() {
+    fn the_highest_offered_version_counts_and_grease_is_ignored() {
         let mut body = example();
         body.truncate(63);
         body.extend(b"\x00\x0b\x00\x2b\x00\x07\x06\xfa\xfa\x03\x03\x03\x04");
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_tell_what_a_session_begins_from() {
+    fn extensions_are_parsed() {
         let mut body = example();
         body.truncate(63);
         let extensions: [(u16, &[u8]); 8] = [

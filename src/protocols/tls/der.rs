@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_follow_one_another() {
+    fn consecutive_values_are_read() {
         let mut values = Values(&[2, 1, 5, 0x30, 0x81, 2, 5, 0, 4, 0x82, 0, 1, 9]);
         assert_eq!(values.next_of(tag::SEQUENCE), None);
         assert_eq!(values.next_of(tag::INTEGER), Some(&[5][..]));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_claims_more_than_there_is_is_none() {
+    fn a_length_beyond_the_input_is_rejected() {
         for bytes in [
             &[][..],
             &[2],

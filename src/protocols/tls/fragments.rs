@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_in_any_order_make_the_message_once() {
+    fn fragments_in_any_order_yield_the_message_once() {
         let whole: Vec<u8> = (0..=255).collect();
         let parts = [(0, 100), (100, 180), (180, 256), (50, 130)];
         for order in [[0, 1, 2, 3], [2, 1, 0, 3], [3, 2, 0, 1], [1, 3, 0, 2], [2, 0, 3, 1]] {
@@ -179,12 +179,12 @@ mod tests {
                 .collect();
             assert_eq!(found, [Cow::<[u8]>::Owned(whole.clone())], "{order:?}");
             let again = fragments.add(&fragment(&whole, 0, 256), &mut credit);
-            assert!(again.is_none(), "it was sent again");
+            assert!(again.is_none(), "a retransmitted fragment does not repeat the message");
         }
     }
 
     #[test]
-    fn what_is_incomplete_is_bounded() {
+    fn incomplete_messages_are_bounded() {
         let whole = vec![1; HANDSHAKE_LEN_MAX];
         let (mut fragments, mut credit) = (Fragments::default(), Credit::new(u64::MAX));
         for sequence in 0..60 {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_that_nothing_fills_are_bounded_by_what_came() {
+    fn buffers_are_bounded_by_the_received_octets() {
         let whole = vec![1; HANDSHAKE_LEN_MAX];
         let (mut fragments, mut credit) = (Fragments::default(), Credit::new(JOIN_CREDIT));
         let last = fragment(&whole, HANDSHAKE_LEN_MAX - 1, HANDSHAKE_LEN_MAX);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_are_no_fragment() {
+    fn invalid_lengths_are_rejected() {
         let header = |len: u8, offset: u8, fragment_len: u8| {
             let mut bytes = vec![1, 0, 0, len, 0, 0, 0, 0, offset, 0, 0, fragment_len];
             bytes.extend([0; 20]);

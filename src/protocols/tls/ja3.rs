@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_decimal() {
+    fn numbers_are_written_in_decimal() {
         for number in [0, 9, 10, 771, 4865, 10_000, 65_535] {
             let mut text = Vec::new();
             write_number(number, &mut |digits| text.extend_from_slice(digits));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_leave_grease_out() {
+    fn grease_values_are_omitted_from_lists() {
         let mut text = Vec::new();
         write_list([0x0a0a, 23, 0xfafa, 65281].into_iter(), &mut |part| text.extend_from_slice(part));
         assert_eq!(text, b"23-65281");

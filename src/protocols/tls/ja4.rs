@@ -187,8 +187,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocols_show_their_ends() {
-        for (name, wanted) in [
+    fn alpn_is_reduced_to_its_first_and_last_character() {
+        for (name, expected) in [
             (&b"h2"[..], b"h2"),
             (b"http/1.1", b"h1"),
             (b"h", b"hh"),
@@ -198,13 +198,13 @@ mod tests {
             (b"\x30\xab", b"3b"),
             (b"\x30\x31\xab\xcd", b"3d"),
         ] {
-            assert_eq!(&protocol(Some(Text(name))), wanted, "{}", name.escape_ascii());
+            assert_eq!(&protocol(Some(Text(name))), expected, "{}", name.escape_ascii());
         }
         assert_eq!(&protocol(None), b"00");
     }
 
     #[test]
-    fn counts_stop_at_99() {
+    fn counts_are_limited_to_99() {
         assert_eq!(
             [two_digits(0), two_digits(7), two_digits(99), two_digits(130)],
             [*b"00", *b"07", *b"99", *b"99"]
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_the_description() {
+    fn hashes_match_the_description() {
         // Cipher suites, extensions and signature schemes of the example in the description of JA4.
         let mut list = Hashed::default();
         list.add(&[

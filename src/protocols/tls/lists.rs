@@ -218,11 +218,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn octets_are_two_digits_each() {
+    fn octets_are_written_as_two_digits() {
         let octets: Vec<u8> = (0..=255).collect();
-        let wanted: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
-        assert_eq!(Hex(&octets).to_string(), wanted);
-        assert_eq!(Hex(&octets[9..42]).to_string(), wanted[18..84]);
+        let expected: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        assert_eq!(Hex(&octets).to_string(), expected);
+        assert_eq!(Hex(&octets[9..42]).to_string(), expected[18..84]);
         assert_eq!(Hex(&[]).to_string(), "");
     }
 }

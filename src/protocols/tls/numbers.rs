@@ -400,7 +400,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_the_registry_s_and_what_has_none_is_a_number() {
+    fn names_match_the_registry_and_unnamed_values_are_numbers() {
         assert_eq!(CipherSuite(0x1301).to_string(), "TLS_AES_128_GCM_SHA256");
         assert_eq!(CipherSuite(0xc02f).to_string(), "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256");
         assert_eq!(CipherSuite(0x00ff).to_string(), "TLS_EMPTY_RENEGOTIATION_INFO_SCSV");
@@ -410,21 +410,21 @@ mod tests {
     }
 
     #[test]
-    fn grease_is_sixteen_numbers() {
+    fn grease_has_sixteen_values() {
         let all: Vec<u16> = (0..=u16::MAX).filter(|number| is_grease(*number)).collect();
         assert_eq!(all.len(), 16);
         assert_eq!((all.first(), all.last()), (Some(&0x0a0a), Some(&0xfafa)));
     }
 
     #[test]
-    fn later_versions_rank_higher() {
+    fn later_versions_compare_higher() {
         let ascending =
             [0x0002, 0x0300, 0x0301, 0x0302, 0x0303, 0x7f12, 0x7f1c, 0x0304, 0xfeff, 0xfefd, 0xfefc];
         assert!(ascending.map(|number| Version(number).rank()).is_sorted());
     }
 
     #[test]
-    fn drafts_have_their_number() {
+    fn draft_versions_have_their_number() {
         // The names of tshark.
         for (number, name) in [
             (0x7f00, "TLS 1.3 (draft 0)"),

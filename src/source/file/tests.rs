@@ -47,16 +47,16 @@ fn reading(octets: Vec<u8>) -> FileSource {
 }
 
 #[test]
-fn the_same_frames_whatever_the_reads_and_blocks() {
+fn frames_do_not_depend_on_read_and_block_lengths() {
     let file = pcap_of(50);
-    let (wanted, _) = read_all(reading(file.clone()));
-    assert_eq!(wanted.len(), 50);
+    let (expected, _) = read_all(reading(file.clone()));
+    assert_eq!(expected.len(), 50);
     for chunk_len in [1, 7, 1000, 1 << 20] {
         for batch_len in [0, 1, 100, 2000, 1 << 16] {
             let reader = Drip { inner: Cursor::new(file.clone()), chunk_len };
             let limits = Limits { batch_len, ..Limits::DEFAULT };
             let (frames, source) = read_all(FileSource::from_reader_with(reader, limits).unwrap());
-            assert_eq!(frames, wanted);
+            assert_eq!(frames, expected);
             assert!(source.warnings().is_empty());
             assert_eq!(source.progress(), file.len() as u64);
         }
@@ -64,12 +64,12 @@ fn the_same_frames_whatever_the_reads_and_blocks() {
 }
 
 #[test]
-fn what_a_pipe_has_given_is_delivered() {
+fn available_data_of_a_pipe_is_delivered() {
     struct Pipe(Vec<Vec<u8>>);
     impl Read for Pipe {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             // A live pipe would block here.
-            let chunk = self.0.pop().expect("read beyond what is needed");
+            let chunk = self.0.pop().expect("no read after the first records");
             buffer[..chunk.len()].copy_from_slice(&chunk);
             Ok(chunk.len())
         }
@@ -86,7 +86,7 @@ fn what_a_pipe_has_given_is_delivered() {
 }
 
 #[test]
-fn a_cut_file_keeps_what_came_before_and_names_the_place() {
+fn a_truncated_file_yields_its_whole_frames_and_reports_the_position() {
     let mut file = pcap_of(3);
     file.truncate(file.len() - 1);
     let (frames, source) = read_all(reading(file));
@@ -98,7 +98,7 @@ fn a_cut_file_keeps_what_came_before_and_names_the_place() {
 }
 
 #[test]
-fn a_bad_record_ends_the_file_behind_the_good_ones() {
+fn a_bad_record_ends_the_file_after_the_valid_ones() {
     let mut file = pcap_of(3);
     let position = file.len() as u64;
     record(&mut file, false, [9, 0, u32::MAX, u32::MAX], 0, &[0; 500]);
@@ -111,7 +111,7 @@ fn a_bad_record_ends_the_file_behind_the_good_ones() {
 }
 
 #[test]
-fn a_header_alone_is_a_capture_without_frames() {
+fn a_file_with_only_a_header_is_a_capture_without_frames() {
     let (frames, source) = read_all(reading(pcap_of(0)));
     assert!(frames.is_empty() && source.warnings().is_empty());
     assert_eq!(source.interfaces().len(), 1);
@@ -136,7 +136,7 @@ fn a_file_that_grows_while_it_is_read_is_read_to_its_end() {
 }
 
 #[test]
-fn what_is_no_capture_is_an_error() {
+fn a_file_that_is_not_a_capture_is_an_error() {
     let message =
         |octets: &[u8]| FileSource::from_reader(Cursor::new(octets.to_vec())).unwrap_err().to_string();
     assert_eq!(message(b""), "(stream): is empty, not a capture file");
@@ -150,7 +150,7 @@ fn what_is_no_capture_is_an_error() {
 }
 
 #[test]
-fn a_block_beyond_the_batch_grows_it_and_a_lying_one_does_not() {
+fn a_block_longer_than_the_batch_grows_it_unless_its_length_is_invalid() {
     let mut file = Vec::new();
     for words in [&[0x0a0d_0d0a, 28, 0x1a2b_3c4d, 1, u32::MAX, u32::MAX, 28][..], &[1, 20, 1, 0, 20]] {
         words.iter().for_each(|word| put(&mut file, false, *word));
@@ -200,23 +200,23 @@ mod compressed {
     }
 
     #[test]
-    fn members_and_frames_in_a_row_are_one_capture() {
+    fn concatenated_members_and_frames_are_one_capture() {
         let file = pcap_of(500);
-        let (wanted, _) = read_all(reading(file.clone()));
+        let (expected, _) = read_all(reading(file.clone()));
         let (head, tail) = file.split_at(10_000);
         for pack in [gzip, zstd] {
             let packed = [pack(head), pack(tail)].concat();
             let (frames, source) = read_all(reading(packed.clone()));
-            assert_eq!(frames, wanted);
+            assert_eq!(frames, expected);
             assert!(source.warnings().is_empty());
             assert_eq!(source.progress(), packed.len() as u64);
             let reader = Drip { inner: Cursor::new(packed), chunk_len: 1 };
-            assert_eq!(read_all(FileSource::from_reader(reader).unwrap()).0, wanted);
+            assert_eq!(read_all(FileSource::from_reader(reader).unwrap()).0, expected);
         }
     }
 
     #[test]
-    fn a_cut_one_keeps_the_frames_ahead_of_the_cut() {
+    fn truncated_compressed_input_yields_the_frames_before_the_truncation() {
         for pack in [gzip, zstd] {
             let mut packed = pack(&pcap_of(500));
             packed.truncate(packed.len() - 9);
@@ -230,7 +230,7 @@ mod compressed {
     }
 
     #[test]
-    fn a_damaged_checksum_is_a_warning_behind_all_frames() {
+    fn a_wrong_checksum_is_a_warning_after_all_frames() {
         let mut packed = gzip(&pcap_of(50));
         let position = packed.len() - 6;
         packed[position] ^= 0xff;
@@ -240,16 +240,16 @@ mod compressed {
     }
 
     #[test]
-    fn what_is_compressed_must_be_a_capture() {
+    fn compressed_content_must_be_a_capture() {
         let message = |octets: Vec<u8>| FileSource::from_reader(Cursor::new(octets)).unwrap_err().to_string();
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
         assert!(message(gzip(b"")).ends_with("is empty, not a capture file"));
         for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
-            let cut = packed[..12].to_vec();
+            let truncated = packed[..12].to_vec();
             assert!(
                 message(cut.clone()).ends_with("truncated or damaged near its beginning"),
                 "{}",
-                message(cut)
+                message(truncated)
             );
         }
         assert!(message(gzip(&gzip(&pcap_of(1)))).ends_with("compressed twice"));

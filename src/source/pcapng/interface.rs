@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_known_is_read() {
+    fn all_known_options_are_read() {
         let mut body = vec![0, 101, 0, 0, 0, 0, 1, 0];
         body.extend(option(2, b"eth0"));
         body.extend(option(99, b"what"));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_hold_where_nothing_is_said() {
+    fn missing_options_have_default_values() {
         let (interface, port) = read::<false>(&[1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         assert_eq!(interface, Interface::new(LinkType::ETHERNET));
         assert_eq!(port.snap_len, u32::MAX);
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_clipped() {
+    fn long_names_are_truncated() {
         assert_eq!(clipped(&[0xff; 400]).len(), TEXT_LEN_MAX);
         assert_eq!(clipped("ä".repeat(200).as_bytes()).chars().next(), Some('ä'));
         assert!(clipped("ä".repeat(200).as_bytes()).len() <= TEXT_LEN_MAX);

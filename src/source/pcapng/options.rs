@@ -46,14 +46,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn padding_is_skipped_and_the_end_mark_ends() {
+    fn padding_is_skipped_and_the_end_option_ends_the_list() {
         let octets = [2, 0, 2, 0, b'l', b'o', 0, 0, 9, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0];
         let found: Vec<_> = Options::<false>::new(&octets).collect();
         assert_eq!(found, [(2, &b"lo"[..]), (9, &[6][..])]);
     }
 
     #[test]
-    fn an_option_that_lies_ends_the_walk() {
+    fn an_option_with_an_invalid_length_ends_the_list() {
         let octets = [0, 2, 0, 1, b'l', 0, 0, 0, 0, 3, 0xff, 0xff, 1, 2];
         assert_eq!(Options::<true>::new(&octets).collect::<Vec<_>>(), [(2, &b"l"[..])]);
         assert_eq!(Options::<true>::new(&[0, 2, 0, 1, b'l']).count(), 1);

@@ -86,8 +86,8 @@ fn both_byte_orders_in_one_file() {
     let (batch, interfaces, stats, (at, stop)) = walked(&maker.file);
     assert_eq!((at, stop), (maker.file.len(), Stop::Need(12)));
     let frames: Vec<_> = batch.iter().map(|f| (f.data, f.wire_len, f.interface, f.link_type)).collect();
-    let wanted = [(&b"abc"[..], 60, 0, LinkType::ETHERNET), (&b"de"[..], 2, 2, LinkType::LINUX_SLL)];
-    assert_eq!(frames, wanted);
+    let expected = [(&b"abc"[..], 60, 0, LinkType::ETHERNET), (&b"de"[..], 2, 2, LinkType::LINUX_SLL)];
+    assert_eq!(frames, expected);
     assert_eq!(batch.get(1).unwrap().timestamp, Timestamp::from_parts(2, 0));
     assert_eq!((interfaces.as_slice().len(), stats.section_count), (3, 2));
 }
@@ -141,7 +141,7 @@ fn other_blocks_are_skipped_and_counted() {
 }
 
 #[test]
-fn bad_blocks_stop_the_walk_behind_what_was_good() {
+fn bad_blocks_stop_reading_after_the_valid_ones() {
     let good = {
         let mut maker = Maker::new(false);
         maker.interface(1, 0, &[]).packet([0, 0, 0, 1, 1], b"a");
@@ -178,7 +178,7 @@ fn a_simple_packet_without_an_interface_is_bad() {
 }
 
 #[test]
-fn interfaces_of_one_section_are_capped() {
+fn interfaces_of_one_section_are_limited() {
     let limits = Limits { interface_count_max: 2, ..Limits::DEFAULT };
     let mut maker = Maker::new(false);
     maker.interface(1, 0, &[]).interface(1, 0, &[]).section(true).interface(1, 0, &[]);
@@ -190,7 +190,7 @@ fn interfaces_of_one_section_are_capped() {
 
 /// Concatenated files: each section describes its interfaces again.
 #[test]
-fn interfaces_that_sections_describe_alike_are_one() {
+fn equally_described_interfaces_of_several_sections_are_one() {
     let mut maker = Maker::new(false);
     for number in 0..2000_u32 {
         maker.section(number % 2 == 0).interface(1, 96, &[]).interface(1, 96, &[]).interface(101, 96, &[]);
@@ -205,7 +205,7 @@ fn interfaces_that_sections_describe_alike_are_one() {
 }
 
 #[test]
-fn interfaces_beyond_the_cap_are_one_without_a_name() {
+fn interfaces_beyond_the_limit_are_one_without_a_name() {
     let limits = Limits { interface_count_max: 3, ..Limits::DEFAULT };
     let mut maker = Maker::new(false);
     for number in 0..6_u32 {
@@ -220,7 +220,7 @@ fn interfaces_beyond_the_cap_are_one_without_a_name() {
 }
 
 #[test]
-fn any_cut_needs_more_and_never_errs() {
+fn truncated_input_needs_more_data_and_is_never_an_error() {
     let mut maker = Maker::new(true);
     maker.interface(1, 0, &[]).packet([0, 0, 0, 3, 3], b"abc");
     for len in 0..maker.file.len() {

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_of_all_kinds_become_nanoseconds() {
+    fn all_resolutions_are_converted_to_nanoseconds() {
         for (octet, offset, units, nanos) in [
             (6, 0, 1_500_000, 1_500_000_000),
             (9, 0, 1_500_000_000, 1_500_000_000),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fast_way_equals_the_general_one() {
+    fn the_fast_conversion_equals_the_general_one() {
         for exponent in 0..=9 {
             let clock = Clock::new(TimeResolution::Decimal(exponent), 0);
             for units in [0, 1, 999_999, 1 << 40, u64::MAX / 1_000_000_000, u64::MAX] {

@@ -73,7 +73,7 @@ fn overlapping_files_merge_in_time_order_and_ties_keep_the_order_given() {
 }
 
 #[test]
-fn files_in_a_row_are_never_open_together() {
+fn consecutive_files_are_never_open_together() {
     let folder = Folder::new();
     let paths: Vec<_> =
         (0..9).rev().map(|n| folder.pcap(n, u32::from(n) * 100..u32::from(n) * 100 + 50)).collect();
@@ -130,7 +130,7 @@ fn interfaces_are_numbered_across_files() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_before_anything_is() {
+fn unreadable_files_are_reported_before_any_file_is_read() {
     let folder = Folder::new();
     let good = folder.pcap(1, [1]);
     let text = folder.0.join("notes");
@@ -141,7 +141,7 @@ fn what_cannot_be_read_is_said_before_anything_is() {
 }
 
 #[test]
-fn a_cut_file_does_not_end_the_others() {
+fn a_truncated_file_does_not_end_the_others() {
     let folder = Folder::new();
     let (first, second) = (folder.pcap(1, 0..100), folder.pcap(2, 50..150));
     let octets = fs::read(&first).unwrap();
@@ -153,7 +153,7 @@ fn a_cut_file_does_not_end_the_others() {
 }
 
 #[test]
-fn readable_files_are_read_whatever_the_others_are() {
+fn readable_files_are_read_regardless_of_unreadable_ones() {
     let folder = Folder::new();
     let text = folder.0.join("notes.txt");
     fs::write(&text, "no capture, but a text").unwrap();

@@ -47,7 +47,7 @@ const FIN: TcpFlags = TcpFlags::FIN;
 const RST: TcpFlags = TcpFlags::RST;
 
 #[test]
-fn a_syn_that_was_overtaken_belongs_to_its_connection() {
+fn a_reordered_syn_belongs_to_its_connection() {
     let open = [
         (false, SYN | ACK, 500, 101, 0),
         (true, ACK, 101, 501, 0),
@@ -66,7 +66,7 @@ fn a_syn_that_was_overtaken_belongs_to_its_connection() {
     assert_eq!(records(&[&open[..], &closing, &new_syn].concat()).0.len(), 2);
 }
 #[test]
-fn who_refused_and_then_accepts_begins_anew() {
+fn a_responder_that_refuses_and_then_accepts_begins_a_new_connection() {
     let refused = [(true, SYN, 100, 0, 0), (false, RST | ACK, 0, 101, 0), (true, SYN, 100, 0, 0)];
     let accepted = [
         (false, SYN | ACK, 500, 101, 0),
@@ -78,15 +78,15 @@ fn who_refused_and_then_accepts_begins_anew() {
     let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
     assert_eq!(states, [ConnState::Rej, ConnState::S1]);
     // A reply that comes after the client's reset belongs to the connection that the client aborted.
-    let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
-    assert_eq!(records(&given_up).0.len(), 1);
+    let aborted = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
+    assert_eq!(records(&aborted).0.len(), 1);
 }
 
 #[test]
 fn a_handshake_is_timed_by_its_own_packets() {
     let rtt_of = |times_ns: [u64; 4], third: Sketch| {
-        let (foreign, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
-        let sketches = [foreign, syn, (false, SYN | ACK, 500, 101, 0), third];
+        let (earlier, syn) = ((true, ACK, 7, 9, 0), (true, SYN, 100, 0, 0));
+        let sketches = [earlier, syn, (false, SYN | ACK, 500, 101, 0), third];
         // The first packet sets the clock; its connection ends where the next one begins.
         let mut segments: Vec<_> = times_ns.into_iter().zip(sketches).collect();
         segments.insert(1, (times_ns[0], (false, RST, 9, 0, 0)));

@@ -178,10 +178,10 @@ mod tests {
 
     /// Returns the code of a symbol as binary digits.
     fn code(symbol: u16) -> String {
-        let (place, (len, symbols)) =
+        let (index, (len, symbols)) =
             SYMBOLS_BY_LEN.iter().enumerate().find(|(_, (_, symbols))| symbols.contains(&symbol)).unwrap();
         let nth = symbols.iter().position(|other| *other == symbol).unwrap() as u32;
-        let code = (CLASSES[place].first >> (32 - len)) + nth;
+        let code = (CLASSES[index].first >> (32 - len)) + nth;
         format!("{code:0len$b}", len = *len as usize)
     }
 
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_those_of_the_appendix() {
+    fn codes_match_the_appendix() {
         for (symbol, wanted) in [
             (u16::from(b'0'), "00000"),
             (u16::from(b'z'), "1111011"),
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_octet_comes_back() {
+    fn every_octet_is_decoded() {
         let all: Vec<u8> = (0..=255).chain((0..=255).rev()).collect();
         let bits: String = all.iter().map(|octet| code(u16::from(*octet))).collect();
         assert_eq!(decoded(&packed(&bits)), Ok(all));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_padding_and_the_end_symbol_are_refused() {
+    fn invalid_padding_and_the_end_symbol_are_rejected() {
         assert_eq!(decoded(b""), Ok(Vec::new()));
         assert_eq!(decoded(&[0xFF]), Err(HpackError::Huffman), "an octet of padding");
         assert_eq!(decoded(&[0b0000_0000]), Err(HpackError::Huffman), "padding of zeros");

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_holds_what_a_plain_list_holds() {
+    fn the_table_agrees_with_a_plain_list() {
         let mut table = Table::default();
         // The newest first, as many as fit.
         let mut plain: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();

@@ -21,12 +21,13 @@ fn decode(decoder: &mut Decoder, block: &str) -> Result<String, HpackError> {
 }
 
 #[test]
-fn integers_of_c_1() {
-    for (octets, prefix_len, wanted) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42), ("7f00", 7, 127)]
+fn integers_match_appendix_c_1() {
+    for (octets, prefix_len, expected) in
+        [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42), ("7f00", 7, 127)]
     {
         let octets = unhex(octets);
         let mut rest = &octets[..];
-        assert_eq!((integer(&mut rest, prefix_len), rest), (Ok(wanted), &[][..]));
+        assert_eq!((integer(&mut rest, prefix_len), rest), (Ok(expected), &[][..]));
     }
     for bad in ["1f", "1f80", "1fffffffff0f", "1f8080808000"] {
         assert!(integer(&mut &unhex(bad)[..], 5).is_err(), "{bad}");
@@ -34,7 +35,7 @@ fn integers_of_c_1() {
 }
 
 #[test]
-fn fields_of_c_2() {
+fn fields_match_appendix_c_2() {
     let mut decoder = Decoder::default();
     let block = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
     assert_eq!(decode(&mut decoder, block).unwrap(), "custom-key=custom-header");
@@ -56,7 +57,7 @@ const REQUESTS: [(&str, usize); 3] = [
 ];
 
 #[test]
-fn requests_of_c_3_and_c_4() {
+fn requests_match_appendices_c_3_and_c_4() {
     let plain = [
         "8286 8441 0f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
         "8286 84be 5808 6e6f 2d63 6163 6865",
@@ -69,15 +70,15 @@ fn requests_of_c_3_and_c_4() {
     ];
     for blocks in [plain, coded] {
         let mut decoder = Decoder::default();
-        for (block, (wanted, table_len)) in blocks.iter().zip(REQUESTS) {
-            assert_eq!(decode(&mut decoder, block).unwrap(), wanted);
+        for (block, (expected, table_len)) in blocks.iter().zip(REQUESTS) {
+            assert_eq!(decode(&mut decoder, block).unwrap(), expected);
             assert_eq!(decoder.table.len(), table_len);
         }
     }
 }
 
 #[test]
-fn responses_of_c_5_and_c_6_in_a_table_of_256_octets() {
+fn responses_match_appendices_c_5_and_c_6_in_a_table_of_256_octets() {
     let plain = [
         "4803 3330 3258 0770 7269 7661 7465 611d 4d6f 6e2c 2032 3120 4f63 7420 3230 3133 2032 303a 3133 3a32 \
          3120 474d 546e 1768 7474 7073 3a2f 2f77 7777 2e65 7861 6d70 6c65 2e63 6f6d",
@@ -95,7 +96,7 @@ fn responses_of_c_5_and_c_6_in_a_table_of_256_octets() {
     ];
     let location = "location=https://www.example.com";
     let date = |second| format!("date=Mon, 21 Oct 2013 20:13:{second} GMT");
-    let wanted = [
+    let expected = [
         format!(":status=302 cache-control=private {} {location}", date(21)),
         format!(":status=307 cache-control=private {} {location}", date(21)),
         format!(
@@ -107,15 +108,15 @@ fn responses_of_c_5_and_c_6_in_a_table_of_256_octets() {
     for blocks in [plain, coded] {
         let mut decoder = Decoder::default();
         assert_eq!(decode(&mut decoder, "3fe1 01").unwrap(), "", "a size of 256");
-        for ((block, wanted), table_len) in blocks.iter().zip(&wanted).zip([222, 222, 215]) {
-            assert_eq!(decode(&mut decoder, block).unwrap(), *wanted);
+        for ((block, expected), table_len) in blocks.iter().zip(&expected).zip([222, 222, 215]) {
+            assert_eq!(decode(&mut decoder, block).unwrap(), *expected);
             assert_eq!(decoder.table.len(), table_len);
         }
     }
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_blocks_are_rejected() {
     for (block, error) in [
         ("80", HpackError::Index),
         ("be", HpackError::Index),
@@ -133,7 +134,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn a_list_ends_where_it_is_as_long_as_may_be() {
+fn a_list_ends_at_its_maximum_length() {
     // `:method: GET` has ten octets by its index, and `ab: cdef` as a literal has six; a literal with the name of index
     // 31 has the twelve of `content-type`, although the index is short.
     let (get, literal, named) = ("82", "000261620463646566", "5f00");
@@ -160,11 +161,11 @@ fn a_list_ends_where_it_is_as_long_as_may_be() {
 }
 
 #[test]
-fn a_table_is_no_larger_than_settings_allow() {
+fn the_table_size_is_limited_by_settings() {
     let limits = Limits { table_len_max: TABLE_LEN_DEFAULT, ..LIMITS };
-    // 4096 is 31 and 4065.
-    for (block, wanted) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
+    // A size of 4096 is encoded as the prefix 31 and the remainder 4065.
+    for (block, expected) in [("3fe11f", Ok(())), ("3fe21f", Err(HpackError::TableTooLong))] {
         let outcome = Decoder::default().decode(&unhex(block), &mut Block::default(), limits);
-        assert_eq!(outcome, wanted, "{block}");
+        assert_eq!(outcome, expected, "{block}");
     }
 }
