@@ -220,7 +220,8 @@ fn fields_match_ndpi() {
         for path in results {
             let text = std::fs::read_to_string(&path).expect("text");
             for (line, theirs) in text.lines().filter_map(|line| Some((line, parse_flow(line)?))) {
-                let is_parsed = |flow: &&Vec<&Observed>| !flow.iter().all(|observed| observed.is("unsupported_version"));
+                let is_parsed =
+                    |flow: &&Vec<&Observed>| !flow.iter().all(|observed| observed.is("unsupported_version"));
                 let Some(flow) = flows.get(&theirs.key).filter(is_parsed) else {
                     let has_fields =
                         FIELDS.iter().any(|field_info| line.contains(&format!("[{}: ", field_info.name)));

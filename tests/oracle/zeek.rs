@@ -227,7 +227,7 @@ impl Row {
     }
 }
 
-/// The columns of a log that `zeek-cut` wrote without a header.
+/// The columns of a log that `zeek-truncated` wrote without a header.
 const HEADER_OF_COMMUNITY_ID_LOG: &str =
     "id.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tservice\tcommunity_id";
 

@@ -57,13 +57,13 @@ fn memory_is_bounded_with_out_of_order_segments_on_many_streams() {
             }
             reassembler.check_invariants();
             let stats = reassembler.stats();
-            let given_up_count = match overflow {
+            let abandoned_count = match overflow {
                 OverflowPolicy::Slide => stats.gap_count(GapReason::Overflow),
                 OverflowPolicy::Poison => stats.poisoned_count,
                 _ => stats.refused_count,
             };
-            assert_eq!(stats.held_segment_count + given_up_count, count.into(), "{overflow:?}");
-            assert!(stats.held_segment_count > 500 && given_up_count > 1000, "{stats:?}");
+            assert_eq!(stats.held_segment_count + abandoned_count, count.into(), "{overflow:?}");
+            assert!(stats.held_segment_count > 500 && abandoned_count > 1000, "{stats:?}");
             assert!(stats.held_bytes_max <= BYTES_MAX && budget.peak() <= BYTES_MAX);
             // Memory is short, and sweeps release memory: each call ends one hole.
             let mut swept_count = 0;

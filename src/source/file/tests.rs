@@ -247,7 +247,7 @@ mod compressed {
         for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
             let truncated = packed[..12].to_vec();
             assert!(
-                message(cut.clone()).ends_with("truncated or damaged near its beginning"),
+                message(truncated.clone()).ends_with("truncated or damaged near its beginning"),
                 "{}",
                 message(truncated)
             );
