@@ -82,7 +82,7 @@ pub(crate) fn header(data: &[u8]) -> Option<Llc> {
             NLPID_IPV6 => Llc::EtherType(EtherType::IPV6, HEADER_LEN + 1),
             nlpid => Llc::Nlpid(nlpid),
         }),
-        _ => Some(Llc::Dsap(dsap)),
+        (dsap, _, _) => Some(Llc::Dsap(dsap)),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Each header bounds what it encloses: octets behind the end of any of them belong to no packet, whatever the length fields
-//! inside say. The table of frames is checked against its own payload, and against tshark.
+//! Each outer header limits the packet inside it: octets behind its end belong to no packet, for any values of the
+//! inner length fields. The table of frames is checked against its own payload, and against tshark.
 
 mod frames;
 
@@ -16,8 +16,8 @@ use flowgauge::source::PcapngWriter;
 use flowgauge::tracker::Flow;
 
 use frames::{
-    BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, gtpu, join, lying, segment,
-    sum_header, udp, whole,
+    BEYOND, CLIENT, Case, PAYLOAD, SEGMENT_LEN, SERVER, cases, ethernet, gtpu, join,
+    packet_with_false_length, segment, sum_header, udp, whole,
 };
 
 fn frame(link_type: LinkType, data: &[u8]) -> Frame<'_> {
@@ -30,7 +30,7 @@ fn extracted<'a>(case: &'a Case) -> Packet<'a> {
 }
 
 #[test]
-fn no_octet_from_beyond_an_enclosing_length_is_delivered() {
+fn no_octet_beyond_an_outer_length_is_delivered() {
     for case in cases() {
         let packet = extracted(&case);
         assert_eq!(
@@ -70,8 +70,8 @@ fn a_wrong_length_is_counted_and_only_a_wrong_checksum_drops_the_packet() {
     }
 }
 
-/// What tshark says of the segment in each frame: its length and its octets.
-fn tsharks(cases: &[Case]) -> Option<Vec<(String, String)>> {
+/// Returns the length and octets of the segment in each frame according to tshark.
+fn payloads_of_tshark(cases: &[Case]) -> Option<Vec<(String, String)>> {
     let path = std::env::temp_dir().join(format!("flowgauge-enclosing-{}.pcapng", std::process::id()));
     let mut writer = PcapngWriter::new(std::fs::File::create(&path).expect("a file")).expect("a header");
     for (number, case) in (1..).zip(cases) {
@@ -83,16 +83,16 @@ fn tsharks(cases: &[Case]) -> Option<Vec<(String, String)>> {
     let mut command = Command::new("tshark");
     command.args(["-n", "-r"]).arg(&path).args(["-T", "fields", "-e", "tcp.len", "-e", "tcp.payload"]);
     let output = command.output();
-    std::fs::remove_file(&path).expect("the file was made");
+    std::fs::remove_file(&path).expect("the file exists");
     let text = String::from_utf8_lossy(&output.ok()?.stdout).into_owned();
     let cells = |line: &str| line.split_once('\t').map(|(len, octets)| (len.to_owned(), octets.to_owned()));
     Some(text.lines().map(|line| cells(line).unwrap_or_default()).collect())
 }
 
 #[test]
-fn payloads_are_those_of_tshark() {
+fn payloads_equal_those_of_tshark() {
     let cases = cases();
-    let Some(rows) = tsharks(&cases) else {
+    let Some(rows) = payloads_of_tshark(&cases) else {
         assert!(std::env::var_os("CI").is_none(), "tshark is not installed");
         println!("skipped: tshark is not installed");
         return;
@@ -105,9 +105,9 @@ fn payloads_are_those_of_tshark() {
     }
 }
 
-/// A frame that the capture cut is another matter: the octets were on the wire, and the lengths agree with them.
+/// A frame truncated by the capture is different: the octets were on the wire, and the lengths agree with them.
 #[test]
-fn a_snap_length_changes_no_length() {
+fn truncation_changes_no_length() {
     let data = ethernet(0x0800, &segment(SEGMENT_LEN));
     for captured_len in 14 + 20..data.len() {
         let captured =
@@ -122,14 +122,14 @@ fn a_snap_length_changes_no_length() {
             assert_eq!(packet.payload().len(), captured_len - 14 - 40);
         }
     }
-    // Both at once: the length that lies is cut to what was on the wire, not to what was captured.
-    let data = join(&[&ethernet(0x0800, &lying())]);
+    // Both at once: the false length is limited to the length on the wire, not to the captured length.
+    let data = join(&[&ethernet(0x0800, &packet_with_false_length())]);
     let captured =
         Frame { wire_len: data.len() as u32, ..frame(LinkType::ETHERNET, &data[..data.len() - 2]) };
     let packet = Extractor::default().extract(&captured).unwrap();
     assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN));
     assert_eq!((packet.payload_len as usize, packet.payload()), (PAYLOAD.len(), &PAYLOAD[..4]));
-    // A packet that is too short for its ports was not cut by anybody.
+    // A packet that is too short for its ports is not truncated.
     let short = segment(22);
     let packet = Extractor::default();
     let data = ethernet(0x0800, &short);
@@ -139,7 +139,7 @@ fn a_snap_length_changes_no_length() {
     );
 }
 
-/// Keeps what each side said.
+/// Collects the octets of each side.
 #[derive(Default)]
 struct Octets([Vec<u8>; 2]);
 
@@ -155,10 +155,10 @@ impl Sink for Octets {
     }
 }
 
-/// A session over PPPoE: an acknowledgment claims six octets that are the padding of its Ethernet frame, and the octets
-/// with these numbers come in the next segment.
+/// A connection over PPPoE: the length of an acknowledgment includes six octets that are the padding of its Ethernet
+/// frame, and the next segment has the octets with these sequence numbers.
 #[test]
-fn padding_does_not_win_over_the_octets_of_the_next_segment() {
+fn padding_does_not_replace_the_octets_of_the_next_segment() {
     let segment = |seq: u32, is_syn: bool, payload: &[u8], beyond: usize| {
         let builder = PacketBuilder::ipv4(CLIENT, SERVER, 64).tcp(1000, 2000, seq, 1000);
         let mut packet = Vec::new();
@@ -193,16 +193,16 @@ fn padding_does_not_win_over_the_octets_of_the_next_segment() {
 }
 
 #[test]
-fn udp_ends_where_its_packet_does() {
+fn a_udp_payload_ends_with_its_packet() {
     let datagram = udp(9999, &join(&[PAYLOAD, BEYOND]), 8 + PAYLOAD.len() + BEYOND.len());
-    // The packet ends behind the first six octets, of which UDP claims twelve.
+    // The packet ends after the first six octets, but the UDP length covers twelve.
     let mut data = whole(17, &datagram);
     data[17] = 20 + 8 + PAYLOAD.len() as u8;
     let packet = Extractor::default();
     let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
     assert_eq!((packet.payload(), packet.key.protocol()), (PAYLOAD, IpProtocol::UDP));
     assert!(packet.marks.contains(PacketMarks::BAD_IP_LEN));
-    // Octets of IP behind the end of UDP are none of its payload, and no length is wrong.
+    // Octets of IP behind the end of UDP are not part of the payload, and no length is wrong.
     let data = whole(17, &udp(9999, &join(&[PAYLOAD, BEYOND]), 8 + PAYLOAD.len()));
     let packet = Extractor::default();
     let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
@@ -210,8 +210,8 @@ fn udp_ends_where_its_packet_does() {
 }
 
 #[test]
-fn what_an_icmp_error_quotes_ends_with_its_packet() {
-    // Destination unreachable, which quotes the header and the ports of a segment; the length ends within the ports.
+fn a_quoted_packet_ends_with_the_icmp_error() {
+    // Destination unreachable that quotes the header and ports of a segment; its length may end within the ports.
     let quoted = &segment(SEGMENT_LEN)[..24];
     let error = join(&[&[3, 1, 0, 0, 0, 0, 0, 0], quoted]);
     for (missing, is_known) in [(0, true), (1, false), (4, false)] {
@@ -225,7 +225,7 @@ fn what_an_icmp_error_quotes_ends_with_its_packet() {
 }
 
 #[test]
-fn a_fragment_that_claims_too_much_is_no_part_of_a_datagram() {
+fn a_fragment_with_a_false_length_is_not_part_of_a_datagram() {
     let payload = udp(9999, &[7; 40], 48);
     let fragment = |offset: u8, is_last: bool, octets: &[u8], claimed_len: usize| {
         let total_len = 20 + claimed_len as u8;
@@ -236,8 +236,8 @@ fn a_fragment_that_claims_too_much_is_no_part_of_a_datagram() {
         ethernet(0x0800, &packet)
     };
     let whole = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..], 24)];
-    let lying = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
-    for (frames, completed_count, bad_count) in [(whole, 1, 0), (lying, 0, 1)] {
+    let false_lengths = [fragment(0, false, &payload[..24], 24), fragment(3, true, &payload[24..40], 24)];
+    for (frames, completed_count, bad_count) in [(whole, 1, 0), (false_lengths, 0, 1)] {
         let mut pipeline = Pipeline::builder().build(()).unwrap();
         for data in &frames {
             pipeline.frame(&frame(LinkType::ETHERNET, data));
@@ -245,18 +245,18 @@ fn a_fragment_that_claims_too_much_is_no_part_of_a_datagram() {
         pipeline.finish();
         let stats = pipeline.stats();
         assert_eq!(stats.fragments.completed_count, completed_count);
-        // The second one has no ports, and its datagram never told them to it: it counts for no flow.
+        // The second one has no ports, and its datagram is incomplete: it is counted for no flow.
         assert_eq!((stats.orphan_fragment_count, stats.tracker.packet_count), (bad_count, 2 - bad_count));
     }
 }
 
 #[test]
-fn little_evidence_makes_no_tunnel_of_a_length_that_is_wrong() {
-    // Octets that begin like IPv6 between two ports of which one is Teredo's: by chance one of sixteen does.
+fn weak_evidence_with_a_wrong_length_is_not_a_tunnel() {
+    // Octets that begin like IPv6, with the Teredo port as one of the ports: one of sixteen payloads does by chance.
     let mut like_ipv6 = vec![0x60; 60];
     like_ipv6[4..6].copy_from_slice(&[200, 0]);
     let label = [0, 1, 1, 64];
-    let mut wrong_sum = lying();
+    let mut wrong_sum = packet_with_false_length();
     wrong_sum[10] ^= 1;
     for data in [
         whole(17, &udp(3544, &like_ipv6, 68)),
@@ -267,7 +267,7 @@ fn little_evidence_makes_no_tunnel_of_a_length_that_is_wrong() {
         let packet = packet.extract(&frame(LinkType::ETHERNET, &data)).unwrap();
         assert_eq!((packet.transport, packet.key.port(packet.side)), (Transport::Udp, Some(40_000)));
     }
-    // A Teredo address is evidence enough.
+    // A Teredo address is sufficient evidence.
     like_ipv6[8..12].copy_from_slice(&[0x20, 1, 0, 0]);
     let data = whole(17, &udp(3544, &like_ipv6, 68));
     let packet = Extractor::default();
@@ -275,7 +275,7 @@ fn little_evidence_makes_no_tunnel_of_a_length_that_is_wrong() {
 }
 
 #[test]
-fn a_serial_line_may_speak_cisco_hdlc() {
+fn ppp_links_accept_cisco_hdlc_framing() {
     let packet = segment(SEGMENT_LEN);
     for (link_type, direction) in [
         (LinkType::PPP, &[][..]),
@@ -309,19 +309,19 @@ fn a_serial_line_may_speak_cisco_hdlc() {
 }
 
 #[test]
-fn checksums_judge_what_is_there() {
-    let data = lying();
-    let judged = |data: &[u8]| {
+fn checksums_cover_the_actual_octets() {
+    let data = packet_with_false_length();
+    let transport_checksum = |data: &[u8]| {
         let frame = frame(LinkType::RAW, data);
         match decapsulate(&frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT) {
             Decapsulated::Packet(found) => checksums(data, &found).transport,
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(judged(&data), Checksum::Right);
+    assert_eq!(transport_checksum(&data), Checksum::Right);
     let mut corrupt = data.clone();
     corrupt[44] ^= 1;
-    assert_eq!(judged(&corrupt), Checksum::Wrong);
+    assert_eq!(transport_checksum(&corrupt), Checksum::Wrong);
     let mut batch = FrameBatch::new();
     batch.push(&frame(LinkType::RAW, &corrupt));
     let mut pipeline = Pipeline::builder().checksums(ChecksumHandling::Drop).build(()).unwrap();

@@ -1,4 +1,4 @@
-//! Frames of the corpus that belong to no flow, by reason: none is of a link or tunnel that is read.
+//! Frames of the corpus that belong to no flow, by reason. No reason is a supported link type or tunnel.
 
 use flowgauge::decode::extractor::SkipStats;
 
@@ -48,8 +48,8 @@ const REASONS: &[(&str, u64)] = &[
     ("PPP protocol 0x00ff", 1),
 ];
 
-/// Frames that are cut, malformed, or nested too deep, by capture: each is what its capture was made to show.
-const DAMAGED: &[(&str, [u64; 3])] = &[
+/// Counts of truncated, malformed and too deeply nested frames, by capture. Each capture exists to show such frames.
+const CORRUPTED: &[(&str, [u64; 3])] = &[
     ("libpcap/filter/ipv6_ext_headers.pcap", [0, 0, 1]),
     ("nDPI/fuzz-2006-06-26-2594.pcap", [2, 7, 0]),
     ("suricata-verify/decode-too-many-layers/input.pcap", [0, 0, 1]),
@@ -60,20 +60,20 @@ const DAMAGED: &[(&str, [u64; 3])] = &[
 ];
 
 #[test]
-fn frames_without_a_flow_are_of_the_reasons_listed() {
+fn frames_without_a_flow_have_the_listed_reasons() {
     let Some(captures) = corpus::captures() else { return };
     let mut skipped = SkipStats::default();
-    let mut damaged = Vec::new();
+    let mut corrupted = Vec::new();
     for capture in &captures {
         let own = corpus::flows_of(&capture.path()).stats.skipped;
         let counts = [own.truncated_count, own.malformed_count, own.too_deep_count];
         if counts != [0; 3] {
-            damaged.push((capture.name.as_str(), counts));
+            corrupted.push((capture.name.as_str(), counts));
         }
         skipped.merge(&own);
     }
-    damaged.sort_unstable();
-    assert_eq!(damaged, DAMAGED);
+    corrupted.sort_unstable();
+    assert_eq!(corrupted, CORRUPTED);
     let found = skipped.reasons();
     for (reason, count) in &found {
         println!("{count} {reason}");

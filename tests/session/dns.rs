@@ -263,9 +263,9 @@ fn a_gap_within_a_message_affects_only_that_message() {
             "server unanswered 2 #0 x0 EndOfFlow"
         ]
     );
-    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 18));
+    let observed = observe_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, one.len() - 18));
     assert_eq!(observed.reports, ["[dns by content]", "client query 1 | (truncated)", "[dns stopped: gap]"]);
-    let observed = hear_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, 2));
+    let observed = observe_with_gap::<Set>(53, &[(Client, &requested)], describe, (0, 20, 2));
     assert_eq!(observed.messages()[1], "client query 2 | #0 | second.example? IN A");
 }
 
