@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn those_give_way_first_that_the_ladder_names_first() {
+    fn layers_release_memory_in_the_order_of_the_ladder() {
         let budget = Budget::new(1600);
         let ladder = [
             (Account::Dedup, 1300),

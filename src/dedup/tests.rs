@@ -31,7 +31,7 @@ fn numbers_of_entries_wrap() {
 }
 
 #[test]
-fn entries_of_one_bucket_are_told_apart_and_a_repeated_one_does_not_make_the_chain_longer() {
+fn entries_of_one_bucket_are_distinguished_and_a_repeated_one_does_not_make_the_chain_longer() {
     let mut ring = Ring::new(64);
     let hash = |number: u64| number << 32;
     for round in 0..1000 {

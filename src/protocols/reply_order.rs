@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_command_is_told_from_its_reply() {
+    fn a_missing_command_is_recognized_by_its_reply() {
         // Number of replies that were seen before the gap was reported, and whether the command after it is matched.
         for (reply_count, is_paired) in [(0, false), (1, true), (2, false)] {
             let mut reply_order = ReplyOrder::default();

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_end_with_crlf_or_lf_and_are_cut_at_the_limit() {
+    fn lines_end_with_crlf_or_lf_and_are_truncated_at_the_limit() {
         let text = b"one\r\ntwo\n\r\n\n12345\r\n123456\r\n123456\n1234567890\nmore\rless\r\nlast";
         let line = |text: &str, is_truncated, has_cr| (text.to_owned(), is_truncated, has_cr);
         let expected = [

@@ -208,23 +208,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_is_heard_until_it_is_stopped() {
+    fn loopback_is_captured_until_it_is_stopped() {
         let config = LiveConfig { immediate: true, ..LiveConfig::default() };
         let mut source = match LiveSource::open("lo", config) {
             Ok(source) => source,
             Err(error) => return println!("skipped: {error}"),
         };
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mark = b"flowgauge hears this";
+        let mark = b"flowgauge receives this";
         let mut batch = FrameBatch::new();
-        let heard = (0..50).any(|_| {
+        let is_captured = (0..50).any(|_| {
             socket.send_to(mark, socket.local_addr().unwrap()).unwrap();
             assert_ne!(source.next_batch(&mut batch).unwrap(), Next::End);
             batch.iter().any(|frame| {
                 frame.data.ends_with(mark) && frame.timestamp > Timestamp::from_parts(1_600_000_000, 0)
             })
         });
-        assert!(heard);
+        assert!(is_captured);
         assert_eq!(source.interfaces()[0].name.as_deref(), Some("lo"));
         let stop = source.stop_handle();
         thread::spawn(move || stop.stop()).join().unwrap();

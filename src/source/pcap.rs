@@ -259,7 +259,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn upper_bits_of_the_link_type_tell_the_fcs() {
+    fn upper_bits_of_the_link_type_contain_the_fcs_length() {
         let file = header(0xa1b2_c3d4, true, (2, 4), 0x2400_0001);
         let pcap = Pcap::new(file.first_chunk().unwrap(), &Limits::DEFAULT).unwrap();
         assert_eq!((pcap.interface.link_type, pcap.interface.fcs_len), (LinkType::ETHERNET, Some(4)));
@@ -278,7 +278,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_header_is_not_judged_before_it_is_whole() {
+    fn a_header_is_not_judged_before_it_is_complete() {
         let mut file = header(0xa1b2_cd34, false, (2, 4), 1);
         let start = file.len();
         record(&mut file, false, [7, 0, 1 << 30, 1 << 30], 7, b"");

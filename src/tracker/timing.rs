@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn both_numbers_are_kept_apart() {
+    fn both_numbers_are_stored_separately() {
         for rtt_ns in [Some(0), Some(1), Some(0x1234_5678_9abc), Some(MOST - 1), None] {
             let mut timing = Timing::of_syn(u64::MAX, u64::MAX);
             timing.end_handshake(rtt_ns);

@@ -112,9 +112,9 @@ mod tests {
     fn reasons_are_sorted_by_weight() {
         let mut stats = SkipStats::default();
         let arp = Skip::Unsupported(Unsupported::EtherType(EtherType::ARP));
-        let cut = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
+        let truncated = Skip::Truncated(ParseError::truncated(Layer::Ipv4, 14, 20, 3));
         let deep = ParseError::new(Layer::Ethernet, ParseErrorKind::TooDeep, 14, 9, 8);
-        for skip in [arp, arp, cut, Skip::Malformed(deep), arp, cut] {
+        for skip in [arp, arp, truncated, Skip::Malformed(deep), arp, truncated] {
             stats.count(&skip);
         }
         let reasons = [("ARP", 3), ("truncated", 2), ("nested too deep", 1)];

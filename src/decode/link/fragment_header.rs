@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv4_header_tells_the_place() {
+    fn an_ipv4_header_contains_the_fragment_offset() {
         let mut packet = [0; 28];
         packet[0] = 0x46;
         packet[4..8].copy_from_slice(&[0x12, 0x34, 0x20, 0xb9]);

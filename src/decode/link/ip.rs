@@ -296,7 +296,7 @@ mod tests {
     proptest! {
         /// Checks that both readers return the same result for all input that the fast reader accepts.
         #[test]
-        fn the_quick_reader_says_what_the_thorough_one_says(
+        fn the_fast_reader_agrees_with_the_general_one(
             mut data in prop::collection::vec(any::<u8>(), 20..64),
             total_len in 0u16..80,
             wire_len in 20usize..80,

@@ -206,12 +206,12 @@ impl<W: Way> Walk<'_, W> {
                 self.pass(HeaderKind::Mpls, entry.label, mpls::ENTRY_LEN);
             }
             if entry.is_bottom {
-                return self.unlabelled();
+                return self.unlabeled();
             }
         }
     }
 
-    fn unlabelled(&mut self) -> Step {
+    fn unlabeled(&mut self) -> Step {
         let nibble = self.rest().first().map(|octet| octet >> 4);
         let by_version = match nibble {
             Some(4) => Some(EtherType::IPV4),

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_is_told_once() {
+    fn an_unanswered_query_is_reported_once() {
         let mut exchanges = Exchanges::default();
         exchanges.add_query(&subject(1), at(0), none);
         exchanges.add_query(&subject(2), at(0), none);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_so_many_are_remembered_and_the_room_is_given_back() {
+    fn the_number_of_stored_queries_is_limited_and_their_memory_is_released() {
         let mut exchanges = Exchanges::default();
         let mut unanswered = Vec::new();
         for id in 0..1_000 {

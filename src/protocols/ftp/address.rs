@@ -67,12 +67,12 @@ mod tests {
         for text in ["", "1,2,3,4,5", "1,2,3,4,5,6,7", "256,1,1,1,1,1", "1,2,3,4,5,+6"] {
             assert_eq!(host_port(text.as_bytes()), None, "{text}");
         }
-        let told = [
+        let valid = [
             "Entering Passive Mode (132,235,1,2,24,131).",
             "Entering Passive Mode 132,235,1,2,24,131",
             "2 ways, one is =132,235,1,2,24,131, and it is open",
         ];
-        for text in told {
+        for text in valid {
             assert_eq!(find_host_port(text.as_bytes()), ipv4([132, 235, 1, 2], 6275), "{text}");
         }
         assert_eq!(find_host_port(b"Entering Passive Mode"), None);

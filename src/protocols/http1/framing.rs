@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn some_responses_have_no_body_whatever_they_say() {
+    fn some_responses_have_no_body_whatever_their_headers() {
         let known = known(&[("Content-Length", "5")]);
         for (kind, status) in [(Kind::Head, 200), (Kind::Plain, 100), (Kind::Plain, 204), (Kind::Plain, 304)]
         {

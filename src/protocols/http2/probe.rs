@@ -95,7 +95,7 @@ fn first_settings(bytes: &[u8]) -> Option<bool> {
 mod tests {
     use super::*;
 
-    fn say(client: &[u8], server: &[u8]) -> Verdict {
+    fn verdict(client: &[u8], server: &[u8]) -> Verdict {
         probe(&StreamOpening::new(client, server, 40_000, 80))
     }
 
@@ -103,21 +103,21 @@ mod tests {
 
     #[test]
     fn prefaces_match() {
-        assert_eq!(say(PREFACE, b""), Verdict::Match);
-        assert_eq!(say(b"", PREFACE), Verdict::MatchReversed);
-        assert_eq!(say(b"", SERVER), Verdict::Match);
-        assert_eq!(say(SERVER, b""), Verdict::MatchReversed);
-        assert_eq!(say(b"PRI * ", SERVER), Verdict::Match);
+        assert_eq!(verdict(PREFACE, b""), Verdict::Match);
+        assert_eq!(verdict(b"", PREFACE), Verdict::MatchReversed);
+        assert_eq!(verdict(b"", SERVER), Verdict::Match);
+        assert_eq!(verdict(SERVER, b""), Verdict::MatchReversed);
+        assert_eq!(verdict(b"PRI * ", SERVER), Verdict::Match);
         for len in 1..PREFACE_LEN_ENOUGH {
-            assert_eq!(say(&PREFACE[..len], b""), Verdict::More, "{len}");
+            assert_eq!(verdict(&PREFACE[..len], b""), Verdict::More, "{len}");
         }
         for len in 1..SERVER.len() {
-            assert_eq!(say(b"", &SERVER[..len]), Verdict::More, "{len}");
+            assert_eq!(verdict(b"", &SERVER[..len]), Verdict::More, "{len}");
         }
         let empty: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
-        assert_eq!(say(b"", empty), Verdict::More);
-        assert_eq!(say(b"", &[empty, &[0, 0, 0, 4, 1, 0, 0, 0, 0]].concat()), Verdict::Match);
-        assert_eq!(say(b"", &[empty, &[0; 9]].concat()), Verdict::No);
+        assert_eq!(verdict(b"", empty), Verdict::More);
+        assert_eq!(verdict(b"", &[empty, &[0, 0, 0, 4, 1, 0, 0, 0, 0]].concat()), Verdict::Match);
+        assert_eq!(verdict(b"", &[empty, &[0; 9]].concat()), Verdict::No);
     }
 
     #[test]
@@ -130,9 +130,9 @@ mod tests {
             &[0, 0, 0, 5, 1, 2],
             &[0; 40],
         ] {
-            assert_eq!(say(bytes, b""), Verdict::No, "{bytes:?}");
-            assert_eq!(say(b"", bytes), Verdict::No, "{bytes:?}");
-            assert_eq!(say(bytes, SERVER), Verdict::No, "{bytes:?}");
+            assert_eq!(verdict(bytes, b""), Verdict::No, "{bytes:?}");
+            assert_eq!(verdict(b"", bytes), Verdict::No, "{bytes:?}");
+            assert_eq!(verdict(bytes, SERVER), Verdict::No, "{bytes:?}");
         }
     }
 }

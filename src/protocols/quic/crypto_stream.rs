@@ -121,7 +121,7 @@ mod tests {
             let mut random = random(seed);
             let messages: Vec<_> = (0..3).map(|kind| message(kind, random(900))).collect();
             let all = messages.concat();
-            let (mut stream, mut heard) = (CryptoStream::default(), Vec::new());
+            let (mut stream, mut delivered) = (CryptoStream::default(), Vec::new());
             // Reference model: the received octets, and their contiguous length from the front.
             let mut came = vec![false; all.len()];
             while came.contains(&false) {
@@ -131,8 +131,8 @@ mod tests {
                 came[start..start + piece.len()].fill(true);
                 stream.insert(start as u64, piece);
                 while let Some(message) = stream.message() {
-                    heard.push(message.to_vec());
-                    let len = heard.last().map_or(0, Vec::len);
+                    delivered.push(message.to_vec());
+                    let len = delivered.last().map_or(0, Vec::len);
                     stream.take(len);
                 }
                 let front = came.iter().position(|came| !came).unwrap_or(all.len());
@@ -141,11 +141,11 @@ mod tests {
                     end += message.len();
                     end <= front
                 });
-                assert_eq!(heard.len(), whole.count(), "seed {seed}, {front} octets");
+                assert_eq!(delivered.len(), whole.count(), "seed {seed}, {front} octets");
                 let has_order = stream.pieces.windows(2).all(|pair| pair[0].1 < pair[1].0);
                 assert!(has_order, "seed {seed}: {:?}", stream.pieces);
             }
-            assert_eq!(heard, messages, "seed {seed}");
+            assert_eq!(delivered, messages, "seed {seed}");
             assert_eq!(stream.heap_len(), 0);
         }
     }

@@ -104,7 +104,7 @@ mod tests {
         assert_eq!(Frames::new(&bytes).collect::<Vec<_>>(), expected);
         for end in 0..bytes.len() {
             let frames: Vec<_> = Frames::new(&bytes[..end]).collect();
-            assert!(expected.starts_with(&frames), "cut at {end}: {frames:?}");
+            assert!(expected.starts_with(&frames), "truncated at {end}: {frames:?}");
         }
     }
 

@@ -181,13 +181,13 @@ mod tests {
 
     #[test]
     fn keys_are_those_of_the_standards() {
-        let told = |version, sender| {
+        let derived = |version, sender| {
             let keys = keys(version, sender);
             [hex(&keys.key), hex(&keys.iv), hex(&keys.header)]
         };
         // RFC 9001, Appendix A.1.
         assert_eq!(
-            told(Version::V1, Role::Client),
+            derived(Version::V1, Role::Client),
             [
                 "1f369613dd76d5467730efcbe3b1a22d",
                 "fa044b2f42a3fd3b46fb255c",
@@ -195,7 +195,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Version::V1, Role::Server),
+            derived(Version::V1, Role::Server),
             [
                 "cf3a5331653c364c88f0f379b6067e37",
                 "0ac1493ca1905853b0bba03e",
@@ -204,7 +204,7 @@ mod tests {
         );
         // RFC 9369, Appendix A.1.
         assert_eq!(
-            told(Version::V2, Role::Client),
+            derived(Version::V2, Role::Client),
             [
                 "8b1a0bc121284290a29e0971b5cd045d",
                 "91f73e2351d8fa91660e909f",
@@ -212,7 +212,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            told(Version::V2, Role::Server),
+            derived(Version::V2, Role::Server),
             [
                 "82db637861d55e1d011f19ea71d5d2a7",
                 "dd13c276499c0249d3310652",

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_as_long_as_they_say() {
+    fn integers_have_the_length_of_their_prefix() {
         // RFC 9000, Appendix A.1.
         let read = |bytes: &[u8]| varint(&mut Reader::new(bytes));
         assert_eq!(read(&[0xc2, 0x19, 0x7c, 0x5e, 0xff, 0x14, 0xe8, 0x8c]), Some(151_288_809_941_952_652));
@@ -188,7 +188,7 @@ mod tests {
         assert!(matches!(next(&mut rest), Some(Packet { body: Body::Handshake, .. })));
         assert!(next(&mut rest).is_none() && rest.len() == 5, "a short header is no business of ours");
         for end in 0..15 {
-            assert!(next(&mut &datagram[..end]).is_none(), "cut at {end}");
+            assert!(next(&mut &datagram[..end]).is_none(), "truncated at {end}");
         }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         let may_be = is_short && opening.len >= SHORT_LEN_MIN && may_be_encrypted(opening.bytes);
         return if may_be { Verdict::More } else { Verdict::No };
     }
-    let Some(packet) = packet::next(&mut &*opening.bytes) else { return cut(opening) };
+    let Some(packet) = packet::next(&mut &*opening.bytes) else { return of_truncated(opening) };
     let header = packet.header;
     if !header.has_fair_ids() {
         return Verdict::No;
@@ -85,7 +85,7 @@ pub(super) const fn may_be_short(first: u8) -> bool {
 }
 
 /// Returns the verdict for a packet that ends early, which the snap length may have truncated.
-fn cut(opening: &DatagramOpening<'_>) -> Verdict {
+fn of_truncated(opening: &DatagramOpening<'_>) -> Verdict {
     let header = packet::LongHeader::read(&mut Reader::new(opening.bytes));
     let is_fair = header.is_some_and(|header| {
         header.has_fair_ids() && header.version.is_read() && header.first & FIXED_BIT != 0
@@ -146,12 +146,12 @@ mod tests {
     use super::super::vectors;
     use super::*;
 
-    fn asked(bytes: &[u8], ports: (u16, u16), from: Role) -> Verdict {
+    fn verdict(bytes: &[u8], ports: (u16, u16), from: Role) -> Verdict {
         probe(&DatagramOpening { from, ..DatagramOpening::first(bytes, ports.0, ports.1) })
     }
 
     #[test]
-    fn each_end_is_told_by_what_it_sends() {
+    fn each_end_is_identified_by_its_packets() {
         let client = vectors::octets(vectors::CLIENT_INITIAL_V2);
         let server = vectors::octets(vectors::SERVER_INITIAL_V2);
         let refusal = [&[0xc0, 0, 0, 0, 0, 0, 0][..], &[0, 0, 0, 1]].concat();
@@ -163,23 +163,23 @@ mod tests {
             (&refusal, Role::Server),
             (&retry, Role::Server),
         ] {
-            assert_eq!(asked(bytes, (5000, 5001), sender), Verdict::Match, "{sender:?}");
-            assert_eq!(asked(bytes, (5000, 5001), sender.other()), Verdict::MatchReversed, "{sender:?}");
+            assert_eq!(verdict(bytes, (5000, 5001), sender), Verdict::Match, "{sender:?}");
+            assert_eq!(verdict(bytes, (5000, 5001), sender.other()), Verdict::MatchReversed, "{sender:?}");
         }
         // A server also pads to 1200 octets; in that case the port decides.
-        assert_eq!(asked(&client, (443, 5001), Role::Client), Verdict::MatchReversed);
+        assert_eq!(verdict(&client, (443, 5001), Role::Client), Verdict::MatchReversed);
     }
 
     #[test]
     fn a_short_header_is_followed_by_octets_that_look_random() {
         let encrypted =
             b"\x45\x8f\xa0\x1c\x33\x92\x00\x00\x00\x00\x5e\x77\xd1\xb8\x0a\xc4\x29\xfe\x61\x13\x88\x2f";
-        assert_eq!(asked(encrypted, (5000, 443), Role::Client), Verdict::More);
-        assert_eq!(asked(encrypted, (5000, 5001), Role::Client), Verdict::No);
+        assert_eq!(verdict(encrypted, (5000, 443), Role::Client), Verdict::More);
+        assert_eq!(verdict(encrypted, (5000, 5001), Role::Client), Verdict::No);
         // A DNS query whose identifier has the fixed bit: record type 0, for `example.com`.
         let query = b"\x41\x42\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x07example\x03com\x00\x00\x00\x00\x01";
-        assert_eq!(asked(query, (5000, 443), Role::Client), Verdict::No);
-        assert_eq!(asked(b"GET / of something over UDP", (5000, 443), Role::Client), Verdict::No);
+        assert_eq!(verdict(query, (5000, 443), Role::Client), Verdict::No);
+        assert_eq!(verdict(b"GET / of something over UDP", (5000, 443), Role::Client), Verdict::No);
     }
 
     #[test]
@@ -188,7 +188,7 @@ mod tests {
         let with = |place: usize, octet: u8| {
             let mut changed = bytes.clone();
             changed[place] = octet;
-            asked(&changed, (5000, 5001), Role::Client)
+            verdict(&changed, (5000, 5001), Role::Client)
         };
         assert_eq!(with(0, bytes[0]), Verdict::Match);
         // Header form bit, fixed bit, version, then the lengths of ids, token and packet.
@@ -200,8 +200,8 @@ mod tests {
         let first = DatagramOpening::first(&bytes, 5000, 5001);
         assert_eq!(probe(&DatagramOpening { ip_protocol: 132, ..first }), Verdict::No);
         // A client's first datagram is long, but a snap length may have truncated it.
-        let cut = &bytes[..100];
-        assert_eq!(probe(&DatagramOpening { bytes: cut, len: bytes.len(), ..first }), Verdict::Match);
-        assert_eq!(probe(&DatagramOpening { bytes: cut, len: 100, ..first }), Verdict::No);
+        let truncated = &bytes[..100];
+        assert_eq!(probe(&DatagramOpening { bytes: truncated, len: bytes.len(), ..first }), Verdict::Match);
+        assert_eq!(probe(&DatagramOpening { bytes: truncated, len: 100, ..first }), Verdict::No);
     }
 }

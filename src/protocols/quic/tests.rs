@@ -53,7 +53,7 @@ impl Sealed<'_> {
         let frames = [frames, &vec![0; 1160_usize.saturating_sub(frames.len())]].concat();
         let len = (0x4000 | (2 + frames.len() + 16) as u16).to_be_bytes();
         let first = 0xc1 | rules.initial_bits << 4;
-        let scid = if self.sender == Client { &b"asked"[..] } else { SERVER_ID };
+        let scid = if self.sender == Client { &b"chose"[..] } else { SERVER_ID };
         let header = [
             &[first][..],
             &self.version.0.to_be_bytes(),
@@ -72,18 +72,18 @@ impl Sealed<'_> {
 
 /// Collects a parser's messages as text, and records whether it is done.
 #[derive(Default)]
-struct Ear {
+struct Recorder {
     parser: QuicParser,
-    heard: Vec<String>,
+    messages: Vec<String>,
     is_done: bool,
 }
 
-impl Ear {
-    fn hear(&mut self, from: Role, bytes: &[u8]) {
-        assert!(!self.is_done, "nothing is offered once it is done");
+impl Recorder {
+    fn receive(&mut self, from: Role, bytes: &[u8]) {
+        assert!(!self.is_done, "no datagram follows once it is done");
         let datagram = Datagram::new(bytes, from, Timestamp::from_nanos(0));
-        let heard = &mut self.heard;
-        let progress = self.parser.datagram(&datagram, &mut |message| heard.push(describe(&message)));
+        let messages = &mut self.messages;
+        let progress = self.parser.datagram(&datagram, &mut |message| messages.push(describe(&message)));
         self.is_done = matches!(progress.expect("QUIC"), Progress::Done);
     }
 }
@@ -117,40 +117,40 @@ fn a_hello_in_shuffled_pieces_over_datagrams_is_one_message() {
         let mut order = pieces.clone();
         order.rotate_left(turn);
         order.reverse();
-        let mut ear = Ear::default();
+        let mut recorder = Recorder::default();
         for (number, pieces) in order.chunks(4).enumerate() {
-            assert_eq!(ear.heard.len(), 0, "not before it is whole");
+            assert_eq!(recorder.messages.len(), 0, "not before it is complete");
             // PING and PADDING between the pieces; the first piece is sent twice.
             let frames = [&pieces.join(&[1, 0, 0][..])[..], &pieces[0]].concat();
-            ear.hear(Client, &Sealed { number: number as u16, ..Sealed::default() }.packet(&frames));
+            recorder.receive(Client, &Sealed { number: number as u16, ..Sealed::default() }.packet(&frames));
         }
-        assert_eq!(ear.heard, ["0 client 1 8394c8f03e515708 example.com token 0"]);
-        let sealed = Sealed { sender: Server, dcid: b"asked", ..Sealed::default() };
-        ear.hear(Server, &sealed.packet(&crypto(0, &answer)));
-        assert_eq!(ear.heard[1..], ["0 server 1"]);
-        assert!(ear.is_done);
+        assert_eq!(recorder.messages, ["0 client 1 8394c8f03e515708 example.com token 0"]);
+        let sealed = Sealed { sender: Server, dcid: b"chose", ..Sealed::default() };
+        recorder.receive(Server, &sealed.packet(&crypto(0, &answer)));
+        assert_eq!(recorder.messages[1..], ["0 server 1"]);
+        assert!(recorder.is_done);
     }
 }
 
 #[test]
-fn a_server_may_ask_for_another_hello() {
+fn a_server_may_request_another_hello() {
     let [hello, answer] = hellos();
     let mut again = answer.clone();
     // SHA-256 of "HelloRetryRequest" (RFC 8446 section 4.1.3).
     again[6..38].copy_from_slice(&vectors::octets(
         "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c",
     ));
-    let mut ear = Ear::default();
-    let server = |number| Sealed { sender: Server, dcid: b"asked", number, ..Sealed::default() };
-    ear.hear(Client, &Sealed::default().packet(&crypto(0, &hello)));
-    ear.hear(Server, &server(0).packet(&crypto(0, &again)));
-    assert!(!ear.is_done);
+    let mut recorder = Recorder::default();
+    let server = |number| Sealed { sender: Server, dcid: b"chose", number, ..Sealed::default() };
+    recorder.receive(Client, &Sealed::default().packet(&crypto(0, &hello)));
+    recorder.receive(Server, &server(0).packet(&crypto(0, &again)));
+    assert!(!recorder.is_done);
     // From here on the client uses the server's id; the keys remain.
     let second = Sealed { number: 1, dcid: SERVER_ID, ..Sealed::default() };
-    ear.hear(Client, &second.packet(&crypto(hello.len(), &hello)));
-    ear.hear(Server, &server(1).packet(&crypto(again.len(), &answer)));
+    recorder.receive(Client, &second.packet(&crypto(hello.len(), &hello)));
+    recorder.receive(Server, &server(1).packet(&crypto(again.len(), &answer)));
     assert_eq!(
-        ear.heard,
+        recorder.messages,
         [
             "0 client 1 8394c8f03e515708 example.com token 0",
             "again",
@@ -158,29 +158,29 @@ fn a_server_may_ask_for_another_hello() {
             "0 server 1"
         ]
     );
-    assert!(ear.is_done);
+    assert!(recorder.is_done);
 }
 
 #[test]
 fn a_retry_moves_the_keys_to_another_id() {
     let [hello, answer] = hellos();
     let (first, rest) = hello.split_at(100);
-    let mut ear = Ear::default();
-    ear.hear(Client, &Sealed::default().packet(&crypto(0, first)));
+    let mut recorder = Recorder::default();
+    recorder.receive(Client, &Sealed::default().packet(&crypto(0, first)));
     // RFC 9001, Appendix A.4: the server's id is f067a5502a4262b5.
     let retry = vectors::octets("ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba");
     let mut forged = retry.clone();
     forged[20] ^= 1;
-    ear.hear(Server, &forged);
-    ear.hear(Server, &retry);
-    ear.hear(Server, &retry);
+    recorder.receive(Server, &forged);
+    recorder.receive(Server, &retry);
+    recorder.receive(Server, &retry);
     let id = &retry[7..15];
     let client = Sealed { first_id: id, dcid: id, number: 1, token: b"token", ..Sealed::default() };
-    ear.hear(Client, &client.packet(&crypto(100, rest)));
-    let server = Sealed { first_id: id, sender: Server, dcid: b"asked", ..Sealed::default() };
-    ear.hear(Server, &server.packet(&crypto(0, &answer)));
+    recorder.receive(Client, &client.packet(&crypto(100, rest)));
+    let server = Sealed { first_id: id, sender: Server, dcid: b"chose", ..Sealed::default() };
+    recorder.receive(Server, &server.packet(&crypto(0, &answer)));
     assert_eq!(
-        ear.heard,
+        recorder.messages,
         [
             "retry Some(false)",
             "retry Some(true)",
@@ -188,21 +188,21 @@ fn a_retry_moves_the_keys_to_another_id() {
             "0 server 1"
         ]
     );
-    assert!(ear.is_done);
+    assert!(recorder.is_done);
 }
 
 #[test]
 fn a_refused_version_is_followed_by_another_connection() {
     let [hello, _] = hellos();
-    let mut ear = Ear::default();
+    let mut recorder = Recorder::default();
     let list =
         [&[0x80, 0, 0, 0, 0, 0, 8][..], DCID, &[0x6b, 0x33, 0x43, 0xcf, 0x1a, 0x2a, 0x3a, 0x4a]].concat();
-    ear.hear(Client, &Sealed::default().packet(&crypto(0, &hello)));
-    ear.hear(Server, &list);
-    ear.hear(Server, &list);
-    ear.hear(Client, &Sealed { version: Version::V2, ..Sealed::default() }.packet(&crypto(0, &hello)));
+    recorder.receive(Client, &Sealed::default().packet(&crypto(0, &hello)));
+    recorder.receive(Server, &list);
+    recorder.receive(Server, &list);
+    recorder.receive(Client, &Sealed { version: Version::V2, ..Sealed::default() }.packet(&crypto(0, &hello)));
     assert_eq!(
-        ear.heard,
+        recorder.messages,
         [
             "0 client 1 8394c8f03e515708 example.com token 0",
             "versions [2, 0x1a2a3a4a]",
@@ -212,76 +212,76 @@ fn a_refused_version_is_followed_by_another_connection() {
 }
 
 #[test]
-fn both_ends_may_change_to_a_version_that_both_speak() {
+fn both_ends_may_change_to_a_version_that_both_support() {
     let [hello, answer] = hellos();
     let (first, rest) = hello.split_at(150);
-    let mut ear = Ear::default();
-    ear.hear(Client, &Sealed::default().packet(&crypto(0, first)));
-    let server = Sealed { version: Version::V2, sender: Server, dcid: b"asked", ..Sealed::default() };
-    ear.hear(Server, &server.packet(&[1]));
+    let mut recorder = Recorder::default();
+    recorder.receive(Client, &Sealed::default().packet(&crypto(0, first)));
+    let server = Sealed { version: Version::V2, sender: Server, dcid: b"chose", ..Sealed::default() };
+    recorder.receive(Server, &server.packet(&[1]));
     let client = Sealed { version: Version::V2, dcid: SERVER_ID, number: 1, ..Sealed::default() };
-    ear.hear(Client, &client.packet(&crypto(150, rest)));
-    ear.hear(Server, &Sealed { number: 1, ..server }.packet(&crypto(0, &answer)));
-    assert_eq!(ear.heard, ["0 client 2 736572766564 example.com token 0", "0 server 2"]);
-    assert!(ear.is_done);
+    recorder.receive(Client, &client.packet(&crypto(150, rest)));
+    recorder.receive(Server, &Sealed { number: 1, ..server }.packet(&crypto(0, &answer)));
+    assert_eq!(recorder.messages, ["0 client 2 736572766564 example.com token 0", "0 server 2"]);
+    assert!(recorder.is_done);
 }
 
 #[test]
-fn a_close_says_why_and_ends_it() {
-    let mut ear = Ear::default();
-    ear.hear(Client, &Sealed::default().packet(&[1]));
+fn a_close_contains_the_reason_and_ends_the_connection() {
+    let mut recorder = Recorder::default();
+    recorder.receive(Client, &Sealed::default().packet(&[1]));
     let close = [&[0x1c, 0x41, 0x28, 0x06, 10][..], b"no ALPN :("].concat();
-    ear.hear(Server, &Sealed { sender: Server, dcid: b"asked", ..Sealed::default() }.packet(&close));
-    assert_eq!(ear.heard, [r#"close Some("crypto_error") Some(40) no ALPN :("#]);
-    assert!(ear.is_done);
+    recorder.receive(Server, &Sealed { sender: Server, dcid: b"chose", ..Sealed::default() }.packet(&close));
+    assert_eq!(recorder.messages, [r#"close Some("crypto_error") Some(40) no ALPN :("#]);
+    assert!(recorder.is_done);
 }
 
 #[test]
-fn the_ends_are_told_by_their_packets_whatever_the_session_says() {
+fn the_ends_are_identified_by_their_packets_whatever_the_roles_of_the_session() {
     let [hello, answer] = hellos();
-    let mut ear = Ear::default();
-    let server = Sealed { sender: Server, dcid: b"asked", ..Sealed::default() }.packet(&crypto(0, &answer));
-    ear.hear(Client, &server);
-    ear.hear(Server, &Sealed::default().packet(&crypto(0, &hello)));
-    ear.hear(Client, &server);
-    assert_eq!(ear.heard, ["0 client 1 8394c8f03e515708 example.com token 0", "0 server 1"]);
+    let mut recorder = Recorder::default();
+    let server = Sealed { sender: Server, dcid: b"chose", ..Sealed::default() }.packet(&crypto(0, &answer));
+    recorder.receive(Client, &server);
+    recorder.receive(Server, &Sealed::default().packet(&crypto(0, &hello)));
+    recorder.receive(Client, &server);
+    assert_eq!(recorder.messages, ["0 client 1 8394c8f03e515708 example.com token 0", "0 server 1"]);
 }
 
 #[test]
 fn connections_in_turn_have_numbers() {
     let [hello, _] = hellos();
-    let mut ear = Ear::default();
+    let mut recorder = Recorder::default();
     for id in [*b"connect1", *b"connect2"] {
         let client = Sealed { first_id: &id, dcid: &id, ..Sealed::default() };
-        ear.hear(Client, &client.packet(&crypto(0, &hello)));
+        recorder.receive(Client, &client.packet(&crypto(0, &hello)));
     }
     assert_eq!(
-        ear.heard,
+        recorder.messages,
         [
             "0 client 1 636f6e6e65637431 example.com token 0",
             "1 client 1 636f6e6e65637432 example.com token 0"
         ]
     );
     let mut count = 2;
-    while !ear.is_done {
+    while !recorder.is_done {
         let id = [count as u8; 8];
-        ear.hear(Client, &Sealed { first_id: &id, dcid: &id, ..Sealed::default() }.packet(&[1]));
+        recorder.receive(Client, &Sealed { first_id: &id, dcid: &id, ..Sealed::default() }.packet(&[1]));
         count += 1;
     }
     assert_eq!(count, 1 + u32::from(super::CONNECTION_COUNT_MAX));
 }
 
 #[test]
-fn it_gives_up_on_what_it_cannot_read() {
+fn it_stops_after_too_many_unreadable_packets() {
     // Early data do not count: a client may send many before the server answers.
     let early = [&[0xd0, 0, 0, 0, 1, 8][..], DCID, &[0, 2, 1, 2]].concat();
     let established = [0x40; 40];
     let foreign = Sealed { first_id: b"somebody", ..Sealed::default() }.packet(&[1]);
     let count = |bytes: &[u8], count_max: u32| {
-        let mut ear = Ear::default();
+        let mut recorder = Recorder::default();
         (1..=count_max).find(|_| {
-            ear.hear(Client, bytes);
-            ear.is_done
+            recorder.receive(Client, bytes);
+            recorder.is_done
         })
     };
     assert_eq!(count(&early, 1000), None);
@@ -301,18 +301,18 @@ fn of_a_datagram_only_what_is_for_its_first_id_is_read() {
     let foreign =
         Sealed { dcid: b"somebody", number: 1, ..Sealed::default() }.packet(&crypto(100, &hello[100..]));
     for (second, count) in [(&rest, 1), (&foreign, 0)] {
-        let mut ear = Ear::default();
-        ear.hear(Client, &[&own[..], second].concat());
-        assert_eq!(ear.heard.len(), count);
+        let mut recorder = Recorder::default();
+        recorder.receive(Client, &[&own[..], second].concat());
+        assert_eq!(recorder.messages.len(), count);
     }
     // A packet that cannot be decrypted only ends decryption for its datagram.
     let mut bad = rest.clone();
     *bad.last_mut().expect("a tag") ^= 1;
-    let mut ear = Ear::default();
-    ear.hear(Client, &[&own[..], &bad, &rest].concat());
-    assert_eq!(ear.heard.len(), 0);
-    ear.hear(Client, &rest);
-    assert_eq!(ear.heard.len(), 1);
+    let mut recorder = Recorder::default();
+    recorder.receive(Client, &[&own[..], &bad, &rest].concat());
+    assert_eq!(recorder.messages.len(), 0);
+    recorder.receive(Client, &rest);
+    assert_eq!(recorder.messages.len(), 1);
 }
 
 #[test]
@@ -321,32 +321,32 @@ fn a_datagram_that_is_too_short_begins_no_connection() {
     let [hello, _] = hellos();
     let packet = Sealed::default().packet(&crypto(0, &hello));
     assert!(packet.len() >= 1200, "{}", packet.len());
-    let mut ear = Ear::default();
+    let mut recorder = Recorder::default();
     let short = Datagram { len: 1199, ..Datagram::new(&packet, Client, Timestamp::from_nanos(0)) };
-    assert!(ear.parser.datagram(&short, &mut |message| panic!("{}", describe(&message))).is_ok());
-    ear.hear(Client, &packet);
-    assert_eq!(ear.heard.len(), 1);
+    assert!(recorder.parser.datagram(&short, &mut |message| panic!("{}", describe(&message))).is_ok());
+    recorder.receive(Client, &packet);
+    assert_eq!(recorder.messages.len(), 1);
 }
 
 #[test]
 fn what_is_no_quic_is_refused() {
     for bytes in [&b"\x16\xfe\xfd\0\0"[..], &[0x80; 30], &[0xc0, 9, 9, 9, 9, 0, 0, 1, 2, 3]] {
         let datagram = Datagram::new(bytes, Client, Timestamp::from_nanos(0));
-        let heard = QuicParser::default().datagram(&datagram, &mut |message| panic!("{message:?}"));
-        assert_eq!(heard.expect_err("no QUIC").reason(), "not_quic");
+        let result = QuicParser::default().datagram(&datagram, &mut |message| panic!("{message:?}"));
+        assert_eq!(result.expect_err("no QUIC").reason(), "not_quic");
     }
 }
 
 #[test]
 fn heap_is_counted_and_freed() {
     let [hello, _] = hellos();
-    let mut ear = Ear::default();
-    assert_eq!(ear.parser.heap_len(), 0);
-    ear.hear(Client, &Sealed::default().packet(&[1]));
-    let without = ear.parser.heap_len();
-    ear.hear(Client, &Sealed { number: 1, ..Sealed::default() }.packet(&crypto(1, &hello[1..])));
-    assert!(ear.parser.heap_len() >= without + hello.len());
-    ear.hear(Client, &Sealed { number: 2, ..Sealed::default() }.packet(&crypto(0, &hello[..1])));
-    assert_eq!((ear.parser.heap_len(), ear.heard.len()), (without, 1));
+    let mut recorder = Recorder::default();
+    assert_eq!(recorder.parser.heap_len(), 0);
+    recorder.receive(Client, &Sealed::default().packet(&[1]));
+    let without = recorder.parser.heap_len();
+    recorder.receive(Client, &Sealed { number: 1, ..Sealed::default() }.packet(&crypto(1, &hello[1..])));
+    assert!(recorder.parser.heap_len() >= without + hello.len());
+    recorder.receive(Client, &Sealed { number: 2, ..Sealed::default() }.packet(&crypto(0, &hello[..1])));
+    assert_eq!((recorder.parser.heap_len(), recorder.messages.len()), (without, 1));
     assert!(without < 700, "{without}");
 }

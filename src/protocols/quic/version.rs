@@ -175,18 +175,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_told_apart_by_their_numbers() {
-        let told = |number| {
+    fn versions_are_distinguished_by_their_numbers() {
+        let properties = |number| {
             let version = Version(number);
             (version.to_string(), version.is_read(), version.is_google(), version.is_reserved())
         };
-        assert_eq!(told(1), ("1".to_owned(), true, false, false));
-        assert_eq!(told(0x6b33_43cf), ("2".to_owned(), true, false, false));
-        assert_eq!(told(0xff00_001d), ("draft-29".to_owned(), true, false, false));
-        assert_eq!(told(0xff00_0012), ("draft-18".to_owned(), false, false, false));
-        assert_eq!(told(0x5130_3433), ("Q043".to_owned(), false, true, false));
-        assert_eq!(told(0x5430_3531), ("T051".to_owned(), false, true, false));
-        assert_eq!(told(0xfaca_1a4a), ("0xfaca1a4a".to_owned(), false, false, true));
-        assert_eq!(told(0xface_b002), ("0xfaceb002".to_owned(), false, false, false));
+        assert_eq!(properties(1), ("1".to_owned(), true, false, false));
+        assert_eq!(properties(0x6b33_43cf), ("2".to_owned(), true, false, false));
+        assert_eq!(properties(0xff00_001d), ("draft-29".to_owned(), true, false, false));
+        assert_eq!(properties(0xff00_0012), ("draft-18".to_owned(), false, false, false));
+        assert_eq!(properties(0x5130_3433), ("Q043".to_owned(), false, true, false));
+        assert_eq!(properties(0x5430_3531), ("T051".to_owned(), false, true, false));
+        assert_eq!(properties(0xfaca_1a4a), ("0xfaca1a4a".to_owned(), false, false, true));
+        assert_eq!(properties(0xface_b002), ("0xfaceb002".to_owned(), false, false, false));
     }
 }

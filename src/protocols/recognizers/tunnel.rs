@@ -127,7 +127,7 @@ fn is_ike(bytes: &[u8], len: usize) -> bool {
         }
         _ => false,
     };
-    has_initiator && is_type && u32_at(bytes, 24).is_some_and(|told| told >= 28 && told as usize == len)
+    has_initiator && is_type && u32_at(bytes, 24).is_some_and(|announced| announced >= 28 && announced as usize == len)
 }
 
 fn l2tp(opening: &DatagramOpening<'_>) -> Verdict {
@@ -211,7 +211,7 @@ pub(super) mod samples {
     };
 
     const IKE: &[u8] = b"initiate\0\0\0\0\0\0\0\0\x21\x20\x22\x08\x00\x00\x00\x00\x00\x00\x00\x1C";
-    const IKE_CUT: &[u8] = b"initiate\0\0\0\0\0\0\0\0\x21\x20\x22\x08\x00\x00\x00\x00\x00\x00\x00\x1D";
+    const IKE_TRUNCATED: &[u8] = b"initiate\0\0\0\0\0\0\0\0\x21\x20\x22\x08\x00\x00\x00\x00\x00\x00\x00\x1D";
     const IKE_4500: &[u8] =
         b"\0\0\0\0initiate\0\0\0\0\0\0\0\0\x21\x20\x22\x08\x00\x00\x00\x00\x00\x00\x00\x1C";
 
@@ -245,7 +245,7 @@ pub(super) mod samples {
         datagram(&OPENVPN, 1194, b"\x38sessions\0\0\0\0\x01"),
         datagram(&OPENVPN, 1194, SERVER_RESET).answered(b"\x01"),
         client(&OPENVPN, 1194, b"\0\x0E\x39sessions\0\0\0\0\0"),
-        datagram(&IPSEC, 500, IKE_CUT),
+        datagram(&IPSEC, 500, IKE_TRUNCATED),
         datagram(&IPSEC, 4500, b"\x12\x34\x56\x78\x00\x00"),
         datagram(&L2TP, 1701, b"\xC8\x03\x00\x0C\x00\x01\x00\x00\x00\x00\x00\x01"),
         datagram(&TEREDO, 3544, b"\x60\x00\x00\x00\x00\x01\x3B\x15"),

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn extensions_tell_what_a_session_begins_from() {
+    fn extensions_show_from_what_a_session_is_resumed() {
         let mut body = example();
         body.truncate(63);
         let extensions: [(u16, &[u8]); 8] = [

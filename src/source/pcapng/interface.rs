@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_hold_where_nothing_is_said() {
+    fn defaults_hold_without_options() {
         let (interface, port) = read::<false>(&[1, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         assert_eq!(interface, Interface::new(LinkType::ETHERNET));
         assert_eq!(port.snap_len, u32::MAX);

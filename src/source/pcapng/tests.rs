@@ -220,7 +220,7 @@ fn interfaces_beyond_the_cap_are_one_without_a_name() {
 }
 
 #[test]
-fn any_cut_needs_more_and_never_errs() {
+fn any_truncation_needs_more_and_never_errs() {
     let mut maker = Maker::new(true);
     maker.interface(1, 0, &[]).packet([0, 0, 0, 3, 3], b"abc");
     for len in 0..maker.file.len() {

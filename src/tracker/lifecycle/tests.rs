@@ -78,8 +78,8 @@ fn who_refused_and_then_accepts_begins_anew() {
     let states: Vec<_> = found.iter().map(|record| record.conn_state).collect();
     assert_eq!(states, [ConnState::Rej, ConnState::S1]);
     // A reply that comes after the client's reset belongs to the connection that the client aborted.
-    let given_up = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
-    assert_eq!(records(&given_up).0.len(), 1);
+    let aborted = [(true, SYN, 100, 0, 0), (true, RST, 101, 0, 0), (false, SYN | ACK, 500, 101, 0)];
+    assert_eq!(records(&aborted).0.len(), 1);
 }
 
 #[test]
