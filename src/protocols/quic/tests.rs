@@ -200,7 +200,8 @@ fn a_refused_version_is_followed_by_another_connection() {
     recorder.receive(Client, &Sealed::default().packet(&crypto(0, &hello)));
     recorder.receive(Server, &list);
     recorder.receive(Server, &list);
-    recorder.receive(Client, &Sealed { version: Version::V2, ..Sealed::default() }.packet(&crypto(0, &hello)));
+    recorder
+        .receive(Client, &Sealed { version: Version::V2, ..Sealed::default() }.packet(&crypto(0, &hello)));
     assert_eq!(
         recorder.messages,
         [
