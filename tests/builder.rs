@@ -264,11 +264,11 @@ fn messages_say_what_to_change() {
     );
     assert_eq!(
         text(&limited(|limits| limits.fragment_bytes_max = 1)),
-        "fragment: fragment_bytes_max must hold at least 98304 bytes"
+        "fragment: fragment_bytes_max must be at least 98304 bytes"
     );
     assert_eq!(
         text(&Pipeline::builder().sessions(DriverConfig::default())),
-        "session: sessions is set, but the stage of the sink does not have this layer"
+        "session: sessions is set, but the stage of the sink does not include this layer"
     );
 }
 

@@ -455,7 +455,7 @@ fn outcomes_without_a_packet_are_told_apart() {
     let encrypted = join(&[&[0x0c, 0, 0, 0, 0, 1], &inner(), &[0; 16]]);
     for (link_type, data, why) in [
         (LinkType::ETHERNET, ethernet(0x0806, &[]), Unsupported::EtherType(EtherType::ARP)),
-        (LinkType::ETHERNET, ethernet(38, &[0x42, 0x42, 3]), Unsupported::Ieee8023),
+        (LinkType::ETHERNET, ethernet(38, &[0x42, 0x42, 3]), Unsupported::Llc(0x42)),
         (LinkType::ETHERNET, ethernet(0x88e5, &encrypted), Unsupported::MacsecEncrypted),
         (LinkType::ETHERNET, ethernet(0x8847, &[0, 1, 1, 64, 0x10, 0, 0, 0x21]), Unsupported::MplsPayload),
         (LinkType::NULL, vec![23, 0, 0, 0], Unsupported::AddressFamily(23)),

@@ -132,7 +132,7 @@ fn fields_may_be_missing_but_not_wrong() {
     assert_eq!(record.known, FieldSet::of_names(names).unwrap());
     for (wrong, says) in [
         (r#"{"protocol":6}"#.to_owned(), "source_address"),
-        (format!(r#"{{{ends},"protocol":256}}"#), "protocol has a value that it cannot have"),
+        (format!(r#"{{{ends},"protocol":256}}"#), "the value of protocol is invalid"),
         (format!(r#"{{{ends},"tcp_state":"open"}}"#), "tcp_state"),
         (format!(r#"{{{ends},"source_mac_address":"02:00:00:00:00"}}"#), "source_mac_address"),
         (format!(r#"{{{ends},"history":"Sy"}}"#), "history"),

@@ -311,8 +311,8 @@ fn frame_between(packet: &[u8]) -> Vec<u8> {
 fn errors_are_small_and_readable() {
     assert!(size_of::<NotIp>() <= 20 && size_of::<NoFrame>() <= 24);
     let errors = [
-        (ethernet_to_ip(&[0; 13]), "Ethernet header at offset 0 needs 14 octets, 13 are captured"),
-        (ethernet_to_ip(&[8; 14]), "no IP packet: EtherType 0x0808"),
+        (ethernet_to_ip(&[0; 13]), "Ethernet header at offset 0 needs 14 octets, but only 13 were captured"),
+        (ethernet_to_ip(&[8; 14]), "the frame contains no IP packet: EtherType 0x0808"),
     ];
     for (error, text) in errors {
         assert_eq!(error.expect_err("no packet").to_string(), text);
@@ -320,6 +320,6 @@ fn errors_are_small_and_readable() {
     let none = NoFrame::Headroom { need: 14, have: 4 };
     assert_eq!(
         none.to_string(),
-        "an Ethernet header of 14 octets does not fit into 4 in front of the packet"
+        "the Ethernet header needs 14 octets in front of the packet, but only 4 are available"
     );
 }

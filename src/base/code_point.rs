@@ -196,7 +196,7 @@ code_points! {
         /// VN-Tag.
         VN_TAG = 0x8926, "VN-Tag";
         /// Pre-standard outer VLAN tag, still seen on provider links.
-        VLAN_9100 = 0x9100, "802.1Q (0x9100)";
+        VLAN_9100 = 0x9100, "802.1Q";
         /// Transparent Ethernet bridging.
         ETHERNET_BRIDGING = 0x6558, "transparent Ethernet bridging";
     }

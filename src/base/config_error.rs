@@ -79,10 +79,10 @@ impl fmt::Display for ConfigError {
                 write!(f, "{layer}: {field} must be from {min} to {max}")
             }
             ConfigProblem::TooSmall { needed_bytes } => {
-                write!(f, "{layer}: {field} must hold at least {needed_bytes} bytes")
+                write!(f, "{layer}: {field} must be at least {needed_bytes} bytes")
             }
             ConfigProblem::StageAbsent => {
-                write!(f, "{layer}: {field} is set, but the stage of the sink does not have this layer")
+                write!(f, "{layer}: {field} is set, but the stage of the sink does not include this layer")
             }
             ConfigProblem::Conflict { with } => write!(f, "{layer}: {field} cannot be combined with {with}"),
         }

@@ -206,7 +206,7 @@ impl<'de> serde::Deserialize<'de> for OuterHeader {
         }
         let Object { kind, id, source, destination } = Object::deserialize(deserializer)?;
         let kind = HeaderKind::from_name(&kind)
-            .ok_or_else(|| D::Error::custom(format_args!("no header has the name {kind}")))?;
+            .ok_or_else(|| D::Error::custom(format_args!("unknown header kind {kind}")))?;
         Ok(Self { endpoints: source.zip(destination), ..Self::new(kind, id) })
     }
 }

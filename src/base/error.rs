@@ -139,13 +139,21 @@ impl fmt::Display for ParseError {
         let Self { layer, offset, need, have, .. } = self;
         match self.kind {
             ParseErrorKind::Truncated => {
-                write!(f, "{layer} header at offset {offset} needs {need} octets, {have} are captured")
+                write!(
+                    f,
+                    "{layer} header at offset {offset} needs {need} octets, but only {have} were captured"
+                )
             }
             ParseErrorKind::BadLength => {
-                write!(f, "{layer} header at offset {offset} claims {need} octets where {have} are possible")
+                write!(
+                    f,
+                    "{layer} header at offset {offset} has an invalid length of {need} octets ({have} are available)"
+                )
             }
-            ParseErrorKind::BadVersion => write!(f, "no {layer} header at offset {offset}: version {need}"),
-            ParseErrorKind::TooDeep => write!(f, "{layer} header at offset {offset}: nested too deep"),
+            ParseErrorKind::BadVersion => {
+                write!(f, "{layer} header at offset {offset} has the unexpected version {need}")
+            }
+            ParseErrorKind::TooDeep => write!(f, "{layer} header at offset {offset} is nested too deep"),
         }
     }
 }

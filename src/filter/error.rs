@@ -66,7 +66,7 @@ pub enum FilterErrorKind {
 /// let error = Filter::parse(expression).unwrap_err();
 /// assert_eq!(
 ///     error.render(expression),
-///     "udp or tcp[13] & 2 != 0\n       ^^^^\ncolumn 8: `tcp[`: a flow has no packet bytes to read or compute with: not supported",
+///     "udp or tcp[13] & 2 != 0\n       ^^^^\ncolumn 8: `tcp[`: not supported: a flow has no packet octets to read or compute with",
 /// );
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,29 +169,29 @@ impl FilterError {
     const fn message(&self) -> &'static str {
         use FilterErrorKind as Kind;
         match self.kind {
-            Kind::UnexpectedEnd => "the expression is not complete",
-            Kind::Unexpected => "not expected here (terms are joined by `and` or `or`)",
-            Kind::UnknownWord => "no word of this language (words are in lower case)",
-            Kind::Unsupported => "a flow does not have this: not supported",
-            Kind::PacketBytes => "a flow has no packet bytes to read or compute with: not supported",
+            Kind::UnexpectedEnd => "the expression is incomplete",
+            Kind::Unexpected => "not allowed here; join terms by `and` or `or`",
+            Kind::UnknownWord => "unknown word; keywords are written in lower case",
+            Kind::Unsupported => "not supported: a flow does not have this property",
+            Kind::PacketBytes => "not supported: a flow has no packet octets to read or compute with",
             Kind::UnclosedParenthesis => "this parenthesis is not closed",
-            Kind::BareValue => "say what it is: `host`, `net`, `port`, `portrange` or `proto` goes before it",
-            Kind::Modifier => "does not go with what follows: write it as a term of its own, joined by `and`",
-            Kind::DirectedProtocol => "a protocol has no direction",
-            Kind::HostName => "not an address, and names are not looked up",
+            Kind::BareValue => "write `host`, `net`, `port`, `portrange` or `proto` before this value",
+            Kind::Modifier => "cannot qualify the next word; write it as a separate term, joined by `and`",
+            Kind::DirectedProtocol => "a protocol has no direction; remove `src` or `dst`",
+            Kind::HostName => "not an address; host names are not resolved",
             Kind::Address => "not an IPv4 or IPv6 address",
-            Kind::PartialAddress => "not a whole address (a part of one is a `net`)",
-            Kind::AddressFamily => "an address of the other IP version",
-            Kind::MaskWithoutNet => "only a `net` takes a mask",
-            Kind::Mask => "not a mask or prefix length of this address",
-            Kind::HostBits => "the address has bits set beyond the mask",
+            Kind::PartialAddress => "not a complete address; use `net` for a part of an address",
+            Kind::AddressFamily => "the IP version of this address does not match the qualifier",
+            Kind::MaskWithoutNet => "a mask is allowed only after `net`",
+            Kind::Mask => "not a valid mask or prefix length for this address",
+            Kind::HostBits => "the address has bits set beyond its mask",
             Kind::Port => "neither a port number nor a known service name",
-            Kind::PortRange => "not a range of ports such as 6000-6063",
+            Kind::PortRange => "not a range of ports, such as 6000-6063",
             Kind::Protocol => "neither a protocol number nor a known protocol name",
-            Kind::UnescapedProtocol => "a keyword too: a backslash goes before it here",
+            Kind::UnescapedProtocol => "this protocol name is also a keyword; write a backslash before it",
             Kind::VlanId => "not a VLAN id from 1 to 4095",
             Kind::TooDeep => "parentheses are nested too deeply",
-            Kind::TooLong => "too many terms",
+            Kind::TooLong => "the expression has too many terms",
         }
     }
 }

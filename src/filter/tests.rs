@@ -294,9 +294,9 @@ fn what_is_wrong_and_where() {
     }
     assert_eq!(
         Filter::parse("tcp or broadcast").unwrap_err().to_string(),
-        "column 8: `broadcast`: a flow does not have this: not supported"
+        "column 8: `broadcast`: not supported: a flow does not have this property"
     );
-    assert_eq!(Filter::parse("tcp and").unwrap_err().to_string(), "column 8: the expression is not complete");
+    assert_eq!(Filter::parse("tcp and").unwrap_err().to_string(), "column 8: the expression is incomplete");
 }
 
 #[test]

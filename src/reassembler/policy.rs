@@ -96,8 +96,8 @@ pub struct UnknownPolicy;
 
 impl fmt::Display for UnknownPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("no overlap policy of TCP has that name; there are")?;
-        OverlapPolicy::ALL.iter().try_for_each(|policy| write!(f, " {policy}"))
+        f.write_str("unknown overlap policy for TCP; the policies are ")?;
+        f.write_str(&OverlapPolicy::ALL.map(OverlapPolicy::name).join(", "))
     }
 }
 

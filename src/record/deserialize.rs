@@ -63,9 +63,7 @@ impl<'de> Visitor<'de> for Object {
                     .next_value::<Option<EncapsulationStack>>()?
                     .map_or(Some(()), |stack| set(&mut draft, stack)),
             };
-            is_set.ok_or_else(|| {
-                A::Error::custom(format_args!("{} has a value that it cannot have", field.name))
-            })?;
+            is_set.ok_or_else(|| A::Error::custom(format_args!("the value of {} is invalid", field.name)))?;
             draft.record.known = draft.record.known.with(index);
         }
         if FlowRecord::SCHEMA.iter().enumerate().all(|(index, _)| draft.record.known.contains(index)) {

@@ -63,7 +63,7 @@ impl Capture {
                     More::Damaged => {
                         return Err(Error::NotACapture {
                             path: input.path().to_owned(),
-                            looks_like: "compressed data that is cut short or damaged near its beginning",
+                            looks_like: "compressed data that is truncated or damaged near its beginning",
                         });
                     }
                 },

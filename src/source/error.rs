@@ -137,32 +137,36 @@ impl fmt::Display for Error {
         match self {
             Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
             Self::Directory { path } => write!(f, "{}: is a directory, not a capture file", path.display()),
-            Self::Empty { path } => write!(f, "{}: empty: no capture", path.display()),
+            Self::Empty { path } => write!(f, "{}: is empty, not a capture file", path.display()),
             Self::NotACapture { path, looks_like } => {
-                write!(f, "{}: not a pcap or pcapng capture: looks like {looks_like}", path.display())
+                write!(f, "{}: is not a pcap or pcapng capture: it looks like {looks_like}", path.display())
             }
             Self::Compressed { path, method } => write!(
                 f,
-                "{}: compressed with {method}, and this build lacks the feature `compression`",
+                "{}: is compressed with {method}; decompress it, or build with the feature `compression`",
                 path.display()
             ),
             Self::Version { path, format, major, minor } => {
-                write!(f, "{}: {format} of unknown version {major}.{minor}", path.display())
+                write!(f, "{}: has the unsupported {format} version {major}.{minor}", path.display())
             }
             Self::TooManyOpenFiles { path, limit } => {
-                write!(f, "{}: more than {limit} compressed files overlap in time", path.display())
+                write!(
+                    f,
+                    "{}: cannot be opened: more than {limit} compressed files overlap in time",
+                    path.display()
+                )
             }
             Self::ZstdWindow { path, window_len, limit } => write!(
                 f,
-                "{}: needs a zstd window of {window_len} bytes, and the limit is {limit} bytes",
+                "{}: needs a zstd window of {window_len} bytes, but the limit is {limit} bytes",
                 path.display()
             ),
             Self::Memory { path, needed_bytes, max_bytes } => write!(
                 f,
-                "{}: needs {needed_bytes} bytes more memory, and all captures together may hold {max_bytes} bytes",
+                "{}: needs {needed_bytes} more bytes of memory, but the limit for all captures together is {max_bytes} bytes",
                 path.display()
             ),
-            Self::NoFiles => f.write_str("no capture file was named"),
+            Self::NoFiles => f.write_str("no capture file was specified"),
             Self::Live { device, message } => write!(f, "{device}: {message}"),
         }
     }
@@ -199,9 +203,9 @@ mod tests {
     #[test]
     fn messages_are_one_line_with_the_path() {
         let error = Error::NotACapture { path: "notes.txt".into(), looks_like: "text" };
-        assert_eq!(error.to_string(), "notes.txt: not a pcap or pcapng capture: looks like text");
+        assert_eq!(error.to_string(), "notes.txt: is not a pcap or pcapng capture: it looks like text");
         let error = Error::ZstdWindow { path: "x".into(), window_len: 1 << 27, limit: 1 << 23 };
-        let line = "x: needs a zstd window of 134217728 bytes, and the limit is 8388608 bytes";
+        let line = "x: needs a zstd window of 134217728 bytes, but the limit is 8388608 bytes";
         assert_eq!(error.to_string(), line);
         let error = Error::io(Path::new("x"), io::ErrorKind::IsADirectory.into());
         assert_eq!(error.to_string(), "x: is a directory, not a capture file");

@@ -113,7 +113,9 @@ pub(super) fn judge(head: &[u8], path: &Path, limits: &Limits, memory: &Memory) 
 pub(super) fn too_short(head: &[u8], path: &Path) -> Error {
     match head {
         [] => Error::Empty { path: path.to_owned() },
-        _ if head.len() >= MAGIC_LEN => not_a_capture(path, "a capture cut short within its first header"),
+        _ if head.len() >= MAGIC_LEN => {
+            not_a_capture(path, "a capture that is truncated within its first header")
+        }
         _ => not_a_capture(path, looks_like(head)),
     }
 }
@@ -185,7 +187,7 @@ mod tests {
         assert!(matches!(judged(b"\xd4\xc3\xb2\xa1\x02\0"), Ok(Head::Need(24))));
         assert!(matches!(judged(b"\x0a\x0d\x0d\x0a"), Ok(Head::Need(_))));
         assert!(matches!(too_short(b"", Path::new("f")), Error::Empty { .. }));
-        assert!(too_short(b"\xd4\xc3\xb2\xa1\x02", Path::new("f")).to_string().contains("cut short"));
+        assert!(too_short(b"\xd4\xc3\xb2\xa1\x02", Path::new("f")).to_string().contains("truncated"));
         assert!(too_short(b"hi\n", Path::new("f")).to_string().ends_with("text"));
     }
 }

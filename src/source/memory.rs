@@ -36,7 +36,11 @@ pub(super) struct Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} bytes of memory are refused", self.needed_bytes)
+        let Self { needed_bytes, max_bytes } = self;
+        write!(
+            f,
+            "no memory is available for {needed_bytes} more bytes; the limit for all captures together is {max_bytes} bytes"
+        )
     }
 }
 

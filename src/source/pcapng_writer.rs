@@ -70,8 +70,9 @@ impl<W: Write> PcapngWriter<W> {
         let interface = self.number_of(frame, interfaces)?;
         let captured_len = frame.data.len();
         let pad_len = captured_len.next_multiple_of(4) - captured_len;
-        let block_len = u32::try_from(captured_len + pad_len + 32)
-            .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "the frame exceeds a block"))?;
+        let block_len = u32::try_from(captured_len + pad_len + 32).map_err(|_| {
+            io::Error::new(io::ErrorKind::InvalidInput, "the frame is too long for a pcapng block")
+        })?;
         let nanos = frame.timestamp.as_nanos();
         let mut header = [0; 28];
         let words = [

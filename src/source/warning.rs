@@ -80,19 +80,26 @@ pub enum BadBlock {
 impl fmt::Display for BadBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TotalLen(len) => write!(f, "a block cannot have a length of {len} octets"),
-            Self::TooLong(len) => write!(f, "a block of {len} octets exceeds the limit"),
+            Self::TotalLen(len) => write!(f, "{len} octets is not a valid block length"),
+            Self::TooLong(len) => write!(f, "the block of {len} octets exceeds the limit"),
             Self::Trailer { leading, trailing } => {
-                write!(f, "a block begins with length {leading} and ends with length {trailing}")
+                write!(
+                    f,
+                    "the block length is {leading} at the start of the block, but {trailing} at its end"
+                )
             }
-            Self::ByteOrder(magic) => write!(f, "0x{magic:08x} is no byte-order magic"),
-            Self::Version { major, minor } => write!(f, "a section of unknown version {major}.{minor}"),
-            Self::UnknownInterface(number) => write!(f, "interface {number} is not described"),
-            Self::TooManyInterfaces => f.write_str("more interfaces in a section than the limit"),
+            Self::ByteOrder(magic) => write!(f, "0x{magic:08x} is not a byte-order magic"),
+            Self::Version { major, minor } => {
+                write!(f, "the section has the unsupported version {major}.{minor}")
+            }
+            Self::UnknownInterface(number) => write!(f, "the section does not describe interface {number}"),
+            Self::TooManyInterfaces => {
+                f.write_str("the number of interfaces in the section exceeds the limit")
+            }
             Self::FrameLen { need, have } => {
-                write!(f, "a frame claims {need} octets where its block has {have}")
+                write!(f, "the frame has a length of {need} octets, but its block contains only {have}")
             }
-            Self::FrameTooLong(len) => write!(f, "a frame of {len} octets exceeds the limit"),
+            Self::FrameTooLong(len) => write!(f, "the frame of {len} octets exceeds the limit"),
         }
     }
 }
@@ -101,11 +108,15 @@ impl fmt::Display for WarningKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Truncated { need, have } => {
-                write!(f, "cut short: the record needs {need} octets, {have} are there")
+                write!(f, "truncated: the record needs {need} octets, but only {have} are present")
             }
-            Self::BadBlock(bad) => write!(f, "bad record: {bad}"),
-            Self::Compression(io::ErrorKind::UnexpectedEof) => f.write_str("the compressed data ends early"),
-            Self::Compression(_) => f.write_str("the compressed data is damaged"),
+            Self::BadBlock(bad) => write!(f, "invalid record: {bad}; the rest of the file is skipped"),
+            Self::Compression(io::ErrorKind::UnexpectedEof) => {
+                f.write_str("the compressed data is truncated")
+            }
+            Self::Compression(_) => {
+                f.write_str("the compressed data is damaged; the rest of the file is skipped")
+            }
         }
     }
 }
@@ -141,7 +152,8 @@ mod tests {
             frame_number: 3,
             kind: WarningKind::Truncated { need: 60, have: 7 },
         };
-        let line = "day.pcap: at offset 100, frame 3: cut short: the record needs 60 octets, 7 are there";
+        let line =
+            "day.pcap: at offset 100, frame 3: truncated: the record needs 60 octets, but only 7 are present";
         assert_eq!(warning.to_string(), line);
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct WindowTooLong {
 
 impl fmt::Display for WindowTooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a zstd window of {} bytes exceeds the limit of {}", self.window_len, self.limit)
+        write!(f, "the zstd window of {} bytes exceeds the limit of {} bytes", self.window_len, self.limit)
     }
 }
 

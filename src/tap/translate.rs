@@ -30,7 +30,7 @@ pub enum NotIp {
 impl fmt::Display for NotIp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported(what) => write!(f, "no IP packet: {what}"),
+            Self::Unsupported(what) => write!(f, "the frame contains no IP packet: {what}"),
             Self::Truncated(error) | Self::Malformed(error) => error.fmt(f),
         }
     }
@@ -59,7 +59,7 @@ impl fmt::Display for NoFrame {
             Self::Headroom { need, have } => {
                 write!(
                     f,
-                    "an Ethernet header of {need} octets does not fit into {have} in front of the packet"
+                    "the Ethernet header needs {need} octets in front of the packet, but only {have} are available"
                 )
             }
             Self::NotIp(why) => why.fmt(f),

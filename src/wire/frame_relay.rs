@@ -15,6 +15,8 @@ pub(crate) enum FrameRelay {
     Ppp(usize),
     /// An unsupported network layer protocol identifier.
     Nlpid(u8),
+    /// A protocol of Cisco, by its number in SNAP.
+    CiscoSnap(u16),
     /// An unsupported SNAP protocol.
     Other,
 }
@@ -39,7 +41,8 @@ pub(crate) fn header(data: &[u8]) -> Option<FrameRelay> {
         llc::NLPID_SNAP => match llc::snap(data.get(at + 1..)?, at + 1)? {
             llc::Llc::EtherType(ether_type, len) => FrameRelay::EtherType(ether_type, len),
             llc::Llc::Ethernet(len) => FrameRelay::Ethernet(len),
-            llc::Llc::Other => FrameRelay::Other,
+            llc::Llc::CiscoSnap(number) => FrameRelay::CiscoSnap(number),
+            _ => FrameRelay::Other,
         },
         other => FrameRelay::Nlpid(other),
     })
@@ -57,7 +60,8 @@ mod tests {
             (&[4, 0, 0, 1, 3, 0, 0xcc], Some(FrameRelay::EtherType(EtherType::IPV4, 7))),
             (&[4, 1, 3, 0xcf], Some(FrameRelay::Ppp(4))),
             (&[4, 1, 3, 0, 0x80, 0, 0x80, 0xc2, 0, 7], Some(FrameRelay::Ethernet(10))),
-            (&[4, 1, 3, 0, 0x80, 0, 0, 0x0c, 0, 7], Some(FrameRelay::Other)),
+            (&[4, 1, 3, 0, 0x80, 0, 0, 0x0c, 0, 7], Some(FrameRelay::CiscoSnap(7))),
+            (&[4, 1, 3, 0, 0x80, 0, 0x10, 0x18, 0, 7], Some(FrameRelay::Other)),
             // Signaling (Q.933); the encapsulation of Cisco, which has no control field.
             (&[0, 1, 3, 8], Some(FrameRelay::Nlpid(8))),
             (&[4, 1, 8, 0], Some(FrameRelay::EtherType(EtherType::IPV4, 4))),

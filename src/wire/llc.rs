@@ -11,8 +11,22 @@ pub(crate) enum Llc {
     EtherType(EtherType, usize),
     /// A bridged Ethernet frame (RFC 2427, RFC 2684), and the length of the headers in front of it in octets.
     Ethernet(usize),
-    /// Any other payload: spanning tree, IPX, NetBEUI, protocols of Cisco.
+    /// A network layer protocol of ISO, by its identifier.
+    Nlpid(u8),
+    /// A protocol of Cisco, by its number in SNAP.
+    CiscoSnap(u16),
+    /// Any other protocol, by the destination service access point: spanning tree, IPX, NetBEUI.
+    Dsap(u8),
+    /// A protocol of another organization in SNAP.
     Other,
+}
+
+impl Llc {
+    /// Returns whether the payload is identified by an EtherType, or is an Ethernet frame.
+    #[must_use]
+    pub(crate) const fn is_packet(self) -> bool {
+        matches!(self, Self::EtherType(..) | Self::Ethernet(_))
+    }
 }
 
 /// Octets of an LLC header with an unnumbered control field.
@@ -43,9 +57,9 @@ pub(crate) fn header(data: &[u8]) -> Option<Llc> {
         (0xfe, 0xfe, UNNUMBERED) => Some(match *data.get(HEADER_LEN)? {
             NLPID_IPV4 => Llc::EtherType(EtherType::IPV4, HEADER_LEN + 1),
             NLPID_IPV6 => Llc::EtherType(EtherType::IPV6, HEADER_LEN + 1),
-            _ => Llc::Other,
+            nlpid => Llc::Nlpid(nlpid),
         }),
-        _ => Some(Llc::Other),
+        _ => Some(Llc::Dsap(dsap)),
     }
 }
 
@@ -57,6 +71,7 @@ pub(crate) fn snap(data: &[u8], before: usize) -> Option<Llc> {
     Some(match [a, b, c] {
         [0, 0, 0] | [0, 0, 0xf8] => Llc::EtherType(EtherType(protocol), before + SNAP_LEN),
         [0, 0x80, 0xc2] if matches!(protocol, 1 | 7) => Llc::Ethernet(before + SNAP_LEN),
+        [0, 0, 0x0c] => Llc::CiscoSnap(protocol),
         _ => Llc::Other,
     })
 }
@@ -70,14 +85,15 @@ mod tests {
         for (data, wanted) in [
             (&[6, 6, 3][..], Some(Llc::EtherType(EtherType::IPV4, 3))),
             (&[0xfe, 0xfe, 3, 0x8e], Some(Llc::EtherType(EtherType::IPV6, 4))),
-            (&[0xfe, 0xfe, 3, 0x83], Some(Llc::Other)),
+            (&[0xfe, 0xfe, 3, 0x83], Some(Llc::Nlpid(0x83))),
             (&[0xaa, 0xaa, 3, 0, 0, 0, 8, 6], Some(Llc::EtherType(EtherType::ARP, 8))),
             (&[0xaa, 0xaa, 3, 0, 0, 0xf8, 8, 0], Some(Llc::EtherType(EtherType::IPV4, 8))),
             // Bridged Ethernet with and without its check sequence; a protocol of Cisco; spanning tree.
             (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 1], Some(Llc::Ethernet(8))),
             (&[0xaa, 0xaa, 3, 0, 0x80, 0xc2, 0, 7], Some(Llc::Ethernet(8))),
-            (&[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0], Some(Llc::Other)),
-            (&[0x42, 0x42, 3], Some(Llc::Other)),
+            (&[0xaa, 0xaa, 3, 0, 0, 0x0c, 0x20, 0], Some(Llc::CiscoSnap(0x2000))),
+            (&[0x42, 0x42, 3], Some(Llc::Dsap(0x42))),
+            (&[0xaa, 0xaa, 3, 0, 0x10, 0x18, 0, 1], Some(Llc::Other)),
             (&[0xaa, 0xaa, 3, 0, 0, 0, 8], None),
             (&[6, 6], None),
         ] {

@@ -292,7 +292,7 @@ fn a_serial_line_may_speak_cisco_hdlc() {
                 (PAYLOAD, Some(1000)),
                 "{link_type} {address:x}"
             );
-            // Keepalives of Cisco's are named by their own number.
+            // Keepalives of Cisco HDLC have the number of RARP.
             let keepalive = join(&[direction, &[address, 0, 0x80, 0x35], &[0; 14]]);
             let found = decapsulate(
                 &frame(link_type, &keepalive),
@@ -301,7 +301,7 @@ fn a_serial_line_may_speak_cisco_hdlc() {
                 &Limits::DEFAULT,
             );
             assert!(
-                matches!(found, Decapsulated::Unsupported(reason) if reason.to_string() == "EtherType 0x8035"),
+                matches!(found, Decapsulated::Unsupported(reason) if reason.to_string() == "RARP or SLARP (0x8035)"),
                 "{found:?}"
             );
         }

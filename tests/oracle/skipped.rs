@@ -4,26 +4,30 @@ use flowgauge::decode::extractor::SkipStats;
 
 use super::corpus;
 
-/// Other protocols than IP, and frames that are cut or damaged, as many as there are. Numbers without a name are of damaged frames, of loop
-/// tests (0x9000, 0x8102) and of Cisco's (0x8035).
+/// Protocols other than IP, and truncated or damaged frames, with their counts. Numbers without a name are from damaged
+/// frames, except 0x8102, which is from a loop test. 0x8035 is from Cisco HDLC.
 const REASONS: &[(&str, u64)] = &[
     ("ARP", 2628),
-    ("EAPOL", 720),
-    ("802.3 frame", 284),
+    ("EAPOL (0x888e)", 720),
+    ("STP", 162),
+    ("LLC null SAP", 77),
+    ("PVST+", 42),
     ("malformed", 33),
     ("nested too deep", 15),
-    ("PPP protocol 0xc021", 14),
+    ("PPP LCP (0xc021)", 14),
     ("EtherType 0xaaaa", 11),
-    ("EtherType 0x9000", 10),
-    ("PPPoE discovery", 10),
-    ("PPP protocol 0x8021", 6),
-    ("PPP protocol 0x80fd", 6),
+    ("Ethernet loopback (0x9000)", 10),
+    ("PPPoE discovery (0x8863)", 10),
+    ("PPP CCP (0x80fd)", 6),
+    ("PPP IPCP (0x8021)", 6),
     ("truncated", 4),
     ("EtherType 0x2573", 3),
+    ("CDP", 2),
     ("EtherType 0x0c0d", 2),
     ("EtherType 0x2800", 2),
     ("EtherType 0x7300", 2),
-    ("EtherType 0x8035", 2),
+    ("RARP or SLARP (0x8035)", 2),
+    ("DTP", 1),
     ("EtherType 0x0808", 1),
     ("EtherType 0x0843", 1),
     ("EtherType 0x0858", 1),
@@ -40,8 +44,8 @@ const REASONS: &[(&str, u64)] = &[
     ("EtherType 0x8102", 1),
     ("EtherType 0xa980", 1),
     ("EtherType 0xbb00", 1),
+    ("PPP IPV6CP (0x8057)", 1),
     ("PPP protocol 0x00ff", 1),
-    ("PPP protocol 0x8057", 1),
 ];
 
 /// Frames that are cut, malformed, or nested too deep, by capture: each is what its capture was made to show.

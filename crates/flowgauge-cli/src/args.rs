@@ -20,7 +20,7 @@ use crate::console::Failure;
 use crate::sessions::SessionsArgs;
 use crate::streams::StreamsArgs;
 
-/// Turns packets into flows.
+/// Converts packets to flow records, TCP streams and messages of application protocols.
 #[derive(Debug, Parser)]
 #[command(name = "flowgauge", version, arg_required_else_help = true, max_term_width = 100)]
 #[command(after_help = "Examples:
@@ -31,7 +31,7 @@ use crate::streams::StreamsArgs;
   flowgauge streams capture.pcap --out streams     a file per direction of each TCP connection
   flowgauge sessions capture.pcap --protocol dns   a line per message
 
-`flowgauge COMMAND --help` describes the options of a command.")]
+`flowgauge COMMAND -h` lists the options of a command, and `flowgauge COMMAND --help` describes them.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -47,143 +47,166 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Print the flows in captures, both directions of a conversation as one.
+/// Print one record per bidirectional flow.
 ///
-/// Reads pcap and pcapng, plain or compressed with gzip or zstd, and merges several files in time order. A flow is
-/// written when it ends: closed by its protocol, silent for too long, or at the end of the input. `--sort` and `--top`
-/// need all flows before the first can be written; without them, memory does not grow with the number of flows.
+/// Reads pcap and pcapng files, uncompressed or compressed with gzip or zstd, and merges several files in time order.
+/// A flow ends when its protocol closes it, when it is idle for too long, or at the end of the input, and its record
+/// is written then. `--sort` and `--top` write the records at the end of the input instead. With `--sort`, memory
+/// grows with the number of flows.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:
+#[command(after_help = "`flowgauge flows --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
   flowgauge flows day1.pcap day2.pcap.gz
   flowgauge flows capture.pcap --top 10 --sort packets
   flowgauge flows capture.pcap --filter 'tcp dst port 80 or 443 and not net 10.0.0.0/8'
   flowgauge flows capture.pcap --format ndjson | jq -c 'select(.conn_state == \"S0\")'
   ssh host tcpdump -U -w - | flowgauge flows -
 
-Exit status: 0 if all input was read, 1 if some of it could not be (what could be read is written),
-2 if the command line is wrong.")]
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, or the output could not be written.
+  2  The command line is invalid.")]
 pub(crate) struct FlowsArgs {
     /// Capture files; `-` is standard input
     #[cfg_attr(feature = "live", arg(value_name = "FILE", required_unless_present = "interface"))]
     #[cfg_attr(not(feature = "live"), arg(value_name = "FILE", required = true))]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Listen on a network interface instead (needs the right to capture)
+    /// Capture from a network interface instead of reading files
     ///
-    /// Flows that go on are written every 30 minutes unless --active-timeout says otherwise.
+    /// The process needs the permission to capture. The default of --active-timeout is 30m for an interface.
     #[cfg(feature = "live")]
     #[arg(long, short = 'i', value_name = "NAME", conflicts_with = "files")]
     pub(crate) interface: Option<String>,
 
-    /// How long to listen, such as 10s or 1h; without it until Ctrl-C or SIGTERM
+    /// Duration of the capture, such as 10s or 1h; without it, until Ctrl-C or SIGTERM
     #[cfg(feature = "live")]
     #[arg(long, value_name = "TIME", requires = "interface", value_parser = parse_duration)]
     pub(crate) duration: Option<Duration>,
 
-    /// How to write flows
+    /// Output format
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 
-    /// Put the flows in order; all of them are kept in memory until the end
+    /// Sort the flows by a field
     ///
-    /// Without it flows come in the order in which they end. Those that come first in time are first for `start` and
-    /// `end`, and the greatest are first for the others. What is equal stays in the order in which it ended.
+    /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
+    /// in which they end. `start` and `end` sort in ascending order, the other fields in descending order. Flows with
+    /// equal values stay in the order in which they ended.
     ///
-    /// start: first packet; end: last packet; duration: from the first packet to the last; packets, octets (on the wire), payload
-    /// (octets that the transport carried) and retransmitted (TCP segments): of both sides; rtt: of the TCP handshake.
+    /// start: time of the first packet; end: time of the last packet; duration: from the first packet to the last;
+    /// packets, octets (on the wire), payload (octets carried by the transport protocol) and retransmitted (TCP
+    /// segments): sums of both directions; rtt: round-trip time of the TCP handshake.
     #[arg(long, short = 's', value_parser = sort_key_parser(), value_name = "FIELD")]
     pub(crate) sort: Option<SortKey>,
 
-    /// Turn the order of --sort around
+    /// Reverse the order of --sort
     #[arg(long, short = 'r')]
     pub(crate) reverse: bool,
 
-    /// Only the first N flows in the order of --sort (of `octets` if not given)
+    /// Write only the first N flows in the order of --sort, or by octets
     #[arg(long, short = 'n', value_name = "N", value_parser = parse_count::<NonZeroUsize>)]
     pub(crate) top: Option<NonZeroUsize>,
 
-    /// Make a record of flows that go on after each TIME, such as 30m; `none` for never [default: none for files]
+    /// Write a record of each open flow every TIME, such as 30m
+    ///
+    /// `none` disables these records, which is the default for files. The field `sequence_number` numbers the records
+    /// of a flow.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) active_timeout: Option<Timeout>,
 
-    /// Only flows for which this holds: the everyday part of pcap-filter(7)
+    /// Write only flows that match an expression, as in pcap-filter(7)
     ///
-    /// host, net, port, portrange, tcp, udp, icmp, ip, ip6, proto, vlan; src and dst; and, or, not, parentheses. The
-    /// source is the side that began the flow. A filter keeps or drops whole flows.
+    /// The expression may contain host, net, port, portrange, tcp, udp, icmp, ip, ip6, proto and vlan, the directions
+    /// src and dst, the operators and, or and not, and parentheses. The source is the initiator of the flow. A flow is
+    /// written with all of its packets or not at all.
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
-    /// Whether to find out what is spoken in each flow: http, tls, dns ...; see docs/protocols.md
+    /// Identify the application protocol of each flow
     ///
-    /// ndjson and csv have `application`, and `application_evidence`: content or port. A table shows it beside the protocol, if
-    /// asked for.
+    /// The fields `application`, such as http, tls or dns, and `application_evidence`, content or port, contain the
+    /// result in ndjson and csv. The table shows the application behind the transport protocol with `always`. See
+    /// docs/protocols.md for the protocols.
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = Applications::Auto)]
     pub(crate) application: Applications,
 
     /// Verify the checksums of IPv4, TCP and UDP
-    #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
 
-    /// Which flow a packet in a tunnel counts for
-    #[arg(long, value_enum, default_value_t = Tunnels::Innermost)]
+    /// Select the flow that counts a tunneled packet
+    #[arg(long, value_enum, value_name = "FLOW", default_value_t = Tunnels::Innermost)]
     pub(crate) tunnels: Tunnels,
 
-    /// Show in ndjson and csv what encloses the packets of each flow: labels, tunnels, their numbers and ends
+    /// Add the outer headers of each flow to ndjson and csv
+    ///
+    /// The headers are label stacks and tunnels, with their identifiers and endpoints, from the outermost inward.
     #[arg(long)]
     pub(crate) encapsulation: bool,
 
-    /// Track on N threads, each with its share of the flows; one more reads
+    /// Number of threads that track flows
     ///
-    /// The same flows are written, those that end together perhaps in another order. Not with `--tunnels both`.
+    /// Each thread tracks a part of the flows, and one more thread reads the input. The records are the same as with
+    /// one thread, but flows that end at the same time may be written in another order. Cannot be combined with
+    /// `--tunnels both`.
     #[arg(long, value_name = "N", default_value = "1", value_parser = parse_shards)]
     #[cfg_attr(feature = "live", arg(conflicts_with = "interface"))]
     pub(crate) shards: NonZeroUsize,
 
-    /// What to do with IP fragments
-    #[arg(long, value_enum, default_value_t = Fragments::Whole)]
+    /// Handling of IP fragments
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Fragments::Whole)]
     pub(crate) fragments: Fragments,
 
-    /// Which bytes win where IPv4 fragments overlap: discard, first, last, or a family of operating systems
+    /// Policy for overlapping IPv4 fragments, such as first or linux
     ///
-    /// discard (the datagram, as RFC 5722 asks of IPv6), linux, first, last, bsd, bsd_right, linux2, windows, solaris.
-    #[arg(long, value_name = "POLICY", default_value = "discard", hide_default_value = true)]
+    /// Policies: discard, linux, first, last, bsd, bsd_right, linux2, windows, solaris. `discard` discards the datagram,
+    /// as RFC 5722 requires for IPv6. The others keep the octets that the named operating system keeps, or those of
+    /// the first or last fragment.
+    #[arg(long, value_name = "POLICY", default_value = "discard")]
     pub(crate) fragment_policy: OverlapPolicy,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,
 }
 
-/// Write the packets of chosen flows, both directions, to a pcapng file.
+/// Write the packets of selected flows to a pcapng file.
 ///
-/// `src`, `dst` and `vlan` in a filter are about a whole flow, whose beginner may be known only at its end. Such a
-/// filter reads the files twice, and cannot read from a pipe. Fragments that do not show their ports belong to no
-/// flow with ports, and are left out of a slice that is chosen by ports.
+/// The packets of both directions are written. A filter with `src`, `dst` or `vlan` depends on properties that may be
+/// known only at the end of a flow: it reads the files twice, and cannot read from a pipe. Fragments without a
+/// transport header belong to no flow with ports, so a filter by port does not select them.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").required(true).args(["community_id", "filter"])))]
-#[command(after_help = "Examples:
+#[command(after_help = "`flowgauge slice --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
   flowgauge slice capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= -w flow.pcapng
   flowgauge slice day*.pcap --filter 'host 192.0.2.1 and tcp' -w - | tshark -r -
 
-Exit status: 0 if all input was read and packets were written, 1 if some input could not be read or
-no flow was found (then there is no file), 2 if the command line is wrong.")]
+Exit status:
+  0  All input was read, and packets were written.
+  1  Some input could not be read, the output could not be written, or no flow was selected. In the
+     last case, no file is created.
+  2  The command line is invalid.")]
 pub(crate) struct SliceArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// A flow's Community ID (version 1, seed 0), as `flows --format ndjson` shows it; may be given several times
+    /// Select flows by Community ID; may be repeated
+    ///
+    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
     #[arg(long, value_name = "ID", value_parser = parse_community_id)]
     pub(crate) community_id: Vec<String>,
 
-    /// Flows for which this holds; see `flowgauge flows --help`
+    /// Select flows by an expression (see `flowgauge flows --help`)
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
-    /// Where to write; `-` is standard output
+    /// Output file; `-` is standard output
     #[arg(long, short = 'w', value_name = "OUT")]
     pub(crate) write: PathBuf,
 
-    /// Overwrite OUT if it exists
+    /// Overwrite an existing output file
     #[arg(long)]
     pub(crate) force: bool,
 
@@ -191,36 +214,36 @@ pub(crate) struct SliceArgs {
     pub(crate) shared: SharedArgs,
 }
 
-/// When flows are named.
+/// Formats for which application protocols are identified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Applications {
-    /// For ndjson and csv
+    /// Identify applications for ndjson and csv
     Auto,
-    /// For any format
+    /// Identify applications for all formats
     Always,
-    /// Never: the keys are empty
+    /// Leave the fields empty
     Never,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct DedupArgs {
-    /// Leave out packets that were captured twice within TIME, such as 500us or 2ms [default TIME: 1ms]
+    /// Skip duplicate packets within TIME, such as 2ms [default TIME: 1ms]
     ///
-    /// What a host sends twice may look the same: --dedup-between-interfaces tells these apart, if the copies come from
-    /// different interfaces.
+    /// A host may send two identical packets on purpose. If the duplicates in the capture come from different
+    /// interfaces, --dedup-between-interfaces keeps such packets.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "1ms")]
     #[arg(value_parser = parse_duration)]
     pub(crate) dedup: Option<Duration>,
 
-    /// What must be equal for --dedup
-    #[arg(long, value_enum, default_value_t = DedupMode::Exact, requires = "dedup")]
+    /// Octets that --dedup compares
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = DedupMode::Exact, requires = "dedup")]
     pub(crate) dedup_mode: DedupMode,
 
-    /// With --dedup, compare octets too, and not only a keyed hash of 64 bits
+    /// With --dedup, compare the octets, not only 64-bit keyed hashes
     #[arg(long, requires = "dedup")]
     pub(crate) dedup_verify: bool,
 
-    /// With --dedup, leave out only what another interface captured
+    /// With --dedup, skip only duplicates from another interface
     #[arg(long, requires = "dedup")]
     pub(crate) dedup_between_interfaces: bool,
 }
@@ -228,87 +251,96 @@ pub(crate) struct DedupArgs {
 /// Options of all commands that read captures.
 #[derive(Debug, Args)]
 pub(crate) struct SharedArgs {
-    /// End flows that were silent for TIME, such as 30s or 5m; `none` for never
+    /// End flows after TIME without a packet, such as 30s, or `none`
     ///
-    /// Without it: TCP 5 min, TCP handshakes 65 s, closed TCP connections 15 s, UDP 60 s, all else 30 s.
+    /// Defaults: TCP connections 5 min, TCP handshakes 65 s, closed TCP connections 15 s, UDP 60 s, other protocols
+    /// 30 s. The option replaces all of them. With `none`, flows end only by their protocol or with the input.
     #[arg(long, value_name = "TIME", value_parser = parse_timeout)]
     pub(crate) idle_timeout: Option<Timeout>,
 
-    /// Open flows at once, at most; beyond that, the oldest unanswered ones make room [default: 1048576]
+    /// Maximum number of open flows [default: 1048576]
+    ///
+    /// When the maximum is reached, each new flow evicts another one: TCP handshakes first, then unanswered flows, then
+    /// closed ones, then others.
     #[arg(long, value_name = "N", value_parser = parse_count::<NonZeroU32>)]
     pub(crate) max_flows: Option<NonZeroU32>,
 
-    /// Memory to take at most, such as 256MiB [default: 1GiB, or more if --max-flows asks for it]
+    /// Memory limit, such as 256MiB [default: 1GiB]
     ///
-    /// For flows, fragments, streams, sessions and the captures that are being read. What is kept for --sort and --top and what
-    /// is being written come on top, and some 32 MiB for the program itself.
+    /// Limits the memory of flows, fragments, streams, sessions and open capture files. Records kept for --sort and
+    /// --top, output buffers, and about 32 MiB for the program itself are not included. The default is higher if
+    /// --max-flows requires it: 512 bytes per flow.
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     pub(crate) memory: Option<u64>,
 
-    /// The longest window of a zstd frame, such as 128MiB: what its decoder has to keep [default: 8MiB]
+    /// Maximum window size of zstd files, such as 128MiB [default: 8MiB]
+    ///
+    /// The decoder needs this much memory. Files compressed with `zstd --long=27` have a window of 128MiB.
     #[arg(long, value_name = "SIZE", value_parser = parse_window)]
     pub(crate) zstd_window: Option<u32>,
 
     #[command(flatten)]
     pub(crate) dedup: DedupArgs,
 
-    /// No progress bar and no summary; problems are still reported
+    /// Suppress progress bar and summary; problems are still reported
     #[arg(long, short = 'q')]
     pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct GraceArgs {
-    /// Wait TIME for octets that the receiver has acknowledged already, such as 50ms or 2s
+    /// Wait TIME for octets that were already acknowledged
     ///
-    /// The times are those of the packets. In a capture whose packets are out of order, or whose times were made up, an
-    /// acknowledgment may come long before the octets that it covers. With a longer time, these are put in order instead of
-    /// reported as a gap.
+    /// The time is measured by the timestamps of the packets. In a capture with reordered packets or artificial
+    /// timestamps, an acknowledgment may precede the octets that it covers by more than the default. With a longer
+    /// time, these octets are put in order instead of reported as a gap.
     #[arg(long, value_name = "TIME", value_parser = parse_duration, default_value = "10ms")]
     pub(crate) ack_grace: Duration,
 }
 
-/// Print a script that completes commands and options in a shell.
+/// Print a completion script for a shell.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   flowgauge completions bash > ~/.local/share/bash-completion/completions/flowgauge")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell that runs the script
     #[arg(value_enum)]
     pub(crate) shell: Shell,
 }
 
-/// Print a man page, or write all of them to a folder.
+/// Print a man page, or write all man pages to a folder.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowgauge man flows | man -l -")]
+#[command(after_help = "Examples:
+  flowgauge man flows | man -l -
+  flowgauge man --out ~/.local/share/man/man1")]
 pub(crate) struct ManArgs {
-    /// The command whose page to print
+    /// Command of the page; without it, the page of flowgauge itself is printed
     #[arg(value_name = "COMMAND", conflicts_with = "out")]
     pub(crate) page: Option<String>,
 
-    /// Write flowgauge.1, flowgauge-flows.1 and so on to this folder
+    /// Write all pages, flowgauge.1, flowgauge-flows.1 and so on, to this folder
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// How flows are written.
+/// Output format of flow records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people: as many columns as the terminal has room for
+    /// Columns that fit the width of the terminal
     Table,
-    /// A JSON object per line
+    /// One JSON object per line
     Ndjson,
-    /// A header and a line per flow, with the fields of ndjson
+    /// A header line and one line per flow, with the fields of ndjson
     Csv,
 }
 
-/// What of two packets must be equal.
+/// Octets of two packets that must be equal for a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DedupMode {
     /// All octets
     Exact,
-    /// All that neither a mirror port nor a router changes: not MACs, VLAN tags, TTL, traffic class, header checksum
+    /// All except those that mirror ports and routers change: MAC addresses, VLAN tags, TTL, traffic class, header
+    /// checksum
     Mirror,
 }
 
@@ -321,14 +353,14 @@ impl From<DedupMode> for Mode {
     }
 }
 
-/// What is done about checksums.
+/// Handling of checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Checksums {
-    /// They are not looked at
+    /// Do not verify checksums
     Ignore,
-    /// The summary tells how many are wrong, or were left to the network card
+    /// Count wrong and offloaded checksums in the summary
     Count,
-    /// The same, and packets with a wrong one are left out; those left to the network card are not
+    /// Count them, and drop packets with a wrong checksum; packets with an offloaded checksum are kept
     Drop,
 }
 
@@ -342,14 +374,14 @@ impl From<Checksums> for ChecksumHandling {
     }
 }
 
-/// Which flows count a packet in a tunnel.
+/// Flows that count a tunneled packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Tunnels {
-    /// The one inside
+    /// The flow inside the tunnel
     Innermost,
-    /// The tunnel
+    /// The flow of the outermost tunnel
     Outermost,
-    /// Both, and each tunnel in between: the packet counts in each, and their records name each other
+    /// Both flows and those of tunnels in between; their records refer to each other
     Both,
 }
 
@@ -363,14 +395,14 @@ impl From<Tunnels> for Decapsulation {
     }
 }
 
-/// What becomes of IP fragments.
+/// Handling of IP fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Fragments {
-    /// Each counts for its datagram's flow; without the first one they are counted apart
+    /// Reassemble datagrams and count each fragment for the flow of its datagram; orphan fragments belong to no flow
     Whole,
-    /// The same, but without the first one they are a flow of their address pair
+    /// Reassemble datagrams; orphan fragments belong to a flow of their address pair
     Pair,
-    /// None waits: the first one counts by its ports, others for their address pair
+    /// Do not reassemble: the first fragment counts for its ports, others for their address pair
     AsTheyCome,
 }
 
@@ -384,23 +416,24 @@ impl From<Fragments> for FragmentHandling {
     }
 }
 
-/// The names of sort keys.
+/// Returns a parser of the names of sort keys.
 fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
     PossibleValuesParser::new(SortKey::ALL.map(SortKey::name)).try_map(|name| {
         let found = SortKey::ALL.into_iter().find(|key| key.name() == name);
-        found.ok_or("no such field")
+        found.ok_or("unknown field")
     })
 }
 
-/// A duration, or none.
+/// A timeout, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
 fn parse_count<N: FromStr>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|_| "not a whole number above zero that fits here".to_owned())
+    text.parse()
+        .map_err(|_| "must be a whole number greater than zero, and not too large for this option".to_owned())
 }
 
-/// A number of bytes, or of units of them: kB, MB and GB of thousands, KiB, MiB and GiB of 1024.
+/// Parses a number of bytes with or without a unit: kB, MB and GB are powers of 1000, KiB, MiB and GiB of 1024.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u64); 8] = [
         ("KiB", 1 << 10),
@@ -414,51 +447,53 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     ];
     let found = UNITS.iter().find_map(|(unit, bytes)| Some((text.strip_suffix(unit)?.trim_end(), bytes)));
     let size = found.and_then(|(digits, bytes)| digits.parse::<u64>().ok()?.checked_mul(*bytes));
-    size.filter(|size| *size > 0).ok_or_else(|| "a size looks like 256MiB, 1GB or 1000000".to_owned())
+    size.filter(|size| *size > 0)
+        .ok_or_else(|| "must be a size greater than zero, such as 256MiB, 1GB or 1000000".to_owned())
 }
 
 fn parse_window(text: &str) -> Result<u32, String> {
-    u32::try_from(parse_size(text)?).map_err(|_| "less than 4GiB".to_owned())
+    u32::try_from(parse_size(text)?).map_err(|_| "must be less than 4GiB".to_owned())
 }
 
 fn parse_shards(text: &str) -> Result<NonZeroUsize, String> {
     let count: NonZeroUsize = parse_count(text)?;
-    if count.get() <= 256 { Ok(count) } else { Err("at most 256".to_owned()) }
+    if count.get() <= 256 { Ok(count) } else { Err("must be at most 256".to_owned()) }
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text).map_err(|error| error.to_string())
+    humantime::parse_duration(text)
+        .map_err(|error| format!("must be a time with a unit, such as 500us, 30s or 5m: {error}"))
 }
 
 fn parse_timeout(text: &str) -> Result<Timeout, String> {
     match text {
         "none" => Ok(Timeout(None)),
         _ => match parse_duration(text)? {
-            Duration::ZERO => Err("not a time that can pass; for no timeout write `none`".to_owned()),
+            Duration::ZERO => Err("timeout must be greater than zero; use `none` for no timeout".to_owned()),
             timeout => Ok(Timeout(Some(timeout))),
         },
     }
 }
 
-/// Version, colon, twenty octets in base64.
+/// Parses a Community ID: version, colon, twenty octets in base64.
 pub(crate) fn parse_community_id(text: &str) -> Result<String, String> {
     let is_base64 = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
     match text.strip_prefix("1:").and_then(|rest| rest.strip_suffix('=')) {
         Some(hash) if hash.len() == 27 && hash.bytes().all(is_base64) => Ok(text.to_owned()),
-        _ => Err("a Community ID looks like 1:LQU9qZlK+B5F3KDmev6m5PMibrg=".to_owned()),
+        _ => Err("must be a Community ID of version 1, such as 1:LQU9qZlK+B5F3KDmev6m5PMibrg=".to_owned()),
     }
 }
 
-/// Reads a filter expression; an error shows the place.
+/// Parses a filter expression. An error shows the expression and the position.
 pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
     Filter::parse(expression).map_err(|error| {
         let lines: String = error.render(expression).lines().map(|line| format!("\n  {line}")).collect();
-        Failure::Usage(format!("--filter cannot be read:{lines}"))
+        Failure::Usage(format!("--filter: invalid expression:{lines}"))
     })
 }
 
 impl DedupArgs {
-    /// Returns the settings of the window, if one is wanted.
+    /// Returns the configuration of deduplication, if it is enabled.
     fn config(&self) -> Option<DedupConfig> {
         let mut config = DedupConfig::default();
         (config.window, config.mode) = (self.dedup?, self.dedup_mode.into());
@@ -503,7 +538,7 @@ impl SharedArgs {
     }
 }
 
-/// Refuses settings that no pipeline with a stage can be built with, before any file is opened or created.
+/// Checks that a pipeline with a stage can be built with these settings, before any file is opened or created.
 pub(crate) fn check<G: Stage>(builder: &Builder) -> Result<(), ConfigError> {
     builder.build(Records::new(|_| ()).with_stage::<G>()).map(drop)
 }

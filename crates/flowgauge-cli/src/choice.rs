@@ -41,7 +41,7 @@ impl Choice {
     }
 
     /// Returns whether a new flow is selected.
-    pub(crate) fn takes(&self, view: &FlowView<'_>, number: u64) -> bool {
+    pub(crate) fn selects(&self, view: &FlowView<'_>, number: u64) -> bool {
         match self {
             Self::All => true,
             Self::CommunityIds(ids) => ids.contains(community_id(view.key(), 0).as_str()),
@@ -58,8 +58,8 @@ fn read(
 ) -> Result<HashSet<u64>, Failure> {
     if let Some(path) = files.iter().find(|path| is_read_once(path)) {
         return Err(Failure::Usage(format!(
-            "{}: can be read only once, but `src`, `dst` and `vlan` need the whole flow before its first packet can be \
-             written: save the capture to a file first, or leave these words out",
+            "{}: can be read only once, but a filter with `src`, `dst` or `vlan` reads the input twice; save the capture \
+             to a file first, or remove these words from the filter",
             path.display()
         )));
     }
@@ -77,8 +77,8 @@ fn is_read_once(path: &Path) -> bool {
     is_stdin(path) || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Evaluates a filter for a flow, whose source is the side that began it.
-pub(crate) fn is_wanted(filter: &Filter, view: &FlowView<'_>) -> bool {
+/// Evaluates a filter for a flow. The source is the initiator.
+pub(crate) fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
     let source = view.initiator();
     let subject = Subject::new(view.key(), source)
         .with_vlan_ids(view.vlan_ids(source))
@@ -111,7 +111,7 @@ impl Sink for Chooser<'_> {
     }
 
     fn ended(&mut self, view: &FlowView<'_>, _: EndReason, number: Number) {
-        if is_wanted(self.filter, view) {
+        if matches(self.filter, view) {
             self.numbers.insert(number.0);
         }
     }

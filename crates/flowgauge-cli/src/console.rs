@@ -21,19 +21,19 @@ impl Console {
     }
 
     /// Reports a problem, which also affects the exit status.
-    pub(crate) fn problem(&mut self, what: impl Display) {
+    pub(crate) fn problem(&mut self, message: impl Display) {
         self.problem_count += 1;
         if self.is_silent {
             return;
         }
-        say(&format!("flowgauge: {what}"));
+        write_line(&format!("flowgauge: {message}"));
     }
 
     /// Reports a problem with the command line, which may have several lines.
-    pub(crate) fn usage(&mut self, what: &str) {
+    pub(crate) fn usage(&mut self, message: &str) {
         self.problem_count += 1;
-        for (number, line) in what.lines().enumerate() {
-            say(&format!("{}{line}", if number == 0 { "flowgauge: " } else { "" }));
+        for (number, line) in message.lines().enumerate() {
+            write_line(&format!("{}{line}", if number == 0 { "flowgauge: " } else { "" }));
         }
     }
 
@@ -43,9 +43,9 @@ impl Console {
     }
 }
 
-/// Writes a line to standard error. Errors of writing are ignored. File names and names in captures may contain control
-/// characters, which must not reach the terminal.
-pub(crate) fn say(line: &str) {
+/// Writes a line to standard error, and ignores errors. Control characters, which file names and names in captures may
+/// contain, are escaped, because they must not reach the terminal.
+pub(crate) fn write_line(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape::text(line));
 }
 
@@ -73,8 +73,8 @@ impl From<ConfigError> for Failure {
         let ConfigError { layer, field, problem, .. } = error;
         Self::Usage(match (field, problem) {
             (_, ConfigProblem::TooSmall { needed_bytes }) => format!(
-                "--memory: the memory budget must hold at least {needed_bytes} bytes for the layer `{layer}`, beside all other \
-                 layers and shards"
+                "--memory: the memory limit is too small: the layer `{layer}` needs at least {needed_bytes} bytes, in addition \
+                 to all other layers and shards"
             ),
             ("flow_count_max", _) => format!("--max-flows: {error}"),
             _ => error.to_string(),

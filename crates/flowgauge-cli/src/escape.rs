@@ -25,7 +25,7 @@ const fn is_control(letter: char) -> bool {
     )
 }
 
-/// Returns whether UTF-8 octets certainly contain no control; any octet that is not ASCII requires a closer check.
+/// Returns whether UTF-8 octets are printable ASCII. Other octets may or may not contain a control.
 fn is_plain(octets: &[u8]) -> bool {
     octets.iter().all(|octet| (0x20..0x7f).contains(octet))
 }
@@ -77,15 +77,15 @@ pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Re
     push_json(out, value).map_err(io::Error::from)
 }
 
-/// Does the same for visitors of fields, whose errors are those of the values.
+/// Writes a value as [`write_json`] does, but returns errors of serialization, as visitors of fields do.
 pub(crate) fn push_json(out: &mut impl Write, value: &(impl Serialize + ?Sized)) -> serde_json::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Harmless))
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, ControlEscaper))
 }
 
 /// Formats JSON on one line without controls in texts. JSON itself requires escapes only below U+0020.
-struct Harmless;
+struct ControlEscaper;
 
-impl Formatter for Harmless {
+impl Formatter for ControlEscaper {
     #[inline]
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
         if is_plain(fragment.as_bytes()) {
@@ -101,7 +101,7 @@ mod tests {
 
     /// Every control, and the characters next to each range of them.
     #[test]
-    fn controls_are_escaped_and_letters_stay() {
+    fn controls_are_escaped_and_letters_are_not() {
         let controls = (0..0x20).chain(0x7f..0xa0).chain([0x61c, 0x200e, 0x200f]);
         for code in controls.chain(0x2028..0x202f).chain(0x2066..0x206a) {
             let letter = char::from_u32(code).unwrap();
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_width_is_escaped_in_a_table() {
+    fn characters_without_width_are_escaped_in_a_table() {
         let mut out = String::new();
         push_printable(&mut out, "a\"'\\ü\u{200b}\u{e0001}👍");
         assert_eq!(out, "a\"'\\ü\\u200b\\udb40\\udc01👍");

@@ -12,7 +12,7 @@ use flowgauge::{
 };
 
 use crate::args::{Applications, FlowsArgs, Format, Timeout, Tunnels, check, parse_filter};
-use crate::choice::is_wanted;
+use crate::choice::matches;
 use crate::console::{Console, Failure};
 use crate::formats::Writer;
 use crate::human::plural;
@@ -25,7 +25,7 @@ use sinks::{RowSink, Rows, SortedSink};
 /// Runs the command.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
     if args.reverse && args.sort.is_none() && args.top.is_none() {
-        return Err(Failure::Usage("--reverse goes with --sort or --top".to_owned()));
+        return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
     }
     if args.shards.get() > 1 && args.tunnels == Tunnels::Both {
         // Linked flows may belong to different shards.
@@ -68,10 +68,10 @@ impl FlowsArgs {
             .encapsulation(self.encapsulation);
         // Flows of an interface may continue for as long as the command runs.
         #[cfg(feature = "live")]
-        let usual = self.interface.as_ref().map(|_| std::time::Duration::from_secs(1800));
+        let default = self.interface.as_ref().map(|_| std::time::Duration::from_secs(1800));
         #[cfg(not(feature = "live"))]
-        let usual = None;
-        match self.active_timeout.map_or(usual, |Timeout(timeout)| timeout) {
+        let default = None;
+        match self.active_timeout.map_or(default, |Timeout(timeout)| timeout) {
             Some(timeout) => builder.active_timeout(timeout),
             None => builder,
         }
@@ -95,7 +95,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn run<G: Stage>(&self, builder: &Builder, console: &mut Console) -> Result<(), Failure> {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         check::<G>(builder)?;
         let Some(input) = self.open(console)? else { return Ok(()) };
         let (sorted, is_quiet) = (self.args.sorted(), self.args.shared.quiet);
@@ -112,11 +112,10 @@ impl Run<'_> {
             (None, shard_count) => {
                 let mut rows = rows;
                 let stats = input.run_with(console, |source, options| {
-                    let wants =
-                        |view: &FlowView<'_>| self.filter.is_none_or(|filter| is_wanted(filter, view));
+                    let wants = |view: &FlowView<'_>| self.filter.is_none_or(|filter| matches(filter, view));
                     builder.run_records::<G>(shard_count, source, options, wants, |record| {
                         rows.write(&record);
-                        if rows.pass_on().is_break() {
+                        if rows.flush_stream().is_break() {
                             interrupt::stop().stop();
                         }
                     })
@@ -140,7 +139,7 @@ impl Run<'_> {
         };
         let record_count = rows.finish()?;
         if let Some(stats) = stats.filter(|_| !is_quiet) {
-            summary::write(&stats, &input.stats(), begun.elapsed(), &result(&stats, record_count));
+            summary::write(&stats, &input.stats(), started_at.elapsed(), &result(&stats, record_count));
         }
         Ok(())
     }
@@ -148,14 +147,14 @@ impl Run<'_> {
     fn open(&self, console: &mut Console) -> Result<Option<Input>, Failure> {
         #[cfg(feature = "live")]
         if let Some(name) = &self.args.interface {
-            return listen(name, self.args.duration).map(Some);
+            return open_interface(name, self.args.duration).map(Some);
         }
         Ok(Input::open(&self.args.files, &self.resources, console))
     }
 }
 
 #[cfg(feature = "live")]
-fn listen(name: &str, duration: Option<std::time::Duration>) -> Result<Input, Failure> {
+fn open_interface(name: &str, duration: Option<std::time::Duration>) -> Result<Input, Failure> {
     use flowgauge::{ErrorPolicy, LiveConfig, LiveSource};
     let source =
         LiveSource::open(name, LiveConfig::default()).map_err(|error| Failure::Other(error.to_string()))?;

@@ -29,16 +29,16 @@ impl Input {
     /// Opens files, which share the budget of the pipelines. Reports files that cannot be opened, and reads the others;
     /// `None` if there are none.
     pub(crate) fn open(paths: &[PathBuf], resources: &Resources, console: &mut Console) -> Option<Self> {
-        let (waits, paths): (Vec<_>, Vec<_>) =
+        let (terminals, paths): (Vec<_>, Vec<_>) =
             paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
-        if !waits.is_empty() {
-            console.problem("-: standard input is a terminal; send a capture through a pipe");
+        if !terminals.is_empty() {
+            console.problem("-: standard input is a terminal; use a pipe or redirect a capture file");
         }
         let stdin = paths.iter().position(|path| is_stdin(path));
-        let (paths, again): (Vec<_>, Vec<_>) =
-            paths.iter().enumerate().partition(|(place, path)| !is_stdin(path) || Some(*place) == stdin);
-        if !again.is_empty() {
-            console.problem("-: named more than once; standard input is read once");
+        let (paths, repeated): (Vec<_>, Vec<_>) =
+            paths.iter().enumerate().partition(|(index, path)| !is_stdin(path) || Some(*index) == stdin);
+        if !repeated.is_empty() {
+            console.problem("-: specified more than once; standard input is read only once");
         }
         let paths: Vec<_> = paths.into_iter().map(|(_, path)| *path).collect();
         let mut readable_count = paths.len();
@@ -138,7 +138,7 @@ impl Bar {
         let bar = self.shown.get_or_init(|| {
             let target = ProgressDrawTarget::stderr_with_hz(10);
             let bar = ProgressBar::with_draw_target(progress.input_len, target);
-            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} left";
+            let template = "{bar:40} {percent:>3} %  {decimal_bytes_per_sec}  {eta} remaining";
             bar.set_style(
                 ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
             );
@@ -160,8 +160,12 @@ impl Bar {
 /// Describes an error, and names an option that helps, if there is one.
 fn reason(error: &source::Error) -> String {
     match error {
-        source::Error::ZstdWindow { .. } => format!("{error}; --zstd-window sets another"),
-        source::Error::Memory { .. } => format!("{error}, a quarter of --memory"),
+        source::Error::ZstdWindow { window_len, .. } => {
+            format!("{error}; to read the file, use --zstd-window {window_len}")
+        }
+        source::Error::Memory { .. } => {
+            format!("{error}, a quarter of --memory; increase --memory, or read fewer files at once")
+        }
         _ => error.to_string(),
     }
 }

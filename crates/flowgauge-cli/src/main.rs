@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let mut console = Console::default();
     if let Err(error) = interrupt::install() {
-        console.problem(format!("signals: {error}"));
+        console.problem(format!("cannot handle signals: {error}"));
     }
     let outcome = match cli.command {
         Command::Flows(args) => flows::run(&args, &mut console),
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     };
     match outcome {
         Ok(()) => {}
-        // The reader of the pipe has stopped, as `head` does.
+        // The reader of the pipe closed it, as `head` does.
         Err(Failure::ClosedPipe) => return ExitCode::SUCCESS,
         Err(Failure::Usage(message)) => {
             console.usage(&message);

@@ -28,11 +28,11 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     command.build();
     let page = match &args.page {
         None => command,
-        Some(name) => command
-            .get_subcommands()
-            .find(|subcommand| subcommand.get_name() == name)
-            .cloned()
-            .ok_or_else(|| Failure::Usage(format!("{name}: no such command")))?,
+        Some(name) => {
+            command.get_subcommands().find(|subcommand| subcommand.get_name() == name).cloned().ok_or_else(
+                || Failure::Usage(format!("unknown command `{name}`; `flowgauge --help` lists the commands")),
+            )?
+        }
     };
     let mut text = Vec::new();
     clap_mangen::Man::new(page).render(&mut text)?;
@@ -47,7 +47,7 @@ fn write_pages(command: &Command, folder: &Path, outputs: &Outputs) -> Result<()
     let page = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
     page.render(&mut text)?;
-    write_whole(outputs.place(&folder.join(page.get_filename()))?, &text)
+    write_whole(outputs.location(&folder.join(page.get_filename()))?, &text)
 }
 
 fn print(octets: &[u8]) -> Result<(), Failure> {

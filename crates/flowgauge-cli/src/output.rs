@@ -54,11 +54,11 @@ impl Outputs {
     }
 
     /// Returns the location for a file, unless it must not be written.
-    pub(crate) fn place(&self, path: &Path) -> Result<Place, Failure> {
+    pub(crate) fn location(&self, path: &Path) -> Result<Location, Failure> {
         let refusal = |why: &str| Failure::Other(format!("{}: {why}", path.display()));
         match fs::symlink_metadata(path) {
             Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.place_again(path)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(self.checked_location(path)),
             Err(error) => return Err(Failure::writing(path.display(), &error)),
         }
         // A dangling link has no target.
@@ -67,23 +67,23 @@ impl Outputs {
                 return Err(refusal("is a directory"));
             }
             if Identity::new(path, &target).is_some_and(|identity| self.inputs.contains(&identity)) {
-                return Err(refusal("is an input, and cannot be an output too"));
+                return Err(refusal("is an input and cannot also be an output"));
             }
         }
-        let place = self.place_again(path);
-        if place.is_in_place || self.may_overwrite {
-            Ok(place)
+        let location = self.checked_location(path);
+        if location.is_in_place || self.may_overwrite {
+            Ok(location)
         } else {
-            Err(refusal("exists; --force overwrites it"))
+            Err(refusal("already exists; use --force to overwrite it"))
         }
     }
 
     /// Returns the location of a file whose creation was checked before.
-    pub(crate) fn place_again(&self, path: &Path) -> Place {
+    pub(crate) fn checked_location(&self, path: &Path) -> Location {
         // A pipe or a device contains nothing that could be lost.
         let is_special = |target: Metadata| !target.is_file() && !target.is_dir();
         let replaced = fs::symlink_metadata(path).ok().filter(Metadata::is_file);
-        Place {
+        Location {
             path: path.to_owned(),
             is_in_place: fs::metadata(path).is_ok_and(is_special),
             may_overwrite: self.may_overwrite,
@@ -94,7 +94,7 @@ impl Outputs {
 
 /// Location of an output file.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Location {
     path: PathBuf,
     /// True for a pipe or a device.
     is_in_place: bool,
@@ -103,7 +103,7 @@ pub(crate) struct Place {
     permissions: Option<Permissions>,
 }
 
-impl Place {
+impl Location {
     /// Opens an empty file under its temporary name.
     pub(crate) fn create(&self) -> Result<File, Failure> {
         let create = || {
@@ -132,7 +132,7 @@ impl Place {
         let reopen = || {
             let is_link = fs::symlink_metadata(&path)?.is_symlink();
             if is_link && !self.is_in_place {
-                return Err(io::Error::other("a symbolic link took the place of the temporary file"));
+                return Err(io::Error::other("the temporary file was replaced by a symbolic link"));
             }
             OpenOptions::new().write(true).open(&path)
         };
@@ -180,9 +180,10 @@ impl Place {
     /// Returns the failure for an error of this file.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match error.kind() {
-            io::ErrorKind::AlreadyExists => {
-                Failure::Other(format!("{}: exists; --force overwrites it", self.path.display()))
-            }
+            io::ErrorKind::AlreadyExists => Failure::Other(format!(
+                "{}: already exists; use --force to overwrite it",
+                self.path.display()
+            )),
             _ => Failure::writing(self.path.display(), error),
         }
     }
@@ -206,41 +207,41 @@ fn temporary(path: &Path) -> PathBuf {
 /// A file that is written sequentially, and removed unless it is committed.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
-    place: Place,
+    location: Location,
     is_done: bool,
 }
 
 impl OutputFile {
     /// Creates an empty file.
-    pub(crate) fn create(place: Place) -> Result<(Self, File), Failure> {
-        let file = place.create()?;
-        Ok((Self { place, is_done: false }, file))
+    pub(crate) fn create(location: Location) -> Result<(Self, File), Failure> {
+        let file = location.create()?;
+        Ok((Self { location, is_done: false }, file))
     }
 
     /// Renames the file to its final name.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         self.is_done = true;
-        self.place.commit()
+        self.location.commit()
     }
 
     /// Returns the failure for an error of this file.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
-        self.place.failure(error)
+        self.location.failure(error)
     }
 }
 
 impl Drop for OutputFile {
     fn drop(&mut self) {
         if !self.is_done {
-            self.place.discard();
+            self.location.discard();
         }
     }
 }
 
 /// Writes a whole file from octets in memory.
-pub(crate) fn write_whole(place: Place, octets: &[u8]) -> Result<(), Failure> {
+pub(crate) fn write_whole(location: Location, octets: &[u8]) -> Result<(), Failure> {
     use io::Write as _;
-    let (output, mut file) = OutputFile::create(place)?;
+    let (output, mut file) = OutputFile::create(location)?;
     file.write_all(octets).map_err(|error| output.failure(&error))?;
     output.commit()
 }

@@ -1,4 +1,4 @@
-//! `flowgauge slice`: extracts the packets of chosen flows.
+//! `flowgauge slice`: extracts the packets of selected flows.
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::ops::ControlFlow;
@@ -18,7 +18,7 @@ use crate::summary;
 
 /// Runs the command.
 pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let output = Output::new(args)?;
     let resources = args.shared.resources();
@@ -39,12 +39,12 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     outcome?;
     let packet_count = output.finish()?;
     if packet_count == 0 {
-        return Err(Failure::Other("no such flow was found, nothing is written".to_owned()));
+        return Err(Failure::Other("no flow was selected; nothing was written".to_owned()));
     }
     if !args.shared.quiet {
         let (packets, flows) = (plural(packet_count, "packet"), plural(chosen_count, "flow"));
         let result = format!("{packets} of {flows} written");
-        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
+        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ impl Sink for Slicer {
 
     fn started(&mut self, flow: &mut Flow<'_, Mark>) {
         self.started_count += 1;
-        let is_chosen = self.choice.takes(&flow.view, self.started_count);
+        let is_chosen = self.choice.selects(&flow.view, self.started_count);
         self.chosen_count += u64::from(is_chosen);
         *flow.state = Mark { is_chosen };
     }
@@ -124,11 +124,11 @@ impl Output {
         let outputs = Outputs::new(&args.files, args.force);
         match &path {
             None if io::stdout().is_terminal() => {
-                let what = "a capture is not for a terminal: name a file, or use a pipe";
+                let what = "standard output is a terminal; specify a file with --write, or use a pipe";
                 return Err(Failure::Usage(what.to_owned()));
             }
             None => {}
-            Some(path) => drop(outputs.place(path)?),
+            Some(path) => drop(outputs.location(path)?),
         }
         Ok(Self { path, outputs, writer: None, packet_count: 0 })
     }
@@ -137,7 +137,7 @@ impl Output {
         let (file, out): (_, Box<dyn Write>) = match &self.path {
             None => (None, Box::new(io::stdout())),
             Some(path) => {
-                let (file, out) = OutputFile::create(self.outputs.place(path)?)?;
+                let (file, out) = OutputFile::create(self.outputs.location(path)?)?;
                 (Some(file), Box::new(out))
             }
         };

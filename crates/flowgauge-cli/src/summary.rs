@@ -5,12 +5,12 @@ use std::time::Duration;
 use flowgauge::pipeline::PipelineStats;
 use flowgauge::source::SourceStats;
 
-use crate::console::say;
+use crate::console::write_line;
 use crate::human::{duration, plural, rate};
 
 /// Writes the summary of a run; `result` describes its output.
 pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
-    lines(stats, source, elapsed, result).iter().for_each(|line| say(line));
+    lines(stats, source, elapsed, result).iter().for_each(|line| write_line(line));
 }
 
 fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) -> Vec<String> {
@@ -33,52 +33,68 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
             lines.push(format!("{} {what}", plural(count, one)));
         }
     };
-    note(stats.dedup.duplicate_count, "packet", "left out as captured twice (--dedup)");
-    note(stats.dedup.same_interface_count, "packet", "repeated by the same interface, kept");
-    note(stats.outer_packet_count, "packet", "counted once more for a tunnel");
-    note(stats.filtered_count, "packet", "left out by the filter");
-    note(source.truncated_frame_count, "packet", "captured in part");
-    note(stats.checksums.dropped_count, "packet", "left out for a wrong checksum");
+    note(stats.dedup.duplicate_count, "duplicate packet", "skipped (--dedup)");
+    note(
+        stats.dedup.same_interface_count,
+        "duplicate packet",
+        "from the same interface kept (--dedup-between-interfaces)",
+    );
+    note(stats.outer_packet_count, "packet", "counted again for an outer flow (--tunnels both)");
+    note(stats.filtered_count, "packet", "excluded by the filter");
+    note(source.truncated_frame_count, "packet", "truncated in the capture");
+    note(stats.checksums.dropped_count, "packet", "dropped because of a wrong checksum");
     for (name, counts) in
         [("IPv4", &stats.checksums.ipv4), ("TCP", &stats.checksums.tcp), ("UDP", &stats.checksums.udp)]
     {
         let offloaded_count = counts.zero_count + counts.partial_count;
         note(counts.wrong_count, "packet", &format!("with a wrong {name} checksum"));
-        note(offloaded_count, "packet", &format!("with a {name} checksum that was left to the network card"));
+        note(offloaded_count, "packet", &format!("with a {name} checksum offloaded to the network card"));
         note(
             counts.unknown_count,
             "packet",
-            &format!("too short to verify the {name} checksum, or in fragments"),
+            &format!("with an unverified {name} checksum (truncated or fragmented)"),
         );
     }
-    note(stats.orphan_fragment_count, "fragment", "without the first part of their datagram, of no flow");
-    note(stats.fragments.abandoned_count(), "datagram", "in fragments that never became whole");
-    note(tracker.without_ports_count, "packet", "without their ports (fragments, cut), counted by addresses");
-    note(tracker.too_deep_count, "packet", "nested too deep, counted for the innermost flow within the cap");
-    note(tracker.bad_ip_len_count, "packet", "with a length field that contradicts the headers around it");
-    note(tracker.late_packet_count, "packet", "with a time before that of an earlier one");
+    note(stats.orphan_fragment_count, "orphan fragment", "without a flow (the first fragment is missing)");
+    note(stats.fragments.abandoned_count(), "fragmented datagram", "not reassembled");
+    note(
+        tracker.without_ports_count,
+        "packet",
+        "without ports (fragmented or truncated), counted for their address pair",
+    );
+    note(
+        tracker.too_deep_count,
+        "packet",
+        "nested too deep, counted for the innermost flow within the limit",
+    );
+    note(
+        tracker.bad_ip_len_count,
+        "packet",
+        "with a length field that contradicts an outer header or the frame",
+    );
+    note(tracker.late_packet_count, "packet", "with a timestamp before that of an earlier packet");
     note(
         stats.doubted_time_count,
         "packet",
-        "with a time far ahead of all others, counted at the time before",
+        "with a timestamp far ahead of all others, replaced by the latest earlier timestamp",
     );
-    note(source.untimed_frame_count, "packet", "without a time");
+    note(source.untimed_frame_count, "packet", "without a timestamp");
     note(
         source.unnamed_interface_count,
         "interface",
-        "read as one without a name (too many, or too little --memory)",
+        "merged into one without a name (too many interfaces, or too little --memory)",
     );
-    note(tracker.evicted_count(), "flow", "ended early to make room (--max-flows, --memory)");
-    note(tracker.extra_refused_count, "segment", "not told apart for want of memory");
-    note(tracker.encapsulation_refused_count, "packet", "of unknown encapsulation for want of memory");
+    note(tracker.evicted_count(), "flow", "evicted early (limit of --max-flows or --memory)");
+    note(tracker.extra_refused_count, "segment", "not classified because memory was short (--memory)");
     note(
-        stats.sessions.suppressed_message_count,
-        "message",
-        "left out of flows that have more than their packets account for",
+        tracker.encapsulation_refused_count,
+        "packet",
+        "with an encapsulation that was not recorded because memory was short (--memory)",
     );
+    note(stats.sessions.suppressed_message_count, "message", "suppressed by the output limit per flow");
     note(source.kernel_drop_count, "packet", "dropped by the kernel");
     note(source.interface_drop_count, "packet", "dropped by the interface");
-    note(source.unknown_block_count, "block", "of unknown type in pcapng files, skipped");
+    note(source.unknown_block_count, "pcapng block", "of unknown type skipped");
     lines
 }
 
@@ -87,7 +103,7 @@ fn reasons(mut reasons: Vec<(String, u64)>) -> String {
     const NAMED_COUNT: usize = 12;
     if reasons.len() > NAMED_COUNT {
         let rest: u64 = reasons.drain(NAMED_COUNT..).map(|(_, count)| count).sum();
-        reasons.push(("others".to_owned(), rest));
+        reasons.push(("other reasons".to_owned(), rest));
     }
     let texts: Vec<_> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
     texts.join(", ")

@@ -138,7 +138,7 @@ pub(crate) struct Table<W> {
     out: W,
     /// Width of a line in characters; `None` for no limit.
     line_width: Option<usize>,
-    /// Rows that wait until the widths are decided.
+    /// Rows that are kept until the widths are decided.
     sample: Vec<Row>,
     layout: Option<Layout>,
     line: String,
@@ -218,18 +218,18 @@ fn print(
         };
     }
     if layout.is_narrow {
-        let room = line_width.unwrap_or(usize::MAX);
+        let width = line_width.unwrap_or(usize::MAX);
         // On one line, or with the addresses on separate lines if they are too long.
         let (source, target) = (&row[SOURCE], format!("-> {}", row[DESTINATION]));
         let start = line.len();
         let mut column = start;
-        if start + source.len().max(target.len()) > room {
+        if start + source.len().max(target.len()) > width {
             line.truncate(line.trim_end().len());
             line.push_str("\n    ");
             column = 4;
         }
         line.push_str(source);
-        if column + source.len() + 1 + target.len() > room {
+        if column + source.len() + 1 + target.len() > width {
             let _ = write!(line, "\n{:column$}", "");
         } else {
             line.push(' ');
@@ -243,12 +243,12 @@ fn print(
 
 /// Returns the line width from `COLUMNS`, or that of the terminal.
 pub(crate) fn line_width() -> Option<usize> {
-    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let seen = || {
+    let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let from_terminal = || {
         let terminal = io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
         terminal.map(|(width, _)| usize::from(width.0))
     };
-    told.or_else(seen).filter(|width| *width > 0)
+    from_environment.or_else(from_terminal).filter(|width| *width > 0)
 }
 
 fn cells(record: &FlowRecord) -> Row {
@@ -316,7 +316,7 @@ const fn ended(reason: EndReason) -> &'static str {
         EndReason::ActiveTimeout => "active",
         EndReason::EndOfFlow => "closed",
         EndReason::ForcedEnd => "input",
-        EndReason::LackOfResources => "room",
+        EndReason::LackOfResources => "evicted",
         _ => "other",
     }
 }
@@ -342,7 +342,7 @@ mod tests {
     const LONG: &str = "[2001:db8:1111:2222:3333:4444:5555:6666]:65535";
 
     #[test]
-    fn columns_leave_as_the_line_gets_shorter() {
+    fn a_shorter_line_has_fewer_columns() {
         let rows = vec![row("192.0.2.1:40000", "198.51.100.1:443")];
         let mut last = usize::MAX;
         for line_width in [160, 130, 110, 100, 90, 80, 60, 40] {
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn long_addresses_get_lines_of_their_own() {
+    fn long_addresses_are_on_separate_lines() {
         let text = table(80, vec![row("192.0.2.1:40000", "192.0.2.2:80"), row(LONG, LONG)]);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines.len(), 5, "{text}");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_row_may_stand_out_but_is_whole() {
+    fn a_late_row_may_exceed_its_column_but_is_complete() {
         let mut table = Table::with_width(Vec::new(), None);
         table.flush().unwrap();
         let layout = table.layout.as_ref().unwrap();

@@ -88,6 +88,9 @@ impl<W: Way> Walk<'_, W> {
                 self.enter(HeaderKind::Ethernet, 0, len)?;
                 self.ethernet()
             }
+            Some(llc::Llc::Nlpid(number)) => Err(Stop::Unsupported(Unsupported::Nlpid(number))),
+            Some(llc::Llc::CiscoSnap(number)) => Err(Stop::Unsupported(Unsupported::CiscoSnap(number))),
+            Some(llc::Llc::Dsap(dsap)) => Err(Stop::Unsupported(Unsupported::Llc(dsap))),
             Some(llc::Llc::Other) => Err(Stop::Unsupported(Unsupported::Ieee8023)),
             None => Err(self.truncated(Layer::Llc, llc::HEADER_LEN)),
         }
@@ -253,8 +256,7 @@ impl<W: Way> Walk<'_, W> {
             ether_type if value >= ethernet::ETHERTYPE_MIN => ether_type.name().is_some(),
             _ => {
                 let llc = data.get(behind..).and_then(llc::header);
-                usize::from(value) <= self.end - (at + behind)
-                    && llc.is_some_and(|llc| llc != llc::Llc::Other)
+                usize::from(value) <= self.end - (at + behind) && llc.is_some_and(llc::Llc::is_packet)
             }
         }
     }

@@ -164,6 +164,7 @@ fn frame_relay<W: Way>(walk: &mut Walk<'_, W>) -> Step {
         FrameRelay::Ethernet(len) => behind(walk, len, Next::Ethernet),
         FrameRelay::Ppp(len) => behind(walk, len, Next::Ppp),
         FrameRelay::Nlpid(number) => Err(Stop::Unsupported(Unsupported::Nlpid(number))),
+        FrameRelay::CiscoSnap(number) => Err(Stop::Unsupported(Unsupported::CiscoSnap(number))),
         FrameRelay::Other => Err(Stop::Unsupported(Unsupported::Ieee8023)),
     }
 }

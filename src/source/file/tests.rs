@@ -139,10 +139,10 @@ fn a_file_that_grows_while_it_is_read_is_read_to_its_end() {
 fn what_is_no_capture_is_an_error() {
     let message =
         |octets: &[u8]| FileSource::from_reader(Cursor::new(octets.to_vec())).unwrap_err().to_string();
-    assert_eq!(message(b""), "(stream): empty: no capture");
-    assert_eq!(message(b"just text\n"), "(stream): not a pcap or pcapng capture: looks like text");
-    assert!(message(&pcap_of(0)[..20]).contains("cut short within its first header"));
-    assert!(message(&header(0xa1b2_c3d4, true, (9, 1), 1)).ends_with("pcap of unknown version 9.1"));
+    assert_eq!(message(b""), "(stream): is empty, not a capture file");
+    assert_eq!(message(b"just text\n"), "(stream): is not a pcap or pcapng capture: it looks like text");
+    assert!(message(&pcap_of(0)[..20]).contains("truncated within its first header"));
+    assert!(message(&header(0xa1b2_c3d4, true, (9, 1), 1)).ends_with("has the unsupported pcap version 9.1"));
     let directory = FileSource::open(std::env::temp_dir()).unwrap_err();
     assert!(matches!(directory, Error::Directory { .. }));
     let missing = FileSource::open("/nonexistent/day.pcap").unwrap_err();
@@ -243,11 +243,11 @@ mod compressed {
     fn what_is_compressed_must_be_a_capture() {
         let message = |octets: Vec<u8>| FileSource::from_reader(Cursor::new(octets)).unwrap_err().to_string();
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
-        assert!(message(gzip(b"")).ends_with("empty: no capture"));
+        assert!(message(gzip(b"")).ends_with("is empty, not a capture file"));
         for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
             let cut = packed[..12].to_vec();
             assert!(
-                message(cut.clone()).ends_with("cut short or damaged near its beginning"),
+                message(cut.clone()).ends_with("truncated or damaged near its beginning"),
                 "{}",
                 message(cut)
             );

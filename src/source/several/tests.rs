@@ -162,7 +162,10 @@ fn readable_files_are_read_whatever_the_others_are() {
     let mut files = Files::open_readable(paths, small(), |error| refused.push(error.to_string()));
     assert_eq!(read_all(&mut files), [(1, 1), (2, 2), (3, 1)]);
     assert_eq!(refused.len(), 2);
-    assert!(refused[0].contains("notes.txt: not a pcap") && refused[1].contains("missing: "), "{refused:?}");
+    assert!(
+        refused[0].contains("notes.txt: is not a pcap") && refused[1].contains("missing: "),
+        "{refused:?}"
+    );
 
     let mut files = Files::open_readable([text], small(), |error| refused.push(error.to_string()));
     assert_eq!((read_all(&mut files), refused.len()), (vec![], 3));

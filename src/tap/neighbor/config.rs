@@ -59,9 +59,9 @@ pub enum NeighborError {
 impl fmt::Display for NeighborError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::HardwareAddress => "the hardware address must be one of a single station",
-            Self::CapacityTooSmall => "a neighbor table needs room for one neighbor and one request",
-            Self::LocalAddress => "a local address must be one of a single host",
+            Self::HardwareAddress => "the hardware address must be a unicast address",
+            Self::CapacityTooSmall => "neighbor_count_max and neighbor_request_count_max must be at least 1",
+            Self::LocalAddress => "a local address must be a unicast address, and not a loopback address",
         })
     }
 }

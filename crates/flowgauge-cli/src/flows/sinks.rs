@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use flowgauge::{EndReason, Filter, Flow, FlowRecord, Interest, Sink, Stage};
 
-use crate::choice::is_wanted;
+use crate::choice::matches;
 use crate::formats::Writer;
 use crate::order::Sorted;
 
@@ -35,7 +35,7 @@ impl Rows {
     }
 
     /// Flushes the rows of a stream. Breaks after a failure.
-    pub(super) fn pass_on(&mut self) -> ControlFlow<()> {
+    pub(super) fn flush_stream(&mut self) -> ControlFlow<()> {
         if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
             self.flushed_count = self.record_count;
             self.outcome = self.writer.flush();
@@ -89,13 +89,13 @@ impl<G: Stage> Sink for RowSink<'_, G> {
 
     #[inline]
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
-        if self.filter.is_none_or(|filter| is_wanted(filter, &flow.view)) {
+        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
             self.rows.write(&flow.view.record(reason));
         }
     }
 
     fn batch_ended(&mut self) -> ControlFlow<()> {
-        self.rows.pass_on()
+        self.rows.flush_stream()
     }
 }
 
@@ -128,7 +128,7 @@ impl<G: Stage> Sink for SortedSink<'_, G> {
     fn record(&mut self, flow: &mut Flow<'_, ()>, reason: EndReason) {
         // For most flows that are not among the first, nothing else is read, so it need not be in cache.
         let Some(rank) = self.sorted.candidate(&flow.view) else { return };
-        if self.filter.is_none_or(|filter| is_wanted(filter, &flow.view)) {
+        if self.filter.is_none_or(|filter| matches(filter, &flow.view)) {
             self.sorted.take(rank, flow.view.record(reason));
         }
     }

@@ -7,48 +7,54 @@ use flowgauge::{Protocols as _, Standard};
 
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id};
 
-/// Print what is said in flows: one line per message of the protocols that are parsed.
+/// Print the messages of application protocols, one per line.
 ///
-/// Which protocol a flow speaks its content tells, whatever its port. Contents (bodies, mails, files) are not written, and
-/// neither are passwords and other credentials. A parser that meets what it cannot take says so, once, as message `stopped`,
-/// and the rest of its flow is left alone.
+/// Protocols are recognized by content, on any port. Message bodies, mails, files, passwords and other credentials are
+/// not written. A parser that encounters invalid data writes one message `stopped` and ignores the rest of the flow.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("choice").args(["community_id", "filter"])))]
-#[command(after_help = "Examples:
+#[command(after_help = "`flowgauge sessions --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
   flowgauge sessions capture.pcap
   flowgauge sessions capture.pcap --protocol dns --format table
   flowgauge sessions capture.pcap -p tls | jq -r 'select(.message == \"client_hello\") | .server_name'
   tcpdump -U -w - | flowgauge sessions - -p http
 
-Exit status: 0 if all input was read, 1 if some of it could not be (what could be read is written),
-2 if the command line is wrong.")]
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, or the output could not be written.
+  2  The command line is invalid.")]
 pub(crate) struct SessionsArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// Only messages of this protocol, such as http or dns; may be given several times
+    /// Write only messages of this protocol, such as http; may be repeated
     #[arg(long, short = 'p', value_name = "NAME", value_parser = parse_protocol)]
     pub(crate) protocol: Vec<&'static str>,
 
-    /// How to write messages
+    /// Output format
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Ndjson)]
     pub(crate) format: Format,
 
-    /// Show of which kind the credentials are that crossed in the clear; they themselves are never written
+    /// Add the kinds of credentials that were sent without encryption
+    ///
+    /// The field `credentials` of a message lists the kinds, such as a password. The credentials are never written.
     #[arg(long)]
     pub(crate) credentials: bool,
 
-    /// A flow's Community ID (version 1, seed 0), as `flows --format ndjson` shows it; may be given several times
+    /// Select flows by Community ID; may be repeated
+    ///
+    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
     #[arg(long, value_name = "ID", value_parser = parse_community_id)]
     pub(crate) community_id: Vec<String>,
 
-    /// Only flows for which this holds; see `flowgauge flows --help`
+    /// Select flows by an expression (see `flowgauge flows --help`)
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
     /// Verify the checksums of IPv4, TCP and UDP
-    #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
 
     #[command(flatten)]
@@ -58,26 +64,28 @@ pub(crate) struct SessionsArgs {
     pub(crate) shared: SharedArgs,
 }
 
-/// How messages are written.
+/// Output format of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object per line
     Ndjson,
-    /// Columns for people
+    /// One row per message, truncated to the width of the terminal
     Table,
 }
 
-/// A protocol that is parsed, by its name.
+/// Returns the name of a protocol that has a parser.
 fn parse_protocol(text: &str) -> Result<&'static str, String> {
     let table = Standard::TABLE;
     let known = table.iter().find(|entry| entry.protocol.name() == text);
     match known {
         Some(entry) if entry.start.is_some() => Ok(entry.protocol.name()),
-        Some(_) => Err(format!("{text} is recognized, not parsed: `flows` names such flows")),
+        Some(_) => Err(format!(
+            "{text} is recognized, but has no parser; `flowgauge flows --application always` shows such flows"
+        )),
         None => {
             let parsed = table.iter().filter(|entry| entry.start.is_some());
             let names: Vec<_> = parsed.map(|entry| entry.protocol.name()).collect();
-            Err(format!("these are parsed: {}", names.join(", ")))
+            Err(format!("unknown protocol; the protocols are {}", names.join(", ")))
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::summary;
 
 /// Runs the command.
 pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
     let resources = args.shared.resources();
     let flows = args.shared.builder(&resources, filter.as_ref()).checksums(args.checksums.into());
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     let stats = input.run(&mut pipeline, console)?;
     let message_count = pipeline.into_sink().finish()?;
     if !args.shared.quiet {
-        summary::write(&stats, &input.stats(), begun.elapsed(), &plural(message_count, "message"));
+        summary::write(&stats, &input.stats(), started_at.elapsed(), &plural(message_count, "message"));
     }
     Ok(())
 }
@@ -144,7 +144,7 @@ impl Sink for MessageSink<'_> {
 
     fn started(&mut self, flow: &mut Flow<'_, State>) {
         self.started_count += 1;
-        if !self.choice.takes(&flow.view, self.started_count) {
+        if !self.choice.selects(&flow.view, self.started_count) {
             flow.mute();
         }
     }

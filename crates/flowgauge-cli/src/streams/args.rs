@@ -8,72 +8,90 @@ use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
 use super::name::Pattern;
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_size};
 
-/// Octets that were written last, of each direction, with which those are compared that come again.
+/// Number of octets, the latest ones written of each direction, that repeated octets are compared with.
 const COMPARED_LEN: u32 = 64 << 10;
 
-/// Write the octets of TCP streams to files, one for each direction, with an index of what is missing.
+/// Write the octets of TCP connections to files, one per direction.
 ///
-/// Segments are put in order; what was sent again is written once. Octets that the capture lacks are gaps: the index,
-/// index.ndjson in the same folder, has a line for each direction with its flow, file, octets, gaps and conflicts.
+/// Segments are put in order, and retransmitted octets are written once. Octets that are missing in the capture are
+/// gaps. The file index.ndjson in the same folder has a line for each direction with its flow, file, octets, gaps and
+/// conflicts.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("output").required(true).args(["out", "to_stdout"])))]
 #[command(group(ArgGroup::new("choice").args(["community_id", "filter"])))]
-#[command(after_help = "Examples:
+#[command(after_help = "`flowgauge streams --help` describes the options and shows examples.")]
+#[command(after_long_help = "Examples:
   flowgauge streams capture.pcap --out streams
   flowgauge streams capture.pcap --filter 'tcp port 80' --out web --gaps zero
   flowgauge streams capture.pcap --community-id 1:LQU9qZlK+B5F3KDmev6m5PMibrg= --to-stdout responder
   jq -r 'select(.gap_octet_count > 0) | .file' streams/index.ndjson
 
-Exit status: 0 if all input was read, 1 if some could not be, an output exists or cannot be written,
-or --to-stdout met no stream or more than one connection, 2 if the command line is wrong.")]
+Exit status:
+  0  All input was read.
+  1  Some input could not be read, an output exists or could not be written, or --to-stdout found no
+     connection or more than one.
+  2  The command line is invalid.")]
 pub(crate) struct StreamsArgs {
     /// Capture files; `-` is standard input
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
 
-    /// The folder to write to; it is made if it does not exist
+    /// Output folder, which is created if it does not exist
     #[arg(long, short = 'o', value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Write one connection to standard output instead: the first one chosen that has octets
+    /// Write one connection to standard output instead of files
+    ///
+    /// The connection is the first selected one that has octets.
     #[arg(long, value_enum, value_name = "SIDE")]
     pub(crate) to_stdout: Option<Sides>,
 
-    /// A flow's Community ID (version 1, seed 0), as `flows --format ndjson` shows it; may be given several times
+    /// Select flows by Community ID; may be repeated
+    ///
+    /// The version is 1 and the seed 0, as in the field `community_id` of `flowgauge flows`.
     #[arg(long, value_name = "ID", value_parser = parse_community_id)]
     pub(crate) community_id: Vec<String>,
 
-    /// Only flows for which this holds; see `flowgauge flows --help`
+    /// Select flows by an expression (see `flowgauge flows --help`)
     #[arg(long, short = 'F', value_name = "EXPR")]
     pub(crate) filter: Option<String>,
 
-    /// How files are named, with {number}, {source}, {source_port}, {destination}, {destination_port}, {side}
+    /// Pattern of file names, such as {number}-{side}
     ///
-    /// The source is the side that sent the octets. {number} counts flows in the order of their first packets; a filter may
-    /// leave some out. {side} is `a` or `b`. Colons of addresses become underscores. Both directions of all flows must get
-    /// names of their own: {number} is needed, and {side} or both {source} and {source_port}, with something in between.
-    #[arg(long, value_name = "PATTERN", default_value = Pattern::DEFAULT, conflicts_with = "to_stdout")]
+    /// The placeholders are {number}, {source}, {source_port}, {destination}, {destination_port} and {side}. The source
+    /// is the sender of the octets. {number} is the position of the flow in the order of first packets; with a filter,
+    /// some numbers are not used. {side} is `a` or `b`. Colons in addresses are replaced by underscores. Each direction
+    /// of each flow needs a unique name: the pattern must contain {number}, and either {side} or both {source} and
+    /// {source_port}, with text between placeholders.
+    ///
+    /// [default: {number}-{source}.{source_port}-{destination}.{destination_port}]
+    #[arg(long, value_name = "PATTERN", default_value = Pattern::DEFAULT, hide_default_value = true)]
+    #[arg(conflicts_with = "to_stdout")]
     pub(crate) name: Pattern,
 
-    /// Overwrite files in DIR; those of an earlier run that get no new octets stay
+    /// Overwrite existing files in DIR
+    ///
+    /// Files of an earlier run that have no counterpart in this run are kept.
     #[arg(long, conflicts_with = "to_stdout")]
     pub(crate) force: bool,
 
-    /// What to write where octets are missing
-    #[arg(long, value_enum, default_value_t = Gaps::Omit)]
+    /// Content of the file where octets are missing
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Gaps::Omit)]
     pub(crate) gaps: Gaps,
 
-    /// Whose octets win where segments that wait overlap with other octets: an operating system, first or last
+    /// Policy for overlapping segments, such as first or windows
     ///
-    /// linux, old_linux, first, last, bsd, windows, vista, solaris.
-    #[arg(long, value_name = "POLICY", default_value_t = OverlapPolicy::default(), hide_default_value = true)]
+    /// Policies: linux, old_linux, first, last, bsd, windows, vista, solaris. The policy decides which octets are kept
+    /// where segments that are held behind a gap overlap: those that the named operating system keeps, or those of the
+    /// first or last segment.
+    #[arg(long, value_name = "POLICY", default_value_t = OverlapPolicy::default())]
     pub(crate) overlap: OverlapPolicy,
 
-    /// What gives way when more segments wait behind a hole than --max-held
-    #[arg(long, value_enum, default_value_t = Overflow::Slide)]
+    /// Action when the segments behind a gap exceed --max-held
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t = Overflow::Slide)]
     pub(crate) overflow: Overflow,
 
-    /// Memory that segments of one direction may take while they wait, such as 4MiB
+    /// Memory limit for the held segments of one direction
     #[arg(long, value_name = "SIZE", default_value = "4MiB", value_parser = parse_size)]
     pub(crate) max_held: u64,
 
@@ -81,41 +99,41 @@ pub(crate) struct StreamsArgs {
     pub(crate) grace: GraceArgs,
 
     /// Verify the checksums of IPv4, TCP and UDP
-    #[arg(long, value_enum, default_value_t = Checksums::Ignore)]
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Checksums::Ignore)]
     pub(crate) checksums: Checksums,
 
     #[command(flatten)]
     pub(crate) shared: SharedArgs,
 }
 
-/// Which directions of a connection.
+/// Directions of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sides {
-    /// What the side sent that began
+    /// Octets sent by the initiator
     Initiator,
-    /// What the other side sent
+    /// Octets sent by the responder
     Responder,
-    /// Both, in the order in which they become known
+    /// Octets of both directions, in the order in which they become available
     Both,
 }
 
-/// What stands for octets that are missing.
+/// Content of a file where octets are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Gaps {
-    /// Nothing: offsets in the file are less than in the stream
+    /// Nothing; offsets in the file are smaller than in the stream
     Omit,
-    /// Zeros, as holes of the file where the file system has such; beyond 4 GiB of a direction, nothing
+    /// Zeros, as holes in the file if the file system supports them, up to 4 GiB per direction
     Zero,
 }
 
-/// What gives way.
+/// Action when held segments exceed their memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Overflow {
-    /// The hole: it becomes a gap, and what waits is written
+    /// Report the missing octets as a gap, and write the held segments
     Slide,
-    /// The direction: nothing more is written of it
+    /// Stop the direction; no more of its octets are written
     Poison,
-    /// The segment that does not fit
+    /// Drop the segment that exceeds the limit
     Drop,
 }
 
@@ -130,7 +148,7 @@ impl From<Overflow> for OverflowPolicy {
 }
 
 impl StreamsArgs {
-    /// Returns how streams are put in order.
+    /// Returns the configuration of the reassembler.
     pub(super) fn reassembler(&self) -> ReassemblerConfig {
         let mut config = ReassemblerConfig::default();
         (config.overlap, config.overflow) = (self.overlap, self.overflow.into());

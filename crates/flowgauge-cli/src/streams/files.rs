@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use lru::LruCache;
 
 use crate::console::Failure;
-use crate::output::{OutputFile, Outputs, Place};
+use crate::output::{Location, OutputFile, Outputs};
 
 /// Maximum number of open files. Others are reopened when they receive more octets.
 const OPEN_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(128).expect("not zero");
@@ -46,12 +46,12 @@ impl Files {
 
     /// Creates a file in the folder that is written sequentially.
     pub(super) fn create(&self, name: &str) -> Result<(OutputFile, File), Failure> {
-        OutputFile::create(self.outputs.place(&self.folder.join(name))?)
+        OutputFile::create(self.outputs.location(&self.folder.join(name))?)
     }
 
     /// Returns the location of a file that was created before.
-    fn place_again(&self, name: &str) -> Place {
-        self.outputs.place_again(&self.folder.join(name))
+    fn checked_location(&self, name: &str) -> Location {
+        self.outputs.checked_location(&self.folder.join(name))
     }
 
     fn failure(&self, name: &str, error: &io::Error) -> Failure {
@@ -69,7 +69,7 @@ impl Files {
         if let Err(failure) = self.try_open(name, is_first) {
             // A file created in this call contains no octets and would not be closed otherwise.
             if is_first && self.open.pop(name).is_some() {
-                self.place_again(name).discard();
+                self.checked_location(name).discard();
             }
             return Err(failure);
         }
@@ -88,7 +88,7 @@ impl Files {
     /// Removes a file for which a write failed.
     fn fail(&mut self, name: &str, error: &io::Error) -> Failure {
         self.open.pop(name);
-        self.place_again(name).discard();
+        self.checked_location(name).discard();
         self.failed.insert(name.to_owned());
         self.failure(name, error)
     }
@@ -100,19 +100,22 @@ impl Files {
     /// Returns an error of writing; the file is then removed.
     pub(super) fn close(&mut self, name: &str, len: u64) -> Result<(), Failure> {
         if self.failed.contains(name) {
-            return Err(Failure::Other(format!("{}: not written", self.folder.join(name).display())));
+            return Err(Failure::Other(format!(
+                "{}: not written after an error",
+                self.folder.join(name).display()
+            )));
         }
-        let place = self.place_again(name);
+        let location = self.checked_location(name);
         // It is not added to the open files, because that could close another one.
         let file = match self.open.pop(name) {
             Some(open) => flush(open.writer).map_err(|error| self.failure(name, &error)),
-            None => place.reopen(),
+            None => location.reopen(),
         };
         let ended = file.and_then(|file| file.set_len(len).map_err(|error| self.failure(name, &error)));
         match ended {
-            Ok(()) => place.commit(),
+            Ok(()) => location.commit(),
             Err(failure) => {
-                place.discard();
+                location.discard();
                 Err(failure)
             }
         }
@@ -123,9 +126,9 @@ impl Files {
             return Ok(());
         }
         let file = if is_first {
-            self.outputs.place(&self.folder.join(name))?.create()?
+            self.outputs.location(&self.folder.join(name))?.create()?
         } else {
-            self.place_again(name).reopen()?
+            self.checked_location(name).reopen()?
         };
         let open = OpenFile { writer: BufWriter::with_capacity(BUFFER_LEN, file), position: 0 };
         match self.open.push(name.to_owned(), open) {

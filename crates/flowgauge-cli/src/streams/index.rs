@@ -11,7 +11,7 @@ const LISTED_COUNT_MAX: usize = 1000;
 
 /// Properties of a direction that are written to the index when its flow ends.
 #[derive(Debug, Default)]
-pub(super) struct Facts {
+pub(super) struct DirectionState {
     /// Number of written octets.
     pub(super) octet_count: u64,
     /// Octets of the stream, including gaps.
@@ -31,9 +31,9 @@ pub(super) struct Facts {
     is_poisoned: bool,
 }
 
-impl Facts {
-    /// Records an event. `room` is the remaining number of listed items for all flows together.
-    pub(super) fn note(&mut self, event: &StreamEvent<'_>, room: &mut usize) {
+impl DirectionState {
+    /// Records an event. `listable_count` is the remaining number of listed items for all flows together.
+    pub(super) fn note(&mut self, event: &StreamEvent<'_>, listable_count: &mut usize) {
         match event {
             StreamEvent::Chunk(chunk) => {
                 self.octet_count += chunk.bytes.len() as u64;
@@ -42,11 +42,11 @@ impl Facts {
             StreamEvent::Gap(gap) => {
                 self.gap_count += 1;
                 self.len = gap.offset + gap.len;
-                list(&mut self.gaps, *gap, room);
+                list(&mut self.gaps, *gap, listable_count);
             }
             StreamEvent::Conflict(conflict) => {
                 self.conflict_count += 1;
-                list(&mut self.conflicts, *conflict, room);
+                list(&mut self.conflicts, *conflict, listable_count);
             }
             StreamEvent::Repeated { len, .. } => self.repeated_octet_count += len,
             StreamEvent::AfterFin { len, .. } => self.after_fin_octet_count += len,
@@ -69,14 +69,14 @@ impl Facts {
     }
 }
 
-fn list<T>(all: &mut Vec<T>, one: T, room: &mut usize) {
-    if all.len() < LISTED_COUNT_MAX && *room > 0 {
-        *room -= 1;
+fn list<T>(all: &mut Vec<T>, one: T, listable_count: &mut usize) {
+    if all.len() < LISTED_COUNT_MAX && *listable_count > 0 {
+        *listable_count -= 1;
         all.push(one);
     }
 }
 
-/// A line of the index, for one direction, whose source is the sending side. `gaps` and `conflicts` list the first of
+/// A line of the index, for one direction. The source is the sender. `gaps` and `conflicts` list the first of
 /// those counted.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
@@ -88,7 +88,7 @@ pub(super) struct Line<'a> {
     source_port: Option<u16>,
     destination_address: std::net::IpAddr,
     destination_port: Option<u16>,
-    /// True if the source is the side that began the flow.
+    /// True if the source is the initiator of the flow.
     is_initiator: bool,
     /// Start of the flow.
     start_ns: u64,
@@ -113,7 +113,7 @@ impl<'a> Line<'a> {
     pub(super) fn new(
         view: &FlowView<'_>,
         number: u64,
-        (side, facts): (Side, &'a Facts),
+        (side, direction): (Side, &'a DirectionState),
         reason: EndReason,
         file: Option<&'a str>,
     ) -> Self {
@@ -129,18 +129,18 @@ impl<'a> Line<'a> {
             start_ns: view.start().as_nanos(),
             end_ns: view.end().as_nanos(),
             flow_end_reason: reason.name(),
-            octet_count: facts.octet_count,
-            gap_octet_count: facts.gap_octet_count(),
+            octet_count: direction.octet_count,
+            gap_octet_count: direction.gap_octet_count(),
             // Without any octet, there is no file for zeros either.
-            filled_octet_count: if file.is_some() { facts.filled_octet_count } else { 0 },
-            gap_count: facts.gap_count,
-            gaps: &facts.gaps,
-            conflict_count: facts.conflict_count,
-            conflicts: &facts.conflicts,
-            repeated_octet_count: facts.repeated_octet_count,
-            after_fin_octet_count: facts.after_fin_octet_count,
-            has_fin: facts.has_fin,
-            is_poisoned: facts.is_poisoned,
+            filled_octet_count: if file.is_some() { direction.filled_octet_count } else { 0 },
+            gap_count: direction.gap_count,
+            gaps: &direction.gaps,
+            conflict_count: direction.conflict_count,
+            conflicts: &direction.conflicts,
+            repeated_octet_count: direction.repeated_octet_count,
+            after_fin_octet_count: direction.after_fin_octet_count,
+            has_fin: direction.has_fin,
+            is_poisoned: direction.is_poisoned,
         }
     }
 }

@@ -14,7 +14,7 @@ use flowgauge::{EndReason, Flow, FlowView, Interest, IpProtocol, Side, Sink, Str
 pub(crate) use args::StreamsArgs;
 use args::{Gaps, Sides};
 use files::Files;
-use index::{Facts, Line};
+use index::{DirectionState, Line};
 use name::Pattern;
 
 use crate::args::{check, parse_filter};
@@ -38,9 +38,9 @@ const INDEX: &str = "index.ndjson";
 
 /// Runs the command.
 pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failure> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     if args.out.is_none() && io::stdout().is_terminal() {
-        let what = "what strangers sent is not for a terminal: use a pipe, such as `| less`";
+        let what = "standard output is a terminal, which untrusted octets could control; use a pipe or redirect the output";
         return Err(Failure::Usage(what.to_owned()));
     }
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
         console.problem(problem);
     }
     if !args.shared.quiet {
-        summary::write(&stats, &input.stats(), begun.elapsed(), &result);
+        summary::write(&stats, &input.stats(), started_at.elapsed(), &result);
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ struct State {
     /// True for a TCP connection that was chosen.
     is_wanted: bool,
     /// Properties of sides A and B, from the first octets on.
-    sides: Option<Box<[Facts; 2]>>,
+    sides: Option<Box<[DirectionState; 2]>>,
 }
 
 /// Destination of octets.
@@ -189,44 +189,44 @@ impl OctetSink {
     fn problem(&self) -> Option<String> {
         match &self.output {
             Output::Stdout { chosen: None, .. } => {
-                Some("no such stream was found, nothing is written".to_owned())
+                Some("no selected connection has octets; nothing was written".to_owned())
             }
             Output::Stdout { .. } if self.other_count > 0 => Some(format!(
-                "only the first connection is written; {} left out: choose by --community-id or --filter, or write \
-                 all with --out",
-                plural(self.other_count, "other")
+                "only the first connection was written, without {}; select one with --community-id or --filter, \
+                 or write all with --out",
+                plural(self.other_count, "other connection")
             )),
             _ => None,
         }
     }
 }
 
-/// Writes octets to a folder; `facts` are those before the event.
+/// Writes the octets of an event. `direction` contains the properties of the direction before the event.
 fn write(
     output: &mut Output,
     (view, number, side): (&FlowView<'_>, u64, Side),
-    facts: &mut Facts,
+    direction: &mut DirectionState,
     event: &StreamEvent<'_>,
 ) -> Result<(), Failure> {
     match (output, event) {
         (Output::Folder { files, pattern, .. }, StreamEvent::Chunk(chunk)) => {
-            let position = facts.octet_count + facts.filled_octet_count;
+            let position = direction.octet_count + direction.filled_octet_count;
             let name = pattern.name(view, number, side);
-            if !facts.has_file && name == pattern.name(view, number, side.other()) {
+            if !direction.has_file && name == pattern.name(view, number, side.other()) {
                 return Err(Failure::Usage(format!(
-                    "--name gives both directions of a connection one name: {name}"
+                    "--name: both directions of a connection have the file name {name}; add {{side}} to the pattern"
                 )));
             }
-            files.write(&name, !facts.has_file, position, chunk.bytes)?;
-            facts.has_file = true;
+            files.write(&name, !direction.has_file, position, chunk.bytes)?;
+            direction.has_file = true;
             Ok(())
         }
         (Output::Stdout { out, .. }, StreamEvent::Chunk(chunk)) => Ok(out.write_all(chunk.bytes)?),
         (
             output @ (Output::Folder { gaps: Gaps::Zero, .. } | Output::Stdout { gaps: Gaps::Zero, .. }),
             StreamEvent::Gap(gap),
-        ) if facts.filled_octet_count.saturating_add(gap.len) <= FILLED_OCTET_COUNT_MAX => {
-            facts.filled_octet_count += gap.len;
+        ) if direction.filled_octet_count.saturating_add(gap.len) <= FILLED_OCTET_COUNT_MAX => {
+            direction.filled_octet_count += gap.len;
             if let Output::Stdout { out, .. } = output {
                 io::copy(&mut io::Read::take(io::repeat(0), gap.len), out)?;
             }
@@ -238,7 +238,7 @@ fn write(
 
 impl OctetSink {
     /// Returns whether a side of a flow is written to the output.
-    fn takes(&mut self, view: &FlowView<'_>, number: u64, side: Side, event: &StreamEvent<'_>) -> bool {
+    fn selects(&mut self, view: &FlowView<'_>, number: u64, side: Side, event: &StreamEvent<'_>) -> bool {
         let Output::Stdout { sides, chosen, .. } = &mut self.output else { return true };
         if chosen.is_none() && matches!(event, StreamEvent::Chunk(_) | StreamEvent::Gap(_)) {
             *chosen = Some(Chosen { number, initiator: view.initiator() });
@@ -255,27 +255,27 @@ impl OctetSink {
         &mut self,
         view: &FlowView<'_>,
         number: u64,
-        (side, facts): (Side, &Facts),
+        (side, direction): (Side, &DirectionState),
         reason: EndReason,
     ) -> Result<(), Failure> {
-        self.listable_count += facts.listed_count();
-        let (gap_count, conflict_count) = facts.counts();
-        self.stream_count += u64::from(facts.octet_count > 0);
-        self.octet_count += facts.octet_count;
+        self.listable_count += direction.listed_count();
+        let (gap_count, conflict_count) = direction.counts();
+        self.stream_count += u64::from(direction.octet_count > 0);
+        self.octet_count += direction.octet_count;
         self.gap_count += gap_count;
-        self.gap_octet_count += facts.gap_octet_count();
+        self.gap_octet_count += direction.gap_octet_count();
         self.conflict_count += conflict_count;
         let Output::Folder { files, index, pattern, .. } = &mut self.output else { return Ok(()) };
-        let name = facts.has_file.then(|| pattern.name(view, number, side));
-        let len = facts.octet_count + facts.filled_octet_count;
+        let name = direction.has_file.then(|| pattern.name(view, number, side));
+        let len = direction.octet_count + direction.filled_octet_count;
         let closed = name.as_ref().map_or(Ok(()), |name| files.close(name, len));
         // The index also lists a stream whose file could not be written.
         let name = name.filter(|_| closed.is_ok());
-        let line = Line::new(view, number, (side, facts), reason, name.as_deref());
+        let line = Line::new(view, number, (side, direction), reason, name.as_deref());
         let written = escape::write_json(&mut index.writer, &line);
         let written = written.and_then(|()| index.writer.write_all(b"\n"));
         let written = written.map_err(|error| {
-            // The index would lack a line, so it is removed.
+            // An index without this line would be incomplete, so it is removed.
             index.file = None;
             Failure::writing(INDEX, &error)
         });
@@ -294,7 +294,7 @@ impl Sink for OctetSink {
     fn started(&mut self, flow: &mut Flow<'_, State>) {
         self.started_count += 1;
         let is_tcp = flow.view.key().protocol() == IpProtocol::TCP;
-        if is_tcp && self.choice.takes(&flow.view, self.started_count) {
+        if is_tcp && self.choice.selects(&flow.view, self.started_count) {
             (flow.state.number, flow.state.is_wanted) = (self.started_count, true);
         } else {
             flow.mute();
@@ -313,7 +313,7 @@ impl Sink for OctetSink {
         }
         if let Output::Stdout { chosen: Some(chosen), .. } = &self.output
             && chosen.number != state.number
-            && sides.iter().any(|facts| facts.is_left_out)
+            && sides.iter().any(|direction| direction.is_left_out)
         {
             self.other_count += 1;
         }
@@ -321,21 +321,21 @@ impl Sink for OctetSink {
 
     fn stream(&mut self, flow: &mut Flow<'_, State>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let number = flow.state.number;
-        let is_taken = self.takes(&flow.view, number, side, event);
-        let facts = &mut flow.state.sides.get_or_insert_default()[side.index()];
+        let is_taken = self.selects(&flow.view, number, side, event);
+        let direction = &mut flow.state.sides.get_or_insert_default()[side.index()];
         if !is_taken {
-            facts.is_left_out |= matches!(event, StreamEvent::Chunk(_));
-            return if facts.is_left_out { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
+            direction.is_left_out |= matches!(event, StreamEvent::Chunk(_));
+            return if direction.is_left_out { ControlFlow::Break(()) } else { ControlFlow::Continue(()) };
         }
         if self.is_failed() {
             return ControlFlow::Break(());
         }
-        let written = write(&mut self.output, (&flow.view, number, side), facts, event);
+        let written = write(&mut self.output, (&flow.view, number, side), direction, event);
         if let Err(failure) = written {
             self.failure = Some(failure);
             return ControlFlow::Break(());
         }
-        facts.note(event, &mut self.listable_count);
+        direction.note(event, &mut self.listable_count);
         ControlFlow::Continue(())
     }
 

@@ -14,11 +14,11 @@ pub(crate) struct Pattern(Vec<Part>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    Fact(Fact),
+    Placeholder(Placeholder),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fact {
+enum Placeholder {
     Number,
     Source,
     SourcePort,
@@ -27,7 +27,7 @@ enum Fact {
     Side,
 }
 
-impl Fact {
+impl Placeholder {
     const ALL: [(&'static str, Self); 6] = [
         ("number", Self::Number),
         ("source", Self::Source),
@@ -42,8 +42,8 @@ impl Pattern {
     pub(crate) const DEFAULT: &'static str =
         "{number}-{source}.{source_port}-{destination}.{destination_port}";
 
-    fn has(&self, fact: Fact) -> bool {
-        self.0.contains(&Part::Fact(fact))
+    fn has(&self, placeholder: Placeholder) -> bool {
+        self.0.contains(&Part::Placeholder(placeholder))
     }
 
     /// Returns the file name for the octets sent by a side of a flow.
@@ -52,12 +52,16 @@ impl Pattern {
         for part in &self.0 {
             let written = match part {
                 Part::Text(text) => name.write_str(text),
-                Part::Fact(Fact::Number) => write!(name, "{number:06}"),
-                Part::Fact(Fact::Source) => write!(name, "{}", address(view, side)),
-                Part::Fact(Fact::Destination) => write!(name, "{}", address(view, side.other())),
-                Part::Fact(Fact::SourcePort) => write_port(&mut name, view, side),
-                Part::Fact(Fact::DestinationPort) => write_port(&mut name, view, side.other()),
-                Part::Fact(Fact::Side) => name.write_str(if side == Side::A { "a" } else { "b" }),
+                Part::Placeholder(Placeholder::Number) => write!(name, "{number:06}"),
+                Part::Placeholder(Placeholder::Source) => write!(name, "{}", address(view, side)),
+                Part::Placeholder(Placeholder::Destination) => {
+                    write!(name, "{}", address(view, side.other()))
+                }
+                Part::Placeholder(Placeholder::SourcePort) => write_port(&mut name, view, side),
+                Part::Placeholder(Placeholder::DestinationPort) => write_port(&mut name, view, side.other()),
+                Part::Placeholder(Placeholder::Side) => {
+                    name.write_str(if side == Side::A { "a" } else { "b" })
+                }
             };
             debug_assert!(written.is_ok(), "writing to a string cannot fail");
         }
@@ -89,35 +93,43 @@ impl FromStr for Pattern {
             if !before.is_empty() {
                 parts.push(Part::Text(before.to_owned()));
             }
-            let (name, after) = after.split_once('}').ok_or("a `{` has no `}`")?;
-            let fact = Fact::ALL.into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
-                let names: Vec<_> = Fact::ALL.iter().map(|(known, _)| format!("{{{known}}}")).collect();
-                format!("`{{{name}}}` is not known; there are {}", names.join(", "))
-            })?;
-            parts.push(Part::Fact(fact.1));
+            let (name, after) = after.split_once('}').ok_or("a `{` has no matching `}`")?;
+            let placeholder =
+                Placeholder::ALL.into_iter().find(|(known, _)| *known == name).ok_or_else(|| {
+                    let names: Vec<_> =
+                        Placeholder::ALL.iter().map(|(known, _)| format!("{{{known}}}")).collect();
+                    format!("unknown placeholder `{{{name}}}`; the placeholders are {}", names.join(", "))
+                })?;
+            parts.push(Part::Placeholder(placeholder.1));
             rest = after;
         }
         let pattern = Self(parts);
         if text.contains(|c: char| c.is_control() || "/\\:".contains(c)) {
-            return Err("a name, not a path: no slashes, colons or control characters".to_owned());
+            return Err(
+                "must be a file name, not a path: remove slashes, colons and control characters".to_owned()
+            );
         }
         if text.starts_with('.') {
-            return Err("names that begin with a dot are hidden".to_owned());
+            return Err("must not start with a dot, because the files would be hidden".to_owned());
         }
         let is_ambiguous = |pair: &[Part]| match pair {
-            [Part::Fact(_), Part::Fact(_)] => true,
-            [Part::Fact(Fact::Number), Part::Text(text)] => text.starts_with(|c: char| c.is_ascii_digit()),
-            [Part::Text(text), Part::Fact(Fact::Number)] => text.ends_with(|c: char| c.is_ascii_digit()),
+            [Part::Placeholder(_), Part::Placeholder(_)] => true,
+            [Part::Placeholder(Placeholder::Number), Part::Text(text)] => {
+                text.starts_with(|c: char| c.is_ascii_digit())
+            }
+            [Part::Text(text), Part::Placeholder(Placeholder::Number)] => {
+                text.ends_with(|c: char| c.is_ascii_digit())
+            }
             _ => false,
         };
         if pattern.0.windows(2).any(is_ambiguous) {
-            return Err("two streams could get one name: put something between, and no digits".to_owned());
+            return Err("file names may not be unique: separate the placeholders by text, and put no digits next to {number}".to_owned());
         }
-        let has_side =
-            pattern.has(Fact::Side) || (pattern.has(Fact::Source) && pattern.has(Fact::SourcePort));
-        if !pattern.has(Fact::Number) || !has_side {
+        let has_side = pattern.has(Placeholder::Side)
+            || (pattern.has(Placeholder::Source) && pattern.has(Placeholder::SourcePort));
+        if !pattern.has(Placeholder::Number) || !has_side {
             return Err(
-                "two streams could get one name: it needs {number}, and {side} or both {source} and {source_port}"
+                "file names may not be unique: add {number}, and {side} or both {source} and {source_port}"
                     .to_owned(),
             );
         }
@@ -129,8 +141,11 @@ impl fmt::Display for Pattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|part| match part {
             Part::Text(text) => f.write_str(text),
-            Part::Fact(fact) => {
-                let name = Fact::ALL.iter().find(|(_, known)| known == fact).map_or("", |(name, _)| name);
+            Part::Placeholder(placeholder) => {
+                let name = Placeholder::ALL
+                    .iter()
+                    .find(|(_, known)| known == placeholder)
+                    .map_or("", |(name, _)| name);
                 write!(f, "{{{name}}}")
             }
         })
@@ -142,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pattern_makes_names_of_one_folder() {
+    fn a_pattern_creates_unique_names_in_one_folder() {
         for text in [
             Pattern::DEFAULT,
             "{number}{side}".replace("}{", "}-{").as_str(),
@@ -154,7 +169,7 @@ mod tests {
             ("{number}", "{side}"),
             ("{side}", "{number}"),
             ("{number}-{source}-{destination_port}", "{source_port}"),
-            ("{number}{source_port}-{source}", "between"),
+            ("{number}{source_port}-{source}", "separate"),
             ("{number}7{side}", "no digits"),
             ("7{number}-{side}", "no digits"),
             ("../{number}-{side}", "path"),
@@ -162,7 +177,7 @@ mod tests {
             ("a\\{number}{side}", "path"),
             ("{number}{side}\n", "control"),
             (".{number}{side}", "hidden"),
-            ("{number}{side", "no `}`"),
+            ("{number}{side", "no matching `}`"),
             ("{number}{side}{path}", "{path}"),
             ("", "{number}"),
         ] {

@@ -5,6 +5,7 @@ mod escapes;
 #[path = "../support/folder.rs"]
 #[allow(dead_code, reason = "shared with other tests")]
 mod folder;
+mod help;
 mod memory;
 mod outputs;
 mod sessions;
@@ -230,7 +231,11 @@ fn tunnels_and_the_flows_in_them_name_each_other() {
     };
     let run = |args: &[&str]| run_with_input(&[&["flows", "-"], args].concat(), &capture);
     let both = run(&["--format", "ndjson", "--tunnels", "both", "--encapsulation"]);
-    assert!(both.err.contains("\n2 packets counted once more for a tunnel\n"), "{}", both.err);
+    assert!(
+        both.err.contains("\n2 packets counted again for an outer flow (--tunnels both)\n"),
+        "{}",
+        both.err
+    );
     let records = objects(&both.out);
     assert_eq!(records.len(), 4);
     let [query, there, back, plain] = [5000, 50_001, 50_002, 7000].map(|port| of_port(&records, port));
@@ -296,7 +301,7 @@ fn no_flows_are_still_a_header() {
     let csv = run(&["flows", "web.pcap", "--filter", "port 9", "--format", "csv"]);
     assert_eq!((csv.status, csv.out.lines().count()), (0, 1));
     assert!(csv.out.starts_with("protocol,source_address,"));
-    assert!(csv.err.contains("left out by the filter"), "{}", csv.err);
+    assert!(csv.err.contains("excluded by the filter"), "{}", csv.err);
     assert_eq!(run(&["flows", "web.pcap", "--filter", "port 9", "--format", "ndjson"]).out, "");
 }
 
@@ -307,7 +312,7 @@ fn the_summary_counts_what_was_read_and_skipped() {
     assert!(run.err.starts_with("1286 packets (1318794 octets) in "), "{}", run.err);
     assert!(run.err.contains(" without a flow: 2 ARP\n"), "{}", run.err);
     let lossy = self::run(&["flows", "lossy.pcap"]);
-    assert!(lossy.err.contains("281 packets captured in part"), "{}", lossy.err);
+    assert!(lossy.err.contains("281 packets truncated in the capture"), "{}", lossy.err);
 }
 
 #[test]
@@ -378,7 +383,7 @@ fn timeouts_cut_flows() {
 fn flows_make_room_and_the_summary_says_so() {
     let run = run(&["flows", "dns.pcap", "--max-flows", "3", "--format", "ndjson"]);
     assert_eq!(run.status, 0);
-    assert!(run.err.contains("ended early to make room"), "{}", run.err);
+    assert!(run.err.contains("evicted early"), "{}", run.err);
     assert!(run.out.contains("lack_of_resources"));
     let packets: u64 =
         objects(&run.out).iter().map(|r| number(r, "packet_count") + number(r, "reverse_packet_count")).sum();
@@ -404,7 +409,7 @@ fn standard_input_is_a_file_like_others() {
     let nothing = run_with_input(&["flows", "-"], b"");
     assert_eq!(
         (nothing.status, nothing.out.as_str(), nothing.err.as_str()),
-        (1, "", "flowgauge: -: empty: no capture\n")
+        (1, "", "flowgauge: -: is empty, not a capture file\n")
     );
 }
 
@@ -425,8 +430,8 @@ fn a_file_that_cannot_be_read_is_one_line_and_the_others_are_read() {
     let directory = folder.0.to_str().unwrap().to_owned();
     let good = facts(&records(&["ssh.pcap"]));
     for (path, words) in [
-        (&text, "not a pcap or pcapng capture: looks like text"),
-        (&empty, "empty: no capture"),
+        (&text, "is not a pcap or pcapng capture: it looks like text"),
+        (&empty, "is empty, not a capture file"),
         (&missing, "No such file or directory"),
         (&directory, "is a directory, not a capture file"),
     ] {
@@ -472,7 +477,7 @@ fn a_capture_cut_anywhere_gives_what_is_there() {
             1 => {
                 assert_eq!(run.err.lines().count(), 1, "{}", run.err);
                 assert!(run.err.starts_with(&format!("flowgauge: {path}: at offset ")), "{}", run.err);
-                assert!(run.err.contains("cut short"), "{}", run.err);
+                assert!(run.err.contains(": truncated: the record needs "), "{}", run.err);
             }
             status => panic!("{status}: {}", run.err),
         }
@@ -494,7 +499,7 @@ fn compressed_captures_are_read_as_they_are() {
     let truncated = folder.file("cut.gz", &octets[..octets.len() / 2]);
     let cut_run = run(&["flows", &truncated, "-q", "--format", "ndjson"]);
     assert_eq!(cut_run.status, 1);
-    assert!(cut_run.err.contains("the compressed data ends early"), "{}", cut_run.err);
+    assert!(cut_run.err.contains("the compressed data is truncated"), "{}", cut_run.err);
     assert!(!cut_run.out.is_empty());
 }
 
@@ -565,6 +570,39 @@ fn the_documents_show_what_is_printed() {
 }
 
 #[test]
+fn the_documents_show_the_lines_of_the_summary_and_the_errors() {
+    let folder = Folder::new();
+    let truncated = folder.file("truncated.pcap", &data("web.pcap")[..20_000]);
+    let slice = folder.path("refused.pcapng");
+    let streams = folder.path("streams");
+    let cases: [(&str, &[&str]); 5] = [
+        ("README.md", &["flows", "web.pcap", "--top", "5"]),
+        (
+            "docs/cli.md",
+            &["flows", "vlan.pcapng", "--filter", "tcp and ip", "--dedup", "--dedup-mode", "mirror"],
+        ),
+        ("docs/cli.md", &["slice", "web.pcap", "--filter", "tcp dst port 8080", "-w", &slice]),
+        ("docs/cli.md", &["streams", "lossy.pcap", "--out", &streams]),
+        ("docs/cli.md", &["flows", &truncated, "/etc/hostname"]),
+    ];
+    for (document, args) in cases {
+        let text = fs::read_to_string(repository().join(document)).unwrap();
+        let printed = run(args).err.replace(&truncated, "truncated.pcap");
+        assert!(printed.lines().count() > 1, "{args:?}: {printed}");
+        for line in printed.lines() {
+            // Times and rates differ from run to run.
+            let parts = match line.split_once(" octets) in ") {
+                Some((before, after)) => [before, after.rsplit_once("): ").unwrap().1],
+                None => [line, line],
+            };
+            for part in parts {
+                assert!(text.lines().any(|line| line.contains(part)), "{document} lacks:\n{part}");
+            }
+        }
+    }
+}
+
+#[test]
 fn links_between_documents_lead_somewhere() {
     let root = repository();
     let folders = ["", "docs", "docs/design", "examples/data"].map(|folder| root.join(folder));
@@ -619,7 +657,7 @@ fn packets_that_both_sides_of_a_switch_captured_count_once() {
     assert_eq!(packets(&records(&["vlan.pcapng", "--dedup"])), 292);
     assert_eq!(packets(&records(&["vlan.pcapng", "--dedup=0s", "--dedup-mode", "mirror"])), 292);
     let run = run(&[&["flows"], &mirror[..]].concat());
-    assert!(run.err.contains("\n146 packets left out as captured twice (--dedup)\n"), "{}", run.err);
+    assert!(run.err.contains("\n146 duplicate packets skipped (--dedup)\n"), "{}", run.err);
 }
 
 #[test]
@@ -631,7 +669,7 @@ fn a_capture_that_is_read_twice_counts_once() {
     let out = folder.path("slice.pcapng");
     let run = run(&["slice", "dns.pcap", &copy, "--filter", "udp", "--dedup", "-w", &out]);
     assert_eq!(run.status, 0);
-    assert!(run.err.contains("168 packets left out as captured twice (--dedup)"), "{}", run.err);
+    assert!(run.err.contains("168 duplicate packets skipped (--dedup)"), "{}", run.err);
     assert_eq!(facts(&records(&[&out])), facts(&records(&["dns.pcap", "--filter", "udp"])));
 }
 
@@ -758,7 +796,7 @@ fn a_time_far_ahead_of_all_others_is_told_and_ends_no_flow() {
     let folder = Folder::new();
     let file = folder.file("odd.pcap", &odd);
     let reported = run(&["flows", &file, "--format", "ndjson"]);
-    assert!(reported.err.contains("1 packet with a time far ahead of all others"), "{}", reported.err);
+    assert!(reported.err.contains("1 packet with a timestamp far ahead of all others"), "{}", reported.err);
     let (found, wanted) = (objects(&reported.out), records(&["ssh.pcap"]));
     assert_eq!(found.len(), wanted.len());
     for (found, wanted) in found.iter().zip(&wanted) {

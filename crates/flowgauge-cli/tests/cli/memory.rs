@@ -35,7 +35,7 @@ fn every_command_takes_a_budget() {
         // Not even the first flows fit.
         let run = run_with("10kB");
         assert!(
-            run.status == 2 && run.err.contains("memory budget must hold at least"),
+            run.status == 2 && run.err.contains("--memory: the memory limit is too small: "),
             "{args:?}: {}",
             run.err
         );
@@ -64,17 +64,17 @@ fn a_budget_bounds_flows_and_the_summary_tells() {
     }
     let file = folder.file("flood.pcap", &capture);
     let all = run(&["flows", &file]);
-    assert!(all.status == 0 && !all.err.contains("to make room"), "{}", all.err);
+    assert!(all.status == 0 && !all.err.contains("evicted early"), "{}", all.err);
     let few = run(&["flows", &file, "--memory", "2MiB"]);
     assert!(
-        few.status == 0 && few.err.contains("ended early to make room (--max-flows, --memory)"),
+        few.status == 0 && few.err.contains("evicted early (limit of --max-flows or --memory)"),
         "{}",
         few.err
     );
     assert_eq!(few.out.lines().count(), all.out.lines().count());
     // Asking for flows asks for their memory, unless that is told, too.
     let reported = run(&["flows", &file, "--memory", "2MiB", "--max-flows", "1000000"]);
-    assert!(reported.err.contains("to make room"), "{}", reported.err);
+    assert!(reported.err.contains("evicted early"), "{}", reported.err);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_window_beyond_the_limit_is_no_damage() {
         let refused = run(&["flows", file]);
         assert_eq!((refused.status, refused.err.lines().count()), (1, 1), "{}", refused.err);
         let words = format!(
-            "needs a zstd window of {window} bytes, and the limit is 8388608 bytes; --zstd-window sets another"
+            "needs a zstd window of {window} bytes, but the limit is 8388608 bytes; to read the file, use --zstd-window {window}"
         );
         assert!(refused.err.contains(&words) && !refused.err.contains("damaged"), "{}", refused.err);
         // Other files are read all the same.
@@ -102,7 +102,9 @@ fn a_window_beyond_the_limit_is_no_damage() {
     let poor = run(&["flows", &far, "--zstd-window", "128MiB", "--memory", "64MiB"]);
     assert!(
         poor.status == 1
-            && poor.err.contains("all captures together may hold 16777216 bytes, a quarter of --memory"),
+            && poor
+                .err
+                .contains("the limit for all captures together is 16777216 bytes, a quarter of --memory"),
         "{}",
         poor.err
     );
@@ -148,8 +150,8 @@ fn settings_that_cannot_be_are_one_line_that_names_the_option() {
         &["sessions", "web.pcap", "--format", "table"],
     ] {
         for (option, words) in [
-            (&["--memory", "10kB"][..], "--memory: the memory budget must hold at least "),
-            (&["--memory", "10kB", "--dedup"], "--memory: the memory budget must hold at least "),
+            (&["--memory", "10kB"][..], "--memory: the memory limit is too small: the layer "),
+            (&["--memory", "10kB", "--dedup"], "--memory: the memory limit is too small: the layer "),
             (
                 &["--max-flows", "4294967295"],
                 "--max-flows: tracker: flow_count_max must be from 1 to 2147483648",
@@ -164,7 +166,7 @@ fn settings_that_cannot_be_are_one_line_that_names_the_option() {
     // Enough for one pipeline, and not for so many.
     let many = run(&["flows", "web.pcap", "--format", "csv", "--shards", "200", "--memory", "1MiB"]);
     assert_eq!((many.status, many.out.as_str(), many.err.lines().count()), (2, "", 1), "{}", many.err);
-    assert!(many.err.contains("memory budget must hold at least"), "{}", many.err);
+    assert!(many.err.contains("--memory: the memory limit is too small: "), "{}", many.err);
     let both = run(&["flows", "web.pcap", "--shards", "2", "--tunnels", "both"]);
     assert_eq!(both.err, "flowgauge: --tunnels both cannot be combined with --shards\n");
     assert_eq!(folder.names(), [""; 0]);

@@ -26,7 +26,7 @@ fn an_input_is_never_an_output_whatever_its_name() {
         for filter in ["port 8080", "dst port 8080"] {
             let run = run(&["slice", &input, "--filter", filter, "-w", &out, "--force"]);
             assert_eq!(run.status, 1, "{out}");
-            assert!(run.err.contains("is an input, and cannot be an output too"), "{}", run.err);
+            assert!(run.err.contains("is an input and cannot also be an output"), "{}", run.err);
         }
     }
     // The same of the files in a folder: the index, and a stream.
@@ -56,7 +56,11 @@ fn a_symbolic_link_is_replaced_and_not_followed() {
         symlink(target, &out).unwrap();
         let args = ["slice", "web.pcap", "--filter", "port 8080", "-w", &out, "-q"];
         let refused = run(&args);
-        assert!(refused.status == 1 && refused.err.contains("--force overwrites it"), "{}", refused.err);
+        assert!(
+            refused.status == 1 && refused.err.contains("use --force to overwrite it"),
+            "{}",
+            refused.err
+        );
         assert!(is_link(&out));
         let forced = run(&[&args[..], &["--force"]].concat());
         assert_eq!((forced.status, is_link(&out)), (0, false), "{}", forced.err);

@@ -200,9 +200,13 @@ fn the_table_has_a_row_per_message_and_escapes_what_is_no_text() {
 fn what_is_not_parsed_is_refused_with_the_names_that_are() {
     let unknown = run(&["sessions", "web.pcap", "-p", "gopher"]);
     assert_eq!(unknown.status, 2);
-    assert!(unknown.err.contains("http, ") && unknown.err.contains("these are parsed"), "{}", unknown.err);
+    assert!(
+        unknown.err.contains("http, ") && unknown.err.contains("unknown protocol; the protocols are"),
+        "{}",
+        unknown.err
+    );
     let named = run(&["sessions", "web.pcap", "-p", "ntp"]);
-    assert!(named.status == 2 && named.err.contains("recognized, not parsed"), "{}", named.err);
+    assert!(named.status == 2 && named.err.contains("is recognized, but has no parser"), "{}", named.err);
 }
 
 #[test]
@@ -345,6 +349,6 @@ fn output_is_in_proportion_to_input() {
     let verbs: Vec<_> = lines.iter().rev().take(2).map(|line| line["verb"].as_str().unwrap()).collect();
     assert_eq!(verbs, ["QUIT", "MAIL"]);
     let reported = lines.iter().filter(|line| line["verb"] == "NOOP").count();
-    let note = format!("{} messages left out of flows", 200 * 240 - reported);
+    let note = format!("{} messages suppressed by the output limit per flow", 200 * 240 - reported);
     assert!(run.err.contains(&note), "{} in {}", note, run.err);
 }

@@ -67,7 +67,7 @@ fn a_slice_takes_care_of_what_is_there() {
     let args = ["slice", "web.pcap", "--filter", "port 8080", "-w", &out];
     let refused = run(&args);
     assert_eq!(refused.status, 1);
-    assert!(refused.err.contains("exists; --force overwrites it"), "{}", refused.err);
+    assert!(refused.err.contains("already exists; use --force to overwrite it"), "{}", refused.err);
     assert_eq!(fs::read(&out).unwrap(), b"precious");
     // Nothing found: the old file stays.
     let nothing = run(&["slice", "web.pcap", "--filter", "port 9", "-w", &out, "--force"]);

@@ -297,7 +297,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
                 assert_eq!(outputs.names(), ["index.ndjson"]);
                 assert_eq!(fs::read(outputs.path("index.ndjson")).unwrap(), b"");
             } else {
-                assert_eq!(message, "flowgauge: no such flow was found, nothing is written\n");
+                assert_eq!(message, "flowgauge: no flow was selected; nothing was written\n");
                 assert_eq!(outputs.names(), [""; 0]);
             }
         }
