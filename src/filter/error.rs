@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_expression_is_cut_around_the_place() {
+    fn a_long_expression_is_shortened_around_the_error() {
         let text = format!("{}\nnonsense{}", "tcp or ".repeat(100), " or tcp".repeat(100));
         let start = text.find("nonsense").unwrap();
         let error = FilterError::new(FilterErrorKind::UnknownWord, &text, start, start + 8);

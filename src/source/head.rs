@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn compression_is_told_by_magic() {
+    fn compression_is_recognized_by_magic() {
         assert!(matches!(judged(b"\x1f\x8b\x08\0"), Ok(Head::Compressed(Method::Gzip))));
         assert!(matches!(judged(b"\x28\xb5\x2f\xfd"), Ok(Head::Compressed(Method::Zstd))));
         assert!(matches!(judged(b"\x52\x2a\x4d\x18"), Ok(Head::Compressed(Method::Zstd))));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_asked_for_until_it_is_whole() {
+    fn octets_of_a_head_are_read_until_it_is_complete() {
         assert!(matches!(judged(b"\xd4\xc3"), Ok(Head::Need(4))));
         assert!(matches!(judged(b"\xd4\xc3\xb2\xa1\x02\0"), Ok(Head::Need(24))));
         assert!(matches!(judged(b"\x0a\x0d\x0d\x0a"), Ok(Head::Need(_))));

@@ -254,11 +254,11 @@ mod tests {
         // If the data is truncated anywhere but at the end of a frame, it ends prematurely.
         let first_len = frame(0x10, &content[..40_000]).len();
         let whole = [11, 11 + first_len, 22 + first_len, 22 + first_len + packed.len()];
-        for cut in (1..100).chain((100..octets.len() - 11).step_by(97)).chain(whole) {
-            let (mut zstd, _) = reader(&octets[..cut], 8 << 20);
+        for len in (1..100).chain((100..octets.len() - 11).step_by(97)).chain(whole) {
+            let (mut zstd, _) = reader(&octets[..len], 8 << 20);
             let error = zstd.read_to_end(&mut Vec::new()).map_err(|error| error.kind()).err();
-            let wanted = if whole.contains(&cut) { None } else { Some(io::ErrorKind::UnexpectedEof) };
-            assert_eq!(error, wanted, "{cut}");
+            let wanted = if whole.contains(&len) { None } else { Some(io::ErrorKind::UnexpectedEof) };
+            assert_eq!(error, wanted, "{len}");
         }
     }
 

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_packet_is_laid_out_as_rfc_826_says() {
+    fn a_packet_has_the_layout_of_rfc_826() {
         let packet = ArpPacket {
             operation: REPLY,
             sender_hardware: [1, 2, 3, 4, 5, 6],

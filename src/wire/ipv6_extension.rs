@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_first_fragment_says_that_more_follow() {
+    fn a_first_fragment_announces_that_more_follow() {
         assert_eq!(first_fragment(IpProtocol::TCP), [6, 0, 0, 1, 0, 0, 0, 0]);
     }
 }

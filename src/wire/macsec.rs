@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tag_tells_its_length_and_whether_it_hides_the_data() {
+    fn the_tag_contains_its_length_and_whether_it_hides_the_data() {
         let clear = |len, short_len| Some(SecTag { is_encrypted: false, len, short_len });
         assert_eq!(tag(&[0, 0, 0, 0, 0, 1]), clear(6, None));
         assert_eq!(tag(&[0x20, 46, 0, 0, 0, 1]), clear(14, Some(46)));

@@ -249,37 +249,37 @@ mod tests {
 
     #[test]
     fn each_rule_of_sections_7_1_1_and_7_1_2() {
-        let asked = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
-        let told = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+        let solicit = solicitation().to_octets([2, 0, 0, 0, 0, 9]).to_vec();
+        let advertise = advertisement(true).to_octets([2, 0, 0, 0, 0, 9]).to_vec();
         let changed = |packet: &[u8], at: usize, octets: &[u8]| {
             let mut packet = packet.to_vec();
             packet[at..at + octets.len()].copy_from_slice(octets);
             summed(packet)
         };
         let without_option = |packet: &[u8]| summed(packet[..64].to_vec());
-        let nobody = changed(&without_option(&asked), 8, &[0; 16]);
+        let nobody = changed(&without_option(&solicit), 8, &[0; 16]);
         let cases: [(&str, Vec<u8>, bool); 14] = [
-            ("a solicitation", changed(&asked, 0, &[0x60]), true),
-            ("hop limit 254: came through a router", changed(&asked, 7, &[254]), false),
-            ("code", changed(&asked, 41, &[1]), false),
-            ("multicast target", changed(&asked, 48, &[0xff]), false),
-            ("multicast source", changed(&asked, 8, &[0xff]), false),
-            ("an option of length zero", changed(&asked, 65, &[0]), false),
-            ("an option beyond the end", changed(&asked, 65, &[2]), false),
-            ("an option of another kind is skipped", changed(&asked, 64, &[14]), true),
-            ("without option", without_option(&asked), true),
+            ("a solicitation", changed(&solicit, 0, &[0x60]), true),
+            ("hop limit 254: came through a router", changed(&solicit, 7, &[254]), false),
+            ("code", changed(&solicit, 41, &[1]), false),
+            ("multicast target", changed(&solicit, 48, &[0xff]), false),
+            ("multicast source", changed(&solicit, 8, &[0xff]), false),
+            ("an option of length zero", changed(&solicit, 65, &[0]), false),
+            ("an option beyond the end", changed(&solicit, 65, &[2]), false),
+            ("an option of another kind is skipped", changed(&solicit, 64, &[14]), true),
+            ("without option", without_option(&solicit), true),
             ("duplicate address detection", nobody.clone(), true),
             ("the same to the target itself", changed(&nobody, 24, &TARGET.octets()), false),
-            ("the same with an option", changed(&asked, 8, &[0; 16]), false),
-            ("solicited, to a group", changed(&told, 24, &[0xff, 2]), false),
-            ("advertised by nobody", changed(&told, 8, &[0; 16]), false),
+            ("the same with an option", changed(&solicit, 8, &[0; 16]), false),
+            ("solicited, to a group", changed(&advertise, 24, &[0xff, 2]), false),
+            ("advertised by nobody", changed(&advertise, 8, &[0; 16]), false),
         ];
         for (what, packet, is_valid) in cases {
             assert_eq!(NeighborMessage::read(&packet).is_some(), is_valid, "{what}");
         }
-        let mut odd = asked.clone();
+        let mut odd = solicit.clone();
         odd.push(0);
         assert_eq!(NeighborMessage::read(&summed(odd)), None, "an octet behind the options");
-        assert!(!is_neighbor_message(&changed(&asked, 40, &[133])) && is_neighbor_message(&asked));
+        assert!(!is_neighbor_message(&changed(&solicit, 40, &[133])) && is_neighbor_message(&solicit));
     }
 }

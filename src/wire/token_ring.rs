@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn fddi_tells_llc_by_its_frame_control() {
+    fn fddi_distinguishes_llc_by_its_frame_control() {
         let with = |control| [&[control][..], &[1; 12]].concat();
         // Asynchronous and synchronous LLC; a token; station management.
         for (control, is_llc) in [(0x50, true), (0xd0, true), (0x80, false), (0x41, false)] {

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_flags_say_what_is_there() {
+    fn the_flags_state_which_fields_are_present() {
         let data = |flags, next| [flags, 0, 0, next, 0x12, 0x34, 0x56, 0xff];
         assert_eq!(vni(&data(0x08, 0)), Some(0x12_3456));
         // Reserved flags are ignored on receipt (RFC 7348 section 5), the I flag is not.

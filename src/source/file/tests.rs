@@ -86,7 +86,7 @@ fn what_a_pipe_has_given_is_delivered() {
 }
 
 #[test]
-fn a_cut_file_keeps_what_came_before_and_names_the_place() {
+fn a_truncated_file_keeps_the_frames_before_the_end_and_names_the_offset() {
     let mut file = pcap_of(3);
     file.truncate(file.len() - 1);
     let (frames, source) = read_all(reading(file));
@@ -216,7 +216,7 @@ mod compressed {
     }
 
     #[test]
-    fn a_cut_one_keeps_the_frames_ahead_of_the_cut() {
+    fn a_truncated_one_keeps_the_frames_before_the_end() {
         for pack in [gzip, zstd] {
             let mut packed = pack(&pcap_of(500));
             packed.truncate(packed.len() - 9);
@@ -245,11 +245,11 @@ mod compressed {
         assert!(message(gzip(b"hello hello")).ends_with("looks like text"));
         assert!(message(gzip(b"")).ends_with("is empty, not a capture file"));
         for packed in [gzip(&pcap_of(50)), zstd(&pcap_of(50))] {
-            let cut = packed[..12].to_vec();
+            let truncated = packed[..12].to_vec();
             assert!(
-                message(cut.clone()).ends_with("truncated or damaged near its beginning"),
+                message(truncated.clone()).ends_with("truncated or damaged near its beginning"),
                 "{}",
-                message(cut)
+                message(truncated)
             );
         }
         assert!(message(gzip(&gzip(&pcap_of(1)))).ends_with("compressed twice"));

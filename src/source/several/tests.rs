@@ -130,7 +130,7 @@ fn interfaces_are_numbered_across_files() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_before_anything_is() {
+fn unreadable_files_are_reported_before_any_frame() {
     let folder = Folder::new();
     let good = folder.pcap(1, [1]);
     let text = folder.0.join("notes");
@@ -141,7 +141,7 @@ fn what_cannot_be_read_is_said_before_anything_is() {
 }
 
 #[test]
-fn a_cut_file_does_not_end_the_others() {
+fn a_truncated_file_does_not_end_the_others() {
     let folder = Folder::new();
     let (first, second) = (folder.pcap(1, 0..100), folder.pcap(2, 50..150));
     let octets = fs::read(&first).unwrap();
