@@ -1,4 +1,4 @@
-//! What encloses the packets of a capture: the tree of links, tags and tunnels, with packets and octets of each branch.
+//! Encapsulation of the packets of a capture: the tree of links, tags and tunnels, with packets and octets of each branch.
 //!
 //! cargo run --example encapsulation -- examples/data/vlan.pcapng
 

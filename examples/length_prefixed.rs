@@ -27,7 +27,7 @@ impl Parser for LengthPrefixed {
 
 static DNS_OVER_TCP: Protocol = Protocol::new("dns_over_tcp").over_streams(&[53], Some(probe));
 
-/// A length of at least a header, then a header that asks one question.
+/// A length of at least a header, then a header with one question.
 fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match opening.client {
         [high, low, _, _, _, _, 0, 1, ..] => {

@@ -23,7 +23,7 @@ if [[ ${1-} != --inside ]]; then
     self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
-    chmod 755 "$tmp" # the servers give up root and must still reach it
+    chmod 755 "$tmp" # the servers drop root and must still reach it
     # A clean environment: no proxies, no locale, no user settings. When the
     # time is up or the script is stopped, the kernel ends what is inside.
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
@@ -108,7 +108,7 @@ record() {
     until_ok 5 grep -q 'listening on' "log/$file"
 }
 finish() {
-    sleep 1.5 # the kernel hands over what it has at least once a second
+    sleep 1.5 # the kernel delivers captured frames at least once a second
     stop "$1"
     grep -q '^0 packets dropped' "log/$1" || fail "$1: packets are missing"
 }
@@ -244,15 +244,15 @@ END
     until_ok 5 listens "$2" 443
 }
 
-# ask NETNS CURL_ARGUMENTS...: curl without any settings file of the user.
-ask() {
+# fetch NETNS CURL_ARGUMENTS...: curl without any settings file of the user.
+fetch() {
     local ns=$1
     shift
     in_ns "$ns" curl -q -sS --cacert "$T/tls.crt" \
         -w 'HTTP/%{http_version} %{http_code} %{url}\n' "$@"
     sleep 0.1
 }
-drop() { printf -- '-o /dev/null %.0s' $(seq "$1"); } # one per address asked for
+drop() { printf -- '-o /dev/null %.0s' $(seq "$1"); } # one per requested address
 
 # ------------------------------------------------------------------- web.pcap
 web_server web sv
@@ -260,30 +260,30 @@ record web.pcap cl -i eth0 --time-stamp-precision=nano
 
 # Plain HTTP/1.1, several requests on one connection (the last one: 404).
 # shellcheck disable=SC2046
-ask cl $(drop 4) http://web.example/{,page.html,picture.bin,missing}
+fetch cl $(drop 4) http://web.example/{,page.html,picture.bin,missing}
 # shellcheck disable=SC2046
-ask cl $(drop 2) http://web6.example/{,page.html}
+fetch cl $(drop 2) http://web6.example/{,page.html}
 # Three connections at the same time.
 # shellcheck disable=SC2046
-ask cl -Z --parallel-immediate --http1.1 $(drop 3) http://web6.example/{,page.html,picture.bin}
+fetch cl -Z --parallel-immediate --http1.1 $(drop 3) http://web6.example/{,page.html,picture.bin}
 # An upload with PUT, announced by "Expect: 100-continue".
-ask cl -o /dev/null -H 'Expect: 100-continue' -T upload.bin \
+fetch cl -o /dev/null -H 'Expect: 100-continue' -T upload.bin \
     http://web.example/upload/file.bin
 # TLS 1.3 and TLS 1.2 with HTTP/1.1, TLS 1.3 with HTTP/2.
 # shellcheck disable=SC2046
-ask cl --http1.1 --tlsv1.3 $(drop 2) https://web.example/{page.html,picture.bin}
-ask cl --http1.1 --tlsv1.3 -o /dev/null https://web6.example/
-ask cl --http1.1 --tls-max 1.2 -o /dev/null https://web.example/page.html
+fetch cl --http1.1 --tlsv1.3 $(drop 2) https://web.example/{page.html,picture.bin}
+fetch cl --http1.1 --tlsv1.3 -o /dev/null https://web6.example/
+fetch cl --http1.1 --tls-max 1.2 -o /dev/null https://web.example/page.html
 # shellcheck disable=SC2046
-ask cl --http1.1 --tls-max 1.2 $(drop 2) https://web6.example/{,picture.bin}
+fetch cl --http1.1 --tls-max 1.2 $(drop 2) https://web6.example/{,picture.bin}
 # shellcheck disable=SC2046
-ask cl --http2 -Z $(drop 4) https://web.example/{,page.html,picture.bin,missing}
+fetch cl --http2 -Z $(drop 4) https://web.example/{,page.html,picture.bin,missing}
 # shellcheck disable=SC2046
-ask cl --http2 -Z $(drop 2) https://web6.example/{,page.html}
+fetch cl --http2 -Z $(drop 2) https://web6.example/{,page.html}
 # A client that does not trust the server's key: TLS alert, nothing transferred.
 in_ns cl curl -q -sS -o /dev/null https://web.example/
 # A slow download: 100 kB a second.
-ask cl -o /dev/null http://web6.example/slow/picture.bin
+fetch cl -o /dev/null http://web6.example/slow/picture.bin
 # A download whose client is killed while data waits unread: RST.
 start victim cl curl -q -s --limit-rate 5k -o /dev/null http://web.example/slow/large.bin
 sleep 0.5
@@ -291,11 +291,11 @@ kill -KILL "${pid[victim]}"
 stop victim
 sleep 0.5
 # Nobody listens: RST in answer to the SYN.
-ask cl http://web.example:8080/
-ask cl http://web6.example:8080/
+fetch cl http://web.example:8080/
+fetch cl http://web6.example:8080/
 # Nobody answers: the frames go to the server's MAC, which does not forward.
 ip -n cl neigh replace 10.77.0.66 lladdr 02:00:00:77:00:01 dev eth0
-ask cl --connect-timeout 4 http://10.77.0.66/
+fetch cl --connect-timeout 4 http://10.77.0.66/
 finish web.pcap
 
 # ------------------------------------------------------------------- dns.pcap
@@ -327,7 +327,8 @@ for server in 10.77.0.1 2001:db8:77::1; do
     q @$server lab.example TXT
     q @$server +tcp www.lab.example A
     q @$server +tcp +keepopen www.lab.example A www.lab.example AAAA long.lab.example TXT
-    # Too long for 512 octets: the UDP answer is cut, dig asks again over TCP.
+    # Too long for 512 octets: the UDP answer is truncated, and dig repeats
+    # the query over TCP.
     q @$server +noedns long.lab.example TXT
     # A closed port: ICMP port unreachable.
     q @$server -p 5300 www.lab.example A
@@ -469,15 +470,15 @@ send --server 10.77.0.1 --port 465 --to alice@mail.example --tls-on-connect
 send --server 10.77.0.1 --to carol@elsewhere.example
 until_ok 10 delivered 4
 # POP3: list, one message, over TLS after STLS, and over TLS from the start.
-ask cl --user alice:example pop3://mail.example/
-ask cl --user alice:example pop3://mail.example/2
-ask cl --user alice:example --ssl-reqd pop3://mail.example/1
-ask cl --user alice:example pop3s://mail6.example/3
+fetch cl --user alice:example pop3://mail.example/
+fetch cl --user alice:example pop3://mail.example/2
+fetch cl --user alice:example --ssl-reqd pop3://mail.example/1
+fetch cl --user alice:example pop3s://mail6.example/3
 # IMAP: a listing, one message, STARTTLS, TLS from the start.
-ask cl --user alice:example imap://mail.example/
-ask cl --user alice:example 'imap://mail.example/INBOX;MAILINDEX=2'
-ask cl --user alice:example --ssl-reqd 'imap://mail.example/INBOX;MAILINDEX=1'
-ask cl --user alice:example 'imaps://mail6.example/INBOX;MAILINDEX=3'
+fetch cl --user alice:example imap://mail.example/
+fetch cl --user alice:example 'imap://mail.example/INBOX;MAILINDEX=2'
+fetch cl --user alice:example --ssl-reqd 'imap://mail.example/INBOX;MAILINDEX=1'
+fetch cl --user alice:example 'imaps://mail6.example/INBOX;MAILINDEX=3'
 finish mail.pcap
 stop exim dovecot
 
@@ -487,13 +488,13 @@ offload cl eth0
 offload sv eth0
 record any.pcap sv -i any
 # shellcheck disable=SC2046
-ask cl $(drop 2) http://web.example/{,page.html}
-ask cl -o /dev/null http://web6.example/page.html
+fetch cl $(drop 2) http://web.example/{,page.html}
+fetch cl -o /dev/null http://web6.example/page.html
 q @10.77.0.1 www.lab.example A
 q @2001:db8:77::1 www.lab.example AAAA
 q @10.77.0.1 +tcp lab.example MX
-# The server asks itself over the loopback interface.
-ask sv -o /dev/null http://127.0.0.1/
+# The server sends requests to itself over the loopback interface.
+fetch sv -o /dev/null http://127.0.0.1/
 in_ns sv dig +tries=1 +time=2 @127.0.0.1 nowhere.lab.example A
 in_ns cl ping -n -c 2 -i 0.3 10.77.0.1
 finish any.pcap
@@ -515,12 +516,12 @@ record raw-tun.pcap cl -i tun0
 in_ns cl ping -n -c 3 -i 0.3 10.77.9.1
 in_ns cl ping -n -c 3 -i 0.3 2001:db8:79::1
 # shellcheck disable=SC2046
-ask cl $(drop 2) http://10.77.9.1/{,page.html}
-ask cl -o /dev/null 'http://[2001:db8:79::1]/page.html'
+fetch cl $(drop 2) http://10.77.9.1/{,page.html}
+fetch cl -o /dev/null 'http://[2001:db8:79::1]/page.html'
 q @10.77.9.1 www.lab.example A
 q @2001:db8:79::1 www.lab.example AAAA
 q @10.77.9.1 -p 5300 www.lab.example A
-ask cl http://10.77.9.1:8080/
+fetch cl http://10.77.9.1:8080/
 finish raw-tun.pcap
 stop tun-cl tun-sv web dns
 
@@ -546,7 +547,7 @@ until_ok 10 ip netns exec lc ping -n -c 1 -W 1 10.77.6.1
 web_server web2 ls
 
 record lossy.pcap lc -i tap0 -s 128
-ask lc -o download.bin http://10.77.6.1/large.bin
+fetch lc -o download.bin http://10.77.6.1/large.bin
 finish lossy.pcap
 cmp www/large.bin download.bin || fail "the download is damaged"
 stop web2 wire switch-c switch-s
@@ -561,9 +562,9 @@ stop web2 wire switch-c switch-s
 #
 # On "customer" frames bear an 802.1Q tag, on "provider" an 802.1ad tag (100)
 # around it. h1/h3 and h2/h4 use the same addresses and ports: only the VLAN
-# tells them apart.
+# distinguishes them.
 netns ovs h1 h2 h3 h4
-# The interfaces of the switches carry frames; they do not speak themselves.
+# The interfaces of the switches carry frames; they send none of their own.
 ip netns exec ovs sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 export OVS_RUNDIR=$T/ovs OVS_LOGDIR=$T/ovs OVS_DBDIR=$T/ovs
 mkdir ovs
@@ -610,8 +611,8 @@ sleep 0.5
 for h in h1 h2; do
     in_ns $h ping -n -c 2 -i 0.3 10.77.40.1
     # shellcheck disable=SC2046
-    ask $h --local-port 40000 $(drop 2) http://10.77.40.1/{,page.html}
-    ask $h --local-port 40001 -o /dev/null 'http://[2001:db8:7a::1]/page.html'
+    fetch $h --local-port 40000 $(drop 2) http://10.77.40.1/{,page.html}
+    fetch $h --local-port 40001 -o /dev/null 'http://[2001:db8:7a::1]/page.html'
 done
 sleep 1
 stop vlan

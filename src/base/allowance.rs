@@ -63,7 +63,7 @@ impl Allowance {
 
     /// Releases the bytes of an allocation.
     pub(crate) fn give(&mut self, bytes: u64) {
-        debug_assert!(bytes <= self.held_bytes, "what is given back was taken");
+        debug_assert!(bytes <= self.held_bytes, "released memory was taken before");
         self.held_bytes = self.held_bytes.saturating_sub(bytes);
         self.budget.release(self.account, bytes);
     }
@@ -82,8 +82,8 @@ impl Allowance {
     /// Charges bytes for optional data. Optional data is refused beyond half of the cap, so that it does not displace
     /// required data.
     pub(crate) fn take_spare(&mut self, bytes: u64) -> bool {
-        let has_room = self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2;
-        has_room && !self.must_release() && self.take(bytes).is_ok()
+        let has_capacity = self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2;
+        has_capacity && !self.must_release() && self.take(bytes).is_ok()
     }
 }
 

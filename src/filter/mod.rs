@@ -117,12 +117,12 @@ impl Filter {
     #[doc(hidden)]
     #[must_use]
     pub fn may_match(&self, key: &FlowKey) -> bool {
-        let asks_vlan = self.program.has_vlan() && key.vlan_ids().is_empty();
-        let ask = |source| {
+        let needs_vlan = self.program.has_vlan() && key.vlan_ids().is_empty();
+        let accepts = |source| {
             let subject = Subject::new(key, source);
-            if asks_vlan { self.program.may_accept(&subject) } else { self.program.run(&subject) }
+            if needs_vlan { self.program.may_accept(&subject) } else { self.program.run(&subject) }
         };
-        ask(Side::A) || self.program.is_directional() && ask(Side::B)
+        accepts(Side::A) || self.program.is_directional() && accepts(Side::B)
     }
 
     /// Returns whether a term contains `src` or `dst`, so that the result may depend on the source.

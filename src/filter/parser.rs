@@ -334,7 +334,7 @@ impl<'e> Parser<'e> {
             Address::V4 { .. } => Family::V4,
             Address::V6(_) => Family::V6,
         };
-        if qualifier.family().is_some_and(|asked| asked != family) {
+        if qualifier.family().is_some_and(|required| required != family) {
             return Err(self.error(Kind::AddressFamily, token));
         }
         let direction = qualifier.direction;

@@ -143,8 +143,8 @@ impl Pieces {
         len: usize,
         side_bytes_max: u64,
     ) -> Reservation {
-        let room = if self.block == NO_BLOCK { 0 } else { BLOCK_LEN - self.used as usize };
-        let block_count = len.saturating_sub(room).div_ceil(BLOCK_LEN);
+        let free_len = if self.block == NO_BLOCK { 0 } else { BLOCK_LEN - self.used as usize };
+        let block_count = len.saturating_sub(free_len).div_ceil(BLOCK_LEN);
         // One piece for each hole that is filled, one for each block, and the two ends of a replaced piece.
         let first = self.pieces.partition_point(|piece| piece.end() <= range.0);
         let behind = self.pieces.partition_point(|piece| piece.start < range.1);
@@ -445,7 +445,7 @@ impl Pieces {
             self.block_count -= 1;
         }
         (self.block, self.used) = (NO_BLOCK, 0);
-        debug_assert_eq!(self.block_count, 0, "all blocks were given back");
+        debug_assert_eq!(self.block_count, 0, "all blocks were released");
         if self.capacity > KEPT_CAPACITY {
             self.pieces = VecDeque::new();
             memory.give(self.capacity as u64 * PIECE_COST);

@@ -36,8 +36,8 @@ impl Recent {
         self.end = offset + bytes.len() as u64;
         self.start = self.start.max(self.end.saturating_sub(len as u64));
         self.parts(first, kept.len(), |ring, at, from, to| {
-            if let Some((room, part)) = ring.get_mut(at..at + (to - from)).zip(kept.get(from..to)) {
-                room.copy_from_slice(part);
+            if let Some((target, part)) = ring.get_mut(at..at + (to - from)).zip(kept.get(from..to)) {
+                target.copy_from_slice(part);
             }
         });
         if len == 0 { bytes.len() as u64 } else { 0 }

@@ -105,10 +105,10 @@ impl Store {
     /// Overwrites bytes.
     pub(super) fn write(&mut self, id: u32, at: u32, bytes: &[u8]) {
         let block = self.blocks.get_mut(id as usize);
-        let room = block.and_then(|block| block.bytes.get_mut(at as usize..at as usize + bytes.len()));
-        debug_assert!(room.is_some(), "pieces lie in their blocks");
-        if let Some(room) = room {
-            room.copy_from_slice(bytes);
+        let target = block.and_then(|block| block.bytes.get_mut(at as usize..at as usize + bytes.len()));
+        debug_assert!(target.is_some(), "pieces lie in their blocks");
+        if let Some(target) = target {
+            target.copy_from_slice(bytes);
         }
     }
 

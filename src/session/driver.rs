@@ -564,7 +564,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Passes buffered octets to the current state: a parser may hand over while it processes octets of the other
+    /// Passes buffered octets to the current state: a parser may request a handover while it processes octets of the other
     /// direction.
     pub(super) fn go_on(
         &mut self,

@@ -195,10 +195,10 @@ impl ReplyReader {
     fn add(&mut self, line: &[u8]) {
         // The first line is always followed by another one.
         let separator: &[u8] = if self.text.capacity() > 0 { b"\n" } else { b"" };
-        let room = REPLY_LEN_MAX.saturating_sub(self.text.len() + separator.len());
-        let kept = line.get(..room).unwrap_or(line);
-        self.is_truncated |= kept.len() < line.len() || (room == 0 && self.text.len() >= REPLY_LEN_MAX);
-        if room > 0 {
+        let free_len = REPLY_LEN_MAX.saturating_sub(self.text.len() + separator.len());
+        let kept = line.get(..free_len).unwrap_or(line);
+        self.is_truncated |= kept.len() < line.len() || (free_len == 0 && self.text.len() >= REPLY_LEN_MAX);
+        if free_len > 0 {
             let len = self.text.len() + separator.len() + kept.len();
             if len > self.text.capacity() {
                 // The capacity is doubled, so that a reply of many short lines is not moved with each line.

@@ -17,7 +17,7 @@
 //! | `New`, `Stream`, `Resuming`, `Datagrams` | `Recognized` | `Parsing` | a probe or the port names a protocol with a parser; the search found a message |
 //! | `New`, `Stream` | `Searched` | `Resuming` | no probe matches, and messages of the protocol of the port can be searched for |
 //! | `Parsing` | `Handover` | `Parsing` | the parser names the next protocol, or a datagram is of the protocol of the port |
-//! | `Parsing` | `Handover` | `Stream` | the parser hands over to an unknown protocol |
+//! | `Parsing` | `Handover` | `Stream` | the parser requests the handover to an unknown protocol |
 //! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Unparsed` | `Off` | the protocol has no parser, or is unknown; the search ended without a message |
 //! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Refused` | `Off` | memory for the next state, or for more octets in front of a parser, was refused |
 //! | `New`, `Stream`, `Resuming`, `Datagrams`, `Parsing` | `Closed` | `Off` | the parser is done or stopped; the session was evicted; the flow ended or was muted |

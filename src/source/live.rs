@@ -215,7 +215,7 @@ mod tests {
             Err(error) => return println!("skipped: {error}"),
         };
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let mark = b"flowgauge hears this";
+        let mark = b"flowgauge receives this";
         let mut batch = FrameBatch::new();
         let is_captured = (0..50).any(|_| {
             socket.send_to(mark, socket.local_addr().unwrap()).unwrap();

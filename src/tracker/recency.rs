@@ -145,7 +145,7 @@ impl List {
             (slot, newer) = (links.older, slot);
             count += 1;
         }
-        assert_eq!((self.oldest, self.len), (newer, count), "the list ends where it says");
+        assert_eq!((self.oldest, self.len), (newer, count), "the list ends at its oldest entry");
     }
 }
 

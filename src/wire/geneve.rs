@@ -68,8 +68,8 @@ mod tests {
         let mut optional = [&plain[..], &[1, 2, 0x80, 0xe1, 9, 9, 9, 9, 1, 2, 3, 0]].concat();
         optional[0] = 3;
         assert_eq!(header(&optional), Some(header_of(20)));
-        for cut in 0..optional.len() {
-            assert_eq!(header(&optional[..cut]), None);
+        for len in 0..optional.len() {
+            assert_eq!(header(&optional[..len]), None);
         }
         optional[0] = 2;
         assert_eq!(header(&optional), Some(header_of(16)));

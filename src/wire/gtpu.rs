@@ -75,8 +75,8 @@ mod tests {
         // Extension headers of four octets and of eight.
         let extended = [0x34, 255, 0, 20, 0, 0, 1, 77, 0, 0, 0, 0x85, 1, 0, 0, 0xc0, 2, 0, 0, 0, 0, 0, 0, 0];
         assert_eq!(header(&extended), Some(GtpuHeader { teid: 333, len: 24, message_len: 28 }));
-        for cut in 0..extended.len() {
-            assert_eq!(header(&extended[..cut]), None);
+        for len in 0..extended.len() {
+            assert_eq!(header(&extended[..len]), None);
         }
         // Beyond the message; of no length; an echo; version 2; GTP prime.
         for (place, value) in [(3, 15), (12, 0), (1, 1), (0, 0x54), (0, 0x24)] {

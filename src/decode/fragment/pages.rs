@@ -231,10 +231,10 @@ impl Pages {
         while !bytes.is_empty() {
             let within = at % PAGE_LEN;
             let (here, rest) = bytes.split_at(bytes.len().min(PAGE_LEN - within));
-            if let Some(room) =
+            if let Some(target) =
                 self.page_mut(at / PAGE_LEN).and_then(|page| page.bytes.get_mut(within..within + here.len()))
             {
-                room.copy_from_slice(here);
+                target.copy_from_slice(here);
             }
             at += here.len();
             bytes = rest;

@@ -257,7 +257,7 @@ impl<T> Slots<T> {
                 count += 1;
                 (deadline, before, at) = (slot.deadline, at, slot.newer);
             }
-            assert_eq!(self.end_of(list).newest, before, "the list ends where it says");
+            assert_eq!(self.end_of(list).newest, before, "the list ends at its newest entry");
         }
         assert_eq!(count, self.len);
     }

@@ -189,7 +189,7 @@ impl<W: Way> Walk<'_, W> {
                 self.pass(HeaderKind::Mpls, entry.label, mpls::ENTRY_LEN);
             }
             if entry.is_bottom {
-                return self.unlabelled();
+                return self.unlabeled();
             }
         }
     }

@@ -263,7 +263,7 @@ mod tests {
     fn endless_names_are_rejected() {
         assert_eq!(read(b"\xC0\x0C", 0), Err(ParseError::BadPointer), "to itself");
         assert_eq!(read(b"\x01a\xC0\x0C", 0), Err(ParseError::BadPointer), "to its own labels");
-        assert_eq!(read(b"\xC0\x0E\xC0\x0C", 2), Err(ParseError::BadPointer), "to and fro");
+        assert_eq!(read(b"\xC0\x0E\xC0\x0C", 2), Err(ParseError::BadPointer), "two pointers to each other");
         assert_eq!(read(b"\x01a\xC0\x20", 0), Err(ParseError::BadPointer), "ahead");
         assert_eq!(read(b"\x01a\xC0\x02", 0), Err(ParseError::BadPointer), "into the header");
         assert_eq!(read(b"\x40a\x00", 0), Err(ParseError::BadLabel));

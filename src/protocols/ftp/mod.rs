@@ -9,7 +9,7 @@
 //! | [`Message::Transfer`] | a file or a listing was transferred, or refused |
 //!
 //! `transaction` counts commands; preliminary replies (1yz) and the last one have the number of their command. After a
-//! granted AUTH TLS (RFC 4217), the connection is handed over to TLS when a TLS record follows. If text follows, as in
+//! granted AUTH TLS (RFC 4217), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues. The octets of a data connection are another flow.
 //!
 //! The arguments of PASS and ACCT, and those of the security exchanges of RFC 2228, are never reported;

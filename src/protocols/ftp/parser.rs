@@ -312,11 +312,11 @@ impl FtpParser {
                 self.expect(end, transaction, out);
             }
             Expects::Size => {
-                let told = decimal(text.trim_ascii()).filter(|_| code == 213);
+                let announced = decimal(text.trim_ascii()).filter(|_| code == 213);
                 if let Some((name, _)) = self.size.take() {
                     self.names_len -= name.len();
                 }
-                self.size = told.map(|len| (front.name, len));
+                self.size = announced.map(|len| (front.name, len));
                 self.names_len += self.size.as_ref().map_or(0, |(name, _)| name.len());
             }
             Expects::Restart(offset) => self.restart_offset = offset.filter(|_| code == 350),

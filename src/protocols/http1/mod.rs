@@ -6,7 +6,7 @@
 //! | recognized by | a request line or status line that names `HTTP/1.`, in either direction; ports 80, 591, 3128, 8000, 8008, 8080, where such a line is also found after octets of another protocol, and a request of HTTP/0.9 is accepted without it |
 //! | parsed | request and status lines, header fields, framing of bodies, trailers, interim responses; HTTP/0.9 |
 //! | not parsed | content codings are named and not decoded |
-//! | hands over | a granted CONNECT, to the protocol that the probes identify; `101` with `h2c`, to HTTP/2; with `websocket`, to [`WEBSOCKET`] |
+//! | handover | a granted CONNECT, to the protocol that the probes identify; `101` with `h2c`, to HTTP/2; with `websocket`, to [`WEBSOCKET`] |
 //!
 //! A request is followed by the [pieces](Message::Body) of its body and by [`Message::End`], and so is each final
 //! response. Interim responses (1xx) have no end, and neither has a `101`, after which another protocol follows. Pieces

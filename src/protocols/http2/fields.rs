@@ -46,7 +46,7 @@ impl Block {
     pub(super) fn add(&mut self, name: &[u8], value: &[u8], len_max: usize) -> bool {
         let start = self.text.len();
         if start + name.len() + value.len() > len_max {
-            return self.cut(start);
+            return self.truncate(start);
         }
         self.text.extend_from_slice(name);
         self.text.extend_from_slice(value);
@@ -68,7 +68,7 @@ impl Block {
         len_max: usize,
     ) -> Option<(&[u8], &[u8])> {
         if self.spans.len() == FIELD_COUNT_MAX || self.text.len() > len_max {
-            self.cut(start);
+            self.truncate(start);
             return None;
         }
         let value_len = self.text.len().checked_sub(start + name_len)?;
@@ -77,7 +77,7 @@ impl Block {
     }
 
     /// Drops the octets after the first `start` ones, because a limit was exceeded.
-    fn cut(&mut self, start: usize) -> bool {
+    fn truncate(&mut self, start: usize) -> bool {
         self.text.truncate(start);
         self.is_truncated = true;
         false

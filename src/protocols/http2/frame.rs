@@ -21,7 +21,7 @@ pub(super) const END_STREAM: u8 = 1;
 pub(super) const ACK: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
-const PRIORITISED: u8 = 0x20;
+const PRIORITIZED: u8 = 0x20;
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Frame {
             let (pad_len, rest) = payload.split_first()?;
             payload = rest.get(..rest.len().checked_sub(usize::from(*pad_len))?)?;
         }
-        let priority_len = if self.kind == HEADERS && self.has(PRIORITISED) { 5 } else { 0 };
+        let priority_len = if self.kind == HEADERS && self.has(PRIORITIZED) { 5 } else { 0 };
         payload.get(priority_len..)
     }
 }

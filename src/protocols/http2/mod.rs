@@ -3,13 +3,13 @@
 //! | | |
 //! |---|---|
 //! | standards | RFC 9113 (frames, streams), RFC 7541 (HPACK), RFC 8441 (`:protocol`), gRPC over HTTP/2 |
-//! | recognized by | the client's preface, or a server's first SETTINGS frame; a `101` of HTTP/1.1 hands over |
+//! | recognized by | the client's preface, or a server's first SETTINGS frame; a handover by a `101` of HTTP/1.1 |
 //! | parsed | HEADERS, CONTINUATION, PUSH_PROMISE, DATA, RST_STREAM, SETTINGS, GOAWAY; padding and priority are omitted |
 //! | not parsed | PING, PRIORITY, WINDOW_UPDATE, extension frames; content codings and gRPC messages within bodies |
 //! | TLS | encrypted connections are not decoded |
 //!
 //! The number of a transaction is that of its stream, so that request and response can be matched even if much of the
-//! capture is missing. After an upgrade from HTTP/1.1, stream 1 answers the request that asked for it.
+//! capture is missing. After an upgrade from HTTP/1.1, stream 1 contains the response to the request with the upgrade.
 //!
 //! A request or response is followed by the [pieces](Message::Body) of its body and by [`Message::End`], which contains
 //! the trailers. A stream that is reset has [`Message::Reset`] instead, for both directions.

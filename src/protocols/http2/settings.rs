@@ -31,7 +31,7 @@ pub(super) fn read(payload: &[u8]) -> Settings {
 pub(super) enum TableLimit {
     /// Its first SETTINGS are expected.
     #[default]
-    Unheard,
+    NotReceived,
     /// The largest size that it announced, at least the default. The time at which the other side received a smaller
     /// one is unknown.
     Announced(usize),
@@ -43,7 +43,7 @@ impl TableLimit {
     /// Records SETTINGS.
     pub(super) fn announce(&mut self, payload: &[u8]) {
         let known = match *self {
-            Self::Unheard => TABLE_LEN_DEFAULT,
+            Self::NotReceived => TABLE_LEN_DEFAULT,
             Self::Announced(len) => len,
             Self::Unknown => return,
         };
@@ -56,7 +56,7 @@ impl TableLimit {
     pub(super) fn len_max(self) -> usize {
         match self {
             Self::Announced(len) => len.min(TABLE_LEN_MAX),
-            Self::Unheard | Self::Unknown => TABLE_LEN_MAX,
+            Self::NotReceived | Self::Unknown => TABLE_LEN_MAX,
         }
     }
 }

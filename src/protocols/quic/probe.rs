@@ -34,7 +34,7 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
         let may_be = is_short && opening.len >= SHORT_LEN_MIN && may_be_encrypted(opening.bytes);
         return if may_be { Verdict::More } else { Verdict::No };
     }
-    let Some(packet) = packet::next(&mut &*opening.bytes) else { return cut(opening) };
+    let Some(packet) = packet::next(&mut &*opening.bytes) else { return of_truncated(opening) };
     let header = packet.header;
     if !header.has_fair_ids() {
         return Verdict::No;
@@ -85,7 +85,7 @@ pub(super) const fn may_be_short(first: u8) -> bool {
 }
 
 /// Returns the verdict for a packet that ends early, which the snap length may have truncated.
-fn cut(opening: &DatagramOpening<'_>) -> Verdict {
+fn of_truncated(opening: &DatagramOpening<'_>) -> Verdict {
     let header = packet::LongHeader::read(&mut Reader::new(opening.bytes));
     let is_fair = header.is_some_and(|header| {
         header.has_fair_ids() && header.version.is_read() && header.first & FIXED_BIT != 0

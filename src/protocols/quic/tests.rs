@@ -53,7 +53,7 @@ impl Sealed<'_> {
         let frames = [frames, &vec![0; 1160_usize.saturating_sub(frames.len())]].concat();
         let len = (0x4000 | (2 + frames.len() + 16) as u16).to_be_bytes();
         let first = 0xc1 | rules.initial_bits << 4;
-        let scid = if self.sender == Client { &b"asked"[..] } else { SERVER_ID };
+        let scid = if self.sender == Client { &b"chose"[..] } else { SERVER_ID };
         let header = [
             &[first][..],
             &self.version.0.to_be_bytes(),

@@ -231,7 +231,7 @@ fn mongodb_message(bytes: &[u8], from: Role, len_max: usize) -> Verdict {
     }
 }
 
-/// Returns whether the text at an offset is the name of a database or a collection, as far as it is present.
+/// Returns whether the text at an offset is the name of a database or a collection, or the beginning of one.
 fn is_namespace(body: &[u8], at: usize) -> bool {
     let text = body.get(at..).unwrap_or_default();
     let len = text.iter().position(|octet| *octet == 0).unwrap_or(text.len());
@@ -306,7 +306,7 @@ pub(super) mod samples {
         b"\0\x9C\0\x01\x1A\x2B\x3C\x4D\0\x01\0\0\x01\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0";
 
     /// Skinny, whose header has a length, a version and a message: SetSpeakerMode, on.
-    const SKINNY_SPEAKER: &[u8; 16] = b"\x08\0\0\0\0\0\0\0\x88\0\0\0\x01\0\0\0";
+    const SKINNY_ANNOUNCEMENT: &[u8; 16] = b"\x08\0\0\0\0\0\0\0\x88\0\0\0\x01\0\0\0";
 
     pub(in super::super) const SAMPLES: &[Sample] = &[
         client(&REDIS, 7000, b"*2\r\n$3\r\nGET\r\n$1\r\na\r\n"),
@@ -354,8 +354,8 @@ pub(super) mod samples {
         server(&MONGODB, 27_017, const { &with(*REPLY, 32, 1) }),
         client(&MONGODB, 1723, PPTP_START),
         server(&MONGODB, 1723, PPTP_START),
-        client(&MONGODB, 2000, SKINNY_SPEAKER),
-        server(&MONGODB, 2000, SKINNY_SPEAKER),
+        client(&MONGODB, 2000, SKINNY_ANNOUNCEMENT),
+        server(&MONGODB, 2000, SKINNY_ANNOUNCEMENT),
         client(&CASSANDRA, 9042, b"\x04\x01\x00\x50\x0A\x00\x00\x01\x00"),
         client(&MEMCACHED, 80, b"get some_key\r\n"),
     ];

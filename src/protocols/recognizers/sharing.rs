@@ -113,14 +113,14 @@ impl Utp {
     fn follows(self, before: Self) -> bool {
         let is_later = (1..=UTP_PAUSE).contains(&self.time.wrapping_sub(before.time));
         let sent = self.sequence.wrapping_sub(before.sequence);
-        let heard = self.acknowledged.wrapping_sub(before.acknowledged);
+        let acknowledged = self.acknowledged.wrapping_sub(before.acknowledged);
         let is_step = match (before.kind, self.kind) {
             (UtpKind::Syn, UtpKind::Data | UtpKind::State) => sent == 1,
             (UtpKind::Data, UtpKind::Data | UtpKind::Fin) => {
-                (1..=UTP_STEP).contains(&sent) && heard <= UTP_STEP
+                (1..=UTP_STEP).contains(&sent) && acknowledged <= UTP_STEP
             }
             // An acknowledgment has its own number, which the next data packet uses.
-            (UtpKind::State, UtpKind::State) => sent == 0 && (1..=UTP_STEP).contains(&heard),
+            (UtpKind::State, UtpKind::State) => sent == 0 && (1..=UTP_STEP).contains(&acknowledged),
             _ => false,
         };
         let opened = u16::from(before.kind == UtpKind::Syn);

@@ -127,7 +127,9 @@ fn is_ike(bytes: &[u8], len: usize) -> bool {
         }
         _ => false,
     };
-    has_initiator && is_type && u32_at(bytes, 24).is_some_and(|told| told >= 28 && told as usize == len)
+    has_initiator
+        && is_type
+        && u32_at(bytes, 24).is_some_and(|announced| announced >= 28 && announced as usize == len)
 }
 
 fn l2tp(opening: &DatagramOpening<'_>) -> Verdict {

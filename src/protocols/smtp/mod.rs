@@ -1,7 +1,7 @@
 //! SMTP (RFC 5321): greeting, commands with their replies, and the envelope of each mail; LMTP (RFC 2033) likewise.
 //!
 //! The content of mails is never kept or reported: it is scanned for its end, and its octets are counted. After a
-//! granted STARTTLS (RFC 3207), the connection is handed over to TLS when a TLS record follows. If text follows, as in
+//! granted STARTTLS (RFC 3207), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues, and so does the numbering of commands.
 //!
 //! | message | when |

@@ -326,8 +326,8 @@ impl SmtpParser {
             Verb::Other => command.argument = None,
             _ => {}
         }
-        let is_about_mail = matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Data | Verb::Bdat | Verb::Burl);
-        command.mail = self.current.filter(|_| is_about_mail);
+        let belongs_to_mail = matches!(verb, Verb::Mail | Verb::Rcpt | Verb::Data | Verb::Bdat | Verb::Burl);
+        command.mail = self.current.filter(|_| belongs_to_mail);
         self.wait(Pending { transaction, mail: command.mail, expects });
         out(Message::Command(command));
         if expects == Expects::Chunk(true) {

@@ -122,8 +122,8 @@ impl Handshake {
         let sent = hello.session_id.0;
         // For a ticket without a session id, the server's hello does not indicate whether it was accepted (RFC 5077
         // section 3.4).
-        let tells = !sent.is_empty() || !hello.has_session_ticket();
-        self.session_id_len = self.session_id.get_mut(..sent.len()).filter(|_| tells).map(|known| {
+        let is_evidence = !sent.is_empty() || !hello.has_session_ticket();
+        self.session_id_len = self.session_id.get_mut(..sent.len()).filter(|_| is_evidence).map(|known| {
             known.copy_from_slice(sent);
             sent.len() as u8
         });
