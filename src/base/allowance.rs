@@ -19,7 +19,7 @@ pub(crate) struct Allowance {
     held_bytes: u64,
     max_bytes: u64,
     peak_bytes: u64,
-    /// True if bytes were charged since the method of the same name was last called.
+    /// True if bytes were charged since the last call of [`clear_taken`](Self::clear_taken).
     has_taken: bool,
 }
 
@@ -37,10 +37,16 @@ impl Allowance {
         self.peak_bytes
     }
 
-    /// Returns whether bytes were charged since the last call.
+    /// Returns whether bytes were charged since the last call of [`clear_taken`](Self::clear_taken).
     #[inline(always)]
-    pub(crate) const fn has_taken(&mut self) -> bool {
-        std::mem::replace(&mut self.has_taken, false)
+    pub(crate) const fn has_taken(&self) -> bool {
+        self.has_taken
+    }
+
+    /// Forgets that bytes were charged.
+    #[inline(always)]
+    pub(crate) const fn clear_taken(&mut self) {
+        self.has_taken = false;
     }
 
     pub(crate) const fn budget(&self) -> &Budget {

@@ -44,6 +44,17 @@ pub enum Account {
 const ACCOUNTS: usize = 7;
 
 impl Account {
+    /// All accounts, in the order of their numbers.
+    const ALL: [Self; ACCOUNTS] = [
+        Self::Flows,
+        Self::Fragments,
+        Self::Streams,
+        Self::Sessions,
+        Self::Queues,
+        Self::Dedup,
+        Self::Sources,
+    ];
+
     /// Returns the fraction of the limit, in sixteenths, up to which the total may rise when this account grows.
     const fn sixteenths(self) -> u64 {
         match self {
@@ -52,6 +63,12 @@ impl Account {
             Self::Streams | Self::Sessions => 15,
             Self::Flows | Self::Queues | Self::Sources => 16,
         }
+    }
+
+    /// Returns the total up to which this account may grow under a limit.
+    const fn ceiling(self, limit: u64) -> u64 {
+        // The division comes first so that the product cannot overflow; the second term adds what the division drops.
+        limit / 16 * self.sixteenths() + limit % 16 * self.sixteenths() / 16
     }
 }
 
@@ -68,6 +85,8 @@ pub struct Budget {
 #[derive(Debug)]
 struct Ledger {
     limit: u64,
+    /// The total up to which each account may grow.
+    ceilings: [u64; ACCOUNTS],
     total: AtomicU64,
     per_account: [AtomicU64; ACCOUNTS],
     peak: AtomicU64,
@@ -106,6 +125,7 @@ impl Budget {
     fn with_injected(limit_bytes: u64, injected: Option<Refusals>) -> Self {
         let ledger = Ledger {
             limit: limit_bytes,
+            ceilings: Account::ALL.map(|account| account.ceiling(limit_bytes)),
             total: AtomicU64::new(0),
             per_account: Default::default(),
             peak: AtomicU64::new(0),
@@ -117,9 +137,7 @@ impl Budget {
 
     /// Returns the total up to which an account may grow.
     fn ceiling(&self, account: Account) -> u64 {
-        let limit = self.shared.limit;
-        // The division comes first so that the product cannot overflow; the second term adds what the division drops.
-        limit / 16 * account.sixteenths() + limit % 16 * account.sixteenths() / 16
+        self.shared.ceilings[account as usize]
     }
 
     /// Returns whether an account should release memory: the total exceeds the ceiling of this account.

@@ -147,7 +147,10 @@ impl Pieces {
         let block_count = len.saturating_sub(free_len).div_ceil(BLOCK_LEN);
         // One piece for each hole that is filled, one for each block, and the two ends of a replaced piece.
         let first = self.pieces.partition_point(|piece| piece.end() <= range.0);
-        let behind = self.pieces.partition_point(|piece| piece.start < range.1);
+        let behind = match self.pieces.get(first) {
+            Some(next) if next.start < range.1 => self.pieces.partition_point(|piece| piece.start < range.1),
+            _ => first,
+        };
         let piece_count = self.pieces.len() + behind.saturating_sub(first) + block_count + 5;
         let mut grown = 0;
         if piece_count > self.capacity {

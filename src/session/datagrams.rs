@@ -3,7 +3,7 @@
 
 use super::driver::Driver;
 use super::parsing::PortOwner;
-use super::probing::{Answer, Entries, Found, by_port, run_probes};
+use super::probing::{Answer, Entries, Found, by_port, run_datagram_probes};
 use super::protocol::{DatagramOpening, Role, Verdict};
 use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
@@ -129,12 +129,6 @@ const fn bit(entry: usize) -> Entries {
     1 << entry
 }
 
-fn run_datagram_probes<P: Protocols>(refuted: &mut Entries, opening: &DatagramOpening<'_>) -> Answer {
-    run_probes::<P>(refuted, |entry| {
-        entry.protocol.datagrams.as_ref().map(|datagrams| datagrams.probe.map(|probe| probe(opening)))
-    })
-}
-
 /// Returns the entries, out of the given ones, that have a probe and one of the ports of a datagram.
 fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
     let mut found = 0;
@@ -218,7 +212,7 @@ impl<P: Protocols> Driver<P> {
                 session.transition(State::Datagrams(Box::new(fresh)), Cause::Undecided);
             } else if is_fresh {
                 named = named.or(fresh.held);
-                session.transition(State::Off, Cause::Refused);
+                self.turn_off(session, Cause::Refused);
             }
             self.name(session, named, receiver);
             return;
@@ -226,7 +220,7 @@ impl<P: Protocols> Driver<P> {
         let (owner, held, count) = (probing.owner, probing.held, probing.count);
         self.release(session);
         let Some(found) = found else {
-            session.transition(State::Off, Cause::Unparsed);
+            self.turn_off(session, Cause::Unparsed);
             return;
         };
         let port_owner = owner.filter(|owner| *owner != found.entry);

@@ -348,7 +348,7 @@ impl<P: Protocols> Driver<P> {
         std::mem::replace(&mut self.is_charged, false)
     }
 
-    /// Updates the list of charged sessions after a call in which a session was charged or released.
+    /// Updates the list of charged sessions after a call in which a session was charged.
     #[inline(always)]
     fn settle(
         &mut self,
@@ -356,8 +356,7 @@ impl<P: Protocols> Driver<P> {
         context: &FlowContext<'_>,
         receiver: &mut impl Receiver<P>,
     ) {
-        let is_released = session.node != Charged::NONE && session.is_off();
-        if self.allowance.has_taken() | is_released {
+        if self.allowance.has_taken() {
             self.relist(session, context, receiver);
         }
     }
@@ -382,9 +381,9 @@ impl<P: Protocols> Driver<P> {
                 }
             }
             (Charged::NONE, _) => {}
-            (_, _) if session.is_off() => self.delist(session),
             (node, _) => self.charged.touch(node),
         }
+        self.allowance.clear_taken();
     }
 
     fn delist(&mut self, session: &mut Session<P>) {
@@ -403,14 +402,28 @@ impl<P: Protocols> Driver<P> {
     pub(super) fn close_for(&mut self, session: &mut Session<P>, cause: Cause) {
         self.release(session);
         if !session.is_off() {
-            session.transition(State::Off, cause);
+            self.turn_off(session, cause);
         }
+    }
+
+    /// Turns a session off, and removes it from the list of charged sessions. Returns the previous state, whose memory
+    /// the caller releases.
+    pub(super) fn turn_off(&mut self, session: &mut Session<P>, cause: Cause) -> State<P> {
+        self.delist(session);
+        session.transition(State::Off, cause)
     }
 
     /// Releases the memory of a session that is about to leave its state.
     pub(super) fn release(&mut self, session: &mut Session<P>) {
-        self.delist(session);
         let held_bytes = session.held_bytes();
+        if held_bytes == 0 {
+            return;
+        }
+        // The bytes held include those of the entry in the list.
+        if session.node != Charged::NONE {
+            self.charged.remove(session.node);
+            session.node = Charged::NONE;
+        }
         if let Some(parsing) = session.parsing_mut() {
             self.stats.count_suppressed(parsing);
         }
@@ -435,14 +448,14 @@ impl<P: Protocols> Driver<P> {
         receiver: &mut impl Receiver<P>,
     ) -> Started<P> {
         let Some(entry) = P::TABLE.get(found.entry) else {
-            return Started::without_parser(session, Cause::Unparsed);
+            return self.not_started(session, Cause::Unparsed);
         };
         if found.is_reversed {
             session.client = session.client.other();
         }
         self.recognized(session, entry.protocol, found.evidence, receiver);
         let Some(start) = entry.start.filter(|_| !self.is_naming_only) else {
-            return Started::without_parser(session, Cause::Unparsed);
+            return self.not_started(session, Cause::Unparsed);
         };
         let len = size_of::<Parsing<P>>() as u64;
         if self.allowance.take(len).is_err() {
@@ -453,12 +466,17 @@ impl<P: Protocols> Driver<P> {
                 timestamp: context.timestamp,
             };
             self.stopped(meta, (0, Fault::NO_MEMORY), receiver);
-            return Started::without_parser(session, Cause::Refused);
+            return self.not_started(session, Cause::Refused);
         }
         let mut parsing = Parsing::new(start(), entry.protocol, session.client, context.timestamp);
         parsing.charged = len;
         let cause = if session.parsing_mut().is_some() { Cause::Handover } else { Cause::Recognized };
         Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
+    }
+
+    /// Turns a session off for which no parser was started.
+    fn not_started(&mut self, session: &mut Session<P>, cause: Cause) -> Started<P> {
+        Started { previous: self.turn_off(session, cause), has_parser: false }
     }
 
     /// Passes octets to a parser.
@@ -536,13 +554,13 @@ impl<P: Protocols> Driver<P> {
             }
             (Some(next), None) => {
                 self.recognized(session, next, Evidence::Content, receiver);
-                session.transition(State::Off, Cause::Unparsed);
+                self.turn_off(session, Cause::Unparsed);
             }
             (None, _) if self.take_for_window(size_of::<StreamProbing>()) => {
                 session.transition(State::Stream(Box::new(StreamProbing::new())), Cause::Handover);
             }
             (None, _) => {
-                session.transition(State::Off, Cause::Refused);
+                self.turn_off(session, Cause::Refused);
             }
         }
         if let Some(parsing) = session.parsing_mut() {
@@ -625,12 +643,6 @@ pub(super) struct Started<P: Protocols> {
     pub(super) previous: State<P>,
     /// True if a parser processes the octets; otherwise the session is off.
     pub(super) has_parser: bool,
-}
-
-impl<P: Protocols> Started<P> {
-    fn without_parser(session: &mut Session<P>, cause: Cause) -> Self {
-        Self { previous: session.transition(State::Off, cause), has_parser: false }
-    }
 }
 
 /// Returns whether the parser needs no more octets from a side.

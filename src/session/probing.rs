@@ -1,7 +1,7 @@
 //! Calls of the probes, while they are undecided and the window is open.
 
 use super::preamble::Preamble;
-use super::protocol::{Role, StreamOpening, Verdict};
+use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
 use super::protocols::{Entry, Protocols};
 use crate::base::{Evidence, Timestamp};
 
@@ -179,36 +179,62 @@ pub(super) enum Answer {
 
 /// Calls the probes for a stream that begins with these octets.
 pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
-    run_probes::<P>(refuted, |entry| {
-        entry.protocol.streams.as_ref().map(|streams| streams.probe.map(|probe| probe(opening)))
-    })
+    let probed = const { probed::<P>(false) };
+    run_probes::<P>(probed, refuted, |protocol| protocol.probe_stream(opening))
 }
 
-/// Calls the probes of all entries that are not refuted. `probe` returns `None` for a protocol without this kind of
-/// transport, and `Some(None)` for one without a probe.
-pub(super) fn run_probes<P: Protocols>(
+/// Calls the probes for a datagram.
+pub(super) fn run_datagram_probes<P: Protocols>(
     refuted: &mut Entries,
-    probe: impl Fn(&Entry<P>) -> Option<Option<Verdict>>,
+    opening: &DatagramOpening<'_>,
 ) -> Answer {
-    const { assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols") };
+    let probed = const { probed::<P>(true) };
+    run_probes::<P>(probed, refuted, |protocol| protocol.probe_datagram(opening))
+}
+
+/// Returns the entries with a probe for datagrams, or for streams.
+#[expect(clippy::indexing_slicing, reason = "runs when compiled")]
+const fn probed<P: Protocols>(is_datagram: bool) -> Entries {
+    assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
+    let (mut entries, mut entry) = (0, 0);
+    while entry < P::TABLE.len() {
+        let protocol = P::TABLE[entry].protocol;
+        let is_probed = match (is_datagram, &protocol.datagrams, &protocol.streams) {
+            (true, Some(datagrams), _) => datagrams.probe.is_some(),
+            (false, _, Some(streams)) => streams.probe.is_some(),
+            _ => false,
+        };
+        entries |= (is_probed as Entries) << entry;
+        entry += 1;
+    }
+    entries
+}
+
+/// Calls the probes of those entries that are not refuted, in the order of the table.
+#[inline]
+fn run_probes<P: Protocols>(
+    probed: Entries,
+    refuted: &mut Entries,
+    probe: impl Fn(&Protocol) -> Verdict,
+) -> Answer {
     let mut is_undecided = false;
-    for (place, entry) in P::TABLE.iter().enumerate() {
-        let bit = 1 << place;
-        if *refuted & bit != 0 {
-            continue;
-        }
-        let is_reversed = match probe(entry) {
-            None | Some(Some(Verdict::No)) => {
+    let mut left = probed & !*refuted;
+    while left != 0 {
+        let place = left.trailing_zeros() as usize;
+        let others = left & (left - 1);
+        let bit = left ^ others;
+        left = others;
+        let is_reversed = match P::TABLE.get(place).map_or(Verdict::No, |entry| probe(entry.protocol)) {
+            Verdict::No => {
                 *refuted |= bit;
                 continue;
             }
-            Some(None) => continue,
-            Some(Some(Verdict::More)) => {
+            Verdict::More => {
                 is_undecided = true;
                 continue;
             }
-            Some(Some(Verdict::Match)) => false,
-            Some(Some(Verdict::MatchReversed)) => true,
+            Verdict::Match => false,
+            Verdict::MatchReversed => true,
         };
         let is_early = is_undecided;
         return Answer::Found(Found { entry: place, evidence: Evidence::Content, is_reversed, is_early });
@@ -233,7 +259,7 @@ pub(super) fn by_port<P: Protocols>(
 ) -> Option<Found> {
     [(server, false), (client, true)].into_iter().find_map(|(port, is_reversed)| {
         let has =
-            |(place, entry): &(usize, &Entry<P>)| refuted & (1 << place) == 0 && ports(entry).contains(&port);
+            |(place, entry): &(usize, &Entry<P>)| ports(entry).contains(&port) && refuted & (1 << place) == 0;
         let (entry, _) = P::TABLE.iter().enumerate().find(has)?;
         Some(Found { entry, evidence: Evidence::Port, is_reversed, is_early: false })
     })

@@ -313,15 +313,20 @@ impl Protocol {
     /// Calls the probe for the beginning of a stream; returns [`Verdict::No`] if there is none.
     #[doc(hidden)]
     #[must_use]
+    #[inline]
     pub fn probe_stream(&self, opening: &StreamOpening<'_>) -> Verdict {
-        self.streams.and_then(|streams| streams.probe).map_or(Verdict::No, |probe| probe(opening))
+        self.streams.as_ref().and_then(|streams| streams.probe).map_or(Verdict::No, |probe| probe(opening))
     }
 
     /// Calls the probe for a datagram; returns [`Verdict::No`] if there is none.
     #[doc(hidden)]
     #[must_use]
+    #[inline]
     pub fn probe_datagram(&self, opening: &DatagramOpening<'_>) -> Verdict {
-        self.datagrams.and_then(|datagrams| datagrams.probe).map_or(Verdict::No, |probe| probe(opening))
+        self.datagrams
+            .as_ref()
+            .and_then(|datagrams| datagrams.probe)
+            .map_or(Verdict::No, |probe| probe(opening))
     }
 }
 

@@ -126,7 +126,7 @@ impl<P: Protocols> Driver<P> {
         let (after, is_over) = (resuming.allocated_len(), resuming.is_over());
         if !self.take_for_window(after.saturating_sub(before)) {
             // The memory released is the memory that was taken, not the current length.
-            session.transition(State::Off, Cause::Refused);
+            self.turn_off(session, Cause::Refused);
             self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }

@@ -55,7 +55,7 @@ impl<P: Protocols> Driver<P> {
                 let from = session.role(side);
                 return self.resume_chunk(session, context, (from, offset, bytes), receiver);
             }
-            session.transition(State::Off, Cause::Unparsed);
+            self.turn_off(session, Cause::Unparsed);
             if is_picked_up {
                 self.name_by_port(session, context, receiver);
             }
@@ -86,7 +86,7 @@ impl<P: Protocols> Driver<P> {
         let grown = probing.allocated_len() - before;
         if !self.take_for_window(grown) {
             // The memory released is the memory that was taken, not the current length.
-            session.transition(State::Off, Cause::Refused);
+            self.turn_off(session, Cause::Refused);
             self.allowance.give(before as u64);
             return ControlFlow::Break(());
         }

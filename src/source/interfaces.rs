@@ -32,7 +32,7 @@ struct Entry {
 pub(super) struct Interfaces {
     list: Vec<Interface>,
     entries: Vec<Entry>,
-    /// First interface for a keyed hash of description and occurrence.
+    /// First interface for a keyed hash of the description, which includes the occurrence unless that is zero.
     numbers: HashMap<u64, u32>,
     hasher: RandomState,
     count_max: u32,
@@ -94,7 +94,7 @@ impl Interfaces {
     }
 
     fn find_or_add(&mut self, interface: Interface, hash: u64, occurrence: u32) -> Option<u32> {
-        let hash = self.hasher.hash_one((hash, occurrence));
+        let hash = if occurrence == 0 { hash } else { self.hasher.hash_one((hash, occurrence)) };
         let first = self.numbers.get(&hash).copied();
         let mut at = first;
         while let Some(number) = at {

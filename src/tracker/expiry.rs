@@ -209,7 +209,9 @@ impl<S: Default> Tracker<S> {
             self.active_timeout_if_due(slot, observer);
         }
         let mut next_ns = self.active_due().map_or(u64::MAX, |(_, due_ns)| due_ns);
-        for list in 0..self.lists.0.len() {
+        let mut next_list = 0;
+        while let Some(list) = self.lists.next_nonempty(next_list) {
+            next_list = list + 1;
             while let Some((slot, due_ns)) = self.oldest_due(&self.lists.0[list])
                 && due_ns != u64::MAX
             {

@@ -114,6 +114,12 @@ impl Lists {
     const fn epoch(&self, list: u8) -> u8 {
         self.0[list as usize % LISTS].latest_epoch()
     }
+
+    /// Returns the index of the first list with an entry, starting at a list.
+    #[inline]
+    fn next_nonempty(&self, first: usize) -> Option<usize> {
+        (first..LISTS).find(|list| self.0[*list].oldest().is_some())
+    }
 }
 
 impl<S> Default for Tracker<S> {
