@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
 
-use flowgauge::base::{FrameBatch, Limits};
-use flowgauge::decode::link::{Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, decapsulate};
+use flowgauge::base::{Frame, FrameBatch, Limits};
+use flowgauge::decode::link::{
+    Decapsulated, Decapsulation, IpPacket, TunnelPorts, decapsulate, encapsulation,
+};
 use flowgauge::source::{FileSource, Next, Source};
 
 /// A header, and what is inside it.
@@ -36,15 +38,14 @@ impl Branch {
     }
 }
 
-/// Returns the names of the headers around a packet, outermost first.
-fn path(packet: &IpPacket) -> Vec<String> {
+/// Returns the names of the headers around a packet, outermost first, and that of the packet.
+fn path(frame: &Frame<'_>, packet: &IpPacket) -> Vec<String> {
+    let around = encapsulation(frame, Decapsulation::Innermost, &TunnelPorts::DEFAULT, &Limits::DEFAULT);
     let mut path = Vec::new();
-    for header in packet.encapsulation.headers() {
-        path.push(match header.kind {
-            HeaderKind::Ip | HeaderKind::Ethernet | HeaderKind::Macsec | HeaderKind::Teredo => {
-                header.kind.to_string()
-            }
-            kind => format!("{kind} {}", header.id),
+    for header in around.headers() {
+        path.push(match header.id() {
+            Some(id) => format!("{} {id}", header.kind),
+            None => header.kind.to_string(),
         });
     }
     path.push(format!("{} {}", packet.ether_type, packet.ip.protocol));
@@ -60,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for frame in batch.iter() {
             let mut headers = vec![frame.link_type.to_string()];
             match decapsulate(&frame, Decapsulation::Innermost, &ports, &limits) {
-                Decapsulated::Packet(packet) => headers.extend(path(&packet)),
+                Decapsulated::Packet(packet) => headers.extend(path(&frame, &packet)),
                 Decapsulated::Unsupported(why) => headers.push(why.to_string()),
                 Decapsulated::Truncated(_) => headers.push("truncated".to_owned()),
                 _ => headers.push("malformed".to_owned()),

@@ -128,10 +128,10 @@ impl fmt::Display for HeaderKind {
     }
 }
 
-/// A header that encapsulates the packets of a flow. `Copy`, 40 octets.
+/// A header of an [`Encapsulation`]. `Copy`, 40 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct OuterHeader {
+pub struct EncapsulationHeader {
     /// Kind of the header.
     pub kind: HeaderKind,
     /// Zero if the kind has no id.
@@ -140,7 +140,7 @@ pub struct OuterHeader {
     pub endpoints: Option<(IpAddr, IpAddr)>,
 }
 
-impl OuterHeader {
+impl EncapsulationHeader {
     /// Creates a header with an id, which is ignored if the kind has none.
     #[must_use]
     pub const fn new(kind: HeaderKind, id: u32) -> Self {
@@ -161,7 +161,7 @@ impl OuterHeader {
     }
 }
 
-impl fmt::Display for OuterHeader {
+impl fmt::Display for EncapsulationHeader {
     /// Writes `VXLAN 42`, `IP 192.0.2.1>192.0.2.2`, or the kind alone.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
@@ -174,7 +174,7 @@ impl fmt::Display for OuterHeader {
 }
 
 #[cfg(feature = "serde")]
-impl serde::Serialize for OuterHeader {
+impl serde::Serialize for EncapsulationHeader {
     /// Serializes an object with `kind`, and with `id`, or `source` and `destination`, if the header has them.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         use serde::ser::SerializeMap as _;
@@ -192,7 +192,7 @@ impl serde::Serialize for OuterHeader {
 }
 
 #[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for OuterHeader {
+impl<'de> serde::Deserialize<'de> for EncapsulationHeader {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         use serde::de::Error as _;
         #[derive(serde::Deserialize)]
@@ -215,21 +215,21 @@ impl<'de> serde::Deserialize<'de> for OuterHeader {
 ///
 /// A pointer that clones share; no allocation if there are no headers.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
-pub struct EncapsulationStack(Option<Arc<[OuterHeader]>>);
+pub struct Encapsulation(Option<Arc<[EncapsulationHeader]>>);
 
-impl EncapsulationStack {
+impl Encapsulation {
     /// No headers.
     pub const NONE: Self = Self(None);
 
-    /// Creates a stack from a copy of the headers, outermost first. Allocates unless there are none.
+    /// Creates an encapsulation from a copy of the headers, outermost first. Allocates unless there are none.
     #[must_use]
-    pub fn new(headers: &[OuterHeader]) -> Self {
+    pub fn new(headers: &[EncapsulationHeader]) -> Self {
         Self((!headers.is_empty()).then(|| headers.into()))
     }
 
     /// Returns the headers, outermost first.
     #[must_use]
-    pub fn headers(&self) -> &[OuterHeader] {
+    pub fn headers(&self) -> &[EncapsulationHeader] {
         self.0.as_deref().unwrap_or_default()
     }
 
@@ -239,21 +239,21 @@ impl EncapsulationStack {
         self.0.is_none()
     }
 
-    /// Returns the octets allocated for a stack of `header_count` headers, without the allocator's overhead.
+    /// Returns the octets allocated for `header_count` headers, without the allocator's overhead.
     pub(crate) const fn allocated_len(header_count: usize) -> usize {
         // The strong and the weak count of an `Arc`.
         const COUNTS: usize = 2 * size_of::<usize>();
-        if header_count == 0 { 0 } else { COUNTS + header_count * size_of::<OuterHeader>() }
+        if header_count == 0 { 0 } else { COUNTS + header_count * size_of::<EncapsulationHeader>() }
     }
 }
 
-impl fmt::Debug for EncapsulationStack {
+impl fmt::Debug for Encapsulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.headers()).finish()
     }
 }
 
-impl fmt::Display for EncapsulationStack {
+impl fmt::Display for Encapsulation {
     /// Writes the headers separated by ` / `, outermost first: `IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, header) in self.headers().iter().enumerate() {
@@ -267,7 +267,7 @@ impl fmt::Display for EncapsulationStack {
 }
 
 #[cfg(feature = "serde")]
-impl serde::Serialize for EncapsulationStack {
+impl serde::Serialize for Encapsulation {
     /// Serializes a list of the headers.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.headers())
@@ -275,9 +275,9 @@ impl serde::Serialize for EncapsulationStack {
 }
 
 #[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for EncapsulationStack {
+impl<'de> serde::Deserialize<'de> for Encapsulation {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<OuterHeader>::deserialize(deserializer).map(|headers| Self::new(&headers))
+        Vec::<EncapsulationHeader>::deserialize(deserializer).map(|headers| Self::new(&headers))
     }
 }
 
@@ -286,21 +286,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_is_displayed_as_text() {
+    fn an_encapsulation_as_text() {
         let (source, destination) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
-        let stack = EncapsulationStack::new(&[
-            OuterHeader::new(HeaderKind::Vlan, 7),
-            OuterHeader::ip(source, destination),
-            OuterHeader::new(HeaderKind::Vxlan, 42),
-            OuterHeader::new(HeaderKind::Ethernet, 0),
+        let encapsulation = Encapsulation::new(&[
+            EncapsulationHeader::new(HeaderKind::Vlan, 7),
+            EncapsulationHeader::ip(source, destination),
+            EncapsulationHeader::new(HeaderKind::Vxlan, 42),
+            EncapsulationHeader::new(HeaderKind::Ethernet, 0),
         ]);
-        assert_eq!(stack.to_string(), "VLAN 7 / IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
-        assert_eq!(EncapsulationStack::new(&[]), EncapsulationStack::NONE);
-        assert_eq!(EncapsulationStack::NONE.to_string(), "");
+        assert_eq!(encapsulation.to_string(), "VLAN 7 / IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
+        assert_eq!(Encapsulation::new(&[]), Encapsulation::NONE);
+        assert_eq!(Encapsulation::NONE.to_string(), "");
     }
 
     #[test]
     fn the_layout_has_the_size_stated_by_the_limits() {
-        assert_eq!(size_of::<OuterHeader>(), 40);
+        assert_eq!(size_of::<EncapsulationHeader>(), 40);
     }
 }

@@ -15,7 +15,7 @@ pub struct Limits {
     /// `total_bytes_max`; without memory for the state, those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
     /// Open flows with a stored encapsulation, or counters of the tunneled packets that they carry, if requested.
-    /// Each costs 184 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus a TCP extra as
+    /// Each costs 176 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus a TCP extra as
     /// above. Reached: the packets of further flows are counted, but their encapsulation is unknown. Default
     /// 1,048,576.
     pub encapsulation_count_max: u32,

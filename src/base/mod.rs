@@ -28,7 +28,7 @@ pub use budget::{Account, Budget};
 pub use code_point::{EtherType, IpProtocol, LinkType};
 pub use config_error::{ConfigError, ConfigProblem};
 pub use counters::{Counters, TcpCounters};
-pub use encapsulation::{EncapsulationStack, HeaderKind, OuterHeader};
+pub use encapsulation::{Encapsulation, EncapsulationHeader, HeaderKind};
 pub use error::{Layer, ParseError, ParseErrorKind};
 pub(crate) use frame::{Descriptors, Span};
 pub use frame::{Frame, FrameBatch};

@@ -7,10 +7,10 @@
 
 use super::defragmenter::{Defragmenter, FragmentHandling};
 use super::emit::{Counted, Emit};
+use super::encapsulation::{DecodeContext, PacketEncapsulation};
 use super::extractor::{Extractor, KeyPolicy, Packet, PacketMarks, Skip, SkipStats};
 use super::fragment::{FragmentStats, PoolConfig};
-use super::link::{Decapsulation, IpPacket, Trail};
-use super::outer::{DecodeContext, OuterHeaders};
+use super::link::{Decapsulation, FrameEncapsulation, Walked};
 use super::verifier::{ChecksumHandling, ChecksumStats, Verifier};
 use crate::base::{ConfigError, Frame, Resources, Timestamp};
 
@@ -53,8 +53,8 @@ pub(crate) struct Decoder {
     slow_path_marks: PacketMarks,
     fragments: Option<Box<Defragmenter>>,
     /// Result of the last walk.
-    walked: IpPacket<Trail>,
-    outer: OuterHeaders,
+    walked: Walked<FrameEncapsulation>,
+    encapsulation: PacketEncapsulation,
     skipped: SkipStats,
 }
 
@@ -74,8 +74,8 @@ impl Decoder {
             verifier: Verifier::new(config.checksums),
             slow_path_marks: config.slow_path_marks(&policy),
             fragments,
-            walked: IpPacket::empty(Trail::new(is_linked)),
-            outer: OuterHeaders::new(config.is_encapsulation_kept, is_linked),
+            walked: Walked::new(FrameEncapsulation::new(is_linked)),
+            encapsulation: PacketEncapsulation::new(config.is_encapsulation_kept, is_linked),
             skipped: SkipStats::default(),
         })
     }
@@ -100,10 +100,10 @@ impl Decoder {
             self.skipped.count(&Skip::from(reason));
             return Decoded::Nothing;
         }
-        if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked) {
+        if self.verifier.is_wanted() && !self.verifier.accepts(frame.data, &self.walked.packet) {
             return Decoded::Nothing;
         }
-        *packet = self.extractor.packet(&frame, &self.walked);
+        *packet = self.extractor.packet(&frame, &self.walked.packet);
         if packet.marks.contains(self.slow_path_marks) { Decoded::Several } else { Decoded::Packet }
     }
 
@@ -114,14 +114,14 @@ impl Decoder {
     pub(crate) fn frame<E: Emit + ?Sized>(&mut self, frame: &Frame<'_>, packet: &Packet<'_>, emit: &mut E) {
         let frame = &as_sent(frame);
         let counted = Counted { packet_count: 1, octet_count: frame.wire_len.into() };
-        let Self { extractor, outer, fragments, walked, .. } = self;
-        let mut context = DecodeContext { extractor, outer, emit };
-        context.outer.begin();
+        let Self { extractor, encapsulation, fragments, walked, .. } = self;
+        let mut context = DecodeContext { extractor, encapsulation, emit };
+        context.encapsulation.begin();
         context.emit_outer(frame, walked, |context, packet, _| {
             context.emit.packet(packet);
             counted
         });
-        if let Some(fragments) = fragments.as_deref_mut().filter(|_| walked.ip.is_fragment) {
+        if let Some(fragments) = fragments.as_deref_mut().filter(|_| walked.packet.ip.is_fragment) {
             return fragments.frame(frame, walked, &mut context);
         }
         context.emit.packet(packet);
@@ -148,9 +148,9 @@ impl Decoder {
         emit: &mut E,
         work: impl FnOnce(&mut Defragmenter, &mut DecodeContext<'_, E>),
     ) {
-        let Self { extractor, outer, fragments, .. } = self;
+        let Self { extractor, encapsulation, fragments, .. } = self;
         if let Some(fragments) = fragments {
-            work(fragments, &mut DecodeContext { extractor, outer, emit });
+            work(fragments, &mut DecodeContext { extractor, encapsulation, emit });
         }
     }
 
@@ -179,7 +179,7 @@ impl Decoder {
 
     /// Number of packets that were counted for a flow that carries others.
     pub(crate) const fn outer_packet_count(&self) -> u64 {
-        self.outer.outer_packet_count
+        self.encapsulation.outer_packet_count
     }
 
     /// Panics unless the pool is consistent with its own accounting. Takes time linear in the content of the

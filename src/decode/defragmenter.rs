@@ -7,10 +7,10 @@
 use ahash::RandomState;
 
 use super::emit::{Counted, Emit};
+use super::encapsulation::DecodeContext;
 use super::extractor::{Extractor, Packet, PacketMarks, Transport};
 use super::fragment::{DatagramKey, Ended, Fragment, FragmentStats, Outcome, Pool, PoolConfig};
-use super::link::{Entry, HeaderKind, IpPacket, Trail, fragment_header};
-use super::outer::DecodeContext;
+use super::link::{Entry, FrameEncapsulation, HeaderKind, IpPacket, Walked, fragment_header};
 use super::reassembled::Datagram;
 use super::tag::Tag;
 use crate::base::{ConfigError, FlowKey, Frame, LinkType, Resources, Side, Timestamp};
@@ -129,15 +129,15 @@ impl Defragmenter {
     pub(super) fn frame<E: Emit + ?Sized>(
         &mut self,
         frame: &Frame<'_>,
-        walked: &mut IpPacket<Trail>,
+        walked: &mut Walked<FrameEncapsulation>,
         context: &mut DecodeContext<'_, E>,
     ) {
         self.tags.clear();
-        self.tags.push(Tag::new(frame, walked));
+        self.tags.push(Tag::new(frame, &walked.packet));
         let interface_scope = context.extractor.policy().scope_of(frame).into();
         self.scope = scope_of(&self.scopes, interface_scope, frame, walked);
-        context.outer.enter_datagram(frame, walked.encapsulation.headers());
-        if !self.push(frame, walked, context) {
+        context.encapsulation.enter_datagram(frame, walked.encapsulation.headers());
+        if !self.push(frame, &walked.packet, context) {
             return;
         }
         // Each reassembled datagram may contain a fragment again, up to the maximum depth of tunnels.
@@ -164,7 +164,7 @@ impl Defragmenter {
         &mut self,
         frame: &Frame<'_>,
         entry: Entry,
-        walked: &IpPacket<Trail>,
+        walked: &Walked<FrameEncapsulation>,
         context: &mut DecodeContext<'_, E>,
     ) -> bool {
         let tags = &mut self.tags;
@@ -172,13 +172,13 @@ impl Defragmenter {
             carry(tags, frame, entry, found);
             emit_whole(tags, packet, context)
         });
-        carry(tags, frame, entry, walked);
-        if walked.ip.is_fragment {
+        carry(tags, frame, entry, &walked.packet);
+        if walked.packet.ip.is_fragment {
             self.scope = scope_of(&self.scopes, self.scope, frame, walked);
-            context.outer.enter_datagram(frame, walked.encapsulation.headers());
-            return self.push(frame, walked, context);
+            context.encapsulation.enter_datagram(frame, walked.encapsulation.headers());
+            return self.push(frame, &walked.packet, context);
         }
-        let packet = context.extractor.packet(frame, walked);
+        let packet = context.extractor.packet(frame, &walked.packet);
         let counted = emit_whole(tags, &packet, context);
         context.report(frame, walked.encapsulation.headers(), &packet, counted);
         false
@@ -189,7 +189,7 @@ impl Defragmenter {
     fn push<E: Emit + ?Sized>(
         &mut self,
         frame: &Frame<'_>,
-        found: &IpPacket<Trail>,
+        found: &IpPacket,
         context: &mut DecodeContext<'_, E>,
     ) -> bool {
         let Some(fragment) = fragment(frame, found, self.scope, context.extractor) else {
@@ -229,11 +229,11 @@ impl Defragmenter {
     fn count_rest<E: Emit + ?Sized>(&mut self, context: &mut DecodeContext<'_, E>) {
         let Some(tag) = self.tags.last().copied() else { return };
         let (frame, entry) = self.whole.frame(&tag);
-        let mut found = IpPacket::empty(());
+        let mut found = Walked::new(());
         if context.extractor.walk(&frame, Some(entry), &mut found).is_err() {
             return;
         }
-        let packet = context.extractor.packet(&frame, &found);
+        let packet = context.extractor.packet(&frame, &found.packet);
         let marks = packet.marks.with(PacketMarks::TOO_DEEP, true);
         self.tags.iter().for_each(|tag| context.emit_tag(tag, (packet.key, packet.side), marks));
     }
@@ -263,9 +263,9 @@ impl OrphanFragments {
         let flow = ended.head.zip(ended.tags.last()).and_then(|(head, tag)| {
             self.head.put_head(&ended.key, ended.protocol.unwrap_or(tag.protocol), head);
             let (frame, entry) = self.head.frame(tag);
-            let mut found = IpPacket::empty(());
+            let mut found = Walked::new(());
             context.extractor.walk(&frame, Some(entry), &mut found).ok()?;
-            let packet = context.extractor.packet(&frame, &found);
+            let packet = context.extractor.packet(&frame, &found.packet);
             Some((packet.key, packet.side))
         });
         self.ended = flow.map(|flow| (ended.key, flow));
@@ -284,7 +284,7 @@ impl OrphanFragments {
         tag: &Tag,
         fragment: &Fragment<'_>,
         frame: &Frame<'_>,
-        found: &IpPacket<Trail>,
+        found: &IpPacket,
         context: &mut DecodeContext<'_, E>,
     ) {
         let of_ended = self.ended.filter(|(key, _)| *key == fragment.key).map(|(_, flow)| flow);
@@ -326,7 +326,7 @@ impl OrphanFragments {
 }
 
 /// Copies to the frames of a datagram the fields of a packet that the datagram carried in a tunnel.
-fn carry<W>(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket<W>) {
+fn carry(tags: &mut [Tag], frame: &Frame<'_>, entry: Entry, found: &IpPacket) {
     if found.offset != entry.offset {
         let count = tags.len();
         tags.iter_mut().zip(1..).for_each(|(tag, number)| tag.carry(frame, found, number == count));
@@ -357,7 +357,7 @@ fn emit_whole<E: Emit + ?Sized>(
 /// Returns the pool's view of the fragment that the walk found.
 fn fragment<'a>(
     frame: &Frame<'a>,
-    found: &IpPacket<Trail>,
+    found: &IpPacket,
     scope: u64,
     extractor: &Extractor,
 ) -> Option<Fragment<'a>> {
@@ -386,8 +386,8 @@ fn fragment<'a>(
 /// Returns a number that identifies the outer headers of a fragment: tunnels with their ids and endpoints,
 /// and VLANs. It separates the datagrams of two tenants with the same addresses. It is computed header by
 /// header, so it does not depend on whether the outer packet was itself fragmented.
-fn scope_of(scopes: &RandomState, outer: u64, frame: &Frame<'_>, found: &IpPacket<Trail>) -> u64 {
-    found.encapsulation.headers().iter().fold(outer, |scope, header| {
+fn scope_of(scopes: &RandomState, outer: u64, frame: &Frame<'_>, walked: &Walked<FrameEncapsulation>) -> u64 {
+    walked.encapsulation.headers().iter().fold(outer, |scope, header| {
         let ends = match header.kind {
             HeaderKind::Ip => addresses(frame.data, header.offset as usize),
             _ => None,

@@ -1,7 +1,7 @@
 //! Output of the slow path.
 
 use super::extractor::Packet;
-use crate::base::OuterHeader;
+use crate::base::EncapsulationHeader;
 use crate::record::OuterFlow;
 
 /// Receives packets that are not written in place.
@@ -9,13 +9,13 @@ pub(crate) trait Emit {
     /// Emits a packet, which counts for the flow of its key.
     fn packet(&mut self, packet: &Packet<'_>);
 
-    /// Reports the outer headers and the outer flow of an emitted packet, with the number of its frames.
+    /// Reports the encapsulation and the outer flow of an emitted packet, with the number of its frames.
     fn encapsulation(
         &mut self,
         packet: &Packet<'_>,
         packet_count: u32,
-        headers: &[OuterHeader],
-        outer: Option<OuterFlow>,
+        headers: &[EncapsulationHeader],
+        outer_flow: Option<OuterFlow>,
     );
 
     /// Reports that an emitted packet carries the one that follows: it belongs to an outer flow.

@@ -13,10 +13,10 @@
 mod decoder;
 mod defragmenter;
 mod emit;
+mod encapsulation;
 pub mod extractor;
 pub mod fragment;
 pub mod link;
-mod outer;
 mod reassembled;
 mod tag;
 mod verifier;

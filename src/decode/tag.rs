@@ -22,7 +22,7 @@ pub(super) struct Tag {
 }
 
 impl Tag {
-    pub(super) fn new<W>(frame: &Frame<'_>, found: &IpPacket<W>) -> Self {
+    pub(super) fn new(frame: &Frame<'_>, found: &IpPacket) -> Self {
         let macs = found.link.mac_addresses;
         Self {
             timestamp: frame.timestamp,
@@ -41,7 +41,7 @@ impl Tag {
 
     /// Copies the fields of a packet that the datagram carried in a tunnel. The packet counts once, with the
     /// frame that completes it.
-    pub(super) fn carry<W>(&mut self, frame: &Frame<'_>, found: &IpPacket<W>, is_last: bool) {
+    pub(super) fn carry(&mut self, frame: &Frame<'_>, found: &IpPacket, is_last: bool) {
         let inner = Self::new(frame, found);
         let ip_len = if is_last { inner.ip_len } else { 0 };
         let Self { timestamp, wire_len, interface, .. } = *self;

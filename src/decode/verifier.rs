@@ -86,7 +86,7 @@ impl Verifier {
 
     /// Returns whether the packet that a walk found in a frame is to be tracked.
     #[inline(never)]
-    pub(super) fn accepts<W>(&mut self, frame: &[u8], found: &IpPacket<W>) -> bool {
+    pub(super) fn accepts(&mut self, frame: &[u8], found: &IpPacket) -> bool {
         let checksums = checksums(frame, found);
         self.stats.ipv4.count(checksums.header);
         match found.ip.protocol {
@@ -107,7 +107,7 @@ impl Verifier {
         let data = packet.frame.get(offset..).unwrap_or_default();
         let wire_len = (packet.wire_len as usize).saturating_sub(offset);
         let Ok(ip) = ip_header(data, wire_len, offset, ether_type, limits) else { return true };
-        let found = IpPacket { offset, ether_type, ip, ..IpPacket::empty(()) };
+        let found = IpPacket { offset, ether_type, ip, ..IpPacket::EMPTY };
         self.accepts(packet.frame, &found)
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use super::text;
-use crate::base::{EncapsulationStack, VlanIds};
+use crate::base::{Encapsulation, VlanIds};
 use crate::record::{Field, FlowRecord, Visitor};
 
 pub(super) fn write_header(out: &mut Vec<u8>) {
@@ -65,7 +65,7 @@ impl Visitor for Line<'_> {
         self.value(value.filter(|ids| !ids.is_empty()), text::display);
     }
 
-    fn encapsulation(&mut self, _: &'static Field, value: Option<&EncapsulationStack>) {
+    fn encapsulation(&mut self, _: &'static Field, value: Option<&Encapsulation>) {
         self.value(value, text::display);
     }
 }

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use super::text;
-use crate::base::{EncapsulationStack, OuterHeader, VlanIds};
+use crate::base::{Encapsulation, EncapsulationHeader, VlanIds};
 use crate::record::{Field, FlowRecord, Visitor};
 
 pub(super) fn write_record(out: &mut Vec<u8>, record: &FlowRecord) {
@@ -54,8 +54,8 @@ fn list<T>(out: &mut Vec<u8>, items: impl Iterator<Item = T>, mut write: impl Fn
     out.push(b']');
 }
 
-/// Writes an outer header: `kind`, and `id`, or `source` and `destination`, if present.
-fn header(out: &mut Vec<u8>, header: &OuterHeader) {
+/// Writes a header of an encapsulation: `kind`, and `id`, or `source` and `destination`, if present.
+fn header(out: &mut Vec<u8>, header: &EncapsulationHeader) {
     out.extend_from_slice(b"{\"kind\":");
     quoted(out, |out| out.extend_from_slice(header.kind.name().as_bytes()));
     if let Some(id) = header.id() {
@@ -97,7 +97,7 @@ impl Visitor for Object<'_> {
         self.entry(field, value, |out, ids| list(out, ids.iter(), |out, id| text::number(out, id.into())));
     }
 
-    fn encapsulation(&mut self, field: &'static Field, value: Option<&EncapsulationStack>) {
-        self.entry(field, value, |out, stack| list(out, stack.headers().iter(), header));
+    fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
+        self.entry(field, value, |out, encapsulation| list(out, encapsulation.headers().iter(), header));
     }
 }

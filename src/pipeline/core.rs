@@ -5,7 +5,7 @@ use super::jumps::Jumps;
 use super::observer::Relieve;
 use super::shards::{Content, Dispatch, Dispatched, Dispatcher};
 use super::stats::PipelineStats;
-use crate::base::{Account, ConfigError, Frame, FrameBatch, OuterHeader, Resources, Timestamp};
+use crate::base::{Account, ConfigError, EncapsulationHeader, Frame, FrameBatch, Resources, Timestamp};
 use crate::decode::extractor::{Extractor, Packet};
 use crate::decode::{ChecksumHandling, Counted, Decoded, Decoder, Emit};
 use crate::dedup::Window;
@@ -439,10 +439,10 @@ impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
         &mut self,
         packet: &Packet<'_>,
         packet_count: u32,
-        headers: &[OuterHeader],
-        outer: Option<OuterFlow>,
+        headers: &[EncapsulationHeader],
+        outer_flow: Option<OuterFlow>,
     ) {
-        self.tracker.note_encapsulation((&packet.key, packet.side), packet_count, headers, outer);
+        self.tracker.note_encapsulation((&packet.key, packet.side), packet_count, headers, outer_flow);
     }
 
     fn carried(&mut self, packet: &Packet<'_>, counted: Counted) {

@@ -9,7 +9,7 @@ use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor
 use super::draft::{Draft, Setter};
 use super::flow_record::{FieldSet, FlowRecord};
 use super::schema::SETTERS;
-use crate::base::{EncapsulationStack, VlanIds};
+use crate::base::{Encapsulation, VlanIds};
 
 impl<'de> Deserialize<'de> for FlowRecord {
     /// Reads the flat object that a record is serialized to. All fields except the addresses may be missing and are
@@ -60,8 +60,8 @@ impl<'de> Visitor<'de> for Object {
                     map.next_value::<Option<VlanIds>>()?.map_or(Some(()), |ids| set(&mut draft, ids))
                 }
                 Setter::Encapsulation(set) => map
-                    .next_value::<Option<EncapsulationStack>>()?
-                    .map_or(Some(()), |stack| set(&mut draft, stack)),
+                    .next_value::<Option<Encapsulation>>()?
+                    .map_or(Some(()), |encapsulation| set(&mut draft, encapsulation)),
             };
             is_set.ok_or_else(|| A::Error::custom(format_args!("the value of {} is invalid", field.name)))?;
             draft.record.known = draft.record.known.with(index);

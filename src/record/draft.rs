@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use super::encapsulation::FlowEncapsulation;
+use super::encapsulation::EncapsulationRecord;
 use super::flow_record::{FieldSet, FlowRecord};
 use crate::base::{
-    Application, ApplicationName, EncapsulationStack, Evidence, FlowKey, IpProtocol, Side, Timestamp, VlanIds,
+    Application, ApplicationName, Encapsulation, Evidence, FlowKey, IpProtocol, Side, Timestamp, VlanIds,
 };
 
 /// Method that sets a field of a draft; returns `None` for a value that the field cannot have.
@@ -17,7 +17,7 @@ pub(super) enum Setter {
     Mac(fn(&mut Draft, [u8; 6]) -> Option<()>),
     Text(fn(&mut Draft, &str) -> Option<()>),
     VlanIds(fn(&mut Draft, VlanIds) -> Option<()>),
-    Encapsulation(fn(&mut Draft, EncapsulationStack) -> Option<()>),
+    Encapsulation(fn(&mut Draft, Encapsulation) -> Option<()>),
 }
 
 /// An incomplete record.
@@ -46,7 +46,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn encapsulation(&mut self) -> &mut FlowEncapsulation {
+    pub(super) fn encapsulation(&mut self) -> &mut EncapsulationRecord {
         self.record.encapsulation.get_or_insert_default()
     }
 

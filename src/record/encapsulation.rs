@@ -1,62 +1,61 @@
-//! Outer headers of a flow, and the packets that it carries as a tunnel.
+//! Encapsulation of a flow, its outer flows, and the packets that it carries as a tunnel.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::community_id::{CommunityId, community_id};
-use crate::base::{EncapsulationStack, FlowKey, IpProtocol, Side};
+use crate::base::{Encapsulation, FlowKey, IpProtocol, Side};
 
-/// Outer headers of a flow, and the packets that it carries. Recorded on request only (see
-/// [`Builder::encapsulation`](crate::pipeline::Builder::encapsulation) and
-/// [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both)), for flows that have either.
+/// Encapsulation and outer flow of each direction of a flow, and the packets that it carried as a tunnel. Recorded on
+/// request only (see [`Builder::encapsulation`](crate::pipeline::Builder::encapsulation) and
+/// [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both)), for flows that have any of these. The fields are
+/// those of the [schema](crate::record::FlowRecord::SCHEMA). All counts restart with each record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct FlowEncapsulation {
-    /// Outer headers of the packets of the initiator.
-    pub forward: SideEncapsulation,
-    /// Outer headers of the packets of the responder.
-    pub reverse: SideEncapsulation,
-    /// Packets that the flow carried, if it is a tunnel.
-    pub carried: Carried,
-}
-
-impl FlowEncapsulation {
-    /// Starts the counts of a new record.
-    pub(crate) fn restart_counters(&mut self) {
-        self.forward.changed_count = 0;
-        self.reverse.changed_count = 0;
-        self.carried = Carried::default();
-    }
-
-    /// Returns the same with the sides exchanged.
-    pub(crate) fn turned(self) -> Self {
-        Self { forward: self.reverse, reverse: self.forward, carried: self.carried }
-    }
-}
-
-/// Outer headers of the packets of one side.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SideEncapsulation {
-    /// Outer headers of the first packet that had more than VLAN tags around it.
-    pub stack: EncapsulationStack,
-    /// Number of later packets with other outer headers, or in another outer flow, for example because of load
-    /// balancing or a tunnel that moved. Packets without outer headers are not counted. Restarts with each record.
-    pub changed_count: u32,
+pub struct EncapsulationRecord {
+    /// Encapsulation of the initiator's first packet that had more than VLAN tags around it.
+    pub encapsulation: Encapsulation,
+    /// Number of the initiator's later packets with another encapsulation or outer flow, for example because of load
+    /// balancing or a tunnel that moved. Packets without outer headers are not counted.
+    pub encapsulation_changed_count: u32,
     /// Flow that carried that first packet; with several levels of tunnels, the innermost of them.
-    pub outer: Option<OuterFlow>,
-}
-
-/// Packets that a flow carried as a tunnel. All counts restart with each record.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Carried {
+    pub outer_flow: Option<OuterFlow>,
+    /// Encapsulation of the responder's first packet that had more than VLAN tags around it.
+    pub reverse_encapsulation: Encapsulation,
+    /// Number of the responder's later packets with another encapsulation or outer flow.
+    pub reverse_encapsulation_changed_count: u32,
+    /// Flow that carried that first packet.
+    pub reverse_outer_flow: Option<OuterFlow>,
     /// Number of flows whose first packet this flow carried. A flow counts once, even if it carried both of its sides.
     pub inner_flow_count: u32,
     /// Number of its packets that carried a packet or a part of one, which is counted again in its own flow.
-    pub packet_count: u64,
+    pub carried_packet_count: u64,
     /// Octets of these packets on the wire.
-    pub octet_count: u64,
+    pub carried_octet_count: u64,
+}
+
+impl EncapsulationRecord {
+    /// Starts the counts of a new record.
+    pub(crate) fn restart_counters(&mut self) {
+        self.encapsulation_changed_count = 0;
+        self.reverse_encapsulation_changed_count = 0;
+        self.inner_flow_count = 0;
+        self.carried_packet_count = 0;
+        self.carried_octet_count = 0;
+    }
+
+    /// Returns the same with the directions exchanged.
+    pub(crate) fn turned(self) -> Self {
+        Self {
+            encapsulation: self.reverse_encapsulation,
+            encapsulation_changed_count: self.reverse_encapsulation_changed_count,
+            outer_flow: self.reverse_outer_flow,
+            reverse_encapsulation: self.encapsulation,
+            reverse_encapsulation_changed_count: self.encapsulation_changed_count,
+            reverse_outer_flow: self.outer_flow,
+            ..self
+        }
+    }
 }
 
 /// A flow that carries another one, and its sending side.

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::community_id::CommunityId;
 use super::encapsulation::OuterFlow;
 use super::flow_record::FlowRecord;
-use crate::base::{ApplicationName, EncapsulationStack, History, VlanIds};
+use crate::base::{ApplicationName, Encapsulation, History, VlanIds};
 
 /// The type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -191,8 +191,8 @@ pub enum Value<'r> {
     OuterFlow(&'r OuterFlow),
     /// VLAN ids, outermost first.
     VlanIds(VlanIds),
-    /// Outer headers, outermost first.
-    Encapsulation(&'r EncapsulationStack),
+    /// An encapsulation.
+    Encapsulation(&'r Encapsulation),
 }
 
 impl fmt::Display for Value<'_> {
@@ -210,7 +210,7 @@ impl fmt::Display for Value<'_> {
             Self::Application(name) => name.fmt(f),
             Self::OuterFlow(flow) => flow.fmt(f),
             Self::VlanIds(ids) => ids.fmt(f),
-            Self::Encapsulation(stack) => stack.fmt(f),
+            Self::Encapsulation(encapsulation) => encapsulation.fmt(f),
         }
     }
 }
@@ -242,6 +242,6 @@ pub trait Visitor {
     fn text(&mut self, field: &'static Field, value: Option<impl fmt::Display>);
     /// VLAN ids.
     fn vlan_ids(&mut self, field: &'static Field, value: Option<VlanIds>);
-    /// Outer headers.
-    fn encapsulation(&mut self, field: &'static Field, value: Option<&EncapsulationStack>);
+    /// An encapsulation.
+    fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>);
 }

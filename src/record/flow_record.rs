@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::community_id::{CommunityId, community_id};
-use super::encapsulation::FlowEncapsulation;
+use super::encapsulation::EncapsulationRecord;
 use crate::base::{
     Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Side,
     TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds,
@@ -76,8 +76,8 @@ pub struct FlowRecord {
     pub sequence_number: u32,
     /// Application protocol, if the stage identifies one.
     pub application: Option<Application>,
-    /// Outer headers and carried packets, if they are recorded and present.
-    pub encapsulation: Option<Box<FlowEncapsulation>>,
+    /// Encapsulation, outer flows and carried packets, if they are recorded and present.
+    pub encapsulation: Option<Box<EncapsulationRecord>>,
     /// Known fields. A tracker knows all of them; a collector knows those that its exporter sent. Fields that are not
     /// known are written as absent.
     pub known: FieldSet,

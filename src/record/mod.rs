@@ -16,6 +16,6 @@ mod schema;
 mod serialize;
 
 pub use community_id::{CommunityId, community_id};
-pub use encapsulation::{Carried, FlowEncapsulation, OuterFlow, SideEncapsulation};
+pub use encapsulation::{EncapsulationRecord, OuterFlow};
 pub use field::{Field, FieldSide, FieldType, SortKey, Unit, Value, Visitor};
 pub use flow_record::{FieldSet, FlowRecord, SideRecord};

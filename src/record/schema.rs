@@ -7,9 +7,9 @@
 
 #[cfg(feature = "serde")]
 use super::draft::Setter;
+use super::encapsulation::EncapsulationRecord;
 #[cfg(feature = "serde")]
 use super::encapsulation::OuterFlow;
-use super::encapsulation::{FlowEncapsulation, SideEncapsulation};
 use super::field::{Field, FieldSide, FieldType, SortKey, Unit, Value, Visitor};
 use super::flow_record::{FieldSet, FlowRecord};
 #[cfg(feature = "serde")]
@@ -17,7 +17,7 @@ use crate::base::{
     ApplicationName, ConnState, DirectionEvidence, EndReason, Evidence, History, IpProtocol, TcpState,
     Timestamp,
 };
-use crate::base::{EncapsulationStack, duration_nanos};
+use crate::base::{Encapsulation, duration_nanos};
 #[cfg(feature = "serde")]
 use std::time::Duration;
 
@@ -163,12 +163,12 @@ static SCHEMA_FIELDS: [Field; SCHEMA.len()] = {
 const _: () = assert!(SCHEMA.len() <= 64, "a FieldSet has 64 bits");
 
 #[inline]
-fn encapsulation(record: &FlowRecord) -> Option<&FlowEncapsulation> {
+fn encapsulation(record: &FlowRecord) -> Option<&EncapsulationRecord> {
     record.encapsulation.as_deref()
 }
 
-fn stack(side: Option<&SideEncapsulation>) -> Option<&EncapsulationStack> {
-    side.map(|side| &side.stack).filter(|stack| !stack.is_empty())
+fn known(encapsulation: &Encapsulation) -> Option<&Encapsulation> {
+    Some(encapsulation).filter(|encapsulation| !encapsulation.is_empty())
 }
 
 schema! { record:
@@ -364,46 +364,46 @@ schema! { record:
         set |draft, value| draft.record.sequence_number = value.try_into().ok()?;
     /// Outer headers of the initiator's packets, outermost first, if they are recorded.
     "encapsulation": encapsulation, None, Forward, ipfix, zeek, eve, sort
-        = stack(encapsulation(record).map(|encapsulation| &encapsulation.forward)),
-        set |draft, value| draft.encapsulation().forward.stack = value;
+        = encapsulation(record).and_then(|part| known(&part.encapsulation)),
+        set |draft, value| draft.encapsulation().encapsulation = value;
     /// Its packets with other outer headers than the first.
     "encapsulation_changed_count": unsigned(32), Packets, Forward, ipfix, zeek, eve, sort
-        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.forward.changed_count)),
-        set |draft, value| draft.encapsulation().forward.changed_count = value.try_into().ok()?;
+        = encapsulation(record).map(|part| u64::from(part.encapsulation_changed_count)),
+        set |draft, value| draft.encapsulation().encapsulation_changed_count = value.try_into().ok()?;
     /// Flow that carried the initiator's first packet, sender first.
     "outer_flow": text(OuterFlow), None, Forward, ipfix, zeek, eve, sort
-        = encapsulation(record).and_then(|encapsulation| encapsulation.forward.outer.as_ref()),
-        set |draft, value| draft.encapsulation().forward.outer = Some(OuterFlow::parse(value)?);
+        = encapsulation(record).and_then(|part| part.outer_flow.as_ref()),
+        set |draft, value| draft.encapsulation().outer_flow = Some(OuterFlow::parse(value)?);
     /// Community ID of that flow.
     "outer_community_id": text(CommunityId), None, Forward, ipfix, zeek, eve, sort
-        = encapsulation(record).and_then(|encapsulation| encapsulation.forward.outer.map(|outer| outer.community_id())), set;
+        = encapsulation(record).and_then(|part| part.outer_flow.map(|flow| flow.community_id())), set;
     /// Outer headers of the responder's packets, outermost first, if they are recorded.
     "reverse_encapsulation": encapsulation, None, Reverse, ipfix, zeek, eve, sort
-        = stack(encapsulation(record).map(|encapsulation| &encapsulation.reverse)),
-        set |draft, value| draft.encapsulation().reverse.stack = value;
+        = encapsulation(record).and_then(|part| known(&part.reverse_encapsulation)),
+        set |draft, value| draft.encapsulation().reverse_encapsulation = value;
     /// Its packets with other outer headers than the first.
     "reverse_encapsulation_changed_count": unsigned(32), Packets, Reverse, ipfix, zeek, eve, sort
-        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.reverse.changed_count)),
-        set |draft, value| draft.encapsulation().reverse.changed_count = value.try_into().ok()?;
+        = encapsulation(record).map(|part| u64::from(part.reverse_encapsulation_changed_count)),
+        set |draft, value| draft.encapsulation().reverse_encapsulation_changed_count = value.try_into().ok()?;
     /// Flow that carried the responder's first packet, sender first.
     "reverse_outer_flow": text(OuterFlow), None, Reverse, ipfix, zeek, eve, sort
-        = encapsulation(record).and_then(|encapsulation| encapsulation.reverse.outer.as_ref()),
-        set |draft, value| draft.encapsulation().reverse.outer = Some(OuterFlow::parse(value)?);
+        = encapsulation(record).and_then(|part| part.reverse_outer_flow.as_ref()),
+        set |draft, value| draft.encapsulation().reverse_outer_flow = Some(OuterFlow::parse(value)?);
     /// Community ID of that flow.
     "reverse_outer_community_id": text(CommunityId), None, Reverse, ipfix, zeek, eve, sort
-        = encapsulation(record).and_then(|encapsulation| encapsulation.reverse.outer.map(|outer| outer.community_id())), set;
+        = encapsulation(record).and_then(|part| part.reverse_outer_flow.map(|flow| flow.community_id())), set;
     /// Flows that this one carried first.
     "inner_flow_count": unsigned(32), Flows, Shared, ipfix, zeek, eve, sort
-        = encapsulation(record).map(|encapsulation| u64::from(encapsulation.carried.inner_flow_count)),
-        set |draft, value| draft.encapsulation().carried.inner_flow_count = value.try_into().ok()?;
+        = encapsulation(record).map(|part| u64::from(part.inner_flow_count)),
+        set |draft, value| draft.encapsulation().inner_flow_count = value.try_into().ok()?;
     /// Its packets that carried a packet of another flow.
     "carried_packet_count": unsigned(64), Packets, Shared, ipfix, zeek, eve, sort
-        = encapsulation(record).map(|encapsulation| encapsulation.carried.packet_count),
-        set |draft, value| draft.encapsulation().carried.packet_count = value;
+        = encapsulation(record).map(|part| part.carried_packet_count),
+        set |draft, value| draft.encapsulation().carried_packet_count = value;
     /// Octets of these packets on the wire.
     "carried_octet_count": unsigned(64), Octets, Shared, ipfix, zeek, eve, sort
-        = encapsulation(record).map(|encapsulation| encapsulation.carried.octet_count),
-        set |draft, value| draft.encapsulation().carried.octet_count = value;
+        = encapsulation(record).map(|part| part.carried_octet_count),
+        set |draft, value| draft.encapsulation().carried_octet_count = value;
     /// Application protocol, if it was identified.
     "application": text(Application), None, Shared, ipfix (0, 96), zeek ("service"), eve ("app_proto"), sort
         = record.application.map(|application| application.name),

@@ -7,7 +7,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::field::{Field, Mac, Visitor};
 use super::flow_record::FlowRecord;
-use crate::base::{EncapsulationStack, VlanIds};
+use crate::base::{Encapsulation, VlanIds};
 
 impl Serialize for FlowRecord {
     /// Serializes the fields of the [schema](FlowRecord::SCHEMA) as one flat object. Values that do not apply or are
@@ -69,7 +69,7 @@ impl<M: SerializeMap> Visitor for Entries<M> {
         self.entry(field, &value);
     }
 
-    fn encapsulation(&mut self, field: &'static Field, value: Option<&EncapsulationStack>) {
+    fn encapsulation(&mut self, field: &'static Field, value: Option<&Encapsulation>) {
         self.entry(field, &value);
     }
 }

@@ -1,10 +1,10 @@
 //! Additional state of flows with unusual events, and its storage.
 
-use super::encapsulations::Encapsulations;
+use super::encapsulations::EncapsulationAccount;
 use super::flow::{FlowBits, Hot};
 use super::slab::{SEGMENT_LEN, Slab};
 use crate::base::{Account, Budget, Limits, SeqNum, Side};
-use crate::record::FlowEncapsulation;
+use crate::record::EncapsulationRecord;
 
 /// Additional state of a flow, allocated at its first unusual event.
 #[derive(Clone, Debug, Default)]
@@ -21,7 +21,7 @@ pub(super) struct Extra {
     /// Fragments, and packets whose ports are unknown.
     pub(super) fragment_count: u32,
     /// Encapsulation of the flow, side A first, and counters of the packets that it carries.
-    pub(super) encapsulation: Option<Box<FlowEncapsulation>>,
+    pub(super) encapsulation: Option<Box<EncapsulationRecord>>,
 }
 
 /// Additional state of one side of a TCP flow. The fields that each retransmission updates are adjacent, in one cache
@@ -71,7 +71,7 @@ pub(super) struct Extras {
     live_count: u32,
     max: u32,
     budget: Budget,
-    pub(super) encapsulations: Encapsulations,
+    pub(super) encapsulations: EncapsulationAccount,
 }
 
 const NO_FREE: u32 = u32::MAX;
@@ -81,7 +81,7 @@ const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
     pub(super) fn new(limits: &Limits, budget: Budget) -> Self {
-        let encapsulations = Encapsulations::new(limits.encapsulation_count_max, budget.clone());
+        let encapsulations = EncapsulationAccount::new(limits.encapsulation_count_max, budget.clone());
         let max = limits.tcp_extra_count_max;
         Self { entries: Slab::new(), free: NO_FREE, live_count: 0, max, budget, encapsulations }
     }
@@ -146,7 +146,7 @@ impl Extras {
     pub(super) fn encapsulation_of(
         &mut self,
         hot: &mut Hot,
-    ) -> Option<(&mut FlowEncapsulation, &mut Encapsulations)> {
+    ) -> Option<(&mut EncapsulationRecord, &mut EncapsulationAccount)> {
         self.of(hot)?;
         let index = &mut self.entries.at_mut(hot.extra).encapsulation;
         if index.is_none() {

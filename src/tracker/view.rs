@@ -11,7 +11,7 @@ use crate::base::{
     Application, ConnState, Counters, DirectionEvidence, EndReason, FlowKey, History, IpProtocol, Ports,
     SeqNum, Side, TcpCounters, TcpFlags, TcpState, Timestamp, VlanIds, duration_nanos,
 };
-use crate::record::{FieldSet, FlowEncapsulation, FlowRecord, SideRecord, SortKey};
+use crate::record::{EncapsulationRecord, FieldSet, FlowRecord, SideRecord, SortKey};
 
 /// A read-only view of a flow: cheap to create, `Copy`. All values are per record: after an active timeout, times and
 /// counters cover the time since.
@@ -296,10 +296,10 @@ impl FlowView<'_> {
         self.extra.map_or(0, |extra| extra.fragment_count)
     }
 
-    /// Returns the encapsulation of the flow, initiator first, and counters of the packets that it carries, if
-    /// requested and present. Copies the data; stacks are shared.
+    /// Returns the encapsulation and the outer flow of each direction, and counters of the packets that the flow
+    /// carries, if requested and present. Copies the data; lists of headers are shared.
     #[must_use]
-    pub fn encapsulation(&self) -> Option<FlowEncapsulation> {
+    pub fn encapsulation(&self) -> Option<EncapsulationRecord> {
         let encapsulation = self.extra?.encapsulation.as_deref()?.clone();
         Some(if self.initiator() == Side::A { encapsulation } else { encapsulation.turned() })
     }

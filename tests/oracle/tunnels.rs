@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::process::Command;
 
-use flowgauge::base::{FlowKey, HeaderKind, IpProtocol, Ports, Side};
+use flowgauge::base::{Encapsulation, FlowKey, HeaderKind, IpProtocol, Ports, Side};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::pipeline::{Pipeline, Records, RunOptions};
-use flowgauge::record::{FlowRecord, SideEncapsulation, SideRecord};
+use flowgauge::record::FlowRecord;
 use flowgauge::source::FileSource;
 use flowgauge::tracker::{Timeouts, TrackerConfig};
 
@@ -52,10 +52,9 @@ fn linked_flows_match_the_runs_of_a_single_level() {
         // Without the packets that it carries, a flow equals that of the run with `Innermost`.
         let mut inner = sums(both.records.iter());
         for record in &both.records {
-            if let (Some(encapsulation), Some(sum)) = (&record.encapsulation, inner.get_mut(&record.key)) {
-                let carried = encapsulation.carried;
-                *sum = (sum.0 - carried.packet_count, sum.1 - carried.octet_count);
-                tunnel_count += usize::from(carried.packet_count > 0);
+            if let (Some(part), Some(sum)) = (&record.encapsulation, inner.get_mut(&record.key)) {
+                *sum = (sum.0 - part.carried_packet_count, sum.1 - part.carried_octet_count);
+                tunnel_count += usize::from(part.carried_packet_count > 0);
             }
         }
         inner.retain(|_, sum| *sum != (0, 0));
@@ -64,10 +63,7 @@ fn linked_flows_match_the_runs_of_a_single_level() {
 
         // A flow without an outer flow equals that of the run with `Outermost`.
         let outers = |record: &FlowRecord| {
-            let sides = record
-                .encapsulation
-                .as_ref()
-                .map(|encapsulation| [encapsulation.forward.outer, encapsulation.reverse.outer]);
+            let sides = record.encapsulation.as_ref().map(|part| [part.outer_flow, part.reverse_outer_flow]);
             sides.into_iter().flatten().flatten().map(|outer| outer.key).collect::<Vec<_>>()
         };
         let carried: BTreeSet<_> = both
@@ -97,7 +93,7 @@ fn linked_flows_match_the_runs_of_a_single_level() {
             .records
             .iter()
             .flat_map(|record| &record.encapsulation)
-            .map(|all| all.carried.inner_flow_count)
+            .map(|part| part.inner_flow_count)
             .sum();
         assert_eq!(named_count, inner_count as usize, "{}", capture.name);
         linked_count += named_count;
@@ -208,9 +204,9 @@ fn theirs(capture: &Capture) -> Option<BTreeMap<(FlowKey, Side), Headers>> {
 }
 
 /// Returns the outer headers in a record.
-fn ours(side: &SideEncapsulation) -> Headers {
+fn ours(encapsulation: &Encapsulation) -> Headers {
     let mut headers = Headers::new();
-    for header in side.stack.headers() {
+    for header in encapsulation.headers() {
         match header.endpoints {
             Some((source, target)) => {
                 let kind = if matches!(source, IpAddr::V4(_)) { "IPv4" } else { "IPv6" };
@@ -247,17 +243,17 @@ fn the_encapsulation_matches_the_outer_headers_that_tshark_shows() {
         records.sort_by_key(|record| record.start);
         for record in records {
             let is_read = matches!(record.protocol(), IpProtocol::TCP | IpProtocol::UDP);
-            let Some(encapsulation) =
+            let Some(part) =
                 record.encapsulation.as_ref().filter(|_| is_read && record.key.ports() != Ports::None)
             else {
                 continue;
             };
-            let sides: [(Side, &SideRecord, &SideEncapsulation); 2] = [
-                (record.initiator, &record.forward, &encapsulation.forward),
-                (record.initiator.other(), &record.reverse, &encapsulation.reverse),
+            let sides = [
+                (record.initiator, &part.encapsulation),
+                (record.initiator.other(), &part.reverse_encapsulation),
             ];
-            for (side, _, encapsulation) in sides {
-                if encapsulation.stack.is_empty() || !compared.insert((record.key, side)) {
+            for (side, encapsulation) in sides {
+                if encapsulation.is_empty() || !compared.insert((record.key, side)) {
                     continue;
                 }
                 let own = ours(encapsulation);

@@ -6,10 +6,12 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use flowgauge::base::{Budget, FlowKey, Frame, FrameBatch, Limits, LinkType, Resources, Side, Timestamp};
+use flowgauge::base::{
+    Budget, Encapsulation, FlowKey, Frame, FrameBatch, Limits, LinkType, Resources, Side, Timestamp,
+};
 use flowgauge::decode::link::Decapsulation;
 use flowgauge::pipeline::{Builder, Pipeline, PipelineStats, Records};
-use flowgauge::record::{FlowEncapsulation, FlowRecord, SideEncapsulation};
+use flowgauge::record::{EncapsulationRecord, FlowRecord, OuterFlow};
 use flowgauge::tracker::TrackerConfig;
 use proptest::prelude::*;
 
@@ -70,22 +72,32 @@ fn of<'r>(records: &'r [FlowRecord], level: &Level) -> &'r FlowRecord {
     record
 }
 
-fn encapsulation(record: &FlowRecord) -> &FlowEncapsulation {
+fn part(record: &FlowRecord) -> &EncapsulationRecord {
     record.encapsulation.as_deref().expect("an encapsulation")
 }
 
-/// Returns the header stack, the number of later changes, and the outer flow as text.
-fn description(side: &SideEncapsulation) -> (String, u32, String) {
-    (
-        side.stack.to_string(),
-        side.changed_count,
-        side.outer.map(|outer| outer.to_string()).unwrap_or_default(),
-    )
+/// Returns the encapsulation, the number of later changes, and the outer flow as text.
+fn description(
+    encapsulation: &Encapsulation,
+    changed_count: u32,
+    outer_flow: Option<OuterFlow>,
+) -> (String, u32, String) {
+    (encapsulation.to_string(), changed_count, outer_flow.map(|flow| flow.to_string()).unwrap_or_default())
+}
+
+fn forward(record: &FlowRecord) -> (String, u32, String) {
+    let part = part(record);
+    description(&part.encapsulation, part.encapsulation_changed_count, part.outer_flow)
+}
+
+fn reverse(record: &FlowRecord) -> (String, u32, String) {
+    let part = part(record);
+    description(&part.reverse_encapsulation, part.reverse_encapsulation_changed_count, part.reverse_outer_flow)
 }
 
 fn carried(record: &FlowRecord) -> (u32, u64, u64) {
-    let carried = encapsulation(record).carried;
-    (carried.inner_flow_count, carried.packet_count, carried.octet_count)
+    let part = part(record);
+    (part.inner_flow_count, part.carried_packet_count, part.carried_octet_count)
 }
 
 const CLIENT: [Ipv4Addr; 2] = [Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 2)];
@@ -105,7 +117,7 @@ fn each_direction_of_a_flow_names_its_outer_flow() {
     assert_eq!(records.len(), 3);
     let flow = of(&records, &inner);
     assert_eq!(
-        description(&encapsulation(flow).forward),
+        forward(flow),
         (
             "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -113,7 +125,7 @@ fn each_direction_of_a_flow_names_its_outer_flow() {
         )
     );
     assert_eq!(
-        description(&encapsulation(flow).reverse),
+        reverse(flow),
         (
             "IP 192.0.2.2>192.0.2.1 / VXLAN 42 / Ethernet".to_owned(),
             0,
@@ -121,16 +133,12 @@ fn each_direction_of_a_flow_names_its_outer_flow() {
         )
     );
     assert_eq!(carried(flow), (0, 0, 0));
-    for (level, frame, side) in [
-        (request_tunnel, &frames[0], &encapsulation(flow).forward),
-        (response_tunnel, &frames[1], &encapsulation(flow).reverse),
-    ] {
+    let outer_flows = [part(flow).outer_flow, part(flow).reverse_outer_flow];
+    for ((level, frame), outer_flow) in [(request_tunnel, &frames[0]), (response_tunnel, &frames[1])].into_iter().zip(outer_flows) {
         let tunnel = of(&records, &level);
         assert_eq!(carried(tunnel), (1, 1, frame.len() as u64));
-        assert_eq!(side.outer.unwrap().community_id(), tunnel.community_id());
-        assert!(
-            encapsulation(tunnel).forward.stack.is_empty() && encapsulation(tunnel).forward.outer.is_none()
-        );
+        assert_eq!(outer_flow.unwrap().community_id(), tunnel.community_id());
+        assert!(part(tunnel).encapsulation.is_empty() && part(tunnel).outer_flow.is_none());
         assert_eq!((tunnel.packet_count(), tunnel.octet_count()), (1, frame.len() as u64));
     }
 }
@@ -147,7 +155,6 @@ fn each_level_of_nested_tunnels_names_its_outer_flow() {
     let middle_name = "gre 192.0.2.1>192.0.2.2".to_owned();
     let outer_name = "udp 203.0.113.1:2152>203.0.113.2:2152".to_owned();
     let [inner, middle, outer] = [inner, middle, outer].map(|level| of(&records, &level));
-    let forward = |record| description(&encapsulation(record).forward);
     assert_eq!(forward(inner), (format!("{outer_stack} / {middle_stack}"), 0, middle_name));
     assert_eq!(forward(middle), (outer_stack, 0, outer_name));
     assert_eq!(forward(outer), (String::new(), 0, String::new()));
@@ -171,10 +178,10 @@ fn changed_outer_headers_are_counted_and_the_first_ones_are_kept() {
     frames.insert(2, ethernet(&packet));
     let changed = |decapsulation| {
         let records = run(&frames, decapsulation);
-        let side = &encapsulation(of(&records, &inner)).forward;
-        assert_eq!(side.stack.to_string(), "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
+        let part = part(of(&records, &inner));
+        assert_eq!(part.encapsulation.to_string(), "IP 192.0.2.1>192.0.2.2 / VXLAN 42 / Ethernet");
         assert_eq!(of(&records, &inner).packet_count(), 5);
-        side.changed_count
+        part.encapsulation_changed_count
     };
     // Only the link to the outer flow shows a change of the outer ports.
     assert_eq!((changed(Decapsulation::Both), changed(Decapsulation::Innermost)), (2, 1));
@@ -219,10 +226,7 @@ fn fragments_count_at_each_level_and_have_its_header_stack() {
         for record in [flow, tunnel] {
             assert_eq!((record.packet_count(), record.octet_count()), (count, octets));
         }
-        assert_eq!(
-            description(&encapsulation(flow).forward),
-            (stack.clone(), 0, "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned())
-        );
+        assert_eq!(forward(flow), (stack.clone(), 0, "udp 192.0.2.1:50001>192.0.2.2:4789".to_owned()));
         assert_eq!(carried(tunnel), (1, count, octets));
         assert_eq!(flow.forward.counters.payload_octet_count, 1000);
     }
@@ -246,7 +250,7 @@ fn mpls_labels_are_on_the_header_stack_and_vlan_tags_alone_are_not() {
         for decapsulation in [Decapsulation::Innermost, Decapsulation::Outermost, Decapsulation::Both] {
             let records = run(std::slice::from_ref(&frame), decapsulation);
             let found =
-                of(&records, &level).encapsulation.as_deref().map(|all| all.forward.stack.to_string());
+                of(&records, &level).encapsulation.as_deref().map(|part| part.encapsulation.to_string());
             assert_eq!(found.as_deref(), stack);
         }
     }
@@ -266,9 +270,9 @@ fn an_active_timeout_restarts_the_counts_and_keeps_the_encapsulation() {
     let counts: Vec<_> = of_outer.iter().map(|record| carried(record).0).collect();
     assert_eq!(counts, [1, 0], "the inner flow must count in the first record only");
     assert_eq!(of_outer.iter().map(|record| carried(record).1).sum::<u64>(), 5);
-    let sides: Vec<_> = of_inner.iter().map(|record| &encapsulation(record).forward).collect();
-    assert!(sides.len() == 2 && sides.iter().all(|side| side.stack.to_string() == stack));
-    assert_eq!(sides.iter().map(|side| side.changed_count).sum::<u32>(), 3);
+    let sides: Vec<_> = of_inner.iter().map(|record| forward(record)).collect();
+    assert!(sides.len() == 2 && sides.iter().all(|(text, ..)| *text == stack));
+    assert_eq!(sides.iter().map(|(_, changed_count, _)| changed_count).sum::<u32>(), 3);
 }
 
 #[test]
@@ -427,25 +431,24 @@ fn found(records: &[FlowRecord]) -> BTreeMap<FlowKey, Expected> {
     let mut flows = BTreeMap::new();
     for record in records {
         let mut flow = Expected::default();
-        let none = FlowEncapsulation::default();
-        let encapsulation = record.encapsulation.as_deref().unwrap_or(&none);
+        let none = EncapsulationRecord::default();
+        let part = record.encapsulation.as_deref().unwrap_or(&none);
         let sides = [
-            (record.initiator, &record.forward, &encapsulation.forward),
-            (record.initiator.other(), &record.reverse, &encapsulation.reverse),
+            (record.initiator, &record.forward, &part.encapsulation, part.outer_flow),
+            (record.initiator.other(), &record.reverse, &part.reverse_encapsulation, part.reverse_outer_flow),
         ];
-        for (side, of_side, side_encapsulation) in sides {
+        for (side, of_side, encapsulation, outer_flow) in sides {
             let position = Side::index(side);
             flow.packets[position] = of_side.counters.packet_count;
             flow.octets[position] = of_side.counters.octet_count;
-            flow.stacks[position] =
-                (!side_encapsulation.stack.is_empty()).then(|| side_encapsulation.stack.to_string());
-            flow.outer[position] = side_encapsulation.outer.map(|outer| outer.key);
-            assert!(side_encapsulation.outer.is_none_or(
+            flow.stacks[position] = (!encapsulation.is_empty()).then(|| encapsulation.to_string());
+            flow.outer[position] = outer_flow.map(|outer| outer.key);
+            assert!(outer_flow.is_none_or(
                 |outer| outer.key.address(outer.sender) != outer.key.address(outer.sender.other())
             ));
         }
-        flow.inner_flows = encapsulation.carried.inner_flow_count;
-        flow.carried = (encapsulation.carried.packet_count, encapsulation.carried.octet_count);
+        flow.inner_flows = part.inner_flow_count;
+        flow.carried = (part.carried_packet_count, part.carried_octet_count);
         assert!(flows.insert(record.key, flow).is_none(), "one record per flow");
     }
     flows

@@ -71,9 +71,9 @@ impl Observer {
     fn add_record(&mut self, record: FlowRecord, lines: Vec<String>) {
         self.totals.packet_count += record.packet_count();
         self.totals.octet_count += record.octet_count();
-        if let Some(encapsulation) = &record.encapsulation {
-            self.totals.carried_packet_count += encapsulation.carried.packet_count;
-            self.totals.carried_octet_count += encapsulation.carried.octet_count;
+        if let Some(part) = &record.encapsulation {
+            self.totals.carried_packet_count += part.carried_packet_count;
+            self.totals.carried_octet_count += part.carried_octet_count;
         }
         if self.keeps {
             self.ended.push((record, lines));

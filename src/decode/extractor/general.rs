@@ -3,16 +3,16 @@
 
 use super::{KeyPolicy, Packet, PacketMarks, Skip, Transport};
 use crate::base::{EtherType, FlowKey, Frame, IpProtocol, Limits, Side};
-use crate::decode::link::{IpHeader, IpPacket, NoPacket, find_packet, ip_header};
+use crate::decode::link::{IpHeader, IpPacket, NoPacket, Walked, find_packet, ip_header};
 use crate::wire::tcp::{self, TcpSegment};
 use crate::wire::{icmp, ports, sctp, udp};
 
 #[inline(never)]
 pub(super) fn packet<'a>(frame: &Frame<'a>, policy: &KeyPolicy, limits: &Limits) -> Result<Packet<'a>, Skip> {
     let frame = Frame { wire_len: frame.wire_len.max(frame.data.len() as u32), ..*frame };
-    let mut found = IpPacket::empty(());
-    find_packet(&frame, None, &policy.walk_settings(limits), &mut found)?;
-    Ok(with_transport(&frame, policy, &found))
+    let mut walked = Walked::new(());
+    find_packet(&frame, None, &policy.walk_settings(limits), &mut walked)?;
+    Ok(with_transport(&frame, policy, &walked.packet))
 }
 
 impl From<NoPacket> for Skip {
@@ -39,11 +39,7 @@ struct Found {
 }
 
 /// Returns the packet whose IP header the walk found.
-pub(super) fn with_transport<'a, E>(
-    frame: &Frame<'a>,
-    policy: &KeyPolicy,
-    found: &IpPacket<E>,
-) -> Packet<'a> {
+pub(super) fn with_transport<'a>(frame: &Frame<'a>, policy: &KeyPolicy, found: &IpPacket) -> Packet<'a> {
     let ip = &found.ip;
     let transport_offset = found.offset + ip.header_len;
     // Padding behind the IP packet is not part of its transport.

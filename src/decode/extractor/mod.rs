@@ -24,7 +24,7 @@ pub use crate::decode::link::{Decapsulation, TunnelPorts};
 pub use crate::wire::tcp::TcpSegment;
 
 use crate::base::{Frame, Limits};
-use crate::decode::link::{Entry, IpPacket, NoPacket, PortSet, Way, find_packet};
+use crate::decode::link::{Entry, HeaderRecorder, IpPacket, NoPacket, PortSet, Walked, find_packet};
 
 /// Converts frames to packets under one [`KeyPolicy`]. Stateless; `Copy`.
 #[derive(Clone, Copy, Debug)]
@@ -103,17 +103,17 @@ impl Extractor {
 
     /// Walks a frame, or the IP packet at an entry of it.
     #[inline(never)]
-    pub(in crate::decode) fn walk<W: Way>(
+    pub(in crate::decode) fn walk<H: HeaderRecorder>(
         &self,
         frame: &Frame<'_>,
         entry: Option<Entry>,
-        found: &mut IpPacket<W>,
+        walked: &mut Walked<H>,
     ) -> Result<(), NoPacket> {
-        find_packet(frame, entry, &self.policy.walk_settings(&self.limits), found)
+        find_packet(frame, entry, &self.policy.walk_settings(&self.limits), walked)
     }
 
     /// Builds the packet from the result of a walk.
-    pub(in crate::decode) fn packet<'a, W>(&self, frame: &Frame<'a>, found: &IpPacket<W>) -> Packet<'a> {
+    pub(in crate::decode) fn packet<'a>(&self, frame: &Frame<'a>, found: &IpPacket) -> Packet<'a> {
         general::with_transport(frame, &self.policy, found)
     }
 

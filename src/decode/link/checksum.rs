@@ -58,12 +58,12 @@ impl Checksums {
 /// A field counts as a partial sum if it matches the pseudo-header with the segment's length, or with zero as
 /// for segmentation offload; two of 65,536 corrupted fields match by chance.
 #[must_use]
-pub fn checksums<E>(frame: &[u8], found: &IpPacket<E>) -> Checksums {
+pub fn checksums(frame: &[u8], found: &IpPacket) -> Checksums {
     let packet = frame.get(found.offset..).unwrap_or_default();
     Checksums { header: header(packet, found), transport: transport(packet, found) }
 }
 
-fn header<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
+fn header(packet: &[u8], found: &IpPacket) -> Checksum {
     if found.ip.is_ipv6 {
         return Checksum::None;
     }
@@ -78,7 +78,7 @@ fn header<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
     }
 }
 
-fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
+fn transport(packet: &[u8], found: &IpPacket) -> Checksum {
     let ip = &found.ip;
     let captured = packet.get(ip.header_len..ip.len.min(packet.len())).unwrap_or_default();
     let (field, len_min) = match ip.protocol {
@@ -117,7 +117,7 @@ fn transport<E>(packet: &[u8], found: &IpPacket<E>) -> Checksum {
 
 /// Returns source and final destination of the packet: with a routing header, its last address (RFC 8200
 /// section 8.1); with a home address option, that address (RFC 6275 section 6.3).
-fn ends<E>(packet: &[u8], found: &IpPacket<E>) -> Option<(u128, u128)> {
+fn ends(packet: &[u8], found: &IpPacket) -> Option<(u128, u128)> {
     let (mut source, mut destination) = (found.ip.source, found.ip.destination);
     if !found.ip.is_ipv6 {
         let end = ipv4::source_route_end(ipv4::options(packet)?);

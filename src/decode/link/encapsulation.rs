@@ -1,67 +1,55 @@
-//! Headers around a packet.
+//! Encapsulation of the packets in a frame.
 
 use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::IpPacket;
-use crate::base::HeaderKind;
+use crate::base::{EncapsulationHeader, HeaderKind};
+use crate::wire::ipv4::Ipv4;
+use crate::wire::ipv6::Ipv6;
+use crate::wire::ip::is_ipv6;
 
-/// Outer header of a packet.
+/// Position of an outer header in a frame. `Copy`, 12 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct EncapsulationHeader {
-    /// Kind of header.
-    pub kind: HeaderKind,
+pub(crate) struct HeaderPosition {
+    pub(crate) kind: HeaderKind,
     /// Octets from the start of the frame to the header.
-    pub offset: u32,
+    pub(crate) offset: u32,
     /// Identifier in the header, whose meaning depends on the kind.
-    pub id: u32,
+    pub(crate) id: u32,
 }
 
-/// Outer headers of a packet, outermost first, without the link's own. `Copy`, 12 octets per header.
-///
-/// Holds [`Encapsulation::LEN_MAX`] headers; if there are more, the innermost are omitted.
-#[derive(Clone, Copy)]
-pub struct Encapsulation {
-    headers: [EncapsulationHeader; Self::LEN_MAX],
-    len: u8,
-    /// Number of IP headers, including those that were omitted.
-    level: u8,
-    /// Length up to the last packet that a walk found.
-    settled_len: u8,
-    settled_level: u8,
-}
-
-impl Encapsulation {
-    /// Maximum number of headers that are kept.
-    pub const LEN_MAX: usize = 16;
-
-    /// No header.
-    pub const NONE: Self = Self {
-        headers: [EncapsulationHeader { kind: HeaderKind::Ethernet, offset: 0, id: 0 }; Self::LEN_MAX],
-        len: 0,
-        level: 0,
-        settled_len: 0,
-        settled_level: 0,
-    };
-
-    /// Returns the headers, outermost first.
-    #[must_use]
-    pub fn headers(&self) -> &[EncapsulationHeader] {
-        self.headers.get(..usize::from(self.len)).unwrap_or_default()
+impl HeaderPosition {
+    /// Returns the header at this position of a frame, with its addresses if they were captured.
+    pub(crate) fn header(&self, frame: &[u8]) -> EncapsulationHeader {
+        if self.kind != HeaderKind::Ip {
+            return EncapsulationHeader::new(self.kind, self.id);
+        }
+        let data = frame.get(self.offset as usize..).unwrap_or_default();
+        let ends: Option<(IpAddr, IpAddr)> = if is_ipv6(data) {
+            Ipv6::read(data).map(|ip| {
+                (Ipv6Addr::from_bits(ip.source()).into(), Ipv6Addr::from_bits(ip.destination()).into())
+            })
+        } else {
+            Ipv4::read(data).map(|ip| {
+                (Ipv4Addr::from_bits(ip.source()).into(), Ipv4Addr::from_bits(ip.destination()).into())
+            })
+        };
+        match ends {
+            Some((source, destination)) => EncapsulationHeader::ip(source, destination),
+            None => EncapsulationHeader::new(HeaderKind::Ip, 0),
+        }
     }
 }
 
-/// Record of the headers that a walk passes: all of them, or none, which avoids writing them.
+/// Receives the headers that a walk passes; `()` ignores them, which avoids writing them.
 ///
 /// A walk may pass headers that lead to no packet: only those before a packet that was found count.
-pub(crate) trait Way {
+pub(crate) trait HeaderRecorder {
     /// Clears the record of an earlier walk.
     fn begin(&mut self);
 
     fn push(&mut self, kind: HeaderKind, offset: usize, id: u32);
-
-    /// Returns the number of IP headers so far; zero if nothing is recorded.
-    fn level(&self) -> u32;
 
     /// Records that a packet was found behind the headers so far.
     fn settle(&mut self);
@@ -72,75 +60,59 @@ pub(crate) trait Way {
     }
 
     /// Keeps the packet that was just found.
-    fn keep(&mut self, _packet: IpPacket<()>) {}
+    fn keep(&mut self, _packet: IpPacket) {}
 
     /// Drops the headers behind the last packet.
     fn finish(&mut self);
 }
 
-impl Way for Encapsulation {
-    fn begin(&mut self) {
-        (self.len, self.level, self.settled_len, self.settled_level) = (0, 0, 0, 0);
-    }
-
-    fn push(&mut self, kind: HeaderKind, offset: usize, id: u32) {
-        if let Some(header) = self.headers.get_mut(usize::from(self.len)) {
-            *header = EncapsulationHeader { kind, offset: offset as u32, id };
-            self.len += 1;
-        }
-        self.level = self.level.saturating_add(u8::from(kind == HeaderKind::Ip));
-    }
-
-    fn level(&self) -> u32 {
-        self.level.into()
-    }
-
-    fn settle(&mut self) {
-        (self.settled_len, self.settled_level) = (self.len, self.level);
-    }
-
-    fn finish(&mut self) {
-        (self.len, self.level) = (self.settled_len, self.settled_level);
-    }
-}
-
-impl Way for () {
+impl HeaderRecorder for () {
     fn begin(&mut self) {}
 
     fn push(&mut self, _kind: HeaderKind, _offset: usize, _id: u32) {}
-
-    fn level(&self) -> u32 {
-        0
-    }
 
     fn settle(&mut self) {}
 
     fn finish(&mut self) {}
 }
 
-/// Headers around the innermost packet of a frame, and the packets around it. Reused from walk to walk, so it
-/// allocates only when a frame is deeper than all before.
-#[derive(Debug)]
-pub(crate) struct Trail {
-    headers: Encapsulation,
+/// Encapsulation of the innermost packet of a frame, by position, and the packets around it. Reused from walk to
+/// walk, so it allocates only when a frame is deeper than all before.
+///
+/// Holds [`LEN_MAX`](Self::LEN_MAX) headers; if there are more, the innermost are omitted.
+pub(crate) struct FrameEncapsulation {
+    headers: [HeaderPosition; Self::LEN_MAX],
+    len: u8,
+    /// Length up to the last packet that a walk found.
+    settled_len: u8,
     is_all_kept: bool,
-    packets: Vec<(IpPacket<()>, u8)>,
+    /// Packets with the number of headers around each.
+    packets: Vec<(IpPacket, u8)>,
 }
 
-impl Trail {
-    /// Creates a trail of headers, and of all packets if `is_all_kept`.
+impl FrameEncapsulation {
+    /// Maximum number of headers that are kept.
+    const LEN_MAX: usize = 16;
+
+    /// Creates an empty one, which keeps all packets if `is_all_kept`.
     pub(crate) const fn new(is_all_kept: bool) -> Self {
-        Self { headers: Encapsulation::NONE, is_all_kept, packets: Vec::new() }
+        Self {
+            headers: [HeaderPosition { kind: HeaderKind::Ethernet, offset: 0, id: 0 }; Self::LEN_MAX],
+            len: 0,
+            settled_len: 0,
+            is_all_kept,
+            packets: Vec::new(),
+        }
     }
 
     /// Returns the headers around the innermost packet, outermost first.
-    pub(crate) fn headers(&self) -> &[EncapsulationHeader] {
-        self.headers.headers()
+    pub(crate) fn headers(&self) -> &[HeaderPosition] {
+        self.headers.get(..usize::from(self.len)).unwrap_or_default()
     }
 
     /// Returns the packets around the innermost one, outermost first, each with the headers around it; none
     /// unless all are kept.
-    pub(crate) fn outer_packets(&self) -> impl Iterator<Item = (&IpPacket<()>, &[EncapsulationHeader])> {
+    pub(crate) fn outer_packets(&self) -> impl Iterator<Item = (&IpPacket, &[HeaderPosition])> {
         let (_, outer) = self.packets.split_last().unwrap_or((&EMPTY, &[]));
         outer.iter().map(|(packet, header_count)| {
             (packet, self.headers().get(..usize::from(*header_count)).unwrap_or_default())
@@ -148,54 +120,39 @@ impl Trail {
     }
 }
 
-const EMPTY: (IpPacket<()>, u8) = (IpPacket::empty(()), 0);
+const EMPTY: (IpPacket, u8) = (IpPacket::EMPTY, 0);
 
-impl Way for Trail {
+impl HeaderRecorder for FrameEncapsulation {
     fn begin(&mut self) {
-        self.headers.begin();
+        (self.len, self.settled_len) = (0, 0);
         self.packets.clear();
     }
 
     fn push(&mut self, kind: HeaderKind, offset: usize, id: u32) {
-        self.headers.push(kind, offset, id);
-    }
-
-    fn level(&self) -> u32 {
-        self.headers.level()
+        if let Some(header) = self.headers.get_mut(usize::from(self.len)) {
+            *header = HeaderPosition { kind, offset: offset as u32, id };
+            self.len += 1;
+        }
     }
 
     fn settle(&mut self) {
-        self.headers.settle();
+        self.settled_len = self.len;
     }
 
     fn keeps_packets(&self) -> bool {
         self.is_all_kept
     }
 
-    fn keep(&mut self, packet: IpPacket<()>) {
-        self.packets.push((packet, self.headers.len));
+    fn keep(&mut self, packet: IpPacket) {
+        self.packets.push((packet, self.len));
     }
 
     fn finish(&mut self) {
-        self.headers.finish();
+        self.len = self.settled_len;
     }
 }
 
-impl PartialEq for Encapsulation {
-    fn eq(&self, other: &Self) -> bool {
-        self.headers() == other.headers()
-    }
-}
-
-impl Eq for Encapsulation {}
-
-impl Default for Encapsulation {
-    fn default() -> Self {
-        Self::NONE
-    }
-}
-
-impl fmt::Debug for Encapsulation {
+impl fmt::Debug for FrameEncapsulation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.headers()).finish()
     }

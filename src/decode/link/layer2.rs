@@ -1,13 +1,13 @@
 //! Steps between links and IP: Ethernet, tags, LLC, PPP, label stacks, pseudowires.
 
-use super::encapsulation::Way;
+use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, VlanIds};
 use crate::wire::macsec::SecTag;
 use crate::wire::{ethernet, ip, llc, macsec, mpls, nsh, ppp, pppoe, provider_backbone, pseudowire, vn_tag};
 
-impl<W: Way> Walk<'_, W> {
+impl<H: HeaderRecorder> Walk<'_, H> {
     /// Steps over an Ethernet header. Addresses and VLANs recorded before it belong to the underlay.
     #[inline(always)]
     pub(super) fn ethernet(&mut self) -> Step {
@@ -17,7 +17,7 @@ impl<W: Way> Walk<'_, W> {
         self.link.mac_addresses = MacAddresses::ethernet(self.at as u32);
         self.link.vlan_ids = VlanIds::NONE;
         if self.at > 0 {
-            self.packet.encapsulation.push(HeaderKind::Ethernet, self.at, 0);
+            self.walked.encapsulation.push(HeaderKind::Ethernet, self.at, 0);
         }
         self.at += ethernet::HEADER_LEN;
         self.length_or_type(ether_type)

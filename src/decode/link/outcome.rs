@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Encapsulation, IpHeader, MacAddresses};
+use super::{IpHeader, MacAddresses};
 use crate::base::{EtherType, LinkType, ParseError, VlanIds};
 
 /// Information from the headers before a packet.
@@ -17,10 +17,10 @@ pub struct LinkInfo {
     pub vni: Option<u32>,
 }
 
-/// An IP packet found in a frame.
+/// An IP packet found in a frame. [`encapsulation`](super::encapsulation) returns the headers around it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub struct IpPacket<E = Encapsulation> {
+pub struct IpPacket {
     /// Octets from the start of the frame to the IP header; never beyond the captured octets.
     pub offset: usize,
     /// IPv4 or IPv6.
@@ -29,8 +29,6 @@ pub struct IpPacket<E = Encapsulation> {
     pub ip: IpHeader,
     /// Information from the headers before the packet.
     pub link: LinkInfo,
-    /// Outer headers of the packet; `()` if they were not requested.
-    pub encapsulation: E,
     /// Number of encapsulations around the packet as defined for
     /// [`Limits::encapsulation_depth_max`](crate::base::Limits): tags do not count, and a label stack counts
     /// once.
@@ -43,19 +41,30 @@ pub struct IpPacket<E = Encapsulation> {
     pub is_too_deep: bool,
 }
 
-impl<E> IpPacket<E> {
+impl IpPacket {
     /// Placeholder before a packet is found.
-    pub(crate) const fn empty(encapsulation: E) -> Self {
-        Self {
-            offset: 0,
-            ether_type: EtherType(0),
-            ip: IpHeader::EMPTY,
-            link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
-            encapsulation,
-            depth: 0,
-            is_outer_len_bad: false,
-            is_too_deep: false,
-        }
+    pub(crate) const EMPTY: Self = Self {
+        offset: 0,
+        ether_type: EtherType(0),
+        ip: IpHeader::EMPTY,
+        link: LinkInfo { mac_addresses: MacAddresses::NONE, vlan_ids: VlanIds::NONE, vni: None },
+        depth: 0,
+        is_outer_len_bad: false,
+        is_too_deep: false,
+    };
+}
+
+/// Result of a walk: the innermost packet, and its encapsulation as far as it is recorded.
+#[derive(Debug)]
+pub(crate) struct Walked<H> {
+    pub(crate) packet: IpPacket,
+    pub(crate) encapsulation: H,
+}
+
+impl<H> Walked<H> {
+    /// Creates a result before a packet is found.
+    pub(crate) const fn new(encapsulation: H) -> Self {
+        Self { packet: IpPacket::EMPTY, encapsulation }
     }
 }
 
@@ -298,10 +307,6 @@ pub(crate) enum NoPacket {
 /// Result of the walk: a packet, or one of three different reasons for its absence.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "the large one is the common one, and nothing is allocated per packet"
-)]
 pub enum Decapsulated {
     /// An IP packet.
     Packet(IpPacket),

@@ -15,16 +15,6 @@ pub enum Decapsulation {
     Both,
 }
 
-impl Decapsulation {
-    /// Returns the maximum number of IP packets around the selected one.
-    pub(crate) const fn level_max(self) -> u32 {
-        match self {
-            Self::Outermost => 0,
-            Self::Innermost | Self::Both => u32::MAX,
-        }
-    }
-}
-
 /// Tunnel protocol in UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -118,7 +108,7 @@ impl TunnelPorts {
         let mut index = 0;
         while index < Self::COUNT_MAX {
             if let Some((port, _)) = self.entries[index]
-                && decapsulation.level_max() > 0
+                && !matches!(decapsulation, Decapsulation::Outermost)
             {
                 ports[index] = port;
             }

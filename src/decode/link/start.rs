@@ -1,12 +1,12 @@
 //! First step: from a link type to the data behind the link's own header.
 
-use super::encapsulation::Way;
+use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{MacAddresses, Unsupported};
 use crate::base::{EtherType, Layer, LinkType};
 use crate::wire::{fibre_channel, frame_relay, hdlc, ieee80211, nflog, null, ppp, radio, sll, token_ring};
 
-pub(super) fn link<W: Way>(walk: &mut Walk<'_, W>, link_type: LinkType) -> Step {
+pub(super) fn link<H: HeaderRecorder>(walk: &mut Walk<'_, H>, link_type: LinkType) -> Step {
     match link_type {
         LinkType::ETHERNET => Ok(Next::Ethernet),
         LinkType::LINUX_SLL => cooked(walk, sll::v1(walk.rest()), sll::V1_LEN),
@@ -58,19 +58,19 @@ pub(super) fn link<W: Way>(walk: &mut Walk<'_, W>, link_type: LinkType) -> Step 
 }
 
 /// Skips a header without reading it.
-fn behind<W: Way>(walk: &mut Walk<'_, W>, len: usize, next: Next) -> Step {
+fn behind<H: HeaderRecorder>(walk: &mut Walk<'_, H>, len: usize, next: Next) -> Step {
     walk.at += len;
     Ok(next)
 }
 
-fn header_end<W: Way>(walk: &mut Walk<'_, W>, len: usize) -> Result<usize, Stop> {
+fn header_end<H: HeaderRecorder>(walk: &mut Walk<'_, H>, len: usize) -> Result<usize, Stop> {
     if len > walk.wire_len() {
         return Err(walk.bad_length(Layer::RadioHeader, len));
     }
     Ok(walk.at + len)
 }
 
-fn cooked<W: Way>(walk: &mut Walk<'_, W>, header: Option<sll::SllHeader>, need: usize) -> Step {
+fn cooked<H: HeaderRecorder>(walk: &mut Walk<'_, H>, header: Option<sll::SllHeader>, need: usize) -> Step {
     let header = header.ok_or_else(|| walk.truncated(Layer::LinuxSll, need))?;
     // For some devices the payload has a header of its own, and the protocol field is meaningless or has
     // another meaning.
@@ -93,7 +93,7 @@ fn cooked<W: Way>(walk: &mut Walk<'_, W>, header: Option<sll::SllHeader>, need: 
     behind(walk, header.len, next)
 }
 
-fn null<W: Way>(walk: &mut Walk<'_, W>, is_network_order: bool) -> Step {
+fn null<H: HeaderRecorder>(walk: &mut Walk<'_, H>, is_network_order: bool) -> Step {
     let family = null::family(walk.rest(), is_network_order);
     let family = family.ok_or_else(|| walk.truncated(Layer::Null, null::HEADER_LEN))?;
     let unsupported = Stop::Unsupported(Unsupported::AddressFamily(family));
@@ -103,11 +103,11 @@ fn null<W: Way>(walk: &mut Walk<'_, W>, is_network_order: bool) -> Step {
 
 /// Steps into a serial line: PPP, or Cisco HDLC if the address is that of its unicasts or multicasts. A driver
 /// may not know which of the two protocols the line uses (RFC 1547 section 4.3.1).
-fn ppp<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn ppp<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     if hdlc::has_address(walk.rest()) { hdlc(walk) } else { Ok(Next::Ppp) }
 }
 
-fn hdlc<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn hdlc<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     let data = walk.rest();
     if ppp::has_framing(data) {
         return Ok(Next::Ppp);
@@ -116,7 +116,7 @@ fn hdlc<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     behind(walk, hdlc::HEADER_LEN, Next::Protocol(protocol))
 }
 
-fn frame_relay<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn frame_relay<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     use frame_relay::FrameRelay;
     let header = frame_relay::header(walk.rest());
     match header.ok_or_else(|| walk.truncated(Layer::FrameRelay, frame_relay::HEADER_LEN_MIN))? {
@@ -129,7 +129,7 @@ fn frame_relay<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     }
 }
 
-fn fddi<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn fddi<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     match token_ring::fddi_is_llc(walk.rest()) {
         Some(true) => {
             walk.link.mac_addresses =
@@ -141,7 +141,7 @@ fn fddi<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     }
 }
 
-fn token_ring<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn token_ring<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     let header = token_ring::header(walk.rest());
     let header = header.ok_or_else(|| walk.truncated(Layer::TokenRing, token_ring::TOKEN_RING_LEN))?;
     if !header.is_llc {
@@ -154,14 +154,14 @@ fn token_ring<W: Way>(walk: &mut Walk<'_, W>) -> Step {
     behind(walk, header.len, Next::Llc)
 }
 
-fn nflog<W: Way>(walk: &mut Walk<'_, W>) -> Step {
+fn nflog<H: HeaderRecorder>(walk: &mut Walk<'_, H>) -> Step {
     let data = walk.rest();
     let family = nflog::family(data).ok_or_else(|| walk.truncated(Layer::Nflog, nflog::HEADER_LEN))?;
     let len = nflog::payload_offset(data).ok_or(Stop::Unsupported(Unsupported::Nflog))?;
     behind(walk, len, nflog::ether_type(family).map_or(Next::RawIp, Next::Protocol))
 }
 
-fn radio<W: Way>(walk: &mut Walk<'_, W>, header: Option<radio::Radio>) -> Step {
+fn radio<H: HeaderRecorder>(walk: &mut Walk<'_, H>, header: Option<radio::Radio>) -> Step {
     let header = header.ok_or_else(|| walk.truncated(Layer::RadioHeader, radio::HEADER_LEN_MIN))?;
     walk.at = header_end(walk, header.len)?;
     if header.has_check_sequence && walk.wire_len() >= ieee80211::CHECK_SEQUENCE_LEN {
@@ -170,7 +170,7 @@ fn radio<W: Way>(walk: &mut Walk<'_, W>, header: Option<radio::Radio>) -> Step {
     wlan(walk, header.is_padded)
 }
 
-fn wlan<W: Way>(walk: &mut Walk<'_, W>, is_padded: bool) -> Step {
+fn wlan<H: HeaderRecorder>(walk: &mut Walk<'_, H>, is_padded: bool) -> Step {
     use ieee80211::Wlan;
     let unsupported = match ieee80211::header(walk.rest()) {
         Some(Wlan::Data { len, source_offset, is_aggregate }) => {

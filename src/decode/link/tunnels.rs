@@ -2,14 +2,14 @@
 //!
 //! Each step returns [`Stop::Done`] if there is no tunnel, so that the outer packet is the result.
 
-use super::encapsulation::Way;
+use super::encapsulation::HeaderRecorder;
 use super::walk::{Next, Step, Stop, Walk};
 use super::{HeaderKind, UdpTunnel};
 use crate::base::{EtherType, IpProtocol};
 use crate::wire::udp::Udp;
 use crate::wire::{erspan, ether_ip, geneve, gre, gtpu, l2tp, teredo, udp, vxlan};
 
-impl<W: Way> Walk<'_, W> {
+impl<H: HeaderRecorder> Walk<'_, H> {
     /// Steps from an IP header at the cursor to its payload.
     #[inline(always)]
     pub(super) fn inside(&mut self, protocol: IpProtocol, len: usize, header_len: usize) -> Step {

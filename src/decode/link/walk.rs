@@ -1,15 +1,15 @@
 //! The walk: a cursor, the end of the frame according to the outer headers, and the innermost IP packet so
 //! far.
 
-use super::encapsulation::Way;
+use super::encapsulation::HeaderRecorder;
 use super::ip::{PlainIpv4, read_ip_header};
 use super::outcome::NoPacket;
 use super::start;
 use super::{
-    Decapsulated, Decapsulation, Encapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
-    Unsupported, ip_header,
+    Decapsulated, Decapsulation, FrameEncapsulation, HeaderKind, IpHeader, IpPacket, LinkInfo, TunnelPorts,
+    Unsupported, Walked, ip_header,
 };
-use crate::base::{EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
+use crate::base::{Encapsulation, EtherType, Frame, Layer, Limits, ParseError, ParseErrorKind};
 use crate::wire::{ip, ipv4};
 
 /// Finds the IP packet in a frame.
@@ -27,13 +27,33 @@ pub fn decapsulate(
     tunnel_ports: &TunnelPorts,
     limits: &Limits,
 ) -> Decapsulated {
-    let mut packet = IpPacket::empty(Encapsulation::NONE);
-    match walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut packet) {
-        Ok(()) => Decapsulated::Packet(packet),
+    let mut walked = Walked::new(());
+    match walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut walked) {
+        Ok(()) => Decapsulated::Packet(walked.packet),
         Err(NoPacket::Unsupported(unsupported)) => Decapsulated::Unsupported(unsupported),
         Err(NoPacket::Truncated(error)) => Decapsulated::Truncated(error),
         Err(NoPacket::Malformed(error)) => Decapsulated::Malformed(error),
     }
+}
+
+/// Returns the headers around the packet that [`decapsulate`] finds with the same arguments, outermost first; none if
+/// it finds no packet. At most 16: if there are more, the innermost are omitted.
+///
+/// Walks the frame again, and allocates if there are headers. A [`Pipeline`](crate::pipeline::Pipeline) records
+/// the encapsulation of flows in its only walk, on [request](crate::pipeline::Builder::encapsulation).
+#[must_use]
+pub fn encapsulation(
+    frame: &Frame<'_>,
+    decapsulation: Decapsulation,
+    tunnel_ports: &TunnelPorts,
+    limits: &Limits,
+) -> Encapsulation {
+    let mut walked = Walked::new(FrameEncapsulation::new(false));
+    if walk(frame, None, &WalkSettings { decapsulation, tunnel_ports, limits }, &mut walked).is_err() {
+        return Encapsulation::NONE;
+    }
+    let headers: Vec<_> = walked.encapsulation.headers().iter().map(|at| at.header(frame.data)).collect();
+    Encapsulation::new(&headers)
 }
 
 /// Start of a walk that begins at an IP header instead of the link.
@@ -53,37 +73,37 @@ pub(crate) struct WalkSettings<'a> {
     pub(crate) limits: &'a Limits,
 }
 
-/// Finds the innermost packet and writes it in place, with the headers around it that its [`Way`] keeps: none
-/// for `()`. If there is an entry, the walk begins at an IP header, such as that of a reassembled datagram.
-/// The content of `packet` is unspecified if no packet is found.
+/// Finds the innermost packet and writes it in place, with the encapsulation that its [`HeaderRecorder`]
+/// records: none for `()`. If there is an entry, the walk begins at an IP header, such as that of a
+/// reassembled datagram. The content of `walked` is unspecified if no packet is found.
 #[inline(always)]
-pub(crate) fn find_packet<W: Way>(
+pub(crate) fn find_packet<H: HeaderRecorder>(
     frame: &Frame<'_>,
     entry: Option<Entry>,
     settings: &WalkSettings<'_>,
-    packet: &mut IpPacket<W>,
+    walked: &mut Walked<H>,
 ) -> Result<(), NoPacket> {
-    walk(frame, entry, settings, packet)
+    walk(frame, entry, settings, walked)
 }
 
 #[inline(always)]
-fn walk<W: Way>(
+fn walk<H: HeaderRecorder>(
     frame: &Frame<'_>,
     entry: Option<Entry>,
     settings: &WalkSettings<'_>,
-    packet: &mut IpPacket<W>,
+    walked: &mut Walked<H>,
 ) -> Result<(), NoPacket> {
-    packet.encapsulation.begin();
+    walked.encapsulation.begin();
     let mut walk = Walk {
         data: frame.data,
         at: entry.map_or(0, |entry| entry.offset),
         end: (frame.wire_len as usize).max(frame.data.len()),
         limits: settings.limits,
         tunnel_ports: settings.tunnel_ports,
-        level_max: settings.decapsulation.level_max(),
+        is_outermost: settings.decapsulation == Decapsulation::Outermost,
         link: entry.map(|entry| entry.link).unwrap_or_default(),
         depth: 0,
-        packet,
+        walked,
         plain: None,
         is_found: false,
         is_outer_len_bad: false,
@@ -131,7 +151,7 @@ pub(super) enum Stop {
 pub(super) type Step = Result<Next, Stop>;
 
 #[derive(Debug)]
-pub(super) struct Walk<'a, W> {
+pub(super) struct Walk<'a, H> {
     pub(super) data: &'a [u8],
     /// Position of the cursor.
     pub(super) at: usize,
@@ -139,13 +159,12 @@ pub(super) struct Walk<'a, W> {
     pub(super) end: usize,
     pub(super) limits: &'a Limits,
     pub(super) tunnel_ports: &'a TunnelPorts,
-    /// The walk ends at a packet with this number of packets around it. Either zero or the maximum if headers
-    /// are not recorded.
-    level_max: u32,
+    /// True if the walk ends at the outermost packet.
+    is_outermost: bool,
     pub(super) link: LinkInfo,
     depth: u32,
     /// Innermost IP packet so far; without its header if that is in `plain`.
-    pub(super) packet: &'a mut IpPacket<W>,
+    pub(super) walked: &'a mut Walked<H>,
     /// Header of the packet, if it is a plain one: read again at the end, because only the last of several
     /// headers counts.
     plain: Option<PlainIpv4<'a>>,
@@ -155,7 +174,7 @@ pub(super) struct Walk<'a, W> {
     error: Option<ParseError>,
 }
 
-impl<'a, W: Way> Walk<'a, W> {
+impl<'a, H: HeaderRecorder> Walk<'a, H> {
     fn step(&mut self, next: Next) -> Step {
         match next {
             Next::Protocol(EtherType::IPV4) => self.ip(EtherType::IPV4),
@@ -241,7 +260,7 @@ impl<'a, W: Way> Walk<'a, W> {
     /// Records a tag or a label at the cursor and steps over it.
     #[inline]
     pub(super) fn pass(&mut self, kind: HeaderKind, id: u32, len: usize) {
-        self.packet.encapsulation.push(kind, self.at, id);
+        self.walked.encapsulation.push(kind, self.at, id);
         if kind.is_virtual_network() {
             self.link.vni = Some(id);
         }
@@ -263,7 +282,8 @@ impl<'a, W: Way> Walk<'a, W> {
         let data = self.data.get(at..self.end.min(self.data.len()))?;
         let ip = ip_header(data, self.end - at, at, ether_type, self.limits).ok()?;
         // If segmentation offload left the outer packet without a length, this one has none either.
-        let is_outer_without_len = self.is_found && self.plain.is_none() && self.packet.ip.is_without_len();
+        let is_outer_without_len =
+            self.is_found && self.plain.is_none() && self.walked.packet.ip.is_without_len();
         (!ip.is_without_len() || is_outer_without_len).then_some(ip)
     }
 
@@ -291,24 +311,25 @@ impl<'a, W: Way> Walk<'a, W> {
             Some(plain) => (plain.protocol(), plain.len(), PlainIpv4::HEADER_LEN, plain.is_fragment()),
             None => {
                 self.other_ip(ether_type)?;
-                let IpHeader { protocol, len, header_len, is_fragment, is_truncated, .. } = self.packet.ip;
-                self.is_outer_len_bad |= self.packet.ip.is_over_long;
+                let IpHeader { protocol, len, header_len, is_fragment, is_truncated, .. } =
+                    self.walked.packet.ip;
+                self.is_outer_len_bad |= self.walked.packet.ip.is_over_long;
                 (protocol, len, header_len, is_fragment || is_truncated)
             }
         };
         self.plain = plain;
         self.is_found = true;
-        self.packet.depth = self.depth;
-        self.packet.is_outer_len_bad = is_outer_len_bad;
-        self.packet.offset = self.at;
-        self.packet.ether_type = ether_type;
-        self.packet.link = self.link;
-        self.packet.encapsulation.settle();
-        if self.packet.encapsulation.keeps_packets() {
+        self.walked.packet.depth = self.depth;
+        self.walked.packet.is_outer_len_bad = is_outer_len_bad;
+        self.walked.packet.offset = self.at;
+        self.walked.packet.ether_type = ether_type;
+        self.walked.packet.link = self.link;
+        self.walked.encapsulation.settle();
+        if self.walked.encapsulation.keeps_packets() {
             self.keep();
         }
         // A fragment holds only a part of its payload.
-        if is_last || self.packet.encapsulation.level() >= self.level_max {
+        if is_last || self.is_outermost {
             return Err(Stop::Done);
         }
         self.inside(protocol, len, header_len)
@@ -318,31 +339,31 @@ impl<'a, W: Way> Walk<'a, W> {
     #[inline(never)]
     fn other_ip(&mut self, ether_type: EtherType) -> Result<(), Stop> {
         if self.is_found {
-            self.packet.ip = self.inner_ip(self.at, ether_type).ok_or(Stop::Done)?;
+            self.walked.packet.ip = self.inner_ip(self.at, ether_type).ok_or(Stop::Done)?;
             return Ok(());
         }
         let (data, wire_len) = (self.rest(), self.wire_len());
-        let ip = &mut self.packet.ip;
+        let ip = &mut self.walked.packet.ip;
         read_ip_header(data, wire_len, self.at, ether_type, self.limits, ip).map_err(|error| self.fail(error))
     }
 
     /// Keeps the packet that was just found.
     #[inline(never)]
     fn keep(&mut self) {
-        let IpPacket { offset, ether_type, link, depth, is_outer_len_bad, .. } = *self.packet;
-        let ip = self.plain.map_or(self.packet.ip, PlainIpv4::header);
-        let found = IpPacket { ip, offset, ether_type, link, depth, is_outer_len_bad, ..IpPacket::empty(()) };
-        self.packet.encapsulation.keep(found);
+        let IpPacket { offset, ether_type, link, depth, is_outer_len_bad, .. } = self.walked.packet;
+        let ip = self.plain.map_or(self.walked.packet.ip, PlainIpv4::header);
+        let found = IpPacket { ip, offset, ether_type, link, depth, is_outer_len_bad, ..IpPacket::EMPTY };
+        self.walked.encapsulation.keep(found);
     }
 
     fn outcome(self, stop: Stop) -> Result<(), NoPacket> {
         let error = self.error.filter(|_| matches!(stop, Stop::Error));
         if self.is_found {
             if let Some(plain) = self.plain {
-                self.packet.ip = plain.header();
+                self.walked.packet.ip = plain.header();
             }
-            self.packet.encapsulation.finish();
-            self.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
+            self.walked.encapsulation.finish();
+            self.walked.packet.is_too_deep = error.is_some_and(|error| error.kind == ParseErrorKind::TooDeep);
             return Ok(());
         }
         Err(match (stop, error) {
