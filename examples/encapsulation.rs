@@ -12,7 +12,7 @@ use flowgauge::decode::link::{
 };
 use flowgauge::source::{FileSource, Next, Source};
 
-/// A header, and what is inside it.
+/// A header, and the headers inside it.
 #[derive(Default)]
 struct Branch {
     packet_count: u64,

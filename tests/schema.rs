@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use flowgauge::export::{Format, write_header, write_record};
+use flowgauge::export::{Format, write_fields, write_fields_header, write_header, write_record};
 use flowgauge::record::{FieldSide, OuterFlow, SortKey, Value};
 use flowgauge::{
     FieldSet, FileSource, FlowKey, FlowRecord, IpProtocol, Pipeline, Records, RunOptions, Side, Timestamp,
@@ -172,6 +172,40 @@ fn the_csv_header_has_all_names() {
     write_header(&mut out, Format::Ndjson);
     let names: Vec<_> = FlowRecord::SCHEMA.iter().map(|field| field.name).collect();
     assert_eq!(String::from_utf8(out).unwrap(), names.join(",") + "\n");
+}
+
+#[test]
+fn some_fields_are_written_in_the_given_order() {
+    let index_of = |name| FlowRecord::SCHEMA.iter().position(|field| field.name == name).unwrap();
+    let some = ["protocol", "icmp_type", "vlan_ids", "octet_count"].map(index_of);
+    let mut reversed = some;
+    reversed.reverse();
+    let all: Vec<_> = (0..FlowRecord::SCHEMA.len()).collect();
+    let selected = |format, record: &FlowRecord, indices: &[usize]| {
+        let mut out = Vec::new();
+        write_fields(&mut out, format, record, indices);
+        String::from_utf8(out).unwrap()
+    };
+    for path in captures() {
+        for record in records(&path) {
+            for format in [Format::Ndjson, Format::Csv] {
+                assert_eq!(selected(format, &record, &all), line(format, &record) + "\n");
+            }
+            let cells = selected(Format::Csv, &record, &some);
+            let mut cells: Vec<_> = cells.trim_end_matches('\n').split(',').collect();
+            cells.reverse();
+            assert_eq!(selected(Format::Csv, &record, &reversed), cells.join(",") + "\n");
+        }
+    }
+    let record = &records(&root().join("examples/data/web.pcap"))[0];
+    let object = selected(Format::Ndjson, record, &reversed);
+    assert!(object.starts_with("{\"octet_count\":") && object.ends_with("\"protocol\":6}\n"), "{object}");
+    let nothing = [Format::Ndjson, Format::Csv].map(|format| selected(format, record, &[usize::MAX]));
+    assert_eq!(nothing, ["{}\n", "\n"]);
+    let mut header = Vec::new();
+    write_fields_header(&mut header, Format::Csv, &reversed);
+    write_fields_header(&mut header, Format::Ndjson, &reversed);
+    assert_eq!(header, b"octet_count,vlan_ids,icmp_type,protocol\n");
 }
 
 /// Compares `docs/fields.md` with the schema; with `UPDATE_DOCS=1` the test writes the page.

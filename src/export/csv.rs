@@ -10,7 +10,11 @@ use crate::base::{Encapsulation, VlanIds};
 use crate::record::{Field, FlowRecord, Visitor};
 
 pub(super) fn write_header(out: &mut Vec<u8>) {
-    for (index, field) in FlowRecord::SCHEMA.iter().enumerate() {
+    write_names(out, FlowRecord::SCHEMA.iter());
+}
+
+pub(super) fn write_names(out: &mut Vec<u8>, fields: impl Iterator<Item = &'static Field>) {
+    for (index, field) in fields.enumerate() {
         if index > 0 {
             out.push(b',');
         }
@@ -23,6 +27,15 @@ pub(super) fn write_record(out: &mut Vec<u8>, record: &FlowRecord) {
     record.visit(&mut Line(out));
     // Removes the last comma.
     out.pop();
+    out.push(b'\n');
+}
+
+pub(super) fn write_fields(out: &mut Vec<u8>, record: &FlowRecord, indices: &[usize]) {
+    let start = out.len();
+    record.visit_fields(indices, &mut Line(out));
+    if out.len() > start {
+        out.pop();
+    }
     out.push(b'\n');
 }
 

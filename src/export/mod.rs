@@ -44,6 +44,36 @@ pub fn write_header(out: &mut Vec<u8>, format: Format) {
     }
 }
 
+/// Appends the header for lines with some fields only; see [`write_fields`].
+pub fn write_fields_header(out: &mut Vec<u8>, format: Format, indices: &[usize]) {
+    if format == Format::Csv {
+        csv::write_names(out, indices.iter().filter_map(|index| FlowRecord::SCHEMA.get(*index)));
+    }
+}
+
+/// Appends the line of a record with some fields only, by their indices in [`FlowRecord::SCHEMA`] and in the given
+/// order.
+///
+/// ```
+/// use flowgauge::export::{Format, write_fields};
+/// use flowgauge::{FileSource, FlowRecord, records};
+///
+/// let field = |name| FlowRecord::SCHEMA.iter().position(|field| field.name == name).expect("a field");
+/// let fields = [field("packet_count"), field("protocol")];
+/// let mut lines = Vec::new();
+/// for record in records(FileSource::open("examples/data/web.pcap")?) {
+///     write_fields(&mut lines, Format::Ndjson, &record?, &fields);
+/// }
+/// assert!(lines.starts_with(br#"{"packet_count":"#));
+/// # Ok::<(), flowgauge::Error>(())
+/// ```
+pub fn write_fields(out: &mut Vec<u8>, format: Format, record: &FlowRecord, indices: &[usize]) {
+    match format {
+        Format::Ndjson => ndjson::write_fields(out, record, indices),
+        Format::Csv => csv::write_fields(out, record, indices),
+    }
+}
+
 /// Appends the line of a record, including its line end.
 pub fn write_record(out: &mut Vec<u8>, format: Format, record: &FlowRecord) {
     match format {

@@ -12,9 +12,21 @@ use crate::record::{Field, FlowRecord, Visitor};
 pub(super) fn write_record(out: &mut Vec<u8>, record: &FlowRecord) {
     let start = out.len();
     record.visit(&mut Object(out));
-    // The first entry begins with a comma.
-    if let Some(first) = out.get_mut(start) {
-        *first = b'{';
+    finish(out, start);
+}
+
+pub(super) fn write_fields(out: &mut Vec<u8>, record: &FlowRecord, indices: &[usize]) {
+    let start = out.len();
+    record.visit_fields(indices, &mut Object(out));
+    finish(out, start);
+}
+
+/// Completes an object, the first entry of which begins with a comma.
+#[inline]
+fn finish(out: &mut Vec<u8>, start: usize) {
+    match out.get_mut(start) {
+        Some(first) => *first = b'{',
+        None => out.push(b'{'),
     }
     out.extend_from_slice(b"}\n");
 }

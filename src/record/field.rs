@@ -195,6 +195,33 @@ pub enum Value<'r> {
     Encapsulation(&'r Encapsulation),
 }
 
+impl Value<'_> {
+    /// Passes the value of a field to a visitor.
+    pub(super) fn visit(self, field: &'static Field, visitor: &mut impl Visitor) {
+        match self {
+            Self::Unsigned(number) => visitor.unsigned(field, Some(number)),
+            Self::Address(address) => visitor.address(field, Some(address)),
+            Self::Mac(mac) => visitor.mac(field, Some(mac)),
+            Self::Name(name) => visitor.name(field, Some(name)),
+            Self::History(history) => visitor.text(field, Some(history)),
+            Self::CommunityId(id) => visitor.text(field, Some(id)),
+            Self::Application(name) => visitor.text(field, Some(name)),
+            Self::OuterFlow(flow) => visitor.text(field, Some(flow)),
+            Self::VlanIds(ids) => visitor.vlan_ids(field, Some(ids)),
+            Self::Encapsulation(encapsulation) => visitor.encapsulation(field, Some(encapsulation)),
+            Self::Absent => match field.field_type {
+                FieldType::Unsigned(_) => visitor.unsigned(field, None),
+                FieldType::Address => visitor.address(field, None),
+                FieldType::Mac => visitor.mac(field, None),
+                FieldType::Name => visitor.name(field, None),
+                FieldType::Text => visitor.text(field, None::<&str>),
+                FieldType::VlanIds => visitor.vlan_ids(field, None),
+                FieldType::Encapsulation => visitor.encapsulation(field, None),
+            },
+        }
+    }
+}
+
 impl fmt::Display for Value<'_> {
     /// Formats the value as in csv: nothing if absent, VLAN ids joined by dots, headers by ` / `, MAC addresses as
     /// pairs of digits joined by colons.

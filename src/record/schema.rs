@@ -433,6 +433,16 @@ impl FlowRecord {
         }
     }
 
+    /// Passes the values of some fields to a visitor, by their indices in [`SCHEMA`](Self::SCHEMA) and in the given
+    /// order. Skips indices that are not in the schema. Allocates nothing.
+    pub fn visit_fields(&self, indices: &[usize], visitor: &mut impl Visitor) {
+        for &index in indices {
+            if let Some(field) = Self::SCHEMA.get(index) {
+                self.value(index).visit(field, visitor);
+            }
+        }
+    }
+
     /// Returns the value of a field; [`Value::Absent`] if the record does not know it.
     #[must_use]
     pub fn value(&self, index: usize) -> Value<'_> {

@@ -12,8 +12,8 @@ use flowgauge::decode::fragment::OverlapPolicy;
 use flowgauge::dedup::Mode;
 use flowgauge::tracker::Timeouts;
 use flowgauge::{
-    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FragmentHandling, Limits,
-    Pipeline, Records, Resources, SortKey, Stage, TrackerConfig,
+    Builder, ChecksumHandling, ConfigError, Decapsulation, DedupConfig, Filter, FlowRecord, FragmentHandling,
+    Limits, Pipeline, Records, Resources, SortKey, Stage, TrackerConfig,
 };
 
 use crate::console::Failure;
@@ -88,6 +88,12 @@ pub(crate) struct FlowsArgs {
     #[arg(long, short = 'f', value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 
+    /// Write only these fields of each flow, separated by commas, in this order
+    ///
+    /// The names are those of ndjson and csv; docs/fields.md describes them. A table has a column for each of them.
+    #[arg(long, value_name = "LIST", value_parser = parse_fields)]
+    pub(crate) fields: Option<Fields>,
+
     /// Sort the flows by a field
     ///
     /// All records are kept in memory until the end of the input. Without this option, flows are written in the order
@@ -141,7 +147,8 @@ pub(crate) struct FlowsArgs {
 
     /// Add the outer headers of each flow to ndjson and csv
     ///
-    /// The headers are label stacks and tunnels, with their identifiers and endpoints, from the outermost inward.
+    /// The headers are label stacks and tunnels, with their identifiers and endpoints, from the outermost inward. A table
+    /// shows them if --fields lists them.
     #[arg(long)]
     pub(crate) encapsulation: bool,
 
@@ -422,6 +429,33 @@ fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
         let found = SortKey::ALL.into_iter().find(|key| key.name() == name);
         found.ok_or("unknown field")
     })
+}
+
+/// Fields of the schema, by their indices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fields(pub(crate) Vec<usize>);
+
+impl Fields {
+    /// Returns whether any of the fields depends on the application protocol.
+    pub(crate) fn have_application(&self) -> bool {
+        self.0
+            .iter()
+            .any(|index| matches!(FlowRecord::SCHEMA[*index].name, "application" | "application_evidence"))
+    }
+}
+
+fn parse_fields(text: &str) -> Result<Fields, String> {
+    let mut indices = Vec::new();
+    for name in text.split(',').map(str::trim) {
+        let index = FlowRecord::SCHEMA.iter().position(|field| field.name == name);
+        let index =
+            index.ok_or_else(|| format!("`{name}` is not a field; docs/fields.md lists all fields"))?;
+        if indices.contains(&index) {
+            return Err(format!("`{name}` is listed twice"));
+        }
+        indices.push(index);
+    }
+    Ok(Fields(indices))
 }
 
 /// A timeout, or none.

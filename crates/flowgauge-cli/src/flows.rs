@@ -50,7 +50,10 @@ impl FlowsArgs {
         match self.application {
             Applications::Always => true,
             Applications::Never => false,
-            Applications::Auto => self.format != Format::Table,
+            Applications::Auto => match &self.fields {
+                Some(fields) => fields.have_application(),
+                None => self.format != Format::Table,
+            },
         }
     }
 
@@ -103,7 +106,8 @@ impl Run<'_> {
         let is_terminal_free = sorted.is_some() || !io::stdout().is_terminal();
         let mut input = input.with_progress(!is_quiet && is_terminal_free);
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
-        let rows = Rows::new(Writer::new(self.args.format, Box::new(out)), input.is_stream());
+        let fields = self.args.fields.as_ref().map(|fields| fields.0.clone());
+        let rows = Rows::new(Writer::new(self.args.format, fields, Box::new(out)), input.is_stream());
         let (stats, rows) = match (sorted, self.args.shards.get()) {
             (None, 1) => {
                 let mut pipeline = builder.build(RowSink::<G>::new(rows, self.filter))?;

@@ -14,35 +14,63 @@ pub(crate) type Out = Box<dyn Write + Send>;
 /// Writes records one after another.
 pub(crate) enum Writer {
     Table(Box<Table<Out>>),
-    /// A text format, and the current line. It starts with the header, so that a run that fails to start writes
-    /// nothing.
-    Text(export::Format, Out, Vec<u8>),
+    /// A text format. Its first line starts with the header, so that a run that fails to start writes nothing.
+    Text(Text),
+}
+
+/// A text format, the fields that it writes, and the current line.
+pub(crate) struct Text {
+    format: export::Format,
+    /// Indices of fields in the schema; `None` for all of them.
+    fields: Option<Vec<usize>>,
+    out: Out,
+    line: Vec<u8>,
+}
+
+impl Text {
+    fn new(format: export::Format, fields: Option<Vec<usize>>, out: Out) -> Self {
+        let mut line = Vec::new();
+        match &fields {
+            Some(fields) => export::write_fields_header(&mut line, format, fields),
+            None => export::write_header(&mut line, format),
+        }
+        Self { format, fields, out, line }
+    }
+
+    fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
+        match &self.fields {
+            Some(fields) => export::write_fields(&mut self.line, self.format, record, fields),
+            None => export::write_record(&mut self.line, self.format, record),
+        }
+        self.write_line()
+    }
+
+    fn write_line(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.line)?;
+        self.line.clear();
+        Ok(())
+    }
 }
 
 impl Writer {
-    /// Creates a writer for a format; formats with a header write it with the first record, or on flush.
-    pub(crate) fn new(format: Format, out: Out) -> Self {
-        let text = |format, out| {
-            let mut line = Vec::new();
-            export::write_header(&mut line, format);
-            Self::Text(format, out, line)
-        };
+    /// Creates a writer for a format, with the given fields or its default ones; formats with a header write it with the
+    /// first record, or on flush.
+    pub(crate) fn new(format: Format, fields: Option<Vec<usize>>, out: Out) -> Self {
+        let text = |format, fields, out| Self::Text(Text::new(format, fields, out));
         match format {
-            Format::Table => Self::Table(Box::new(Table::new(out))),
-            Format::Ndjson => text(export::Format::Ndjson, out),
-            Format::Csv => text(export::Format::Csv, out),
+            Format::Table => Self::Table(Box::new(match fields {
+                Some(fields) => Table::with_fields(out, &fields),
+                None => Table::new(out),
+            })),
+            Format::Ndjson => text(export::Format::Ndjson, fields, out),
+            Format::Csv => text(export::Format::Csv, fields, out),
         }
     }
 
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
         match self {
             Self::Table(table) => table.write(record),
-            Self::Text(format, out, line) => {
-                export::write_record(line, *format, record);
-                out.write_all(line)?;
-                line.clear();
-                Ok(())
-            }
+            Self::Text(text) => text.write(record),
         }
     }
 
@@ -50,10 +78,9 @@ impl Writer {
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Table(table) => table.flush(),
-            Self::Text(_, out, line) => {
-                out.write_all(line)?;
-                line.clear();
-                out.flush()
+            Self::Text(text) => {
+                text.write_line()?;
+                text.out.flush()
             }
         }
     }

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
 use std::net::IpAddr;
+use std::time::Duration;
 
-use flowgauge::base::{EndReason, IpProtocol, Side, Timestamp};
-use flowgauge::record::FlowRecord;
+use flowgauge::base::{EndReason, IpProtocol, Timestamp};
+use flowgauge::record::{Field, FieldType, FlowRecord, SortKey, Unit, Value};
 
 use crate::human;
 
@@ -15,41 +16,158 @@ const SAMPLE_COUNT: usize = 1000;
 /// Spaces between columns.
 const GAP: usize = 2;
 
-/// A column: its title, its minimum width, and whether it is right-aligned.
+/// Returns the index of a field in the schema. A name that is not a field is an error at compile time.
+const fn field(name: &str) -> usize {
+    let mut index = 0;
+    while index < FlowRecord::SCHEMA.len() {
+        if is_equal(FlowRecord::SCHEMA[index].name.as_bytes(), name.as_bytes()) {
+            return index;
+        }
+        index += 1;
+    }
+    panic!("no field has this name")
+}
+
+const fn is_equal(a: &[u8], b: &[u8]) -> bool {
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
+}
+
+/// Content of a column: a field of the schema, or several that are shown together.
+#[derive(Clone, Copy)]
+enum Content {
+    Field(usize),
+    /// A time without its date.
+    TimeOfDay(usize),
+    /// The sum of both directions.
+    Sum(usize, usize),
+    /// An address and a port.
+    Endpoint(usize, usize),
+    /// A protocol, and the application if it is known: `tcp`, `tcp/http`.
+    Protocol(usize, usize),
+    /// Zeek's connection state, or type and code for ICMP.
+    State([usize; 3]),
+    /// A short name of the end reason.
+    End(usize),
+}
+
+/// A column of the table. Alignment, minimum width and format follow from the fields of its content.
 #[derive(Clone, Copy)]
 struct Column {
     title: &'static str,
-    width: usize,
-    is_right: bool,
+    content: Content,
 }
 
-const fn left(title: &'static str, width: usize) -> Column {
-    Column { title, width, is_right: false }
+impl Column {
+    const fn new(title: &'static str, content: Content) -> Self {
+        Self { title, content }
+    }
+
+    /// Returns the field that determines the format.
+    fn first_field(self) -> &'static Field {
+        let (Content::Field(index)
+        | Content::TimeOfDay(index)
+        | Content::Sum(index, _)
+        | Content::Endpoint(index, _)
+        | Content::Protocol(index, _)
+        | Content::State([index, ..])
+        | Content::End(index)) = self.content;
+        &FlowRecord::SCHEMA[index]
+    }
+
+    /// Returns whether the column is right-aligned, as numbers are.
+    fn is_right(self) -> bool {
+        let field = self.first_field();
+        let is_number = matches!(field.field_type, FieldType::Unsigned(_)) && !is_time(field);
+        is_number && matches!(self.content, Content::Field(_) | Content::Sum(..))
+    }
+
+    /// Returns the width of the title and of common values, so that later rows seldom exceed it.
+    fn min_width(self) -> usize {
+        let field = self.first_field();
+        let common = match (self.content, field.field_type, field.unit) {
+            (Content::TimeOfDay(_), ..) => 12,
+            (Content::Protocol(..), ..) => 5,
+            (_, FieldType::Unsigned(_), Unit::Nanoseconds) if is_time(field) => 23,
+            (_, FieldType::Unsigned(_), Unit::Nanoseconds) => 7,
+            (_, FieldType::Unsigned(_), Unit::None) => 0,
+            (_, FieldType::Unsigned(_) | FieldType::Name, _) => 6,
+            (_, FieldType::Address, _) => 15,
+            (_, FieldType::Mac, _) => 17,
+            _ => 8,
+        };
+        common.max(self.title.len())
+    }
+
+    /// Returns the text of the column for a record.
+    fn cell(self, record: &FlowRecord) -> String {
+        let value = |index| record.value(index);
+        match self.content {
+            Content::Field(index) => single(self.first_field(), value(index)),
+            Content::TimeOfDay(index) => {
+                let start = single(self.first_field(), value(index));
+                start.get(11..).unwrap_or(&start).to_owned()
+            }
+            Content::Sum(forward, reverse) => match (value(forward), value(reverse)) {
+                (Value::Unsigned(forward), Value::Unsigned(reverse)) => {
+                    single(self.first_field(), Value::Unsigned(forward.saturating_add(reverse)))
+                }
+                (Value::Absent, value) | (value, _) => single(self.first_field(), value),
+            },
+            Content::Endpoint(address, port) => match (value(address), value(port)) {
+                (Value::Address(IpAddr::V6(address)), Value::Unsigned(port)) => format!("[{address}]:{port}"),
+                (address, Value::Unsigned(port)) => format!("{address}:{port}"),
+                (address, _) => address.to_string(),
+            },
+            Content::Protocol(protocol, application) => protocol_name(value(protocol), value(application)),
+            Content::State([state, kind, code]) => match (value(kind), value(code)) {
+                (Value::Unsigned(kind), Value::Unsigned(code)) => format!("{kind}/{code}"),
+                _ => value(state).to_string(),
+            },
+            Content::End(reason) => end_name(&value(reason)).to_owned(),
+        }
+    }
 }
 
-const fn right(title: &'static str, width: usize) -> Column {
-    Column { title, width, is_right: true }
+/// Returns whether the values of a field are times, not durations.
+fn is_time(field: &Field) -> bool {
+    matches!(field.sort, Some(SortKey::Start | SortKey::End))
 }
 
-const COLUMN_COUNT: usize = 15;
+/// Formats a value of a field, by its type and unit; `-` if there is none.
+fn single(field: &Field, value: Value<'_>) -> String {
+    match (value, field.unit) {
+        (Value::Unsigned(number), Unit::Nanoseconds) if is_time(field) => {
+            date_and_time(Timestamp::from_nanos(number))
+        }
+        (Value::Unsigned(number), Unit::Nanoseconds) => human::duration(Duration::from_nanos(number)),
+        (Value::Unsigned(number), Unit::Octets) => human::octets(number),
+        (Value::Unsigned(number), Unit::Packets | Unit::Flows) => human::count(number, 100_000),
+        (Value::Absent, _) => "-".to_owned(),
+        (value, _) => value.to_string(),
+    }
+}
 
-/// All columns. Widths fit common values, so that later rows seldom exceed them.
-const COLUMNS: [Column; COLUMN_COUNT] = [
-    left("START (UTC)", 23),
-    left("START", 12),
-    right("DURATION", 8),
-    left("PROTO", 5),
-    left("SOURCE", 15),
-    left("DESTINATION", 15),
-    right("PKTS->", 6),
-    right("<-PKTS", 6),
-    right("PACKETS", 7),
-    right("OCTETS->", 8),
-    right("<-OCTETS", 8),
-    right("OCTETS", 6),
-    left("STATE", 6),
-    left("HISTORY", 8),
-    left("ENDED", 6),
+/// The columns of the default layouts.
+const COLUMNS: [Column; 15] = [
+    Column::new("START (UTC)", Content::Field(field("start_ns"))),
+    Column::new("START", Content::TimeOfDay(field("start_ns"))),
+    Column::new("DURATION", Content::Field(field("duration_ns"))),
+    Column::new("PROTO", Content::Protocol(field("protocol"), field("application"))),
+    Column::new("SOURCE", Content::Endpoint(field("source_address"), field("source_port"))),
+    Column::new("DESTINATION", Content::Endpoint(field("destination_address"), field("destination_port"))),
+    Column::new("PKTS->", Content::Field(field("packet_count"))),
+    Column::new("<-PKTS", Content::Field(field("reverse_packet_count"))),
+    Column::new("PACKETS", Content::Sum(field("packet_count"), field("reverse_packet_count"))),
+    Column::new("OCTETS->", Content::Field(field("octet_count"))),
+    Column::new("<-OCTETS", Content::Field(field("reverse_octet_count"))),
+    Column::new("OCTETS", Content::Sum(field("octet_count"), field("reverse_octet_count"))),
+    Column::new("STATE", Content::State([field("conn_state"), field("icmp_type"), field("icmp_code")])),
+    Column::new("HISTORY", Content::Field(field("history"))),
+    Column::new("ENDED", Content::End(field("flow_end_reason"))),
 ];
 
 const START: usize = 0;
@@ -131,11 +249,14 @@ const LAYOUTS: [&[usize]; 6] = [
 /// necessary.
 const NARROW: &[usize] = &[DURATION, PROTOCOL, PACKETS, OCTETS, STATE];
 
-type Row = [String; COLUMN_COUNT];
+type Row = Vec<String>;
 
 /// Writes records as rows.
 pub(crate) struct Table<W> {
     out: W,
+    columns: Vec<Column>,
+    /// True if the columns are those that the caller chose. Otherwise the layout that fits is chosen.
+    is_chosen: bool,
     /// Width of a line in characters; `None` for no limit.
     line_width: Option<usize>,
     /// Rows that are kept until the widths are decided.
@@ -144,27 +265,38 @@ pub(crate) struct Table<W> {
     line: String,
 }
 
-/// Selected columns and their widths.
+/// Columns, their widths, and those that are shown.
 struct Layout {
-    columns: &'static [usize],
-    widths: [usize; COLUMN_COUNT],
+    columns: Vec<Column>,
+    /// Indices of the columns that are shown.
+    shown: Vec<usize>,
+    /// Widths of all columns.
+    widths: Vec<usize>,
+    line_width: Option<usize>,
     is_narrow: bool,
 }
 
 impl<W: Write> Table<W> {
     /// Creates a table as wide as the terminal, or as `COLUMNS` specifies; without either, as wide as its content.
     pub(crate) fn new(out: W) -> Self {
-        Self::with_width(out, line_width())
+        Self::with_columns(out, COLUMNS.to_vec(), line_width())
     }
 
-    fn with_width(out: W, line_width: Option<usize>) -> Self {
-        Self { out, line_width, sample: Vec::new(), layout: None, line: String::new() }
+    /// Creates a table with a column for each of the fields, by their indices in the schema.
+    pub(crate) fn with_fields(out: W, fields: &[usize]) -> Self {
+        let column = |index: &usize| Column::new(FlowRecord::SCHEMA[*index].name, Content::Field(*index));
+        Self { is_chosen: true, ..Self::with_columns(out, fields.iter().map(column).collect(), None) }
+    }
+
+    fn with_columns(out: W, columns: Vec<Column>, line_width: Option<usize>) -> Self {
+        let (sample, layout, line) = (Vec::new(), None, String::new());
+        Self { out, columns, is_chosen: false, line_width, sample, layout, line }
     }
 
     pub(crate) fn write(&mut self, record: &FlowRecord) -> io::Result<()> {
-        let row = cells(record);
+        let row: Row = self.columns.iter().map(|column| column.cell(record)).collect();
         match &self.layout {
-            Some(layout) => print(&mut self.out, &mut self.line, layout, self.line_width, &row),
+            Some(layout) => print(&mut self.out, &mut self.line, layout, &row),
             None => {
                 self.sample.push(row);
                 if self.sample.len() == SAMPLE_COUNT { self.decide() } else { Ok(()) }
@@ -181,44 +313,44 @@ impl<W: Write> Table<W> {
     }
 
     fn decide(&mut self) -> io::Result<()> {
-        let mut widths = COLUMNS.map(|column| column.width.max(column.title.len()));
+        let mut widths: Vec<_> = self.columns.iter().map(|column| column.min_width()).collect();
         for row in &self.sample {
             for (width, cell) in widths.iter_mut().zip(row) {
                 *width = cell.len().max(*width);
             }
         }
-        let total = |columns: &[usize]| columns.iter().map(|&at| widths[at] + GAP).sum::<usize>() - GAP;
-        let fitting =
-            LAYOUTS.into_iter().find(|layout| self.line_width.is_none_or(|width| total(layout) <= width));
-        let layout = Layout { columns: fitting.unwrap_or(NARROW), widths, is_narrow: fitting.is_none() };
-        let titles = COLUMNS.map(|column| column.title.to_owned());
-        print(&mut self.out, &mut self.line, &layout, self.line_width, &titles)?;
+        let line_width = self.line_width;
+        let total = |shown: &[usize]| shown.iter().map(|&at| widths[at] + GAP).sum::<usize>() - GAP;
+        let fits = |shown: &&[usize]| line_width.is_none_or(|width| total(shown) <= width);
+        let (shown, is_narrow) = if self.is_chosen {
+            ((0..self.columns.len()).collect(), false)
+        } else {
+            let fitting = LAYOUTS.into_iter().find(fits);
+            (fitting.unwrap_or(NARROW).to_vec(), fitting.is_none())
+        };
+        let titles: Row = self.columns.iter().map(|column| column.title.to_owned()).collect();
+        let layout = Layout { columns: self.columns.clone(), shown, widths, line_width, is_narrow };
+        print(&mut self.out, &mut self.line, &layout, &titles)?;
         for row in std::mem::take(&mut self.sample) {
-            print(&mut self.out, &mut self.line, &layout, self.line_width, &row)?;
+            print(&mut self.out, &mut self.line, &layout, &row)?;
         }
         self.layout = Some(layout);
         Ok(())
     }
 }
 
-fn print(
-    out: &mut impl Write,
-    line: &mut String,
-    layout: &Layout,
-    line_width: Option<usize>,
-    row: &Row,
-) -> io::Result<()> {
+fn print(out: &mut impl Write, line: &mut String, layout: &Layout, row: &Row) -> io::Result<()> {
     line.clear();
-    for &at in layout.columns {
+    for &at in &layout.shown {
         let width = layout.widths[at];
-        let _ = if COLUMNS[at].is_right {
+        let _ = if layout.columns[at].is_right() {
             write!(line, "{:>width$}  ", row[at])
         } else {
             write!(line, "{:<width$}  ", row[at])
         };
     }
     if layout.is_narrow {
-        let width = line_width.unwrap_or(usize::MAX);
+        let width = layout.line_width.unwrap_or(usize::MAX);
         // On one line, or with the addresses on separate lines if they are too long.
         let (source, target) = (&row[SOURCE], format!("-> {}", row[DESTINATION]));
         let start = line.len();
@@ -251,29 +383,6 @@ pub(crate) fn line_width() -> Option<usize> {
     from_environment.or_else(from_terminal).filter(|width| *width > 0)
 }
 
-fn cells(record: &FlowRecord) -> Row {
-    let (forward, reverse) = (&record.forward.counters, &record.reverse.counters);
-    let packets = |count| human::count(count, 100_000);
-    let start = date_and_time(record.start);
-    [
-        start.clone(),
-        start.get(11..).unwrap_or(&start).to_owned(),
-        human::duration(record.duration()),
-        protocol(record),
-        end(record, record.initiator),
-        end(record, record.initiator.other()),
-        packets(forward.packet_count),
-        packets(reverse.packet_count),
-        packets(record.packet_count()),
-        human::octets(forward.octet_count),
-        human::octets(reverse.octet_count),
-        human::octets(record.octet_count()),
-        state(record),
-        record.history.to_string(),
-        ended(record.flow_end_reason).to_owned(),
-    ]
-}
-
 /// Formats `2026-11-20 23:41:15.123`.
 pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(timestamp.as_nanos());
@@ -281,44 +390,29 @@ pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
     text.replace('T', " ").trim_end_matches('Z').to_owned()
 }
 
-/// Formats `tcp`, or `tcp/http` if the application is known.
-fn protocol(record: &FlowRecord) -> String {
-    let protocol = record.protocol();
-    let mut name = if protocol == IpProtocol::ICMPV6 { "icmp6".to_owned() } else { protocol.to_string() };
-    if let Some(application) = record.application {
-        name.push('/');
-        name.push_str(application.name.as_str());
+fn protocol_name(protocol: Value<'_>, application: Value<'_>) -> String {
+    let Value::Unsigned(number) = protocol else { return "-".to_owned() };
+    let mut name = match u8::try_from(number).map(IpProtocol) {
+        Ok(IpProtocol::ICMPV6) => "icmp6".to_owned(),
+        Ok(protocol) => protocol.to_string(),
+        Err(_) => number.to_string(),
+    };
+    if application != Value::Absent {
+        let _ = write!(name, "/{application}");
     }
     name
 }
 
-/// Formats address and port.
-fn end(record: &FlowRecord, side: Side) -> String {
-    let address = record.key.address(side);
-    match (address, record.key.port(side)) {
-        (IpAddr::V4(v4), Some(port)) => format!("{v4}:{port}"),
-        (IpAddr::V6(v6), Some(port)) => format!("[{v6}]:{port}"),
-        (address, None) => address.to_string(),
-    }
-}
-
-/// Returns Zeek's connection state, or type and code for ICMP.
-fn state(record: &FlowRecord) -> String {
-    match record.icmp {
-        Some((kind, code)) => format!("{kind}/{code}"),
-        None => record.conn_state.to_string(),
-    }
-}
-
-const fn ended(reason: EndReason) -> &'static str {
-    match reason {
-        EndReason::IdleTimeout => "idle",
-        EndReason::ActiveTimeout => "active",
-        EndReason::EndOfFlow => "closed",
-        EndReason::ForcedEnd => "input",
-        EndReason::LackOfResources => "evicted",
-        _ => "other",
-    }
+fn end_name(reason: &Value<'_>) -> &'static str {
+    let Value::Name(name) = reason else { return "-" };
+    let reasons = [
+        (EndReason::IdleTimeout, "idle"),
+        (EndReason::ActiveTimeout, "active"),
+        (EndReason::EndOfFlow, "closed"),
+        (EndReason::ForcedEnd, "forced"),
+        (EndReason::LackOfResources, "evicted"),
+    ];
+    reasons.into_iter().find(|(reason, _)| reason.name() == *name).map_or("other", |(_, short)| short)
 }
 
 #[cfg(test)]
@@ -326,14 +420,14 @@ mod tests {
     use super::*;
 
     fn row(source: &str, destination: &str) -> Row {
-        let mut row = COLUMNS.map(|_| "x".to_owned());
+        let mut row = vec!["x".to_owned(); COLUMNS.len()];
         row[SOURCE] = source.to_owned();
         row[DESTINATION] = destination.to_owned();
         row
     }
 
     fn table(line_width: usize, rows: Vec<Row>) -> String {
-        let mut table = Table::with_width(Vec::new(), Some(line_width));
+        let mut table = Table::with_columns(Vec::new(), COLUMNS.to_vec(), Some(line_width));
         table.sample = rows;
         table.flush().unwrap();
         String::from_utf8(table.out).unwrap()
@@ -368,10 +462,10 @@ mod tests {
 
     #[test]
     fn a_late_row_may_exceed_its_column_but_is_complete() {
-        let mut table = Table::with_width(Vec::new(), None);
+        let mut table = Table::with_columns(Vec::new(), COLUMNS.to_vec(), None);
         table.flush().unwrap();
         let layout = table.layout.as_ref().unwrap();
-        print(&mut table.out, &mut table.line, layout, None, &row(LONG, LONG)).unwrap();
+        print(&mut table.out, &mut table.line, layout, &row(LONG, LONG)).unwrap();
         let text = String::from_utf8(table.out).unwrap();
         assert_eq!(text.matches(LONG).count(), 2);
     }

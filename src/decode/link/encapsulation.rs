@@ -157,3 +157,41 @@ impl fmt::Debug for FrameEncapsulation {
         f.debug_list().entries(self.headers()).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{Frame, Limits, Timestamp};
+    use crate::decode::link::{Decapsulation, TunnelPorts, WalkSettings, Walked, find_packet};
+
+    fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
+        let len = 20 + payload.len() as u8;
+        let fixed = [0x45, 0, 0, len, 0, 0, 0, 0, 64, protocol, 0, 0];
+        [&fixed[..], &[192, 0, 2, 1], &[192, 0, 2, 2], payload].concat()
+    }
+
+    #[test]
+    fn positions_lead_to_the_headers() {
+        let tagged = [&[2; 12][..], &[0x81, 0, 0, 7, 8, 0], &ipv4(4, &ipv4(17, &[0; 8]))].concat();
+        let frame = Frame::ethernet(Timestamp::ZERO, &tagged);
+        for (decapsulation, position_count) in [(Decapsulation::Innermost, 2), (Decapsulation::Outermost, 1)]
+        {
+            let (tunnel_ports, limits) = (&TunnelPorts::DEFAULT, &Limits::DEFAULT);
+            let mut walked = Walked::new(FrameEncapsulation::new(true));
+            let settings = WalkSettings { decapsulation, tunnel_ports, limits };
+            assert!(find_packet(&frame, None, &settings, &mut walked).is_ok());
+            let positions = walked.encapsulation.headers();
+            assert_eq!(positions.len(), position_count);
+            assert!(positions.is_sorted_by_key(|position| position.offset));
+            let text: Vec<_> = positions.iter().map(|at| at.header(&tagged).to_string()).collect();
+            assert_eq!(text, ["VLAN 7", "IP 192.0.2.1>192.0.2.2"][..position_count]);
+            assert_eq!(walked.packet.offset, 18 + 20 * (position_count - 1));
+            let outer: Vec<_> = walked
+                .encapsulation
+                .outer_packets()
+                .map(|(packet, around)| (packet.offset, around.len()))
+                .collect();
+            assert_eq!(outer, [(18, 1)][..position_count - 1]);
+        }
+    }
+}

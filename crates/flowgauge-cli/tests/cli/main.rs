@@ -641,6 +641,41 @@ fn the_table_fits_where_it_is_shown() {
 }
 
 #[test]
+fn chosen_fields_are_written_in_their_order() {
+    let names = "destination_port,start_ns,octet_count,source_mac_address,handshake_rtt_ns";
+    let args = ["flows", "web.pcap", "-q", "--fields", names, "--format"];
+    let written = |format| run(&[&args[..], &[format]].concat()).out;
+    let (csv, ndjson, table) = (written("csv"), written("ndjson"), written("table"));
+    let all = records(&["web.pcap"]);
+    assert_eq!(csv.lines().next(), Some(names));
+    assert_eq!((csv.lines().count(), table.lines().count()), (1 + all.len(), 1 + all.len()));
+    for (record, line) in all.iter().zip(ndjson.lines()) {
+        let mut at = 0;
+        for name in names.split(',') {
+            let entry = format!("\"{name}\":{}", record[name]);
+            at += line[at..].find(&entry).unwrap_or_else(|| panic!("{entry} after {at}: {line}"));
+        }
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap().as_object().unwrap().len(), 5);
+    }
+    // Numbers are on the right, and have the units of the default columns.
+    let mut lines = table.lines();
+    assert_eq!(lines.next().unwrap().split_whitespace().collect::<Vec<_>>().join(","), names);
+    let first: Vec<_> = lines.next().unwrap().split_whitespace().collect();
+    let port = all[0]["destination_port"].to_string();
+    assert!(first[0] == port && first[1].starts_with("2026-11-"), "{first:?}");
+    assert_eq!(first[4], all[0]["source_mac_address"].as_str().unwrap());
+    assert!(table.contains("  5.4k  "), "{table}");
+    assert!(table.lines().nth(1).unwrap().starts_with(&format!("{port:>16}  ")), "{table}");
+
+    // The application is named only if it is among them.
+    assert!(run(&["flows", "web.pcap", "-q", "--fields", "application"]).out.contains("http"));
+    for (list, error) in [("octets", "`octets` is not a field"), ("scope,scope", "`scope` is listed twice")] {
+        let run = run(&["flows", "web.pcap", "--fields", list]);
+        assert!(run.status == 2 && run.err.contains(error), "{}", run.err);
+    }
+}
+
+#[test]
 fn packets_that_both_sides_of_a_switch_captured_count_once() {
     // 146 packets, each with one tag on the customer's side and with two on the provider's.
     let packets = |records: &[Value]| -> u64 {
