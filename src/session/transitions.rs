@@ -22,7 +22,7 @@ pub(super) fn note(transition: Transition) {
     SEEN.with_borrow_mut(|seen| seen.insert(transition));
 }
 
-/// A parser whose octets are commands: `P`, `N` and `?` hand over to a protocol with a parser, to one without, and to
+/// A parser whose octets are commands: `P`, `N` and `?` switch to a protocol with a parser, to one without, and to
 /// an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
 ///
 /// A session with it takes more memory than the window of datagrams and less than that of streams, so that either state

@@ -54,7 +54,7 @@ impl IpPacket {
     };
 }
 
-/// Result of a walk: the innermost packet, and its encapsulation as far as it is recorded.
+/// Result of a walk: the innermost packet, and the part of its encapsulation that is recorded.
 #[derive(Debug)]
 pub(crate) struct Walked<H> {
     pub(crate) packet: IpPacket,
