@@ -15,7 +15,7 @@ const USAGE: &str = "\
 usage: instructions [--update] [--strict] [--reference FILE]
 
 Runs the benches under Callgrind and DHAT and compares with FILE (default: reference.json of this package).
-Fails if a bench has more than 2 % more instructions, one allocation more, or is missing in either, and if an
+Fails if a bench has more than 1 % more instructions, one allocation more, or is missing in either, and if an
 input made to be expensive (`work/...`) takes more than 8 times the instructions of the benign one beside it.
 
   --update          write FILE instead, after a look at what changes
