@@ -22,8 +22,8 @@ pub(super) fn note(transition: Transition) {
     SEEN.with_borrow_mut(|seen| seen.insert(transition));
 }
 
-/// A parser whose octets are commands: `P`, `N` and `?` hand over to a protocol with a parser, to one without, and to
-/// an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
+/// A parser whose octets are commands: `P`, `N` and `?` request the handover to a protocol with a parser, to one
+/// without, and to an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
 ///
 /// A session with it takes more memory than the window of datagrams and less than that of streams, so that either state
 /// may be refused after the other.

@@ -194,7 +194,7 @@ impl<H: HeaderRecorder> Walk<'_, H> {
         }
     }
 
-    fn unlabelled(&mut self) -> Step {
+    fn unlabeled(&mut self) -> Step {
         let data = self.rest();
         let by_version = ip::ether_type(data);
         if let Some(ether_type) = by_version

@@ -119,7 +119,7 @@ fn a_hello_in_shuffled_pieces_over_datagrams_is_one_message() {
         order.reverse();
         let mut collector = Collector::default();
         for (number, pieces) in order.chunks(4).enumerate() {
-            assert_eq!(collector.messages.len(), 0, "not before it is whole");
+            assert_eq!(collector.messages.len(), 0, "not before it is complete");
             // PING and PADDING between the pieces; the first piece is sent twice.
             let frames = [&pieces.join(&[1, 0, 0][..])[..], &pieces[0]].concat();
             collector.receive(Client, &Sealed { number: number as u16, ..Sealed::default() }.packet(&frames));
