@@ -92,7 +92,11 @@ fn forward(record: &FlowRecord) -> (String, u32, String) {
 
 fn reverse(record: &FlowRecord) -> (String, u32, String) {
     let part = part(record);
-    description(&part.reverse_encapsulation, part.reverse_encapsulation_changed_count, part.reverse_outer_flow)
+    description(
+        &part.reverse_encapsulation,
+        part.reverse_encapsulation_changed_count,
+        part.reverse_outer_flow,
+    )
 }
 
 fn carried(record: &FlowRecord) -> (u32, u64, u64) {
@@ -134,7 +138,9 @@ fn each_direction_of_a_flow_names_its_outer_flow() {
     );
     assert_eq!(carried(flow), (0, 0, 0));
     let outer_flows = [part(flow).outer_flow, part(flow).reverse_outer_flow];
-    for ((level, frame), outer_flow) in [(request_tunnel, &frames[0]), (response_tunnel, &frames[1])].into_iter().zip(outer_flows) {
+    for ((level, frame), outer_flow) in
+        [(request_tunnel, &frames[0]), (response_tunnel, &frames[1])].into_iter().zip(outer_flows)
+    {
         let tunnel = of(&records, &level);
         assert_eq!(carried(tunnel), (1, 1, frame.len() as u64));
         assert_eq!(outer_flow.unwrap().community_id(), tunnel.community_id());

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::IpPacket;
 use crate::base::{EncapsulationHeader, HeaderKind};
+use crate::wire::ip::is_ipv6;
 use crate::wire::ipv4::Ipv4;
 use crate::wire::ipv6::Ipv6;
-use crate::wire::ip::is_ipv6;
 
 /// Position of an outer header in a frame. `Copy`, 12 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
