@@ -219,6 +219,7 @@ fn findings_have_line_word_and_replacement() {
         ("a.md", "captured\n\ntwice\n\ncaptured. Twice\n\ncaptured `at` twice\n", &[]),
         // Neither code nor addresses are text.
         ("a.md", "```\nneighbours\n```\n`neighbours` ``a ` neighbours``\n", &[]),
+        ("a.md", "The file cut.pcap, tests/neighbours.rs; neighbours.\n", &[(1, NEIGHBOR)]),
         ("a.md", "[a](neighbours.md#neighbours), https://a.example/neighbours\n", &[]),
         // Relative pronouns and prepositions are banned as names only.
         ("a.md", "The flow whose packets are about it\n", &[]),

@@ -298,19 +298,38 @@ fn tick_count(chars: &[char], position: usize) -> usize {
     chars[position..].iter().take_while(|letter| **letter == '`').count()
 }
 
-/// Masks addresses, and the targets of links.
+/// Masks addresses, the targets of links, and names of files and hosts: words with a dot between them.
 fn mask_links(chars: &mut [char]) {
     let mut position = 0;
     while position < chars.len() {
         let rest = &chars[position..];
         let is_target = rest.starts_with(&[']', '(']);
         let is_address = rest.starts_with(&[':', '/', '/']);
-        if is_target || is_address {
-            let length = rest.iter().position(|letter| letter.is_whitespace() || *letter == ')');
-            let length = length.unwrap_or(rest.len());
-            mask(chars, position, position + length);
-            position += length;
+        let length = if is_target || is_address {
+            length_until(rest, |letter| letter.is_whitespace() || letter == ')')
+        } else {
+            let length = length_until(rest, |letter| !is_in_name(letter));
+            let is_dotted = rest[..length].windows(3).any(|letters| {
+                letters[1] == '.' && letters[0].is_alphanumeric() && letters[2].is_alphanumeric()
+            });
+            if is_dotted { length } else { 0 }
+        };
+        mask(chars, position, position + length);
+        position += length.max(1);
+        // A name is not looked for within itself.
+        while length == 0
+            && is_in_name(chars[position - 1])
+            && chars.get(position).is_some_and(|letter| is_in_name(*letter))
+        {
+            position += 1;
         }
-        position += 1;
     }
+}
+
+fn is_in_name(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '.' | '-' | '_' | '/')
+}
+
+fn length_until(chars: &[char], is_end: impl Fn(char) -> bool) -> usize {
+    chars.iter().position(|letter| is_end(*letter)).unwrap_or(chars.len())
 }
