@@ -190,7 +190,8 @@ fn vlan_ids_are_in_records_and_selectable_by_filters() {
     );
 }
 
-/// A capture of raw IP packets: a query in VXLAN, its answer in VXLAN from another port, and a datagram without a tunnel.
+/// A capture of raw IP packets: a query in VXLAN, its answer in VXLAN from another port, and a datagram without a
+/// tunnel.
 fn tunneled_capture() -> Vec<u8> {
     let ipv4 = |source: u8, destination: u8, protocol: u8, payload: &[u8]| -> Vec<u8> {
         let len = 20 + payload.len() as u8;
