@@ -9,7 +9,9 @@ use flowgauge::{FileSource, FlowRecord, records};
 
 fn web_records() -> Vec<FlowRecord> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/web.pcap");
-    records(FileSource::open(path).expect("a capture")).collect::<Result<_, _>>().expect("an undamaged capture")
+    records(FileSource::open(path).expect("a capture"))
+        .collect::<Result<_, _>>()
+        .expect("an undamaged capture")
 }
 
 fn export(criterion: &mut Criterion) {

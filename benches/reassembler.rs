@@ -115,7 +115,8 @@ fn dropped(criterion: &mut Criterion) {
     poisoning.segment(&mut stream, 0, &far, |_| {});
     assert!(stream.is_poisoned());
     group.bench_function("drop_flow_poisoned", |bencher| {
-        bencher.iter(|| poisoning.segment(&mut stream, 0, black_box(&far), |_| panic!("an event was emitted")));
+        bencher
+            .iter(|| poisoning.segment(&mut stream, 0, black_box(&far), |_| panic!("an event was emitted")));
     });
     group.finish();
 }

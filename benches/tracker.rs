@@ -127,7 +127,8 @@ fn random_order(criterion: &mut Criterion, flow_count: usize) {
     let frames = frames(flow_count);
     let mut random = Random(7);
     let order = random.shuffled(flow_count);
-    let mut tracker: Tracker<()> = Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
+    let mut tracker: Tracker<()> =
+        Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
     let mut sink = Ends::default();
     // The frames are stored in the order of arrival, as in a capture.
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
@@ -186,7 +187,11 @@ fn churn(criterion: &mut Criterion) {
         });
     });
     let stats = tracker.stats();
-    assert_eq!((tracker.len(), stats.started_count), (CAP, stats.packet_count), "not every packet started a new flow");
+    assert_eq!(
+        (tracker.len(), stats.started_count),
+        (CAP, stats.packet_count),
+        "not every packet started a new flow"
+    );
     assert_eq!(sink.flow_count, stats.started_count - CAP as u64);
 }
 

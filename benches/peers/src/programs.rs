@@ -1,58 +1,58 @@
-//! Which programs read a capture into flows: their commands, what they print, and where to get them.
+//! Programs that read a capture into flows: their commands, their output, and how to install them.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Reads a number from what a program printed.
+/// Reads a number from the output of a program.
 pub type Count = fn(&str) -> Option<u64>;
 
-/// How many packets a program says that it saw.
+/// Number of packets that a program prints.
 #[derive(Clone, Copy, Debug)]
 pub enum Seen {
-    /// It says nothing of it.
+    /// The program does not print a number.
     Nothing,
-    /// All of the file's: another number is a failure.
+    /// The number of all packets in the file; a different number is a failure.
     All(Count),
-    /// Those that it takes for packets of flows, which depends on the links and tunnels that it knows.
+    /// The number of packets in flows, which depends on the link types and tunnels that the program supports.
     OfFlows(Count),
 }
 
 /// A program and how it is run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// With its version, for people.
+    /// Name and version for display.
     pub name: String,
-    /// What it does with the file, in some words.
+    /// Short description of the work of the program.
     pub does: &'static str,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What to make of its output.
+    /// Evaluation of the output.
     pub seen: Seen,
-    /// Whether it gives each flow to others, as a record of its own: compared with those of ours that do.
+    /// Whether the program exports a record of each flow. It is then compared with the flowgauge command that does so.
     pub is_export: bool,
-    /// Whether it may use all cores; otherwise it is held on one.
+    /// Whether the program may use all cores; otherwise it is pinned to one core.
     pub is_on_all_cores: bool,
 }
 
-/// What the commands need to know.
+/// Paths and values for the commands.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The capture.
+    /// Path of the capture.
     pub trace: PathBuf,
-    /// Where output may be left; exists, and is removed later.
+    /// Existing folder for output, which is removed later.
     pub folder: PathBuf,
-    /// Where somebody listens for NetFlow on this host.
+    /// Port of this host that accepts NetFlow.
     pub netflow_port: u16,
-    /// The Python in which to look for nfstream.
+    /// Python interpreter for nfstream.
     pub python: String,
-    /// Our command.
+    /// Path of the flowgauge command.
     pub flowgauge: PathBuf,
-    /// The peer crate, as a command.
+    /// Path of the command that runs the peer crate.
     pub flowscope: PathBuf,
 }
 
-/// The programs that are installed, and for each of the others its name and how to get it.
+/// Returns the installed programs, and the name and the installation command of each missing program.
 #[must_use]
 pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str)>) {
     let trace = setting.trace.display().to_string();
@@ -70,11 +70,11 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             is_on_all_cores: false,
         }
     };
-    found.push(ours("flows, the ten largest as a table", false, &["--format", "table", "--top", "10"]));
+    found.push(ours("flows, the ten largest in a table", false, &["--format", "table", "--top", "10"]));
     found.push(ours("flows, all records with Community IDs", true, &["--format", "ndjson"]));
     found.push(Program {
         name: format!("flowscope {FLOWSCOPE_VERSION}"),
-        does: "flows, counted",
+        does: "flows, only counted",
         command: vec![setting.flowscope.display().to_string(), trace.clone()],
         seen: Seen::OfFlows(before_packets),
         is_export: false,
@@ -89,7 +89,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     };
     other(
         "capinfos",
-        "walks the records only",
+        "reads the records only",
         "--version",
         &["-c", "-M", &trace],
         Seen::All(|text| after(text, "Number of packets:")),
@@ -113,7 +113,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     );
     other(
         "nfpcapd",
-        "flows, files of nfdump",
+        "flows, nfdump files",
         "-V",
         &["-r", &trace, "-l", &folder],
         Seen::All(|text| after(text, "Processed:")),
@@ -121,7 +121,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     );
     other(
         "ndpiReader",
-        "flows, protocols by content",
+        "flows, protocols recognized by content",
         "-h",
         &["-i", &trace, "-v", "0"],
         Seen::All(|text| before(text, " packets total")),
@@ -129,7 +129,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     );
     other(
         "tshark",
-        "dissects all, TCP and UDP conversations",
+        "dissects all packets, TCP and UDP conversations",
         "--version",
         &["-r", &trace, "-q", "-z", "conv,tcp", "-z", "conv,udp"],
         Seen::Nothing,
@@ -155,13 +155,13 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     let python = |code: &str| vec![setting.python.clone(), "-c".to_owned(), code.to_owned()];
     let version = version(&python("import nfstream; print(nfstream.__version__)"));
     if version.is_empty() {
-        missing.push(("nfstream", "pip install nfstream, and --python with the interpreter that has it"));
+        missing.push(("nfstream", "run pip install nfstream and pass the interpreter with --python"));
     } else {
         let mut command = python(NFSTREAM);
         command.push(trace);
         found.push(Program {
             name: format!("nfstream {version}"),
-            does: "flows in Python, no protocols",
+            does: "flows in Python, without protocols",
             command,
             seen: Seen::OfFlows(before_packets),
             is_export: false,
@@ -171,7 +171,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     (found, missing)
 }
 
-/// As in the lock file, which a test holds.
+/// Version in the lock file; a test compares them.
 pub const FLOWSCOPE_VERSION: &str = "0.22.0";
 
 const NFSTREAM: &str = "
@@ -192,7 +192,7 @@ struct Peer<'a> {
     install: &'static str,
 }
 
-/// Where a program lies that a shell would run, or one of the system's.
+/// Returns the path of a program in `PATH` or in `/usr/sbin`.
 #[must_use]
 pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -200,7 +200,7 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// The first thing with a point between digits in what a command prints; nothing if it fails to run.
+/// Returns the first version number that a command prints, or an empty string if it cannot be run.
 fn version(command: &[String]) -> String {
     let Ok(output) = Command::new(&command[0]).args(&command[1..]).output() else { return String::new() };
     let text = [output.stdout, output.stderr].concat();
@@ -213,13 +213,13 @@ fn first_version(text: &str) -> Option<String> {
     words.map(|word| word.trim_end_matches('.')).find(is_version).map(str::to_owned)
 }
 
-/// The number behind a text.
+/// Returns the number after a label.
 fn after(text: &str, label: &str) -> Option<u64> {
     let rest = text.split(label).nth(1)?.trim_start();
     rest.split(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The number in front of a text.
+/// Returns the number before a label.
 fn before(text: &str, label: &str) -> Option<u64> {
     let rest = text.split(label).next().filter(|rest| rest.len() < text.len())?;
     rest.rsplit(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_beside_the_labels() {
+    fn numbers_are_found_before_and_after_labels() {
         assert_eq!(after("Processed: 416719, skipped: 3502", "Processed:"), Some(416_719));
         assert_eq!(before("\tIP packets: 270709  of 416719 packets total", " packets total"), Some(416_719));
         assert_eq!(before("Ignored packets: 6426 (6008 non-IP, 418 too short)", " non-IP"), Some(6008));
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_crate_has_the_version_that_tables_name() {
+    fn the_version_of_the_peer_crate_in_the_tables_matches_the_lock_file() {
         let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock"))
             .expect("a lock file");
         assert!(lock.contains(&format!("name = \"flowscope\"\nversion = \"{FLOWSCOPE_VERSION}\"")));

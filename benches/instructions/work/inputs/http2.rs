@@ -1,4 +1,4 @@
-//! HTTP/2: requests and responses with coded headers, and connections that cost more than they say.
+//! HTTP/2: requests and responses with encoded headers, and expensive connections.
 
 use flowgauge::session::Role::{Client, Server};
 
@@ -12,7 +12,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// The first request and the first response of RFC 7541 appendix C.4 and C.6, in the Huffman code.
+/// The first request and the first response of RFC 7541 appendix C.4 and C.6, with Huffman coding.
 const REQUEST: [u8; 17] =
     [0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
 const RESPONSE: [u8; 54] = [
@@ -53,18 +53,18 @@ pub(crate) fn benign() -> Case {
     (dialogue(1460), Expected::messages(500))
 }
 
-/// The same dialogue, each octet in a segment of its own.
+/// The same dialogue with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
     (dialogue(1), Expected::messages(10))
 }
 
-/// A literal whose name is long, and enters the table.
+/// A literal with a long name that is added to the table.
 fn long_name() -> Vec<u8> {
     // 4000 is 127 and 3873.
     [&[0x40, 127, 0xa1, 30][..], &[b'n'; 4000], &[1, b'v']].concat()
 }
 
-/// A field whose name is the last one in the table: two octets.
+/// A field of two octets that refers to the last name in the table.
 const SAME_NAME: [u8; 2] = [0x7e, 0];
 
 /// Each field repeats a long name.
@@ -76,7 +76,7 @@ pub(crate) fn indexed_name_bomb() -> Case {
     (input, Expected::messages(3).fault("header_list_too_long"))
 }
 
-/// The same in lists that are just short enough.
+/// The same in lists just below the limit.
 pub(crate) fn lists_below_the_limit() -> Case {
     let mut input = begun();
     input.send(Client, &headers(1, &long_name()));
@@ -85,7 +85,7 @@ pub(crate) fn lists_below_the_limit() -> Case {
     (input, Expected::messages(3).fault("header_expansion"))
 }
 
-/// The same as often as connections may go on with.
+/// The same as often as possible without reaching the limit of a connection.
 pub(crate) fn expansion_below_the_limit() -> Case {
     let mut input = begun();
     input.send(Client, &headers(1, &long_name()));
@@ -96,7 +96,7 @@ pub(crate) fn expansion_below_the_limit() -> Case {
     (filled(input, |input, round| input.send(Client, &blocks(round))), Expected::messages(1000))
 }
 
-/// A long path that each request repeats.
+/// Requests that all repeat a long path.
 pub(crate) fn repeated_paths() -> Case {
     let mut input = begun();
     let path = [&[0x82, 0x44, 127, 0xa1, 30][..], &[b'/'; 4000]].concat();
@@ -109,7 +109,7 @@ pub(crate) fn repeated_paths() -> Case {
     (filled(input, |input, round| input.send(Client, &blocks(round))), expected)
 }
 
-/// Frames of more streams than are followed, in turn.
+/// Frames of more streams than the limit, in turn.
 pub(crate) fn stream_churn() -> Case {
     let frames = |round: u32| {
         (0..160)
@@ -119,7 +119,7 @@ pub(crate) fn stream_churn() -> Case {
     (filled(begun(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
 }
 
-/// Streams that are opened and reset, where many are open.
+/// Streams that are opened and reset while many others are open.
 pub(crate) fn resets() -> Case {
     let mut input = begun();
     let open: Vec<u8> = (0..250).flat_map(|position| frame(DATA, 0, 4 * position + 1, &[])).collect();
@@ -135,7 +135,7 @@ pub(crate) fn resets() -> Case {
     (filled(input, |input, round| input.send(Client, &frames(round))), Expected::messages(1000))
 }
 
-/// A header block in as many frames as may be, all but empty.
+/// A header block in the maximum number of frames, which are almost empty.
 pub(crate) fn continuations() -> Case {
     let mut input = begun();
     while !input.is_full() {
@@ -147,7 +147,7 @@ pub(crate) fn continuations() -> Case {
     (input, Expected::messages(100))
 }
 
-/// Fields that are an octet each.
+/// Fields of one octet each.
 pub(crate) fn static_fields() -> Case {
     let block = [0x82, 0x86, 0x84].repeat(80);
     let blocks = |round: u32| {
@@ -156,9 +156,9 @@ pub(crate) fn static_fields() -> Case {
     (filled(begun(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
 }
 
-/// Strings of the longest codes: four octets of which there are 30 bits.
+/// Strings of the longest codes, which have 30 bits.
 pub(crate) fn long_codes() -> Case {
-    // Sixteen times the code of octet 10, in 60 octets.
+    // The code of octet 10 sixteen times, in 60 octets.
     let mut bits = 0_u128;
     for _ in 0..4 {
         bits = bits << 30 | 0x3fff_fffc;
@@ -172,7 +172,7 @@ pub(crate) fn long_codes() -> Case {
     )
 }
 
-/// Fields that enter the table and are evicted again.
+/// Fields that are added to the table and then evicted.
 pub(crate) fn table_churn() -> Case {
     let field = [&[0x40, 1, b'a', 20][..], &[b'v'; 20]].concat();
     let block = [&[0x20, 0x3f, 0xe1, 0x1f][..], &field.repeat(56)].concat();

@@ -1,4 +1,4 @@
-//! SSH: key exchanges of usual programs, and lists of as many names as fit.
+//! SSH: typical key exchanges, and lists with as many names as fit.
 
 use flowgauge::session::Role::{self, Client, Server};
 
@@ -62,13 +62,13 @@ pub(crate) fn benign() -> Case {
     (exchanges(1460, [&offer, &offer]), Expected::messages(100))
 }
 
-/// The same exchanges, each octet in a segment of its own.
+/// The same exchanges with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
     let offer = usual();
     (exchanges(1, [&offer, &offer]), Expected::messages(3))
 }
 
-/// Lists of names of two octets, none of which both sides have.
+/// Lists of names of two octets without a common name.
 pub(crate) fn long_lists() -> Case {
     let names = |letter: char| -> Vec<u8> {
         (0..5000)
@@ -82,7 +82,7 @@ pub(crate) fn long_lists() -> Case {
     (exchanges(1460, [&offers[0], &offers[1]]), Expected::messages(4))
 }
 
-/// Lines that come before an identification.
+/// Lines before an identification.
 pub(crate) fn preceding_lines() -> Case {
     let input = filled(Input::tcp(22), |input, _| {
         input.flow();

@@ -1,4 +1,4 @@
-//! Frames that were captured twice, in a window of 256 frames and one millisecond.
+//! Duplicate detection with a window of 256 frames and one millisecond.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
         .into()
 }
 
-/// Distinct frames in turn, each so many times, 2 microseconds apart: a round is longer than the window.
+/// Distinct frames in turn, each repeated `times` times, 2 microseconds apart. A round is longer than the window.
 struct Frames {
     frames: Vec<Vec<u8>>,
     times: u64,

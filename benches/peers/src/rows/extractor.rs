@@ -1,4 +1,4 @@
-//! A frame to its five-tuple.
+//! Extraction of the five-tuple of a frame.
 
 use std::hint::black_box;
 
