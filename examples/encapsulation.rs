@@ -1,4 +1,5 @@
-//! What encloses the packets of a capture: the tree of links, tags and tunnels, with packets and octets of each branch.
+//! Prints the encapsulation of the packets of a capture as a tree of link types, tags and tunnels, with the packets and
+//! octets of each branch.
 //!
 //! cargo run --example encapsulation -- examples/data/vlan.pcapng
 
@@ -10,7 +11,7 @@ use flowgauge::base::{FrameBatch, Limits};
 use flowgauge::decode::link::{Decapsulated, Decapsulation, HeaderKind, IpPacket, TunnelPorts, decapsulate};
 use flowgauge::source::{FileSource, Next, Source};
 
-/// A header, and what is inside it.
+/// Packets and octets with a given header, and the inner headers by name.
 #[derive(Default)]
 struct Branch {
     packet_count: u64,
