@@ -86,7 +86,7 @@ impl Gopacket {
         let running = Rc::new(RefCell::new(running));
         let own = running.clone();
         let turn = move |count| Duration::from_nanos(own.borrow_mut().number(&format!("run {count}")));
-        Contender::elsewhere("gopacket", turn, move |done| {
+        Contender::in_other_process("gopacket", turn, move |done| {
             let per_step_count = match work {
                 "assemble_in_order" => 1500,
                 "assemble_out_of_order" => 3000,

@@ -41,7 +41,7 @@ impl Contender {
     }
 
     /// Creates a contender in another process, which measures its time.
-    pub fn elsewhere(
+    pub fn in_other_process(
         name: &'static str,
         turn: impl FnMut(u64) -> Duration + 'static,
         check: impl FnOnce(u64) + 'static,

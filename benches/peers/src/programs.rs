@@ -9,9 +9,9 @@ pub type Count = fn(&str) -> Option<u64>;
 
 /// Number of packets that a program prints.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen {
+pub enum PrintedCount {
     /// The program does not print a number.
-    Nothing,
+    None,
     /// The number of all packets in the file; a different number is a failure.
     All(Count),
     /// The number of packets in flows, which depends on the link types and tunnels that the program supports.
@@ -28,7 +28,7 @@ pub struct Program {
     /// The program and its arguments.
     pub command: Vec<String>,
     /// Evaluation of the output.
-    pub seen: Seen,
+    pub printed_count: PrintedCount,
     /// Whether the program exports a record of each flow. It is then compared with the flowgauge command that does so.
     pub is_export: bool,
     /// Whether the program may use all cores; otherwise it is pinned to one core.
@@ -65,7 +65,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             name: format!("flowgauge flows {}", arguments.join(" ")),
             does,
             command,
-            seen: Seen::All(before_packets),
+            printed_count: PrintedCount::All(before_packets),
             is_export,
             is_on_all_cores: false,
         }
@@ -76,23 +76,23 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         name: format!("flowscope {FLOWSCOPE_VERSION}"),
         does: "flows, only counted",
         command: vec![setting.flowscope.display().to_string(), trace.clone()],
-        seen: Seen::OfFlows(before_packets),
+        printed_count: PrintedCount::OfFlows(before_packets),
         is_export: false,
         is_on_all_cores: false,
     });
     let collector = format!("127.0.0.1:{}", setting.netflow_port);
     let folder = setting.folder.display().to_string();
     let mut others: Vec<(&'static str, Peer<'_>)> = Vec::new();
-    let mut other = |program, does, version, arguments: &[&str], seen, install| {
+    let mut other = |program, does, version, arguments: &[&str], printed_count, install| {
         let arguments = arguments.iter().map(|it| (*it).to_owned()).collect();
-        others.push((program, Peer { does, version, arguments, seen, install }));
+        others.push((program, Peer { does, version, arguments, printed_count, install }));
     };
     other(
         "capinfos",
         "reads the records only",
         "--version",
         &["-c", "-M", &trace],
-        Seen::All(|text| after(text, "Number of packets:")),
+        PrintedCount::All(|text| after(text, "Number of packets:")),
         "apt install wireshark-common",
     );
     other(
@@ -100,7 +100,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "copies the records",
         "--version",
         &["-r", &trace, "-w", "/dev/null"],
-        Seen::Nothing,
+        PrintedCount::None,
         "apt install tcpdump",
     );
     other(
@@ -108,7 +108,9 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "flows, NetFlow 9 over UDP",
         "-h",
         &["-d", "-r", &trace, "-v", "9", "-n", &collector, "-m", "1000000"],
-        Seen::All(|text| Some(after(text, "Packets processed:")? + before(text, " non-IP").unwrap_or(0))),
+        PrintedCount::All(|text| {
+            Some(after(text, "Packets processed:")? + before(text, " non-IP").unwrap_or(0))
+        }),
         "apt install softflowd",
     );
     other(
@@ -116,7 +118,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "flows, nfdump files",
         "-V",
         &["-r", &trace, "-l", &folder],
-        Seen::All(|text| after(text, "Processed:")),
+        PrintedCount::All(|text| after(text, "Processed:")),
         "apt install nfdump",
     );
     other(
@@ -124,7 +126,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "flows, protocols recognized by content",
         "-h",
         &["-i", &trace, "-v", "0"],
-        Seen::All(|text| before(text, " packets total")),
+        PrintedCount::All(|text| before(text, " packets total")),
         "apt install libndpi-bin",
     );
     other(
@@ -132,7 +134,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "dissects all packets, TCP and UDP conversations",
         "--version",
         &["-r", &trace, "-q", "-z", "conv,tcp", "-z", "conv,udp"],
-        Seen::Nothing,
+        PrintedCount::None,
         "apt install tshark",
     );
     for (program, peer) in others {
@@ -147,7 +149,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             name: format!("{program} {version}"),
             does: peer.does,
             command,
-            seen: peer.seen,
+            printed_count: peer.printed_count,
             is_export: matches!(program, "softflowd" | "nfpcapd"),
             is_on_all_cores: false,
         });
@@ -163,7 +165,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             name: format!("nfstream {version}"),
             does: "flows in Python, without protocols",
             command,
-            seen: Seen::OfFlows(before_packets),
+            printed_count: PrintedCount::OfFlows(before_packets),
             is_export: false,
             is_on_all_cores: false,
         });
@@ -188,7 +190,7 @@ struct Peer<'a> {
     does: &'static str,
     version: &'a str,
     arguments: Vec<String>,
-    seen: Seen,
+    printed_count: PrintedCount,
     install: &'static str,
 }
 

@@ -17,7 +17,7 @@ pub const END: &str = "<!-- peers: end -->";
 
 /// Environment of a measurement.
 #[derive(Clone, Debug)]
-pub struct Circumstances {
+pub struct Environment {
     /// Date of the measurement, as `2026-11-21`.
     pub date: String,
     /// Processor and number of cores.
@@ -28,7 +28,7 @@ pub struct Circumstances {
     pub commit: String,
 }
 
-impl Circumstances {
+impl Environment {
     /// Returns the current environment. A value that cannot be determined is `unknown`.
     #[must_use]
     pub fn now() -> Self {
@@ -66,12 +66,12 @@ pub struct Trace {
 /// Returns the generated section without its markers.
 #[must_use]
 pub fn section(
-    circumstances: &Circumstances,
+    environment: &Environment,
     rows: &[RowResult],
     files: Option<(&Trace, &[Outcome])>,
     missing: &[(&str, &str)],
 ) -> String {
-    let Circumstances { date, machine, compiler, commit } = circumstances;
+    let Environment { date, machine, compiler, commit } = environment;
     let mut text = format!("Measured on {date}: {machine}; {compiler}; commit {commit}.\n");
     if let Some((trace, outcomes)) = files {
         write_files(&mut text, trace, outcomes);
@@ -108,11 +108,11 @@ fn write_files(text: &mut String, trace: &Trace, outcomes: &[Outcome]) {
     let ours = outcomes.first().map_or(1.0, Outcome::median);
     for outcome in outcomes {
         let (median, (least, most)) = (outcome.median(), outcome.range());
-        let seen = outcome.packet_count.map_or("-".to_owned(), thousands);
+        let printed_count = outcome.packet_count.map_or("-".to_owned(), thousands);
         let cores = if outcome.program.is_on_all_cores { " (all cores)" } else { "" };
         let _ = writeln!(
             text,
-            "| {}{cores} | {} | {} | {median:.3} ({least:.3} to {most:.3}) | {:.2} | {:.1} | {seen} |",
+            "| {}{cores} | {} | {} | {median:.3} ({least:.3} to {most:.3}) | {:.2} | {:.1} | {printed_count} |",
             outcome.program.name,
             outcome.program.does,
             outcome.seconds.len(),
@@ -221,7 +221,7 @@ pub fn replace(document: &Path, section: &str) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::interleave::Spread;
-    use crate::programs::{Program, Seen};
+    use crate::programs::{PrintedCount, Program};
 
     fn row(id: &str, ours: [f64; 3], theirs: [f64; 3]) -> RowResult {
         let spread = |[low, median, high]: [f64; 3]| Spread { median, low, high };
@@ -246,7 +246,7 @@ mod tests {
                 name: name.to_owned(),
                 does: "flows",
                 command: Vec::new(),
-                seen: Seen::Nothing,
+                printed_count: PrintedCount::None,
                 is_export,
                 is_on_all_cores: false,
             };

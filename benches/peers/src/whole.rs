@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::programs::{Program, Seen, in_path};
+use crate::programs::{PrintedCount, Program, in_path};
 
 /// Programs that take longer than this run at most [`SLOW_RUN_COUNT`] times.
 const SLOW_SECONDS: f64 = 3.0;
@@ -66,7 +66,7 @@ pub fn run(
             }
             let (seconds, text) = once(&outcome.program, core, folder)?;
             outcome.seconds.push(seconds);
-            outcome.packet_count = seen(&outcome.program, packet_count, &text)?;
+            outcome.packet_count = printed_count(&outcome.program, packet_count, &text)?;
             eprintln!("round {}: {:8.3} s  {}", round + 1, seconds, outcome.program.name);
         }
     }
@@ -97,15 +97,15 @@ fn once(program: &Program, core: Option<usize>, folder: &Path) -> io::Result<(f6
     Ok((seconds, text))
 }
 
-fn seen(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u64>> {
+fn printed_count(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u64>> {
     let fail = |what: String| Err(io::Error::other(format!("{}: {what}", program.name)));
-    match program.seen {
-        Seen::Nothing => Ok(None),
-        Seen::All(count) => match count(text) {
+    match program.printed_count {
+        PrintedCount::None => Ok(None),
+        PrintedCount::All(count) => match count(text) {
             Some(found) if found == packet_count => Ok(Some(found)),
             found => fail(format!("counted {found:?} of {packet_count} packets")),
         },
-        Seen::OfFlows(count) => match count(text) {
+        PrintedCount::OfFlows(count) => match count(text) {
             Some(found) if found > 0 && found <= packet_count => Ok(Some(found)),
             found => {
                 fail(format!("counted {found:?} packets in flows, but the file has {packet_count} packets"))
@@ -118,9 +118,16 @@ fn seen(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u
 mod tests {
     use super::*;
 
-    fn echo(text: &str, seen: Seen) -> Program {
+    fn echo(text: &str, printed_count: PrintedCount) -> Program {
         let command = ["echo", text].map(str::to_owned).into();
-        Program { name: text.to_owned(), does: "", command, seen, is_export: false, is_on_all_cores: true }
+        Program {
+            name: text.to_owned(),
+            does: "",
+            command,
+            printed_count,
+            is_export: false,
+            is_on_all_cores: true,
+        }
     }
 
     #[test]
@@ -129,16 +136,17 @@ mod tests {
         fs::create_dir_all(&folder).expect("a temporary folder");
         let count: crate::programs::Count = |text| text.trim().parse().ok();
         let run = |program| run(vec![program], 2, None, 7, &folder);
-        let outcomes = run(echo("7", Seen::All(count))).expect("the program counts all packets");
+        let outcomes = run(echo("7", PrintedCount::All(count))).expect("the program counts all packets");
         assert_eq!((outcomes[0].seconds.len(), outcomes[0].packet_count), (2, Some(7)));
-        assert!(run(echo("6", Seen::All(count))).is_err());
-        assert!(run(echo("none", Seen::All(count))).is_err());
+        assert!(run(echo("6", PrintedCount::All(count))).is_err());
+        assert!(run(echo("none", PrintedCount::All(count))).is_err());
         assert_eq!(
-            run(echo("6", Seen::OfFlows(count))).expect("the program counts some packets")[0].packet_count,
+            run(echo("6", PrintedCount::OfFlows(count))).expect("the program counts some packets")[0]
+                .packet_count,
             Some(6)
         );
-        assert!(run(echo("8", Seen::OfFlows(count))).is_err());
-        let mut failing = echo("7", Seen::Nothing);
+        assert!(run(echo("8", PrintedCount::OfFlows(count))).is_err());
+        let mut failing = echo("7", PrintedCount::None);
         failing.command = vec!["false".to_owned()];
         assert!(run(failing).is_err());
         fs::remove_dir_all(&folder).expect("the folder exists");

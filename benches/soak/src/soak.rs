@@ -72,9 +72,9 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
     let (mut frame_count, mut busy, mut pass_count) = (0, Duration::ZERO, 0);
     let start = Instant::now();
     let mut next = Duration::ZERO;
-    let mut is_going_on = true;
-    while is_going_on {
-        is_going_on = trace.pass(pass_count, &mut batch, |batch| {
+    let mut is_running = true;
+    while is_running {
+        is_running = trace.pass(pass_count, &mut batch, |batch| {
             let before = start.elapsed();
             if before >= next {
                 next = before + interval;
@@ -97,7 +97,7 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
             frame_count += batch.len() as u64;
             start.elapsed() < duration
         });
-        pass_count += u64::from(is_going_on);
+        pass_count += u64::from(is_running);
     }
     if samples.iter().any(|sample| sample.resident_bytes == 0) {
         return Err("the system does not report resident memory in /proc/self/status".into());

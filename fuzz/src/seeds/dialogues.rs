@@ -274,8 +274,8 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
 }
 
 fn recorded_turn(line: &str) -> Option<(Role, Vec<u8>)> {
-    let (who, digits) = line.split_once(' ')?;
+    let (sender, digits) = line.split_once(' ')?;
     let octet = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
     let octets = (0..digits.len()).step_by(2).map(octet).collect::<Option<_>>()?;
-    Some((if who == "C" { Role::Client } else { Role::Server }, octets))
+    Some((if sender == "C" { Role::Client } else { Role::Server }, octets))
 }

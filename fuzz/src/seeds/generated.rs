@@ -214,10 +214,10 @@ fn add_calls(seeds: &mut Seeds) {
         let mut tracker = vec![random.next() as u8, limit_choice, 1 + random.below(40) as u8];
         for _ in 0..60 {
             let flags = [2, 2, 0x12, 0x10, 0x10, 0x18, 0x11, 0x14, 4][random.below(9)];
-            let what = random.below(if round % 3 == 0 { 256 } else { 32 }) as u8;
+            let choice = random.below(if round % 3 == 0 { 256 } else { 32 }) as u8;
             let numbers = random.below(8) as u8 | (random.below(8) as u8) << 4;
             tracker.extend([
-                what,
+                choice,
                 flags,
                 numbers,
                 random.next() as u8,
@@ -240,9 +240,9 @@ fn add_calls(seeds: &mut Seeds) {
                 random.below(64) as u8,
             ]);
             let flags = (5 + random.below(26) as u8) | (random.below(4) as u8) << 6;
-            let what = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
+            let choice = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
             reassembler.extend([
-                what,
+                choice,
                 random.next() as u8,
                 0,
                 random.below(64) as u8,

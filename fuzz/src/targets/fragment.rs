@@ -49,19 +49,19 @@ pub fn run(data: &[u8]) {
     let mut model = Model::new(policy, 64, 12);
     let (mut now, mut kept, mut returned) = (1000_u64, 0, 0);
     for (tag, step) in (0..).zip(steps.chunks_exact(4).take(200)) {
-        let [what, offset, len, time] = [step[0], step[1], step[2], step[3]];
+        let [choice, offset, len, time] = [step[0], step[1], step[2], step[3]];
         now = if time == 255 { now - 1 } else { now + u64::from(time / 16) };
-        if what & 0x1f == 0x1f {
+        if choice & 0x1f == 0x1f {
             pool.advance(Timestamp::from_nanos(now), |ended| returned += ended.tags.len());
             model.advance(now);
             continue;
         }
         let octet_count = (usize::from(len >> 3) * 8 * scale).min(3000) & !7;
-        let octet_count = octet_count + usize::from(if what & 4 == 0 { 0 } else { len & 7 });
-        let begin = usize::from(what >> 3 & 3) * 8;
+        let octet_count = octet_count + usize::from(if choice & 4 == 0 { 0 } else { len & 7 });
+        let begin = usize::from(choice >> 3 & 3) * 8;
         let bytes = &OCTETS[begin..begin + octet_count];
         let fragment = Fragment {
-            key: key(what & 3),
+            key: key(choice & 3),
             timestamp: Timestamp::from_nanos(now),
             protocol: IpProtocol::UDP,
             offset: (usize::from(offset & 63) * 8 * scale) as u16,

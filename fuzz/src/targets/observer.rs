@@ -56,11 +56,11 @@ pub struct Observer {
 
 impl Observer {
     /// Creates an observer that keeps all reports for comparison.
-    pub fn keeping() -> Self {
+    pub fn with_reports() -> Self {
         Self { keeps: true, ..Self::default() }
     }
 
-    fn called(&mut self, flow: &mut Flow<'_, Log>) {
+    fn check_call(&mut self, flow: &mut Flow<'_, Log>) {
         assert!(flow.state.has_started, "a call for a flow that has not started");
         assert!(!flow.state.is_muted, "a call for a muted flow");
         if std::mem::take(&mut self.mutes_next) {
@@ -87,12 +87,12 @@ impl Observer {
     fn started(&mut self, flow: &mut Flow<'_, Log>) {
         assert!(!std::mem::replace(&mut flow.state.has_started, true), "a flow started twice");
         self.totals.started_count += 1;
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, Log>, packet: &Packet<'_>) {
         assert_eq!(*flow.view.key(), packet.key);
-        self.called(flow);
+        self.check_call(flow);
     }
 
     /// Called for muted flows too. The last record is kept with its lines when the flow ends.
@@ -144,7 +144,7 @@ impl Observer {
         if self.keeps {
             log.lines.push(format!("{side:?} {event:?}"));
         }
-        self.called(flow);
+        self.check_call(flow);
         if std::mem::take(&mut self.stops_next) {
             flow.state.is_stopped[number] = true;
             return ControlFlow::Break(());
@@ -160,7 +160,7 @@ impl Observer {
             // The timestamp of octets held after a hole depends on the call in which the hole became due.
             flow.state.lines.push(format!("{} {} {message:.0?}", meta.protocol, meta.from.name()));
         }
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Log>, event: &SessionEvent) {
@@ -173,7 +173,7 @@ impl Observer {
                 _ => String::from("another event"),
             });
         }
-        self.called(flow);
+        self.check_call(flow);
     }
 }
 
@@ -206,7 +206,7 @@ macro_rules! observing {
             }
 
             fn event(&mut self, flow: &mut Flow<'_, Log>, _: &FlowEvent) {
-                self.0.called(flow);
+                self.0.check_call(flow);
             }
 
             fn record(&mut self, flow: &mut Flow<'_, Log>, reason: EndReason) {

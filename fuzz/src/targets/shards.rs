@@ -88,8 +88,9 @@ fn in_one_pipeline<K: Observing>(
 
 fn run_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline =
-        setup.stream_pipeline(&budget, StreamObserver(Observer::keeping())).expect("a sufficient budget");
+    let pipeline = setup
+        .stream_pipeline(&budget, StreamObserver(Observer::with_reports()))
+        .expect("a sufficient budget");
     let (stats, sinks) = in_one_pipeline(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(stats, sinks)
@@ -97,8 +98,9 @@ fn run_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> 
 
 fn run_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline =
-        setup.session_pipeline(&budget, SessionObserver(Observer::keeping())).expect("a sufficient budget");
+    let pipeline = setup
+        .session_pipeline(&budget, SessionObserver(Observer::with_reports()))
+        .expect("a sufficient budget");
     let (stats, sinks) = in_one_pipeline(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(without_streams(stats), sinks)
@@ -114,7 +116,7 @@ fn without_streams(stats: PipelineStats) -> PipelineStats {
 
 fn in_shards(setup: &Setup, frames: &[Captured], batch_len: usize) -> Report {
     let budget = setup.budget();
-    let mut sinks = [SessionObserver(Observer::keeping()), SessionObserver(Observer::keeping())];
+    let mut sinks = [SessionObserver(Observer::with_reports()), SessionObserver(Observer::with_reports())];
     let stats = setup.run_shards(&budget, &mut Frames { rest: frames, batch_len }, &mut sinks);
     assert_eq!(budget.held(), 0);
     report(without_streams(stats), sinks.into())

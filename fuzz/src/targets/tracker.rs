@@ -71,7 +71,7 @@ const JUMPS_MS: [u64; 16] =
 struct Clock(u64);
 
 impl Clock {
-    fn go(&mut self, step: &Step) -> Timestamp {
+    fn advance(&mut self, step: &Step) -> Timestamp {
         let fine = u64::from(step.odd);
         self.0 +=
             JUMPS_MS[usize::from(step.time & 15)] * 1_000_000 + if step.time & 16 == 0 { 0 } else { fine };
@@ -86,7 +86,7 @@ impl Clock {
 
 /// Creates a packet. `is_modeled` excludes combinations of flags that the model does not support and no host sends.
 fn packet(step: &Step, setup: u8, is_modeled: bool, clock: &mut Clock) -> Packet<'static> {
-    let timestamp = clock.go(step);
+    let timestamp = clock.advance(step);
     let conversation = step.what & 15;
     let (protocol, ports) = match conversation {
         0..4 => (IpProtocol::TCP, [40_000 + u16::from(conversation), 80]),
@@ -151,7 +151,7 @@ struct State {
 }
 
 impl Sink {
-    fn called(&mut self, flow: &mut Flow<'_, State>) {
+    fn check_call(&mut self, flow: &mut Flow<'_, State>) {
         assert!(flow.state.has_started && !flow.state.is_muted);
         if std::mem::take(&mut self.mutes_next) {
             flow.state.is_muted = true;
@@ -168,16 +168,16 @@ impl Observer<State> for Sink {
     fn started(&mut self, flow: &mut Flow<'_, State>) {
         assert!(!std::mem::replace(&mut flow.state.has_started, true));
         self.open_count += 1;
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
         assert_eq!(*flow.view.key(), packet.key);
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn event(&mut self, flow: &mut Flow<'_, State>, _: &FlowEvent) {
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn active_timeout(&mut self, flow: &mut Flow<'_, State>) {
@@ -303,7 +303,7 @@ fn bounded(input: &Input) {
                 assert!(id.is_none_or(|id| tracker.remove(id, &mut sink) && !tracker.remove(id, &mut sink)));
             }
             0xf0.. => sink.mutes_next = true,
-            0xe0.. => tracker.advance(clock.go(step), &mut sink),
+            0xe0.. => tracker.advance(clock.advance(step), &mut sink),
             _ => {
                 packet_count += 1;
                 tracker.track(&packet(step, input.setup, false, &mut clock), &mut sink);

@@ -3,7 +3,7 @@
 use flowgauge::session::Role::{Client, Server};
 
 use super::feed::{Case, Expected, Input, filled};
-use super::tls::{client_hello, server_hello, usual};
+use super::tls::{client_hello, server_hello, typical};
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
@@ -29,7 +29,7 @@ fn whole(kind: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn hello() -> Vec<u8> {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     client_hello(Some(&[]), &suites, &extensions)
 }
 

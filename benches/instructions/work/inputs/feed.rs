@@ -81,7 +81,7 @@ impl Input {
     }
 
     /// Adds a gap of octets that were not captured.
-    pub(crate) fn lose(&mut self, from: Role, len: u64) {
+    pub(crate) fn add_gap(&mut self, from: Role, len: u64) {
         self.steps.push(Step::Gap(from, len));
     }
 }

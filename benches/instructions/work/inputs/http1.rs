@@ -80,7 +80,7 @@ pub(crate) fn chunk_line_by_octets() -> Case {
 pub(crate) fn lost_by_octets() -> Case {
     let mut input = Input::tcp(80);
     input.send(Client, request(0).as_bytes());
-    input.lose(Client, 1000);
+    input.add_gap(Client, 1000);
     input.send(Client, &[b'a'; 9000]);
     (filled(input, |input, _| input.send_in(1, Client, b"a")), Expected::messages(2))
 }

@@ -31,7 +31,7 @@ fn headers(stream: u32, block: &[u8]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, block)
 }
 
-fn begun() -> Input {
+fn with_preface() -> Input {
     let mut input = Input::tcp(80);
     let settings = frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]);
     input.send(Client, &[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat());
@@ -40,7 +40,7 @@ fn begun() -> Input {
 }
 
 fn dialogue(packet_len: usize) -> Input {
-    filled(begun(), |input, round| {
+    filled(with_preface(), |input, round| {
         let stream = 2 * round + 1;
         input.send_in(packet_len, Client, &headers(stream, &REQUEST));
         let head = frame(HEADERS, END_HEADERS, stream, &RESPONSE);
@@ -69,7 +69,7 @@ const SAME_NAME: [u8; 2] = [0x7e, 0];
 
 /// Each field repeats a long name.
 pub(crate) fn indexed_name_bomb() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let input =
         filled(input, |input, round| input.send(Client, &headers(2 * round + 3, &SAME_NAME.repeat(8000))));
@@ -78,7 +78,7 @@ pub(crate) fn indexed_name_bomb() -> Case {
 
 /// The same in lists just below the limit.
 pub(crate) fn lists_below_the_limit() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let input =
         filled(input, |input, round| input.send(Client, &headers(2 * round + 3, &SAME_NAME.repeat(15))));
@@ -87,7 +87,7 @@ pub(crate) fn lists_below_the_limit() -> Case {
 
 /// The same as often as possible without reaching the limit of a connection.
 pub(crate) fn expansion_below_the_limit() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let block = [&SAME_NAME[..], &[0x82; 8]].concat();
     let blocks = |round: u32| {
@@ -98,7 +98,7 @@ pub(crate) fn expansion_below_the_limit() -> Case {
 
 /// Requests that all repeat a long path.
 pub(crate) fn repeated_paths() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     let path = [&[0x82, 0x44, 127, 0xa1, 30][..], &[b'/'; 4000]].concat();
     input.send(Client, &headers(1, &path));
     let block = [0x82, 0xbe, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
@@ -116,12 +116,12 @@ pub(crate) fn stream_churn() -> Case {
             .flat_map(|position| frame(DATA, 0, 2 * ((160 * round + position) % 300) + 1, &[]))
             .collect::<Vec<_>>()
     };
-    (filled(begun(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
+    (filled(with_preface(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
 }
 
 /// Streams that are opened and reset while many others are open.
 pub(crate) fn resets() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     let open: Vec<u8> = (0..250).flat_map(|position| frame(DATA, 0, 4 * position + 1, &[])).collect();
     input.send(Client, &open);
     let frames = |round: u32| {
@@ -137,7 +137,7 @@ pub(crate) fn resets() -> Case {
 
 /// A header block in the maximum number of frames, which are almost empty.
 pub(crate) fn continuations() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     while !input.is_full() {
         let mut block = frame(HEADERS, 0, 1, &[0x82]);
         (0..31).for_each(|_| block.extend(frame(CONTINUATION, 0, 1, &[0x86])));
@@ -153,7 +153,7 @@ pub(crate) fn static_fields() -> Case {
     let blocks = |round: u32| {
         (0..5).flat_map(|position| headers(2 * (5 * round + position) + 1, &block)).collect::<Vec<_>>()
     };
-    (filled(begun(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
+    (filled(with_preface(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
 }
 
 /// Strings of the longest codes, which have 30 bits.
@@ -167,7 +167,7 @@ pub(crate) fn long_codes() -> Case {
     let field = [&[0, 1, b'a', 0x80 | code.len() as u8][..], &code].concat();
     let block = field.repeat(20);
     (
-        filled(begun(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
+        filled(with_preface(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
         Expected::messages(40),
     )
 }
@@ -177,7 +177,7 @@ pub(crate) fn table_churn() -> Case {
     let field = [&[0x40, 1, b'a', 20][..], &[b'v'; 20]].concat();
     let block = [&[0x20, 0x3f, 0xe1, 0x1f][..], &field.repeat(56)].concat();
     (
-        filled(begun(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
+        filled(with_preface(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
         Expected::messages(40),
     )
 }

@@ -9,7 +9,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 
 use super::feed::{Case, Expected, Input, filled};
-use super::tls::{client_hello, message, server_hello, usual};
+use super::tls::{client_hello, message, server_hello, typical};
 
 const DCID: [u8; 8] = *b"8octets!";
 
@@ -57,7 +57,7 @@ fn crypto(offset: usize, octets: &[u8]) -> Vec<u8> {
 }
 
 fn hello() -> Vec<u8> {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     message(1, &client_hello(None, &suites, &extensions))
 }
 

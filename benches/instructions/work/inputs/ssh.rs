@@ -25,7 +25,7 @@ fn identification(from: Role) -> &'static [u8] {
     }
 }
 
-fn usual() -> Vec<u8> {
+fn typical() -> Vec<u8> {
     let (ciphers, macs) = (
         b"chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com",
         b"umac-64-etm@openssh.com,umac-128-etm@openssh.com,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com",
@@ -58,13 +58,13 @@ fn exchanges(packet_len: usize, offers: [&[u8]; 2]) -> Input {
 }
 
 pub(crate) fn benign() -> Case {
-    let offer = usual();
+    let offer = typical();
     (exchanges(1460, [&offer, &offer]), Expected::messages(100))
 }
 
 /// The same exchanges with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
-    let offer = usual();
+    let offer = typical();
     (exchanges(1, [&offer, &offer]), Expected::messages(3))
 }
 

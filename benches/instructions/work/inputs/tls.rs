@@ -28,7 +28,7 @@ pub(crate) fn client_hello(cookie: Option<&[u8]>, suites: &[u8], extensions: &[u
 }
 
 /// Cipher suites and extensions as sent by a browser.
-pub(crate) fn usual() -> (Vec<u8>, Vec<u8>) {
+pub(crate) fn typical() -> (Vec<u8>, Vec<u8>) {
     let suites: Vec<u8> =
         [0x1301_u16, 0x1303, 0x1302, 0xc02b, 0xc02f, 0xcca9, 0xcca8, 0xc02c, 0xc030, 0xc00a, 0xc009]
             .iter()
@@ -109,7 +109,7 @@ fn records(record_len: usize, octets: &[u8]) -> Vec<u8> {
 
 /// The messages of both sides of a handshake that are not encrypted.
 fn handshake() -> [(Role, Vec<u8>); 2] {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     let names = [b"www.example.org".as_slice(), b"example.org", b"mail.example.org"]
         .map(|name| value(0x82, name))
         .concat();

@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 
 use flowgauge::{FileSource, Pipeline, RunOptions};
 use flowgauge_peers::gopacket::Gopacket;
-use flowgauge_peers::programs::{Program, Seen, Setting, find, in_path};
-use flowgauge_peers::report::{Circumstances, Trace, replace, section};
+use flowgauge_peers::programs::{PrintedCount, Program, Setting, find, in_path};
+use flowgauge_peers::report::{Environment, Trace, replace, section};
 use flowgauge_peers::{plot, rows, whole};
 
 type Reason = Box<dyn std::error::Error>;
@@ -142,7 +142,7 @@ fn also(options: &Options, setting: &Setting) -> Vec<Program> {
         name: name.clone(),
         does: "given by --also",
         command: command.split_whitespace().map(filled).collect(),
-        seen: Seen::Nothing,
+        printed_count: PrintedCount::None,
         is_export: false,
         is_on_all_cores: true,
     };
@@ -184,16 +184,16 @@ fn run() -> Result<(), Reason> {
         let outcomes = whole::run(programs, options.run_count, options.core, survey.frame_count, &folder.0)?;
         files = Some((survey, outcomes));
     }
-    let circumstances = Circumstances::now();
+    let environment = Environment::now();
     let parts = files.as_ref().map(|(trace, outcomes)| (trace, &outcomes[..]));
-    let text = section(&circumstances, &results, parts, &missing);
+    let text = section(&environment, &results, parts, &missing);
     println!("{text}");
     if options.is_written {
         let docs = repository().join("docs");
         replace(&docs.join("performance.md"), &text)?;
         if let Some((trace, outcomes)) = parts {
             let cores = if options.core.is_some() { ", one core" } else { "" };
-            let caption = format!("Million frames per second{cores}; {}", circumstances.date);
+            let caption = format!("Million frames per second{cores}; {}", environment.date);
             fs::write(docs.join("performance.svg"), plot::bars(trace.frame_count, outcomes, &caption))?;
         }
     }

@@ -20,7 +20,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
     [("unique_64", 64, 1), ("unique_1500", 1500, 1), ("duplicate_1500", 1500, 2)]
         .map(|(id, len, times)| -> MakeRow {
             let make = move |_: Option<&Gopacket>| {
-                Row::new(vec![ours(Frames::new(len, times)), flowscopes(Frames::new(len, times))])
+                Row::new(vec![ours(Frames::new(len, times)), flowscope_contender(Frames::new(len, times))])
             };
             (format!("dedup/{id}"), Box::new(make))
         })
@@ -72,7 +72,7 @@ fn ours(frames: Frames) -> Contender {
     Contender::new(FLOWGAUGE, (frames, window), step, |(frames, _), done| frames.check(done))
 }
 
-fn flowscopes(frames: Frames) -> Contender {
+fn flowscope_contender(frames: Frames) -> Contender {
     let step = |(frames, dedup): &mut (Frames, Dedup)| {
         let (nanos, data) = frames.next();
         let time = flowscope::Timestamp::new((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32);

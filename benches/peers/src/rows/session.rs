@@ -20,7 +20,7 @@ const LEN: u32 = 1400;
 const ISN: u32 = 1000;
 
 pub(super) fn rows() -> Vec<MakeRow> {
-    let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscopes()]);
+    let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscope_contender()]);
     vec![("session_driver/passthrough".to_owned(), Box::new(make))]
 }
 
@@ -89,7 +89,7 @@ struct Theirs {
     parser: Counting,
 }
 
-fn flowscopes() -> Contender {
+fn flowscope_contender() -> Contender {
     let parser = Counting::default();
     let mut builder = Driver::builder(FiveTuple::bidirectional());
     let slot = builder.session_on_ports(parser.clone(), [80]);

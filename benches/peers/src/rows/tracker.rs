@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
             let make = move |gopacket: Option<&Gopacket>| {
                 let frames = frames(flow_count);
                 let mut contenders =
-                    vec![ours(frames.clone(), is_in_order), flowscopes(frames.clone(), is_in_order)];
+                    vec![ours(frames.clone(), is_in_order), flowscope_contender(frames.clone(), is_in_order)];
                 if let Some(gopacket) = gopacket {
                     let work = if is_in_order { "track_in_order" } else { "track" };
                     contenders.push(gopacket.contender(work, &frames, flow_count as u64));
@@ -120,7 +120,7 @@ fn theirs(flow_count: usize) -> FlowTracker<FiveTuple> {
     FlowTracker::with_config(FiveTuple::bidirectional(), config)
 }
 
-fn flowscopes(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
+fn flowscope_contender(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
     let flow_count = frames.len();
     let mut state = (Arrivals::new(frames, is_in_order), theirs(flow_count));
     let step = |(arrivals, tracker): &mut (Arrivals, FlowTracker<FiveTuple>)| {

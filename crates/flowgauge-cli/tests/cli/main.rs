@@ -444,13 +444,13 @@ fn an_unreadable_file_is_reported_in_one_line_and_the_others_are_read() {
         (&missing, "No such file or directory"),
         (&directory, "is a directory, not a capture file"),
     ] {
-        let alone = run(&["flows", path]);
-        assert_eq!((alone.status, alone.out.as_str()), (1, ""), "{path}");
-        assert_eq!(alone.err.lines().count(), 1, "{}", alone.err);
-        assert!(alone.err.starts_with(&format!("flowgauge: {path}: {words}")), "{}", alone.err);
+        let single = run(&["flows", path]);
+        assert_eq!((single.status, single.out.as_str()), (1, ""), "{path}");
+        assert_eq!(single.err.lines().count(), 1, "{}", single.err);
+        assert!(single.err.starts_with(&format!("flowgauge: {path}: {words}")), "{}", single.err);
         for order in [[path, "ssh.pcap"], ["ssh.pcap", path]] {
             let both = run(&[&["flows", "-q", "--format", "ndjson"][..], &order[..]].concat());
-            assert_eq!((both.status, &both.err), (1, &alone.err));
+            assert_eq!((both.status, &both.err), (1, &single.err));
             assert_eq!(comparable_records(&objects(&both.out)), good);
         }
     }

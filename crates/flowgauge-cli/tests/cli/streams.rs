@@ -78,7 +78,7 @@ fn stream_files_contain_the_payload() {
 
 /// A capture with a snap length of 128 octets on a link with loss has many gaps.
 #[test]
-fn gaps_are_left_out_or_filled() {
+fn gaps_are_omitted_or_filled() {
     let folder = Folder::new();
     let (omitted, filled) = (folder.path("omitted"), folder.path("filled"));
     assert_eq!(run(&["streams", "lossy.pcap", "--out", &omitted]).status, 0);

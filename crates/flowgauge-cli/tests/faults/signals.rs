@@ -38,9 +38,9 @@ fn run_on(args: &[&str], path: &str) -> Vec<u8> {
 
 /// Waits until a condition holds.
 fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !is_true() {
-        assert!(begun.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
+        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -171,9 +171,9 @@ fn a_second_signal_ends_the_process_at_once() {
         std::thread::sleep(Duration::from_millis(100));
         assert!(child.try_wait().unwrap().is_none(), "the first signal ended the process");
         send(second, &child);
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(STATUS_BASE + second));
-        assert!(begun.elapsed() < TIMEOUT);
+        assert!(started.elapsed() < TIMEOUT);
         drop(out);
     }
 }
@@ -197,9 +197,9 @@ fn a_second_signal_ends_each_command_at_once() {
         std::thread::sleep(Duration::from_millis(100));
         assert!(child.try_wait().unwrap().is_none(), "{args:?}: the first signal ended the process");
         send(TERMINATE, &child);
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(STATUS_BASE + TERMINATE), "{args:?}");
-        assert!(begun.elapsed() < TIMEOUT);
+        assert!(started.elapsed() < TIMEOUT);
         drop(out);
     }
 }
