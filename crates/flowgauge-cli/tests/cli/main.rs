@@ -433,8 +433,7 @@ fn several_files_are_merged_in_time_order() {
 #[test]
 fn an_unreadable_file_is_reported_in_one_line_and_the_others_are_read() {
     let folder = Folder::new();
-    let (text, empty) =
-        (folder.file("notes.txt", b"This is not a capture.\n"), folder.file("empty.pcap", b""));
+    let (text, empty) = (folder.file("notes.txt", b"This is no capture.\n"), folder.file("empty.pcap", b""));
     let missing = folder.path("missing.pcap");
     let directory = folder.0.to_str().unwrap().to_owned();
     let good = comparable_records(&records(&["ssh.pcap"]));
