@@ -1,6 +1,8 @@
-//! Frames through a window that remembers 256 frames or 65,536. Times are per pass over all frames of a row; throughput is in frames.
+//! Duplicate detection with a window of 256 or 65,536 frames. Times are per pass over all frames of a row; throughput
+//! is in frames.
 //!
-//! `unique`: 1024 distinct frames in turn, so that none is found; the clock goes on. `duplicate`: each frame comes twice in a row.
+//! `unique`: 1024 distinct frames in turn with advancing time, so that there are no duplicates. `duplicate`: each frame
+//! is repeated once.
 
 use std::hint::black_box;
 
@@ -12,12 +14,12 @@ mod support;
 
 use support::{CLIENT, SERVER, set_seq};
 
-/// Between two frames: 10 million per second.
+/// Time between two frames: 10 million frames per second.
 const GAP_NS: u64 = 100;
 
 const HEADERS_LEN: usize = 54;
 
-/// Distinct frames of a length.
+/// Creates distinct frames of a given length.
 fn frames(count: u32, len: usize) -> Vec<Vec<u8>> {
     let payload = vec![0x5a; len - HEADERS_LEN];
     (0..count)
@@ -37,7 +39,7 @@ fn window(frame_count: u32, mode: Mode, verifies: bool) -> Window {
     Window::new(config, &Resources::new(limits).with_seeds([1, 2, 3, 4])).expect("a valid configuration")
 }
 
-/// Sends each frame `times` times; how many were duplicates.
+/// Sends each frame `times` times and returns the number of duplicates.
 fn pass(window: &mut Window, frames: &[Vec<u8>], times: u32, now: &mut u64) -> u64 {
     let mut duplicate_count = 0;
     for data in frames {
@@ -55,7 +57,7 @@ fn rows(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("dedup");
     #[rustfmt::skip]
     let rows = [
-        // id, frames remembered, distinct frames, octets, times, mode, octets compared
+        // id, frames in the window, distinct frames, octets per frame, repetitions, mode, octet comparison
         ("unique_64", 256, 1024, 64, 1, Exact, false),
         ("unique_1500", 256, 1024, 1500, 1, Exact, false),
         ("duplicate_1500", 256, 1024, 1500, 2, Exact, false),
@@ -73,7 +75,7 @@ fn rows(criterion: &mut Criterion) {
         let frames = frames(distinct, len);
         let mut window = window(frame_count, mode, verifies);
         let mut now = 1 << 40;
-        // Filled, and each answer as it must be: a frame comes again only after the window's millisecond.
+        // Fills the window and checks the count: a frame is repeated only after the millisecond of the window.
         for _ in 0..20 {
             now += 1_000_000;
             let duplicate_count = pass(&mut window, &frames, times, &mut now);

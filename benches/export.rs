@@ -1,4 +1,5 @@
-//! Records to text: ndjson and csv by the visitor, and the same lines by serde_json as a measure.
+//! Serialization of records as ndjson and csv with the visitor, and as the same ndjson lines with serde_json for
+//! comparison.
 
 use std::hint::black_box;
 
@@ -8,7 +9,9 @@ use flowgauge::{FileSource, FlowRecord, records};
 
 fn web_records() -> Vec<FlowRecord> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/data/web.pcap");
-    records(FileSource::open(path).expect("a capture")).collect::<Result<_, _>>().expect("a whole capture")
+    records(FileSource::open(path).expect("a capture"))
+        .collect::<Result<_, _>>()
+        .expect("an undamaged capture")
 }
 
 fn export(criterion: &mut Criterion) {
@@ -32,7 +35,7 @@ fn export(criterion: &mut Criterion) {
         bencher.iter(|| {
             out.clear();
             for record in &records {
-                serde_json::to_writer(&mut out, black_box(record)).expect("a vector takes everything");
+                serde_json::to_writer(&mut out, black_box(record)).expect("writing to a vector succeeds");
                 out.push(b'\n');
             }
         });

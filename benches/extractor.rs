@@ -1,4 +1,4 @@
-//! From an Ethernet frame to a packet with its Flow Key.
+//! Extraction of a packet with its Flow Key from an Ethernet frame.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 fn five_tuple(criterion: &mut Criterion) {
     let extractor = Extractor::default();
     let mut group = criterion.benchmark_group("extractor");
-    // The frames of the peer's rows: 18 octets of TCP payload, 5 of UDP.
+    // The same frames as in the rows of the peer: 18 octets of TCP payload and 5 octets of UDP payload.
     let tcp_frame = tcp((CLIENT, 40_000), (SERVER, 443), &[0; 18]);
     let udp_frame = udp((CLIENT, 40_000), (SERVER, 53), &[0; 5]);
     let udp_ipv6_frame = in_ipv6(&udp_frame);
@@ -21,7 +21,7 @@ fn five_tuple(criterion: &mut Criterion) {
     with_options[14] = 0x46;
     with_options[17] += 4;
     with_options.splice(34..34, [1, 1, 1, 0]);
-    // VXLAN with network 1 around the whole frame, and the frame behind a cooked header.
+    // The frame in VXLAN with network identifier 1, and the frame after a cooked header.
     let in_vxlan =
         udp((SERVER, 50_000), (CLIENT, 4789), &[&[8, 0, 0, 0, 0, 0, 1, 0], &tcp_frame[..]].concat());
     let cooked = [&[0, 0, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0, 8, 0], &tcp_frame[14..]].concat();
@@ -35,7 +35,7 @@ fn five_tuple(criterion: &mut Criterion) {
         ("five_tuple_vxlan_ipv4_tcp", LinkType::ETHERNET, &in_vxlan, IpProtocol::TCP),
     ] {
         let frame = Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, data) };
-        let packet = extractor.extract(&frame).expect("the frame holds a packet");
+        let packet = extractor.extract(&frame).expect("the frame contains a packet");
         assert_eq!((packet.key.protocol(), packet.side), (protocol, flowgauge::base::Side::A));
         assert_eq!(packet.key.port(packet.side), Some(40_000));
         let mut packet = Packet::EMPTY;
@@ -50,7 +50,7 @@ fn five_tuple(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// An IPv4 header of 20 octets and what follows it.
+/// Prepends an IPv4 header of 20 octets to a payload.
 fn in_ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let [high, low] = (20 + payload.len() as u16).to_be_bytes();
     let header = [0x45, 0, high, low, 0, 1, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
@@ -60,7 +60,8 @@ fn in_ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
 /// Puts a packet into a tunnel.
 type Wrap<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
 
-/// The general path with so many tunnels around the packet: what a row takes more than the one before is a layer's cost.
+/// The general path for a packet in a number of tunnels: the difference between two successive rows is the cost of a
+/// layer.
 fn tunnels(criterion: &mut Criterion) {
     let extractor = Extractor::default();
     let mut group = criterion.benchmark_group("extractor");
@@ -78,7 +79,7 @@ fn tunnels(criterion: &mut Criterion) {
         for depth in 0..=3 {
             let data = [macs, &inside].concat();
             let frame = Frame::ethernet(Timestamp::ZERO, &data);
-            let packet = extractor.extract_general(&frame).expect("the frame holds a packet");
+            let packet = extractor.extract_general(&frame).expect("the frame contains a packet");
             assert_eq!(
                 (packet.key.protocol(), packet.key.port(packet.side)),
                 (IpProtocol::TCP, Some(40_000))

@@ -1,6 +1,6 @@
-//! Fragments through the pool: 64 KiB datagrams in fragments of 1480 octets, unless the id says otherwise. A time is that
-//! of a whole datagram, of 1000 for `interleaved_1000`, of one fragment for `flood_first_at_cap`; throughput is in
-//! fragments.
+//! Defragmentation of 64 KiB datagrams in fragments of 1480 octets, unless the id says otherwise. A time is for a
+//! complete datagram, for 1000 datagrams in `interleaved_1000`, and for one fragment in `flood_first_at_cap`;
+//! throughput is in fragments.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -17,7 +17,7 @@ fn key(number: u32) -> DatagramKey {
     DatagramKey::v4(source, Ipv4Addr::new(10, 1, 0, 1), u16::from_be_bytes([a, b]), IpProtocol::UDP, 0)
 }
 
-/// The fragments of one payload.
+/// Splits one payload into fragments.
 fn fragments(number: u32, payload: &[u8]) -> Vec<Fragment<'_>> {
     payload
         .chunks(FRAGMENT_LEN)
@@ -39,7 +39,7 @@ fn payload(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at / 7) as u8).collect()
 }
 
-/// Pushes fragments; how many datagrams and octets came out whole.
+/// Pushes fragments and returns the numbers of completed datagrams and of their octets.
 fn push_all(pool: &mut Pool<u32>, fragments: &[Fragment<'_>]) -> (u64, u64) {
     let (mut datagrams, mut octets) = (0, 0);
     for fragment in fragments {
@@ -51,7 +51,7 @@ fn push_all(pool: &mut Pool<u32>, fragments: &[Fragment<'_>]) -> (u64, u64) {
     (datagrams, octets)
 }
 
-fn whole(criterion: &mut Criterion) {
+fn complete_datagrams(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("fragment");
     let longest = payload(65_000);
     let in_order = fragments(1, &longest);
@@ -78,7 +78,7 @@ fn whole(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Each fragment is the first of a datagram that never ends, and the pool is full.
+/// Each fragment is the first one of a datagram that is never completed, and the pool is full.
 fn flood(criterion: &mut Criterion) {
     let octets = payload(FRAGMENT_LEN + 8);
     let mut first = fragments(0, &octets)[0];
@@ -106,5 +106,5 @@ fn flood(criterion: &mut Criterion) {
     assert!(pool.held_bytes() <= bytes_max);
 }
 
-criterion_group!(benches, whole, flood);
+criterion_group!(benches, complete_datagrams, flood);
 criterion_main!(benches);

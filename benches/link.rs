@@ -1,7 +1,7 @@
-//! Between Ethernet frames and IP packets in place: frames and octets per second.
+//! In-place conversion between Ethernet frames and IP packets: frames and octets per second.
 //!
-//! Rows by frame length: one hot frame; `_pool`, distinct frames that together exceed the second-level cache, in the
-//! order of a ring, as a device hands them over; `_copy`, the hot frame with the packet copied into a fresh buffer.
+//! Rows by frame length: one cached frame; `_pool`, distinct frames that together exceed the second-level cache, in
+//! ring order, as a device delivers them; `_copy`, the cached frame with the packet copied into a new buffer.
 
 mod support;
 
@@ -16,12 +16,12 @@ use support::{CLIENT, Random, SERVER, udp};
 
 const FRAME_LENS: [usize; 6] = [64, 128, 256, 512, 1024, 1400];
 
-/// Well above the second-level cache of common processors, and within the third level of most.
+/// Size above the second-level cache of common processors, and within the third-level cache of most.
 const POOL_BYTES: usize = 16 << 20;
 
 const ETHERNET_LEN: usize = 14;
 
-/// Frames per call of the timed closure: a pool row pays for its loop, not for the timer's.
+/// Frames per call of the timed closure, so that the cost of the timer is negligible in a pool row.
 const BATCH: usize = 1024;
 
 fn frame(len: usize, random: &mut Random) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn frame(len: usize, random: &mut Random) -> Vec<u8> {
     udp((CLIENT, random.next() as u16), (SERVER, 53), &payload)
 }
 
-/// Frames of one length behind each other, each at the start of a cache line as device rings have them.
+/// Consecutive frames of one length, each at the start of a cache line as in device rings.
 struct Pool {
     octets: Vec<u8>,
     stride: usize,
@@ -39,7 +39,7 @@ struct Pool {
 }
 
 impl Pool {
-    /// Frames with `headroom` octets before each.
+    /// Creates frames with `headroom` octets before each.
     fn new(len: usize, headroom: usize) -> Self {
         let stride = (headroom + len).next_multiple_of(64);
         let mut octets = vec![0; POOL_BYTES / stride * stride];

@@ -1,4 +1,4 @@
-//! From a capture file to flow records: reading, extraction, tracking, records; on one core.
+//! Processing of a capture file into flow records on one core: reading, extraction, tracking, and records.
 
 mod support;
 
@@ -22,7 +22,8 @@ const ACK: u8 = 0x10;
 const PSH_ACK: u8 = 0x18;
 const FIN_ACK: u8 = 0x11;
 
-/// The segments of one connection: from the client or not, control bits, payload, and sequence numbers that fit.
+/// Segments of one connection: whether the client sends it, control bits, payload length, and relative sequence and
+/// acknowledgment numbers.
 const DIALOGUE: [(bool, u8, usize, u32, u32); 10] = [
     (true, SYN, 0, 0, 0),
     (false, SYN_ACK, 0, 0, 1),
@@ -36,7 +37,7 @@ const DIALOGUE: [(bool, u8, usize, u32, u32); 10] = [
     (true, ACK, 0, 302, 2302),
 ];
 
-/// What a capture holds.
+/// A capture file and the numbers of its flows, frames and octets.
 struct Capture {
     path: PathBuf,
     flow_count: usize,
@@ -44,7 +45,7 @@ struct Capture {
     octet_count: u64,
 }
 
-/// A classic pcap file of whole connections, `open_count` of which are under way at a time, in random order.
+/// A classic pcap file of complete connections in random order. `open_count` connections are open at a time.
 fn capture(flow_count: usize, open_count: usize, server_port: u16) -> Capture {
     let mut random = Random(11);
     let mut bytes = Vec::new();
@@ -97,7 +98,7 @@ fn segment(flow: usize, step: usize, server_port: u16) -> Vec<u8> {
     frame
 }
 
-/// Records, packets and octets of a capture.
+/// Numbers of records, packets and octets of a capture.
 fn run(capture: &Capture) -> (usize, u64, u64) {
     let mut source = FileSource::open(&capture.path).expect("the capture can be read");
     let (mut record_count, mut packet_count, mut octet_count) = (0, 0, 0);
@@ -156,7 +157,7 @@ fn read<K: Sink>(capture: &Capture, sink: K) -> K {
     pipeline.into_sink()
 }
 
-/// From a capture file to streams, and to a parser that keeps nothing.
+/// Processing of a capture file into streams, and with a parser without state.
 fn stages(criterion: &mut Criterion) {
     const FLOW_COUNT: usize = 20_000;
     let payload_len: usize = DIALOGUE.iter().map(|(_, _, payload_len, ..)| payload_len).sum();
@@ -178,7 +179,7 @@ fn stages(criterion: &mut Criterion) {
     }
 }
 
-/// Segments of a hundred known flows in VXLAN: as they are, with the headers noted, and with the tunnels linked.
+/// Segments of a hundred known flows in VXLAN: alone, with their outer headers recorded, and with flows of both levels.
 fn tunnels(criterion: &mut Criterion) {
     let mut batch = FrameBatch::new();
     for port in 10_000..10_100 {
@@ -189,7 +190,7 @@ fn tunnels(criterion: &mut Criterion) {
     }
     let mut group = criterion.benchmark_group("pipeline/vxlan");
     group.throughput(Throughput::Elements(batch.iter().len() as u64));
-    for (id, decapsulation, is_noted) in [
+    for (id, decapsulation, records_encapsulation) in [
         ("innermost", Decapsulation::Innermost, false),
         ("outermost", Decapsulation::Outermost, false),
         ("innermost_noted", Decapsulation::Innermost, true),
@@ -198,7 +199,7 @@ fn tunnels(criterion: &mut Criterion) {
     ] {
         let mut policy = KeyPolicy::DEFAULT;
         policy.decapsulation = decapsulation;
-        let builder = Pipeline::builder().key_policy(policy).encapsulation(is_noted);
+        let builder = Pipeline::builder().key_policy(policy).encapsulation(records_encapsulation);
         let mut pipeline = builder.build(()).expect("a valid configuration");
         assert!(pipeline.batch(&batch).is_continue());
         let level_count = if decapsulation == Decapsulation::Both { 2 } else { 1 };

@@ -1,6 +1,6 @@
-//! Segments to bytes. A time is that of one segment of 1500 octets unless the id says otherwise: of a pair for
-//! `out_of_order_1500`, of 64 segments for `by_64` and `reversed_64`, of 1000 for `loss_1_percent`, of 10,000 for
-//! `interleaved_10000_flows`. The ids down to `drop_flow_poisoned` do the work of the same ids of other crates.
+//! Stream reassembly. A time is for one segment of 1500 octets unless the id says otherwise: for a pair of segments in
+//! `out_of_order_1500`, for 64 segments in `by_64` and `reversed_64`, for 1000 in `loss_1_percent`, and for 10,000 in
+//! `interleaved_10000_flows`. The ids up to `drop_flow_poisoned` do the same work as the same ids of other crates.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ fn payload() -> Vec<u8> {
     (0..LEN).map(|at| (at / 7) as u8).collect()
 }
 
-/// A stream that waits for the octet with number 0, of which something was acknowledged.
+/// A stream that expects the octet with sequence number 0 and has received an acknowledgment.
 fn anchored(reassembler: &mut Reassembler<u32>) -> Stream {
     let mut stream = Stream::default();
     let syn = Segment::new(SeqNum(u32::MAX), TcpFlags::SYN, &[], Timestamp::ZERO);
@@ -89,7 +89,7 @@ fn in_order(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What is dropped.
+/// Segments that are dropped.
 fn dropped(criterion: &mut Criterion) {
     let payload = payload();
     let mut group = criterion.benchmark_group("reassembler");
@@ -102,7 +102,7 @@ fn dropped(criterion: &mut Criterion) {
     let mut count = 0_u64;
     group.bench_function("ooo_drops", |bencher| {
         bencher.iter(|| {
-            dropping.segment(&mut stream, 0, black_box(&far), |_| panic!("nothing comes out"));
+            dropping.segment(&mut stream, 0, black_box(&far), |_| panic!("an event was emitted"));
             count += 1;
         });
     });
@@ -115,12 +115,13 @@ fn dropped(criterion: &mut Criterion) {
     poisoning.segment(&mut stream, 0, &far, |_| {});
     assert!(stream.is_poisoned());
     group.bench_function("drop_flow_poisoned", |bencher| {
-        bencher.iter(|| poisoning.segment(&mut stream, 0, black_box(&far), |_| panic!("nothing comes out")));
+        bencher
+            .iter(|| poisoning.segment(&mut stream, 0, black_box(&far), |_| panic!("an event was emitted")));
     });
     group.finish();
 }
 
-/// Sends the segments of a round in an order, round after round; octets that came out.
+/// Sends the segments of a round in a given order and returns the number of delivered octets.
 fn round(
     reassembler: &mut Reassembler<u32>,
     stream: &mut Stream,
@@ -141,13 +142,13 @@ fn round(
     octet_count
 }
 
-/// Segments that wait.
+/// Segments that are buffered until a hole is filled.
 fn out_of_order(criterion: &mut Criterion) {
     let payload = payload();
     let mut group = criterion.benchmark_group("reassembler");
     let by_64: Vec<u32> = (1..64).chain([0]).collect();
     let reversed: Vec<u32> = (0..64).rev().collect();
-    // Ten of 1000 are lost, and come again twenty later.
+    // Ten of 1000 segments are lost and are retransmitted after twenty further segments.
     let mut lossy: Vec<u32> = (0..1000).filter(|position| position % 100 != 50).collect();
     (0..10).for_each(|number| lossy.insert(number * 100 + 70, number as u32 * 100 + 50));
     for (id, order) in [
@@ -170,7 +171,7 @@ fn out_of_order(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Many streams, of which one in ten waits for a hole to fill.
+/// Many streams; one in ten has a hole.
 fn interleaved(criterion: &mut Criterion) {
     let payload = payload();
     let mut reassembler = reassembler(|_, _| {});
@@ -181,7 +182,7 @@ fn interleaved(criterion: &mut Criterion) {
     group.bench_function("interleaved_10000_flows", |bencher| {
         bencher.iter(|| {
             for (number, stream) in streams.iter_mut().enumerate() {
-                // In its turn, two segments of a stream change places.
+                // Two segments of a stream are exchanged.
                 let turn = (number as u64 + rounds) % 10;
                 let seq = match turn {
                     0 => seq.wrapping_add(LEN),
@@ -208,11 +209,11 @@ fn interleaved(criterion: &mut Criterion) {
         });
     });
     let sent_count = rounds * 10_000 * u64::from(LEN);
-    // The first round has streams whose partner never came, and the last one those whose partner would come next.
+    // The first and the last round contain only one segment of some exchanged pairs.
     assert!(octet_count.abs_diff(sent_count) <= 2000 * u64::from(LEN), "{octet_count} of {sent_count}");
 }
 
-/// Single octets, each with a hole in front, until the cap makes the stream slide.
+/// Single octets, each after a hole, until the memory limit makes the stream slide.
 fn flood(criterion: &mut Criterion) {
     let mut reassembler = reassembler(|_, _| {});
     let bytes_max = Limits::DEFAULT.stream_side_bytes_max;

@@ -1,9 +1,10 @@
-//! Frames to sessions. A time is that of one frame unless the id says otherwise.
+//! Session parsing. A time is for one frame unless the id says otherwise.
 //!
-//! `passthrough`: one connection after its handshake, segments of 1400 octets in order, frames built before and their sequence
-//! numbers set in place, through the whole pipeline to a parser that keeps nothing. `passthrough_10000_flows`: the same over as many
-//! connections in turn. Ids with the name of a protocol: recorded conversations said again to its parser, all of them once per iteration, with
-//! what that makes in messages and octets per second.
+//! `passthrough`: segments of 1400 octets of one established connection, in order, through the whole pipeline to a
+//! parser without state. The frames are built in advance and their sequence numbers are set in place.
+//! `passthrough_10000_flows`: the same for 10,000 connections in turn. Ids with the name of a protocol: an iteration
+//! replays all recorded conversations of the protocol to its parser once; the throughput is in messages and octets per
+//! second.
 
 #[path = "support/replay.rs"]
 mod replay;
@@ -50,7 +51,8 @@ const FTP: [(bool, &[u8]); 13] = [
     (false, b"221 Goodbye.\r\n"),
 ];
 
-/// The preface, SETTINGS, a request with the header block of RFC 7541 appendix C.3.1, its response with DATA (RFC 9113).
+/// The preface, SETTINGS, a request with the header block of RFC 7541 appendix C.3.1, and a response with DATA (RFC
+/// 9113).
 const HTTP2: [(bool, &[u8]); 4] = [
     (true, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
     (false, b"\0\0\0\x04\0\0\0\0\0"),
@@ -62,13 +64,13 @@ const HTTP2: [(bool, &[u8]); 4] = [
 fn protocols(criterion: &mut Criterion) {
     let rows = [
         ("http", conversations("examples/data/web.pcap", "http")),
-        ("http2", vec![Conversation::made(80, &HTTP2); 10]),
+        ("http2", vec![Conversation::synthetic(80, &HTTP2); 10]),
         ("tls", conversations("examples/data/web.pcap", "tls")),
         ("quic", conversations("tests/data/quic.pcap", "quic")),
         ("dns", conversations("examples/data/dns.pcap", "dns")),
         ("ssh", conversations("examples/data/ssh.pcap", "ssh")),
         ("smtp", conversations("examples/data/mail.pcap", "smtp")),
-        ("ftp", vec![Conversation::made(21, &FTP); 10]),
+        ("ftp", vec![Conversation::synthetic(21, &FTP); 10]),
     ];
     let mut group = criterion.benchmark_group("session_driver");
     for (id, conversations) in rows {

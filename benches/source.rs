@@ -1,6 +1,6 @@
-//! Reading captures: frames described per second, from a file in the page cache.
+//! Reading of captures: frames per second from a file in the page cache.
 //!
-//! `cargo bench --bench source`, and with `--features compression` also the compressed rows.
+//! Run with `cargo bench --bench source`; `--features compression` adds the compressed rows.
 
 use std::fs;
 use std::hint::black_box;
@@ -13,13 +13,13 @@ use flowgauge::source::{FileSource, Next, PcapngWriter, Source};
 
 const FRAMES: u64 = 100_000;
 
-/// Lengths as traffic has them: acknowledgements, full segments, and some between.
+/// Typical frame lengths: acknowledgments, full segments, and lengths between them.
 const LENS: [usize; 8] = [66, 1514, 60, 1514, 74, 590, 66, 1514];
 
-/// How far apart the frames begin in the payload.
+/// Distance between the starts of two frames in the payload.
 const STRIDE: usize = 700;
 
-/// A folder of its own that goes away.
+/// A temporary folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -42,7 +42,7 @@ impl Drop for Folder {
     }
 }
 
-/// Octets that compress about as well as traffic does: every other one is noise, and nothing comes twice.
+/// Octets that compress about as well as traffic: every other octet is random, and no sequence is repeated.
 fn payload() -> Vec<u8> {
     let mut state = 0x2545_f491_u32;
     (0..FRAMES as usize * STRIDE + 2048)
@@ -84,14 +84,14 @@ fn pcap(payload: &[u8]) -> Vec<u8> {
 }
 
 fn pcapng(payload: &[u8]) -> Vec<u8> {
-    let mut writer = PcapngWriter::new(BufWriter::new(Vec::new())).expect("a vector takes all");
+    let mut writer = PcapngWriter::new(BufWriter::new(Vec::new())).expect("writing to a vector succeeds");
     for frame in frames(payload) {
-        writer.write(&frame, &[]).expect("a vector takes all");
+        writer.write(&frame, &[]).expect("writing to a vector succeeds");
     }
-    writer.finish().expect("a vector takes all").into_inner().expect("a vector takes all")
+    writer.finish().expect("writing to a vector succeeds").into_inner().expect("writing to a vector succeeds")
 }
 
-/// Frames and octets on the wire.
+/// Numbers of frames and of octets on the wire.
 fn read(path: &Path, batch: &mut FrameBatch) -> (u64, u64) {
     let mut source = FileSource::open(path).expect("a capture");
     let (mut frames, mut octets) = (0, 0);
@@ -114,11 +114,11 @@ fn source(criterion: &mut Criterion) {
     #[cfg(feature = "compression")]
     {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        std::io::Write::write_all(&mut gzip, &plain).expect("a vector takes all");
-        files.push(("pcap_gz", folder.write("a.gz", &gzip.finish().expect("a vector takes all"))));
+        std::io::Write::write_all(&mut gzip, &plain).expect("writing to a vector succeeds");
+        files.push(("pcap_gz", folder.write("a.gz", &gzip.finish().expect("writing to a vector succeeds"))));
         files.push((
             "pcap_zst",
-            folder.write("a.zst", &zstd::encode_all(&plain[..], 3).expect("a vector takes all")),
+            folder.write("a.zst", &zstd::encode_all(&plain[..], 3).expect("writing to a vector succeeds")),
         ));
     }
     let mut group = criterion.benchmark_group("source");

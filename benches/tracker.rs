@@ -1,8 +1,7 @@
-//! From an Ethernet frame to the state of its flow: extraction included, one call per packet unless the id says
-//! otherwise.
+//! Flow tracking of Ethernet frames, including extraction, with one call per packet unless the id says otherwise.
 //!
-//! `monoflow` and `n_flows` repeat one PSH+ACK segment per flow without a handshake and with the time standing still,
-//! as the rows of the same names elsewhere do. The `_in_order` rows advance sequence numbers and time.
+//! `monoflow` and `n_flows` repeat one PSH+ACK segment per flow without a handshake and with a constant timestamp, as
+//! do the rows with the same names of other crates. The `_in_order` rows advance sequence numbers and time.
 
 mod support;
 
@@ -16,7 +15,7 @@ use flowgauge::decode::extractor::{Extractor, Packet};
 use flowgauge::tracker::{FlowView, Interest, Observer, Tracker, TrackerConfig};
 use support::{CLIENT, Random, SERVER, set_seq, tcp};
 
-/// Counts the flows that end; wants nothing else.
+/// Counts the flows that end and requests no other events.
 #[derive(Default)]
 struct Ends {
     flow_count: u64,
@@ -34,7 +33,7 @@ impl Observer<()> for Ends {
     }
 }
 
-/// Frames of as many flows, which differ in their source ports, and in their addresses beyond 50 000.
+/// Frames of `flow_count` flows with different source ports, and different addresses for each 50,000 flows.
 fn frames(flow_count: usize) -> Vec<Vec<u8>> {
     let ends = |flow: usize| {
         let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
@@ -51,7 +50,7 @@ fn track(tracker: &mut Tracker<()>, extractor: &Extractor, sink: &mut Ends, fram
     }
 }
 
-fn standing_still(criterion: &mut Criterion) {
+fn constant_time(criterion: &mut Criterion) {
     let extractor = Extractor::default();
     let mut bench = |id: &str, flow_count: usize| {
         let frames = frames(flow_count);
@@ -109,16 +108,17 @@ fn in_order(criterion: &mut Criterion) {
     }
 }
 
-/// A million flows in random order, and ten million where the variable `FLOWGAUGE_BENCH_LARGE` is set, as that takes some 8 GB.
+/// A million flows in random order, and ten million flows if the variable `FLOWGAUGE_BENCH_LARGE` is set; these need
+/// about 8 GB of memory.
 fn millions(criterion: &mut Criterion) {
-    at_random(criterion, 1_000_000);
+    random_order(criterion, 1_000_000);
     if std::env::var_os("FLOWGAUGE_BENCH_LARGE").is_some() {
-        at_random(criterion, 10_000_000);
+        random_order(criterion, 10_000_000);
     }
 }
 
-/// Flows in random order, extracted and tracked in batches of 32; the time is per packet.
-fn at_random(criterion: &mut Criterion, flow_count: usize) {
+/// Flows in random order, extracted and tracked in batches of 32. The time is per packet.
+fn random_order(criterion: &mut Criterion, flow_count: usize) {
     let mut limits = Limits::DEFAULT;
     limits.flow_count_max = limits.flow_count_max.max(flow_count as u32);
     limits.tcp_extra_count_max = limits.flow_count_max;
@@ -127,9 +127,10 @@ fn at_random(criterion: &mut Criterion, flow_count: usize) {
     let frames = frames(flow_count);
     let mut random = Random(7);
     let order = random.shuffled(flow_count);
-    let mut tracker: Tracker<()> = Tracker::new(TrackerConfig::default(), &resources).expect("sound caps");
+    let mut tracker: Tracker<()> =
+        Tracker::new(TrackerConfig::default(), &resources).expect("a valid configuration");
     let mut sink = Ends::default();
-    // The frames come in the order of arrival, as a capture has them.
+    // The frames are stored in the order of arrival, as in a capture.
     let arrival: Vec<Vec<u8>> = order.iter().map(|flow| frames[*flow].clone()).collect();
     for data in &frames {
         track(&mut tracker, &extractor, &mut sink, &Frame::ethernet(Timestamp::ZERO, data));
@@ -148,7 +149,7 @@ fn at_random(criterion: &mut Criterion, flow_count: usize) {
                 let mut packets = [Packet::EMPTY; 32];
                 for (packet, data) in packets.iter_mut().zip(&arrival[next..next + count]) {
                     let frame = Frame::ethernet(Timestamp::ZERO, data);
-                    extractor.extract_into(&frame, packet).expect("the frame holds a packet");
+                    extractor.extract_into(&frame, packet).expect("the frame contains a packet");
                 }
                 tracker.track_batch(&packets[..count], &mut sink);
                 next = (next + count) % flow_count;
@@ -162,7 +163,7 @@ fn at_random(criterion: &mut Criterion, flow_count: usize) {
     assert_eq!((tracker.len(), counted), (flow_count, tracker.stats().packet_count));
 }
 
-/// A new flow with every packet, at a cap of 100 000: one is evicted for each.
+/// Each packet starts a new flow at a limit of 100,000 flows, so that each packet evicts a flow.
 fn churn(criterion: &mut Criterion) {
     const CAP: usize = 100_000;
     let extractor = Extractor::default();
@@ -170,7 +171,7 @@ fn churn(criterion: &mut Criterion) {
     let mut limits = Limits::DEFAULT;
     limits.flow_count_max = CAP as u32;
     let mut tracker =
-        Tracker::new(TrackerConfig::default(), &Resources::new(limits)).expect("a cap above zero");
+        Tracker::new(TrackerConfig::default(), &Resources::new(limits)).expect("a valid configuration");
     let mut sink = Ends::default();
     // The table is full before the timed part.
     for data in &frames[..CAP] {
@@ -186,11 +187,15 @@ fn churn(criterion: &mut Criterion) {
         });
     });
     let stats = tracker.stats();
-    assert_eq!((tracker.len(), stats.started_count), (CAP, stats.packet_count), "a new flow per packet");
+    assert_eq!(
+        (tracker.len(), stats.started_count),
+        (CAP, stats.packet_count),
+        "not every packet started a new flow"
+    );
     assert_eq!(sink.flow_count, stats.started_count - CAP as u64);
 }
 
-/// 100 000 open flows that all expire in one call; the time is for all of them.
+/// 100,000 open flows that all expire in one call. The time is for all of them.
 fn expiry(criterion: &mut Criterion) {
     const FLOWS: usize = 100_000;
     let extractor = Extractor::default();
@@ -221,7 +226,7 @@ fn expiry(criterion: &mut Criterion) {
             BatchSize::LargeInput,
         );
     });
-    // With as many flows open and none due, a call costs next to nothing.
+    // A call with as many open flows and none that is due.
     let mut tracker = full();
     let mut nanos = FLOWS as u64;
     group.throughput(Throughput::Elements(1)).sample_size(100);
@@ -235,5 +240,5 @@ fn expiry(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, standing_still, in_order, millions, churn, expiry);
+criterion_group!(benches, constant_time, in_order, millions, churn, expiry);
 criterion_main!(benches);

@@ -1,4 +1,5 @@
-//! Encapsulation of the packets of a capture: the tree of links, tags and tunnels, with packets and octets of each branch.
+//! Prints the encapsulation of the packets of a capture as a tree of link types, tags and tunnels, with the packets and
+//! octets of each branch.
 //!
 //! cargo run --example encapsulation -- examples/data/vlan.pcapng
 
@@ -12,7 +13,7 @@ use flowgauge::decode::link::{
 };
 use flowgauge::source::{FileSource, Next, Source};
 
-/// A header, and the headers inside it.
+/// Packets and octets with a given header, and the inner headers by name.
 #[derive(Default)]
 struct Branch {
     packet_count: u64,

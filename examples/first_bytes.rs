@@ -1,5 +1,5 @@
-//! A sink with a state of its own: the first payload octets of each flow, after which the flow is muted, so that its
-//! other packets cost no call.
+//! Prints the first payload octets of each flow. The sink keeps a state per flow, and mutes the flow after these
+//! octets, so that it is not called for further packets.
 //!
 //! cargo run --example first_bytes -- examples/data/mail.pcap
 
@@ -7,9 +7,9 @@ use std::env;
 
 use flowgauge::{EndReason, FileSource, Flow, FlowView, Flows, Interest, Packet, Pipeline, RunOptions, Sink};
 
-const WANTED: usize = 48;
+const LEN: usize = 48;
 
-/// What is kept per flow.
+/// State of a flow.
 #[derive(Default)]
 struct FirstBytes(Vec<u8>);
 
@@ -25,9 +25,9 @@ impl Sink for Print {
 
     fn packet(&mut self, flow: &mut Flow<'_, FirstBytes>, packet: &Packet<'_>) {
         let FirstBytes(kept) = &mut *flow.state;
-        let missing = WANTED - kept.len();
+        let missing = LEN - kept.len();
         kept.extend(packet.payload().iter().take(missing));
-        if kept.len() == WANTED {
+        if kept.len() == LEN {
             flow.mute();
         }
     }

@@ -1,5 +1,5 @@
-//! The longest pauses while a flow table grows to a million flows: times of batches of 32 new flows. Each batch is timed in
-//! several runs with the same seeds, of which the least counts, so that what the machine does besides falls out.
+//! Measures the longest pauses while a flow table grows to a million flows: times of batches of 32 new flows. The time
+//! of a batch is the minimum of several runs with the same seeds, which excludes the influence of other programs.
 //!
 //! cargo run --release --example growth_pause
 
@@ -26,21 +26,21 @@ fn segment(flow: u32) -> Packet<'static> {
 fn main() -> Result<(), Box<dyn Error>> {
     let seeds = [1, 2, 3, 4];
     let batch_count = Limits::DEFAULT.flow_count_max / BATCH_LEN;
-    let mut least_ns = vec![u128::MAX; batch_count as usize];
+    let mut min_ns = vec![u128::MAX; batch_count as usize];
     for _ in 0..RUN_COUNT {
         let mut tracker: Tracker<()> =
             Tracker::new(TrackerConfig::default(), &Resources::default().with_seeds(seeds))?;
-        for (batch, least_ns) in (0..batch_count).zip(&mut least_ns) {
+        for (batch, min_ns) in (0..batch_count).zip(&mut min_ns) {
             let started = Instant::now();
             for flow in 0..BATCH_LEN {
                 tracker.track(&segment(batch * BATCH_LEN + flow), &mut ());
             }
-            *least_ns = started.elapsed().as_nanos().min(*least_ns);
+            *min_ns = started.elapsed().as_nanos().min(*min_ns);
         }
         assert_eq!(tracker.len() as u32, batch_count * BATCH_LEN);
     }
-    least_ns.sort_unstable();
-    let at = |share: f64| least_ns[((least_ns.len() - 1) as f64 * share) as usize];
+    min_ns.sort_unstable();
+    let at = |share: f64| min_ns[((min_ns.len() - 1) as f64 * share) as usize];
     println!("batches of {BATCH_LEN} new flows up to {} flows, in ns", batch_count * BATCH_LEN);
     for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)] {
         println!("{name:6} {:9}", at(share));

@@ -1,4 +1,4 @@
-//! What happens on TCP flows while they live: handshakes with their round-trip time, refusals, odd segments.
+//! Prints the events of TCP flows: handshakes with their round-trip time, state changes, and anomalies.
 //!
 //! cargo run --example handshakes -- examples/data/web.pcap
 
@@ -21,7 +21,7 @@ impl Sink for Watch {
         match event {
             FlowEvent::Established { handshake_rtt: Some(rtt) } => println!("{key} established in {rtt:?}"),
             FlowEvent::Established { handshake_rtt: None } => {
-                println!("{key} established, its beginning unseen")
+                println!("{key} established, the handshake was not captured")
             }
             FlowEvent::StateChanged { to, .. } if to.is_closed() => println!("{key} {to}"),
             FlowEvent::Anomaly(anomaly) => println!("{key} {anomaly:?}"),

@@ -1,5 +1,5 @@
-//! Prints both directions of each HTTP/1 connection as a dialogue: heads in full, bodies by their length, and gaps where octets are
-//! missing.
+//! Prints both directions of each HTTP/1 connection as a dialogue: complete heads, the lengths of bodies, and gaps
+//! where octets are missing.
 //!
 //! cargo run --example http_dialogue -- examples/data/web.pcap
 
@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 
 use flowgauge::{FileSource, Flow, Interest, Pipeline, RunOptions, Side, Sink, StreamEvent, Streams};
 
-/// Octets of a head at most.
+/// Maximum length of a head.
 const HEAD_LEN_MAX: usize = 16 << 10;
 
-/// The state of a direction: the current head, or the length of a body so far.
+/// State of a direction: the current head, or the length of the body so far.
 #[derive(Default)]
 struct Direction {
     head: Vec<u8>,

@@ -1,4 +1,4 @@
-//! Keeps a state of its own for each flow: the largest time between two packets.
+//! Prints the longest time between two packets of each flow, for which the sink keeps a state per flow.
 //!
 //! cargo run --example largest_gap -- examples/data/web.pcap
 

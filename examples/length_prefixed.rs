@@ -1,4 +1,4 @@
-//! A custom parser: messages with two octets of length in front, as DNS has them over TCP (RFC 7766 section 8).
+//! Defines a custom parser for messages with a length prefix of two octets, as in DNS over TCP (RFC 7766 section 8).
 //!
 //! cargo run --example length_prefixed -- examples/data/dns.pcap
 
@@ -7,7 +7,7 @@ use flowgauge::{
     StreamOpening, Verdict, on_message,
 };
 
-/// The parser. It has no state: the driver keeps an incomplete message until the rest arrives.
+/// Parser without state: the driver keeps an incomplete message until the rest arrives.
 #[derive(Debug, Default)]
 struct LengthPrefixed;
 
@@ -27,7 +27,7 @@ impl Parser for LengthPrefixed {
 
 static DNS_OVER_TCP: Protocol = Protocol::new("dns_over_tcp").over_streams(&[53], Some(probe));
 
-/// A length of at least a header, then a header with one question.
+/// Recognizes a length of at least a header, followed by a header with one question.
 fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match opening.client {
         [high, low, _, _, _, _, 0, 1, ..] => {
@@ -39,9 +39,9 @@ fn probe(opening: &StreamOpening<'_>) -> Verdict {
 }
 
 flowgauge::protocols! {
-    /// The set of parsers of this program: one.
+    /// The set of parsers of this program, which has one parser.
     enum Parsers;
-    /// Its messages.
+    /// Messages of the parsers.
     enum Message;
     parsers { LengthPrefixed: LengthPrefixed = &DNS_OVER_TCP }
     recognized {}

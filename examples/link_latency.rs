@@ -1,7 +1,8 @@
-//! How long it takes to go from an Ethernet frame to its IP packet and back: a table of latencies.
+//! Prints a table of the latencies of the conversion between an Ethernet frame and its IP packet in both directions.
 //!
-//! A clock that is read costs more than what is measured, so each sample is the mean of a batch of 256 calls; the tail
-//! is thus that of a batch (interrupts, other programs), not of a single call. Frames are those of a capture, or made up.
+//! Reading the clock costs more than the measured call. Therefore each sample is the mean of a batch of 256 calls, and
+//! the tail is that of a batch (interrupts, other programs), not of a single call. The frames are those of a capture,
+//! or generated ones without an argument.
 //!
 //! cargo run --release --example link_latency -- examples/data/web.pcap
 
@@ -17,10 +18,10 @@ use flowgauge::tap::{EthernetHeader, NotIp, ethernet_to_ip, ip_to_ethernet};
 const BATCH: usize = 256;
 const SAMPLES: usize = 50_000;
 
-/// A ring of frames with headroom, each at a cache line of its own.
+/// A ring of frames with headroom, which each start at a cache line.
 struct Ring {
     octets: Vec<u8>,
-    /// Where each frame begins and ends.
+    /// Start and end of each frame.
     frames: Vec<(usize, usize)>,
 }
 
@@ -48,8 +49,8 @@ fn from_capture(path: &str) -> Result<Ring, Box<dyn Error>> {
     Ok(ring)
 }
 
-/// As many frames of a length as exceed the caches that a core has for itself.
-fn made_up(len: usize, count: usize) -> Ring {
+/// Generates `count` frames of a given length.
+fn generated(len: usize, count: usize) -> Ring {
     let mut ring = Ring::new();
     for number in 0..count {
         let mut frame = vec![number as u8; len];
@@ -61,13 +62,13 @@ fn made_up(len: usize, count: usize) -> Ring {
     ring
 }
 
-/// Nanoseconds per call, one value per batch, in order of size.
+/// Measures the nanoseconds per call and returns one value per batch, sorted.
 fn samples(ring: &mut Ring, mut call: impl FnMut(&mut [u8])) -> Vec<f64> {
     let mut out = Vec::with_capacity(SAMPLES);
-    let mut places = ring.frames.iter().cycle();
+    let mut frames = ring.frames.iter().cycle();
     for _ in 0..SAMPLES {
         let start = Instant::now();
-        for (start, end) in places.by_ref().take(BATCH) {
+        for (start, end) in frames.by_ref().take(BATCH) {
             call(black_box(&mut ring.octets[start - EthernetHeader::LEN_MAX..*end]));
         }
         out.push(start.elapsed().as_nanos() as f64 / BATCH as f64);
@@ -96,7 +97,7 @@ fn rows(name: &str, ring: &mut Ring) {
     });
     row(&format!("ethernet_to_ip {name}"), &to_ip);
     let to_ethernet = samples(ring, |position| {
-        // Behind the header that the frame came with, if it has no tags.
+        // After the original header of the frame, if it has no tags.
         let offset = EthernetHeader::LEN_MAX + 14;
         packet_len += ip_to_ethernet(position, offset, &header).map_or(0, |frame| frame.len());
     });
@@ -119,10 +120,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             rows("capture", &mut ring);
         }
         None => {
-            rows("64 hot", &mut made_up(64, 1));
-            rows("1400 hot", &mut made_up(1400, 1));
-            rows("64 pool", &mut made_up(64, 1 << 17));
-            rows("1400 pool", &mut made_up(1400, 1 << 13));
+            rows("64 hot", &mut generated(64, 1));
+            rows("1400 hot", &mut generated(1400, 1));
+            rows("64 pool", &mut generated(64, 1 << 17));
+            rows("1400 pool", &mut generated(1400, 1 << 13));
         }
     }
     Ok(())

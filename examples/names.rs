@@ -1,4 +1,4 @@
-//! Prints the server names of TLS clients and the questions of DNS queries.
+//! Prints the server names in TLS ClientHello messages and the questions of DNS queries.
 //!
 //! cargo run --example names --features protocols -- examples/data/web.pcap
 

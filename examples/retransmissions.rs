@@ -1,5 +1,4 @@
-//! Watches what TCP sends again: when, and which octets of the stream; and octets that differ from
-//! those sent before.
+//! Prints the time and the octets of TCP retransmissions, and octets that differ from those sent before.
 //!
 //! cargo run --example retransmissions -- examples/data/lossy.pcap
 
@@ -11,9 +10,9 @@ use flowgauge::{
     Sink, StreamEvent, Streams, Timestamp,
 };
 
-/// The state of a flow: the time of the current packet, and sums by side.
+/// State of a flow: the time of the current packet, and sums by side.
 #[derive(Default)]
-struct Watch {
+struct FlowState {
     now: Timestamp,
     octet_counts: [u64; 2],
     repeated_octet_counts: [u64; 2],
@@ -22,29 +21,37 @@ struct Watch {
 struct Print;
 
 impl Sink for Print {
-    type State = Watch;
+    type State = FlowState;
     type Stage = Streams;
 
     fn interest(&self) -> Interest {
         Interest::PACKETS
     }
 
-    fn packet(&mut self, flow: &mut Flow<'_, Watch>, packet: &Packet<'_>) {
+    fn packet(&mut self, flow: &mut Flow<'_, FlowState>, packet: &Packet<'_>) {
         flow.state.now = packet.timestamp;
     }
 
-    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, watch: Watch) {
+    fn ended(&mut self, view: &FlowView<'_>, _: EndReason, state: FlowState) {
         for side in [Side::A, Side::B] {
-            let (octets, again) =
-                (watch.octet_counts[side.index()], watch.repeated_octet_counts[side.index()]);
-            if again > 0 {
+            let (octets, repeated) =
+                (state.octet_counts[side.index()], state.repeated_octet_counts[side.index()]);
+            if repeated > 0 {
                 let port = view.key().port(side).unwrap_or_default();
-                println!("{} port {port}: {again} octets again, {octets} of the stream", view.address(side));
+                println!(
+                    "{} port {port}: {repeated} octets repeated, {octets} in the stream",
+                    view.address(side)
+                );
             }
         }
     }
 
-    fn stream(&mut self, flow: &mut Flow<'_, Watch>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
+    fn stream(
+        &mut self,
+        flow: &mut Flow<'_, FlowState>,
+        side: Side,
+        event: &StreamEvent<'_>,
+    ) -> ControlFlow<()> {
         let (address, port) = (flow.view.address(side), flow.view.key().port(side).unwrap_or_default());
         let now = flow.state.now;
         match *event {
@@ -52,10 +59,10 @@ impl Sink for Print {
             StreamEvent::Gap(gap) => flow.state.octet_counts[side.index()] = gap.offset + gap.len,
             StreamEvent::Repeated { offset, len } => {
                 flow.state.repeated_octet_counts[side.index()] += len;
-                println!("{now} {address} port {port}: octets {offset} to {} again", offset + len);
+                println!("{now} {address} port {port}: octets {offset} to {} repeated", offset + len);
             }
             StreamEvent::Conflict(conflict) => println!(
-                "{now} {address} port {port}: octets from {} on differ from those of {}",
+                "{now} {address} port {port}: octets from {} on differ from those sent at {}",
                 conflict.offset, conflict.old.timestamp
             ),
             _ => {}

@@ -1,5 +1,5 @@
-//! How evenly flows fall on shards: packets of the fullest shard over those of the mean, for the flows of a capture. A few large
-//! flows are what no hash can spread.
+//! Prints the balance of shards for the flows of a capture: the packets of the fullest shard divided by the mean per
+//! shard. No hash can distribute the packets of a few large flows evenly.
 //!
 //! cargo run --release --example shard_balance -- examples/data/web.pcap
 
@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         records(FileSource::open(&path)?).map(|record| record.map(packets_of)).collect::<Result<_, _>>()?;
     let packet_count: u64 = flows.iter().map(|(_, count)| count).sum();
     let largest = flows.iter().map(|(_, count)| *count).max().unwrap_or(0);
-    println!("{} flows, {packet_count} packets, {largest} in the largest", flows.len());
+    println!("{} flows, {packet_count} packets, {largest} packets in the largest flow", flows.len());
     println!("shards  median  worst of {SEED_COUNT} seeds");
     for shard_count in [2_u64, 4, 8, 16, 32, 64] {
         let mut ratios: Vec<f64> = (0..SEED_COUNT)

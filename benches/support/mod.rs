@@ -1,12 +1,12 @@
-//! Frames for benches, built before the timed part.
+//! Frames for benches, built in advance.
 
-#![allow(dead_code, reason = "each bench uses a part")]
+#![allow(dead_code, reason = "each bench uses some of the functions")]
 
 pub(crate) mod session;
 
 use std::net::Ipv4Addr;
 
-/// Where fields lie in an Ethernet, IPv4, TCP frame without options.
+/// Offsets of fields in a frame of Ethernet, IPv4 and TCP without options.
 pub(crate) const TCP_SOURCE_PORT: usize = 34;
 pub(crate) const TCP_SEQ: usize = 38;
 pub(crate) const TCP_FLAGS: usize = 47;
@@ -16,7 +16,7 @@ pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 
 const PSH_ACK: u8 = 0x18;
 
-/// An Ethernet frame with an IPv4 header and what follows; all length fields set.
+/// An Ethernet frame with an IPv4 header and a transport segment. All length fields are set.
 fn ipv4(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, transport: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x02, 0, 0, 0, 0, 2, 0x02, 0, 0, 0, 0, 1, 0x08, 0x00];
     let total_len = 20 + transport.len() as u16;
@@ -29,7 +29,7 @@ fn ipv4(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, transport: &[u8])
     frame
 }
 
-/// A PSH+ACK segment: sequence number 1000, ACK 2000.
+/// A PSH+ACK segment with sequence number 1000 and acknowledgment number 2000.
 pub(crate) fn tcp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload: &[u8]) -> Vec<u8> {
     let mut transport = Vec::new();
     transport.extend(source.1.to_be_bytes());
@@ -52,7 +52,7 @@ pub(crate) fn udp(source: (Ipv4Addr, u16), destination: (Ipv4Addr, u16), payload
     ipv4(17, source.0, destination.0, &transport)
 }
 
-/// The same transport between two IPv6 hosts, of a frame that one of the above made; the client is the lower one.
+/// Converts a frame from [`tcp`] or [`udp`] to IPv6 with the same transport. The client has the lower address.
 pub(crate) fn in_ipv6(frame: &[u8]) -> Vec<u8> {
     let transport = &frame[34..];
     let mut out = frame[..12].to_vec();
@@ -72,7 +72,7 @@ pub(crate) fn set_seq(frame: &mut [u8], seq: u32) {
     frame[TCP_SEQ..TCP_SEQ + 4].copy_from_slice(&seq.to_be_bytes());
 }
 
-/// Random numbers that are the same in every run (SplitMix64).
+/// Pseudorandom numbers that are the same in every run (SplitMix64).
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {

@@ -1,6 +1,6 @@
-//! Conversations out of recordings of real programs, to be said again to parsers.
+//! Conversations from recordings of real programs, replayed to parsers.
 
-#![allow(dead_code, reason = "each user takes a part")]
+#![allow(dead_code, reason = "each user needs some of the functions")]
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -15,10 +15,10 @@ use flowgauge::session::{
 use flowgauge::tracker::{Flow, FlowView, Interest};
 use flowgauge::{FileSource, Pipeline, RunOptions, Sink, Streams};
 
-/// What one side said, in order.
+/// Payload of one side.
 type Turn = (Side, Timestamp, Vec<u8>);
 
-/// All that was said in a flow.
+/// All payload of a flow in order.
 #[derive(Clone, Debug)]
 pub(crate) struct Conversation {
     key: FlowKey,
@@ -26,11 +26,11 @@ pub(crate) struct Conversation {
     turns: Vec<Turn>,
 }
 
-/// Counts what it hears.
+/// Counts messages, octets and stopped parsers.
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     pub(crate) message_count: u64,
-    /// Octets that were offered: what is encrypted, say, is not.
+    /// Octets that were passed to parsers; these exclude, for example, octets after the start of encryption.
     pub(crate) octet_count: u64,
     pub(crate) stopped_count: u64,
 }
@@ -48,8 +48,9 @@ impl Receiver<Standard> for Observed {
 }
 
 impl Conversation {
-    /// One over TCP to a port of the server, from the client or not.
-    pub(crate) fn made(port: u16, turns: &[(bool, &[u8])]) -> Self {
+    /// Creates a conversation over TCP to a port of the server. Each turn is whether the client sends it, and the
+    /// payload.
+    pub(crate) fn synthetic(port: u16, turns: &[(bool, &[u8])]) -> Self {
         let client = ([10, 0, 0, 1].into(), 40_000);
         let (key, initiator) = FlowKey::new(IpProtocol::TCP, client, ([10, 0, 0, 2].into(), port));
         let turn = |(is_client, bytes): &(bool, &[u8])| {
@@ -58,7 +59,7 @@ impl Conversation {
         Self { key, initiator, turns: turns.iter().map(turn).collect() }
     }
 
-    /// Says all of it.
+    /// Sends the whole conversation to a driver.
     pub(crate) fn send(&self, driver: &mut Driver<Standard>, observed: &mut Observed) -> Session<Standard> {
         let mut session = Session::default();
         let is_stream = self.key.protocol() == IpProtocol::TCP;
@@ -85,7 +86,7 @@ impl Conversation {
         session
     }
 
-    /// The name of its protocol.
+    /// Returns the name of the application protocol.
     fn application(&self) -> Option<&'static str> {
         let mut config = DriverConfig::default();
         config.is_naming_only = true;
@@ -126,7 +127,7 @@ impl Sink for Recorder {
     }
 }
 
-/// The conversations of a protocol in a capture of this repository.
+/// Returns the conversations of a protocol in a capture of this repository.
 pub(crate) fn conversations(capture: &str, protocol: &str) -> Vec<Conversation> {
     // This file belongs to packages in several folders of the repository.
     let mut folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
@@ -134,7 +135,7 @@ pub(crate) fn conversations(capture: &str, protocol: &str) -> Vec<Conversation> 
     let path = path.expect("a capture of this repository");
     let mut pipeline = Pipeline::builder().build(Recorder::default()).expect("a valid configuration");
     let mut source = FileSource::open(path).expect("a capture");
-    pipeline.run(&mut source, &RunOptions::default()).expect("a whole capture");
+    pipeline.run(&mut source, &RunOptions::default()).expect("an undamaged capture");
     let mut recorder = pipeline.into_sink();
     recorder.0.retain(|conversation| conversation.application() == Some(protocol));
     recorder.0

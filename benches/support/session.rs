@@ -1,4 +1,4 @@
-//! A connection after its handshake, segments in order, and a parser that keeps nothing.
+//! Established connections with segments in order, and a parser without state.
 
 use std::hint::black_box;
 
@@ -9,15 +9,15 @@ use flowgauge::{Pipeline, Sessions, Sink};
 
 use super::{CLIENT, SERVER, TCP_FLAGS, TCP_SEQ, set_seq, tcp};
 
-/// Octets of a segment.
+/// Payload length of a segment.
 pub(crate) const LEN: u32 = 1400;
 
 const ISN: u32 = 1000;
 
-/// Where the client's address lies in what it sends: Ethernet and IPv4 without options.
+/// Offset of the client's address in frames from the client: Ethernet and IPv4 without options.
 const SOURCE_ADDRESS: usize = 14 + 12;
 
-/// Takes everything and says so, which is what a parser of a body does.
+/// Consumes all input and emits it as a message, like a parser of a body.
 #[derive(Debug, Default)]
 pub(crate) struct Passthrough;
 
@@ -34,10 +34,10 @@ impl Parser for Passthrough {
 static PASSTHROUGH: Protocol = Protocol::new("passthrough").over_streams(&[80], None);
 
 flowgauge::protocols! {
-    /// One protocol.
+    /// Set with one protocol.
     #[derive(Debug)]
     pub(crate) enum Set;
-    /// What it says.
+    /// Message of the protocol.
     #[derive(Debug)]
     pub(crate) enum Message;
     parsers { Passthrough: Passthrough = &PASSTHROUGH }
@@ -69,19 +69,19 @@ impl Sink for Count {
     }
 }
 
-/// Connections that have shaken hands, and the next segment of each in turn.
+/// Established connections, and the next segment of each in turn.
 #[derive(Debug)]
 pub(crate) struct Connections {
     pipeline: Pipeline<Count>,
     segment: Vec<u8>,
     seq: u32,
     number: u32,
-    /// How many there are.
+    /// Number of connections.
     pub(crate) count: u32,
 }
 
 impl Connections {
-    /// As many as `count`, with seeds for reproducible runs.
+    /// Establishes `count` connections, with seeds for reproducible runs.
     pub(crate) fn new(count: u32, seeds: Option<[u64; 4]>) -> Self {
         let mut resources = Resources::default();
         resources.seeds = seeds;
@@ -99,7 +99,7 @@ impl Connections {
         Self { pipeline, segment, seq: ISN + 1, number: 0, count }
     }
 
-    /// The next segment of the connection whose turn it is.
+    /// Sends the next segment of the next connection.
     #[inline]
     pub(crate) fn step(&mut self) {
         set_seq(&mut self.segment, self.seq);
@@ -111,7 +111,7 @@ impl Connections {
         }
     }
 
-    /// That as many steps brought all their octets, once.
+    /// Checks that all octets of `step_count` steps were delivered exactly once.
     pub(crate) fn check(&self, step_count: u64) {
         assert_eq!(self.pipeline.sink().0, step_count * u64::from(LEN));
         assert_eq!(self.pipeline.flow_count(), self.count as usize);
@@ -119,7 +119,7 @@ impl Connections {
     }
 }
 
-/// SYN, SYN+ACK and ACK.
+/// Frames with SYN, SYN+ACK and ACK.
 fn handshake() -> [Vec<u8>; 3] {
     let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
     [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
@@ -134,7 +134,7 @@ fn handshake() -> [Vec<u8>; 3] {
     )
 }
 
-/// Gives the client an address of its own.
+/// Sets the address of the client to the one of connection `number`.
 #[inline]
 fn set_client(frame: &mut [u8], is_client: bool, number: u32) {
     let position = if is_client { SOURCE_ADDRESS } else { SOURCE_ADDRESS + 4 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Records the sample captures of this folder: real programs that talk to each
-# other between network namespaces of one machine.
+# Records the sample captures of this folder: traffic of real programs between
+# network namespaces of one machine.
 #
 #   sudo ./record.sh [OUTPUT_FOLDER]        (default: the folder of the script)
 #
@@ -11,9 +11,9 @@
 #   libio-socket-inet6-perl dovecot-imapd dovecot-pop3d vde2 openvswitch-switch
 #   socat
 #
-# Everything happens inside private mount, UTS, network and process namespaces;
-# the addresses, the servers and their files vanish when the script ends. No
-# interface, address or service of the machine itself is used or changed.
+# The script uses private mount, UTS, network and process namespaces. The
+# addresses, the servers and their files are removed when it ends. It does not
+# use or change any interface, address or service of the machine.
 set -Eeuo pipefail
 
 # ---------------------------------------------------------------- outer part
@@ -23,9 +23,9 @@ if [[ ${1-} != --inside ]]; then
     self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
     tmp=$(mktemp -d)
     trap 'rm -rf "$tmp"' EXIT
-    chmod 755 "$tmp" # the servers drop root and must still reach it
-    # A clean environment: no proxies, no locale, no user settings. When the
-    # time is up or the script is stopped, the kernel ends what is inside.
+    chmod 755 "$tmp" # the servers drop root privileges and still need access
+    # A clean environment without proxies, locale and user settings. After the
+    # timeout, or if the script is stopped, the kernel ends all inner processes.
     env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         LC_ALL=C HOME="$tmp" TMPDIR="$tmp" \
         timeout --foreground --kill-after=5 300 \
@@ -41,9 +41,9 @@ cd "$T"
 mkdir out log www www/upload
 exec 3>&1
 
-say() { echo "record.sh: $*" >&3; }
+report() { echo "record.sh: $*" >&3; }
 fail() {
-    say "$*"
+    report "$*"
     tail -n 5 log/* >&2 || true
     exit 1
 }
@@ -51,7 +51,7 @@ fail() {
 trap 'fail "stopped in line $LINENO"' ERR
 
 hostname lab.example
-mount -t tmpfs tmpfs /run # hides the machine's own sockets and namespaces
+mount -t tmpfs tmpfs /run # hides the sockets and namespaces of the machine
 mkdir -p /run/netns /run/sshd
 cat >hosts <<'END'
 127.0.0.1        localhost
@@ -67,24 +67,25 @@ until_ok() {
     local tries=$(($1 * 10))
     shift
     until "$@" >/dev/null 2>&1; do
-        ((tries-- > 0)) || fail "gave up waiting for: $*"
+        ((tries-- > 0)) || fail "timeout while waiting for: $*"
         sleep 0.1
     done
 }
 
-# start NAME NETNS COMMAND...: runs a program in the background, id in pid[NAME].
+# start NAME NETNS COMMAND...: runs a program in the background and stores its
+# process id in pid[NAME].
 declare -A pid
 start() {
     local name=$1 ns=$2
     shift 2
     ip netns exec "$ns" "$@" </dev/null >>"log/$name" 2>&1 &
     pid[$name]=$!
-    disown # so that the shell does not report its end
+    disown # prevents the shell from reporting the end of the process
 }
 
 gone() { ! kill -0 "$1"; }
 
-# stop NAME...: ends programs that start() began; 5 s of patience, then KILL.
+# stop NAME...: ends programs that start() has started, with KILL after 5 s.
 stop() {
     local name id n
     for name; do
@@ -103,18 +104,18 @@ stop() {
 record() {
     local file=$1 ns=$2
     shift 2
-    say "recording $file"
+    report "recording $file"
     start "$file" "$ns" tcpdump -n -Z root -B 16384 -w "out/$file" "$@"
     until_ok 5 grep -q 'listening on' "log/$file"
 }
 finish() {
-    sleep 1.5 # the kernel delivers captured frames at least once a second
+    sleep 1.5 # the kernel delivers captured packets at least once a second
     stop "$1"
-    grep -q '^0 packets dropped' "log/$1" || fail "$1: packets are missing"
+    grep -q '^0 packets dropped' "log/$1" || fail "$1: tcpdump dropped packets"
 }
 
-# in_ns NETNS COMMAND...: at most 40 s, output to a log. Some of the talks are
-# meant to fail, so the status is only shown in the log.
+# in_ns NETNS COMMAND...: runs a command for at most 40 s with its output in a
+# log. Some commands fail on purpose, so the status is only written to the log.
 in_ns() {
     local ns=$1 status=0
     shift
@@ -122,7 +123,7 @@ in_ns() {
     echo "[$status] $*" >>log/commands
 }
 
-# must: like in_ns, but for talks that have to succeed.
+# must: like in_ns, for commands that must succeed.
 must() {
     in_ns "$@"
     [[ $(tail -n 1 log/commands) == "[0] "* ]] || fail "failed: $*"
@@ -130,8 +131,8 @@ must() {
 
 listens() { [[ -n $(ip netns exec "$1" ss -Hlntu "sport = :$2") ]]; }
 
-# Checksums and segmentation by the kernel's software, so that the captured
-# frames look as on a wire.
+# Disables offloading, so that the kernel computes checksums and segments, and
+# the captured frames are as on a wire.
 no_offload() {
     ip netns exec "$1" ethtool -K "$2" \
         tx off rx off sg off tso off gso off gro off >/dev/null 2>&1 || true
@@ -174,7 +175,7 @@ addr() {
     done
 }
 
-# ------------------------------------------------ the network of most captures
+# ------------------------------------------------------ network of most captures
 #
 #   cl eth0 ------------- eth0 sv eth1 ------------- eth0 far
 #   10.77.0.2     10.77.0.1       10.77.1.1     10.77.1.9
@@ -244,15 +245,15 @@ END
     until_ok 5 listens "$2" 443
 }
 
-# fetch NETNS CURL_ARGUMENTS...: curl without any settings file of the user.
-fetch() {
+# request NETNS CURL_ARGUMENTS...: runs curl without the settings of the user.
+request() {
     local ns=$1
     shift
     in_ns "$ns" curl -q -sS --cacert "$T/tls.crt" \
         -w 'HTTP/%{http_version} %{http_code} %{url}\n' "$@"
     sleep 0.1
 }
-drop() { printf -- '-o /dev/null %.0s' $(seq "$1"); } # one per requested address
+drop() { printf -- '-o /dev/null %.0s' $(seq "$1"); } # one per requested URL
 
 # ------------------------------------------------------------------- web.pcap
 web_server web sv
@@ -260,42 +261,43 @@ record web.pcap cl -i eth0 --time-stamp-precision=nano
 
 # Plain HTTP/1.1, several requests on one connection (the last one: 404).
 # shellcheck disable=SC2046
-fetch cl $(drop 4) http://web.example/{,page.html,picture.bin,missing}
+request cl $(drop 4) http://web.example/{,page.html,picture.bin,missing}
 # shellcheck disable=SC2046
-fetch cl $(drop 2) http://web6.example/{,page.html}
+request cl $(drop 2) http://web6.example/{,page.html}
 # Three connections at the same time.
 # shellcheck disable=SC2046
-fetch cl -Z --parallel-immediate --http1.1 $(drop 3) http://web6.example/{,page.html,picture.bin}
+request cl -Z --parallel-immediate --http1.1 $(drop 3) http://web6.example/{,page.html,picture.bin}
 # An upload with PUT, announced by "Expect: 100-continue".
-fetch cl -o /dev/null -H 'Expect: 100-continue' -T upload.bin \
+request cl -o /dev/null -H 'Expect: 100-continue' -T upload.bin \
     http://web.example/upload/file.bin
 # TLS 1.3 and TLS 1.2 with HTTP/1.1, TLS 1.3 with HTTP/2.
 # shellcheck disable=SC2046
-fetch cl --http1.1 --tlsv1.3 $(drop 2) https://web.example/{page.html,picture.bin}
-fetch cl --http1.1 --tlsv1.3 -o /dev/null https://web6.example/
-fetch cl --http1.1 --tls-max 1.2 -o /dev/null https://web.example/page.html
+request cl --http1.1 --tlsv1.3 $(drop 2) https://web.example/{page.html,picture.bin}
+request cl --http1.1 --tlsv1.3 -o /dev/null https://web6.example/
+request cl --http1.1 --tls-max 1.2 -o /dev/null https://web.example/page.html
 # shellcheck disable=SC2046
-fetch cl --http1.1 --tls-max 1.2 $(drop 2) https://web6.example/{,picture.bin}
+request cl --http1.1 --tls-max 1.2 $(drop 2) https://web6.example/{,picture.bin}
 # shellcheck disable=SC2046
-fetch cl --http2 -Z $(drop 4) https://web.example/{,page.html,picture.bin,missing}
+request cl --http2 -Z $(drop 4) https://web.example/{,page.html,picture.bin,missing}
 # shellcheck disable=SC2046
-fetch cl --http2 -Z $(drop 2) https://web6.example/{,page.html}
-# A client that does not trust the server's key: TLS alert, nothing transferred.
+request cl --http2 -Z $(drop 2) https://web6.example/{,page.html}
+# A client that does not trust the certificate: TLS alert, no data transferred.
 in_ns cl curl -q -sS -o /dev/null https://web.example/
 # A slow download: 100 kB a second.
-fetch cl -o /dev/null http://web6.example/slow/picture.bin
+request cl -o /dev/null http://web6.example/slow/picture.bin
 # A download whose client is killed while data waits unread: RST.
 start victim cl curl -q -s --limit-rate 5k -o /dev/null http://web.example/slow/large.bin
 sleep 0.5
 kill -KILL "${pid[victim]}"
 stop victim
 sleep 0.5
-# Nobody listens: RST in answer to the SYN.
-fetch cl http://web.example:8080/
-fetch cl http://web6.example:8080/
-# Nobody answers: the frames go to the server's MAC, which does not forward.
+# A port without a server: RST in response to the SYN.
+request cl http://web.example:8080/
+request cl http://web6.example:8080/
+# No response: the frames are sent to the MAC address of the server, which does
+# not forward them.
 ip -n cl neigh replace 10.77.0.66 lladdr 02:00:00:77:00:01 dev eth0
-fetch cl --connect-timeout 4 http://10.77.0.66/
+request cl --connect-timeout 4 http://10.77.0.66/
 finish web.pcap
 
 # ------------------------------------------------------------------- dns.pcap
@@ -315,7 +317,7 @@ until_ok 5 listens sv 53
 q() { in_ns cl dig +tries=1 +time=2 "$@"; }
 
 ip netns exec sv sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-ip -n cl neigh flush dev eth0 # so that ARP and neighbor discovery are seen
+ip -n cl neigh flush dev eth0 # so that ARP and neighbor discovery are captured
 record dns.pcap cl -i eth0
 for server in 10.77.0.1 2001:db8:77::1; do
     for question in "www A" "www AAAA" "alias A" "nowhere A" "mail AAAA"; do
@@ -327,8 +329,8 @@ for server in 10.77.0.1 2001:db8:77::1; do
     q @$server lab.example TXT
     q @$server +tcp www.lab.example A
     q @$server +tcp +keepopen www.lab.example A www.lab.example AAAA long.lab.example TXT
-    # Too long for 512 octets: the UDP answer is truncated, and dig repeats
-    # the query over TCP.
+    # A response of over 512 octets is truncated over UDP; dig repeats the query
+    # over TCP.
     q @$server +noedns long.lab.example TXT
     # A closed port: ICMP port unreachable.
     q @$server -p 5300 www.lab.example A
@@ -338,10 +340,10 @@ in_ns cl ping -n -c 3 -i 0.3 2001:db8:77::1
 # Three fragments each, IPv4 and IPv6.
 in_ns cl ping -n -c 2 -i 0.3 -s 4000 10.77.0.1
 in_ns cl ping -n -c 2 -i 0.3 -s 4000 2001:db8:77::1
-# Time exceeded from the first hop, port unreachable from the second.
+# Time exceeded from the first hop, port unreachable from the second hop.
 in_ns cl traceroute -n -q 2 -N 4 -w 1 10.77.1.9
 in_ns cl traceroute -n -q 2 -N 4 -w 1 2001:db8:78::9
-# Larger than the second link permits: fragmentation needed / packet too big.
+# Larger than the MTU of the second link: fragmentation needed, packet too big.
 in_ns cl ping -n -c 1 -W 1 -M 'do' -s 1450 10.77.1.9
 in_ns cl ping -n -c 1 -W 1 -M 'do' -s 1440 2001:db8:78::9
 # A host that does not exist on the link behind the router: host unreachable.
@@ -383,10 +385,10 @@ record ssh.pcap cl -i eth0
 must cl ssh "${options[@]}" -i user_key root@10.77.0.1 echo hello from the server
 must cl scp "${options[@]}" -i user_key small.bin "root@10.77.0.1:$T/received.bin"
 must cl scp "${options[@]}" -i user_key "root@[2001:db8:77::1]:$T/received.bin" back.bin
-# A key that the server does not know: the login fails.
+# A key that the server does not accept: the login fails.
 in_ns cl ssh "${options[@]}" -i other_key root@10.77.0.1 true
 finish ssh.pcap
-cmp small.bin back.bin || fail "the file came back different"
+cmp small.bin back.bin || fail "the copied file differs"
 stop ssh
 
 # ------------------------------------------------------------------ mail.pcap
@@ -466,35 +468,35 @@ send --server 10.77.0.1 --to alice@mail.example --body "One line."
 send --server 10.77.0.1 --to alice@mail.example --body @body.txt --tls
 send --server 2001:db8:77::1 --to alice@mail.example --body @body.txt
 send --server 10.77.0.1 --port 465 --to alice@mail.example --tls-on-connect
-# Refused recipient: 550, nothing sent.
+# Rejected recipient: 550, no mail sent.
 send --server 10.77.0.1 --to carol@elsewhere.example
 until_ok 10 delivered 4
 # POP3: list, one message, over TLS after STLS, and over TLS from the start.
-fetch cl --user alice:example pop3://mail.example/
-fetch cl --user alice:example pop3://mail.example/2
-fetch cl --user alice:example --ssl-reqd pop3://mail.example/1
-fetch cl --user alice:example pop3s://mail6.example/3
+request cl --user alice:example pop3://mail.example/
+request cl --user alice:example pop3://mail.example/2
+request cl --user alice:example --ssl-reqd pop3://mail.example/1
+request cl --user alice:example pop3s://mail6.example/3
 # IMAP: a listing, one message, STARTTLS, TLS from the start.
-fetch cl --user alice:example imap://mail.example/
-fetch cl --user alice:example 'imap://mail.example/INBOX;MAILINDEX=2'
-fetch cl --user alice:example --ssl-reqd 'imap://mail.example/INBOX;MAILINDEX=1'
-fetch cl --user alice:example 'imaps://mail6.example/INBOX;MAILINDEX=3'
+request cl --user alice:example imap://mail.example/
+request cl --user alice:example 'imap://mail.example/INBOX;MAILINDEX=2'
+request cl --user alice:example --ssl-reqd 'imap://mail.example/INBOX;MAILINDEX=1'
+request cl --user alice:example 'imaps://mail6.example/INBOX;MAILINDEX=3'
 finish mail.pcap
 stop exim dovecot
 
 # ------------------------------------------------------------------- any.pcap
-# Offloading as it is by default: large frames, checksums not filled in.
+# Default offloading: large frames, checksums not computed.
 offload cl eth0
 offload sv eth0
 record any.pcap sv -i any
 # shellcheck disable=SC2046
-fetch cl $(drop 2) http://web.example/{,page.html}
-fetch cl -o /dev/null http://web6.example/page.html
+request cl $(drop 2) http://web.example/{,page.html}
+request cl -o /dev/null http://web6.example/page.html
 q @10.77.0.1 www.lab.example A
 q @2001:db8:77::1 www.lab.example AAAA
 q @10.77.0.1 +tcp lab.example MX
 # The server sends requests to itself over the loopback interface.
-fetch sv -o /dev/null http://127.0.0.1/
+request sv -o /dev/null http://127.0.0.1/
 in_ns sv dig +tries=1 +time=2 @127.0.0.1 nowhere.lab.example A
 in_ns cl ping -n -c 2 -i 0.3 10.77.0.1
 finish any.pcap
@@ -516,20 +518,20 @@ record raw-tun.pcap cl -i tun0
 in_ns cl ping -n -c 3 -i 0.3 10.77.9.1
 in_ns cl ping -n -c 3 -i 0.3 2001:db8:79::1
 # shellcheck disable=SC2046
-fetch cl $(drop 2) http://10.77.9.1/{,page.html}
-fetch cl -o /dev/null 'http://[2001:db8:79::1]/page.html'
+request cl $(drop 2) http://10.77.9.1/{,page.html}
+request cl -o /dev/null 'http://[2001:db8:79::1]/page.html'
 q @10.77.9.1 www.lab.example A
 q @2001:db8:79::1 www.lab.example AAAA
 q @10.77.9.1 -p 5300 www.lab.example A
-fetch cl http://10.77.9.1:8080/
+request cl http://10.77.9.1:8080/
 finish raw-tun.pcap
 stop tun-cl tun-sv web dns
 
 # ----------------------------------------------------------------- lossy.pcap
-# Two VDE switches with a TAP interface each; VDE's wirefilter is the bad cable
-# between them.
+# Two VDE switches with a TAP interface each. The wirefilter of VDE emulates a
+# lossy cable between them.
 netns lc ls
-# vde NETNS NAME COMMAND...: a VDE program goes into the background by itself.
+# vde NETNS NAME COMMAND...: starts a VDE program, which daemonizes itself.
 vde() {
     ip netns exec "$1" "${@:3}" --daemon --pidfile "$T/$2.pid" >>"log/$2" 2>&1
     until_ok 5 test -s "$2.pid"
@@ -541,30 +543,30 @@ ip -n lc link set tap0 address 02:00:00:77:06:02 up
 ip -n ls link set tap0 address 02:00:00:77:06:01 up
 addr lc tap0 10.77.6.2/24
 addr ls tap0 10.77.6.1/24
-# Loss 3 %, duplicates 1 %, 10 ms +- 3 ms each way, order not kept, 400 KiB/s.
+# Loss 3 %, duplicates 1 %, 10 ms +- 3 ms per direction, reordering, 400 KiB/s.
 vde lc wire wirefilter -v "$T/switch-c:$T/switch-s" -l 3 -D 1 -d 10+3 -b 400K -N
 until_ok 10 ip netns exec lc ping -n -c 1 -W 1 10.77.6.1
 web_server web2 ls
 
 record lossy.pcap lc -i tap0 -s 128
-fetch lc -o download.bin http://10.77.6.1/large.bin
+request lc -o download.bin http://10.77.6.1/large.bin
 finish lossy.pcap
-cmp www/large.bin download.bin || fail "the download is damaged"
+cmp www/large.bin download.bin || fail "the downloaded file differs"
 stop web2 wire switch-c switch-s
 
 # ---------------------------------------------------------------- vlan.pcapng
-# Open vSwitch (its user space datapath) as the VLAN switches of two customer
+# Open vSwitch with its user space datapath as the VLAN switches of two customer
 # sites and of the provider between them:
 #
 #   h1 --VLAN 10--\                                            /--VLAN 10-- h3
 #                  site1 ==customer== prov1 ==provider== prov2 == site2
 #   h2 --VLAN 20--/                                            \--VLAN 20-- h4
 #
-# On "customer" frames bear an 802.1Q tag, on "provider" an 802.1ad tag (100)
-# around it. h1/h3 and h2/h4 use the same addresses and ports: only the VLAN
-# distinguishes them.
+# Frames have an 802.1Q tag on "customer", and also an outer 802.1ad tag (100) on
+# "provider". h1/h3 and h2/h4 use the same addresses and ports and differ only in
+# the VLAN.
 netns ovs h1 h2 h3 h4
-# The interfaces of the switches carry frames; they send none of their own.
+# Without IPv6, the interfaces of the switches send no packets of their own.
 ip netns exec ovs sysctl -qw net.ipv6.conf.default.disable_ipv6=1
 export OVS_RUNDIR=$T/ovs OVS_LOGDIR=$T/ovs OVS_DBDIR=$T/ovs
 mkdir ovs
@@ -595,29 +597,30 @@ vs add-port site1 p1 tag=10 -- add-port site1 p2 tag=20 -- add-port site1 custom
     -- add-port prov2 customer2-p -- set Port customer2-p "${tunnel[@]}" \
     -- add-port prov1 provider -- add-port prov2 provider-p
 for n in 1 2 3 4; do
-    host=$((n > 2 ? 1 : 2)) # h3 and h4 serve
+    host=$((n > 2 ? 1 : 2)) # h3 and h4 are the servers
     addr "h$n" eth0 "10.77.40.$host/24" "2001:db8:7a::$host/64"
 done
 until_ok 10 ip netns exec h1 ping -n -c 1 -W 1 10.77.40.1
 until_ok 10 ip netns exec h2 ping -n -c 1 -W 1 10.77.40.1
 web_server web3 h3
 web_server web4 h4
-sleep 3 # until the hosts have announced themselves
+sleep 3 # until neighbor discovery of the hosts has finished
 
-say "recording vlan.pcapng"
+report "recording vlan.pcapng"
 start vlan ovs dumpcap -q -n -i customer -i provider -w "$T/vlan.pcapng"
 until_ok 5 grep -q '^File: ' log/vlan
 sleep 0.5
 for h in h1 h2; do
     in_ns $h ping -n -c 2 -i 0.3 10.77.40.1
     # shellcheck disable=SC2046
-    fetch $h --local-port 40000 $(drop 2) http://10.77.40.1/{,page.html}
-    fetch $h --local-port 40001 -o /dev/null 'http://[2001:db8:7a::1]/page.html'
+    request $h --local-port 40000 $(drop 2) http://10.77.40.1/{,page.html}
+    request $h --local-port 40001 -o /dev/null 'http://[2001:db8:7a::1]/page.html'
 done
 sleep 1
 stop vlan
-# dumpcap writes the processor's and the kernel's name into the headers. They
-# are left out: options 2 and 3 of the section, option 12 of the interfaces.
+# dumpcap writes the names of the processor and of the kernel to the headers.
+# The script below removes them: options 2 and 3 of the section, option 12 of
+# the interfaces.
 perl -e '
     local $/; binmode STDIN; binmode STDOUT;
     my ($in, $at) = (<STDIN>, 0);
@@ -642,4 +645,4 @@ perl -e '
     }' <vlan.pcapng >out/vlan.pcapng
 stop web3 web4 vswitchd ovsdb
 
-say "done"
+report "done"

@@ -1,20 +1,20 @@
-//! The bodies of the fuzz targets, and what writes their seeds. See `docs/fuzzing.md`.
+//! Bodies of the fuzz targets, and the generation of their seeds. See `docs/fuzzing.md`.
 
 pub mod differential;
 pub mod seeds;
 pub mod targets;
 
-/// All targets.
+/// Returns all targets.
 pub fn all() -> impl Iterator<Item = &'static targets::Target> {
     targets::ALL.iter().chain(differential::ALL)
 }
 
-/// Runs a target by its name.
+/// Runs the target with a given name.
 ///
 /// # Panics
 ///
-/// If there is no target of that name, or the target finds a mistake.
+/// If there is no target with that name, or the target finds an error.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, body) = all().find(|(known, _)| *known == name).expect("a target of that name");
+    let (_, body) = all().find(|(known, _)| *known == name).expect("no target with that name");
     body(data);
 }

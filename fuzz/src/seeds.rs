@@ -1,7 +1,7 @@
-//! Seeds of all targets, made from captures, recorded dialogues and generators.
+//! Seeds of all targets from captures, recorded dialogues and generators.
 //!
-//! A seed is written in the format of its target: all of these read their input from the front, so that a seed is a
-//! configuration followed by steps. Random parts come from a generator with a fixed seed: the same seeds every time.
+//! A seed has the format of its target. All targets read their input from the front, so that a seed is a configuration
+//! followed by steps. Random parts come from a generator with a fixed seed, so that the seeds are the same every time.
 
 mod dialogues;
 mod generated;
@@ -29,17 +29,17 @@ impl Seeds {
         }
     }
 
-    /// The seeds of a target.
+    /// Returns the seeds of a target.
     pub fn of(&self, target: &str) -> impl Iterator<Item = &[u8]> {
         self.0.get(target).into_iter().flatten().map(Vec::as_slice)
     }
 
-    /// Targets and how many seeds each has.
+    /// Returns each target with the number of its seeds.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, usize)> {
         self.0.iter().map(|(target, seeds)| (*target, seeds.len()))
     }
 
-    /// Writes each seed to a file of its own in the folder of its target.
+    /// Writes each seed to a separate file in the folder of its target.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl Seeds {
     }
 }
 
-/// The captures of the repository.
+/// Returns the paths of the captures of the repository.
 pub fn captures() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let names = [
@@ -74,7 +74,7 @@ pub fn captures() -> Vec<PathBuf> {
     captures
 }
 
-/// Seeds of all targets, with those that captures give.
+/// Creates the seeds of all targets, including those from captures.
 ///
 /// # Errors
 ///
@@ -92,7 +92,7 @@ pub fn make(captures: &[PathBuf]) -> io::Result<Seeds> {
     Ok(seeds)
 }
 
-/// All frames of a capture.
+/// Reads all frames of a capture.
 fn frames(path: &Path) -> io::Result<FrameBatch> {
     let (mut frames, mut batch) = (FrameBatch::new(), FrameBatch::new());
     let mut source = FileSource::open(path).map_err(io::Error::other)?;
@@ -102,7 +102,7 @@ fn frames(path: &Path) -> io::Result<FrameBatch> {
     Ok(frames)
 }
 
-/// Numbers that look random, the same for a seed.
+/// Pseudorandom numbers that are the same for the same seed.
 struct Random(u64);
 
 impl Random {

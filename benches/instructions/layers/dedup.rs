@@ -1,4 +1,4 @@
-//! Frames through a window of 256 that is full.
+//! Duplicate detection with a full window of 256 frames.
 
 use flowgauge::base::{Frame, Limits, Resources, Timestamp};
 use flowgauge::dedup::{DedupConfig, Mode, Window};
@@ -11,7 +11,7 @@ const COUNT: u32 = 512;
 
 const HEADERS_LEN: usize = 54;
 
-/// Distinct frames, each of which comes so many times.
+/// A window, and distinct frames that are sent `times` times each.
 struct Checking {
     window: Window,
     frames: Vec<Vec<u8>>,
@@ -22,7 +22,7 @@ struct Checking {
 
 impl Checking {
     fn pass(&mut self) {
-        // Longer than the window, so that nothing is a duplicate of what came in the pass before.
+        // Longer than the window, so that no frame is a duplicate of one in the previous pass.
         self.now += 1_000_000_000;
         for data in &self.frames {
             for _ in 0..self.times {
@@ -34,7 +34,7 @@ impl Checking {
     }
 }
 
-fn full(len: usize, times: u32, mode: Mode) -> Checking {
+fn full_window(len: usize, times: u32, mode: Mode) -> Checking {
     let mut config = DedupConfig::default();
     config.mode = mode;
     let mut limits = Limits::DEFAULT;
@@ -52,12 +52,12 @@ fn full(len: usize, times: u32, mode: Mode) -> Checking {
     checking
 }
 
-fn all_told(checking: Checking) {
+fn duplicates_are_counted(checking: Checking) {
     assert_eq!(checking.duplicate_count, 2 * COUNT * (checking.times - 1));
     checking.window.check_invariants();
 }
 
-#[library_benchmark(setup = full, teardown = all_told)]
+#[library_benchmark(setup = full_window, teardown = duplicates_are_counted)]
 #[bench::unique_64(64, 1, Mode::Exact)]
 #[bench::unique_1500(1500, 1, Mode::Exact)]
 #[bench::duplicate_1500(1500, 2, Mode::Exact)]

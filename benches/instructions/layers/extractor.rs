@@ -1,4 +1,4 @@
-//! A frame to a packet with its Flow Key.
+//! Extraction of a packet with its Flow Key from a frame.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ const COUNT: u64 = 1000;
 
 const SOURCE_PORT: u16 = 40_000;
 
-/// A frame to be extracted, and the sum of the source ports that were found.
+/// A frame, and the sum of the source ports of the extracted packets.
 struct Extraction {
     extractor: Extractor,
     frame: Vec<u8>,

@@ -1,4 +1,5 @@
-//! Fragments of 1480 octets to a datagram of 65,000, in a pool that has made two before.
+//! Defragmentation of a datagram of 65,000 octets from fragments of 1480 octets, in a pool that has completed two
+//! datagrams.
 
 use std::net::Ipv4Addr;
 
@@ -13,7 +14,7 @@ const DATAGRAM_LEN: usize = 65_000;
 
 const FRAGMENT_LEN: usize = 1480;
 
-/// A warm pool, and the fragments of a datagram.
+/// A pool after warm-up, and the fragments of a datagram.
 struct Pushing {
     pool: Pool<u32>,
     fragments: Vec<Fragment<'static>>,
@@ -23,7 +24,7 @@ struct Pushing {
 fn fragments(id: u16) -> Vec<Fragment<'static>> {
     let payload: Vec<u8> = (0..DATAGRAM_LEN).map(|position| (position / 7) as u8).collect();
     let ends: (Ipv4Addr, Ipv4Addr) = (CLIENT, SERVER);
-    // The process ends soon.
+    // Leaked, because the process ends after the bench.
     let parts = payload.leak().chunks(FRAGMENT_LEN).enumerate();
     parts
         .map(|(position, bytes)| Fragment {
@@ -65,12 +66,12 @@ fn warm(is_reversed: bool) -> Pushing {
     Pushing { pool, fragments, octet_count: 0 }
 }
 
-fn whole(pushing: Pushing) {
+fn datagram_is_complete(pushing: Pushing) {
     assert_eq!(pushing.octet_count, DATAGRAM_LEN);
     assert!(pushing.pool.is_empty());
 }
 
-#[library_benchmark(setup = warm, teardown = whole)]
+#[library_benchmark(setup = warm, teardown = datagram_is_complete)]
 #[bench::in_order(false)]
 #[bench::reversed(true)]
 fn datagram(mut pushing: Pushing) -> Pushing {

@@ -1,4 +1,4 @@
-//! A frame to its innermost IP packet.
+//! Decapsulation of the innermost IP packet of a frame.
 
 use std::hint::black_box;
 
@@ -11,7 +11,7 @@ use crate::support::{CLIENT, SERVER, tcp, udp};
 
 const COUNT: usize = 500;
 
-/// A frame, and how deep its packet lies.
+/// A frame, and the offset of its packet.
 struct Walked {
     frame: Vec<u8>,
     offset: usize,

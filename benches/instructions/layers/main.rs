@@ -1,8 +1,8 @@
-//! What one run of each layer's hot path costs, in instructions and allocations.
+//! Instructions and allocations of one run of the hot path of each layer.
 //!
-//! Frames are built and tables warmed in `setup`, results are asserted in `teardown`; neither is counted. Seeds are
-//! fixed, so that two runs of one binary on one machine give the same figures. `cargo run` in this package compares
-//! them with `reference.json`.
+//! `setup` builds frames and fills tables, and `teardown` checks results; neither is counted. Seeds are fixed, so that
+//! two runs of one binary on one machine have the same counts. `cargo run` in this package compares them with
+//! `reference.json`.
 
 mod dedup;
 mod extractor;
@@ -33,7 +33,7 @@ use session_driver::session_group;
 use source::source_group;
 use tracker::tracker_group;
 
-/// Of every keyed hash.
+/// Seeds of all keyed hashes.
 pub(crate) const SEEDS: [u64; 4] = [11, 22, 33, 44];
 
 gungraun::main!(

@@ -55,7 +55,7 @@ impl Sink for Octets {
     }
 }
 
-/// A pipeline, and batches about to come.
+/// A pipeline, and batches to be processed.
 struct Running<K: Sink> {
     pipeline: Pipeline<K>,
     batches: Vec<FrameBatch>,
@@ -63,7 +63,7 @@ struct Running<K: Sink> {
     flow_count: u64,
 }
 
-/// The kinds of a frame in turn: TCP, UDP, IPv6, with a VLAN tag, in VXLAN.
+/// Creates frames of different kinds in turn: TCP, UDP, IPv6, with a VLAN tag, in VXLAN.
 fn mixed(number: u16, seq: u32) -> Vec<u8> {
     let client = (CLIENT, 10_000 + number);
     let mut segment = tcp(client, (SERVER, 443), &[7; 100]);
@@ -109,7 +109,8 @@ fn mixed_batches() -> Running<()> {
     Running { pipeline, batches, frame_count, flow_count: FLOW_COUNT.into() }
 }
 
-/// From the client or not, control bits, payload length, and numbers that fit.
+/// Segments of one connection: whether the client sends it, control bits, payload length, and relative sequence and
+/// acknowledgment numbers.
 const DIALOGUE: [(bool, u8, usize, u32, u32); 8] = [
     (true, 0x02, 0, 0, 0),
     (false, 0x12, 0, 0, 1),
@@ -132,7 +133,7 @@ fn dialogue_frame(flow: u16, step: usize) -> Vec<u8> {
     frame
 }
 
-/// Whole connections, all open at once, after as many that have ended.
+/// Complete connections that are open at the same time, after as many connections have ended.
 fn connections() -> Running<Count> {
     let all = |second: u64| {
         (0..DIALOGUE.len())
@@ -148,14 +149,14 @@ fn connections() -> Running<Count> {
     Running { pipeline, batches: all(200).collect(), frame_count, flow_count: FLOW_COUNT.into() }
 }
 
-/// Octets of a segment of a stream.
+/// Payload length of a segment.
 const SEGMENT_LEN: u32 = 1400;
 
-/// Batches of segments of connections that have shaken hands.
+/// Number of batches of segments of established connections.
 const STREAM_ROUND_COUNT: u32 = 10;
 
-/// Connections, and a batch of segments for each round; of each two rounds one is exchanged with the other if asked for.
-fn streams_begun(is_exchanged: bool) -> Running<Octets> {
+/// Established connections, and a batch of segments for each round. If `is_exchanged`, each two rounds are exchanged.
+fn established_streams(is_exchanged: bool) -> Running<Octets> {
     let mut pipeline = pipeline(Octets::default());
     for step in 0..3 {
         let frames = (0..FLOW_COUNT).map(|flow| dialogue_frame(flow, step));
@@ -172,7 +173,7 @@ fn streams_begun(is_exchanged: bool) -> Running<Octets> {
         };
         batch((0..FLOW_COUNT).map(segment), 100)
     };
-    // Two rounds before, so that what is allocated once is.
+    // Two rounds in advance, so that one-time allocations are not counted.
     for number in 0..2 {
         assert!(pipeline.batch(&round(number)).is_continue());
     }
@@ -216,7 +217,7 @@ fn records(mut running: Running<Count>) -> Running<Count> {
     running
 }
 
-#[library_benchmark(setup = streams_begun, teardown = all_delivered)]
+#[library_benchmark(setup = established_streams, teardown = all_delivered)]
 #[bench::in_order_100_flows(false)]
 #[bench::exchanged_100_flows(true)]
 fn streams(mut running: Running<Octets>) -> Running<Octets> {

@@ -1,4 +1,4 @@
-//! Segments of 1500 octets to a stream, borrowed by the caller; the reassembler has held as many before.
+//! Reassembly of segments of 1500 octets with borrowed delivery. The reassembler has held as many segments before.
 
 use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
@@ -8,7 +8,7 @@ const LEN: u32 = 1500;
 
 const ROUND_COUNT: u32 = 16;
 
-/// A stream, and the order in which the segments of a round come.
+/// A stream, and the order of the segments of a round.
 struct Reassembly {
     reassembler: Reassembler<u32>,
     stream: Stream,
@@ -37,8 +37,8 @@ impl Reassembly {
     }
 }
 
-/// A stream with a SYN and a first round behind it.
-fn begun(order: Vec<u32>) -> Reassembly {
+/// A stream after its SYN and a first round.
+fn established(order: Vec<u32>) -> Reassembly {
     let mut reassembler =
         Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let mut stream = Stream::default();
@@ -71,7 +71,7 @@ fn all_delivered(reassembly: Reassembly) {
     assert!(!reassembly.stream.is_held() && reassembly.reassembler.stats().gap_octet_count == 0);
 }
 
-#[library_benchmark(setup = begun, teardown = all_delivered)]
+#[library_benchmark(setup = established, teardown = all_delivered)]
 #[bench::in_order(in_order())]
 #[bench::pairs_exchanged(pairs())]
 #[bench::reversed_64(reversed())]

@@ -1,4 +1,4 @@
-//! Records of a file to frames of a batch that has its size.
+//! Reading of the records of a file into the frames of a batch that has grown to its final size.
 
 use std::io::Cursor;
 
@@ -10,10 +10,10 @@ use crate::support::{CLIENT, SERVER, udp};
 
 const FRAME_COUNT: u64 = 2000;
 
-/// Payload lengths: small ones, full ones, some between.
+/// Payload lengths: small, full, and a length between.
 const PAYLOAD_LENS: [usize; 4] = [18, 1458, 18, 550];
 
-/// A file about to be read.
+/// A file to be read.
 struct Reading {
     source: FileSource,
     batch: FrameBatch,
@@ -46,18 +46,18 @@ fn pcap() -> Vec<u8> {
 }
 
 fn pcapng() -> Vec<u8> {
-    let mut writer = PcapngWriter::new(Vec::new()).expect("a vector takes all");
+    let mut writer = PcapngWriter::new(Vec::new()).expect("writing to a vector succeeds");
     for (frame, number) in frames().iter().cycle().zip(0..FRAME_COUNT) {
-        writer.write(&Frame::ethernet(timestamp(number), frame), &[]).expect("a vector takes all");
+        writer.write(&Frame::ethernet(timestamp(number), frame), &[]).expect("writing to a vector succeeds");
     }
-    writer.finish().expect("a vector takes all")
+    writer.finish().expect("writing to a vector succeeds")
 }
 
 fn opened(file: &[u8]) -> FileSource {
     FileSource::from_reader(Cursor::new(file.to_vec())).expect("a capture")
 }
 
-/// The batch has read the file once, so that it has grown.
+/// Reads the file once, so that the batch has its final size.
 fn ready(write: fn() -> Vec<u8>) -> Reading {
     let file = write();
     let mut before =
@@ -75,13 +75,13 @@ fn read(reading: &mut Reading) {
     }
 }
 
-fn all_came(reading: Reading) {
+fn all_read(reading: Reading) {
     let round: u64 = PAYLOAD_LENS.iter().map(|len| *len as u64 + 42).sum();
     let round_count = FRAME_COUNT / PAYLOAD_LENS.len() as u64;
     assert_eq!((reading.frame_count, reading.octet_count), (FRAME_COUNT, round_count * round));
 }
 
-#[library_benchmark(setup = ready, teardown = all_came)]
+#[library_benchmark(setup = ready, teardown = all_read)]
 #[bench::pcap(pcap)]
 #[bench::pcapng(pcapng)]
 fn records(mut reading: Reading) -> Reading {

@@ -1,4 +1,4 @@
-//! Packets to flows; extraction is not included.
+//! Flow tracking of packets without extraction.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use gungraun::prelude::*;
 use crate::SEEDS;
 use crate::support::{CLIENT, SERVER, set_seq, tcp};
 
-/// Counts what ends; wants nothing else.
+/// Counts the flows that end and requests no other events.
 #[derive(Default)]
 struct Ends {
     flow_count: u64,
@@ -28,7 +28,7 @@ impl Observer<()> for Ends {
     }
 }
 
-/// A tracker, and packets about to come.
+/// A tracker, and packets to be tracked.
 struct Tracking {
     tracker: Tracker<()>,
     ends: Ends,
@@ -38,7 +38,7 @@ struct Tracking {
     known_packet_count: u64,
 }
 
-/// One packet of each flow: a segment of one octet, the `round`th in order or the same again.
+/// One packet of each flow: a segment of one octet, which is either the one of `round` in order or a repetition.
 fn round(flow_count: u64, round: u32, is_in_order: bool) -> Vec<Packet<'static>> {
     let extractor = Extractor::default();
     let seq = 1000 + if is_in_order { round } else { 0 };
@@ -47,9 +47,9 @@ fn round(flow_count: u64, round: u32, is_in_order: bool) -> Vec<Packet<'static>>
             let mut frame = tcp((CLIENT, 10_000 + flow as u16), (SERVER, 443), b"x");
             set_seq(&mut frame, seq);
             let nanos = 1_000_000 + 700 * (u64::from(round) * flow_count + flow);
-            // The process ends soon.
+            // Leaked, because the process ends after the bench.
             let frame = Frame::ethernet(Timestamp::from_nanos(nanos), frame.leak());
-            extractor.extract(&frame).expect("the frame holds a packet")
+            extractor.extract(&frame).expect("the frame contains a packet")
         })
         .collect()
 }
@@ -65,19 +65,19 @@ fn tracking(known_round_count: u32, packets: Vec<Packet<'static>>, flow_count: u
     Tracking { tracker, ends, packets, until: Timestamp::ZERO, flow_count, known_packet_count }
 }
 
-/// Known flows, and as many packets for them.
+/// Known flows, and `round_count` packets for each.
 fn known(flow_count: u64, round_count: u32, is_in_order: bool) -> Tracking {
     let packets = (1..=round_count).flat_map(|number| round(flow_count, number, is_in_order)).collect();
     let mut tracking = tracking(1, packets, flow_count);
     if !is_in_order {
-        // Makes room for what is kept of retransmissions.
+        // Allocates the state for retransmissions.
         tracking.tracker.track_batch(&round(flow_count, 0, false), &mut tracking.ends);
         tracking.known_packet_count += flow_count;
     }
     tracking
 }
 
-/// New flows, in a table that has had as many.
+/// New flows, in a table that has already contained as many.
 fn new_flows(flow_count: u64) -> Tracking {
     let mut tracking = tracking(1, round(flow_count, 1, true), flow_count);
     tracking.tracker.finish(&mut Ends::default());
@@ -92,7 +92,7 @@ fn overdue(flow_count: u64) -> Tracking {
     tracking
 }
 
-/// Each packet counted for a flow, and none ended.
+/// Checks that each packet was counted for a known flow, and that no flow has ended.
 fn all_known(mut tracking: Tracking) {
     assert_eq!((tracking.tracker.len() as u64, tracking.ends.flow_count), (tracking.flow_count, 0));
     tracking.tracker.finish(&mut tracking.ends);

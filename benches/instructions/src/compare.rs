@@ -1,33 +1,33 @@
-//! A run beside the reference.
+//! Comparison of a run with the reference.
 
 use crate::figures::{Figures, Run};
 
-/// How much a bench's instructions may grow, in percent.
+/// Maximum growth of the instructions of a bench, in percent.
 pub const PERCENT_MAX: u64 = 1;
 
-/// What became of one bench.
+/// Result of the comparison of one bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Within the tolerance.
     Same,
-    /// Fewer instructions than the tolerance, or fewer allocations: the reference has fallen behind.
+    /// Fewer instructions, beyond the tolerance, or fewer allocations: the reference is outdated.
     Less,
-    /// More instructions than the tolerance.
+    /// More instructions, beyond the tolerance.
     MoreInstructions,
-    /// More allocations, however few.
+    /// At least one more allocation.
     MoreAllocations,
-    /// The reference does not know it.
+    /// The reference does not contain the bench.
     New,
-    /// It was not run.
-    Gone,
+    /// The run does not contain the bench.
+    Missing,
 }
 
-/// All benches of a run and of its reference.
+/// Comparison of all benches of a run and of its reference.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Id, figures of the reference, of the run, and what that means; in the order of the ids.
+    /// Id, figures of the reference, figures of the run, and result, sorted by id.
     pub rows: Vec<(String, Option<Figures>, Option<Figures>, Change)>,
-    /// What the two were made with where that differs: name, in the reference, in the run.
+    /// Differences of the environment: name, value in the reference, value in the run.
     pub environment_changes: Vec<(String, String, String)>,
 }
 
@@ -53,18 +53,18 @@ impl Comparison {
         Self { rows: rows.collect(), environment_changes: environment_changes.collect() }
     }
 
-    /// Whether a row fails the run. Instructions count only if both runs were made with the same: another compiler may
-    /// change them by more than the tolerance either way. Allocations and missing benches always count.
+    /// Returns whether a row fails the run. Instructions count only if both runs had the same environment, because
+    /// another compiler may change them by more than the tolerance. Allocations and missing benches always count.
     #[must_use]
     pub fn is_failure(&self, change: Change) -> bool {
         match change {
             Change::Same | Change::Less => false,
             Change::MoreInstructions => self.environment_changes.is_empty(),
-            Change::MoreAllocations | Change::New | Change::Gone => true,
+            Change::MoreAllocations | Change::New | Change::Missing => true,
         }
     }
 
-    /// Rows that fail the run.
+    /// Number of rows that fail the run.
     #[must_use]
     pub fn failure_count(&self) -> usize {
         self.rows.iter().filter(|(.., change)| self.is_failure(*change)).count()
@@ -73,7 +73,7 @@ impl Comparison {
 
 fn change(before: Option<Figures>, after: Option<Figures>) -> Change {
     let (Some(before), Some(after)) = (before, after) else {
-        return if before.is_none() { Change::New } else { Change::Gone };
+        return if before.is_none() { Change::New } else { Change::Missing };
     };
     let is_above =
         |large: u64, small: u64| u128::from(large) * 100 > u128::from(small) * u128::from(100 + PERCENT_MAX);
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn one_percent_passes_and_one_instruction_more_fails() {
+    fn one_percent_more_instructions_passes_and_one_instruction_beyond_fails() {
         let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 0), ("c", 10_000, 0), ("d", 10_000, 0)]);
         let after = run("1", &[("a", 10_100, 0), ("b", 10_101, 0), ("c", 9901, 0), ("d", 9900, 0)]);
         let comparison = Comparison::new(&reference, &after);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn one_allocation_fails_whatever_the_instructions() {
+    fn one_more_allocation_fails_regardless_of_the_instructions() {
         let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 3)]);
         let comparison = Comparison::new(&reference, &run("1", &[("a", 5000, 1), ("b", 10_000, 2)]));
         assert_eq!(changes(&comparison), [Change::MoreAllocations, Change::Less]);
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn a_bench_that_is_new_or_gone_fails() {
+    fn a_new_or_missing_bench_fails() {
         let comparison = Comparison::new(&run("1", &[("a", 1, 0)]), &run("1", &[("b", 1, 0)]));
-        assert_eq!(changes(&comparison), [Change::Gone, Change::New]);
+        assert_eq!(changes(&comparison), [Change::Missing, Change::New]);
         assert_eq!(comparison.failure_count(), 2);
     }
 
     #[test]
-    fn with_another_compiler_only_instructions_are_forgiven() {
+    fn another_compiler_excuses_only_instructions() {
         let reference = run("1", &[("a", 10_000, 0), ("b", 10_000, 0), ("c", 1, 0)]);
         let comparison = Comparison::new(&reference, &run("2", &[("a", 20_000, 0), ("b", 10_000, 1)]));
         assert_eq!(comparison.environment_changes, [("rustc".into(), "1".into(), "2".into())]);

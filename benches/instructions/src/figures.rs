@@ -1,4 +1,4 @@
-//! What is compared: figures per bench, and what they depend on besides the code.
+//! Figures of each bench, and the environment that they depend on besides the code.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,32 +7,32 @@ use std::path::Path;
 
 use serde_json::Value;
 
-/// Why something cannot be read: a sentence for the user.
+/// Error message for the user.
 pub type Reason = Box<dyn std::error::Error>;
 
-/// What one bench cost.
+/// Cost of one bench.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Figures {
-    /// Instructions that Callgrind counted.
+    /// Number of instructions, counted by Callgrind.
     pub instructions: u64,
-    /// Blocks that DHAT saw allocated; growing one in place counts too.
+    /// Number of allocated blocks, counted by DHAT, including reallocations.
     pub allocations: u64,
 }
 
-/// What instruction counts depend on besides the code: name and version of each.
+/// Name and version of everything that instruction counts depend on besides the code.
 pub type Environment = BTreeMap<String, String>;
 
 /// The figures of all benches of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// What the run was made with.
+    /// Environment of the run.
     pub environment: Environment,
-    /// By `layer/function/case`.
+    /// Figures by `layer/function/case`.
     pub benches: BTreeMap<String, Figures>,
 }
 
 impl Run {
-    /// Reads what [`to_json`](Self::to_json) wrote.
+    /// Reads a run from the JSON of [`to_json`](Self::to_json).
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Run {
         let object = |name: &str| value[name].as_object().ok_or(format!("no object `{name}`"));
         let mut run = Self::default();
         for (name, version) in object("environment")? {
-            let version = version.as_str().ok_or(format!("`{name}` is no string"))?;
+            let version = version.as_str().ok_or(format!("`{name}` is not a string"))?;
             run.environment.insert(name.clone(), version.to_owned());
         }
         for (id, figures) in object("benches")? {
@@ -53,7 +53,7 @@ impl Run {
         Ok(run)
     }
 
-    /// JSON with a line per bench, in order, so that a change of the reference reads well as a diff.
+    /// Returns JSON with one line per bench, sorted by id, so that a change of the reference is a readable diff.
     #[must_use]
     pub fn to_json(&self) -> String {
         let string = |text: &str| Value::from(text).to_string();
@@ -71,11 +71,11 @@ impl Run {
         text
     }
 
-    /// Gathers the summaries that gungraun left below a folder.
+    /// Reads all summaries that gungraun wrote below a folder.
     ///
     /// # Errors
     ///
-    /// If a summary cannot be read, or is not of the form of gungraun 0.20.
+    /// If a summary cannot be read, or does not have the format of gungraun 0.20.
     pub fn read_summaries(&mut self, folder: &Path) -> Result<(), Reason> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
@@ -85,7 +85,7 @@ impl Run {
                 let (id, figures) = summary(&fs::read_to_string(&path)?)
                     .map_err(|reason| format!("{}: {reason}", path.display()))?;
                 if self.benches.insert(id.clone(), figures).is_some() {
-                    return Err(format!("two benches are called {id}").into());
+                    return Err(format!("two benches have the id {id}").into());
                 }
             }
         }
@@ -93,7 +93,7 @@ impl Run {
     }
 }
 
-/// The id and the figures in a summary.
+/// Returns the id and the figures of a summary.
 fn summary(text: &str) -> Result<(String, Figures), Reason> {
     let value: Value = serde_json::from_str(text)?;
     let name = |field: &str| value[field].as_str().ok_or(format!("no `{field}`"));
@@ -101,7 +101,7 @@ fn summary(text: &str) -> Result<(String, Figures), Reason> {
     let layer = group.strip_suffix("_group").unwrap_or(group);
     let id = format!("{layer}/{}/{}", name("function_name")?, name("id")?);
     let metric = |tool: &str, metric: &str| {
-        let profiles = value["profiles"].as_array().ok_or("no profiles")?;
+        let profiles = value["profiles"].as_array().ok_or("no `profiles`")?;
         let of_tool = |profile: &&Value| profile["tool"].as_str().is_some_and(|it| it == tool);
         let profile = profiles.iter().find(of_tool).ok_or(format!("no profile of {tool}"))?;
         let figure = &profile["data"]["total"]["metrics"][metric]["values"]["new"];
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_read_as_it_was_written() {
+    fn a_reference_is_equal_after_a_round_trip() {
         let mut run = Run::default();
         run.environment.insert("rustc".into(), "rustc 1.95.0 (\"quoted\")".into());
         run.benches.insert("a/b/c".into(), Figures { instructions: u64::MAX, allocations: 0 });
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_without_a_figure_is_an_error_and_not_a_zero() {
+    fn a_summary_without_a_figure_is_an_error() {
         let profile = |tool: &str, metric: &str, figure: u32| {
             format!(
                 r#"{{"tool":"{tool}","data":{{"total":{{"metrics":{{"{metric}":{{"values":{{"new":{figure}}}}}}}}}}}}}"#

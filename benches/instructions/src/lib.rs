@@ -1,5 +1,5 @@
-//! The figures of a run beside those of a reference: what grew, what came, what went; and beside each other: what costs far more
-//! for its octets than it should.
+//! Comparison of the figures of a run with a reference, and of the work per octet of expensive inputs with benign
+//! inputs.
 
 mod compare;
 mod figures;

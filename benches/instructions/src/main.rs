@@ -1,4 +1,4 @@
-//! Counts the instructions and allocations of each layer's hot path and compares them with a committed reference.
+//! Counts the instructions and allocations of the hot path of each layer and compares them with a committed reference.
 
 use std::env;
 use std::fs;
@@ -14,16 +14,17 @@ type Reason = Box<dyn std::error::Error>;
 const USAGE: &str = "\
 usage: instructions [--update] [--strict] [--reference FILE]
 
-Runs the benches under Callgrind and DHAT and compares with FILE (default: reference.json of this package).
-Fails if a bench has more than 1 % more instructions, one allocation more, or is missing in either, and if an
-input made to be expensive (`work/...`) takes more than 8 times the instructions of the benign one beside it.
+Runs the benches under Callgrind and DHAT and compares the results with FILE (default: reference.json of this
+package). Fails if a bench has over 1 % more instructions or at least one more allocation than in FILE, or if the
+run or FILE does not contain it. Also fails if an expensive input (`work/...`) takes more than 8 times the
+instructions of the benign input of the same parser or layer.
 
-  --update          write FILE instead, after a look at what changes
+  --update          print the changes and write FILE
   --strict          fail also if compiler, C library, valgrind or processor differ from those of FILE;
-                    without it, instructions are then compared but cannot fail
-  --reference FILE  another reference, such as one of your own compiler
+                    without this option, a different environment means that more instructions do not fail
+  --reference FILE  use another reference, such as one for your own compiler
 
-Needs valgrind, and gungraun-runner of the version of the library:
+Requires valgrind, and gungraun-runner in the version of the library:
     cargo install --locked gungraun-runner --version =0.20.0
 ";
 
@@ -49,16 +50,17 @@ fn options() -> Result<Option<Options>, Reason> {
     Ok(Some(options))
 }
 
-/// The first line that a program prints about its version.
+/// Returns the first line of the version message of a program.
 fn version(program: &str) -> Result<String, Reason> {
     let output = Command::new(program).arg("--version").output();
-    let output = output.map_err(|error| format!("{program} cannot be run ({error}); see --help"))?;
+    let output = output
+        .map_err(|error| format!("cannot run {program} ({error}); see --help for the required programs"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 
 fn environment() -> Result<Environment, Reason> {
-    // Which copy routine the C library chooses is up to the processor.
+    // The C library selects copy routines by processor.
     #[cfg(target_arch = "x86_64")]
     let processor = if is_x86_feature_detected!("avx2") { "x86_64 with avx2" } else { "x86_64" };
     #[cfg(not(target_arch = "x86_64"))]
@@ -73,11 +75,11 @@ fn environment() -> Result<Environment, Reason> {
     ]))
 }
 
-/// Runs the benches and reads what they left.
+/// Runs the benches and reads their summaries.
 fn measure() -> Result<Run, Reason> {
     let mut run = Run { environment: environment()?, ..Run::default() };
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-    // A folder of its own, emptied first: what an earlier run left is not taken for a result.
+    // A separate folder, removed first, so that results of earlier runs are not read.
     let home = package.join("target/reference-run");
     if home.exists() {
         fs::remove_dir_all(&home)?;
@@ -92,7 +94,7 @@ fn measure() -> Result<Run, Reason> {
     if !bench.status.success() {
         let [stdout, stderr] = [&bench.stdout, &bench.stderr].map(|text| String::from_utf8_lossy(text));
         return Err(format!(
-            "{stdout}\n{stderr}\nthe benches failed ({}); --help says what they need",
+            "{stdout}\n{stderr}\nthe benches failed ({}); see --help for the required programs",
             bench.status
         )
         .into());
@@ -125,13 +127,13 @@ fn print(comparison: &Comparison, is_update: bool) {
         let verdict = match change {
             Change::Same => "",
             _ if is_update => "changes",
-            Change::Less if !comparison.environment_changes.is_empty() => "less",
-            Change::Less => "less: update the reference to keep it",
+            Change::Less if !comparison.environment_changes.is_empty() => "fewer",
+            Change::Less => "fewer: update the reference",
             Change::MoreInstructions if comparison.is_failure(*change) => "FAILED: more instructions",
             Change::MoreInstructions => "more instructions",
             Change::MoreAllocations => "FAILED: more allocations",
             Change::New => "FAILED: not in the reference",
-            Change::Gone => "FAILED: not run",
+            Change::Missing => "FAILED: not run",
         };
         println!(
             "{id:42} {:>12} {:>12} {percent:>8}  {allocations:>11}  {verdict}",
@@ -141,19 +143,19 @@ fn print(comparison: &Comparison, is_update: bool) {
     }
 }
 
-/// Prints how the rows about work per octet compare with their benign ones. How many take more than they may.
+/// Prints the ratio of each row about work per octet to its benign row, and returns the number of failed rows.
 fn print_work(run: &Run) -> usize {
-    println!("\n{:50} {:>12} {:>8}", "work per octet", "times benign", "at most");
+    println!("\n{:50} {:>12} {:>8}", "work per octet", "times benign", "limit");
     let mut failure_count = 0;
     for row in work_rows(run, EXEMPTIONS) {
         let factor = row.factor.map_or("-".to_owned(), |factor| format!("{factor:.2}"));
         let verdict = match row.fault {
             None => row.reason.map(|reason| format!("exempted: {reason}")).unwrap_or_default(),
-            Some(Fault::TooExpensive) => "FAILED: too expensive for its octets".to_owned(),
+            Some(Fault::TooExpensive) => "FAILED: above the limit".to_owned(),
             Some(Fault::NoBenign) => "FAILED: no benign row".to_owned(),
-            Some(Fault::NoOther) => "FAILED: no other row".to_owned(),
-            Some(Fault::NeedlessExemption) => format!("FAILED: exempted, and below {FACTOR_MAX} times"),
-            Some(Fault::Gone) => "FAILED: exempted, and not run".to_owned(),
+            Some(Fault::NoOther) => "FAILED: no row to compare with the benign one".to_owned(),
+            Some(Fault::NeedlessExemption) => format!("FAILED: exempted, but not above {FACTOR_MAX} times"),
+            Some(Fault::Missing) => "FAILED: exempted, but not run".to_owned(),
         };
         failure_count += usize::from(row.fault.is_some());
         println!("{:50} {factor:>12} {:>8}  {verdict}", row.id, row.factor_max);
@@ -177,7 +179,9 @@ fn run() -> Result<ExitCode, Reason> {
     print(&comparison, options.is_update);
     let work_failure_count = print_work(&measured);
     if work_failure_count > 0 {
-        println!("\n{work_failure_count} failed: work per octet, which no reference excuses (src/work.rs)");
+        println!(
+            "\n{work_failure_count} failed: work per octet, regardless of the reference (see src/work.rs)"
+        );
     }
     if options.is_update {
         fs::write(&options.reference, measured.to_json())?;
@@ -185,15 +189,17 @@ fn run() -> Result<ExitCode, Reason> {
         return Ok(if work_failure_count > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS });
     }
     for (name, before, after) in &comparison.environment_changes {
-        println!("\nwarning: {name} is `{after}`, and the reference was made with `{before}`");
+        println!("\nwarning: {name} is `{after}`, but the reference was created with `{before}`");
     }
     if !comparison.environment_changes.is_empty() {
-        println!("warning: instructions are compared, but do not count; allocations do");
+        println!("warning: because of these differences, only allocations can fail, not instructions");
     }
     let failure_count = comparison.failure_count();
     if failure_count > 0 {
-        println!("\n{failure_count} failed: more than {PERCENT_MAX} % instructions, or any allocation");
-        println!("if that is meant: the same command with --update, and commit {path}");
+        println!(
+            "\n{failure_count} failed: over {PERCENT_MAX} % more instructions, more allocations, or a missing bench"
+        );
+        println!("if the change is intended, run the same command with --update and commit {path}");
     }
     let is_strict_failure = options.is_strict && !comparison.environment_changes.is_empty();
     Ok(if failure_count + work_failure_count > 0 || is_strict_failure {

@@ -1,86 +1,90 @@
-//! Work per octet: what inputs made to be expensive cost, beside the benign input of the same parser or layer.
+//! Work per octet: cost of expensive inputs relative to the benign input of the same parser or layer.
 
 use crate::figures::Run;
 
-/// How many times the instructions of its benign row a row may take.
+/// Maximum ratio of the instructions of a row to those of its benign row.
 pub const FACTOR_MAX: u64 = 8;
 
-/// What the ids of these rows begin with; the parser or layer follows, then the input.
+/// Prefix of the ids of these rows. The parser or layer and the input follow.
 const PREFIX: &str = "work/";
 
-/// The input of a parser or layer that others are compared with.
+/// Name of the input that the other inputs of a parser or layer are compared with.
 const BENIGN: &str = "benign";
 
-/// A row that may take more than [`FACTOR_MAX`].
+/// A row that may exceed [`FACTOR_MAX`].
 #[derive(Clone, Copy, Debug)]
 pub struct Exemption {
-    /// Its id.
+    /// Id of the row.
     pub id: &'static str,
-    /// How many times the instructions of its benign row it may take.
+    /// Maximum ratio to the instructions of the benign row.
     pub factor_max: u64,
-    /// Why that is so, and what caps it.
+    /// Reason for the exemption, and the limit that bounds the ratio.
     pub reason: &'static str,
 }
 
-/// All rows that may.
+/// All exemptions.
 pub const EXEMPTIONS: &[Exemption] = &[
     Exemption {
         id: "work/http2/repeated_paths",
         factor_max: 20,
-        reason: "nearly all of it writes JSON; texts are capped by http2::TEXT_CREDIT and TEXT_FACTOR",
+        reason: "nearly all instructions write JSON; text is limited by http2::TEXT_CREDIT and TEXT_FACTOR",
     },
     Exemption {
         id: "work/pcapng/interfaces",
         factor_max: 40,
-        reason: "each is found or added by its hash among those of all files; capped by Limits::interface_count_max",
+        reason: "each interface is looked up by hash among those of all files; limited by Limits::interface_count_max",
     },
     Exemption {
         id: "work/pcapng/named_interfaces",
         factor_max: 20,
-        reason: "names that are no UTF-8 are made so, 255 octets each; capped by Limits::interface_count_max",
+        reason: "invalid UTF-8 in names of 255 octets is replaced; limited by Limits::interface_count_max",
     },
     Exemption {
         id: "work/reassembler/overlaps",
         factor_max: 40,
-        reason: "each octet of a segment is compared with a piece of its own; capped by Limits::stream_side_segment_count_max",
+        reason: "each octet of a segment is compared with another piece; limited by Limits::stream_side_segment_count_max",
     },
-    Exemption { id: "work/reassembler/shrinking_overlaps", factor_max: 40, reason: "likewise" },
+    Exemption {
+        id: "work/reassembler/shrinking_overlaps",
+        factor_max: 40,
+        reason: "same as work/reassembler/overlaps",
+    },
 ];
 
-/// What is wrong with a row.
+/// Fault of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It takes more instructions than it may.
+    /// The row exceeds its maximum ratio.
     TooExpensive,
-    /// Its parser or layer has no benign row.
+    /// The parser or layer has no benign row.
     NoBenign,
-    /// Its parser or layer has no other row than the benign one.
+    /// The parser or layer has only the benign row.
     NoOther,
-    /// It is exempted, and need not be.
+    /// The row is exempted, but does not exceed [`FACTOR_MAX`].
     NeedlessExemption,
-    /// It is exempted, and was not run.
-    Gone,
+    /// The row is exempted, but was not run.
+    Missing,
 }
 
-/// A row beside its benign one.
+/// A row compared with its benign row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkRow {
-    /// Its id.
+    /// Id of the row.
     pub id: String,
-    /// How many times the instructions of the benign row it takes; none without both.
+    /// Ratio to the instructions of the benign row; `None` if one of them is missing.
     pub factor: Option<f64>,
-    /// How many times it may take.
+    /// Maximum ratio.
     pub factor_max: u64,
-    /// Why it may take more than others.
+    /// Reason of the exemption, if any.
     pub reason: Option<&'static str>,
-    /// What is wrong with it.
+    /// Fault of the row, if any.
     pub fault: Option<Fault>,
 }
 
-/// The rows of a run that are about work per octet.
+/// Returns the rows of a run about work per octet.
 ///
-/// All inputs have the same number of octets, which the benches assert. A ratio within one run depends little on the compiler,
-/// so that a fault is one in any environment.
+/// The benches assert that all inputs have the same number of octets. A ratio within one run depends little on the
+/// compiler, so that a fault is independent of the environment.
 #[must_use]
 pub fn work_rows(run: &Run, exemptions: &[Exemption]) -> Vec<WorkRow> {
     let is_work = |id: &&String| id.starts_with(PREFIX);
@@ -91,7 +95,7 @@ pub fn work_rows(run: &Run, exemptions: &[Exemption]) -> Vec<WorkRow> {
             factor: None,
             factor_max: exemption.factor_max,
             reason: Some(exemption.reason),
-            fault: Some(Fault::Gone),
+            fault: Some(Fault::Missing),
         },
     ));
     rows
@@ -139,14 +143,14 @@ mod tests {
     const EXEMPT: Exemption = Exemption { id: "work/a/b", factor_max: 20, reason: "a test" };
 
     #[test]
-    fn eight_times_pass_and_one_instruction_more_fails() {
+    fn eight_times_the_instructions_pass_and_one_instruction_beyond_fails() {
         let benign = ("work/a/benign", 100);
         assert_eq!(faults(&[("work/a/b", 800), benign, ("x/a/b", 9000)], &[]), [None, None]);
         assert_eq!(faults(&[("work/a/b", 801), benign], &[]), [Some(Fault::TooExpensive), None]);
     }
 
     #[test]
-    fn an_exemption_has_a_limit_too_and_must_be_needed() {
+    fn an_exemption_has_a_limit_and_must_be_necessary() {
         let benign = ("work/a/benign", 100);
         for (instructions, fault) in [
             (2000, None),
@@ -160,11 +164,11 @@ mod tests {
                 "{instructions}"
             );
         }
-        assert_eq!(faults(&[("work/a/c", 1), benign], &[EXEMPT]), [None, None, Some(Fault::Gone)]);
+        assert_eq!(faults(&[("work/a/c", 1), benign], &[EXEMPT]), [None, None, Some(Fault::Missing)]);
     }
 
     #[test]
-    fn a_row_alone_is_compared_with_nothing() {
+    fn a_row_without_a_counterpart_fails() {
         assert_eq!(faults(&[("work/a/b", 1)], &[]), [Some(Fault::NoBenign)]);
         assert_eq!(
             faults(&[("work/a/benign", 1), ("work/b/c", 1)], &[]),

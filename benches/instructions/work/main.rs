@@ -1,10 +1,10 @@
-//! Work per octet: what a usual input costs each parser and each layer, and what inputs made to be expensive cost.
+//! Work per octet of each parser and layer for a benign input and for expensive inputs.
 //!
-//! All inputs have the same number of octets, so that the ratio of two rows is that of the work per octet. The comparison
-//! fails if a row takes more than eight times as many instructions as the benign one beside it (`src/work.rs`). This is a
-//! program of its own because what is called here too would be inlined less in the program of the hot paths.
+//! All inputs have the same number of octets, so that the ratio of two rows is that of their work per octet. The
+//! comparison fails if a row takes more than eight times the instructions of its benign row (`src/work.rs`). This is a
+//! separate program because additional calls would reduce inlining in the program of the hot paths.
 
-#![expect(missing_docs, reason = "the macros make public items without documentation")]
+#![expect(missing_docs, reason = "the macros generate public items without documentation")]
 
 mod inputs;
 #[path = "../../support/mod.rs"]
@@ -22,7 +22,7 @@ use inputs::fragment::Pushing;
 use inputs::reassembler::Reassembly;
 use inputs::tracker::Tracking;
 
-/// Of every keyed hash.
+/// Seeds of all keyed hashes.
 pub(crate) const SEEDS: [u64; 4] = [11, 22, 33, 44];
 
 #[library_benchmark(setup = prepared, teardown = checked)]

@@ -1,10 +1,10 @@
-// Command gopacket does the rows' work with gopacket and times it.
+// Command gopacket does the work of the rows with gopacket and measures its time.
 //
-// It is started by the runner, which sends one command per line and reads one line for each:
+// The runner starts it, sends one command per line, and reads one line as the answer:
 //
-//	open WORK FILE FLOWS   make the state of a row; FILE holds frames, each after its length of four octets
-//	run COUNT              do so many steps; the answer is how many nanoseconds they took
-//	check                  the answer is what was counted
+//	open WORK FILE FLOWS   creates the state of a row; FILE contains frames, each after its length in four octets
+//	run COUNT              runs COUNT steps; the answer is their duration in nanoseconds
+//	check                  the answer is the count of the row
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/gopacket/gopacket/reassembly"
 )
 
-// Where the sequence number lies in the runner's frames: Ethernet, IPv4 and TCP without options.
+// Offset of the sequence number in the frames of the runner: Ethernet, IPv4 and TCP without options.
 const seqOffset = 38
 
 type work interface {
@@ -27,7 +27,7 @@ type work interface {
 	count() uint64
 }
 
-// decoder reads one frame after the other without allocating, as gopacket's documentation advises.
+// decoder reads frames without allocation, as the documentation of gopacket recommends.
 type decoder struct {
 	ethernet layers.Ethernet
 	ip       layers.IPv4
@@ -39,12 +39,12 @@ type decoder struct {
 func newDecoder() *decoder {
 	d := &decoder{}
 	d.parser = gopacket.NewDecodingLayerParser(layers.LayerTypeEthernet, &d.ethernet, &d.ip, &d.tcp)
-	// What TCP carries is not decoded.
+	// The payload of TCP is not decoded.
 	d.parser.IgnoreUnsupported = true
 	return d
 }
 
-// key is a five-tuple in the order of its ends.
+// key is a five-tuple with sorted endpoints.
 type key struct{ network, transport gopacket.Flow }
 
 func (d *decoder) decode(frame []byte) key {
@@ -74,7 +74,7 @@ type flow struct {
 	first, last     int64
 }
 
-// track looks each packet up in a map and counts it: gopacket has no flow table of its own.
+// track looks up the flow of each packet in a map and counts the packet, because gopacket has no flow table.
 type track struct {
 	*decoder
 	frames  [][]byte
@@ -115,7 +115,7 @@ func (w *track) count() uint64 {
 	return packets
 }
 
-// stream counts the octets that come in order.
+// stream counts the octets delivered in order.
 type stream struct{ octets uint64 }
 
 func (s *stream) Accept(_ *layers.TCP, _ gopacket.CaptureInfo, _ reassembly.TCPFlowDirection, _ reassembly.Sequence, start *bool, _ reassembly.AssemblerContext) bool {
@@ -140,7 +140,7 @@ type context gopacket.CaptureInfo
 
 func (c *context) GetCaptureInfo() gopacket.CaptureInfo { return gopacket.CaptureInfo(*c) }
 
-// assemble feeds segments that were decoded before: two that change places, or one after the other.
+// assemble feeds segments that were decoded in advance, either in order or with each two exchanged.
 type assemble struct {
 	*decoder
 	assembler *reassembly.Assembler
@@ -160,7 +160,7 @@ func newAssemble(frame []byte, order []uint32) *assemble {
 	w.network = w.ip.NetworkFlow()
 	w.payload = make([]byte, 1500)
 	w.tcp.BaseLayer.Payload = w.payload
-	// The first segment says where the stream begins.
+	// The first segment defines the start of the stream.
 	w.feed(0)
 	w.seq = 1500
 	w.stream.octets = 0
@@ -173,8 +173,8 @@ func (w *assemble) feed(seq uint32) {
 }
 
 func (w *assemble) step() {
-	for _, place := range w.order {
-		w.feed(w.seq + place*1500)
+	for _, position := range w.order {
+		w.feed(w.seq + position*1500)
 	}
 	w.seq += uint32(len(w.order)) * 1500
 }

@@ -1,7 +1,7 @@
-//! One large trace of many small captures.
+//! Composition of one large trace from many small captures.
 //!
-//! Each capture begins at a random time within a span, and comes several times if asked for, each time between other
-//! hosts. So the trace has as many flows open at once as a busy link, and packets that real programs sent.
+//! Each capture begins at a random time within a span, and may be repeated, each time between other hosts. Therefore
+//! the trace has as many concurrent flows as a busy link, and packets of real programs.
 
 use std::collections::HashSet;
 use std::fs;
@@ -17,19 +17,19 @@ use flowgauge::source::{FileSource, Next, Source};
 use crate::readdress::readdress;
 use crate::support::Random;
 
-/// When the trace begins.
+/// Start time of the trace.
 const EPOCH_SECONDS: u64 = 1_750_000_000;
 
-/// How a trace is made. The result depends on this and on the captures alone.
+/// Options for a trace. The result depends only on them and on the captures.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How often each capture comes.
+    /// Number of copies of each capture.
     pub copy_count: u16,
-    /// Of the random times at which captures begin.
+    /// Seed of the random start times of captures.
     pub seed: u64,
-    /// How long the trace is at most; what goes on longer in a capture is left out.
+    /// Maximum duration of the trace. Later packets of a capture are omitted.
     pub span: Duration,
-    /// The trace ends after so many packets.
+    /// Maximum number of packets in the trace.
     pub packet_count_max: usize,
 }
 
@@ -42,26 +42,26 @@ impl Default for Options {
 /// A packet of a capture.
 #[derive(Clone, Debug)]
 struct Captured {
-    /// After the first packet of its capture.
+    /// Time since the first packet of the capture.
     offset_ns: u64,
     octets: Range<usize>,
     wire_len: u32,
 }
 
-/// The packets of some captures.
+/// Packets of a set of captures.
 #[derive(Clone, Debug, Default)]
 pub struct Captures {
     seen: HashSet<(usize, u64)>,
     octets: Vec<u8>,
-    /// A list per capture.
+    /// One list per capture.
     captures: Vec<Vec<Captured>>,
-    /// Files that gave nothing, with the reason.
+    /// Skipped files with the reason.
     pub skipped: Vec<(PathBuf, String)>,
 }
 
 impl Captures {
-    /// Reads a capture, or all files in a folder and below, in the order of their names. Files that are the same as one
-    /// before, that are no captures, or that hold no Ethernet frames are skipped.
+    /// Reads a capture, or all files in a folder and its subfolders, in the order of their names. Copies of earlier
+    /// files, files that are not captures, and captures without Ethernet frames are skipped.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Captures {
                 Err(error) => error.to_string(),
             }
         } else {
-            "the same as another".to_owned()
+            "identical to another file".to_owned()
         };
         self.skipped.push((path.to_owned(), reason));
         Ok(())
@@ -97,7 +97,7 @@ impl Captures {
         while source.next_batch(&mut batch)? == Next::Frames {
             for frame in batch.iter().filter(|frame| frame.link_type == LinkType::ETHERNET) {
                 let first_ns = *first.get_or_insert(frame.timestamp.as_nanos());
-                // Some captures go back in time.
+                // Skips packets with a timestamp before the first one.
                 let Some(offset_ns) = frame.timestamp.as_nanos().checked_sub(first_ns) else { continue };
                 let start = self.octets.len();
                 self.octets.extend_from_slice(frame.data);
@@ -115,23 +115,24 @@ impl Captures {
         Ok(count)
     }
 
-    /// How many captures there are.
+    /// Number of captures.
     #[must_use]
     pub fn len(&self) -> usize {
         self.captures.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no captures.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.captures.is_empty()
     }
 
-    /// Writes a trace as classic pcap with microseconds, which all programs read; packets and octets of them.
+    /// Writes a trace as classic pcap with microseconds, which all programs read, and returns the numbers of its
+    /// packets and octets.
     ///
     /// # Errors
     ///
-    /// As the writer.
+    /// If the writer fails.
     pub fn write(&self, options: &Options, out: &mut impl Write) -> io::Result<(usize, u64)> {
         let span_ns = options.span.as_nanos() as u64;
         let mut random = Random(options.seed);
@@ -143,7 +144,7 @@ impl Captures {
                 trace.extend(placed.filter(|(at, ..)| *at < span_ns));
             }
         }
-        // Stable: packets of one capture with one time keep their order.
+        // A stable sort keeps the order of packets with the same timestamp.
         trace.sort_by_key(|(at, ..)| *at);
         trace.truncate(options.packet_count_max);
         for word in [0xa1b2_c3d4_u32, 2 | 4 << 16, 0, 0, 262_144, u32::from(LinkType::ETHERNET.0)] {
@@ -180,11 +181,11 @@ mod tests {
 
     fn trace(options: &Options) -> (usize, Vec<u8>) {
         let mut out = Vec::new();
-        let (count, _) = captures().write(options, &mut out).expect("a vector takes all");
+        let (count, _) = captures().write(options, &mut out).expect("writing to a vector succeeds");
         (count, out)
     }
 
-    /// Records of a trace, read by the crate itself.
+    /// Returns the timestamps of a trace, read with flowgauge.
     fn times(trace: Vec<u8>) -> Vec<u64> {
         let mut source = FileSource::from_reader(Cursor::new(trace)).expect("a capture");
         let (mut batch, mut times) = (FrameBatch::new(), Vec::new());
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_is_in_order_within_its_span_and_repeatable() {
+    fn a_trace_is_in_time_order_within_its_span_and_reproducible() {
         let span = Duration::from_secs(20);
         let options = Options { copy_count: 3, span, ..Options::default() };
         let (count, file) = trace(&options);
@@ -210,9 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn each_copy_has_flows_of_its_own() {
+    fn copies_do_not_share_flows() {
         use flowgauge::{Pipeline, RunOptions};
-        // No capture is cut, so that each copy has all of its packets.
+        // The span is long enough for all packets of each copy.
         let flow_count = |copy_count| {
             let (count, file) =
                 trace(&Options { copy_count, span: Duration::from_secs(100_000), ..Options::default() });
@@ -227,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_comes_twice_is_taken_once() {
+    fn a_duplicate_file_is_skipped() {
         let mut captures = captures();
         let (len, skipped_count) = (captures.len(), captures.skipped.len());
         captures

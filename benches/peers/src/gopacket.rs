@@ -1,4 +1,4 @@
-//! gopacket takes part: a Go program that does the work when it is told to, and times it itself.
+//! Rows of gopacket: a Go program that runs the work on request and measures its time.
 
 use std::cell::RefCell;
 use std::fs;
@@ -10,14 +10,14 @@ use std::time::Duration;
 
 use crate::interleave::Contender;
 
-/// The program, built and ready to be started for each row.
+/// The compiled program, which is started for each row.
 #[derive(Debug)]
 pub struct Gopacket {
     program: PathBuf,
     folder: PathBuf,
 }
 
-/// The program at work on one row.
+/// The running program for one row.
 struct Running {
     child: Child,
     input: ChildStdin,
@@ -25,7 +25,7 @@ struct Running {
 }
 
 impl Running {
-    /// Sends a command and waits for its answer.
+    /// Sends a command and returns the answer.
     fn request(&mut self, command: &str) -> io::Result<String> {
         writeln!(self.input, "{command}")?;
         let mut line = String::new();
@@ -41,18 +41,18 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It ends by itself when nothing more can come; it is not waited for if it does not.
+        // The program would end with its standard input, but must not block this process.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Gopacket {
-    /// Builds the program into a folder.
+    /// Compiles the program into a folder.
     ///
     /// # Errors
     ///
-    /// If Go is not installed, or cannot build it.
+    /// If Go is not installed, or cannot compile the program.
     pub fn build(folder: &Path) -> io::Result<Self> {
         let program = folder.join("gopacket");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("gopacket");
@@ -72,7 +72,7 @@ impl Gopacket {
         Ok(Running { child, input, output: BufReader::new(output) })
     }
 
-    /// Work on these frames; `flow_count` of them come before the timed part.
+    /// Creates a contender for these frames; the first `flow_count` frames are processed before the timed part.
     pub(crate) fn contender(&self, work: &'static str, frames: &[Vec<u8>], flow_count: u64) -> Contender {
         let path = self.folder.join("frames");
         let octets: Vec<u8> = frames
@@ -86,7 +86,7 @@ impl Gopacket {
         let running = Rc::new(RefCell::new(running));
         let own = running.clone();
         let turn = move |count| Duration::from_nanos(own.borrow_mut().number(&format!("run {count}")));
-        Contender::elsewhere("gopacket", turn, move |done| {
+        Contender::in_other_process("gopacket", turn, move |done| {
             let per_step_count = match work {
                 "assemble_in_order" => 1500,
                 "assemble_out_of_order" => 3000,

@@ -1,25 +1,25 @@
-//! The same work by several, in turn, so that a slow minute of the machine is slow for all.
+//! Interleaved measurement of the same work by several libraries, so that load of the machine affects all of them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How many rounds a row is measured for.
+/// Number of rounds per row.
 const ROUND_COUNT: usize = 25;
 
-/// How long a turn is about.
+/// Approximate duration of a turn.
 const TURN: Duration = Duration::from_millis(6);
 
-/// Who does the work of a row. Its state is made before and asserted after the timed part.
+/// A library that does the work of a row. Its state is created before the timed part and checked after it.
 pub struct Contender {
-    /// The library.
+    /// Name of the library.
     pub name: &'static str,
     turn: Box<dyn FnMut(u64) -> Duration>,
     check: Box<dyn FnOnce(u64)>,
 }
 
 impl Contender {
-    /// Work in this process: one step, and what must hold after so many.
+    /// Creates a contender in this process from one step and a check after a number of steps.
     pub fn new<S: 'static>(
         name: &'static str,
         state: S,
@@ -40,8 +40,8 @@ impl Contender {
         Self { name, turn: Box::new(turn), check: Box::new(check) }
     }
 
-    /// Work elsewhere, which is timed there.
-    pub fn elsewhere(
+    /// Creates a contender in another process, which measures its time.
+    pub fn in_other_process(
         name: &'static str,
         turn: impl FnMut(u64) -> Duration + 'static,
         check: impl FnOnce(u64) + 'static,
@@ -50,22 +50,22 @@ impl Contender {
     }
 }
 
-/// One line of the table: who does its work.
+/// A row of the table with its contenders.
 pub struct Row {
-    /// Packets, or calls, in one step.
+    /// Number of packets or calls in one step.
     pub per_step_count: u64,
-    /// In the order of their turns in the first round.
+    /// Contenders in the order of the first round.
     pub contenders: Vec<Contender>,
 }
 
 impl Row {
-    /// A row of which a step is one call.
+    /// Creates a row in which a step is one call.
     #[must_use]
     pub fn new(contenders: Vec<Contender>) -> Self {
         Self { per_step_count: 1, contenders }
     }
 
-    /// Measures and asserts; the id is for the result.
+    /// Measures and checks all contenders.
     #[must_use]
     pub fn measure(mut self, id: String) -> RowResult {
         let mut done: Vec<u64> = vec![0; self.contenders.len()];
@@ -86,7 +86,7 @@ impl Row {
         let mut times = vec![Vec::new(); self.contenders.len()];
         for round in 0..ROUND_COUNT {
             for turn in 0..self.contenders.len() {
-                // Each is first as often as the others.
+                // Each contender starts a round equally often.
                 let position = (round + turn) % self.contenders.len();
                 let time = (self.contenders[position].turn)(counts[position]);
                 done[position] += counts[position];
@@ -102,28 +102,28 @@ impl Row {
     }
 }
 
-/// What came out of a row: the id, and of each contender what a call took in nanoseconds.
+/// Result of a row: the id, and the nanoseconds per call of each contender.
 #[derive(Clone, Debug)]
 pub struct RowResult {
-    /// As in the crate's own benches.
+    /// Id as in the benches of the crate.
     pub id: String,
-    /// In the order of the contenders.
+    /// Name and times of each contender.
     pub entries: Vec<(&'static str, Spread)>,
 }
 
-/// The middle of some measurements, and how far they lie apart.
+/// Median and quartiles of measurements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
-    /// Half of the measurements are below.
+    /// Median.
     pub median: f64,
-    /// A quarter is below.
+    /// First quartile.
     pub low: f64,
-    /// A quarter is above.
+    /// Third quartile.
     pub high: f64,
 }
 
 impl Spread {
-    /// Of at least one measurement.
+    /// Computes the spread of at least one measurement.
     #[must_use]
     pub fn of(mut measurements: Vec<f64>) -> Self {
         measurements.sort_by(f64::total_cmp);
@@ -136,7 +136,7 @@ impl Spread {
         Self { median: at(2), low: at(1), high: at(3) }
     }
 
-    /// Half of the distance between the quarters, in percent of the median.
+    /// Half of the interquartile range as a percentage of the median.
     #[must_use]
     pub fn percent(&self) -> f64 {
         (self.high - self.low) / 2.0 / self.median * 100.0
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quarters_are_those_of_the_definition() {
+    fn quartiles_are_interpolated() {
         let spread = Spread::of(vec![5.0, 1.0, 4.0, 2.0, 3.0]);
         assert_eq!((spread.low, spread.median, spread.high), (2.0, 3.0, 4.0));
         let spread = Spread::of(vec![2.0, 1.0]);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn each_contender_is_checked_for_all_of_its_steps() {
+    fn the_check_of_each_contender_gets_the_number_of_its_steps() {
         let counting = |name| {
             let pause = |count: &mut u64| {
                 *count += 1;

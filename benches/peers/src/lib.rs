@@ -1,4 +1,5 @@
-//! flowgauge beside other programs and libraries: interleaved in one run, results asserted, medians with their spread.
+//! Comparison of flowgauge with other programs and libraries: interleaved in one run, with checked results, and with
+//! medians and their spread.
 
 pub mod compose;
 pub mod gopacket;

@@ -1,4 +1,4 @@
-//! The programs' speeds as bars, in SVG that reads on light and on dark pages.
+//! Bar chart of the speeds of the programs, in SVG that is legible on light and on dark pages.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ const NAME_WIDTH: usize = 290;
 
 const BARS_WIDTH: f64 = 400.0;
 
-/// Million frames per second of each program, fastest first; ours in another color.
+/// Draws million frames per second of each program, fastest first, with flowgauge in a different color.
 #[must_use]
 pub fn bars(frame_count: u64, outcomes: &[Outcome], caption: &str) -> String {
     let mut bars: Vec<(&str, f64)> = outcomes

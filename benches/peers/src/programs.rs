@@ -1,58 +1,58 @@
-//! Which programs read a capture into flows: their commands, what they print, and where to get them.
+//! Programs that read a capture into flows: their commands, their output, and how to install them.
 
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Reads a number from what a program printed.
+/// Reads a number from the output of a program.
 pub type Count = fn(&str) -> Option<u64>;
 
-/// How many packets a program says that it saw.
+/// Number of packets that a program prints.
 #[derive(Clone, Copy, Debug)]
-pub enum Seen {
-    /// It says nothing of it.
-    Nothing,
-    /// All of the file's: another number is a failure.
+pub enum PrintedCount {
+    /// The program does not print a number.
+    None,
+    /// The number of all packets in the file; a different number is a failure.
     All(Count),
-    /// Those that it takes for packets of flows, which depends on the links and tunnels that it knows.
+    /// The number of packets in flows, which depends on the link types and tunnels that the program supports.
     OfFlows(Count),
 }
 
 /// A program and how it is run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// With its version, for people.
+    /// Name and version for display.
     pub name: String,
-    /// What it does with the file, in some words.
+    /// Short description of the work of the program.
     pub does: &'static str,
     /// The program and its arguments.
     pub command: Vec<String>,
-    /// What to make of its output.
-    pub seen: Seen,
-    /// Whether it gives each flow to others, as a record of its own: compared with those of ours that do.
+    /// Evaluation of the output.
+    pub printed_count: PrintedCount,
+    /// Whether the program exports a record of each flow. It is then compared with the flowgauge command that does so.
     pub is_export: bool,
-    /// Whether it may use all cores; otherwise it is held on one.
+    /// Whether the program may use all cores; otherwise it is pinned to one core.
     pub is_on_all_cores: bool,
 }
 
-/// What the commands need to know.
+/// Paths and values for the commands.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// The capture.
+    /// Path of the capture.
     pub trace: PathBuf,
-    /// Where output may be left; exists, and is removed later.
+    /// Existing folder for output, which is removed later.
     pub folder: PathBuf,
-    /// Where somebody listens for NetFlow on this host.
+    /// Port of this host that accepts NetFlow.
     pub netflow_port: u16,
-    /// The Python in which to look for nfstream.
+    /// Python interpreter for nfstream.
     pub python: String,
-    /// Our command.
+    /// Path of the flowgauge command.
     pub flowgauge: PathBuf,
-    /// The peer crate, as a command.
+    /// Path of the command that runs the peer crate.
     pub flowscope: PathBuf,
 }
 
-/// The programs that are installed, and for each of the others its name and how to get it.
+/// Returns the installed programs, and the name and the installation command of each missing program.
 #[must_use]
 pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str)>) {
     let trace = setting.trace.display().to_string();
@@ -65,34 +65,34 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             name: format!("flowgauge flows {}", arguments.join(" ")),
             does,
             command,
-            seen: Seen::All(before_packets),
+            printed_count: PrintedCount::All(before_packets),
             is_export,
             is_on_all_cores: false,
         }
     };
-    found.push(ours("flows, the ten largest as a table", false, &["--format", "table", "--top", "10"]));
+    found.push(ours("flows, the ten largest in a table", false, &["--format", "table", "--top", "10"]));
     found.push(ours("flows, all records with Community IDs", true, &["--format", "ndjson"]));
     found.push(Program {
         name: format!("flowscope {FLOWSCOPE_VERSION}"),
-        does: "flows, counted",
+        does: "flows, only counted",
         command: vec![setting.flowscope.display().to_string(), trace.clone()],
-        seen: Seen::OfFlows(before_packets),
+        printed_count: PrintedCount::OfFlows(before_packets),
         is_export: false,
         is_on_all_cores: false,
     });
     let collector = format!("127.0.0.1:{}", setting.netflow_port);
     let folder = setting.folder.display().to_string();
     let mut others: Vec<(&'static str, Peer<'_>)> = Vec::new();
-    let mut other = |program, does, version, arguments: &[&str], seen, install| {
+    let mut other = |program, does, version, arguments: &[&str], printed_count, install| {
         let arguments = arguments.iter().map(|it| (*it).to_owned()).collect();
-        others.push((program, Peer { does, version, arguments, seen, install }));
+        others.push((program, Peer { does, version, arguments, printed_count, install }));
     };
     other(
         "capinfos",
-        "walks the records only",
+        "reads the records only",
         "--version",
         &["-c", "-M", &trace],
-        Seen::All(|text| after(text, "Number of packets:")),
+        PrintedCount::All(|text| after(text, "Number of packets:")),
         "apt install wireshark-common",
     );
     other(
@@ -100,7 +100,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "copies the records",
         "--version",
         &["-r", &trace, "-w", "/dev/null"],
-        Seen::Nothing,
+        PrintedCount::None,
         "apt install tcpdump",
     );
     other(
@@ -108,31 +108,33 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
         "flows, NetFlow 9 over UDP",
         "-h",
         &["-d", "-r", &trace, "-v", "9", "-n", &collector, "-m", "1000000"],
-        Seen::All(|text| Some(after(text, "Packets processed:")? + before(text, " non-IP").unwrap_or(0))),
+        PrintedCount::All(|text| {
+            Some(after(text, "Packets processed:")? + before(text, " non-IP").unwrap_or(0))
+        }),
         "apt install softflowd",
     );
     other(
         "nfpcapd",
-        "flows, files of nfdump",
+        "flows, nfdump files",
         "-V",
         &["-r", &trace, "-l", &folder],
-        Seen::All(|text| after(text, "Processed:")),
+        PrintedCount::All(|text| after(text, "Processed:")),
         "apt install nfdump",
     );
     other(
         "ndpiReader",
-        "flows, protocols by content",
+        "flows, protocols recognized by content",
         "-h",
         &["-i", &trace, "-v", "0"],
-        Seen::All(|text| before(text, " packets total")),
+        PrintedCount::All(|text| before(text, " packets total")),
         "apt install libndpi-bin",
     );
     other(
         "tshark",
-        "dissects all, TCP and UDP conversations",
+        "dissects all packets, TCP and UDP conversations",
         "--version",
         &["-r", &trace, "-q", "-z", "conv,tcp", "-z", "conv,udp"],
-        Seen::Nothing,
+        PrintedCount::None,
         "apt install tshark",
     );
     for (program, peer) in others {
@@ -147,7 +149,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
             name: format!("{program} {version}"),
             does: peer.does,
             command,
-            seen: peer.seen,
+            printed_count: peer.printed_count,
             is_export: matches!(program, "softflowd" | "nfpcapd"),
             is_on_all_cores: false,
         });
@@ -155,15 +157,15 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     let python = |code: &str| vec![setting.python.clone(), "-c".to_owned(), code.to_owned()];
     let version = version(&python("import nfstream; print(nfstream.__version__)"));
     if version.is_empty() {
-        missing.push(("nfstream", "pip install nfstream, and --python with the interpreter that has it"));
+        missing.push(("nfstream", "run pip install nfstream and pass the interpreter with --python"));
     } else {
         let mut command = python(NFSTREAM);
         command.push(trace);
         found.push(Program {
             name: format!("nfstream {version}"),
-            does: "flows in Python, no protocols",
+            does: "flows in Python, without protocols",
             command,
-            seen: Seen::OfFlows(before_packets),
+            printed_count: PrintedCount::OfFlows(before_packets),
             is_export: false,
             is_on_all_cores: false,
         });
@@ -171,7 +173,7 @@ pub fn find(setting: &Setting) -> (Vec<Program>, Vec<(&'static str, &'static str
     (found, missing)
 }
 
-/// As in the lock file, which a test holds.
+/// Version in the lock file; a test compares them.
 pub const FLOWSCOPE_VERSION: &str = "0.22.0";
 
 const NFSTREAM: &str = "
@@ -188,11 +190,11 @@ struct Peer<'a> {
     does: &'static str,
     version: &'a str,
     arguments: Vec<String>,
-    seen: Seen,
+    printed_count: PrintedCount,
     install: &'static str,
 }
 
-/// Where a program lies that a shell would run, or one of the system's.
+/// Returns the path of a program in `PATH` or in `/usr/sbin`.
 #[must_use]
 pub fn in_path(program: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
@@ -200,7 +202,7 @@ pub fn in_path(program: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
-/// The first thing with a point between digits in what a command prints; nothing if it fails to run.
+/// Returns the first version number that a command prints, or an empty string if it cannot be run.
 fn version(command: &[String]) -> String {
     let Ok(output) = Command::new(&command[0]).args(&command[1..]).output() else { return String::new() };
     let text = [output.stdout, output.stderr].concat();
@@ -213,13 +215,13 @@ fn first_version(text: &str) -> Option<String> {
     words.map(|word| word.trim_end_matches('.')).find(is_version).map(str::to_owned)
 }
 
-/// The number behind a text.
+/// Returns the number after a label.
 fn after(text: &str, label: &str) -> Option<u64> {
     let rest = text.split(label).nth(1)?.trim_start();
     rest.split(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The number in front of a text.
+/// Returns the number before a label.
 fn before(text: &str, label: &str) -> Option<u64> {
     let rest = text.split(label).next().filter(|rest| rest.len() < text.len())?;
     rest.rsplit(|sign: char| !sign.is_ascii_digit()).next()?.parse().ok()
@@ -236,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_beside_the_labels() {
+    fn numbers_are_found_before_and_after_labels() {
         assert_eq!(after("Processed: 416719, skipped: 3502", "Processed:"), Some(416_719));
         assert_eq!(before("\tIP packets: 270709  of 416719 packets total", " packets total"), Some(416_719));
         assert_eq!(before("Ignored packets: 6426 (6008 non-IP, 418 too short)", " non-IP"), Some(6008));
@@ -254,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peer_crate_has_the_version_that_tables_name() {
+    fn the_version_of_the_peer_crate_in_the_tables_matches_the_lock_file() {
         let lock = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock"))
             .expect("a lock file");
         assert!(lock.contains(&format!("name = \"flowscope\"\nversion = \"{FLOWSCOPE_VERSION}\"")));

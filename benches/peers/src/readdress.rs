@@ -1,27 +1,27 @@
-//! The same traffic between other hosts.
+//! Replacement of the addresses of frames, so that the same traffic takes place between other hosts.
 
 use std::ops::Range;
 
 use flowgauge::base::{Frame, IpProtocol, Limits, LinkType, Timestamp};
 use flowgauge::decode::link::{Decapsulated, Decapsulation, TunnelPorts, decapsulate};
 
-/// An IP packet: where its header begins, where its two addresses lie, how long one is, and what it carries.
+/// Position of an IP packet: offset of its header, range of its two addresses, length of an address, and transport.
 struct Located {
     ip_offset: usize,
     addresses: Range<usize>,
     address_len: usize,
     protocol: IpProtocol,
-    /// Where the transport begins; of a first fragment or a whole packet.
+    /// Offset of the transport header of a first fragment or of a packet that is not fragmented.
     transport: Option<usize>,
 }
 
-/// Moves the IP addresses of a frame to networks of their own for each copy, those of the outermost packet and of
-/// the innermost; copy 0 is the frame as it is. Both addresses of a packet change by the same bits, so that conversations
-/// stay conversations. The checksums of IPv4, TCP, UDP and ICMPv6 are changed by what the addresses changed (RFC 1624): what
-/// was right stays right, and what was wrong stays wrong. Not so those of GRE, and those around
-/// three packets or more.
+/// Moves the IP addresses of the outermost and of the innermost packet of a frame to other networks for each copy. Copy
+/// 0 does not change the frame. The same bits of both addresses of a packet change, so that the packets of a
+/// conversation remain together. The checksums of IPv4, TCP, UDP and ICMPv6 are adjusted (RFC 1624): right checksums
+/// remain right, and wrong ones remain wrong. Checksums of GRE and of packets between the outermost and the innermost
+/// one are not adjusted.
 ///
-/// Frames without IP stay as they are. Allocates nothing.
+/// Frames without IP are not changed. Does not allocate.
 pub fn readdress(frame: &mut [u8], link_type: LinkType, copy: u16) {
     if copy == 0 {
         return;
@@ -34,7 +34,7 @@ pub fn readdress(frame: &mut [u8], link_type: LinkType, copy: u16) {
         let before = sum(&frame[carried..]);
         change(frame, &inner, copy);
         let after = sum(&frame[carried..]);
-        // The outer checksum covers what just changed.
+        // The outer checksum covers the inner packet.
         adjust_transport(frame, &outer, before, after);
     }
     change(frame, &outer, copy);
@@ -43,7 +43,7 @@ pub fn readdress(frame: &mut [u8], link_type: LinkType, copy: u16) {
 fn change(frame: &mut [u8], at: &Located, copy: u16) {
     let before = sum(&frame[at.addresses.clone()]);
     let [high, low] = copy.to_be_bytes();
-    // The second and third octet of IPv4 addresses, the fifth and sixth of IPv6.
+    // The second and third octets of IPv4 addresses, and the fifth and sixth octets of IPv6 addresses.
     let position = if at.address_len == 4 { 1 } else { 4 };
     for address in frame[at.addresses.clone()].chunks_exact_mut(at.address_len) {
         address[position] ^= low;
@@ -56,7 +56,7 @@ fn change(frame: &mut [u8], at: &Located, copy: u16) {
     adjust_transport(frame, at, before, after);
 }
 
-/// Where a packet lies, if its addresses were captured.
+/// Returns the position of a packet if its addresses were captured.
 fn locate(frame: &[u8], link_type: LinkType, decapsulation: Decapsulation) -> Option<Located> {
     let described = Frame { link_type, ..Frame::ethernet(Timestamp::ZERO, frame) };
     let found = decapsulate(&described, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
@@ -75,12 +75,12 @@ fn locate(frame: &[u8], link_type: LinkType, decapsulation: Decapsulation) -> Op
     })
 }
 
-/// Changes the transport's checksum as the sum of what it covers changed.
+/// Adjusts the checksum of the transport to a change of the covered octets from sum `before` to sum `after`.
 fn adjust_transport(frame: &mut [u8], at: &Located, before: u16, after: u16) {
     let Some(transport) = at.transport else { return };
     match at.protocol {
         IpProtocol::TCP => adjust(frame, transport + 16, before, after),
-        // Zero says that there is none.
+        // Zero means that there is no checksum.
         IpProtocol::UDP if frame.get(transport + 6..transport + 8) != Some(&[0, 0]) => {
             adjust(frame, transport + 6, before, after);
         }
@@ -89,7 +89,7 @@ fn adjust_transport(frame: &mut [u8], at: &Located, before: u16, after: u16) {
     }
 }
 
-/// The one's complement sum of octets, with a zero behind an odd number.
+/// Returns the one's complement sum of octets, padded with a zero to an even length.
 fn sum(octets: &[u8]) -> u16 {
     let words = octets.chunks(2).map(|pair| u16::from_be_bytes([pair[0], *pair.get(1).unwrap_or(&0)]));
     words.fold(0, add)
@@ -100,7 +100,7 @@ fn add(a: u16, b: u16) -> u16 {
     sum + u16::from(carry)
 }
 
-/// Changes a checksum, if it was captured, as the sum of what it covers changed.
+/// Adjusts a checksum, if it was captured, to a change of the covered octets from sum `before` to sum `after`.
 fn adjust(frame: &mut [u8], position: usize, before: u16, after: u16) {
     let Some(field) = frame.get_mut(position..position + 2) else { return };
     let checksum = u16::from_be_bytes([field[0], field[1]]);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
     use crate::support::{CLIENT, SERVER, in_ipv6, tcp, udp};
 
-    /// Writes the right checksums into a frame without options, from the sum over what they cover.
+    /// Writes the right checksums into a frame without IP options.
     fn with_checksums(mut frame: Vec<u8>) -> Vec<u8> {
         let is_v4 = frame[12] == 8;
         let transport = if is_v4 { 34 } else { 54 };
@@ -138,7 +138,7 @@ mod tests {
         frame
     }
 
-    fn verdicts(data: &[u8], decapsulation: Decapsulation) -> (Checksum, Checksum) {
+    fn checksums_of(data: &[u8], decapsulation: Decapsulation) -> (Checksum, Checksum) {
         let frame = Frame::ethernet(Timestamp::ZERO, data);
         let found = decapsulate(&frame, decapsulation, &TunnelPorts::default(), &Limits::DEFAULT);
         let Decapsulated::Packet(packet) = found else { panic!("{found:?}") };
@@ -147,33 +147,33 @@ mod tests {
     }
 
     #[test]
-    fn right_checksums_stay_right_and_wrong_ones_wrong() {
+    fn right_checksums_remain_right_and_wrong_ones_remain_wrong() {
         let segment = tcp((CLIENT, 40_000), (SERVER, 443), b"some octets");
         let datagram = udp((CLIENT, 40_000), (SERVER, 53), b"question");
         for frame in [segment.clone(), datagram.clone(), in_ipv6(&segment), in_ipv6(&datagram)] {
             let frame = with_checksums(frame);
             let tagged = [&frame[..12], &[0x81, 0, 0, 7], &frame[12..]].concat();
             for mut frame in [frame, tagged] {
-                let verdicts = |frame: &[u8]| verdicts(frame, Decapsulation::Innermost);
-                let before = verdicts(&frame);
+                let checksums_of = |frame: &[u8]| checksums_of(frame, Decapsulation::Innermost);
+                let before = checksums_of(&frame);
                 assert_eq!(before.1, Checksum::Right);
                 for copy in [1, 255, 256, 0xffff] {
                     let mut moved = frame.clone();
                     readdress(&mut moved, LinkType::ETHERNET, copy);
                     assert_ne!(moved, frame);
-                    assert_eq!(verdicts(&moved), before, "copy {copy}");
+                    assert_eq!(checksums_of(&moved), before, "copy {copy}");
                     readdress(&mut moved, LinkType::ETHERNET, copy);
-                    assert_eq!(moved, frame, "the same change twice is none");
+                    assert_eq!(moved, frame, "a second change did not restore the frame");
                 }
                 *frame.last_mut().expect("not empty") ^= 1;
                 readdress(&mut frame, LinkType::ETHERNET, 3);
-                assert_eq!(verdicts(&frame).1, Checksum::Wrong);
+                assert_eq!(checksums_of(&frame).1, Checksum::Wrong);
             }
         }
     }
 
     #[test]
-    fn packets_in_tunnels_are_moved_with_all_checksums_right() {
+    fn packets_in_tunnels_get_new_addresses_and_right_checksums() {
         let (segment, datagram) =
             (tcp((CLIENT, 1), (SERVER, 2), b"odd"), udp((CLIENT, 3), (SERVER, 4), b"even"));
         for inner in [segment.clone(), datagram.clone(), in_ipv6(&segment), in_ipv6(&datagram)] {
@@ -183,10 +183,10 @@ mod tests {
                 let mut moved = frame.clone();
                 readdress(&mut moved, LinkType::ETHERNET, 0x1234);
                 for level in [Decapsulation::Outermost, Decapsulation::Innermost] {
-                    assert_eq!(verdicts(&frame, level).1, Checksum::Right);
-                    assert_eq!(verdicts(&moved, level), verdicts(&frame, level));
-                    let [before, after] =
-                        [&frame, &moved].map(|data| locate(data, LinkType::ETHERNET, level).expect("IP"));
+                    assert_eq!(checksums_of(&frame, level).1, Checksum::Right);
+                    assert_eq!(checksums_of(&moved, level), checksums_of(&frame, level));
+                    let [before, after] = [&frame, &moved]
+                        .map(|data| locate(data, LinkType::ETHERNET, level).expect("an IP packet"));
                     assert_ne!(frame[before.addresses], moved[after.addresses]);
                 }
             }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_no_ip_is_left_without_a_panic() {
+    fn truncated_frames_cause_no_panic_and_other_protocols_remain_unchanged() {
         let whole = with_checksums(tcp((CLIENT, 40_000), (SERVER, 443), b"some octets"));
         for len in 0..whole.len() {
             let mut truncated = whole[..len].to_vec();

@@ -1,4 +1,4 @@
-//! The library benches: the same ids and the same work as in the crate's own benches and in the peer's.
+//! Library benches with the same ids and the same work as in the benches of the crate and of the peer.
 
 mod dedup;
 mod extractor;
@@ -9,15 +9,15 @@ mod tracker;
 use crate::gopacket::Gopacket;
 use crate::interleave::Row;
 
-/// Our own name in tables.
+/// Name of flowgauge in tables.
 pub(crate) const FLOWGAUGE: &str = "flowgauge";
-/// The nearest crate.
+/// Name of the most similar crate in tables.
 pub(crate) const FLOWSCOPE: &str = "flowscope";
 
-/// An id, and what makes the row when it is its turn, so that no more than one row's tables are in memory.
+/// An id, and a function that creates the row when it is measured, so that only one row is in memory.
 pub type MakeRow = (String, Box<dyn FnOnce(Option<&Gopacket>) -> Row>);
 
-/// All rows.
+/// Returns all rows.
 #[must_use]
 pub fn all() -> Vec<MakeRow> {
     let layers = [extractor::rows(), tracker::rows(), reassembler::rows(), dedup::rows(), session::rows()];

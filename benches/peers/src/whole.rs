@@ -1,4 +1,4 @@
-//! Whole files through whole programs, in turn, each several times.
+//! Interleaved measurement of programs that each read a whole file several times.
 
 use std::fs::{self, File};
 use std::io;
@@ -6,32 +6,32 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::programs::{Program, Seen, in_path};
+use crate::programs::{PrintedCount, Program, in_path};
 
-/// Programs that take longer than this are run [`SLOW_RUN_COUNT`] times at most.
+/// Programs that take longer than this run at most [`SLOW_RUN_COUNT`] times.
 const SLOW_SECONDS: f64 = 3.0;
 
 const SLOW_RUN_COUNT: usize = 3;
 
-/// What a program took.
+/// Results of a program.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The program.
     pub program: Program,
-    /// Of each run, in order.
+    /// Duration of each run, in order.
     pub seconds: Vec<f64>,
-    /// How many packets it said that it saw.
+    /// Number of packets that the program printed.
     pub packet_count: Option<u64>,
 }
 
 impl Outcome {
-    /// The middle of the runs.
+    /// Median duration of the runs.
     #[must_use]
     pub fn median(&self) -> f64 {
         crate::interleave::Spread::of(self.seconds.clone()).median
     }
 
-    /// The shortest and the longest run.
+    /// Durations of the shortest and of the longest run.
     #[must_use]
     pub fn range(&self) -> (f64, f64) {
         let fold = |choose: fn(f64, f64) -> f64| self.seconds.iter().copied().reduce(choose).unwrap_or(0.0);
@@ -39,11 +39,12 @@ impl Outcome {
     }
 }
 
-/// Runs each program so many times, round by round, each round beginning with another one.
+/// Runs each program `run_count` times in rounds; each round begins with another program.
 ///
 /// # Errors
 ///
-/// If a program cannot be run, fails, or saw another number of packets than the file has; the error says which.
+/// If a program cannot be run, fails, or counts a number of packets that differs from the file. The error names the
+/// program.
 pub fn run(
     programs: Vec<Program>,
     run_count: usize,
@@ -65,14 +66,14 @@ pub fn run(
             }
             let (seconds, text) = once(&outcome.program, core, folder)?;
             outcome.seconds.push(seconds);
-            outcome.packet_count = seen(&outcome.program, packet_count, &text)?;
+            outcome.packet_count = printed_count(&outcome.program, packet_count, &text)?;
             eprintln!("round {}: {:8.3} s  {}", round + 1, seconds, outcome.program.name);
         }
     }
     Ok(outcomes)
 }
 
-/// One run: how long, and what it printed.
+/// Runs a program once and returns the duration and the output.
 fn once(program: &Program, core: Option<usize>, folder: &Path) -> io::Result<(f64, String)> {
     let printed = folder.join("printed");
     let out = File::create(&printed)?;
@@ -96,17 +97,19 @@ fn once(program: &Program, core: Option<usize>, folder: &Path) -> io::Result<(f6
     Ok((seconds, text))
 }
 
-fn seen(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u64>> {
+fn printed_count(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u64>> {
     let fail = |what: String| Err(io::Error::other(format!("{}: {what}", program.name)));
-    match program.seen {
-        Seen::Nothing => Ok(None),
-        Seen::All(count) => match count(text) {
+    match program.printed_count {
+        PrintedCount::None => Ok(None),
+        PrintedCount::All(count) => match count(text) {
             Some(found) if found == packet_count => Ok(Some(found)),
-            found => fail(format!("saw {found:?} packets of {packet_count}")),
+            found => fail(format!("counted {found:?} of {packet_count} packets")),
         },
-        Seen::OfFlows(count) => match count(text) {
+        PrintedCount::OfFlows(count) => match count(text) {
             Some(found) if found > 0 && found <= packet_count => Ok(Some(found)),
-            found => fail(format!("tracked {found:?} packets of {packet_count}")),
+            found => {
+                fail(format!("counted {found:?} packets in flows, but the file has {packet_count} packets"))
+            }
         },
     }
 }
@@ -115,26 +118,37 @@ fn seen(program: &Program, packet_count: u64, text: &str) -> io::Result<Option<u
 mod tests {
     use super::*;
 
-    fn echo(text: &str, seen: Seen) -> Program {
+    fn echo(text: &str, printed_count: PrintedCount) -> Program {
         let command = ["echo", text].map(str::to_owned).into();
-        Program { name: text.to_owned(), does: "", command, seen, is_export: false, is_on_all_cores: true }
+        Program {
+            name: text.to_owned(),
+            does: "",
+            command,
+            printed_count,
+            is_export: false,
+            is_on_all_cores: true,
+        }
     }
 
     #[test]
-    fn a_program_that_saw_less_or_fails_is_an_error() {
+    fn a_program_that_fails_or_prints_a_wrong_count_is_an_error() {
         let folder = std::env::temp_dir().join(format!("flowgauge-peers-test-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a temporary folder");
         let count: crate::programs::Count = |text| text.trim().parse().ok();
         let run = |program| run(vec![program], 2, None, 7, &folder);
-        let outcomes = run(echo("7", Seen::All(count))).expect("all seen");
+        let outcomes = run(echo("7", PrintedCount::All(count))).expect("the program counts all packets");
         assert_eq!((outcomes[0].seconds.len(), outcomes[0].packet_count), (2, Some(7)));
-        assert!(run(echo("6", Seen::All(count))).is_err());
-        assert!(run(echo("none", Seen::All(count))).is_err());
-        assert_eq!(run(echo("6", Seen::OfFlows(count))).expect("some seen")[0].packet_count, Some(6));
-        assert!(run(echo("8", Seen::OfFlows(count))).is_err());
-        let mut failing = echo("7", Seen::Nothing);
+        assert!(run(echo("6", PrintedCount::All(count))).is_err());
+        assert!(run(echo("none", PrintedCount::All(count))).is_err());
+        assert_eq!(
+            run(echo("6", PrintedCount::OfFlows(count))).expect("the program counts some packets")[0]
+                .packet_count,
+            Some(6)
+        );
+        assert!(run(echo("8", PrintedCount::OfFlows(count))).is_err());
+        let mut failing = echo("7", PrintedCount::None);
         failing.command = vec!["false".to_owned()];
         assert!(run(failing).is_err());
-        fs::remove_dir_all(&folder).expect("the folder is there");
+        fs::remove_dir_all(&folder).expect("the folder exists");
     }
 }

@@ -1,4 +1,4 @@
-//! Resident memory and speed over time, in SVG that reads on light and on dark pages.
+//! Chart of resident memory and speed over time, in SVG that is legible on light and on dark pages.
 
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ const MIB: f64 = (1 << 20) as f64;
 /// A class of the style sheet, and points in minutes and in the unit of the panel.
 type Line = (&'static str, Vec<(f64, f64)>);
 
-/// Draws two panels above one another with a common time axis.
+/// Draws two panels, one above the other, with a common time axis.
 pub fn svg(samples: &[Sample]) -> String {
     let minutes = |sample: &Sample| sample.elapsed.as_secs_f64() / 60.0;
     let end = samples.last().map_or(1.0, minutes).max(1e-9);
@@ -80,7 +80,7 @@ fn panel(svg: &mut String, lines: &[Line], title: &str, (top, end): (f64, f64)) 
     }
 }
 
-/// The next of 1, 2, 2.5 and 5 times a power of ten.
+/// Returns the smallest value that is at least `least` and 1, 2, 2.5 or 5 times a power of ten.
 fn round_step(least: f64) -> f64 {
     let power = 10_f64.powf(least.log10().floor());
     let factor = [1.0, 2.0, 2.5, 5.0].into_iter().find(|factor| factor * power >= least).unwrap_or(10.0);

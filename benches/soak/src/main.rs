@@ -89,7 +89,7 @@ fn run() -> Result<bool, Box<dyn Error>> {
         trace.skipped_count
     );
     if trace.len() == 0 {
-        return Err("the captures hold no frames".into());
+        return Err("the captures contain no frames".into());
     }
     let samples = soak(&trace, options.duration)?;
     if let Some(path) = &options.csv {
@@ -98,7 +98,8 @@ fn run() -> Result<bool, Box<dyn Error>> {
     if let Some(path) = &options.svg {
         fs::write(path, graph::svg(&samples))?;
     }
-    let verdict = verdict(&samples).ok_or("the run was too short for a verdict: take at least 6 samples")?;
+    let verdict =
+        verdict(&samples).ok_or("the run was too short for a verdict, which requires at least 6 samples")?;
     println!("{verdict}");
     Ok(verdict.is_flat())
 }

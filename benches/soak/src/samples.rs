@@ -1,24 +1,24 @@
-//! What is measured, as rows, and the verdict on it.
+//! Samples of a run, and the verdict on its memory use.
 
 use std::fmt::{self, Write as _};
 use std::fs;
 use std::time::Duration;
 
-/// Growth that is taken for noise of the allocator and of the system's page counts: the larger of both.
+/// Growth that counts as noise of the allocator and of the page counts of the system: the larger of both values.
 const GROWTH_PERCENT_MAX: u64 = 2;
 const GROWTH_BYTES_MAX: u64 = 2 << 20;
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// The state of a run at one time; counts are from its beginning.
+/// State of a run at one time. Counts are since its start.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sample {
-    /// Since the first frame.
+    /// Time since the first frame.
     pub elapsed: Duration,
-    /// Complete passes.
+    /// Number of complete passes.
     pub pass_count: u64,
     pub frame_count: u64,
-    /// Time inside the pipeline; the rest rewrites addresses.
+    /// Time inside the pipeline; the remaining time is spent on rewriting addresses.
     pub busy: Duration,
     pub resident_bytes: u64,
     pub budget_bytes: u64,
@@ -27,7 +27,7 @@ pub struct Sample {
     pub message_count: u64,
 }
 
-/// Resident memory of this process; zero if the system does not report it.
+/// Returns the resident memory of this process, or zero if the system does not report it.
 pub fn resident_bytes() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -35,7 +35,7 @@ pub fn resident_bytes() -> u64 {
     kib.unwrap_or(0) * 1024
 }
 
-/// Packets per second through the pipeline between each pair of neighboring samples.
+/// Packets per second through the pipeline between successive samples.
 pub fn speeds(samples: &[Sample]) -> impl Iterator<Item = f64> {
     samples.windows(2).map(|pair| {
         let busy = pair[1].busy.saturating_sub(pair[0].busy).as_secs_f64();
@@ -43,7 +43,7 @@ pub fn speeds(samples: &[Sample]) -> impl Iterator<Item = f64> {
     })
 }
 
-/// One row per sample.
+/// Returns CSV with one row per sample.
 pub fn csv(samples: &[Sample]) -> String {
     let mut out = String::from(
         "seconds,passes,packets,packets_per_second,resident_bytes,budget_bytes,open_flows,records,messages\n",
@@ -70,7 +70,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether the last third is not above the second by more than noise.
+    /// Returns whether the last third exceeds the second third at most by noise.
     pub const fn is_flat(&self) -> bool {
         let percent = self.second_bytes / 100 * GROWTH_PERCENT_MAX;
         let allowed = if percent > GROWTH_BYTES_MAX { percent } else { GROWTH_BYTES_MAX };
@@ -90,7 +90,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The verdict on a run; none below two samples for each third.
+/// Returns the verdict on a run, or `None` with fewer than two samples per third.
 pub fn verdict(samples: &[Sample]) -> Option<Verdict> {
     let third = samples.len() / 3;
     if third < 2 {
@@ -121,7 +121,7 @@ mod tests {
         assert!(run(|at| 40 + 5 * at.min(9)).expect("enough samples").is_flat());
         assert!(run(|at| 40 + at % 3).expect("enough samples").is_flat());
         assert!(!run(|at| 40 + at / 2).expect("enough samples").is_flat());
-        // Two percent of much is more than two MiB.
+        // Two percent of 2000 MiB is more than two MiB.
         assert!(run(|at| 2000 + at).expect("enough samples").is_flat());
         assert_eq!(verdict(&[Sample::default(); 5]), None);
     }

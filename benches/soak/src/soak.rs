@@ -1,4 +1,4 @@
-//! The run itself: a pipeline with all layers, sampled at intervals.
+//! Run of a pipeline with all layers, sampled at intervals.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -14,10 +14,10 @@ use crate::trace::Trace;
 
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Shorter runs are sampled more often, so that each has a verdict.
+/// Minimum number of samples, so that short runs have a verdict too.
 const SAMPLE_COUNT_MIN: u32 = 30;
 
-/// Makes a record of each flow and counts all output.
+/// Creates a record of each flow and counts all output.
 #[derive(Default)]
 struct Count {
     record_count: u64,
@@ -43,7 +43,7 @@ impl Sink for Count {
     }
 }
 
-/// A pipeline with every layer that the crate has, on one budget.
+/// Creates a pipeline with every layer of the crate and one budget.
 fn pipeline() -> Result<Pipeline<Count>, Box<dyn Error>> {
     let mut config = TrackerConfig::default();
     config.active_timeout = Some(Duration::from_secs(60));
@@ -61,20 +61,20 @@ fn pipeline() -> Result<Pipeline<Count>, Box<dyn Error>> {
 ///
 /// # Errors
 ///
-/// If a layer refuses its configuration, or the system does not report the resident memory.
+/// If a layer rejects its configuration, or the system does not report the resident memory.
 pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Error>> {
     let interval = SAMPLE_INTERVAL.min(duration / SAMPLE_COUNT_MIN);
     let mut pipeline = pipeline()?;
     let mut batch = FrameBatch::new();
-    // Reserved here, so that the samples themselves do not grow what they measure.
+    // Allocated in advance, so that the samples do not increase the measured memory.
     let mut samples =
         Vec::with_capacity(duration.as_nanos().div_ceil(interval.as_nanos().max(1)) as usize + 2);
     let (mut frame_count, mut busy, mut pass_count) = (0, Duration::ZERO, 0);
     let start = Instant::now();
     let mut next = Duration::ZERO;
-    let mut is_going_on = true;
-    while is_going_on {
-        is_going_on = trace.pass(pass_count, &mut batch, |batch| {
+    let mut is_running = true;
+    while is_running {
+        is_running = trace.pass(pass_count, &mut batch, |batch| {
             let before = start.elapsed();
             if before >= next {
                 next = before + interval;
@@ -91,13 +91,13 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
                 });
             }
             let before = Instant::now();
-            // The sink never breaks.
+            // The sink never stops the pipeline.
             let _ = pipeline.batch(batch);
             busy += before.elapsed();
             frame_count += batch.len() as u64;
             start.elapsed() < duration
         });
-        pass_count += u64::from(is_going_on);
+        pass_count += u64::from(is_running);
     }
     if samples.iter().any(|sample| sample.resident_bytes == 0) {
         return Err("the system does not report resident memory in /proc/self/status".into());
@@ -107,7 +107,7 @@ pub fn soak(trace: &Trace, duration: Duration) -> Result<Vec<Sample>, Box<dyn Er
     let stats = pipeline.stats();
     println!(
         "{frame_count} frames in {pass_count} passes: {} duplicates, {} datagrams reassembled, {} records, {} messages, \
-         {} parsers stopped, at most {} flows open, {} evicted, {} bytes in the budget at most",
+         {} parsers stopped, at most {} open flows, {} evicted, at most {} bytes in the budget",
         stats.dedup.duplicate_count,
         stats.fragments.completed_count,
         pipeline.sink().record_count,

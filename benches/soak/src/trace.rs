@@ -1,4 +1,4 @@
-//! Frames of all captures in one order of time, in memory.
+//! Frames of all captures in time order, in memory.
 
 use std::fs;
 use std::io;
@@ -14,7 +14,7 @@ use crate::readdress::readdress;
 /// Capture time of the first pass.
 const EPOCH: Timestamp = Timestamp::from_parts(1_750_000_000, 0);
 
-/// Octets in a batch, as those of a file source.
+/// Number of octets in a batch, as in a file source.
 const BATCH_LEN: usize = 256 << 10;
 
 struct Captured {
@@ -25,7 +25,7 @@ struct Captured {
     interface: u32,
 }
 
-/// All frames of one pass.
+/// Frames of one pass.
 pub struct Trace {
     span_ns: u64,
     octets: Vec<u8>,
@@ -37,13 +37,14 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// An empty trace whose passes take `span` each.
+    /// Creates an empty trace with a duration of `span` per pass.
     pub fn new(span: Duration) -> Self {
         let span_ns = span.as_nanos() as u64;
         Self { span_ns, octets: Vec::new(), frames: Vec::new(), capture_count: 0, skipped_count: 0 }
     }
 
-    /// Reads a capture, or all files in a folder and below. A damaged capture contributes the frames before the damage.
+    /// Reads a capture, or all files in a folder and its subfolders. A damaged capture contributes the frames before
+    /// the damage.
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl Trace {
             entries.sort();
             return entries.iter().try_for_each(|entry| self.add(entry));
         }
-        // Opened here first, so that only unreadable files are errors.
+        // Opened first, so that only unreadable files are errors.
         let file = fs::File::open(path)?;
         let frame_count = FileSource::from_reader(file).map_or(0, |source| self.read(source));
         if frame_count > 0 {
@@ -75,7 +76,7 @@ impl Trace {
             let next = source.next_batch(&mut batch);
             for frame in batch.iter() {
                 let base_ns = *base_ns.get_or_insert(frame.timestamp.as_nanos());
-                // Order is kept where a capture steps back in time.
+                // Frames keep their order where the timestamps of a capture decrease.
                 latest_ns = frame.timestamp.as_nanos().saturating_sub(base_ns).max(latest_ns);
                 let start = self.octets.len();
                 self.octets.extend_from_slice(frame.data);
@@ -106,7 +107,7 @@ impl Trace {
         read.len()
     }
 
-    /// Puts the frames in order of time; those of one time keep the order of their captures.
+    /// Sorts the frames by time. Frames with equal timestamps keep the order of their captures.
     pub fn sorted(mut self) -> Self {
         self.frames.sort_by_key(|frame| frame.offset_ns);
         self
@@ -122,7 +123,7 @@ impl Trace {
         self.octets.len()
     }
 
-    /// Passes the frames in batches to `take` until that returns `false`. Returns whether the pass is complete.
+    /// Passes the frames in batches to `take` until it returns `false`. Returns whether the pass is complete.
     pub fn pass(
         &self,
         number: u64,
@@ -165,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// Times and keys of a pass.
+    /// Timestamps and keys of a pass.
     fn pass(trace: &Trace, number: u64) -> (Vec<Timestamp>, HashSet<flowgauge::base::FlowKey>) {
         let extractor = Extractor::new(KeyPolicy::DEFAULT);
         let (mut times, mut keys) = (Vec::new(), HashSet::new());

@@ -1,8 +1,9 @@
-//! Certificates read by the parser and by `x509-parser`: what x509-parser accepts has the same number, times and names.
+//! Certificates read by the parser and by `x509-parser`: those that x509-parser accepts have the same serial number,
+//! times and names.
 //!
-//! By design, the parser requires the whole identifier of a value (X.690 section 8.1.2). X509-parser compares the tag
-//! number only, and ignores the class and the constructed bit: it takes `[16]` for a SEQUENCE. So a field is compared
-//! if its own identifier and those of the values that lead to it are right.
+//! By design, the parser requires the whole identifier of a value (X.690 section 8.1.2). x509-parser compares only the
+//! tag number and ignores the class and the constructed bit: it reads `[16]` as a SEQUENCE. Therefore a field is
+//! compared only if its identifier and those of all enclosing values are right.
 
 use flowgauge::protocols::tls::{AltName, Certificate, CertificateTime, DistinguishedName};
 use x509_parser::asn1_rs::{Any, Tag};
@@ -22,7 +23,7 @@ const SET: u8 = 0x31;
 const VERSION: u8 = 0xa0;
 const EXTENSIONS: u8 = 0xa3;
 
-/// 2.5.29.17, the type of the extension with the names of a subject.
+/// 2.5.29.17, the type of the extension with the alternative names of a subject.
 const SUBJECT_ALT_NAME: [u8; 3] = [0x55, 0x1d, 0x11];
 
 pub fn run(data: &[u8]) {
@@ -47,9 +48,9 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// A value as x509-parser delimits it.
+/// A value as delimited by x509-parser.
 struct Value<'a> {
-    /// The identifier octet, or zero if the parser does not read such a value.
+    /// Identifier octet, or zero if the parser does not read such a value.
     identifier: u8,
     content: &'a [u8],
 }
@@ -69,10 +70,11 @@ fn values(data: &[u8]) -> Vec<Value<'_>> {
     values
 }
 
-/// Splits off the first value if its identifier has one octet, and its length field four octets at most.
+/// Splits off the first value if its identifier has one octet and its length field has at most four octets.
 ///
-/// By design, the parser reads no others: no value of a certificate has a tag number above 30 (RFC 5280 appendix A),
-/// and the length field, which DER keeps as short as possible (X.690 section 10.1), needs no more in a handshake.
+/// By design, the parser reads no other values: no value of a certificate has a tag number above 30 (RFC 5280 appendix
+/// A), and the length field, which is as short as possible in DER (X.690 section 10.1), needs no more octets in a
+/// handshake.
 fn split_value(data: &[u8]) -> Option<(Value<'_>, &[u8])> {
     const HEADER_LEN_MAX: usize = 5;
     let (behind, any) = Any::from_der(data).ok()?;
@@ -118,9 +120,9 @@ fn inner(data: &[u8], identifier: u8) -> Option<&[u8]> {
 
 /// Returns whether all attributes of a name have the right identifiers, and no set is empty (RFC 5280 section 4.1.2.4).
 ///
-/// By design, the parser reads attributes behind a damaged one; x509-parser stops there.
+/// By design, the parser reads attributes after a damaged one; x509-parser stops there.
 fn has_right_identifiers(name: &[u8]) -> bool {
-    // The parser ignores the identifier of an attribute, x509-parser all but its tag number.
+    // The parser ignores the identifier of an attribute; x509-parser ignores all of it except its tag number.
     let is_attribute = |value: &Value<'_>| {
         let parts = values(value.content);
         value.identifier & 0x1f == SEQUENCE & 0x1f
@@ -135,8 +137,9 @@ fn has_right_identifiers(name: &[u8]) -> bool {
     })
 }
 
-/// Returns whether the alternative names and all values that lead to them have the right identifiers: the sequence of
-/// extensions, the type of each extension up to the names, the critical flag, the octet string, the sequence of names.
+/// Returns whether the alternative names and all enclosing values have the right identifiers: the sequence of
+/// extensions, the type of each extension up to the names, the critical flag, the octet string, and the sequence of
+/// names.
 ///
 /// A name of text in the constructed form, which DER excludes (X.690 section 10.2), is `AltName::Other` by design.
 fn has_names(extensions: &[u8]) -> bool {
@@ -163,7 +166,7 @@ fn compare_times(ours: Option<CertificateTime>, theirs: ASN1Time, value: &Value<
     if !matches!(value.identifier, UTC_TIME | GENERALIZED_TIME) {
         return;
     }
-    // A bug in x509-parser: the sign of a difference to UTC is lost if it is less than an hour.
+    // A bug in x509-parser: it ignores the sign of a difference to UTC of less than an hour.
     let error = match value.content {
         [.., b'-', b'0', b'0', tens, ones] => 2 * 60 * (i64::from(tens - b'0') * 10 + i64::from(ones - b'0')),
         _ => 0,
@@ -195,7 +198,7 @@ fn alternative_name(name: AltName<'_>) -> Option<(&'static str, Vec<u8>)> {
     }
 }
 
-/// Returns a name that is text. X509-parser calls it invalid if it is not UTF-8, but still has its octets.
+/// Returns a name that is text. x509-parser marks it as invalid if it is not UTF-8, but keeps its octets.
 fn their_alternative(name: &GeneralName<'_>) -> Option<(&'static str, Vec<u8>)> {
     match name {
         GeneralName::DNSName(text) => Some(("dns", text.as_bytes().to_vec())),

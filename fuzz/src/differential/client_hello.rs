@@ -1,5 +1,5 @@
-//! ClientHello and ServerHello read by the parser and by `tls-parser`: what tls-parser accepts has the same fields,
-//! extensions, names and numbers.
+//! ClientHello and ServerHello read by the parser and by `tls-parser`: messages that tls-parser accepts have the same
+//! fields, extensions, names and numbers.
 
 use flowgauge::protocols::tls::{ClientHello, ServerHello, Transport};
 use tls_parser::{
@@ -29,12 +29,12 @@ fn client(body: &[u8]) {
     let kinds: Vec<u16> = ours.extensions.iter().map(|extension| extension.kind.0).collect();
     assert_eq!(kinds, extensions.iter().map(kind).collect::<Vec<_>>());
     for (number, extension) in extensions.iter().enumerate() {
-        // Of several of a type the first counts.
+        // Of several extensions of a type, the first is used.
         if kinds[..number].contains(&kind(extension)) {
             continue;
         }
         match extension {
-            // By design: lists end where their own length says, which tls-parser does not look at.
+            // By design: the parser ends lists by their length field, which tls-parser ignores.
             TlsExtension::EllipticCurves(groups) if is_list_whole(ours.extensions.find(10)) => {
                 let found: Vec<u16> = ours.supported_groups().iter().map(|group| group.0).collect();
                 assert_eq!(found, groups.iter().map(|group| group.0).collect::<Vec<_>>());
@@ -50,7 +50,7 @@ fn client(body: &[u8]) {
             TlsExtension::ALPN(names) if is_list_whole(ours.extensions.find(16)) => {
                 assert_eq!(ours.alpn().iter().map(|name| name.0).collect::<Vec<_>>(), *names);
             }
-            // By design: names that the list's length leaves out count too.
+            // By design: the parser also reads names beyond the length of the list.
             TlsExtension::SNI(names) if is_list_whole(ours.extensions.find(0)) => {
                 let host = names.iter().find(|(kind, _)| kind.0 == 0).map(|(_, name)| *name);
                 assert_eq!(ours.server_name().map(|name| name.0), host);
@@ -63,12 +63,12 @@ fn client(body: &[u8]) {
     }
 }
 
-/// Whether a list takes all octets behind its length of two octets.
+/// Returns whether a list has all octets after its length of two octets.
 fn is_list_whole(data: Option<&[u8]>) -> bool {
     matches!(data, Some([high, low, list @ ..]) if usize::from(u16::from_be_bytes([*high, *low])) == list.len())
 }
 
-/// Whether a list takes all octets behind its length of one octet.
+/// Returns whether a list has all octets after its length of one octet.
 fn is_short_list_whole(data: Option<&[u8]>) -> bool {
     matches!(data, Some([len, list @ ..]) if usize::from(*len) == list.len())
 }
@@ -90,8 +90,8 @@ fn server(body: &[u8]) {
 /// Returns the type of an extension of a ServerHello.
 fn server_kind(extension: &TlsExtension<'_>) -> u16 {
     match extension {
-        // A bug in tls-parser: in a ServerHello it reads extension 21, padding (RFC 7685 section 3), as
-        // encrypt_then_mac, and does not know extension 22, which is encrypt_then_mac (RFC 7366 section 2).
+        // A bug in tls-parser: in a ServerHello, it reads extension 21, padding (RFC 7685 section 3), as
+        // encrypt_then_mac, and does not support extension 22, which is encrypt_then_mac (RFC 7366 section 2).
         TlsExtension::EncryptThenMac => TlsExtensionType::Padding.0,
         extension => kind(extension),
     }

@@ -1,5 +1,5 @@
-//! DNS messages read by the parser and by `hickory-proto`: what hickory accepts has the same header, questions and
-//! records.
+//! DNS messages read by the parser and by `hickory-proto`: messages that hickory accepts have the same header,
+//! questions and records.
 
 use flowgauge::protocols::dns::{
     DnsMessage, Item, Name, ParseError, RecordData, RecordType, Section, Value, Variant,
@@ -9,7 +9,7 @@ use hickory_proto::rr::{Name as TheirName, RData, Record};
 
 const TSIG: u16 = 250;
 
-/// What is compared of a record.
+/// Compared fields of a record.
 #[derive(Debug, PartialEq)]
 struct Facts {
     name: Vec<Vec<u8>>,
@@ -19,7 +19,7 @@ struct Facts {
     data: Option<Vec<Part>>,
 }
 
-/// Parts of the data of the types that are compared: SOA, MX, SRV, TXT, addresses, and those of a single name.
+/// Parts of the data of the compared types: SOA, MX, SRV, TXT, addresses, and types with a single name.
 #[derive(Debug, PartialEq)]
 enum Part {
     Name(Vec<Vec<u8>>),
@@ -50,7 +50,7 @@ fn our_data(record_type: u16, data: &RecordData<'_>) -> Option<Vec<Part>> {
         Value::Text(text) => Part::Octets(text.to_vec()),
         Value::Address(std::net::IpAddr::V4(address)) => Part::Octets(address.octets().to_vec()),
         Value::Address(std::net::IpAddr::V6(address)) => Part::Octets(address.octets().to_vec()),
-        other => panic!("{other:?} in a type that has none"),
+        other => panic!("unexpected {other:?} in record type {record_type}"),
     };
     Some(values.map(part).collect())
 }
@@ -87,12 +87,12 @@ fn their_facts(record: &Record) -> Facts {
 
 pub fn run(data: &[u8]) {
     let Ok(theirs) = Message::from_vec(data) else { return };
-    let ours = DnsMessage::read(data, data.len(), Variant::Dns).expect("hickory found a header");
-    // By design: a pointer goes to labels, and those begin behind the header.
+    let ours = DnsMessage::read(data, data.len(), Variant::Dns).expect("a header, because hickory found one");
+    // By design: a pointer refers to labels, which begin after the header.
     if matches!(ours.parse_error(), Some(ParseError::BadPointer | ParseError::TooManyPointers)) {
         return;
     }
-    assert_eq!(ours.parse_error(), None, "hickory found no mistake: {theirs:?}");
+    assert_eq!(ours.parse_error(), None, "hickory found no error: {theirs:?}");
     let flags = ours.header.flags;
     let metadata = &theirs.metadata;
     assert_eq!(
@@ -123,7 +123,7 @@ pub fn run(data: &[u8]) {
     for item in ours.items() {
         if let Item::Record(section, record) = item {
             let record_type = record.record_type.0;
-            // Hickory keeps OPT apart, and TSIG sometimes.
+            // hickory stores OPT separately, and sometimes TSIG too.
             let is_opt = section == Section::Additional && record.record_type == RecordType::OPT;
             if !is_opt && record_type != TSIG {
                 let data = our_data(record_type, &record.data);

@@ -1,5 +1,5 @@
-//! Header blocks of one connection, read by the parser of HTTP/2 and by `fluke-hpack`: the same fields, or an error in
-//! both.
+//! Header blocks of one connection, read by the parser of HTTP/2 and by `fluke-hpack`: both return the same fields, or
+//! an error.
 
 use std::borrow::Cow;
 use std::panic::{self, AssertUnwindSafe};
@@ -25,7 +25,7 @@ impl<'a> Arbitrary<'a> for Blocks<'a> {
 
 type Field = (Vec<u8>, Vec<u8>);
 
-/// Feeds octets of the client; the fields of the message that follows, and whether all of them are there.
+/// Feeds octets of the client, and returns the fields of the resulting message and whether they are complete.
 fn feed(parser: &mut Http2Parser, octets: &[u8]) -> std::result::Result<Option<(Vec<Field>, bool)>, Fault> {
     let mut reported = None;
     let mut take = |message: Message<'_>| {
@@ -59,18 +59,18 @@ pub fn run(data: &[u8]) {
         let mut take = |name: Cow<'_, [u8]>, value: Cow<'_, [u8]>| {
             expected.push((name.into_owned(), value.into_owned()))
         };
-        let theirs = quietly(|| decoder.decode_with_cb(block, &mut take));
-        // A mistake of fluke-hpack: it panics where a block ends within the number of a change of the table's size.
+        let theirs = catch_panic(|| decoder.decode_with_cb(block, &mut take));
+        // A bug in fluke-hpack: it panics if a block ends within the number of a table size update.
         let Some(theirs) = theirs else {
             assert!(feed(&mut parser, &headers(stream, block)).is_err());
             return;
         };
         match (feed(&mut parser, &headers(stream, block)), theirs) {
             (Ok(ours), Ok(())) => compare(ours, &expected),
-            // By design: a change of the table's size that no field follows does no harm.
+            // By design: the parser accepts a table size update without a field after it.
             (Ok(ours), Err(DecoderError::SizeUpdateAtEnd)) => compare(ours, &expected),
-            // By design: a change of the table's size stands at the beginning of a block (RFC 7541 section 4.2), which
-            // fluke-hpack does not ask for.
+            // By design: the parser requires a table size update at the start of a block (RFC 7541 section 4.2);
+            // fluke-hpack does not.
             (Err(fault), Ok(()) | Err(DecoderError::SizeUpdateAtEnd))
                 if fault.reason() == "hpack_late_resize" =>
             {
@@ -82,8 +82,8 @@ pub fn run(data: &[u8]) {
     }
 }
 
-/// What a call returns, or `None` if it panics.
-fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
+/// Returns the result of a call, or `None` if it panics.
+fn catch_panic<T>(call: impl FnOnce() -> T) -> Option<T> {
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     let outcome = panic::catch_unwind(AssertUnwindSafe(call));
@@ -92,7 +92,7 @@ fn quietly<T>(call: impl FnOnce() -> T) -> Option<T> {
 }
 
 fn compare(ours: Option<(Vec<Field>, bool)>, expected: &[Field]) {
-    let (fields, is_complete) = ours.expect("a block is reported");
+    let (fields, is_complete) = ours.expect("the block was not reported");
     if is_complete {
         assert_eq!(fields, expected);
     } else {

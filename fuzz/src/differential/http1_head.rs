@@ -1,17 +1,18 @@
-//! Heads of HTTP/1.x read by the parser and by `httparse` alone: what httparse accepts is reported with the same first
-//! line and fields.
+//! Heads of HTTP/1.x read by the parser and by `httparse` alone: the parser reports heads that httparse accepts with
+//! the same first line and fields.
 //!
-//! The parser uses httparse for heads that are well-formed, so that this holds its own part to it: where heads begin
-//! and end, what is searched and kept between pieces, and the way by lines that takes over where httparse refuses.
+//! The parser uses httparse for well-formed heads. This target therefore checks the remaining parts of the parser: the
+//! start and end of heads, the search and the state between pieces, and the reading by lines of heads that httparse
+//! rejects.
 
 use flowgauge::base::Timestamp;
 use flowgauge::protocols::http1::{HEAD_LEN_MAX, HEADER_COUNT_MAX, HttpParser, Message, Version};
 use flowgauge::session::{Input, Parser, Role};
 
-/// Octets of a method that the parser takes.
+/// Maximum length of a method that the parser accepts.
 const METHOD_LEN_MAX: usize = 32;
 
-/// What is compared: method and target, or status and reason; the minor version; the fields.
+/// Compared parts: method and target, or status and reason; the minor version; the fields.
 #[derive(Debug, PartialEq)]
 struct Facts {
     first: (Vec<u8>, Vec<u8>),
@@ -55,7 +56,7 @@ fn theirs(from: Role, octets: &[u8]) -> Option<Facts> {
             (len, first, response.version?, response.headers)
         }
     };
-    // By design: longer methods and heads are refused.
+    // By design: the parser rejects longer methods and heads.
     if first.0.len() > METHOD_LEN_MAX || len > HEAD_LEN_MAX {
         return None;
     }
@@ -68,8 +69,8 @@ pub fn run(data: &[u8]) {
     let from = if choice & 1 == 0 { Role::Client } else { Role::Server };
     let ours = ours(from, octets);
     let Some(theirs) = theirs(from, octets) else { return };
-    let mut ours = ours.unwrap_or_else(|| panic!("httparse alone finds {theirs:?}"));
-    // By design: user information is left out of the target.
+    let mut ours = ours.unwrap_or_else(|| panic!("only httparse found a head: {theirs:?}"));
+    // By design: the parser removes user information from the target.
     if theirs.first.1.contains(&b'@') {
         ours.first.1.clone_from(&theirs.first.1);
     }

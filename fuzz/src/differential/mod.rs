@@ -1,7 +1,7 @@
 //! Targets that compare a parser with a second implementation, which is a dependency of this package only.
 //!
-//! Where the second implementation is stricter, it decides what is compared: what it accepts must be read alike.
-//! Differences by design are listed in each target, with the reason.
+//! If the second implementation is stricter, only input that it accepts is compared. Each target lists the differences
+//! by design, with the reason.
 
 mod certificate;
 mod client_hello;

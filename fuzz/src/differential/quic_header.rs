@@ -1,5 +1,5 @@
 //! The first packet of a datagram, read by the parser of QUIC and by `quinn-proto`: Version Negotiation, Retry, and
-//! Initial packets around a ClientHello, with any connection ids and token.
+//! Initial packets with a ClientHello, with arbitrary connection ids and tokens.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::BytesMut;
@@ -29,7 +29,8 @@ impl<'a> Arbitrary<'a> for Input<'a> {
             let Octets(octets) = Octets::arbitrary(u)?;
             Ok(&octets[..octets.len().min(20)])
         };
-        // The id that a client makes up has eight octets at least (RFC 9000 section 7.2), and others are not opened.
+        // The id that a client generates has at least eight octets (RFC 9000 section 7.2); packets with shorter ids are
+        // not decrypted.
         let (dcid, scid) = (id()?, id()?);
         let dcid = if dcid.len() < 8 { b"8octets!" } else { dcid };
         let Octets(token) = Octets::arbitrary(u)?;
@@ -37,7 +38,7 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// A ClientHello of one cipher suite and no extensions.
+/// A ClientHello with one cipher suite and without extensions.
 const HELLO: [u8; 45] = {
     let mut hello = [b'r'; 45];
     let head = [1, 0, 0, 41, 3, 3];
@@ -55,7 +56,7 @@ const HELLO: [u8; 45] = {
     hello
 };
 
-/// What is compared.
+/// Compared fields of a packet.
 #[derive(Debug, PartialEq)]
 enum Facts {
     Negotiation { dcid: Vec<u8>, scid: Vec<u8> },
@@ -86,7 +87,7 @@ fn ours(from: Role, octets: &[u8]) -> Vec<Facts> {
     all
 }
 
-/// The first packet and its length, if its header is sound. Packets of other kinds have no facts.
+/// Returns the first packet and its length if its header is valid. Packets of other kinds have no compared fields.
 fn theirs(octets: &[u8]) -> Option<(Option<Facts>, usize)> {
     let ids = FixedLengthConnectionIdParser::new(8);
     let mut cursor = std::io::Cursor::new(BytesMut::from(octets));
@@ -130,19 +131,19 @@ pub fn run(data: &[u8]) {
 }
 
 fn any(from: Role, octets: &[u8]) {
-    // By design: versions other than 1 are read or skipped, and quinn-proto ends at the first of them.
+    // By design: the parser reads or skips versions other than 1; quinn-proto stops at the first one.
     if !matches!(octets.get(1..5), Some([0, 0, 0, 0 | 1])) {
         return;
     }
     let ours = ours(from, octets);
     match theirs(octets) {
-        // Nothing can be said of what no key opens, and of what follows it in the datagram.
+        // Packets that cannot be decrypted, and those after them in the datagram, are not compared.
         Some((None | Some(Facts::Initial { .. }), _)) => {}
-        // By design: a Retry ends with a tag of 16 octets, which quinn-proto looks for later.
+        // By design: the parser requires the tag of 16 octets at the end of a Retry, which quinn-proto checks later.
         Some((Some(Facts::Retry { .. }), _)) if ours.is_empty() => {}
         Some((Some(facts), _)) => assert_eq!(ours.first(), Some(&facts), "{octets:02x?}"),
         None => {
-            // By design: the ids of Version Negotiation have any length (RFC 8999 section 5.1).
+            // By design: the parser accepts ids of any length in Version Negotiation (RFC 8999 section 5.1).
             let is_read = |facts: &Facts| match facts {
                 Facts::Negotiation { dcid, scid } => dcid.len() <= 20 && scid.len() <= 20,
                 Facts::Retry { version, .. } | Facts::Initial { version, .. } => *version == 1,

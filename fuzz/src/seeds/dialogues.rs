@@ -1,5 +1,5 @@
-//! Dialogues for the targets of parsers: from the streams and datagrams of captures, and from those that tests
-//! recorded.
+//! Dialogues for the targets of parsers: from the streams and datagrams of captures, and from recorded dialogues of the
+//! tests.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -21,16 +21,16 @@ use crate::targets::rig::Setup;
 use crate::targets::session_quic::{CRYPTO, DATAGRAM};
 use crate::targets::session_standard::{DATAGRAMS, PORTS};
 
-/// Octets of a dialogue.
+/// Maximum number of octets of a dialogue.
 const DIALOGUE_LEN_MAX: usize = 10_000;
 
-/// Dialogues of one protocol from one capture.
+/// Maximum number of dialogues of one protocol from one capture.
 const PER_PROTOCOL_MAX: usize = 12;
 
-/// Who sent what, in order.
-type ReplyOrder = Vec<(Role, Vec<u8>)>;
+/// Sender and payload of each turn, in order.
+type Turns = Vec<(Role, Vec<u8>)>;
 
-fn dialogue(head: [u8; 2], turns: &ReplyOrder) -> Vec<u8> {
+fn dialogue(head: [u8; 2], turns: &Turns) -> Vec<u8> {
     let mut seed = head.to_vec();
     for (from, octets) in turns {
         let left = DIALOGUE_LEN_MAX.saturating_sub(seed.len());
@@ -39,7 +39,7 @@ fn dialogue(head: [u8; 2], turns: &ReplyOrder) -> Vec<u8> {
     seed
 }
 
-/// The protocols of flows, by their keys.
+/// Protocols of flows by their keys.
 #[derive(Default)]
 struct Names(HashMap<FlowKey, &'static str>);
 
@@ -58,14 +58,14 @@ impl Sink for Names {
     }
 }
 
-/// The octets of streams, by the keys of their flows.
+/// Payload of streams by the keys of their flows.
 #[derive(Default)]
-struct Turned {
+struct StreamTurns {
     order: Vec<(FlowKey, Side)>,
-    turns: HashMap<FlowKey, ReplyOrder>,
+    turns: HashMap<FlowKey, Turns>,
 }
 
-impl Sink for Turned {
+impl Sink for StreamTurns {
     type State = ();
     type Stage = Streams;
 
@@ -89,7 +89,7 @@ impl Sink for Turned {
     }
 }
 
-/// The target of a parser, by the protocol's name.
+/// Returns the target of a parser by the name of the protocol.
 fn target(name: &str) -> Option<&'static str> {
     Some(match name {
         "http" => "session_http1",
@@ -103,8 +103,8 @@ fn target(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Runs all frames through a pipeline.
-fn all_of<K: Sink>(mut pipeline: Pipeline<K>, frames: &FrameBatch) -> K {
+/// Runs all frames through a pipeline and returns the sink.
+fn run_all<K: Sink>(mut pipeline: Pipeline<K>, frames: &FrameBatch) -> K {
     let _ = pipeline.batch(frames);
     pipeline.finish();
     pipeline.into_sink()
@@ -115,9 +115,9 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
     let setup = Setup::default();
     let budget = setup.budget();
     let pipeline = setup.session_pipeline(&budget, Names::default());
-    let names = all_of(pipeline.expect("the default budget has room"), frames);
-    let pipeline = setup.stream_pipeline(&budget, Turned::default());
-    let streams = all_of(pipeline.expect("the default budget has room"), frames);
+    let names = run_all(pipeline.expect("the default budget is sufficient"), frames);
+    let pipeline = setup.stream_pipeline(&budget, StreamTurns::default());
+    let streams = run_all(pipeline.expect("the default budget is sufficient"), frames);
 
     let mut counts: HashMap<&str, usize> = HashMap::new();
     let mut is_wanted = |name: &'static str| {
@@ -165,16 +165,16 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
     }
 }
 
-/// Adds the heads of HTTP/1 in a dialogue, each with what follows it.
-fn add_heads(seeds: &mut Seeds, turns: &ReplyOrder) {
+/// Adds the heads of HTTP/1 in a dialogue, each with the following octets.
+fn add_heads(seeds: &mut Seeds, turns: &Turns) {
     for (from, octets) in turns.iter().take(6) {
         let octets = &octets[..octets.len().min(4000)];
         seeds.add("http1_head", [&[from.index() as u8][..], octets].concat());
     }
 }
 
-/// Adds the hello messages and certificates of a dialogue of TLS, as far as they are not encrypted.
-fn add_handshakes(seeds: &mut Seeds, turns: &ReplyOrder) {
+/// Adds the unencrypted hello messages and certificates of a dialogue of TLS.
+fn add_handshakes(seeds: &mut Seeds, turns: &Turns) {
     for (_, octets) in turns {
         // The content of the handshake records of a turn.
         let (mut handshake, mut rest) = (Vec::new(), octets.as_slice());
@@ -199,7 +199,8 @@ fn add_handshakes(seeds: &mut Seeds, turns: &ReplyOrder) {
     }
 }
 
-/// Adds the certificates of a message of TLS 1.2: three octets of length, then each behind three octets of its own.
+/// Adds the certificates of a message of TLS 1.2: a length of three octets, then each certificate after its length of
+/// three octets.
 fn add_certificates(seeds: &mut Seeds, body: &[u8]) {
     let mut rest = body.get(3..).unwrap_or_default();
     while let [high, middle, low, behind @ ..] = rest {
@@ -214,7 +215,7 @@ fn port_choice(port: u16) -> u8 {
     PORTS.iter().position(|known| *known == port).unwrap_or(PORTS.len() - 1) as u8
 }
 
-fn quic(seeds: &mut Seeds, turns: &ReplyOrder) -> Vec<u8> {
+fn quic(seeds: &mut Seeds, turns: &Turns) -> Vec<u8> {
     let mut seed = vec![0];
     for (from, octets) in turns {
         seeds.add("quic_header", [&[2 * from.index() as u8][..], octets].concat());
@@ -226,10 +227,10 @@ fn quic(seeds: &mut Seeds, turns: &ReplyOrder) -> Vec<u8> {
     seed
 }
 
-/// The datagrams of the UDP flows of a capture; the first sender is the client.
-fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, ReplyOrder)> {
+/// Returns the datagrams of the UDP flows of a capture. The first sender is the client.
+fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, Turns)> {
     let mut places: HashMap<FlowKey, usize> = HashMap::new();
-    let mut flows: Vec<(FlowKey, Side, ReplyOrder)> = Vec::new();
+    let mut flows: Vec<(FlowKey, Side, Turns)> = Vec::new();
     for frame in frames.iter() {
         let Ok(packet) = Extractor::default().extract(&frame) else { continue };
         if packet.key.protocol() != IpProtocol::UDP || packet.transport != Transport::Udp {
@@ -246,7 +247,7 @@ fn datagrams(frames: &FrameBatch) -> Vec<(FlowKey, Side, ReplyOrder)> {
     flows
 }
 
-/// Adds the dialogues of TLS and DTLS that tests recorded: lines of `C` or `S` and hexadecimal digits.
+/// Adds the recorded dialogues of TLS and DTLS of the tests: lines of `C` or `S` and hexadecimal digits.
 pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/session/tls");
     for entry in fs::read_dir(folder)? {
@@ -254,7 +255,7 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         if path.extension().is_none_or(|extension| extension != "txt") {
             continue;
         }
-        let turns: ReplyOrder = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
+        let turns: Turns = fs::read_to_string(&path)?.lines().filter_map(recorded_turn).collect();
         let is_datagrams = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("dtls"));
         seeds.add("session_tls", dialogue([7, if is_datagrams { 0x80 } else { 0 }], &turns));
         if !is_datagrams {
@@ -262,7 +263,7 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
         }
         let transport = if is_datagrams { DATAGRAMS } else { 0 };
         seeds.add("session_standard", dialogue([7, port_choice(443) | transport], &turns));
-        // The first handshake message behind the header of its record, as QUIC carries it.
+        // The first handshake message without the header of its record, as in QUIC.
         if let Some((_, octets)) = turns.first().filter(|_| !is_datagrams) {
             let mut seed = vec![0, CRYPTO[0], 0, 0];
             put_octets(&mut seed, octets.get(5..).unwrap_or_default());
@@ -273,8 +274,8 @@ pub(super) fn add_recorded(seeds: &mut Seeds) -> io::Result<()> {
 }
 
 fn recorded_turn(line: &str) -> Option<(Role, Vec<u8>)> {
-    let (who, digits) = line.split_once(' ')?;
+    let (sender, digits) = line.split_once(' ')?;
     let octet = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
     let octets = (0..digits.len()).step_by(2).map(octet).collect::<Option<_>>()?;
-    Some((if who == "C" { Role::Client } else { Role::Server }, octets))
+    Some((if sender == "C" { Role::Client } else { Role::Server }, octets))
 }

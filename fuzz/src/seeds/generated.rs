@@ -35,7 +35,7 @@ const FILTERS: [&str; 24] = [
     "port http or domain",
 ];
 
-/// Rounds of random calls per target.
+/// Number of rounds of random calls per target.
 const ROUND_COUNT: u64 = 24;
 
 pub(super) fn add(seeds: &mut Seeds) {
@@ -48,14 +48,14 @@ pub(super) fn add(seeds: &mut Seeds) {
     add_examples(seeds);
 }
 
-/// The steps of a conversation, phrase by phrase, with the choices of its packets.
+/// Returns the step of a packet of a conversation with a given phrase.
 fn packet(conversation: u8, how: u8, tunnels: u8, fragment: u8, phrase: u8) -> [u8; 11] {
-    // The kind of the step, then the fields of a packet in their order: no shift, a short wait, no damage.
+    // The kind of the step and the fields of a packet in their order: no shift, a short wait, no damage.
     [2, conversation, how, 0, 9, tunnels, fragment, 0, 0, 0, phrase + 1]
 }
 
 fn add_scripts(seeds: &mut Seeds) {
-    // Conversations that match their port: the first phrase of the client, and how many follow in turn.
+    // Conversations that match their port: the first phrase of the client, and the number of phrases in turn.
     let conversations: [(u8, u8, u8, bool); 9] = [
         (0x00, 0, 4, false),
         (0x10, 15, 4, false),
@@ -77,7 +77,7 @@ fn add_scripts(seeds: &mut Seeds) {
                     let is_server = (turn % 2 == 1) != is_server_first;
                     script.extend(packet(conversation, is_server.into(), tunnels, fragment, first + turn));
                 }
-                // Both FINs, and a tick.
+                // FINs of both sides, and a clock step.
                 script.extend(packet(conversation, 0x10, tunnels, 0, 48));
                 script.extend(packet(conversation, 0x11, tunnels, 0, 48));
                 script.extend([12, 140]);
@@ -122,7 +122,7 @@ fn add_scripts(seeds: &mut Seeds) {
     }
 }
 
-/// Random words of each parser.
+/// Adds random words of each parser.
 fn add_dialogues(seeds: &mut Seeds) {
     let targets = [
         "session_http1",
@@ -162,10 +162,10 @@ fn add_dialogues(seeds: &mut Seeds) {
     }
 }
 
-/// Header blocks: the examples of RFC 7541, Appendix C, and an Initial packet of QUIC with ids and a token.
+/// Adds the header blocks of RFC 7541, Appendix C, and an Initial packet of QUIC with ids and a token.
 fn add_examples(seeds: &mut Seeds) {
     use crate::targets::input::put_octets;
-    // C.2.1 to C.2.4; C.3; C.4; C.6, whose blocks follow one another on a connection.
+    // C.2.1 to C.2.4; C.3; C.4; C.6. The blocks of the last three follow one another on a connection.
     let connections: [&[&[u8]]; 4] = [
         &[
             b"\x40\x0acustom-key\x0dcustom-header",
@@ -206,18 +206,18 @@ fn add_examples(seeds: &mut Seeds) {
     seeds.add("quic_header", retry);
 }
 
-/// Random calls for the targets whose steps are small numbers.
+/// Adds random calls for the targets with steps of small numbers.
 fn add_calls(seeds: &mut Seeds) {
     for round in 1..=ROUND_COUNT {
         let mut random = Random(round.wrapping_mul(0xa24b_aed4_963e_e407));
-        let caps = if round % 2 == 0 { 0 } else { random.next() as u8 };
-        let mut tracker = vec![random.next() as u8, caps, 1 + random.below(40) as u8];
+        let limit_choice = if round % 2 == 0 { 0 } else { random.next() as u8 };
+        let mut tracker = vec![random.next() as u8, limit_choice, 1 + random.below(40) as u8];
         for _ in 0..60 {
             let flags = [2, 2, 0x12, 0x10, 0x10, 0x18, 0x11, 0x14, 4][random.below(9)];
-            let what = random.below(if round % 3 == 0 { 256 } else { 32 }) as u8;
+            let choice = random.below(if round % 3 == 0 { 256 } else { 32 }) as u8;
             let numbers = random.below(8) as u8 | (random.below(8) as u8) << 4;
             tracker.extend([
-                what,
+                choice,
                 flags,
                 numbers,
                 random.next() as u8,
@@ -240,9 +240,9 @@ fn add_calls(seeds: &mut Seeds) {
                 random.below(64) as u8,
             ]);
             let flags = (5 + random.below(26) as u8) | (random.below(4) as u8) << 6;
-            let what = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
+            let choice = if random.below(3) == 0 { random.next() as u8 } else { random.below(4) as u8 };
             reassembler.extend([
-                what,
+                choice,
                 random.next() as u8,
                 0,
                 random.below(64) as u8,
@@ -256,7 +256,7 @@ fn add_calls(seeds: &mut Seeds) {
 
         let mut dedup = vec![0, 0, 0, random.below(20) as u8, 0, 0, 0];
         for number in 0..40 {
-            // Again or octets, their link, interface, length on the wire, and time.
+            // An earlier frame or octets, link type, interface, length on the wire, and time.
             if number > 0 && random.below(2) == 0 {
                 dedup.extend([1, random.below(number.min(6)) as u8]);
             } else {
@@ -279,7 +279,7 @@ fn add_calls(seeds: &mut Seeds) {
     }
 }
 
-/// The beginning of a capture file, as it is and compressed, and in the formats of classic pcap.
+/// Adds the start of a capture file, uncompressed and compressed, and in the formats of classic pcap.
 pub(super) fn add_file(seeds: &mut Seeds, file: &[u8]) {
     const FILE_LEN_MAX: usize = 6000;
     let file = &file[..file.len().min(FILE_LEN_MAX)];
@@ -287,9 +287,9 @@ pub(super) fn add_file(seeds: &mut Seeds, file: &[u8]) {
     let seed = |octets: &[u8]| [&head[..], octets].concat();
     seeds.add("source", seed(file));
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(file).expect("a vector has no errors");
-    seeds.add("source", seed(&gzip.finish().expect("a vector has no errors")));
-    seeds.add("source", seed(&zstd::encode_all(file, 1).expect("a vector has no errors")));
+    gzip.write_all(file).expect("writing to a vector succeeds");
+    seeds.add("source", seed(&gzip.finish().expect("writing to a vector succeeds")));
+    seeds.add("source", seed(&zstd::encode_all(file, 1).expect("writing to a vector succeeds")));
     for magic in [0xa1b2_c3d4_u32, 0xa1b2_3c4d, 0xa1b2_cd34] {
         for is_big in [false, true] {
             seeds.add("source", seed(&classic(magic, is_big)));
@@ -298,7 +298,7 @@ pub(super) fn add_file(seeds: &mut Seeds, file: &[u8]) {
     seeds.add("source", seed(&written()));
 }
 
-/// A file of classic pcap with three frames, in an order of octets.
+/// A file of classic pcap with three frames in a given byte order.
 fn classic(magic: u32, is_big: bool) -> Vec<u8> {
     let mut file = Vec::new();
     let put = |file: &mut Vec<u8>, number: u32| {
@@ -322,16 +322,16 @@ fn classic(magic: u32, is_big: bool) -> Vec<u8> {
     file
 }
 
-/// A file of pcapng with two interfaces.
+/// A pcapng file with two interfaces.
 fn written() -> Vec<u8> {
     use flowgauge::source::{Interface, PcapngWriter};
     let interfaces = [Interface::new(LinkType::ETHERNET), Interface::new(LinkType::RAW)];
-    let mut writer = PcapngWriter::new(Vec::new()).expect("a vector has no errors");
+    let mut writer = PcapngWriter::new(Vec::new()).expect("writing to a vector succeeds");
     for number in 0..4_u32 {
         let link_type = interfaces[number as usize % 2].link_type;
         let timestamp = Timestamp::from_nanos(u64::from(number) * 1_000_000_007);
         let frame = Frame { timestamp, link_type, data: &[9; 50], wire_len: 60, interface: number % 2 };
-        writer.write(&frame, &interfaces).expect("a vector has no errors");
+        writer.write(&frame, &interfaces).expect("writing to a vector succeeds");
     }
-    writer.finish().expect("a vector has no errors")
+    writer.finish().expect("writing to a vector succeeds")
 }

@@ -11,14 +11,14 @@ use crate::targets::input::put_octets;
 use crate::targets::rig::SETUP_LEN;
 use crate::targets::script::RAW;
 
-/// Targets that play scripts.
+/// Targets that run scripts.
 pub(super) const SCRIPTED: [&str; 4] = ["sessions", "streams", "flows", "shards"];
 
-/// Octets and frames of a script.
+/// Maximum numbers of octets and of frames of a script.
 const SCRIPT_LEN_MAX: usize = 12_000;
 const SCRIPT_FRAME_COUNT_MAX: usize = 60;
 
-/// Flows of a capture that become scripts, and its frames that become seeds of their own.
+/// Maximum numbers of flows of a capture that become scripts, and of frames that become separate seeds.
 const FLOW_COUNT_MAX: usize = 60;
 const FRAME_COUNT_MAX: usize = 150;
 
@@ -26,7 +26,7 @@ fn link(frame: &Frame<'_>) -> Option<u8> {
     LINK_TYPES.iter().position(|link_type| *link_type == frame.link_type).map(|number| number as u8)
 }
 
-/// Adds a frame to a script, if its link type has a number. `wait` is in tenths of milliseconds.
+/// Adds a frame to a script if its link type has a number. `wait` is in tenths of milliseconds.
 fn put_frame(script: &mut Vec<u8>, frame: &Frame<'_>, wait: u8) {
     if let Some(link) = link(frame) {
         script.extend([RAW, link, wait]);
@@ -34,7 +34,7 @@ fn put_frame(script: &mut Vec<u8>, frame: &Frame<'_>, wait: u8) {
     }
 }
 
-/// Adds scripts of the flows of a capture, one of the capture's beginning, and its different frames.
+/// Adds scripts of the flows of a capture, a script of the start of the capture, and its distinct frames.
 pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
     let extractor = Extractor::default();
     let mut order = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
                 put_frame(script, &frame, 5);
             }
         }
-        // Frames differ in shape if their first octets that are no addresses do.
+        // Frames have different shapes if their first octets other than addresses differ.
         let shape = (frame.data.get(12..24).map(<[u8]>::to_vec), frame.data.len().min(200) / 16);
         if shapes.len() < FRAME_COUNT_MAX && frame.data.len() < 2000 && shapes.insert(shape) {
             add_frame(seeds, &frame);
@@ -70,7 +70,7 @@ pub(super) fn add(seeds: &mut Seeds, frames: &FrameBatch) {
 /// Adds a frame as a seed of the targets that read single frames.
 pub(super) fn add_frame(seeds: &mut Seeds, frame: &Frame<'_>) {
     let Some(link) = link(frame) else { return };
-    // The extractor's table of link types begins with the same two.
+    // The table of link types of the extractor begins with the same two.
     if link == 0 {
         seeds.add("extractor", [&[link, 0, 0, 0][..], frame.data].concat());
         seeds.add("headers", [&[0][..], frame.data].concat());

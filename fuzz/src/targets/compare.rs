@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// Panics with the first items that differ, if there are any.
+/// Panics with the first items that differ, if any.
 pub fn assert_same<T: PartialEq + Debug>(one: &[T], other: &[T], what: &str) {
     let end = one.len().max(other.len());
     if let Some(number) = (0..end).find(|number| one.get(*number) != other.get(*number)) {

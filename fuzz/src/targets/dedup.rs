@@ -1,5 +1,5 @@
-//! Frames through a window of duplicates, compared with a naive model: in exact mode each verdict and each count is
-//! that of the model. In the other mode, a frame that differs only in what a mirror port changes is a duplicate.
+//! Frames checked by a duplicate window, compared with a naive model: in exact mode, each verdict and each count equals
+//! that of the model. In the other mode, a frame that differs only in fields that a mirror port changes is a duplicate.
 #[path = "../../../tests/dedup/naive.rs"]
 mod naive;
 
@@ -14,7 +14,7 @@ use super::input::{Octets, items, structured};
 
 #[derive(Arbitrary, Debug)]
 struct Step<'a> {
-    /// An earlier frame, counted back, instead of the octets.
+    /// Distance to an earlier frame that is repeated instead of the octets.
     again: Option<u8>,
     octets: Octets<'a>,
     link: u8,
@@ -71,7 +71,7 @@ pub fn run(data: &[u8]) {
         !input.ignores && input.budget.is_none() && (!input.verifies || input.bytes_max.is_none());
     let mut model = Model::new(limits.dedup_frame_count_max as usize, 100, input.between);
     let budget = resources.budget.clone();
-    let mut window = Window::new(config, &resources).expect("a budget with room for a window");
+    let mut window = Window::new(config, &resources).expect("a budget that is sufficient for a window");
     let mut now = 1000_i64;
     let mut seen: Vec<(&[u8], u8)> = Vec::new();
     for step in &input.steps {
@@ -100,14 +100,14 @@ pub fn run(data: &[u8]) {
     assert_eq!(budget.held(), window.held_bytes());
 }
 
-/// The same frame with other MAC addresses and a VLAN tag, if it has an EtherType that is no length.
+/// Checks the same frame with other MAC addresses and a VLAN tag, if it has an EtherType and not a length.
 fn mirrored(window: &mut Window, frame: &Frame<'_>) {
     if frame.data.len() < 14 {
         return;
     }
     let data = [&[0xa5; 12][..], &[0x81, 0, 0, 7], &frame.data[12..]].concat();
     let copy = Frame { data: &data, wire_len: data.len() as u32, ..*frame };
-    // A truncated tag is not a tag, and then all octets count.
+    // A truncated tag is not a tag, so that all octets are compared.
     let is_truncated = {
         let mut at = 12;
         loop {

@@ -1,5 +1,5 @@
 //! Dialogues for the targets of parsers: octets, words of the protocol, gaps, FINs and waits, read from the front of
-//! the input, and played to a driver of sessions in pieces of any length.
+//! the input, and passed to a session driver in pieces of any length.
 
 use std::net::IpAddr;
 use std::ops::ControlFlow;
@@ -15,12 +15,12 @@ use flowgauge::session::{
 use super::compare::assert_same;
 use super::input::{Octets, items, structured};
 
-/// Steps of a dialogue that are used.
+/// Maximum number of steps of a dialogue.
 const STEP_COUNT_MAX: usize = 300;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step<'a> {
-    /// Octets as they are.
+    /// Arbitrary octets.
     Octets {
         from: Role,
         octets: &'a [u8],
@@ -31,7 +31,7 @@ pub enum Step<'a> {
         number: u8,
         count: usize,
     },
-    /// Octets that were lost.
+    /// Missing octets.
     Gap {
         from: Role,
         len: u16,
@@ -44,7 +44,7 @@ pub enum Step<'a> {
     },
 }
 
-/// The octets with which the steps of octets begin, for seeds.
+/// First octets of the steps with octets, for seeds.
 pub const CLIENT_OCTETS: u8 = 0;
 pub const SERVER_OCTETS: u8 = 1;
 
@@ -65,7 +65,7 @@ impl<'a> Arbitrary<'a> for Step<'a> {
             }
             8 | 9 => {
                 let len = u16::arbitrary(u)?;
-                // Mostly short gaps: long ones are alike.
+                // Mostly short gaps, because long ones are treated alike.
                 Self::Gap { from, len: if len & 0x8000 == 0 { len & 0xff } else { len } }
             }
             10 => Self::Fin { from: role(u8::arbitrary(u)?) },
@@ -76,14 +76,14 @@ impl<'a> Arbitrary<'a> for Step<'a> {
 
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
-    /// Length of the pieces of the second run.
+    /// Maximum length of the pieces in the second run.
     pub piece_len: u8,
-    /// Of each target's own meaning.
+    /// Choice with a meaning that depends on the target.
     pub choice: u8,
     pub steps: Vec<Step<'a>>,
 }
 
-/// Octets before the steps of an [`Input`].
+/// Number of octets before the steps of an [`Input`].
 pub const HEAD_LEN: usize = 2;
 
 impl<'a> Arbitrary<'a> for Input<'a> {
@@ -93,8 +93,7 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// What a target makes of a message, for comparison. Parts that follow one another under one name are joined, as pieces
-/// of a body are.
+/// Description of a message for comparison. Successive parts with the same name are joined, such as pieces of a body.
 pub enum Line {
     Whole(String),
     Part(String, Vec<u8>),
@@ -102,40 +101,40 @@ pub enum Line {
 
 pub type Describe<P> = fn(&MessageMeta, <P as Parser>::Message<'_>) -> Line;
 
-/// A dialogue's side of the network, and what a target promises of its parser.
-pub struct Terms<P: Protocols> {
+/// Transport of a dialogue, and the expectations of a target for its parser.
+pub struct Expectations<P: Protocols> {
     pub protocol: IpProtocol,
     pub server_port: u16,
     pub words: &'static [&'static [u8]],
     pub describe: Describe<P>,
-    /// Octets that the session may hold.
+    /// Maximum number of octets that the session may hold.
     pub held_max: u64,
-    /// Caps on the memory of sessions, of all and of a direction; zero for the defaults.
-    pub caps: (u64, u32),
+    /// Limits on the memory of all sessions and of a direction; zero for the defaults.
+    pub memory_limits: (u64, u32),
 }
 
-impl<P: Protocols> Terms<P> {
+impl<P: Protocols> Expectations<P> {
     pub fn tcp(
         server_port: u16,
         words: &'static [&'static [u8]],
         describe: Describe<P>,
         held_max: u64,
     ) -> Self {
-        Self { protocol: IpProtocol::TCP, server_port, words, describe, held_max, caps: (0, 0) }
+        Self { protocol: IpProtocol::TCP, server_port, words, describe, held_max, memory_limits: (0, 0) }
     }
 
     pub fn udp(self) -> Self {
         Self { protocol: IpProtocol::UDP, ..self }
     }
 
-    /// The same under the caps that an octet chooses.
-    pub fn with_caps(self, choice: u8) -> Self {
-        let caps = (1024 << (choice & 7), 256 << (choice >> 3 & 7));
-        Self { caps, held_max: caps.0, ..self }
+    /// Sets the memory limits selected by an octet.
+    pub fn with_limits(self, choice: u8) -> Self {
+        let memory_limits = (1024 << (choice & 7), 256 << (choice >> 3 & 7));
+        Self { memory_limits, held_max: memory_limits.0, ..self }
     }
 }
 
-/// The line of messages that were left out.
+/// Line for suppressed messages.
 const SUPPRESSED: &str = "messages left out";
 
 struct Collector<P: Protocols> {
@@ -155,7 +154,7 @@ impl<P: Protocols> Collector<P> {
 
 impl<P: Protocols> Receiver<P> for Collector<P> {
     fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>) {
-        assert!(!self.has_stopped, "no message follows once a parser has stopped");
+        assert!(!self.has_stopped, "a message was reported after a parser had stopped");
         match (self.describe)(meta, message) {
             Line::Whole(text) => {
                 self.end_part();
@@ -176,7 +175,7 @@ impl<P: Protocols> Receiver<P> for Collector<P> {
         self.lines.push(match event {
             SessionEvent::Recognized { protocol, evidence } => format!("{protocol} by {}", evidence.name()),
             SessionEvent::Stopped { meta, fault, .. } => {
-                assert!(!std::mem::replace(&mut self.has_stopped, true), "a session stops once");
+                assert!(!std::mem::replace(&mut self.has_stopped, true), "the session stopped twice");
                 format!("{} stopped: {fault}", meta.protocol)
             }
             SessionEvent::Suppressed { .. } => String::from(SUPPRESSED),
@@ -185,14 +184,14 @@ impl<P: Protocols> Receiver<P> for Collector<P> {
     }
 }
 
-/// Plays a dialogue, its octets in pieces of at most `piece_len`; the lines of what was reported. Memory stays below
-/// the bound at any time, and is released at the end.
-pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize) -> Vec<String> {
+/// Passes a dialogue to a driver in pieces of at most `piece_len` octets, and returns the reported lines. Checks that
+/// memory stays below the limit and is released at the end.
+pub fn play<P: Protocols>(terms: &Expectations<P>, steps: &[Step<'_>], piece_len: usize) -> Vec<String> {
     let end = |last, port| (IpAddr::from([10, 0, 0, last]), port);
     let (key, client) = FlowKey::new(terms.protocol, end(1, 40_000), end(2, terms.server_port));
     let budget = Budget::new(1 << 30);
     let mut limits = Limits::DEFAULT;
-    if let (bytes_max @ 1.., side_max) = terms.caps {
+    if let (bytes_max @ 1.., side_max) = terms.memory_limits {
         (limits.session_bytes_max, limits.session_side_bytes_max) = (bytes_max, side_max);
     }
     let resources = Resources::new(limits).with_budget(budget.clone());
@@ -226,7 +225,7 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
                 continue;
             }
             Step::Fin { from } => {
-                // A direction has one FIN, and nothing follows it.
+                // A direction has one FIN and no octets after it.
                 if std::mem::replace(&mut wants[from.index()], false) {
                     driver.fin(&mut session, &context, side(from), &mut collector);
                 }
@@ -234,7 +233,7 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
             }
         };
         if terms.protocol != IpProtocol::TCP {
-            // Every fourth length is that of a datagram that a snap length truncated.
+            // Every fourth length belongs to a datagram truncated by a snap length.
             let wire_len = octets.len() + if octets.len() % 4 == 3 { 9 } else { 0 };
             driver.datagram(&mut session, &context, side(from), (&octets, wire_len), &mut collector);
         }
@@ -249,28 +248,28 @@ pub fn play<P: Protocols>(terms: &Terms<P>, steps: &[Step<'_>], piece_len: usize
         let held_bytes = driver.stats().held_bytes;
         assert!(held_bytes <= terms.held_max, "the session holds {held_bytes} octets");
         assert_eq!(held_bytes, budget.held());
-        assert_eq!(held_bytes, session.held_bytes(), "all that is held belongs to the session");
+        assert_eq!(held_bytes, session.held_bytes(), "the driver holds memory outside of the session");
     }
     let context = FlowContext::new(&key, client, Timestamp::from_nanos(now_ns));
     driver.finish(&mut session, &context, EndKind::Flow, &mut collector);
-    assert_eq!((driver.stats().held_bytes, budget.held()), (0, 0), "all memory is released");
+    assert_eq!((driver.stats().held_bytes, budget.held()), (0, 0), "memory was not released");
     collector.end_part();
     collector.lines
 }
 
-/// Plays a dialogue over TCP whole, in pieces, and under caps. The first two report the same.
-pub fn play_all<P: Protocols>(data: &[u8], terms: impl Fn() -> Terms<P>) -> Vec<String> {
+/// Passes a dialogue over TCP to a driver at once, in pieces, and with limits. The first two runs report the same.
+pub fn run_all_variants<P: Protocols>(data: &[u8], terms: impl Fn() -> Expectations<P>) -> Vec<String> {
     let Some(input) = structured::<Input<'_>>(data) else { return Vec::new() };
     let terms_now = terms();
     let whole = play(&terms_now, &input.steps, usize::MAX);
     let piece_len = usize::from(input.piece_len % 64) + 1;
     let pieces = play(&terms_now, &input.steps, piece_len);
-    // Each call earns messages, so that more of them are reported of pieces.
+    // Each call permits further messages, so that pieces permit more messages.
     let compared_count = whole.iter().position(|line| line == SUPPRESSED).unwrap_or(usize::MAX);
     let compared = |lines: &[String]| lines.get(..compared_count).unwrap_or(lines).to_vec();
     let what = format!("lines of whole steps and of pieces of {piece_len} octets");
     assert_same(&compared(&whole), &compared(&pieces), &what);
-    play(&terms().with_caps(input.choice), &input.steps, usize::MAX);
+    play(&terms().with_limits(input.choice), &input.steps, usize::MAX);
     whole
 }
 
@@ -282,7 +281,7 @@ pub fn put_step(seed: &mut Vec<u8>, from: Role, octets: &[u8]) {
     }
 }
 
-/// A set with one parser, named by its port alone: what a probe sees would depend on the length of pieces.
+/// A set with one parser that is recognized by port only, because probes would depend on the length of pieces.
 #[macro_export]
 macro_rules! one_parser {
     ($Parser:ty, $name:literal, $port:literal) => {
@@ -291,10 +290,10 @@ macro_rules! one_parser {
             .over_datagrams(&[$port], None);
 
         flowgauge::protocols! {
-            /// One parser.
+            /// Set with one parser.
             #[derive(Debug)]
             enum Set;
-            /// Its messages.
+            /// Messages of the parser.
             #[derive(Debug)]
             enum Report;
             parsers { One: $Parser = &PROTOCOL }

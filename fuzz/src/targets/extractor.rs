@@ -1,5 +1,5 @@
-//! Any octets as a frame of any link type under any key policy: the fast path and the general path agree, and what they
-//! report lies in the frame.
+//! Arbitrary octets as a frame of any link type with any key policy: the fast path and the general path agree, and the
+//! reported positions lie in the frame.
 use flowgauge::base::{Frame, Limits, LinkType, Timestamp};
 use flowgauge::decode::extractor::{Direction, Extractor, KeyPolicy, Scope, quoted_key};
 use flowgauge::decode::link::Decapsulation;
@@ -38,7 +38,7 @@ const LINK_TYPES: [LinkType; 29] = [
     LinkType::MPLS,
 ];
 
-/// Half of the choices are the defaults.
+/// Returns a policy; half of the choices are the default.
 fn policy(choice: u8) -> KeyPolicy {
     let mut policy = KeyPolicy::DEFAULT;
     if choice & 1 != 0 {
@@ -54,7 +54,7 @@ fn policy(choice: u8) -> KeyPolicy {
     policy
 }
 
-/// A quarter of the choices have narrow limits.
+/// Returns limits; a quarter of the choices are narrow.
 fn limits(choice: u8) -> Limits {
     let mut limits = Limits::DEFAULT;
     if choice & 3 == 2 {

@@ -1,4 +1,5 @@
-//! Any text is a filter or an error. A filter prints as an equal filter, and its properties hold for what it matches.
+//! Any text is a filter or an error. The printed form of a filter is parsed into an equal filter, and the properties of
+//! a filter agree with its matches.
 use flowgauge::base::{FlowKey, IpProtocol, VlanIds};
 use flowgauge::filter::{Filter, Subject, TERM_COUNT_MAX};
 

@@ -1,5 +1,5 @@
-//! Fragments through a pool, compared with a naive model: every tag is returned once, and each outcome is that of the
-//! model.
+//! Fragments pushed to a pool, compared with a naive model: every tag is returned once, and each outcome equals that of
+//! the model.
 #[path = "../../../tests/fragment/naive.rs"]
 mod naive;
 
@@ -33,14 +33,14 @@ fn key(which: u8) -> DatagramKey {
 pub fn run(data: &[u8]) {
     let Some((head, steps)) = data.split_first() else { return };
     let policy = OverlapPolicy::ALL[usize::from(*head) % OverlapPolicy::ALL.len()];
-    // Long fragments cross pages. The model knows no caps: with caps only the pool's own promises are checked.
+    // Long fragments cross pages. The model has no limits: with limits, only invariants of the pool are checked.
     let scale = [1, 43, 128, 1024][usize::from(*head >> 4) % 4];
-    let has_caps = *head >> 7 != 0;
+    let has_limits = *head >> 7 != 0;
     let mut config = PoolConfig::default();
     (config.policy, config.timeout) = (policy, Duration::from_nanos(64));
     let mut limits = Limits::DEFAULT;
     limits.fragment_per_datagram_count_max = 12;
-    if has_caps {
+    if has_limits {
         limits.fragment_datagram_count_max = 2;
         limits.fragment_bytes_max = 65_536 + 30_000;
     }
@@ -49,19 +49,19 @@ pub fn run(data: &[u8]) {
     let mut model = Model::new(policy, 64, 12);
     let (mut now, mut kept, mut returned) = (1000_u64, 0, 0);
     for (tag, step) in (0..).zip(steps.chunks_exact(4).take(200)) {
-        let [what, offset, len, time] = [step[0], step[1], step[2], step[3]];
+        let [choice, offset, len, time] = [step[0], step[1], step[2], step[3]];
         now = if time == 255 { now - 1 } else { now + u64::from(time / 16) };
-        if what & 0x1f == 0x1f {
+        if choice & 0x1f == 0x1f {
             pool.advance(Timestamp::from_nanos(now), |ended| returned += ended.tags.len());
             model.advance(now);
             continue;
         }
         let octet_count = (usize::from(len >> 3) * 8 * scale).min(3000) & !7;
-        let octet_count = octet_count + usize::from(if what & 4 == 0 { 0 } else { len & 7 });
-        let begin = usize::from(what >> 3 & 3) * 8;
+        let octet_count = octet_count + usize::from(if choice & 4 == 0 { 0 } else { len & 7 });
+        let begin = usize::from(choice >> 3 & 3) * 8;
         let bytes = &OCTETS[begin..begin + octet_count];
         let fragment = Fragment {
-            key: key(what & 3),
+            key: key(choice & 3),
             timestamp: Timestamp::from_nanos(now),
             protocol: IpProtocol::UDP,
             offset: (usize::from(offset & 63) * 8 * scale) as u16,
@@ -78,7 +78,7 @@ pub fn run(data: &[u8]) {
         if let Outcome::Completed(it) | Outcome::CompletedTruncated(it) = &outcome {
             returned += it.tags.len();
         }
-        if !has_caps {
+        if !has_limits {
             check(outcome, model.push(&fragment, tag));
         }
         pool.check_invariants();
@@ -86,7 +86,7 @@ pub fn run(data: &[u8]) {
     pool.finish(|ended| returned += ended.tags.len());
     assert_eq!(kept, returned);
     model.finish();
-    if !has_caps {
+    if !has_limits {
         let ended_count: usize = model.ended.iter().map(|(_, _, tags)| tags.len()).sum();
         assert!(ended_count <= returned);
     }
@@ -109,8 +109,8 @@ fn check(outcome: Outcome<'_, u32>, expected: Expected) {
         ) => {
             assert_eq!((it.payload, it.payload_len, it.tags), (&payload[..], payload_len, &tags[..]));
         }
-        (Outcome::Discarded(found), Expected::Discarded(wanted)) => assert_eq!(found, wanted),
-        (Outcome::Malformed(found), Expected::Malformed(wanted)) => assert_eq!(found, wanted),
-        (outcome, expected) => panic!("{outcome:?} instead of {expected:?}"),
+        (Outcome::Discarded(found), Expected::Discarded(expected)) => assert_eq!(found, expected),
+        (Outcome::Malformed(found), Expected::Malformed(expected)) => assert_eq!(found, expected),
+        (outcome, expected) => panic!("{outcome:?}, expected {expected:?}"),
     }
 }

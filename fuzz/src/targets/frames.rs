@@ -1,5 +1,5 @@
-//! Frames made from a structured input: conversations with valid headers, wrapped into tunnels, cut into fragments, and
-//! then damaged.
+//! Frames from a structured input: conversations with valid headers, encapsulated in tunnels, fragmented, and then
+//! damaged.
 
 use std::collections::HashMap;
 
@@ -29,30 +29,30 @@ pub const LINK_TYPES: [LinkType; 16] = [
     LinkType::IEEE802_5,
 ];
 
-/// Ports of servers: each of a protocol with a parser, and some of protocols that are only recognized or unknown.
+/// Ports of servers: of all protocols with a parser, and of some protocols that are only recognized or unknown.
 const PORTS: [u16; 16] =
     [80, 443, 53, 25, 22, 21, 8080, 5353, 5355, 587, 4433, 123, 3306, 1194, 40_001, 5060];
 
 /// A packet of a conversation.
 #[derive(Clone, Debug)]
 pub struct Packet<'a> {
-    /// Host pair in bits 0 and 1, IPv6 in bit 2, UDP in bit 3, the port of the server in bits 4 to 7.
+    /// Host pair in bits 0 and 1, IPv6 in bit 2, UDP in bit 3, port of the server in bits 4 to 7.
     pub conversation: u8,
-    /// From the server in bit 0, without a handshake before it in bit 1, another transport in bits 2 and 3, control
-    /// flags in bits 4 to 6, without an acknowledgment in bit 7.
+    /// Sent by the server in bit 0, no handshake before the packet in bit 1, another transport in bits 2 and 3, control
+    /// flags in bits 4 to 6, no acknowledgment in bit 7.
     pub how: u8,
-    /// Shift of the sequence number against the expected one, in octets; 127 and -128 are far jumps.
+    /// Difference of the sequence number from the expected one, in octets; 127 and -128 are far jumps.
     pub shift: i8,
     /// Wait before the packet; see [`Clock::wait`].
     pub wait: u8,
     /// Tunnels: the outer one in the high nibble, the inner one in the low nibble.
     pub tunnels: u8,
-    /// Fragment length in units of eight octets; 0 for none. In bit 7: in reverse order.
+    /// Fragment length in units of eight octets, 0 for no fragmentation; reverse order in bit 7.
     pub fragment: u8,
-    /// Damage: zero for none, otherwise an octet of the headers that changes.
+    /// Damage: zero for none, otherwise the position of a changed octet of the headers.
     pub damage_offset: u8,
     pub damage: u8,
-    /// Octets cut off at the end by a snap length.
+    /// Number of octets truncated by a snap length.
     pub truncated: u8,
     pub payload: Payload<'a>,
 }
@@ -98,7 +98,7 @@ impl<'a> Arbitrary<'a> for Packet<'a> {
     }
 }
 
-/// Time of a script: it mostly goes on in small steps, and sometimes jumps or steps back.
+/// Time of a script, which mostly advances in small steps, and sometimes jumps or goes back.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(u64);
 
@@ -111,7 +111,8 @@ impl Default for Clock {
 }
 
 impl Clock {
-    /// Up to 127: tenths of milliseconds. Up to 223: seconds from 128 on. Up to 247: minutes from 224 on. Beyond: back.
+    /// Advances the time: up to 127 in tenths of milliseconds, 128 to 223 in seconds, 224 to 247 in minutes. Larger
+    /// values go back.
     pub fn wait(&mut self, wait: u8) -> Timestamp {
         let wait_ns = u64::from(wait);
         self.0 = match wait {
@@ -124,7 +125,7 @@ impl Clock {
     }
 }
 
-/// A frame with its own octets.
+/// A frame that owns its octets.
 #[derive(Clone, Debug)]
 pub struct Captured {
     pub timestamp: Timestamp,
@@ -148,12 +149,12 @@ impl Captured {
 
 #[derive(Clone, Copy, Default)]
 struct Connection {
-    /// Next sequence number of client and server.
+    /// Next sequence numbers of client and server.
     next: [u32; 2],
     has_begun: bool,
 }
 
-/// Makes the frames of packets, and keeps where their conversations are.
+/// Creates the frames of packets, and keeps the state of their conversations.
 #[derive(Default)]
 pub struct Maker {
     clock: Clock,
@@ -164,7 +165,7 @@ pub struct Maker {
 #[derive(Clone, Copy)]
 struct Ends {
     is_ipv6: bool,
-    /// Last octets of the addresses.
+    /// Returns the last octets of the addresses.
     hosts: [u8; 2],
     ports: [u16; 2],
 }
@@ -192,7 +193,7 @@ impl Maker {
         self.clock.wait(wait)
     }
 
-    /// A frame of any octets.
+    /// Creates a frame of arbitrary octets.
     pub fn raw(&mut self, link: u8, wait: u8, octets: &[u8]) -> Captured {
         Captured {
             timestamp: self.wait(wait),
@@ -203,7 +204,7 @@ impl Maker {
         }
     }
 
-    /// The frames of a packet: one, or its fragments, after those of a handshake if the connection has not begun.
+    /// Creates the frames of a packet: one or its fragments, after a handshake if the connection has not begun.
     pub fn packet(&mut self, packet: &Packet<'_>) -> Vec<Captured> {
         let server_port = PORTS[usize::from(packet.conversation >> 4)];
         let client = packet.conversation & 3;
@@ -247,7 +248,7 @@ impl Maker {
         frames
     }
 
-    /// The TCP segments of a packet.
+    /// Creates the TCP segments of a packet.
     fn segments(&mut self, packet: &Packet<'_>, ends: Ends, is_server: bool) -> Vec<(Ends, Vec<u8>)> {
         let connection = self.connections.entry(packet.conversation).or_default();
         let own = usize::from(is_server);
@@ -308,7 +309,7 @@ impl Maker {
 impl Tcp {
     fn segment(&self, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
         let [source, destination] = ports.map(u16::to_be_bytes);
-        // A SYN has a window scale, so that options are read.
+        // A SYN has a window scale option, so that options are read.
         let options: &[u8] = if self.flags & SYN == 0 { &[] } else { &[3, 3, 7, 1] };
         let header_len = ((20 + options.len()) as u8) << 2;
         [
@@ -346,7 +347,7 @@ fn ip(ends: Ends, protocol: u8, identification: u16, payload: &[u8]) -> Vec<u8> 
     ipv4([[10, 0, 0, source], [10, 0, 0, destination]], protocol, (identification, 0), payload)
 }
 
-/// An IPv4 packet with an identification, and flags and offset of a fragment.
+/// Creates an IPv4 packet with an identification, and with flags and offset of a fragment.
 fn ipv4(ends: [[u8; 4]; 2], protocol: u8, (identification, position): (u16, u16), payload: &[u8]) -> Vec<u8> {
     let [high, low] = (20 + payload.len() as u16).to_be_bytes();
     let [id_high, id_low] = identification.to_be_bytes();
@@ -359,7 +360,7 @@ fn ipv4(ends: [[u8; 4]; 2], protocol: u8, (identification, position): (u16, u16)
     header
 }
 
-/// The checksum of RFC 1071 over an even number of octets.
+/// Returns the checksum of RFC 1071 over an even number of octets.
 fn checksum(octets: &[u8]) -> u16 {
     let mut sum: u32 =
         octets.chunks_exact(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum();
@@ -369,7 +370,7 @@ fn checksum(octets: &[u8]) -> u16 {
     !(sum as u16)
 }
 
-/// A packet in fragments whose payload has `unit_count & 127` units of eight octets, or as it is.
+/// Splits a packet into fragments with a payload of `unit_count & 127` units of eight octets, or returns it unchanged.
 fn fragments(packet: &[u8], unit_count: u8, identification: u16) -> Vec<Vec<u8>> {
     let part_len = usize::from(unit_count & 127) * 8;
     if part_len == 0 {
@@ -399,7 +400,7 @@ fn fragments(packet: &[u8], unit_count: u8, identification: u16) -> Vec<Vec<u8>>
 
 const TUNNEL_ENDS: [[u8; 4]; 2] = [[192, 0, 2, 1], [192, 0, 2, 2]];
 
-/// A packet in the tunnel with a number.
+/// Encapsulates a packet in the tunnel with a given number.
 fn tunnel(kind: u8, packet: Vec<u8>, identification: u16) -> Vec<u8> {
     let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let ether_type = if is_ipv6 { [0x86, 0xdd] } else { [8, 0] };
@@ -424,7 +425,7 @@ fn tunnel(kind: u8, packet: Vec<u8>, identification: u16) -> Vec<u8> {
         8 => in_udp(6635, &[0, 0, 0x11, 64], packet),
         9 => around(47, [&[0x20, 0, 0x65, 0x58, 0, 0, 7, 0][..], &in_ethernet(packet)].concat()),
         10 => {
-            // A tunnel in IPv6, behind a header of destination options.
+            // A tunnel in IPv6 after a destination options header.
             let [high, low] = (8 + packet.len() as u16).to_be_bytes();
             let next = if is_ipv6 { 41 } else { 4 };
             [&[0x60, 0, 0, 0, high, low, 60, 64][..], &[0xfd; 32], &[next, 0, 1, 4, 0, 0, 0, 0], &packet]
@@ -446,7 +447,7 @@ fn tunnel(kind: u8, packet: Vec<u8>, identification: u16) -> Vec<u8> {
     }
 }
 
-/// A packet in Ethernet, with VLAN tags or labels by the same choice as its tunnels.
+/// Encapsulates a packet in Ethernet, with VLAN tags or labels selected by the same number as its tunnels.
 fn ethernet(choice: u8, packet: &[u8]) -> Vec<u8> {
     let is_ipv6 = packet.first().is_some_and(|first| first >> 4 == 6);
     let ether_type: &[u8] = if is_ipv6 { &[0x86, 0xdd] } else { &[8, 0] };

@@ -1,8 +1,8 @@
 //! Ethernet frames read by the extractor and by the lax slices of `etherparse`: the same addresses, protocol, ports,
 //! TCP fields and payload.
 //!
-//! Only frames that both claim to read are compared: Ethernet II with up to three VLAN tags before IPv4 or IPv6, and
-//! without decapsulation. Differences by design are functions of their own, each with its reason.
+//! Only frames that both support are compared: Ethernet II with up to three VLAN tags before IPv4 or IPv6, and without
+//! decapsulation. Each difference by design is a separate function with its reason.
 
 use std::net::IpAddr;
 
@@ -31,7 +31,7 @@ impl<'a> Arbitrary<'a> for Input<'a> {
     }
 }
 
-/// What is compared.
+/// Compared fields of a packet.
 #[derive(Debug, PartialEq)]
 struct Facts<'a> {
     ends: [IpAddr; 2],
@@ -112,8 +112,8 @@ fn theirs<'a>(sliced: &LaxSlicedPacket<'a>) -> Option<Facts<'a>> {
     Some(Facts { ends, hop_limit, traffic_class, is_fragment: payload.fragmented, transport })
 }
 
-/// Returns the IP packet behind up to three VLAN tags if its version agrees with the EtherType: etherparse ignores the
-/// EtherType and follows the version.
+/// Returns the IP packet after up to three VLAN tags if its version agrees with the EtherType: etherparse ignores the
+/// EtherType and uses the version.
 fn ip_packet(data: &[u8]) -> Option<&[u8]> {
     let mut offset = 12;
     for _ in 0..4 {
@@ -164,20 +164,20 @@ fn is_ipv6(ip: &[u8]) -> bool {
 }
 
 /// Returns whether a hop-by-hop options header follows another extension header, which RFC 8200 section 4.1 forbids.
-/// Etherparse stops there. The extractor skips the header, so that the packet still belongs to the flow of its ports.
+/// etherparse stops there. The extractor skips the header, so that the packet still belongs to the flow of its ports.
 fn has_late_options(ip: &[u8]) -> bool {
     extensions(ip).skip(1).any(|kind| kind == 0)
 }
 
 /// Returns whether the extractor rejects the packet because of `Limits::ip_extension_count_max`, which bounds the work
-/// per packet. RFC 8200 section 4 has no such limit, and neither has etherparse.
+/// per packet. Neither RFC 8200 section 4 nor etherparse has such a limit.
 fn has_too_many_extensions(ip: &[u8]) -> bool {
     extensions(ip).count() > Limits::DEFAULT.ip_extension_count_max as usize
 }
 
 /// Returns whether only the extractor reads ports: those of first fragments, and those of UDP headers (RFC 768) of less
-/// than eight octets. Etherparse requires the whole header and reads no transport header in any fragment.
-fn reads_ports_alone(ours: &Facts<'_>, sliced: &LaxSlicedPacket<'_>) -> bool {
+/// than eight octets. etherparse requires the whole header and reads no transport header in any fragment.
+fn only_extractor_reads_ports(ours: &Facts<'_>, sliced: &LaxSlicedPacket<'_>) -> bool {
     const UDP_HEADER_LEN: usize = 8;
     let payload = sliced.net.as_ref().and_then(LaxNetSlice::ip_payload_ref);
     let is_short_udp = |payload: &LaxIpPayloadSlice<'_>| {
@@ -186,14 +186,14 @@ fn reads_ports_alone(ours: &Facts<'_>, sliced: &LaxSlicedPacket<'_>) -> bool {
     sliced.transport.is_none() && (ours.is_fragment || payload.is_some_and(is_short_udp))
 }
 
-/// Returns whether only the extractor reads the packet: the frame ends behind the addresses, within the IPv4 options
+/// Returns whether only the extractor reads the packet: the frame ends after the addresses, within the IPv4 options
 /// (RFC 791 section 3.1).
-fn is_read_alone(ip: &[u8]) -> bool {
+fn is_read_only_by_extractor(ip: &[u8]) -> bool {
     !is_ipv6(ip) && ip.first().is_some_and(|first| usize::from(first & 15) * 4 > ip.len())
 }
 
 /// Returns whether only etherparse reads the packet.
-fn is_refused(ip: &[u8]) -> bool {
+fn is_read_only_by_etherparse(ip: &[u8]) -> bool {
     match *ip {
         // The total length of IPv4 is not zero, but less than that of the header (RFC 791 section 3.1).
         [first, _, high, low, ..] if first >> 4 == 4 => {
@@ -210,7 +210,7 @@ fn compare(data: &[u8]) {
     let theirs = sliced.as_ref().and_then(theirs);
     let is_same = match (&mut ours, &theirs, &sliced) {
         (Some(ours), Some(theirs), Some(sliced)) => {
-            if reads_ports_alone(ours, sliced) {
+            if only_extractor_reads_ports(ours, sliced) {
                 ours.transport = None;
             }
             if has_late_options(ip) {
@@ -218,8 +218,8 @@ fn compare(data: &[u8]) {
             }
             *ours == *theirs
         }
-        (Some(_), ..) => is_read_alone(ip),
-        (None, Some(_), _) => is_refused(ip),
+        (Some(_), ..) => is_read_only_by_extractor(ip),
+        (None, Some(_), _) => is_read_only_by_etherparse(ip),
         (None, None, _) => true,
     };
     assert!(is_same, "{ours:#?}\netherparse: {theirs:#?}\n{data:02x?}");

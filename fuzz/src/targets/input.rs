@@ -1,15 +1,15 @@
-//! Pieces of structured input.
+//! Parts of structured input.
 //!
-//! All of them are read from the front of the input, lengths included, so that a seed is written by appending the same
+//! All parts, including lengths, are read from the front of the input, so that a seed is written by appending the same
 //! fields in the same order (see [`crate::seeds`] in the fuzz package).
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
-/// The largest length of an octet string.
+/// Maximum length of an octet string.
 pub const OCTETS_LEN_MAX: usize = 0xfff;
 
-/// Octets after a length of two octets, little-endian, of which twelve bits count. A length beyond the end of the input
-/// means all that is left.
+/// Octets after a little-endian length of two octets, of which twelve bits are used. A length beyond the end of the
+/// input means all remaining octets.
 #[derive(Clone, Copy, Debug)]
 pub struct Octets<'a>(pub &'a [u8]);
 
@@ -20,7 +20,7 @@ impl<'a> Arbitrary<'a> for Octets<'a> {
     }
 }
 
-/// Items up to the end of the input, at most `count_max`.
+/// Reads items up to the end of the input, at most `count_max`.
 pub fn items<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>, count_max: usize) -> Result<Vec<T>> {
     let mut items = Vec::new();
     while !u.is_empty() && items.len() < count_max {
@@ -29,7 +29,7 @@ pub fn items<'a, T: Arbitrary<'a>>(u: &mut Unstructured<'a>, count_max: usize) -
     Ok(items)
 }
 
-/// A structured input made of all of `data`, or `None` if there is too little of it.
+/// Reads a structured input from all of `data`, or returns `None` if `data` is too short.
 pub fn structured<'a, T: Arbitrary<'a>>(data: &'a [u8]) -> Option<T> {
     T::arbitrary_take_rest(Unstructured::new(data)).ok()
 }

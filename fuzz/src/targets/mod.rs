@@ -1,7 +1,7 @@
-//! The bodies of the fuzz targets that need no crates beyond those of the tests.
+//! Bodies of the fuzz targets that need only crates that the tests need too.
 //!
-//! Each is a function of the input's octets, and panics if a promise is broken. The fuzz package makes a target of
-//! each, and `tests/fuzz_regressions.rs` replays the inputs that ever failed through the same functions.
+//! Each body is a function of the octets of the input, and panics if an invariant is violated. The fuzz package defines
+//! a target for each body, and `tests/fuzz_regressions.rs` runs the same functions on all inputs that have ever failed.
 
 mod compare;
 mod dedup;
@@ -33,7 +33,7 @@ mod source;
 mod tracker;
 mod translate;
 
-/// A target: its name, and its body.
+/// Name and body of a target.
 pub type Target = (&'static str, fn(&[u8]));
 
 pub const ALL: &[Target] = &[

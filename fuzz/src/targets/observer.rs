@@ -1,5 +1,5 @@
-//! A sink that checks the calls of a pipeline: each flow starts once and ends once, nothing is reported of a flow that
-//! was muted or of a direction that was stopped, and the octets of a direction are contiguous.
+//! A sink that checks the calls of a pipeline: each flow starts once and ends once, there are no calls for a muted flow
+//! or for a stopped direction, and the octets of a direction are contiguous.
 
 use std::ops::ControlFlow;
 
@@ -12,7 +12,8 @@ use flowgauge::record::FlowRecord;
 use flowgauge::session::{MessageMeta, SessionEvent};
 use flowgauge::tracker::{Flow, FlowEvent, FlowView, Interest};
 
-/// Bounds of the text that a message may have per octet that the parsers may have kept, so that no output explodes.
+/// Maximum length of the text of a message relative to the octets that the parsers may keep, so that the output is
+/// bounded.
 const TEXT_LEN_MAX: usize = 64 << 20;
 
 /// State of a flow.
@@ -20,22 +21,22 @@ const TEXT_LEN_MAX: usize = 64 << 20;
 pub struct Log {
     has_started: bool,
     is_muted: bool,
-    /// Of each side: octets delivered, and whether it has ended or was stopped.
+    /// For each side: number of delivered octets, and whether it has ended or was stopped.
     offsets: [u64; 2],
     is_over: [bool; 2],
     is_stopped: [bool; 2],
-    /// Messages and events of the session, if they are kept.
+    /// Messages and events of the session if the observer keeps them.
     pub lines: Vec<String>,
 }
 
-/// What an observer counts of records.
+/// Sums of the records of an observer.
 #[derive(Debug, Default)]
 pub struct Totals {
     pub started_count: u64,
     pub ended_count: u64,
     pub packet_count: u64,
     pub octet_count: u64,
-    /// Packets and octets that flows carried for others.
+    /// Packets and octets that flows carried for inner flows.
     pub carried_packet_count: u64,
     pub carried_octet_count: u64,
     pub message_count: u64,
@@ -54,14 +55,14 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// One that keeps all that is reported, for comparison.
-    pub fn keeping() -> Self {
+    /// Creates an observer that keeps all reports for comparison.
+    pub fn with_reports() -> Self {
         Self { keeps: true, ..Self::default() }
     }
 
-    fn called(&mut self, flow: &mut Flow<'_, Log>) {
-        assert!(flow.state.has_started, "a flow starts first");
-        assert!(!flow.state.is_muted, "nothing is reported of a muted flow");
+    fn check_call(&mut self, flow: &mut Flow<'_, Log>) {
+        assert!(flow.state.has_started, "a call for a flow that has not started");
+        assert!(!flow.state.is_muted, "a call for a muted flow");
         if std::mem::take(&mut self.mutes_next) {
             flow.state.is_muted = true;
             flow.mute();
@@ -81,29 +82,29 @@ impl Observer {
     }
 }
 
-/// What the sinks below do.
+/// Functions of the sinks below.
 impl Observer {
     fn started(&mut self, flow: &mut Flow<'_, Log>) {
-        assert!(!std::mem::replace(&mut flow.state.has_started, true), "a flow starts once");
+        assert!(!std::mem::replace(&mut flow.state.has_started, true), "a flow started twice");
         self.totals.started_count += 1;
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, Log>, packet: &Packet<'_>) {
         assert_eq!(*flow.view.key(), packet.key);
-        self.called(flow);
+        self.check_call(flow);
     }
 
-    /// Reported of muted flows too. The last record is kept when the flow ends, with its lines.
+    /// Called for muted flows too. The last record is kept with its lines when the flow ends.
     fn record(&mut self, flow: &mut Flow<'_, Log>, reason: EndReason) {
-        assert!(!flow.view.is_empty(), "a record has packets");
+        assert!(!flow.view.is_empty(), "a record without packets");
         if reason == EndReason::ActiveTimeout {
             self.add_record(flow.view.record(reason), Vec::new());
         }
     }
 
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, log: Log) {
-        assert!(log.has_started, "what ends has started");
+        assert!(log.has_started, "a flow ended that had not started");
         self.totals.ended_count += 1;
         let record = view.record(reason);
         assert!(record.end >= record.start || record.packet_count() == 0);
@@ -113,8 +114,11 @@ impl Observer {
     fn stream(&mut self, flow: &mut Flow<'_, Log>, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()> {
         let log = &mut *flow.state;
         let number = side.index();
-        assert!(!log.is_stopped[number], "nothing is reported of a stopped direction");
-        assert!(!log.is_over[number] || !matches!(event, StreamEvent::Chunk(_)), "no octets behind the end");
+        assert!(!log.is_stopped[number], "a call for a stopped direction");
+        assert!(
+            !log.is_over[number] || !matches!(event, StreamEvent::Chunk(_)),
+            "octets after the end of a direction"
+        );
         let offset = &mut log.offsets[number];
         match event {
             StreamEvent::Chunk(chunk) => {
@@ -140,7 +144,7 @@ impl Observer {
         if self.keeps {
             log.lines.push(format!("{side:?} {event:?}"));
         }
-        self.called(flow);
+        self.check_call(flow);
         if std::mem::take(&mut self.stops_next) {
             flow.state.is_stopped[number] = true;
             return ControlFlow::Break(());
@@ -153,10 +157,10 @@ impl Observer {
         let json = serde_json::to_string(message).expect("every message can be serialized");
         assert!(json.len() < TEXT_LEN_MAX);
         if self.keeps {
-            // The time of octets that waited behind a hole depends on who noticed that the hole was due.
+            // The timestamp of octets held after a hole depends on the call in which the hole became due.
             flow.state.lines.push(format!("{} {} {message:.0?}", meta.protocol, meta.from.name()));
         }
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn session(&mut self, flow: &mut Flow<'_, Log>, event: &SessionEvent) {
@@ -169,11 +173,11 @@ impl Observer {
                 _ => String::from("another event"),
             });
         }
-        self.called(flow);
+        self.check_call(flow);
     }
 }
 
-/// The observer of a pipeline.
+/// Access to the observer of a pipeline.
 pub trait Observing: Sink<State = Log> {
     fn observer(&self) -> &Observer;
     fn observer_mut(&mut self) -> &mut Observer;
@@ -202,7 +206,7 @@ macro_rules! observing {
             }
 
             fn event(&mut self, flow: &mut Flow<'_, Log>, _: &FlowEvent) {
-                self.0.called(flow);
+                self.0.check_call(flow);
             }
 
             fn record(&mut self, flow: &mut Flow<'_, Log>, reason: EndReason) {

@@ -10,7 +10,7 @@ pub const PHRASES: &[&[u8]] = &[
     b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
     b"CONNECT b.example:443 HTTP/1.1\r\nHost: b.example\r\n\r\n",
     b"HTTP/1.1 200 Connection established\r\n\r\n",
-    // HTTP/2: preface and SETTINGS, SETTINGS with ACK, a request, a response, DATA, RST_STREAM, GOAWAY.
+    // HTTP/2: preface and SETTINGS; SETTINGS with ACK; a request; a response; DATA; RST_STREAM; GOAWAY.
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64",
     b"\0\0\0\x04\x01\0\0\0\0",
     b"\0\0\x03\x01\x05\0\0\0\x01\x82\x84\x86",
@@ -24,7 +24,7 @@ pub const PHRASES: &[&[u8]] = &[
     b"\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\x00\xc0\x2f\x00",
     b"\x15\x03\x03\x00\x02\x02\x28",
     b"\x17\x03\x03\x00\x10dddddddddddddddd",
-    // DNS: a query, its response, the query in a stream.
+    // DNS: a query, its response, and the query in a stream.
     b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
       \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
@@ -44,11 +44,11 @@ pub const PHRASES: &[&[u8]] = &[
     b"331 password\r\n",
     b"PASS secret\r\nPASV\r\n",
     b"227 Entering (10,0,0,9,4,1)\r\n",
-    // An Initial packet of QUIC that no key opens, a version negotiation, a short header.
+    // An Initial packet of QUIC that cannot be decrypted, a version negotiation, and a short header.
     b"\xc0\0\0\0\x01\x08\x01\x02\x03\x04\x05\x06\x07\x08\0\0\x40\x20cccccccccccccccccccccccccccccccccc",
     b"\x80\0\0\0\0\0\x04abcd\0\0\0\x01",
     b"\x41abcdefghijklmnopqrstuvwxyz",
-    // ICMP: an echo request, an error that quotes a segment of the first conversation.
+    // ICMP: an echo request, and an error that quotes a segment of the first conversation.
     b"\x08\0\0\0\0\x01\0\x01",
     b"\x03\x01\0\0\0\0\0\0\x45\0\0\x28\0\0\0\0\x40\x06\0\0\x0a\0\0\x01\x0a\0\0\x09\x9c\x40\0\x50\0\0\0\0",
     b"\x16\xfe\xff\0\0\0\0\0\0\0\0\0\x10",

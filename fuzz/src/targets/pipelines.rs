@@ -1,5 +1,5 @@
-//! Scripts through whole pipelines, with checks after each step: the layers agree with their own accounts, every frame
-//! is counted once, every flow starts and ends once, and all memory is released.
+//! Scripts run through whole pipelines, with checks after each step: the layers agree with their memory accounts, every
+//! frame is counted once, every flow starts and ends once, and all memory is released.
 
 use flowgauge::base::{Account, Budget};
 use flowgauge::pipeline::{Pipeline, PipelineStats};
@@ -9,7 +9,7 @@ use super::observer::{FlowObserver, Observer, Observing, SessionObserver, Stream
 use super::rig::{Setup, nth_flow};
 use super::script::{Player, Script, Step};
 
-/// Flows and records alone, with the sums of records.
+/// Flows and records without streams, and the sums of records.
 pub fn flows(data: &[u8]) {
     let Some(script) = structured::<Script<'_>>(data) else { return };
     let budget = script.setup.budget();
@@ -53,7 +53,7 @@ fn play<K: Observing>(mut pipeline: Pipeline<K>, script: &Script<'_>, budget: &B
                 if let Some(id) = nth_flow(&pipeline, usize::from(*number)) {
                     let count = pipeline.flow_count();
                     assert!(pipeline.remove(id));
-                    assert!(!pipeline.remove(id), "a flow is removed once");
+                    assert!(!pipeline.remove(id), "a flow was removed twice");
                     assert_eq!(pipeline.flow_count(), count - 1);
                 }
             }
@@ -63,7 +63,7 @@ fn play<K: Observing>(mut pipeline: Pipeline<K>, script: &Script<'_>, budget: &B
         pipeline.check_invariants();
         assert!(budget.held() <= budget.limit());
         check_counts(&pipeline.stats(), pipeline.flow_count());
-        // One frame may wait for the next, which tells whether its time is right.
+        // One frame may be held until the next one, which shows whether its timestamp is plausible.
         assert!(frame_count - pipeline.stats().frame_count <= 1);
         let totals = &pipeline.sink().observer().totals;
         assert_eq!(totals.started_count - totals.ended_count, pipeline.flow_count() as u64);
@@ -77,17 +77,17 @@ fn play<K: Observing>(mut pipeline: Pipeline<K>, script: &Script<'_>, budget: &B
     assert_eq!((pipeline.flow_count(), stats.sessions.held_bytes), (0, 0));
     assert_eq!(budget.held_by(Account::Sessions), 0);
     drop(pipeline);
-    assert_eq!(budget.held(), 0, "a pipeline releases all of its budget");
+    assert_eq!(budget.held(), 0, "the pipeline did not release all of its budget");
 }
 
-/// Counts that hold at any time.
+/// Checks counts at any time.
 fn check_counts(stats: &PipelineStats, open_count: usize) {
     let tracker = &stats.tracker;
     assert_eq!(tracker.started_count - tracker.ended_count(), open_count as u64);
-    assert_eq!(stats.dedup.mismatch_count, 0, "no two frames have the same hash by chance");
+    assert_eq!(stats.dedup.mismatch_count, 0, "two different frames had the same hash");
 }
 
-/// Sums that hold once all flows have ended.
+/// Checks sums after all flows have ended.
 fn check_sums(stats: &PipelineStats, setup: &Setup, sink: &Observer) {
     let totals = &sink.totals;
     assert_eq!(totals.started_count, totals.ended_count);
@@ -102,10 +102,10 @@ fn check_sums(stats: &PipelineStats, setup: &Setup, sink: &Observer) {
     if !setup.is_linked() {
         assert_eq!((stats.outer_packet_count, totals.carried_packet_count), (0, 0));
     }
-    if setup.is_roomy() && setup.is_linked() && stats.filtered_count == 0 {
+    if setup.has_ample_limits() && setup.is_linked() && stats.filtered_count == 0 {
         assert_eq!(totals.carried_packet_count, stats.outer_packet_count);
     }
-    if setup.is_roomy() && dropped == 0 {
+    if setup.has_ample_limits() && dropped == 0 {
         assert_eq!(totals.octet_count - totals.carried_octet_count, stats.octet_count);
     }
 }

@@ -1,5 +1,5 @@
-//! Segments, acknowledgments and other calls of a few streams, with overlaps of different bytes: each stream is
-//! delivered once and in order, each octet is one that was sent at its offset, and memory stays below its caps.
+//! Segments, acknowledgments and other calls for a few streams, with conflicting overlaps: each stream is delivered
+//! once and in order, each octet is one that was sent at its offset, and memory stays below its limits.
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use flowgauge::reassembler::{
 
 const STREAMS: usize = 4;
 
-/// Sequence numbers of first octets: in the middle of the space, and before each wrap.
+/// Sequence numbers of first octets: in the middle of the sequence space, and before each wraparound.
 const FIRST: [u32; STREAMS] = [1000, 0_u32.wrapping_sub(40), 0x7fff_ffe0, 0_u32.wrapping_sub(3000)];
 
-/// What was sent in a stream, and what was delivered of it.
+/// Octets that were sent in a stream, and the delivered part.
 #[derive(Default)]
 struct Expected {
-    /// Octets by sequence number, as bits.
+    /// Sent octets by sequence number, as bits.
     sent: HashMap<u32, u8>,
     end: u64,
     has_fin: bool,
     is_over: bool,
 }
 
-/// An event, kept until the call is over and the stream can be inspected.
+/// An event that is kept until the call has returned and the stream can be inspected.
 enum Seen {
     Chunk(u64, Vec<u8>),
     Gap(u64, u64),
@@ -57,12 +57,12 @@ impl Expected {
     /// Checks events of a stream; `first` is the sequence number of the octet at offset zero.
     fn take(&mut self, seen: Vec<Seen>, first: Option<u32>) {
         for seen in seen {
-            assert!(!self.is_over, "nothing comes after poison");
+            assert!(!self.is_over, "an event after the stream was poisoned");
             let at = self.end;
             match seen {
                 Seen::Chunk(offset, bytes) => {
                     assert!(offset == at && !bytes.is_empty());
-                    let first = first.expect("a stream that has begun");
+                    let first = first.expect("a stream with an initial sequence number");
                     for (seq, byte) in (offset..).map(|offset| first.wrapping_add(offset as u32)).zip(&bytes)
                     {
                         let sent = self.sent.get(&seq).copied().unwrap_or(0);
@@ -81,7 +81,7 @@ impl Expected {
                 }
                 Seen::Fin(offset) => {
                     assert_eq!(offset, at);
-                    assert!(!std::mem::replace(&mut self.has_fin, true), "one FIN");
+                    assert!(!std::mem::replace(&mut self.has_fin, true), "a second FIN");
                 }
                 Seen::Poisoned(offset) => {
                     assert_eq!(offset, at);
@@ -128,7 +128,7 @@ impl Rig {
             self.reassembler.skip(&mut self.streams[number], number, |event| note(&mut seen, event));
             self.check(number, seen);
             count += 1;
-            assert!(count < 100_000, "sweeps end");
+            assert!(count < 100_000, "the sweeps do not end");
         }
     }
 
@@ -230,7 +230,7 @@ pub fn run(data: &[u8]) {
             58 | 59 => rig.finish(number),
             60 => rig.reassembler.stop(&mut rig.streams[number]),
             61 => {
-                // The stream that is due is not skipped: its memory is taken back.
+                // The stream that is due is not skipped, so that its memory is released.
                 let _ = rig.reassembler.next_due(stamp);
                 rig.check_memory();
             }

@@ -1,4 +1,4 @@
-//! The only module that constructs pipelines: configurations drawn from the input.
+//! Construction of all pipelines, with configurations from the input.
 
 use std::time::Duration;
 
@@ -19,12 +19,12 @@ use flowgauge::session::DriverConfig;
 use flowgauge::source::Source;
 use flowgauge::tracker::{FlowId, TrackerConfig};
 
-/// Choices of a configuration. All zero means the defaults.
+/// Choices of a configuration. Zero in all fields means the defaults.
 #[derive(Arbitrary, Clone, Debug, Default)]
 pub struct Setup {
     fragments: u8,
     fragment_policy: u8,
-    fragment_caps: u8,
+    fragment_limits: u8,
     checksums: u8,
     decapsulation: u8,
     encapsulation: u8,
@@ -32,20 +32,20 @@ pub struct Setup {
     key: u8,
     filter: u8,
     active_timeout: u8,
-    flow_caps: u8,
+    flow_limits: u8,
     overlap: u8,
     overflow: u8,
     compared: u8,
-    stream_caps: u8,
-    session_caps: u8,
+    stream_limits: u8,
+    session_limits: u8,
     budget: u8,
     pub spare: u8,
 }
 
-/// Octets that [`Setup`] takes of the input.
+/// Number of octets of the input that [`Setup`] reads.
 pub const SETUP_LEN: usize = 18;
 
-/// Filters of all properties: by address, port, protocol, direction and VLAN.
+/// Filters by all properties: address, port, protocol, direction and VLAN.
 const FILTERS: [&str; 7] = [
     "tcp or udp",
     "host 10.0.0.1",
@@ -59,17 +59,24 @@ const FILTERS: [&str; 7] = [
 const DEDUP_WINDOW_OCTETS_MAX: u64 = 4096;
 
 impl Setup {
-    /// Whether caps are far beyond what an input can reach. Only then do batches and shards promise the same results.
-    pub fn is_roomy(&self) -> bool {
-        self.fragment_caps | self.flow_caps | self.stream_caps | self.session_caps | self.budget == 0
+    /// Returns whether no input can reach the limits. Only then do batches and shards have the same results.
+    pub fn has_ample_limits(&self) -> bool {
+        self.fragment_limits | self.flow_limits | self.stream_limits | self.session_limits | self.budget == 0
     }
 
-    /// The same without caps.
-    pub fn roomy(&self) -> Self {
-        Self { fragment_caps: 0, flow_caps: 0, stream_caps: 0, session_caps: 0, budget: 0, ..self.clone() }
+    /// Returns the same setup without limits.
+    pub fn with_ample_limits(&self) -> Self {
+        Self {
+            fragment_limits: 0,
+            flow_limits: 0,
+            stream_limits: 0,
+            session_limits: 0,
+            budget: 0,
+            ..self.clone()
+        }
     }
 
-    /// The same with a way of decapsulation that shards support.
+    /// Returns the same setup with a decapsulation that shards support.
     pub fn shardable(&self) -> Self {
         Self { decapsulation: self.decapsulation & 1, ..self.clone() }
     }
@@ -77,12 +84,12 @@ impl Setup {
     pub fn budget(&self) -> Budget {
         Budget::new(match self.budget {
             0 => 1 << 30,
-            // The first segment of the flow table is allocated at once: 1024 flows with their states.
+            // The first segment of the flow table, 1024 flows with their states, is allocated in advance.
             budget => 300_000 + u64::from(budget) * 4096,
         })
     }
 
-    /// Whether each record counts every frame of its flow, so that records add up to frames.
+    /// Returns whether each record counts every frame of its flow, so that the sums of records and frames agree.
     pub fn is_linked(&self) -> bool {
         self.decapsulation % 3 == 2
     }
@@ -118,27 +125,27 @@ impl Setup {
 
     fn limits(&self) -> Limits {
         let mut limits = Limits::DEFAULT;
-        if self.flow_caps != 0 {
-            limits.flow_count_max = u32::from(self.flow_caps & 15) + 1;
-            limits.tcp_extra_count_max = u32::from(self.flow_caps >> 4 & 3);
-            limits.encapsulation_count_max = u32::from(self.flow_caps >> 6);
+        if self.flow_limits != 0 {
+            limits.flow_count_max = u32::from(self.flow_limits & 15) + 1;
+            limits.tcp_extra_count_max = u32::from(self.flow_limits >> 4 & 3);
+            limits.encapsulation_count_max = u32::from(self.flow_limits >> 6);
         }
-        if self.fragment_caps != 0 {
-            limits.fragment_datagram_count_max = u32::from(self.fragment_caps & 7) + 1;
-            limits.fragment_per_datagram_count_max = u32::from(self.fragment_caps >> 3 & 7) + 2;
-            // An empty pool takes 64 KiB for the datagram that is completed.
-            limits.fragment_bytes_max = 66_000 + (1024 << ((self.fragment_caps >> 6) * 2));
+        if self.fragment_limits != 0 {
+            limits.fragment_datagram_count_max = u32::from(self.fragment_limits & 7) + 1;
+            limits.fragment_per_datagram_count_max = u32::from(self.fragment_limits >> 3 & 7) + 2;
+            // An empty pool allocates 64 KiB for completed datagrams.
+            limits.fragment_bytes_max = 66_000 + (1024 << ((self.fragment_limits >> 6) * 2));
         }
         limits.dedup_frame_count_max = 1 << (self.dedup >> 4);
         limits.dedup_bytes_max = DEDUP_WINDOW_OCTETS_MAX;
-        if self.stream_caps != 0 {
-            limits.stream_bytes_max = u64::from(self.stream_caps & 15) * 3000;
-            limits.stream_side_bytes_max = u64::from(self.stream_caps >> 4 & 3) * 3000;
-            limits.stream_side_segment_count_max = u32::from(self.stream_caps >> 6) * 2;
+        if self.stream_limits != 0 {
+            limits.stream_bytes_max = u64::from(self.stream_limits & 15) * 3000;
+            limits.stream_side_bytes_max = u64::from(self.stream_limits >> 4 & 3) * 3000;
+            limits.stream_side_segment_count_max = u32::from(self.stream_limits >> 6) * 2;
         }
-        if self.session_caps != 0 {
-            limits.session_bytes_max = 600 * u64::from(self.session_caps & 63);
-            limits.session_side_bytes_max = 512 << ((self.session_caps >> 6) * 2);
+        if self.session_limits != 0 {
+            limits.session_bytes_max = 600 * u64::from(self.session_limits & 63);
+            limits.session_side_bytes_max = 512 << ((self.session_limits >> 6) * 2);
         }
         limits
     }
@@ -174,7 +181,7 @@ impl Setup {
 
     fn sessions(&self) -> DriverConfig {
         let mut config = DriverConfig::default();
-        config.is_naming_only = self.session_caps & 15 == 15;
+        config.is_naming_only = self.session_limits & 15 == 15;
         config
     }
 
@@ -211,17 +218,17 @@ impl Setup {
         self.builder(budget).streams(self.streams()).sessions(self.sessions())
     }
 
-    /// A pipeline that makes flows, or `None` if the budget is too small for one.
+    /// Creates a pipeline for flows, or returns `None` if the budget is too small.
     pub fn flows<K: Sink<Stage = Flows>>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>> {
         self.accept(self.builder(budget).build(sink))
     }
 
-    /// A pipeline with streams.
+    /// Creates a pipeline with streams.
     pub fn stream_pipeline<K: Sink<Stage = Streams>>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>> {
         self.accept(self.builder(budget).streams(self.streams()).build(sink))
     }
 
-    /// A pipeline with streams and sessions.
+    /// Creates a pipeline with streams and sessions.
     pub fn session_pipeline<K>(&self, budget: &Budget, sink: K) -> Option<Pipeline<K>>
     where
         K: Sink<Stage = Sessions<Standard>>,
@@ -229,16 +236,16 @@ impl Setup {
         self.accept(self.session_builder(budget).build(sink))
     }
 
-    /// Runs a source through shards with sessions, one sink each; the sum of their statistics.
+    /// Runs shards with sessions and one sink each on a source, and returns the sum of their statistics.
     pub fn run_shards<K>(&self, budget: &Budget, source: &mut impl Source, sinks: &mut [K]) -> PipelineStats
     where
         K: Sink<Stage = Sessions<Standard>> + Send,
     {
         let run = self.session_builder(budget).run_shards(sinks, source, &RunOptions::default());
-        run.expect("a valid configuration, and a source in memory has no errors").stats
+        run.expect("a valid configuration and a source without errors").stats
     }
 
-    /// Only a budget that is too small may refuse a configuration of the tables above.
+    /// Returns the pipeline, or `None` if the budget is too small; other errors of a configuration panic.
     fn accept<P>(&self, pipeline: Result<P, ConfigError>) -> Option<P> {
         match pipeline {
             Ok(pipeline) => Some(pipeline),
@@ -248,7 +255,7 @@ impl Setup {
     }
 }
 
-/// The name of an open flow, counted in the order of their slots, wrapping around.
+/// Returns the id of an open flow by its position in the order of slots, modulo their number.
 pub fn nth_flow<K: Sink>(pipeline: &Pipeline<K>, number: usize) -> Option<FlowId> {
     let count = pipeline.flow_count();
     pipeline.flows().nth(number.checked_rem(count)?).map(|(view, _)| view.id())

@@ -1,4 +1,4 @@
-//! A structured input for whole pipelines: a setup, then packets, raw frames, ticks, removals and mutes.
+//! A structured input for whole pipelines: a setup, then packets, raw frames, clock advances, removals and mutes.
 
 use arbitrary::{Arbitrary, Result, Unstructured};
 
@@ -6,28 +6,28 @@ use super::frames::{Captured, Maker, Packet};
 use super::input::{Octets, items};
 use super::rig::Setup;
 
-/// Steps of a script that are used.
+/// Maximum number of steps of a script.
 pub const STEP_COUNT_MAX: usize = 400;
 
 #[derive(Clone, Debug)]
 pub enum Step<'a> {
-    /// A frame of any octets.
+    /// A frame of arbitrary octets.
     Raw { link: u8, wait: u8, octets: Octets<'a> },
     /// A packet of a conversation.
     Packet(Packet<'a>),
-    /// The frame of a step before, counted back, captured again.
+    /// A duplicate of the frame of an earlier step, by distance.
     Again { back: u8, wait: u8 },
-    /// Time passes without a frame.
+    /// The time advances without a frame.
     Advance { wait: u8 },
-    /// The caller ends a flow.
+    /// The caller removes a flow.
     Remove { number: u8 },
     /// The sink mutes the flow of the next callback.
     Mute,
-    /// The sink wants no more of the next direction with an event.
+    /// The sink stops the direction of the next event.
     Stop,
 }
 
-/// The octet with which a raw frame begins.
+/// First octet of the step of a raw frame.
 pub const RAW: u8 = 0;
 
 impl<'a> Arbitrary<'a> for Step<'a> {
@@ -62,11 +62,11 @@ impl<'a> Arbitrary<'a> for Script<'a> {
     }
 }
 
-/// Makes the frames of steps.
+/// Creates the frames of steps.
 #[derive(Default)]
 pub struct Player {
     maker: Maker,
-    /// Frames so far.
+    /// Frames created so far.
     played: Vec<Captured>,
 }
 
@@ -75,7 +75,7 @@ impl Player {
         self.maker.wait(wait)
     }
 
-    /// The frames of a step; none of a step of another kind.
+    /// Returns the frames of a step, or none for a step of another kind.
     pub fn frames(&mut self, step: &Step<'_>) -> &[Captured] {
         let before = self.played.len();
         match step {
@@ -93,7 +93,7 @@ impl Player {
     }
 }
 
-/// All frames of a script, without its other steps.
+/// Returns all frames of a script and ignores its other steps.
 pub fn frames(steps: &[Step<'_>]) -> Vec<Captured> {
     let mut player = Player::default();
     for step in steps {

@@ -1,10 +1,10 @@
-//! DNS, mDNS and LLMNR over streams and datagrams: dialogues report the same in any pieces, and all that can be read of
-//! a message can be printed within a bound.
+//! DNS, mDNS and LLMNR over streams and datagrams: the reports do not depend on the pieces of the input, and the
+//! printed form of each message has a bounded length.
 
 use flowgauge::protocols::dns::{DnsParser, Item, LlmnrParser, MdnsParser, Message, NAME_LEN_MAX};
 use flowgauge::session::{MessageMeta, Protocol};
 
-use super::dialogue::{Input, Line, Terms, play, play_all};
+use super::dialogue::{Expectations, Input, Line, play, run_all_variants};
 use super::input::structured;
 
 static DNS: Protocol = Protocol::new("dns").over_streams(&[53], None).over_datagrams(&[53], None);
@@ -12,10 +12,10 @@ static MDNS: Protocol = Protocol::new("mdns").over_datagrams(&[5353], None);
 static LLMNR: Protocol = Protocol::new("llmnr").over_streams(&[5355], None).over_datagrams(&[5355], None);
 
 flowgauge::protocols! {
-    /// The three.
+    /// The three protocols.
     #[derive(Debug)]
     enum Set;
-    /// Their messages.
+    /// Messages of the protocols.
     #[derive(Debug)]
     enum Report;
     parsers { Dns: DnsParser = &DNS, Mdns: MdnsParser = &MDNS, Llmnr: LlmnrParser = &LLMNR }
@@ -45,15 +45,15 @@ fn describe(meta: &MessageMeta, report: Report<'_>) -> Line {
 }
 
 const WORDS: &[&[u8]] = &[
-    // In streams: a query and its response.
+    // For streams: a query and its response.
     b"\0\x1b\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
     b"\0\x2b\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
       \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
-    // In datagrams: the same.
+    // For datagrams: the same.
     b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x01\0\x01",
     b"\x12\x34\x81\x80\0\x01\0\x01\0\0\0\0\x01a\x07example\0\0\x01\0\x01\xc0\x0c\
       \0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01",
-    // Heads of messages, and names.
+    // Headers of messages, and names.
     b"\x12\x34\x81\x80\0\0\0\x01\0\0\0\0",
     b"\0\x1b",
     b"\xc0\x0c",
@@ -63,17 +63,17 @@ const WORDS: &[&[u8]] = &[
     b"\xff",
 ];
 
-/// Octets of questions that wait for their answers, and of messages that are kept with space to grow.
+/// Maximum number of held octets: unanswered questions, and incomplete messages with spare capacity.
 const HELD_MAX: u64 = 1 << 20;
 
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let port = [53, 5353, 5355, 53][usize::from(input.choice >> 6)];
-    let terms = || Terms::<Set>::tcp(port, WORDS, describe, HELD_MAX);
+    let terms = || Expectations::<Set>::tcp(port, WORDS, describe, HELD_MAX);
     if input.choice & 0x20 == 0 {
-        play_all(data, terms);
+        run_all_variants(data, terms);
     } else {
         play(&terms().udp(), &input.steps, usize::MAX);
-        play(&terms().udp().with_caps(input.choice), &input.steps, usize::MAX);
+        play(&terms().udp().with_limits(input.choice), &input.steps, usize::MAX);
     }
 }

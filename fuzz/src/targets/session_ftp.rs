@@ -1,9 +1,9 @@
-//! FTP: commands and replies report the same in any pieces.
+//! FTP: the reports of commands and replies do not depend on the pieces of the input.
 
 use flowgauge::protocols::ftp::FtpParser;
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Line, Terms, play_all};
+use super::dialogue::{Expectations, Line, run_all_variants};
 
 crate::one_parser!(FtpParser, "ftp", 21);
 
@@ -47,9 +47,9 @@ const WORDS: &[&[u8]] = &[
     b"550 no\r\n",
 ];
 
-/// Octets of the queue with its names, and of what is left of both directions.
+/// Maximum number of held octets: the queue with its names, and incomplete lines of both directions.
 const HELD_MAX: u64 = 65 * 1100 + 32 * 1024;
 
 pub fn run(data: &[u8]) {
-    play_all::<Set>(data, || Terms::<Set>::tcp(21, WORDS, describe, HELD_MAX));
+    run_all_variants::<Set>(data, || Expectations::<Set>::tcp(21, WORDS, describe, HELD_MAX));
 }

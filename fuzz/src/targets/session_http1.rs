@@ -1,9 +1,9 @@
-//! HTTP/1: dialogues report the same in any pieces, and no credentials.
+//! HTTP/1: the reports do not depend on the pieces of the input and contain no credentials.
 
 use flowgauge::protocols::http1::{HttpParser, Message};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Line, Terms, play_all};
+use super::dialogue::{Expectations, Line, run_all_variants};
 
 crate::one_parser!(HttpParser, "http", 80);
 
@@ -65,9 +65,9 @@ const WORDS: &[&[u8]] = &[
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
 ];
 
-/// Octets of two heads that are kept with space to grow, and of what has begun after a tunnel.
+/// Maximum number of held octets: two heads with spare capacity, and the start of the content of a tunnel.
 const HELD_MAX: u64 = 300 * 1024;
 
 pub fn run(data: &[u8]) {
-    play_all::<Set>(data, || Terms::<Set>::tcp(80, WORDS, describe, HELD_MAX));
+    run_all_variants::<Set>(data, || Expectations::<Set>::tcp(80, WORDS, describe, HELD_MAX));
 }

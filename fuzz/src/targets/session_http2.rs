@@ -1,9 +1,9 @@
-//! HTTP/2: frames and header blocks report the same in any pieces.
+//! HTTP/2: the reports of frames and header blocks do not depend on the pieces of the input.
 
 use flowgauge::protocols::http2::{Http2Parser, Message};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Line, Terms, play_all};
+use super::dialogue::{Expectations, Line, run_all_variants};
 
 crate::one_parser!(Http2Parser, "http2", 80);
 
@@ -22,7 +22,7 @@ const WORDS: &[&[u8]] = &[
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64",
     b"\0\0\0\x04\x01\0\0\0\0",
-    // HEADERS: whole; without an end; padded and with priority; with a new entry; with a Huffman string.
+    // HEADERS: complete; without an end; padded and with priority; with a new entry; with a Huffman string.
     b"\0\0\x03\x01\x05\0\0\0\x01\x82\x84\x86",
     b"\0\0\x01\x01\x04\0\0\0\x01\x88",
     b"\0\0\x02\x01\0\0\0\0\x03\x82\x84",
@@ -48,7 +48,7 @@ const WORDS: &[&[u8]] = &[
     b"\0\0\x0a\x07\0\0\0\0\0\0\0\0\x01\0\0\0\0ab",
     b"\0\0\x04\x08\0\0\0\0\0\0\0\x01\0",
     b"\0\0\x04\x20\0\0\0\0\0abcd",
-    // Parts.
+    // Parts of frames.
     b"\0",
     b"\0\0",
     b"\x82",
@@ -59,23 +59,23 @@ const WORDS: &[&[u8]] = &[
     b"\0\x20\0\x01\x04\0\0\0\x0f",
 ];
 
-/// Octets of both directions: a frame and a block that are kept with space to grow, and a table; a list of fields;
-/// streams.
+/// Maximum number of held octets: for both directions, a frame and a block with spare capacity, and a table; a list of
+/// fields; streams.
 const HELD_MAX: u64 = 2 * (128 + 96 + 256) * 1024 + 192 * 1024 + 32 * 1024;
 
-/// The preface, and the SETTINGS of both sides, as steps of words.
+/// The preface and the SETTINGS of both sides as steps of words.
 const OPENING: [u8; 6] = [2, 0, 2, 1, 3, 1];
 
 pub fn run(data: &[u8]) {
-    let terms = || Terms::<Set>::tcp(80, WORDS, describe, HELD_MAX);
-    // In most inputs the opening is right.
+    let terms = || Expectations::<Set>::tcp(80, WORDS, describe, HELD_MAX);
+    // Most inputs begin with a valid preface and SETTINGS.
     match data {
         [piece_len, choice, steps @ ..] if choice & 0xc0 != 0xc0 => {
             let data = [&[*piece_len, *choice][..], &OPENING, steps].concat();
-            play_all::<Set>(&data, terms);
+            run_all_variants::<Set>(&data, terms);
         }
         data => {
-            play_all::<Set>(data, terms);
+            run_all_variants::<Set>(data, terms);
         }
     }
 }

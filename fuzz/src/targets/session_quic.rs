@@ -1,5 +1,5 @@
-//! QUIC: any datagrams, and Initial packets that are sealed with the right keys around frames of the input. Memory
-//! stays below its caps, and packets that come twice report their messages once.
+//! QUIC: arbitrary datagrams, and Initial packets with frames of the input that are encrypted with the right keys.
+//! Memory stays below its limits, and the messages of duplicate packets are reported once.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aes::Aes128;
@@ -12,7 +12,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 
 use super::compare::assert_same;
-use super::dialogue::{Line, Step as Played, Terms, play};
+use super::dialogue::{Expectations, Line, Step as Played, play};
 use super::input::{Octets, items, structured};
 
 crate::one_parser!(QuicParser, "quic", 443);
@@ -21,7 +21,7 @@ const STEPS_MAX: usize = 100;
 
 #[derive(Clone, Copy, Debug)]
 enum Step<'a> {
-    /// Any octets.
+    /// Arbitrary octets.
     Datagram { from: Role, octets: &'a [u8] },
     /// Frames in an Initial packet.
     Frames { from: Role, is_v2: bool, number: u8, frames: &'a [u8] },
@@ -31,9 +31,9 @@ enum Step<'a> {
     Joined { from: Role, octets: &'a [u8] },
 }
 
-/// The octet with which a datagram begins, for seeds: from the client, then from the server.
+/// First octet of a datagram, for seeds: from the client and from the server.
 pub const DATAGRAM: [u8; 2] = [0, 1];
-/// The same of a part of a handshake message.
+/// First octet of a part of a handshake message.
 pub const CRYPTO: [u8; 2] = [4, 5];
 
 impl<'a> Arbitrary<'a> for Step<'a> {
@@ -68,17 +68,18 @@ impl<'a> Arbitrary<'a> for Input<'a> {
 
 const DCID: [u8; 8] = *b"8octets!";
 
-/// Steps up to which packets that no key opens do not end the session, although they come twice.
+/// Maximum number of steps for which packets that cannot be decrypted do not end the session, even if they are
+/// duplicated.
 const STEP_COUNT_MAX: usize = 7;
 
 fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &str) -> [u8; N] {
     let info = [&[0, N as u8, 6 + label.len() as u8][..], b"tls13 ", label.as_bytes(), &[0]].concat();
     let mut okm = [0; N];
-    secret.expand(&info, &mut okm).expect("a short key");
+    secret.expand(&info, &mut okm).expect("a valid key length");
     okm
 }
 
-/// What an Initial packet has beside its frames. The keys follow from `key_cid`, the id that the client chose first.
+/// Header fields of an Initial packet. The keys are derived from `key_cid`, the first destination id of the client.
 pub struct Sealing<'a> {
     pub is_server: bool,
     pub is_v2: bool,
@@ -90,14 +91,14 @@ pub struct Sealing<'a> {
 }
 
 impl Sealing<'_> {
-    /// A packet of a connection whose client has no id and whose server keeps the one that the client chose.
+    /// A packet of a connection in which the client has no id and the server keeps the id that the client chose.
     fn plain(is_server: bool, is_v2: bool, number: u8) -> Self {
         let dcid: &[u8] = if is_server { &[] } else { &DCID };
         Self { is_server, is_v2, number, key_cid: &DCID, dcid, scid: &[], token: &[] }
     }
 }
 
-/// An Initial packet of version 1 or 2 with a packet number of one octet, in 1200 octets or more.
+/// Creates an Initial packet of version 1 or 2 with a packet number of one octet and a length of at least 1200 octets.
 pub fn seal(sealing: &Sealing<'_>, frames: &[u8]) -> Vec<u8> {
     let Sealing { is_server, is_v2, number, key_cid, dcid, scid, token } = *sealing;
     let (salt, version, first, label) = if is_v2 {
@@ -136,7 +137,7 @@ pub fn seal(sealing: &Sealing<'_>, frames: &[u8]) -> Vec<u8> {
     let mut mask = <[u8; 16]>::try_from(&payload[3..19]).expect("16 octets").into();
     Aes128::new(&mask_key.into()).encrypt_block(&mut mask);
     packet[0] ^= mask[0] & 0x0f;
-    *packet.last_mut().expect("a number") ^= mask[1];
+    *packet.last_mut().expect("a packet number") ^= mask[1];
     packet.extend(payload);
     packet.extend(sealed.expect("a short packet"));
     packet
@@ -187,17 +188,17 @@ fn played(datagrams: &[(Role, Vec<u8>)], times: usize) -> Vec<Played<'_>> {
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let datagrams = datagrams(&input.steps);
-    let terms = || Terms::<Set>::tcp(443, &[b""], describe, HELD_MAX).udp();
+    let terms = || Expectations::<Set>::tcp(443, &[b""], describe, HELD_MAX).udp();
     let once = play(&terms(), &played(&datagrams, 1), usize::MAX);
-    play(&terms().with_caps(input.choice), &played(&datagrams, 1), usize::MAX);
+    play(&terms().with_limits(input.choice), &played(&datagrams, 1), usize::MAX);
     let is_sealed = |step: &Step<'_>| matches!(step, Step::Frames { .. } | Step::Crypto { .. });
-    // A truncated datagram is not opened, so that its copy is not a repetition.
+    // A truncated datagram is not decrypted, so that its copy is not a duplicate.
     let is_complete = |(_, octets): &(Role, Vec<u8>)| octets.len() % 4 != 3;
     if input.steps.iter().all(is_sealed)
         && input.steps.len() <= STEP_COUNT_MAX
         && datagrams.iter().all(is_complete)
     {
         let twice = play(&terms(), &played(&datagrams, 2), usize::MAX);
-        assert_same(&once, &twice, "lines of packets that come once and twice");
+        assert_same(&once, &twice, "lines of packets sent once and twice");
     }
 }

@@ -1,9 +1,9 @@
-//! SMTP: commands and replies report the same in any pieces.
+//! SMTP: the reports of commands and replies do not depend on the pieces of the input.
 
 use flowgauge::protocols::smtp::SmtpParser;
 use flowgauge::session::{MessageMeta, Role};
 
-use super::dialogue::{Input, Line, Step, Terms, play_all};
+use super::dialogue::{Expectations, Input, Line, Step, run_all_variants};
 use super::input::structured;
 
 crate::one_parser!(SmtpParser, "smtp", 25);
@@ -52,19 +52,19 @@ const WORDS: &[&[u8]] = &[
     b"454 no\r\n",
 ];
 
-/// Octets of four mails with their recipients, the queue, and what is left of both directions.
+/// Maximum number of held octets: four mails with their recipients, the queue, and incomplete lines of both directions.
 const HELD_MAX: u64 = 4 * 128 * 640 + 64 * 1024;
 
-/// Words of the client up to this one are commands and answers of AUTH.
+/// Number of leading words of the client that are commands or answers of AUTH.
 const COMMAND_COUNT: usize = 17;
 
 pub fn run(data: &[u8]) {
-    let lines = play_all::<Set>(data, || Terms::<Set>::tcp(25, WORDS, describe, HELD_MAX));
+    let lines = run_all_variants::<Set>(data, || Expectations::<Set>::tcp(25, WORDS, describe, HELD_MAX));
     check_secrets(data, &lines);
 }
 
-/// No answer of an AUTH exchange is reported. Octets of the input could spell a command around the answer, and a
-/// message has it as its text: only dialogues of whole commands without DATA count.
+/// Checks that no answer of an AUTH exchange is reported. Only dialogues of complete commands without DATA are checked,
+/// because octets of the input or a mail could contain the text of the answer.
 fn check_secrets(data: &[u8], lines: &[String]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let is_plain = input.steps.iter().all(|step| match *step {

@@ -1,10 +1,10 @@
-//! Any flow with all protocols: what the probes choose by content and port never breaks its promises, and what each
-//! message reports can be serialized.
+//! Arbitrary flows with all protocols: the parsers that the probes select by content and port keep their invariants,
+//! and each message can be serialized.
 
 use flowgauge::protocols::{Message, Standard};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Input, Line, Terms, play};
+use super::dialogue::{Expectations, Input, Line, play};
 use super::input::structured;
 use super::phrases::PHRASES;
 
@@ -14,28 +14,28 @@ fn describe(meta: &MessageMeta, message: Message<'_>) -> Line {
     Line::Whole(json)
 }
 
-/// The most that one parser may hold, as the targets of parsers have it.
+/// Maximum number of octets that one parser may hold, the largest value of the targets of parsers.
 const HELD_MAX: u64 = 2 << 20;
 
-/// Ports of servers by the choice of an input: those of protocols, and one that no protocol has.
+/// Ports of servers, selected by the input: those of protocols, and one without a protocol.
 pub const PORTS: [u16; 32] = [
     80, 443, 53, 25, 22, 21, 5353, 5355, 8080, 587, 853, 4433, 123, 161, 389, 445, 1194, 1883, 3306, 3389,
     3478, 5060, 5432, 5672, 6379, 6881, 1812, 2049, 179, 137, 51_820, 40_001,
 ];
 
-/// Set in the choice of an input: its octets are datagrams.
+/// Bit in the choice of an input: its octets are datagrams.
 pub const DATAGRAMS: u8 = 0x20;
 
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
     let terms = || {
         let terms =
-            Terms::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
+            Expectations::<Standard>::tcp(PORTS[usize::from(input.choice & 31)], PHRASES, describe, HELD_MAX);
         if input.choice & DATAGRAMS == 0 { terms } else { terms.udp() }
     };
     play(&terms(), &input.steps, usize::MAX);
     if input.choice & DATAGRAMS == 0 {
         play(&terms(), &input.steps, usize::from(input.piece_len) + 1);
     }
-    play(&terms().with_caps(input.choice >> 2 | input.piece_len & 7), &input.steps, usize::MAX);
+    play(&terms().with_limits(input.choice >> 2 | input.piece_len & 7), &input.steps, usize::MAX);
 }

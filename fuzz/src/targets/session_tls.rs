@@ -1,9 +1,10 @@
-//! TLS and DTLS: records and handshakes report the same in any pieces, and datagrams in any order do no harm.
+//! TLS and DTLS: the reports of records and handshakes do not depend on the pieces of the input, and datagrams in any
+//! order cause no failure.
 
 use flowgauge::protocols::tls::{DtlsParser, TlsParser};
 use flowgauge::session::MessageMeta;
 
-use super::dialogue::{Input, Line, Terms, play, play_all};
+use super::dialogue::{Expectations, Input, Line, play, run_all_variants};
 use super::input::structured;
 
 static TLS: flowgauge::session::Protocol =
@@ -12,10 +13,10 @@ static DTLS: flowgauge::session::Protocol =
     flowgauge::session::Protocol::new("dtls").over_datagrams(&[443], None);
 
 flowgauge::protocols! {
-    /// Both parsers.
+    /// Set with both parsers.
     #[derive(Debug)]
     enum Set;
-    /// Their messages.
+    /// Messages of both parsers.
     #[derive(Debug)]
     enum Report;
     parsers { Tls: TlsParser = &TLS, Dtls: DtlsParser = &DTLS }
@@ -29,8 +30,8 @@ fn describe(meta: &MessageMeta, message: Report<'_>) -> Line {
 }
 
 const WORDS: &[&[u8]] = &[
-    // Records: a ClientHello, a ServerHello of TLS 1.2, the same of 1.3, ServerHelloDone, ChangeCipherSpec, an alert,
-    // application data, an empty one of a handshake.
+    // Records: a ClientHello, a ServerHello of TLS 1.2, a ServerHello of TLS 1.3, ServerHelloDone, ChangeCipherSpec, an
+    // alert, application data, an empty handshake record.
     b"\x16\x03\x01\x00\x45\x01\x00\x00\x41\x03\x03aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\x00\x00\x04\x13\x01\xc0\x2f\
       \x01\x00\x00\x14\x00\x00\x00\x10\x00\x0e\x00\x00\x0ba.example.b",
     b"\x16\x03\x03\x00\x2a\x02\x00\x00\x26\x03\x03bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb\x00\xc0\x2f\x00",
@@ -41,7 +42,7 @@ const WORDS: &[&[u8]] = &[
     b"\x15\x03\x03\x00\x02\x02\x28",
     b"\x17\x03\x03\x00\x10dddddddddddddddd",
     b"\x16\x03\x03\x00\x00",
-    // Heads of handshake messages: Certificate, NewSessionTicket, CertificateStatus, a long one.
+    // Headers of handshake messages: Certificate, NewSessionTicket, CertificateStatus, a long message.
     b"\x16\x03\x03\x00\x07\x0b\x00\x00\x03\x00\x00\x00",
     b"\x16\x03\x03\x00\x0a\x04\x00\x00\x06\x00\x00\x0e\x10\x00\x00",
     b"\x16\x03\x03\x00\x08\x16\x00\x00\x04\x01\x00\x00\x00",
@@ -57,16 +58,16 @@ const WORDS: &[&[u8]] = &[
     b"\xff",
 ];
 
-/// Octets of a record and a handshake message of both directions with space to grow.
+/// Maximum number of held octets: a record and a handshake message of both directions with spare capacity.
 const HELD_MAX: u64 = 600 * 1024;
 
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input<'_>>(data) else { return };
-    let terms = || Terms::<Set>::tcp(443, WORDS, describe, HELD_MAX);
+    let terms = || Expectations::<Set>::tcp(443, WORDS, describe, HELD_MAX);
     if input.choice & 0x80 == 0 {
-        play_all(data, terms);
+        run_all_variants(data, terms);
     } else {
         play(&terms().udp(), &input.steps, usize::MAX);
-        play(&terms().udp().with_caps(input.choice), &input.steps, usize::MAX);
+        play(&terms().udp().with_limits(input.choice), &input.steps, usize::MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! The frames of a script one by one, in batches of a drawn length, and through two shards: the same records, messages
-//! and counts, whatever the cut.
+//! The frames of a script one by one, in batches of a random length, and with two shards: records, messages and counts
+//! do not depend on the division.
 
 use flowgauge::base::FrameBatch;
 use flowgauge::pipeline::{Pipeline, PipelineStats};
@@ -13,7 +13,7 @@ use super::observer::{Observer, Observing, SessionObserver, StreamObserver};
 use super::rig::Setup;
 use super::script::{Script, frames};
 
-/// Frames in memory as a source, in batches of a length.
+/// A source of frames in memory, in batches of a given length.
 struct Frames<'a> {
     rest: &'a [Captured],
     batch_len: usize,
@@ -45,7 +45,7 @@ impl Source for Frames<'_> {
     }
 }
 
-/// All that a run reports, in an order of its own.
+/// Sorted reports of a run.
 struct Report {
     flows: Vec<(String, Vec<String>)>,
     lines: Vec<String>,
@@ -54,7 +54,7 @@ struct Report {
 
 fn report<K: Observing>(stats: PipelineStats, sinks: Vec<K>) -> Report {
     let mut stats = stats;
-    // What depends on the cut: hits of a cache, and peaks.
+    // Cache hits and peaks depend on the division.
     stats.tracker.hot_hit_count = 0;
     stats.tracker.open_count_max = 0;
     stats.streams.held_bytes_max = 0;
@@ -66,8 +66,8 @@ fn report<K: Observing>(stats: PipelineStats, sinks: Vec<K>) -> Report {
     Report { flows, lines: format!("{stats:#?}").lines().map(str::to_owned).collect(), stats }
 }
 
-/// Frames one by one, or in batches of a length.
-fn in_one<K: Observing>(
+/// Runs one pipeline with frames one by one, or in batches of a given length.
+fn in_one_pipeline<K: Observing>(
     mut pipeline: Pipeline<K>,
     frames: &[Captured],
     batch_len: Option<usize>,
@@ -77,7 +77,7 @@ fn in_one<K: Observing>(
         Some(batch_len) => {
             let mut source = Frames { rest: frames, batch_len };
             let mut batch = FrameBatch::new();
-            while source.next_batch(&mut batch).expect("a source in memory has no errors") != Next::End {
+            while source.next_batch(&mut batch).expect("reading from memory succeeds") != Next::End {
                 assert!(pipeline.batch(&batch).is_continue());
             }
         }
@@ -88,24 +88,26 @@ fn in_one<K: Observing>(
 
 fn run_streams(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline =
-        setup.stream_pipeline(&budget, StreamObserver(Observer::keeping())).expect("a budget with room");
-    let (stats, sinks) = in_one(pipeline, frames, batch_len);
+    let pipeline = setup
+        .stream_pipeline(&budget, StreamObserver(Observer::with_reports()))
+        .expect("a sufficient budget");
+    let (stats, sinks) = in_one_pipeline(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(stats, sinks)
 }
 
 fn run_sessions(setup: &Setup, frames: &[Captured], batch_len: Option<usize>) -> Report {
     let budget = setup.budget();
-    let pipeline =
-        setup.session_pipeline(&budget, SessionObserver(Observer::keeping())).expect("a budget with room");
-    let (stats, sinks) = in_one(pipeline, frames, batch_len);
+    let pipeline = setup
+        .session_pipeline(&budget, SessionObserver(Observer::with_reports()))
+        .expect("a sufficient budget");
+    let (stats, sinks) = in_one_pipeline(pipeline, frames, batch_len);
     assert_eq!(budget.held(), 0);
     report(without_streams(stats), sinks)
 }
 
-/// Leaves out what the reassembler counted. Sessions stop directions, and whether a segment is counted at which its
-/// direction stops depends on who noticed first that a hole before it was due.
+/// Removes the counts of the reassembler. Sessions stop directions; whether the segment that stops its direction is
+/// counted depends on the call in which an earlier hole became due.
 fn without_streams(stats: PipelineStats) -> PipelineStats {
     let mut stats = stats;
     stats.streams = Default::default();
@@ -114,7 +116,7 @@ fn without_streams(stats: PipelineStats) -> PipelineStats {
 
 fn in_shards(setup: &Setup, frames: &[Captured], batch_len: usize) -> Report {
     let budget = setup.budget();
-    let mut sinks = [SessionObserver(Observer::keeping()), SessionObserver(Observer::keeping())];
+    let mut sinks = [SessionObserver(Observer::with_reports()), SessionObserver(Observer::with_reports())];
     let stats = setup.run_shards(&budget, &mut Frames { rest: frames, batch_len }, &mut sinks);
     assert_eq!(budget.held(), 0);
     report(without_streams(stats), sinks.into())
@@ -125,11 +127,11 @@ fn check_same(one: &Report, other: &Report, what: &str) {
     assert_same(&one.lines, &other.lines, &format!("counts one by one, and {what},"));
 }
 
-/// Whether the order of two directions whose holes are due at different times is the same whoever notices it first: a
-/// sweep, the flow's own next packet, or its end.
+/// Whether the order of two directions with holes that are due at different times is independent of the call in which
+/// they become due: a sweep, the next packet of the flow, or its end.
 const IS_ORDERED: bool = false;
 
-/// Whether a hole ended by time.
+/// Returns whether a hole ended because of its time limit.
 fn has_due_holes(stats: &PipelineStats) -> bool {
     let count = |reason| stats.streams.gap_count(reason);
     count(GapReason::Acknowledged) + count(GapReason::Deadline) > 0
@@ -137,7 +139,7 @@ fn has_due_holes(stats: &PipelineStats) -> bool {
 
 pub fn run(data: &[u8]) {
     let Some(script) = structured::<Script<'_>>(data) else { return };
-    let setup = script.setup.roomy().shardable();
+    let setup = script.setup.with_ample_limits().shardable();
     let frames = frames(&script.steps);
     let batch_len = usize::from(setup.spare >> 1) + 1;
     let one = run_streams(&setup, &frames, None);

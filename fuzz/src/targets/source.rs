@@ -1,5 +1,5 @@
-//! Any octets as a capture file: frames within bounds, the same frames however few octets each read returns, and the
-//! same again from what the pcapng writer makes of them.
+//! Arbitrary octets as a capture file: frames are within bounds, do not depend on the number of octets that each read
+//! returns, and are the same after writing and reading them as pcapng.
 use std::io::{self, Cursor, Read};
 use std::mem::discriminant;
 
@@ -8,7 +8,7 @@ use flowgauge::source::{Error, FileSource, Next, PcapngWriter, Source, WarningKi
 
 use super::input::structured;
 
-/// A reader that returns at most a number of octets per call.
+/// A reader that returns at most a given number of octets per call.
 struct SlowReader {
     inner: Cursor<Vec<u8>>,
     chunk_len: usize,
@@ -39,14 +39,14 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
     let mut source =
         FileSource::from_reader_with(SlowReader { inner: Cursor::new(octets.to_vec()), chunk_len }, limits)?;
     let (mut batch, mut frames) = (FrameBatch::new(), Vec::new());
-    let mut writer = PcapngWriter::new(Vec::new()).expect("a vector has no errors");
-    while source.next_batch(&mut batch).expect("a cursor has no errors") != Next::End {
+    let mut writer = PcapngWriter::new(Vec::new()).expect("writing to a vector succeeds");
+    while source.next_batch(&mut batch).expect("reading from a cursor succeeds") != Next::End {
         assert!(!batch.is_empty());
         for frame in batch.iter() {
             assert!(frame.data.len() <= FRAME_LEN_MAX as usize);
             assert!(frame.wire_len as usize >= frame.data.len());
             assert!((frame.interface as usize) < source.interfaces().len());
-            writer.write(&frame, source.interfaces()).expect("a vector has no errors");
+            writer.write(&frame, source.interfaces()).expect("writing to a vector succeeds");
             frames.push((
                 frame.timestamp.as_nanos(),
                 frame.link_type.0,
@@ -67,11 +67,11 @@ fn read(octets: &[u8], chunk_len: usize, batch_len: u32) -> Result<Seen, Error> 
     let warning =
         source.warnings().first().map(|warning| (warning.offset, warning.frame_number, warning.kind));
 
-    // The writer's file has the same frames.
-    let file = writer.finish().expect("a vector has no errors");
-    let mut again = FileSource::from_reader(Cursor::new(file)).expect("our own capture");
+    // The written file has the same frames.
+    let file = writer.finish().expect("writing to a vector succeeds");
+    let mut again = FileSource::from_reader(Cursor::new(file)).expect("the written capture");
     let mut count = 0;
-    while again.next_batch(&mut batch).expect("a cursor has no errors") != Next::End {
+    while again.next_batch(&mut batch).expect("reading from a cursor succeeds") != Next::End {
         count += batch.len();
     }
     assert_eq!((count, again.warnings().len()), (frames.len(), 0));
@@ -85,7 +85,7 @@ pub fn run(data: &[u8]) {
     match (whole, slow) {
         (Ok(whole), Ok(slow)) => {
             if is_compressed(octets) {
-                // How much of the end of a damaged stream is decompressed depends on the length of each read.
+                // The length of each read determines how much of the end of a damaged stream is decompressed.
                 let common = whole.frames.len().min(slow.frames.len());
                 assert_eq!(whole.frames[..common], slow.frames[..common]);
             } else {
@@ -94,7 +94,7 @@ pub fn run(data: &[u8]) {
         }
         // Damage at the start of compressed data may hide more or less of the file header.
         (Err(_), Err(_)) if is_compressed(octets) => {}
-        // The description of an unknown format depends on how much of it was read.
+        // The description of an unknown format depends on the number of octets read.
         (Err(whole), Err(slow)) => assert_eq!(discriminant(&whole), discriminant(&slow)),
         // Damage at the start of compressed data may hide the file header or not.
         (Ok(_), Err(_)) | (Err(_), Ok(_)) => assert!(is_compressed(octets)),

@@ -1,6 +1,6 @@
-//! Packets and calls through a tracker. Without caps the records are those of a naive model, however the packets are
-//! cut into batches and wherever the clock is moved forward. With caps, removals and mutes every state is returned
-//! once, and the counts of all records add up.
+//! Packets and calls for a tracker. Without limits, the records equal those of a naive model, regardless of the batches
+//! and of clock advances. With limits, removals and mutes, every state is returned once, and the counts of all records
+//! add up.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ mod model;
 
 const STEP_COUNT_MAX: usize = 300;
 
-/// A packet as numbers, or another call.
+/// A packet or another call, encoded as numbers.
 #[derive(Arbitrary, Clone, Copy, Debug)]
 struct Step {
-    /// Conversation in bits 0 to 3, from the second end in bit 4; from 0xe0 on, another call.
+    /// Conversation in bits 0 to 3, sent by the second endpoint in bit 4; another call from 0xe0 on.
     what: u8,
     flags: u8,
-    /// Offsets of sequence and acknowledgment numbers in the nibbles.
+    /// Offsets of the sequence and acknowledgment numbers in the nibbles.
     numbers: u8,
     /// Length in bits 0 and 1, window in bits 2 and 3, header in bits 4 and 5.
     shape: u8,
@@ -37,19 +37,19 @@ struct Step {
 
 #[derive(Debug)]
 struct Input {
-    /// Active timeout in bits 0 and 1, sequence numbers near their wrap in bit 2, lookups in stages in bit 3.
+    /// Active timeout in bits 0 and 1, sequence numbers near their wraparound in bit 2, lookups in stages in bit 3.
     setup: u8,
-    /// Zero for no caps.
-    caps: u8,
-    /// Packets of a batch.
+    /// Choice of limits; zero for no limits.
+    limit_choice: u8,
+    /// Number of packets in a batch.
     batch_len: u8,
     steps: Vec<Step>,
 }
 
 impl<'a> Arbitrary<'a> for Input {
     fn arbitrary(u: &mut Unstructured<'a>) -> Result<Self> {
-        let (setup, caps, batch_len) = Arbitrary::arbitrary(u)?;
-        Ok(Self { setup, caps, batch_len, steps: items(u, STEP_COUNT_MAX)? })
+        let (setup, limit_choice, batch_len) = Arbitrary::arbitrary(u)?;
+        Ok(Self { setup, limit_choice, batch_len, steps: items(u, STEP_COUNT_MAX)? })
     }
 }
 
@@ -64,14 +64,14 @@ const SCALE_2: [u8; 24] = {
     header
 };
 
-/// Timeouts of the classes, exactly and just before, among shorter waits.
+/// Waits: the timeouts of the classes, times just below them, and shorter times.
 const JUMPS_MS: [u64; 16] =
     [0, 0, 0, 1, 1, 10, 100, 999, 1000, 4999, 5000, 30_000, 60_000, 64_999, 65_000, 300_000];
 
 struct Clock(u64);
 
 impl Clock {
-    fn go(&mut self, step: &Step) -> Timestamp {
+    fn advance(&mut self, step: &Step) -> Timestamp {
         let fine = u64::from(step.odd);
         self.0 +=
             JUMPS_MS[usize::from(step.time & 15)] * 1_000_000 + if step.time & 16 == 0 { 0 } else { fine };
@@ -84,9 +84,9 @@ impl Clock {
     }
 }
 
-/// `is_modeled` leaves out combinations of flags that no host sends, of which the model knows nothing.
+/// Creates a packet. `is_modeled` excludes combinations of flags that the model does not support and no host sends.
 fn packet(step: &Step, setup: u8, is_modeled: bool, clock: &mut Clock) -> Packet<'static> {
-    let timestamp = clock.go(step);
+    let timestamp = clock.advance(step);
     let conversation = step.what & 15;
     let (protocol, ports) = match conversation {
         0..4 => (IpProtocol::TCP, [40_000 + u16::from(conversation), 80]),
@@ -134,7 +134,7 @@ fn packet(step: &Step, setup: u8, is_modeled: bool, clock: &mut Clock) -> Packet
     packet
 }
 
-/// Keeps records, and checks that states go through one start and one end.
+/// Keeps records, and checks that each state has one start and one end.
 #[derive(Default)]
 struct Sink {
     records: Vec<FlowRecord>,
@@ -143,7 +143,7 @@ struct Sink {
     mutes_next: bool,
 }
 
-/// State of a flow: whether it started, and whether it was muted.
+/// State of a flow: whether it has started, and whether it was muted.
 #[derive(Default)]
 struct State {
     has_started: bool,
@@ -151,7 +151,7 @@ struct State {
 }
 
 impl Sink {
-    fn called(&mut self, flow: &mut Flow<'_, State>) {
+    fn check_call(&mut self, flow: &mut Flow<'_, State>) {
         assert!(flow.state.has_started && !flow.state.is_muted);
         if std::mem::take(&mut self.mutes_next) {
             flow.state.is_muted = true;
@@ -168,16 +168,16 @@ impl Observer<State> for Sink {
     fn started(&mut self, flow: &mut Flow<'_, State>) {
         assert!(!std::mem::replace(&mut flow.state.has_started, true));
         self.open_count += 1;
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn packet(&mut self, flow: &mut Flow<'_, State>, packet: &Packet<'_>) {
         assert_eq!(*flow.view.key(), packet.key);
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn event(&mut self, flow: &mut Flow<'_, State>, _: &FlowEvent) {
-        self.called(flow);
+        self.check_call(flow);
     }
 
     fn active_timeout(&mut self, flow: &mut Flow<'_, State>) {
@@ -187,7 +187,7 @@ impl Observer<State> for Sink {
     fn ended(&mut self, view: &FlowView<'_>, reason: EndReason, state: State) {
         assert!(state.has_started);
         (self.open_count, self.ended_count) = (self.open_count - 1, self.ended_count + 1);
-        // After an active timeout without further packets there is nothing to report.
+        // There is no record after an active timeout without further packets.
         if !view.is_empty() {
             self.records.push(view.record(reason));
         }
@@ -223,11 +223,11 @@ fn tracker(input: &Input) -> Tracker<State> {
     config.active_timeout = active_timeout(input.setup);
     let mut limits = Limits::DEFAULT;
     config.staged_flow_count_min = if input.setup & 8 == 0 { 0 } else { u32::MAX };
-    if input.caps != 0 {
-        limits.flow_count_max = u32::from(input.caps & 15) + 1;
-        limits.tcp_extra_count_max = u32::from(input.caps >> 4 & 3);
-        if input.caps >> 7 != 0 {
-            let short = config.add_class(Some(Duration::from_secs(1))).expect("a class of the caller's");
+    if input.limit_choice != 0 {
+        limits.flow_count_max = u32::from(input.limit_choice & 15) + 1;
+        limits.tcp_extra_count_max = u32::from(input.limit_choice >> 4 & 3);
+        if input.limit_choice >> 7 != 0 {
+            let short = config.add_class(Some(Duration::from_secs(1))).expect("a further timeout class");
             config.classify(move |key| {
                 [Side::A, Side::B].iter().any(|side| key.port(*side) == Some(53)).then_some(short)
             });
@@ -252,7 +252,7 @@ fn finished(mut tracker: Tracker<State>, mut sink: Sink) -> Sink {
     sink
 }
 
-/// Packets one by one, in batches, and in batches with ticks between them, all compared with the model.
+/// Compares packets one by one, in batches, and in batches with clock advances between them with the model.
 fn compared(input: &Input, packets: &[Packet<'_>]) {
     let mut model = Model::new(active_timeout(input.setup));
     packets.iter().for_each(|packet| model.packet(packet));
@@ -276,7 +276,7 @@ fn compared(input: &Input, packets: &[Packet<'_>]) {
             batched.track_batch(batch, &mut sink);
             rest = behind;
             if let Some(next) = rest.first().filter(|_| has_ticks) {
-                // The clock may run ahead of the batch, but not of the next packet.
+                // The clock may advance beyond the batch, but not beyond the next packet.
                 let now = batched.now().as_nanos();
                 let ahead = next.timestamp.as_nanos().saturating_sub(now);
                 let share = u64::from(input.setup >> 4);
@@ -289,7 +289,7 @@ fn compared(input: &Input, packets: &[Packet<'_>]) {
     }
 }
 
-/// Packets and other calls under caps.
+/// Passes packets and other calls to a tracker with limits.
 fn bounded(input: &Input) {
     let (mut tracker, mut sink) = (tracker(input), Sink::default());
     let mut clock = Clock(1_000_000 * NANOS_PER_SECOND);
@@ -303,7 +303,7 @@ fn bounded(input: &Input) {
                 assert!(id.is_none_or(|id| tracker.remove(id, &mut sink) && !tracker.remove(id, &mut sink)));
             }
             0xf0.. => sink.mutes_next = true,
-            0xe0.. => tracker.advance(clock.go(step), &mut sink),
+            0xe0.. => tracker.advance(clock.advance(step), &mut sink),
             _ => {
                 packet_count += 1;
                 tracker.track(&packet(step, input.setup, false, &mut clock), &mut sink);
@@ -311,7 +311,7 @@ fn bounded(input: &Input) {
         }
         tracker.check_invariants();
         assert_eq!(sink.open_count, tracker.len() as u64);
-        assert!(input.caps == 0 || tracker.len() <= usize::from(input.caps & 15) + 1);
+        assert!(input.limit_choice == 0 || tracker.len() <= usize::from(input.limit_choice & 15) + 1);
     }
     let sink = finished(tracker, sink);
     assert_eq!(sink.records.iter().map(FlowRecord::packet_count).sum::<u64>(), packet_count);
@@ -320,7 +320,7 @@ fn bounded(input: &Input) {
 pub fn run(data: &[u8]) {
     let Some(input) = structured::<Input>(data) else { return };
     bounded(&input);
-    if input.caps == 0 {
+    if input.limit_choice == 0 {
         let mut clock = Clock(1_000_000 * NANOS_PER_SECOND);
         let packets: Vec<_> =
             input.steps.iter().map(|step| packet(step, input.setup, true, &mut clock)).collect();

@@ -1,5 +1,5 @@
-//! Any octets as an Ethernet frame: a packet that is found lies in the frame, agrees with its own length field, and is
-//! found again in a frame made around it. Octets that are refused do not change.
+//! Arbitrary octets as an Ethernet frame: the IP packet lies in the frame, agrees with its length field, and is found
+//! again in a new frame around it. Rejected octets do not change.
 use flowgauge::base::VlanIds;
 use flowgauge::tap::{EthernetHeader, ethernet_to_ip, ip_to_ethernet};
 

@@ -14,7 +14,7 @@ use super::frames::Frames;
 use crate::SEEDS;
 use crate::support::{CLIENT, SERVER, set_seq, tcp, udp};
 
-/// A window, and frames about to come.
+/// A window, and frames to be checked.
 pub(crate) struct Checking {
     window: Window,
     frames: Vec<&'static [u8]>,
@@ -51,7 +51,7 @@ impl Checking {
     }
 }
 
-/// Frames of 150 octets that differ.
+/// Distinct frames of 150 octets.
 pub(crate) fn distinct_frames() -> Frames {
     Frames::filled(|number| {
         let mut frame = tcp((CLIENT, 40_000), (SERVER, 443), &[0; 96]);
@@ -60,7 +60,7 @@ pub(crate) fn distinct_frames() -> Frames {
     })
 }
 
-/// The shortest frames, each twice.
+/// Frames of minimum length, each sent twice.
 pub(crate) fn short_duplicates() -> Frames {
     Frames::filled(|number| {
         let mut frame = tcp((CLIENT, 40_000), (SERVER, 443), &[]);
@@ -69,12 +69,12 @@ pub(crate) fn short_duplicates() -> Frames {
     })
 }
 
-/// Frames of nothing but VLAN tags.
+/// Frames that contain only VLAN tags.
 pub(crate) fn vlan_tags() -> Frames {
     Frames::filled(|number| [&[2; 12][..], &[0x81, 0, 0, number as u8].repeat(300)].concat())
 }
 
-/// Frames to be walked, and how many packets were found.
+/// Frames to be decapsulated, and the number of packets found.
 pub(crate) struct Walking {
     frames: Vec<&'static [u8]>,
     link_type: LinkType,
@@ -109,7 +109,7 @@ pub(crate) fn in_vxlan() -> Frames {
     Frames::filled(|_| udp((SERVER, 50_000), (CLIENT, 4789), &payload))
 }
 
-/// An IPv4 packet without what follows it.
+/// An IPv4 packet with a payload.
 fn ipv4(protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut frame = udp((SERVER, 1), (CLIENT, 1), &[]);
     frame.truncate(34);
@@ -122,13 +122,13 @@ fn on_ethernet(packet: &[u8]) -> Vec<u8> {
     [&[2; 12][..], &[8, 0], packet].concat()
 }
 
-/// IPv4 in IPv4, as deep as is walked.
+/// IPv4 in IPv4, nested up to the limit.
 pub(crate) fn nested_ip() -> Frames {
     let packet = (0..7).fold(ipv4(17, &[0; 8]), |packet, _| ipv4(4, &packet));
     Frames::filled(|_| on_ethernet(&packet))
 }
 
-/// GRE in GRE with Ethernet in between, as deep as is walked.
+/// GRE in GRE with Ethernet in between, nested up to the limit.
 pub(crate) fn nested_gre() -> Frames {
     let packet = (0..7).fold(ipv4(17, &[0; 8]), |packet, _| {
         ipv4(47, &[&[0, 0, 0x65, 0x58], &on_ethernet(&packet)[..]].concat())
@@ -136,14 +136,14 @@ pub(crate) fn nested_gre() -> Frames {
     Frames::filled(|_| on_ethernet(&packet))
 }
 
-/// L2TP version 3 without a cookie, which only a look at what follows tells.
+/// L2TP version 3 without a cookie, which is recognized only by the headers that follow.
 pub(crate) fn nested_l2tp() -> Frames {
     let packet = (0..7)
         .fold(ipv4(17, &[0; 8]), |packet, _| ipv4(115, &[&[0, 0, 0, 9], &on_ethernet(&packet)[..]].concat()));
     Frames::filled(|_| on_ethernet(&packet))
 }
 
-/// Extension headers of IPv6, as many as are walked.
+/// Extension headers of IPv6 up to the limit.
 pub(crate) fn ipv6_extensions() -> Frames {
     let mut payload = Vec::new();
     for position in 0..15 {
@@ -158,7 +158,7 @@ pub(crate) fn ipv6_extensions() -> Frames {
     Frames::filled(|_| frame.clone())
 }
 
-/// A stack of labels, as high as is walked.
+/// A stack of MPLS labels up to the limit.
 pub(crate) fn mpls_labels() -> Frames {
     let mut stack = [0, 1, 0x20, 64].repeat(15);
     stack.extend([0, 1, 0x21, 64]);
@@ -166,7 +166,7 @@ pub(crate) fn mpls_labels() -> Frames {
     Frames::filled(|_| frame.clone())
 }
 
-/// A reader that gives so many octets at a time.
+/// A reader that returns at most `read_len` octets per call.
 struct Slow {
     file: Vec<u8>,
     at: usize,
@@ -183,7 +183,7 @@ impl Read for Slow {
     }
 }
 
-/// A file about to be read.
+/// A file to be read.
 pub(crate) struct Reading {
     source: FileSource,
     batch: FrameBatch,
@@ -192,13 +192,13 @@ pub(crate) struct Reading {
 
 pub(crate) fn reading((make, read_len): (fn() -> Vec<u8>, usize)) -> Reading {
     let file = make();
-    assert_eq!(file.len(), INPUT_LEN, "inputs are equally long");
+    assert_eq!(file.len(), INPUT_LEN, "the input does not have INPUT_LEN octets");
     let opened = |batch| {
         let source =
             FileSource::from_reader(Slow { file: file.clone(), at: 0, read_len }).expect("a capture");
         Reading { source, batch, frame_count: 0 }
     };
-    // The batch has read the file once, so that it has grown.
+    // Reads the file once, so that the batch has its final size.
     let before = opened(FrameBatch::new()).read();
     opened(before.batch)
 }
@@ -217,11 +217,11 @@ impl Reading {
     }
 }
 
-/// A file of one frame, then blocks, then a frame that fills it up.
+/// A file of one frame, blocks, and a frame that fills it up to its length.
 fn pcapng(mut block: impl FnMut(usize) -> Vec<u8>) -> Vec<u8> {
-    let mut writer = PcapngWriter::new(Vec::new()).expect("a vector takes all");
-    writer.write(&Frame::ethernet(Timestamp::ZERO, &[0; 60]), &[]).expect("a vector takes all");
-    let mut file = writer.finish().expect("a vector takes all");
+    let mut writer = PcapngWriter::new(Vec::new()).expect("writing to a vector succeeds");
+    writer.write(&Frame::ethernet(Timestamp::ZERO, &[0; 60]), &[]).expect("writing to a vector succeeds");
+    let mut file = writer.finish().expect("writing to a vector succeeds");
     for number in 0.. {
         let block = block(number);
         if file.len() + block.len() + 32 > INPUT_LEN {
@@ -253,7 +253,7 @@ pub(crate) fn packets() -> Vec<u8> {
     pcapng(|_| packet_block(&[7; 100]))
 }
 
-/// Frames without an octet.
+/// Frames without octets.
 pub(crate) fn empty_packets() -> Vec<u8> {
     pcapng(|_| packet_block(&[]))
 }
@@ -268,7 +268,7 @@ pub(crate) fn interfaces() -> Vec<u8> {
     pcapng(|_| block(1, &[1, 0, 0, 0, 0, 0, 0, 0]))
 }
 
-/// Interfaces whose names are no UTF-8.
+/// Interfaces with names that are not UTF-8.
 pub(crate) fn named_interfaces() -> Vec<u8> {
     pcapng(|_| block(1, &[&[1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 252, 0][..], &[0xff; 252]].concat()))
 }
@@ -288,14 +288,18 @@ pub(crate) struct Parsing {
     error_count: usize,
 }
 
-/// Octets of each expression.
+/// Length of each expression.
 const EXPRESSION_LEN: usize = 4096;
 
 pub(crate) fn parsing(make: fn() -> String) -> Parsing {
     let mut expression = make();
     expression.push_str(&" ".repeat(EXPRESSION_LEN - expression.len()));
     let expressions = vec![expression; INPUT_LEN / EXPRESSION_LEN];
-    assert_eq!(expressions.iter().map(String::len).sum::<usize>(), INPUT_LEN, "inputs are equally long");
+    assert_eq!(
+        expressions.iter().map(String::len).sum::<usize>(),
+        INPUT_LEN,
+        "the input does not have INPUT_LEN octets"
+    );
     Parsing { expressions, term_count: 0, error_count: 0 }
 }
 
@@ -315,19 +319,19 @@ impl Parsing {
     }
 }
 
-/// Hosts and ports.
+/// Terms with hosts and ports.
 pub(crate) fn hosts_and_ports() -> String {
     let terms = vec!["(src host 192.0.2.1 and tcp dst port 443)"; 85];
     terms.join(" or ")
 }
 
-/// Parentheses, as deep as they may be, around short terms.
+/// Short terms in parentheses that are nested up to the limit.
 pub(crate) fn parentheses() -> String {
     let term = format!("{}tcp{}", "(".repeat(60), ")".repeat(60));
     vec![term; 31].join(" or ")
 }
 
-/// Negations without end.
+/// As many negations as fit.
 pub(crate) fn negations() -> String {
     format!("{}tcp", "!".repeat(4000))
 }
@@ -337,7 +341,7 @@ pub(crate) fn ports() -> String {
     format!("port {}", vec!["1"; 800].join(" or "))
 }
 
-/// A word that there is not.
+/// An unknown word.
 pub(crate) fn unknown_word() -> String {
     format!("tcp and {}", "x".repeat(4000))
 }

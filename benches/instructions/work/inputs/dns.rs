@@ -1,4 +1,4 @@
-//! DNS: what resolvers ask and hear, and messages that say more than their octets.
+//! DNS: queries and responses of resolvers, and messages that expand to more than their octets.
 
 use flowgauge::session::Role::{self, Client, Server};
 
@@ -34,7 +34,7 @@ fn record(name: &[u8], record_type: u16, data: &[u8]) -> Vec<u8> {
     record
 }
 
-/// Records that fill a message of a UDP datagram, or one over TCP.
+/// A response with as many of the records as fit.
 fn response(id: u16, front: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
     let question = question(&name("www.example.org"));
     message(id, RESPONSE, [1, records.len() as u16, 0, 0], &[&question, front, &records.concat()].concat())
@@ -64,7 +64,7 @@ fn dialogue(stream: bool) -> Input {
     })
 }
 
-/// Responses over UDP, each in a flow of its own.
+/// Responses over UDP, each in a separate flow.
 fn responses(make: impl Fn(u16) -> Vec<u8>) -> Input {
     filled(Input::udp(53), |input, round| {
         input.flow();
@@ -84,7 +84,7 @@ pub(crate) fn over_tcp() -> Case {
 pub(crate) fn pointers_to_long_names() -> Case {
     let long = [&[63][..], &[b'n'; 63]].concat().repeat(3);
     let front = record(&[&long[..], &[0]].concat(), 1, &[192, 0, 2, 1]);
-    // Behind the header and the question of 21 octets.
+    // After the header and the question of 21 octets.
     let records = vec![record(&[0xc0, 33], 5, &[0xc0, 33]); 80];
     let make = |id| {
         let mut message = response(id, &front, &records);
@@ -94,9 +94,9 @@ pub(crate) fn pointers_to_long_names() -> Case {
     (responses(make), Expected::messages(30))
 }
 
-/// Each record has a name of as many pointers as are followed.
+/// Each record has a name with the maximum number of pointers.
 pub(crate) fn chains_of_pointers() -> Case {
-    // The data of a NULL record: a root, and pointers each to the one before.
+    // The data of a NULL record: a root name, and pointers that each refer to the previous one.
     let start = 33 + 11;
     let mut chain = vec![1, b'a', 0];
     for position in 0..120 {
@@ -114,7 +114,7 @@ pub(crate) fn chains_of_pointers() -> Case {
     (responses(make), Expected::messages(30))
 }
 
-/// Each record has a name of as many labels as a name may have.
+/// Each record has a name with the maximum number of labels.
 pub(crate) fn names_of_many_labels() -> Case {
     let front = record(&[&[1, b'a'].repeat(126)[..], &[0]].concat(), 1, &[192, 0, 2, 1]);
     let records = vec![record(&[0xc0, 33], 14, &[0xc0, 33, 0xc0, 33]); 70];
@@ -126,14 +126,14 @@ pub(crate) fn names_of_many_labels() -> Case {
     (responses(make), Expected::messages(30))
 }
 
-/// Sets of all types that there are.
+/// Bitmaps with all types.
 pub(crate) fn sets_of_types() -> Case {
     let windows: Vec<u8> = (0..38).flat_map(|window| [&[window, 32][..], &[0xff; 32]].concat()).collect();
     let records = [record(&[0xc0, 12], 47, &[&[0][..], &windows].concat())];
     (responses(|id| response(id, &[], &records)), Expected::messages(30))
 }
 
-/// Labels of octets that have to be escaped.
+/// Labels of octets that must be escaped.
 pub(crate) fn escaped_labels() -> Case {
     let long = [&[63][..], &[1; 63]].concat().repeat(3);
     let front = record(&[&long[..], &[0]].concat(), 1, &[192, 0, 2, 1]);
@@ -146,7 +146,7 @@ pub(crate) fn escaped_labels() -> Case {
     (responses(make), Expected::messages(30))
 }
 
-/// The shortest queries, none of which is answered, over TCP.
+/// Queries of minimum length over TCP without responses.
 pub(crate) fn unanswered_queries() -> Case {
     let queries = |round: u32| -> Vec<u8> {
         let query = |position: u32| {
@@ -158,7 +158,7 @@ pub(crate) fn unanswered_queries() -> Case {
     (filled(Input::tcp(53), |input, round| input.send(Client, &queries(round))), Expected::messages(1000))
 }
 
-/// Responses that answer one of very many queries.
+/// Responses that each answer one of many queries.
 pub(crate) fn answers_to_many() -> Case {
     let octets = |from: Role, round: u32| -> Vec<u8> {
         let flags = if from == Client { QUERY } else { RESPONSE };

@@ -1,15 +1,15 @@
-//! DTLS: hello messages in datagrams, and fragments of messages that never end.
+//! DTLS: hello messages in datagrams, and fragments of messages that are never completed.
 
 use flowgauge::session::Role::{Client, Server};
 
 use super::feed::{Case, Expected, Input, filled};
-use super::tls::{client_hello, server_hello, usual};
+use super::tls::{client_hello, server_hello, typical};
 
 const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 const CERTIFICATE: u8 = 11;
 
-/// A record that holds a fragment of a handshake message.
+/// A record with a fragment of a handshake message.
 fn fragment(kind: u8, sequence: u16, (offset, len): (usize, usize), octets: &[u8]) -> Vec<u8> {
     let u24 = |number: usize| (number as u32).to_be_bytes()[1..].to_vec();
     let mut content = vec![kind];
@@ -29,7 +29,7 @@ fn whole(kind: u8, sequence: u16, body: &[u8]) -> Vec<u8> {
 }
 
 fn hello() -> Vec<u8> {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     client_hello(Some(&[]), &suites, &extensions)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn one_octet_fragments() -> Case {
     (input, Expected::messages(3))
 }
 
-/// The last octets of the longest messages, none of which ever ends.
+/// The last octets of messages of maximum length that are never completed.
 pub(crate) fn unfinished_messages() -> Case {
     let datagram = |round: u32| -> Vec<u8> {
         let sequence = |position: u32| ((50 * round + position) % 40) as u16 + 1;
@@ -80,7 +80,7 @@ pub(crate) fn unfinished_messages() -> Case {
     (input, Expected::messages(1))
 }
 
-/// The same, and a new handshake every now and then, which forgets all of them.
+/// The same with occasional new handshakes, which discard the messages.
 pub(crate) fn unfinished_handshakes() -> Case {
     let datagram = |round: u32| -> Vec<u8> {
         let mut datagram =

@@ -1,4 +1,4 @@
-//! Packets for a driver with the crate's parsers, whose messages are written as JSON, as `flowgauge sessions` writes them.
+//! Packets for a driver with the parsers of the crate. Their messages are written as JSON, as by `flowgauge sessions`.
 
 use std::io::{self, Write};
 
@@ -7,28 +7,28 @@ use flowgauge::protocols::{Message, Standard};
 use flowgauge::reassembler::{Chunk, Gap, GapReason};
 use flowgauge::session::{Driver, EndKind, FlowContext, MessageMeta, Receiver, Role, Session, SessionEvent};
 
-/// Octets of every input: payload, and the headers of the packets that it needs.
+/// Length of every input: payload and the packet headers for it.
 pub(crate) const INPUT_LEN: usize = 64 << 10;
 
-/// Octets of payload in a full segment.
+/// Payload length of a full segment.
 pub(crate) const SEGMENT_LEN: usize = 1460;
 
-/// Octets of IPv4 and TCP headers.
+/// Length of IPv4 and TCP headers.
 const TCP_HEADERS_LEN: usize = 40;
 
-/// Octets of IPv4 and UDP headers.
+/// Length of IPv4 and UDP headers.
 const UDP_HEADERS_LEN: usize = 28;
 
-/// What happens to a flow next.
+/// A step of an input.
 enum Step {
-    /// Another one begins.
+    /// A new flow begins.
     Flow,
     Octets(Role, Vec<u8>),
-    /// So many octets are missing.
+    /// A number of octets is missing.
     Gap(Role, u64),
 }
 
-/// Packets of flows to one port, [`INPUT_LEN`] octets long. What is sent once they are that long is dropped.
+/// Packets of flows to one port with [`INPUT_LEN`] octets in total. Further packets are dropped.
 pub(crate) struct Input {
     is_stream: bool,
     server_port: u16,
@@ -53,52 +53,52 @@ impl Input {
         self.len == INPUT_LEN
     }
 
-    /// Begins another flow.
+    /// Begins a new flow.
     pub(crate) fn flow(&mut self) {
         self.steps.push(Step::Flow);
     }
 
-    /// Octets in full segments, or in one datagram.
+    /// Sends octets in full segments, or in one datagram.
     pub(crate) fn send(&mut self, from: Role, octets: &[u8]) {
         self.send_in(if self.is_stream { SEGMENT_LEN } else { usize::MAX }, from, octets);
     }
 
-    /// Octets in packets of a length.
+    /// Sends octets in packets with a given payload length.
     pub(crate) fn send_in(&mut self, packet_len: usize, from: Role, octets: &[u8]) {
         for octets in octets.chunks(packet_len) {
             if self.is_full() {
                 return;
             }
-            let room = INPUT_LEN - self.len - self.headers_len();
-            let mut octets = octets.get(..room).unwrap_or(octets).to_vec();
-            // What is too little for another packet pads this one.
-            if room - octets.len() <= self.headers_len() {
-                octets.resize(room, b'\n');
+            let rest_len = INPUT_LEN - self.len - self.headers_len();
+            let mut octets = octets.get(..rest_len).unwrap_or(octets).to_vec();
+            // If the rest is too short for another packet, it pads this one.
+            if rest_len - octets.len() <= self.headers_len() {
+                octets.resize(rest_len, b'\n');
             }
             self.len += self.headers_len() + octets.len();
             self.steps.push(Step::Octets(from, octets));
         }
     }
 
-    /// Octets that were not captured.
-    pub(crate) fn lose(&mut self, from: Role, len: u64) {
+    /// Adds a gap of octets that were not captured.
+    pub(crate) fn add_gap(&mut self, from: Role, len: u64) {
         self.steps.push(Step::Gap(from, len));
     }
 }
 
-/// What is to come of an input.
+/// Expected results of an input.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected {
-    /// Messages at least.
+    /// Minimum number of messages.
     pub(crate) message_count_min: u64,
-    /// Why parsers stop, if they do.
+    /// Reason for which parsers stop, if any.
     pub(crate) fault: Option<&'static str>,
-    /// Octets of JSON at most for each octet of the input.
+    /// Maximum number of octets of JSON per octet of input.
     pub(crate) output_ratio_max: u64,
 }
 
 impl Expected {
-    /// So many messages at least, and no fault.
+    /// Expects at least `message_count_min` messages and no fault.
     pub(crate) const fn messages(message_count_min: u64) -> Self {
         Self { message_count_min, fault: None, output_ratio_max: 20 }
     }
@@ -108,10 +108,10 @@ impl Expected {
     }
 }
 
-/// An input, and what is to come of it.
+/// An input with its expected results.
 pub(crate) type Case = (Input, Expected);
 
-/// Counts what is written.
+/// Counts written octets.
 #[derive(Default)]
 struct Counter(u64);
 
@@ -138,7 +138,7 @@ impl Receiver<Standard> for Writer {
     fn message(&mut self, _: &MessageMeta, message: Message<'_>) {
         self.message_count += 1;
         if !message.is_content() {
-            serde_json::to_writer(&mut self.written, &message).expect("a counter takes all");
+            serde_json::to_writer(&mut self.written, &message).expect("writing to a counter succeeds");
         }
     }
 
@@ -149,7 +149,7 @@ impl Receiver<Standard> for Writer {
     }
 }
 
-/// A driver, and what is about to come.
+/// A driver, and the input for it.
 pub(crate) struct Feeding {
     driver: Driver<Standard>,
     input: Input,
@@ -157,10 +157,10 @@ pub(crate) struct Feeding {
     writer: Writer,
 }
 
-/// Prepares a driver that has seen the input once, so that what is allocated once is.
+/// Prepares a driver that has processed the input once, so that one-time allocations are not counted.
 pub(crate) fn prepared(make: fn() -> Case) -> Feeding {
     let (input, expected) = make();
-    assert_eq!(input.len, INPUT_LEN, "inputs are equally long");
+    assert_eq!(input.len, INPUT_LEN, "the input does not have INPUT_LEN octets");
     let feeding = Feeding { driver: Driver::default(), input, expected, writer: Writer::default() }.feed();
     Feeding { writer: Writer::default(), ..feeding }
 }
@@ -235,7 +235,7 @@ fn end(
     driver.finish(session, context, EndKind::Flow, writer);
 }
 
-/// Repeats what a closure sends until the input is full.
+/// Calls a closure that sends packets until the input is full.
 pub(crate) fn filled(mut input: Input, mut send: impl FnMut(&mut Input, u32)) -> Input {
     let mut round = 0;
     while !input.is_full() {

@@ -1,4 +1,4 @@
-//! Fragments to a pool: datagrams in four parts, and parts without end.
+//! Defragmentation: datagrams in four fragments, and expensive fragments.
 
 use std::net::Ipv4Addr;
 
@@ -9,13 +9,13 @@ use super::feed::INPUT_LEN;
 use crate::SEEDS;
 use crate::support::{CLIENT, SERVER};
 
-/// Octets of Ethernet and IPv4 headers.
+/// Length of Ethernet and IPv4 headers.
 const HEADERS_LEN: usize = 34;
 
-/// The datagram, the place, the length, and whether more follow.
+/// Number of the datagram, offset, length, and whether more fragments follow.
 type Part = (u32, u16, usize, bool);
 
-/// A pool that is small, and fragments about to come.
+/// A small pool, and fragments to be pushed.
 pub(crate) struct Pushing {
     pool: Pool<u32>,
     fragments: Vec<Fragment<'static>>,
@@ -27,7 +27,7 @@ fn filled(mut make: impl FnMut(u32) -> Part) -> Vec<Part> {
     for number in 0.. {
         let (id, offset, part_len, more) = make(number);
         let room = INPUT_LEN - len - HEADERS_LEN;
-        // The last one is as long as there is room, and ends its datagram.
+        // The last fragment has the remaining length and ends its datagram.
         let is_last = part_len + HEADERS_LEN >= room;
         parts.push(if is_last { (id, offset, room, false) } else { (id, offset, part_len, more) });
         len += HEADERS_LEN + parts.last().map_or(0, |part| part.2);
@@ -67,7 +67,7 @@ pub(crate) fn prepared((make, policy): (fn() -> Vec<Part>, OverlapPolicy)) -> Pu
     limits.fragment_bytes_max = 1 << 20;
     let mut pool =
         Pool::new(config, &Resources::new(limits).with_seeds(SEEDS)).expect("a valid configuration");
-    // The pool has had as many datagrams before, so that it is full if it can be.
+    // The pool has processed as many datagrams before, so that it is full if its limits allow it.
     for fragment in fragments(CLIENT) {
         let _ = pool.push(&fragment, 0, |_| {});
     }
@@ -94,22 +94,22 @@ pub(crate) fn benign() -> Vec<Part> {
     filled(|number| (number / 4, 200 * (number % 4) as u16, 200, number % 4 < 3))
 }
 
-/// Datagrams of fragments of eight octets, from the end on.
+/// Datagrams of fragments of eight octets in reverse order.
 pub(crate) fn tiny_fragments() -> Vec<Part> {
     filled(|number| (number / 1000, 8 * (999 - number % 1000) as u16, 8, number % 1000 > 0))
 }
 
-/// Fragments that are each the only one of their datagram.
+/// A single fragment of each datagram.
 pub(crate) fn only_fragments() -> Vec<Part> {
     filled(|number| (number, 8 * (number % 8000) as u16, 8, true))
 }
 
-/// Fragments of one datagram, each on another page.
+/// Fragments of one datagram, each on a different page.
 pub(crate) fn scattered_fragments() -> Vec<Part> {
     filled(|number| (number / 60, 1024 * (number % 60) as u16, 8, true))
 }
 
-/// Fragments over others of eight octets with holes between.
+/// Fragments that overlap fragments of eight octets with holes between them.
 pub(crate) fn overlaps() -> Vec<Part> {
     filled(|number| match number % 200 {
         position if position < 190 => (number / 200, 16 * position as u16, 8, true),
@@ -117,12 +117,12 @@ pub(crate) fn overlaps() -> Vec<Part> {
     })
 }
 
-/// Fragments that overlap, of which each discards its datagram.
+/// Overlapping fragments that each discard their datagram.
 pub(crate) fn discards() -> Vec<Part> {
     filled(|number| (number / 2, 8 * (number % 2) as u16, 16, true))
 }
 
-/// One fragment, over and over.
+/// One fragment, repeated.
 pub(crate) fn duplicates() -> Vec<Part> {
     filled(|_| (1, 8, 8, true))
 }

@@ -1,4 +1,4 @@
-//! Frames for the layers below sessions, as many octets in all as every other input.
+//! Frames for the layers below sessions, with the same total length as every other input.
 
 use std::net::Ipv4Addr;
 
@@ -9,7 +9,7 @@ pub(crate) const SYN: u8 = 2;
 pub(crate) const RST: u8 = 4;
 pub(crate) const ACK: u8 = 16;
 
-/// Frames that have [`INPUT_LEN`] octets together. What comes once they have is dropped.
+/// Frames with [`INPUT_LEN`] octets in total. Further frames are dropped.
 #[derive(Default)]
 pub(crate) struct Frames {
     pub(crate) frames: Vec<Vec<u8>>,
@@ -17,7 +17,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Repeats what a closure makes of a number.
+    /// Fills the input with the frames that a closure creates.
     pub(crate) fn filled(mut make: impl FnMut(u32) -> Vec<u8>) -> Self {
         let mut all = Self::default();
         for number in 0.. {
@@ -32,7 +32,7 @@ impl Frames {
     fn push(&mut self, mut frame: Vec<u8>) {
         let left = INPUT_LEN - self.len;
         if frame.len() > left {
-            // What is left pads the frame before, as links do.
+            // The rest pads the previous frame, as links do.
             self.frames.last_mut().expect("a frame").extend(vec![0; left]);
             self.len = INPUT_LEN;
             return;
@@ -44,14 +44,14 @@ impl Frames {
         self.frames.push(frame);
     }
 
-    /// Frames that live as long as the process, which ends soon.
+    /// Leaks the frames, because the process ends after the bench.
     pub(crate) fn leaked(self) -> Vec<&'static [u8]> {
         assert_eq!(self.len, INPUT_LEN, "inputs are equally long");
         self.frames.into_iter().map(|frame| &*frame.leak()).collect()
     }
 }
 
-/// A segment with numbers and control bits of the caller's.
+/// A segment with given sequence and acknowledgment numbers and control bits.
 pub(crate) fn segment(
     (source, destination): ((Ipv4Addr, u16), (Ipv4Addr, u16)),
     flags: u8,

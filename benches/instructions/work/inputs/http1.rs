@@ -1,4 +1,5 @@
-//! HTTP/1: conditional requests and their answers, and dialogues made to be looked at again and again.
+//! HTTP/1: conditional requests with responses, and dialogues that would be expensive if input were searched
+//! repeatedly.
 
 use flowgauge::session::Role::{Client, Server};
 
@@ -27,7 +28,7 @@ fn dialogue(packet_len: usize) -> Input {
     })
 }
 
-/// A chunked response, of which the chunks are to come.
+/// The head of a chunked response.
 fn chunked() -> Input {
     let mut input = Input::tcp(80);
     input.send(Client, request(0).as_bytes());
@@ -39,12 +40,12 @@ pub(crate) fn benign() -> Case {
     (dialogue(1460), Expected::messages(200))
 }
 
-/// The same dialogue, each octet in a segment of its own.
+/// The same dialogue with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
     (dialogue(1), Expected::messages(5))
 }
 
-/// The shortest requests that there are, as many as fit in each segment.
+/// Requests of minimum length, as many as fit in each segment.
 pub(crate) fn tiny_requests() -> Case {
     let requests = b"GET / HTTP/1.1\n\n".repeat(91);
     (filled(Input::tcp(80), |input, _| input.send(Client, &requests)), Expected::messages(1000))
@@ -56,7 +57,7 @@ pub(crate) fn tiny_chunks() -> Case {
     (filled(chunked(), |input, _| input.send(Server, &chunks)), Expected::messages(1000))
 }
 
-/// A head that comes octet by octet, once it is nearly too long.
+/// A head that arrives octet by octet after it has almost reached its maximum length.
 pub(crate) fn head_by_octets() -> Case {
     let mut input = Input::tcp(80);
     input.send(Client, b"GET / HTTP/1.1\r\nCookie: ");
@@ -64,7 +65,7 @@ pub(crate) fn head_by_octets() -> Case {
     (filled(input, |input, _| input.send_in(1, Client, b"a")), Expected::messages(0))
 }
 
-/// The line before a chunk, which comes octet by octet once it is nearly too long.
+/// The line before a chunk, which arrives octet by octet after it has almost reached its maximum length.
 pub(crate) fn chunk_line_by_octets() -> Case {
     let line = [&b"1;"[..], &[b'a'; 3700]].concat();
     let input = filled(chunked(), |input, _| {
@@ -75,16 +76,16 @@ pub(crate) fn chunk_line_by_octets() -> Case {
     (input, Expected::messages(3))
 }
 
-/// Octets without a line's end behind a gap, where the next message is looked for.
+/// Octets without a line end after a gap, where the parser searches for the next message.
 pub(crate) fn lost_by_octets() -> Case {
     let mut input = Input::tcp(80);
     input.send(Client, request(0).as_bytes());
-    input.lose(Client, 1000);
+    input.add_gap(Client, 1000);
     input.send(Client, &[b'a'; 9000]);
     (filled(input, |input, _| input.send_in(1, Client, b"a")), Expected::messages(2))
 }
 
-/// Octets behind a request for another protocol, which wait for the answer.
+/// Octets after a request to upgrade the protocol, which are held until the response.
 pub(crate) fn waiting_by_octets() -> Case {
     let input = filled(Input::tcp(80), |input, _| {
         input.flow();
@@ -97,14 +98,14 @@ pub(crate) fn waiting_by_octets() -> Case {
     (input, Expected::messages(4))
 }
 
-/// A target full of what may be user information.
+/// A target with many possible positions of user information.
 pub(crate) fn user_information() -> Case {
     let request =
         format!("GET {} HTTP/1.1\r\nReferer: {}\r\n\r\n", "http://@".repeat(2000), "//@/".repeat(4000));
     (filled(Input::tcp(80), |input, _| input.send(Client, request.as_bytes())), Expected::messages(2))
 }
 
-/// Heads whose fields are folded over lines of one octet.
+/// Heads with fields that are folded over lines of one octet.
 pub(crate) fn folded_fields() -> Case {
     let request = format!("GET / HTTP/1.1\r\nA: b{}\r\n\r\n", "\n ".repeat(15_000));
     (filled(Input::tcp(80), |input, _| input.send(Client, request.as_bytes())), Expected::messages(2))

@@ -1,4 +1,4 @@
-//! HTTP/2: requests and responses with coded headers, and connections that cost more than they say.
+//! HTTP/2: requests and responses with encoded headers, and expensive connections.
 
 use flowgauge::session::Role::{Client, Server};
 
@@ -12,7 +12,7 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// The first request and the first response of RFC 7541 appendix C.4 and C.6, in the Huffman code.
+/// The first request and the first response of RFC 7541 appendix C.4 and C.6, with Huffman coding.
 const REQUEST: [u8; 17] =
     [0x82, 0x86, 0x84, 0x41, 0x8c, 0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
 const RESPONSE: [u8; 54] = [
@@ -31,7 +31,7 @@ fn headers(stream: u32, block: &[u8]) -> Vec<u8> {
     frame(HEADERS, END_HEADERS | END_STREAM, stream, block)
 }
 
-fn begun() -> Input {
+fn with_preface() -> Input {
     let mut input = Input::tcp(80);
     let settings = frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 100]);
     input.send(Client, &[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &settings[..]].concat());
@@ -40,7 +40,7 @@ fn begun() -> Input {
 }
 
 fn dialogue(packet_len: usize) -> Input {
-    filled(begun(), |input, round| {
+    filled(with_preface(), |input, round| {
         let stream = 2 * round + 1;
         input.send_in(packet_len, Client, &headers(stream, &REQUEST));
         let head = frame(HEADERS, END_HEADERS, stream, &RESPONSE);
@@ -53,41 +53,41 @@ pub(crate) fn benign() -> Case {
     (dialogue(1460), Expected::messages(500))
 }
 
-/// The same dialogue, each octet in a segment of its own.
+/// The same dialogue with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
     (dialogue(1), Expected::messages(10))
 }
 
-/// A literal whose name is long, and enters the table.
+/// A literal with a long name that is added to the table.
 fn long_name() -> Vec<u8> {
     // 4000 is 127 and 3873.
     [&[0x40, 127, 0xa1, 30][..], &[b'n'; 4000], &[1, b'v']].concat()
 }
 
-/// A field whose name is the last one in the table: two octets.
+/// A field of two octets that refers to the last name in the table.
 const SAME_NAME: [u8; 2] = [0x7e, 0];
 
 /// Each field repeats a long name.
 pub(crate) fn indexed_name_bomb() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let input =
         filled(input, |input, round| input.send(Client, &headers(2 * round + 3, &SAME_NAME.repeat(8000))));
     (input, Expected::messages(3).fault("header_list_too_long"))
 }
 
-/// The same in lists that are just short enough.
+/// The same in lists just below the limit.
 pub(crate) fn lists_below_the_limit() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let input =
         filled(input, |input, round| input.send(Client, &headers(2 * round + 3, &SAME_NAME.repeat(15))));
     (input, Expected::messages(3).fault("header_expansion"))
 }
 
-/// The same as often as connections may go on with.
+/// The same as often as possible without reaching the limit of a connection.
 pub(crate) fn expansion_below_the_limit() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     input.send(Client, &headers(1, &long_name()));
     let block = [&SAME_NAME[..], &[0x82; 8]].concat();
     let blocks = |round: u32| {
@@ -96,9 +96,9 @@ pub(crate) fn expansion_below_the_limit() -> Case {
     (filled(input, |input, round| input.send(Client, &blocks(round))), Expected::messages(1000))
 }
 
-/// A long path that each request repeats.
+/// Requests that all repeat a long path.
 pub(crate) fn repeated_paths() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     let path = [&[0x82, 0x44, 127, 0xa1, 30][..], &[b'/'; 4000]].concat();
     input.send(Client, &headers(1, &path));
     let block = [0x82, 0xbe, 0x86, 0x86, 0x86, 0x86, 0x86, 0x86];
@@ -109,19 +109,19 @@ pub(crate) fn repeated_paths() -> Case {
     (filled(input, |input, round| input.send(Client, &blocks(round))), expected)
 }
 
-/// Frames of more streams than are followed, in turn.
+/// Frames of more streams than the limit, in turn.
 pub(crate) fn stream_churn() -> Case {
     let frames = |round: u32| {
         (0..160)
             .flat_map(|position| frame(DATA, 0, 2 * ((160 * round + position) % 300) + 1, &[]))
             .collect::<Vec<_>>()
     };
-    (filled(begun(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
+    (filled(with_preface(), |input, round| input.send(Client, &frames(round))), Expected::messages(2))
 }
 
-/// Streams that are opened and reset, where many are open.
+/// Streams that are opened and reset while many others are open.
 pub(crate) fn resets() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     let open: Vec<u8> = (0..250).flat_map(|position| frame(DATA, 0, 4 * position + 1, &[])).collect();
     input.send(Client, &open);
     let frames = |round: u32| {
@@ -135,9 +135,9 @@ pub(crate) fn resets() -> Case {
     (filled(input, |input, round| input.send(Client, &frames(round))), Expected::messages(1000))
 }
 
-/// A header block in as many frames as may be, all but empty.
+/// A header block in the maximum number of frames, which are almost empty.
 pub(crate) fn continuations() -> Case {
-    let mut input = begun();
+    let mut input = with_preface();
     while !input.is_full() {
         let mut block = frame(HEADERS, 0, 1, &[0x82]);
         (0..31).for_each(|_| block.extend(frame(CONTINUATION, 0, 1, &[0x86])));
@@ -147,18 +147,18 @@ pub(crate) fn continuations() -> Case {
     (input, Expected::messages(100))
 }
 
-/// Fields that are an octet each.
+/// Fields of one octet each.
 pub(crate) fn static_fields() -> Case {
     let block = [0x82, 0x86, 0x84].repeat(80);
     let blocks = |round: u32| {
         (0..5).flat_map(|position| headers(2 * (5 * round + position) + 1, &block)).collect::<Vec<_>>()
     };
-    (filled(begun(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
+    (filled(with_preface(), |input, round| input.send(Client, &blocks(round))), Expected::messages(400))
 }
 
-/// Strings of the longest codes: four octets of which there are 30 bits.
+/// Strings of the longest codes, which have 30 bits.
 pub(crate) fn long_codes() -> Case {
-    // Sixteen times the code of octet 10, in 60 octets.
+    // The code of octet 10 sixteen times, in 60 octets.
     let mut bits = 0_u128;
     for _ in 0..4 {
         bits = bits << 30 | 0x3fff_fffc;
@@ -167,17 +167,17 @@ pub(crate) fn long_codes() -> Case {
     let field = [&[0, 1, b'a', 0x80 | code.len() as u8][..], &code].concat();
     let block = field.repeat(20);
     (
-        filled(begun(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
+        filled(with_preface(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
         Expected::messages(40),
     )
 }
 
-/// Fields that enter the table and are evicted again.
+/// Fields that are added to the table and then evicted.
 pub(crate) fn table_churn() -> Case {
     let field = [&[0x40, 1, b'a', 20][..], &[b'v'; 20]].concat();
     let block = [&[0x20, 0x3f, 0xe1, 0x1f][..], &field.repeat(56)].concat();
     (
-        filled(begun(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
+        filled(with_preface(), |input, round| input.send(Client, &headers(2 * round + 1, &block))),
         Expected::messages(40),
     )
 }

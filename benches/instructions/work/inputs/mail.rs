@@ -1,10 +1,10 @@
-//! SMTP and FTP: sessions of usual programs, and commands without end.
+//! SMTP and FTP: typical sessions, and large numbers of commands.
 
 use flowgauge::session::Role::{Client, Server};
 
 use super::feed::{Case, Expected, Input, filled};
 
-/// A mail, as a program without pipelining sends it.
+/// A mail as sent by a program without pipelining.
 const MAIL: [(&str, &str); 4] = [
     ("MAIL FROM:<alice@example.org> SIZE=800\r\n", "250 2.1.0 Ok\r\n"),
     ("RCPT TO:<bob@example.net>\r\n", "250 2.1.5 Ok\r\n"),
@@ -37,12 +37,12 @@ pub(crate) fn benign_smtp() -> Case {
     (mails(1460), Expected::messages(500))
 }
 
-/// The same mails, each octet in a segment of its own.
+/// The same mails with one octet per segment.
 pub(crate) fn smtp_by_octets() -> Case {
     (mails(1), Expected::messages(20))
 }
 
-/// Commands that do nothing, and their replies, as many as fit in each segment.
+/// NOOP commands and their replies, as many as fit in each segment.
 pub(crate) fn noops() -> Case {
     let input = filled(greeted(), |input, _| {
         input.send(Client, &b"NOOP\r\n".repeat(180));
@@ -51,7 +51,7 @@ pub(crate) fn noops() -> Case {
     (input, Expected::messages(100))
 }
 
-/// The same with something else in each.
+/// The same with different commands.
 pub(crate) fn small_commands() -> Case {
     let input = filled(greeted(), |input, round| {
         let commands: String =
@@ -62,7 +62,7 @@ pub(crate) fn small_commands() -> Case {
     (input, Expected::messages(100))
 }
 
-/// Commands while many recipients wait for their mail's content.
+/// Commands while many recipients are pending.
 pub(crate) fn many_recipients() -> Case {
     let mut input = greeted();
     for _ in 0..4 {
@@ -75,7 +75,7 @@ pub(crate) fn many_recipients() -> Case {
     (input, Expected::messages(500))
 }
 
-/// Replies to DATA while none was sent and many commands wait.
+/// Replies to DATA without a DATA command while many commands are pending.
 pub(crate) fn replies_to_no_data() -> Case {
     let input = filled(greeted(), |input, _| {
         input.send(Client, &b"NOOP\r\n".repeat(240));
@@ -86,7 +86,7 @@ pub(crate) fn replies_to_no_data() -> Case {
     (input, Expected::messages(100))
 }
 
-/// A line that comes octet by octet, once it is nearly too long.
+/// A line that arrives octet by octet after it has almost reached its maximum length.
 pub(crate) fn line_by_octets() -> Case {
     let input = filled(greeted(), |input, _| {
         input.send(Client, &[&b"HELP "[..], &[b'a'; 1700]].concat());
@@ -136,12 +136,12 @@ pub(crate) fn benign_ftp() -> Case {
     (downloads(1460), Expected::messages(500))
 }
 
-/// The same downloads, each octet in a segment of its own.
+/// The same downloads with one octet per segment.
 pub(crate) fn ftp_by_octets() -> Case {
     (downloads(1), Expected::messages(20))
 }
 
-/// Commands that do nothing, as many as fit in each segment.
+/// NOOP commands, as many as fit in each segment.
 pub(crate) fn ftp_noops() -> Case {
     let input = filled(logged_in(), |input, _| {
         input.send(Client, &b"NOOP\r\n".repeat(220));
@@ -150,7 +150,7 @@ pub(crate) fn ftp_noops() -> Case {
     (input, Expected::messages(100))
 }
 
-/// Replies that may name a data connection, over and over.
+/// Replies with many possible addresses of a data connection.
 pub(crate) fn ftp_numbers() -> Case {
     let reply = format!("227 {}\r\n", "1,2,3,4,5,".repeat(100));
     (filled(logged_in(), |input, _| input.send(Server, reply.as_bytes())), Expected::messages(40))

@@ -1,4 +1,4 @@
-//! The inputs, and what takes them.
+//! Inputs, and the parsers and layers that process them.
 
 pub(crate) mod below;
 pub(crate) mod dns;

@@ -1,4 +1,4 @@
-//! QUIC: the beginnings of connections, and packets that are expensive to open.
+//! QUIC: starts of connections, and packets that are expensive to decrypt.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aes::Aes128;
@@ -9,7 +9,7 @@ use hkdf::Hkdf;
 use sha2::Sha256;
 
 use super::feed::{Case, Expected, Input, filled};
-use super::tls::{client_hello, message, server_hello, usual};
+use super::tls::{client_hello, message, server_hello, typical};
 
 const DCID: [u8; 8] = *b"8octets!";
 
@@ -22,11 +22,11 @@ const SALT: [u8; 20] = [
 fn expand<const N: usize>(secret: &Hkdf<Sha256>, label: &str) -> [u8; N] {
     let info = [&[0, N as u8, 6 + label.len() as u8][..], b"tls13 ", label.as_bytes(), &[0]].concat();
     let mut okm = [0; N];
-    secret.expand(&info, &mut okm).expect("a short key");
+    secret.expand(&info, &mut okm).expect("a valid key length");
     okm
 }
 
-/// An Initial packet of version 1, its frames padded to a length.
+/// An Initial packet of version 1 with frames padded to a given length.
 fn seal(from: Role, dcid: [u8; 8], number: u8, frames: &[u8], frames_len: usize) -> Vec<u8> {
     let initial = Hkdf::<Sha256>::new(Some(&SALT), &dcid);
     let secret: [u8; 32] = expand(&initial, if from == Server { "server in" } else { "client in" });
@@ -45,7 +45,7 @@ fn seal(from: Role, dcid: [u8; 8], number: u8, frames: &[u8], frames_len: usize)
     let mut mask = <[u8; 16]>::try_from(&payload[3..19]).expect("16 octets").into();
     Aes128::new(&mask_key.into()).encrypt_block(&mut mask);
     packet[0] ^= mask[0] & 0x0f;
-    *packet.last_mut().expect("a number") ^= mask[1];
+    *packet.last_mut().expect("a packet number") ^= mask[1];
     packet.extend(payload);
     packet.extend(tag.expect("a short packet"));
     packet
@@ -57,14 +57,14 @@ fn crypto(offset: usize, octets: &[u8]) -> Vec<u8> {
 }
 
 fn hello() -> Vec<u8> {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     message(1, &client_hello(None, &suites, &extensions))
 }
 
-/// The frames of a client's first datagram: 1200 octets with what protects them.
+/// Length of the frames in the first datagram of a client, which has 1200 octets with headers and tag.
 const FIRST_LEN: usize = 1165;
 
-/// Another id for each connection.
+/// A different id for each connection.
 fn id(number: u32) -> [u8; 8] {
     let mut id = DCID;
     id[..4].copy_from_slice(&number.to_be_bytes());
@@ -80,7 +80,7 @@ pub(crate) fn benign() -> Case {
     (input, Expected::messages(40))
 }
 
-/// Messages of a handshake without a body, which nobody reports.
+/// Handshake messages without a body, which are not reported.
 pub(crate) fn tiny_messages() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         if round % 24 == 0 {
@@ -93,14 +93,14 @@ pub(crate) fn tiny_messages() -> Case {
     (input, Expected::messages(0))
 }
 
-/// The same in one piece, which only its first octet completes.
+/// The same messages, which the last packet completes because it has the first octet.
 pub(crate) fn tiny_messages_at_once() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         if round % 24 == 0 {
             input.flow();
         }
         let octets = [8, 0, 0, 0].repeat(350);
-        // The last part has the first octet.
+        // The last packet has the first octet.
         let (offset, octets) = match round % 24 {
             23 => (0, &octets[..1]),
             0 => (1, &octets[1..]),
@@ -111,7 +111,7 @@ pub(crate) fn tiny_messages_at_once() -> Case {
     (input, Expected::messages(0))
 }
 
-/// CRYPTO frames of one octet, every other one.
+/// CRYPTO frames of one octet with holes of one octet between them.
 pub(crate) fn scattered_octets() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         if round % 60 == 0 {
@@ -125,7 +125,7 @@ pub(crate) fn scattered_octets() -> Case {
     (input, Expected::messages(0))
 }
 
-/// Datagrams of eight packets that no key opens, behind a good one.
+/// Datagrams of eight packets that cannot be decrypted, after a valid one.
 pub(crate) fn bad_packets() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         if round % 16 == 0 {
@@ -143,7 +143,7 @@ pub(crate) fn bad_packets() -> Case {
     (input, Expected::messages(0))
 }
 
-/// Connections in packets that are as short as can be.
+/// Connections in packets of minimum length.
 pub(crate) fn short_packets() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         input.flow();
@@ -152,7 +152,7 @@ pub(crate) fn short_packets() -> Case {
     (input, Expected::messages(0))
 }
 
-/// Packets that open, and say nothing.
+/// Packets that are decrypted but contain no messages.
 pub(crate) fn pings() -> Case {
     let input = filled(Input::udp(443), |input, round| {
         if round == 0 {

@@ -1,17 +1,17 @@
-//! Segments to streams: small ones of which some come early, and ones that make work for those that are held.
+//! Stream reassembly: small segments partly out of order, and segments that cause work for held segments.
 
 use flowgauge::base::{Resources, SeqNum, TcpFlags, Timestamp};
 use flowgauge::reassembler::{Reassembler, ReassemblerConfig, Segment, Stream, StreamEvent};
 
 use super::feed::INPUT_LEN;
 
-/// Octets of Ethernet, IPv4 and TCP headers.
+/// Length of Ethernet, IPv4 and TCP headers.
 const HEADERS_LEN: usize = 54;
 
-/// A number and a length.
+/// A sequence number and a length.
 type Piece = (u32, usize);
 
-/// A stream, and segments about to come.
+/// A stream, and segments to be reassembled.
 pub(crate) struct Reassembly {
     reassembler: Reassembler<u32>,
     stream: Stream,
@@ -20,7 +20,7 @@ pub(crate) struct Reassembly {
     event_count: u64,
 }
 
-/// As many segments as make up an input; the last one is as long as there is room.
+/// Creates the segments of an input. The last segment has the remaining length.
 fn filled(mut make: impl FnMut(u32) -> Piece) -> Vec<Piece> {
     let (mut pieces, mut len) = (Vec::new(), 0);
     for number in 0.. {
@@ -39,7 +39,7 @@ fn filled(mut make: impl FnMut(u32) -> Piece) -> Vec<Piece> {
 pub(crate) fn prepared(make: fn() -> Vec<Piece>) -> Reassembly {
     let pieces = make();
     let input_len: usize = pieces.iter().map(|(_, len)| HEADERS_LEN + len).sum();
-    assert_eq!(input_len, INPUT_LEN, "inputs are equally long");
+    assert_eq!(input_len, INPUT_LEN, "the input does not have INPUT_LEN octets");
     let mut reassembler =
         Reassembler::new(ReassemblerConfig::default(), &Resources::default()).expect("a valid configuration");
     let mut stream = Stream::default();
@@ -70,44 +70,44 @@ impl Reassembly {
     }
 }
 
-/// Segments of 100 octets, each two of them exchanged.
+/// Segments of 100 octets, with each two exchanged.
 pub(crate) fn benign() -> Vec<Piece> {
     filled(|number| (100 * (number ^ 1), 100))
 }
 
-/// Single octets with holes between, from the front on.
+/// Single octets with holes between them, in order.
 pub(crate) fn holes_forward() -> Vec<Piece> {
     filled(|number| (2 * number + 1, 1))
 }
 
-/// The same from the end on.
+/// The same in reverse order.
 pub(crate) fn holes_backward() -> Vec<Piece> {
     filled(|number| (100_001 - 2 * number, 1))
 }
 
-/// The same from the middle on, now to one side and now to the other.
+/// The same from the middle outward, alternately on both sides.
 pub(crate) fn holes_outward() -> Vec<Piece> {
     filled(|number| (if number % 2 == 0 { 50_001 + 2 * number } else { 50_001 - 2 * number }, 1))
 }
 
-/// Segments over hundreds of pieces, time and again.
+/// Segments that repeatedly overlap hundreds of pieces.
 pub(crate) fn overlaps() -> Vec<Piece> {
     filled(|number| if number < 700 { (2 * number + 1, 1) } else { (1, 1400) })
 }
 
-/// The same a little shorter each time, so that no segment has what the one before had.
+/// The same with decreasing length, so that no segment equals the previous one.
 pub(crate) fn shrinking_overlaps() -> Vec<Piece> {
     filled(|number| {
         if number < 700 { (2 * number + 1, 1) } else { (1 + number % 60, 1400 - 2 * (number as usize % 60)) }
     })
 }
 
-/// Octets that were delivered before.
+/// Octets that have already been delivered.
 pub(crate) fn repetition() -> Vec<Piece> {
     filled(|number| if number == 0 { (0, 1400) } else { (number % 1000, 10) })
 }
 
-/// Numbers that lie farther away than any window.
+/// Sequence numbers beyond any window.
 pub(crate) fn strays() -> Vec<Piece> {
     filled(|number| (number << 29 | number, 1))
 }

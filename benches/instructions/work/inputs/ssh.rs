@@ -1,4 +1,4 @@
-//! SSH: key exchanges of usual programs, and lists of as many names as fit.
+//! SSH: typical key exchanges, and lists with as many names as fit.
 
 use flowgauge::session::Role::{self, Client, Server};
 
@@ -25,7 +25,7 @@ fn identification(from: Role) -> &'static [u8] {
     }
 }
 
-fn usual() -> Vec<u8> {
+fn typical() -> Vec<u8> {
     let (ciphers, macs) = (
         b"chacha20-poly1305@openssh.com,aes128-ctr,aes192-ctr,aes256-ctr,aes128-gcm@openssh.com,aes256-gcm@openssh.com",
         b"umac-64-etm@openssh.com,umac-128-etm@openssh.com,hmac-sha2-256-etm@openssh.com,hmac-sha2-512-etm@openssh.com",
@@ -58,17 +58,17 @@ fn exchanges(packet_len: usize, offers: [&[u8]; 2]) -> Input {
 }
 
 pub(crate) fn benign() -> Case {
-    let offer = usual();
+    let offer = typical();
     (exchanges(1460, [&offer, &offer]), Expected::messages(100))
 }
 
-/// The same exchanges, each octet in a segment of its own.
+/// The same exchanges with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
-    let offer = usual();
+    let offer = typical();
     (exchanges(1, [&offer, &offer]), Expected::messages(3))
 }
 
-/// Lists of names of two octets, none of which both sides have.
+/// Lists of names of two octets without a common name.
 pub(crate) fn long_lists() -> Case {
     let names = |letter: char| -> Vec<u8> {
         (0..5000)
@@ -82,7 +82,7 @@ pub(crate) fn long_lists() -> Case {
     (exchanges(1460, [&offers[0], &offers[1]]), Expected::messages(4))
 }
 
-/// Lines that come before an identification.
+/// Lines before an identification.
 pub(crate) fn preceding_lines() -> Case {
     let input = filled(Input::tcp(22), |input, _| {
         input.flow();

@@ -1,4 +1,4 @@
-//! TLS: handshakes of real programs, and handshakes made of as many parts as possible.
+//! TLS: typical handshakes, and handshakes with as many parts as possible.
 
 use flowgauge::session::Role::{self, Client, Server};
 
@@ -27,8 +27,8 @@ pub(crate) fn client_hello(cookie: Option<&[u8]>, suites: &[u8], extensions: &[u
     body
 }
 
-/// Suites and extensions as a browser sends them.
-pub(crate) fn usual() -> (Vec<u8>, Vec<u8>) {
+/// Cipher suites and extensions as sent by a browser.
+pub(crate) fn typical() -> (Vec<u8>, Vec<u8>) {
     let suites: Vec<u8> =
         [0x1301_u16, 0x1303, 0x1302, 0xc02b, 0xc02f, 0xcca9, 0xcca8, 0xc02c, 0xc030, 0xc00a, 0xc009]
             .iter()
@@ -48,7 +48,7 @@ pub(crate) fn usual() -> (Vec<u8>, Vec<u8>) {
     (suites, extensions.concat())
 }
 
-/// The body of a ServerHello of TLS 1.2, which leaves certificates in the clear.
+/// The body of a ServerHello of TLS 1.2, in which certificates are not encrypted.
 pub(crate) fn server_hello() -> Vec<u8> {
     let extensions = [extension(0xff01, &[0]), extension(16, &counted::<2>(b"\x02h2"))].concat();
     [&[3, 3][..], &[8; 32], &counted::<1>(&[6; 32]), &[0xc0, 0x2f, 0], &counted::<2>(&extensions)].concat()
@@ -73,7 +73,7 @@ fn name(organization: &[u8]) -> Vec<u8> {
     )
 }
 
-/// A certificate of X.509 with names in the encoding given, and a signature of 256 octets.
+/// An X.509 certificate with given encoded alternative names and a signature of 256 octets.
 fn certificate(alt_names: &[u8]) -> Vec<u8> {
     let alt_names = value(0x30, &[value(6, &[0x55, 0x1d, 0x11]), value(4, &value(0x30, alt_names))].concat());
     let extensions = value(0xa3, &value(0x30, &alt_names));
@@ -102,14 +102,14 @@ pub(crate) fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind][..], &counted::<3>(body)].concat()
 }
 
-/// A message in records of a length.
+/// A message in records of a given length.
 fn records(record_len: usize, octets: &[u8]) -> Vec<u8> {
     octets.chunks(record_len).flat_map(|part| [&[22, 3, 3][..], &counted::<2>(part)].concat()).collect()
 }
 
-/// Both sides of a handshake, as far as it is in the clear.
+/// The messages of both sides of a handshake that are not encrypted.
 fn handshake() -> [(Role, Vec<u8>); 2] {
-    let (suites, extensions) = usual();
+    let (suites, extensions) = typical();
     let names = [b"www.example.org".as_slice(), b"example.org", b"mail.example.org"]
         .map(|name| value(0x82, name))
         .concat();
@@ -129,7 +129,7 @@ fn handshakes(record_len: usize, packet_len: usize) -> Input {
     })
 }
 
-/// Hellos of a client, one after another in a flow.
+/// Successive ClientHello messages in a flow.
 fn hellos(suites: &[u8], extensions: &[u8]) -> Case {
     let hello = records(16_000, &message(CLIENT_HELLO, &client_hello(None, suites, extensions)));
     (filled(Input::tcp(443), |input, _| input.send(Client, &hello)), Expected::messages(1))
@@ -139,35 +139,35 @@ pub(crate) fn benign() -> Case {
     (handshakes(16_000, 1460), Expected::messages(60))
 }
 
-/// The same handshakes, each octet in a segment of its own.
+/// The same handshakes with one octet per segment.
 pub(crate) fn one_octet_segments() -> Case {
     (handshakes(16_000, 1), Expected::messages(1))
 }
 
-/// The same handshakes, each octet in a record of its own.
+/// The same handshakes with one octet per record.
 pub(crate) fn one_octet_records() -> Case {
     (handshakes(1, 1460), Expected::messages(9))
 }
 
-/// As many extensions as fit, all empty.
+/// As many empty extensions as fit.
 pub(crate) fn extensions() -> Case {
     let extensions: Vec<u8> = (0..14_000_u16).flat_map(|number| extension(number % 64, &[])).collect();
     hellos(&[0x13, 1], &extensions)
 }
 
-/// As many cipher suites as fit, all known.
+/// As many known cipher suites as fit.
 pub(crate) fn cipher_suites() -> Case {
     hellos(&[0xc0, 0x2f].repeat(30_000), &[])
 }
 
-/// Hellos with nothing in them.
+/// ClientHello messages without cipher suites and extensions.
 pub(crate) fn empty_hellos() -> Case {
     let body = [&[3, 3][..], &[7; 32], &[0, 0, 0, 0]].concat();
     let hellos = records(16_000, &message(CLIENT_HELLO, &body).repeat(380));
     (filled(Input::tcp(443), |input, _| input.send(Client, &hellos)), Expected::messages(100))
 }
 
-/// Certificates of nothing but empty names, in one chain after another.
+/// Certificates with empty names only, in successive chains.
 pub(crate) fn alt_names() -> Case {
     let chain = message(CERTIFICATE, &chain(&[certificate(&[0x82, 0].repeat(14_000))]));
     let input = filled(Input::tcp(443), |input, round| {
@@ -179,7 +179,7 @@ pub(crate) fn alt_names() -> Case {
     (input, Expected::messages(2))
 }
 
-/// Chains of as many certificates as are looked at, all but empty.
+/// Chains of the maximum number of certificates, which are almost empty.
 pub(crate) fn certificates() -> Case {
     let chain = message(CERTIFICATE, &chain(&vec![value(0x30, &value(0x30, &[])); 32]));
     let input = filled(Input::tcp(443), |input, round| {
@@ -191,7 +191,7 @@ pub(crate) fn certificates() -> Case {
     (input, Expected::messages(100))
 }
 
-/// Alerts, which are the shortest messages.
+/// Alerts, the shortest messages.
 pub(crate) fn alerts() -> Case {
     let alerts = [21, 3, 3, 0, 2, 1, 90].repeat(208);
     let input = filled(Input::tcp(443), |input, round| {

@@ -1,4 +1,4 @@
-//! Packets to flows in a table that is full: short connections, and floods.
+//! Flow tracking with a full table: short connections, and floods.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::support::{CLIENT, SERVER, udp};
 
 const FLOW_COUNT: u32 = 256;
 
-/// A tracker with as many flows as it takes, and packets about to come.
+/// A tracker with the maximum number of flows, and packets to be tracked.
 pub(crate) struct Tracking {
     tracker: Tracker<()>,
     packets: Vec<Packet<'static>>,
@@ -25,7 +25,7 @@ fn packets(frames: Frames, step_ns: u64) -> Vec<Packet<'static>> {
     frames
         .map(|(frame, number)| {
             let time = Timestamp::from_nanos(1_000_000_000 + step_ns * number);
-            extractor.extract(&Frame::ethernet(time, frame)).expect("the frame holds a packet")
+            extractor.extract(&Frame::ethernet(time, frame)).expect("the frame contains a packet")
         })
         .collect()
 }
@@ -66,7 +66,7 @@ impl Tracking {
     }
 }
 
-/// Connections of eight segments, four at a time.
+/// Connections of eight segments, four connections at a time.
 pub(crate) fn benign() -> Frames {
     const STEPS: [(bool, u8, usize, u32, u32); 8] = [
         (true, SYN, 0, 0, 0),
@@ -87,17 +87,17 @@ pub(crate) fn benign() -> Frames {
     })
 }
 
-/// SYNs, each of another host: each evicts a flow.
+/// SYN segments of different hosts, which each evict a flow.
 pub(crate) fn syn_flood() -> Frames {
     Frames::filled(|number| segment((peer(number), (SERVER, 443)), SYN, (number, 0), &[]))
 }
 
-/// Datagrams, each of another host.
+/// Datagrams of different hosts.
 pub(crate) fn udp_flood() -> Frames {
     Frames::filled(|number| udp(peer(number), (SERVER, 53), &[0; 12]))
 }
 
-/// A connection that is opened, reset and opened again without end.
+/// A connection that is repeatedly opened and reset.
 pub(crate) fn reuse() -> Frames {
     Frames::filled(|number| {
         let isn = 1000 * (number / 2);
@@ -106,7 +106,7 @@ pub(crate) fn reuse() -> Frames {
     })
 }
 
-/// Segments that came before, behind what follows them.
+/// Segments that are repeated after later ones.
 pub(crate) fn disorder() -> Frames {
     Frames::filled(|number| {
         let seq = (number * 7919) % 1000;
@@ -114,7 +114,7 @@ pub(crate) fn disorder() -> Frames {
     })
 }
 
-/// ICMP errors that quote packets of flows, which do not exist.
+/// ICMP errors that quote packets of unknown flows.
 pub(crate) fn icmp_errors() -> Frames {
     Frames::filled(|number| {
         let quoted = &udp((SERVER, 53), peer(number), &[])[14..];

@@ -1,4 +1,4 @@
-//! Makes one large trace of many captures.
+//! Composes one large trace from many captures.
 
 use std::env;
 use std::fs::File;
@@ -12,13 +12,13 @@ use flowgauge_peers::compose::{Captures, Options};
 const USAGE: &str = "\
 usage: compose OUT.pcap CAPTURE|FOLDER... [--copies N] [--packets N] [--span SECONDS] [--seed N]
 
-Writes the Ethernet frames of all captures (pcap, pcapng; folders with all that is below) as one pcap in
-order of time. Each capture begins at a random time within the span and is cut at its end.
+Writes the Ethernet frames of all captures (pcap or pcapng; folders include their subfolders) to one pcap file in
+time order. Each capture begins at a random time within the span; packets after the end of the span are omitted.
 
-  --copies N      take each capture N times, each time between other hosts (default 1)
+  --copies N      include each capture N times, each time between other hosts (default 1)
   --packets N     end the trace after N packets
-  --span SECONDS  how long the trace is (default 120)
-  --seed N        of the random times (default 1)
+  --span SECONDS  duration of the trace (default 120)
+  --seed N        seed of the random start times (default 1)
 ";
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -53,7 +53,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let (packet_count, octet_count) = captures.write(&options, &mut file)?;
     file.flush()?;
     println!(
-        "{packet_count} packets, {octet_count} octets, of {} captures taken {} times; {} files skipped",
+        "{packet_count} packets, {octet_count} octets, {} captures, copies of each: {}; {} files skipped",
         captures.len(),
         options.copy_count,
         captures.skipped.len()

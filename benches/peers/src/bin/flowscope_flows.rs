@@ -1,4 +1,4 @@
-//! A capture through flowscope: five-tuples, all flows to the end. Prints packets of flows, and flows.
+//! Tracks the flows of a capture with flowscope by five-tuple and prints the numbers of packets in flows and of flows.
 
 use std::env;
 use std::error::Error;

@@ -1,4 +1,4 @@
-//! Measures flowgauge beside its peers in one run, and writes the result into the documentation if asked to.
+//! Measures flowgauge and its peers in one run, and optionally writes the results to the documentation.
 
 use std::env;
 use std::fs;
@@ -8,8 +8,8 @@ use std::process::{Command, ExitCode};
 
 use flowgauge::{FileSource, Pipeline, RunOptions};
 use flowgauge_peers::gopacket::Gopacket;
-use flowgauge_peers::programs::{Program, Seen, Setting, find, in_path};
-use flowgauge_peers::report::{Circumstances, Trace, replace, section};
+use flowgauge_peers::programs::{PrintedCount, Program, Setting, find, in_path};
+use flowgauge_peers::report::{Environment, Trace, replace, section};
 use flowgauge_peers::{plot, rows, whole};
 
 type Reason = Box<dyn std::error::Error>;
@@ -18,16 +18,17 @@ const USAGE: &str = "\
 usage: peers [--trace FILE] [--runs N] [--core N|none] [--rows TEXT|none] [--python PROGRAM]
              [--also NAME=COMMAND]... [--write]
 
-Without --trace: only the library benches, beside flowscope, and gopacket if Go is installed.
-With it: also the whole file through each program that is installed.
+Runs the library benches of flowgauge, of flowscope and, if Go is installed, of gopacket. With --trace, also runs
+each installed program on the whole file.
 
-  --trace FILE         a capture that all programs read: pcap of Ethernet, as `compose` makes it
-  --runs N             runs of each program (default 5; 3 of those that take longer than 3 s)
-  --core N             hold programs on this core (default 0), `none` to let them use all
-  --rows TEXT          only library benches context id contains TEXT, `none` for none
-  --python PROGRAM     the Python that has nfstream (default python3)
-  --also NAME=COMMAND  a further command, on all cores; {trace} stands for the file, {flowgauge} for our command
-  --write              write tables and plot into docs/performance.md and docs/performance.svg
+  --trace FILE         read FILE with all programs: a pcap file of Ethernet frames, such as one from `compose`
+  --runs N             run each program N times (default 5; programs that take longer than 3 s run 3 times)
+  --core N             pin programs to core N (default 0); `none` lets them use all cores
+  --rows TEXT          run only library benches with TEXT in their id; `none` runs no library benches
+  --python PROGRAM     Python interpreter with nfstream (default python3)
+  --also NAME=COMMAND  run another command on all cores; {trace} is replaced by the path of the file, {flowgauge}
+                       by the path of the flowgauge command
+  --write              write tables and plot to docs/performance.md and docs/performance.svg
 ";
 
 struct Options {
@@ -52,7 +53,7 @@ fn options() -> Result<Option<Options>, Reason> {
     };
     let mut arguments = env::args().skip(1);
     while let Some(argument) = arguments.next() {
-        let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
+        let mut value = || arguments.next().ok_or(format!("{argument} requires a value"));
         match argument.as_str() {
             "--trace" => options.trace = Some(fs::canonicalize(value()?)?),
             "--runs" => options.run_count = value()?.parse::<usize>()?.max(1),
@@ -63,7 +64,7 @@ fn options() -> Result<Option<Options>, Reason> {
             "--python" => options.python = value()?,
             "--also" => {
                 let value = value()?;
-                let (name, command) = value.split_once('=').ok_or("--also needs NAME=COMMAND")?;
+                let (name, command) = value.split_once('=').ok_or("--also requires NAME=COMMAND")?;
                 options.also.push((name.to_owned(), command.to_owned()));
             }
             "--write" => options.is_written = true,
@@ -74,7 +75,7 @@ fn options() -> Result<Option<Options>, Reason> {
     Ok(Some(options))
 }
 
-/// A temporary folder that goes away.
+/// A temporary folder that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -102,10 +103,10 @@ fn build(manifest: &Path, arguments: &[&str]) -> Result<(), Reason> {
         .arg(manifest)
         .args(arguments)
         .status()?;
-    if status.success() { Ok(()) } else { Err(format!("{} cannot be built", manifest.display()).into()) }
+    if status.success() { Ok(()) } else { Err(format!("cannot build {}", manifest.display()).into()) }
 }
 
-/// Counts what the trace holds, which also brings it into the page cache.
+/// Counts the frames and flows of the trace, which also loads it into the page cache.
 fn survey(path: &Path) -> Result<Trace, Reason> {
     let mut pipeline = Pipeline::builder().build(())?;
     let stats = pipeline.run(&mut FileSource::open(path)?, &RunOptions::default())?.stats;
@@ -117,7 +118,7 @@ fn library(filter: &str, folder: &Path) -> Vec<flowgauge_peers::interleave::RowR
     let gopacket = match Gopacket::build(folder) {
         Ok(gopacket) => Some(gopacket),
         Err(error) => {
-            eprintln!("gopacket is left out; install Go from https://go.dev/dl ({error})");
+            eprintln!("gopacket is not measured ({error}); install Go from https://go.dev/dl");
             None
         }
     };
@@ -139,9 +140,9 @@ fn also(options: &Options, setting: &Setting) -> Vec<Program> {
     };
     let program = |(name, command): &(String, String)| Program {
         name: name.clone(),
-        does: "as asked for",
+        does: "given by --also",
         command: command.split_whitespace().map(filled).collect(),
-        seen: Seen::Nothing,
+        printed_count: PrintedCount::None,
         is_export: false,
         is_on_all_cores: true,
     };
@@ -160,7 +161,7 @@ fn run() -> Result<(), Reason> {
     if let Some(trace) = &options.trace {
         build(&repository().join("Cargo.toml"), &["--package", "flowgauge-cli"])?;
         build(&repository().join("benches/peers/Cargo.toml"), &["--bin", "flowscope_flows"])?;
-        // softflowd sends what it exports to this port, where nobody reads it.
+        // softflowd exports to this port; the records are not read.
         let collector = UdpSocket::bind(("127.0.0.1", 0))?;
         let setting = Setting {
             trace: trace.clone(),
@@ -172,10 +173,10 @@ fn run() -> Result<(), Reason> {
         };
         let (mut programs, not_found) = find(&setting);
         for (name, install) in &not_found {
-            eprintln!("{name} is left out; {install}");
+            eprintln!("{name} is not installed and not measured; to install it: {install}");
         }
         if options.core.is_some() && in_path("taskset").is_none() {
-            eprintln!("programs use all cores; taskset holds them on one: apt install util-linux");
+            eprintln!("programs use all cores because taskset is not installed: apt install util-linux");
         }
         programs.extend(also(&options, &setting));
         missing = not_found;
@@ -183,16 +184,16 @@ fn run() -> Result<(), Reason> {
         let outcomes = whole::run(programs, options.run_count, options.core, survey.frame_count, &folder.0)?;
         files = Some((survey, outcomes));
     }
-    let circumstances = Circumstances::now();
+    let environment = Environment::now();
     let parts = files.as_ref().map(|(trace, outcomes)| (trace, &outcomes[..]));
-    let text = section(&circumstances, &results, parts, &missing);
+    let text = section(&environment, &results, parts, &missing);
     println!("{text}");
     if options.is_written {
         let docs = repository().join("docs");
         replace(&docs.join("performance.md"), &text)?;
         if let Some((trace, outcomes)) = parts {
             let cores = if options.core.is_some() { ", one core" } else { "" };
-            let caption = format!("Million frames per second{cores}; {}", circumstances.date);
+            let caption = format!("Million frames per second{cores}; {}", environment.date);
             fs::write(docs.join("performance.svg"), plot::bars(trace.frame_count, outcomes, &caption))?;
         }
     }

@@ -1,4 +1,4 @@
-//! Frames that were captured twice, in a window of 256 frames and one millisecond.
+//! Duplicate detection with a window of 256 frames and one millisecond.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -20,14 +20,14 @@ pub(super) fn rows() -> Vec<MakeRow> {
     [("unique_64", 64, 1), ("unique_1500", 1500, 1), ("duplicate_1500", 1500, 2)]
         .map(|(id, len, times)| -> MakeRow {
             let make = move |_: Option<&Gopacket>| {
-                Row::new(vec![ours(Frames::new(len, times)), flowscopes(Frames::new(len, times))])
+                Row::new(vec![ours(Frames::new(len, times)), flowscope_contender(Frames::new(len, times))])
             };
             (format!("dedup/{id}"), Box::new(make))
         })
         .into()
 }
 
-/// Distinct frames in turn, each so many times, 2 microseconds apart: a round is longer than the window.
+/// Distinct frames in turn, each repeated `times` times, 2 microseconds apart. A round is longer than the window.
 struct Frames {
     frames: Vec<Vec<u8>>,
     times: u64,
@@ -72,7 +72,7 @@ fn ours(frames: Frames) -> Contender {
     Contender::new(FLOWGAUGE, (frames, window), step, |(frames, _), done| frames.check(done))
 }
 
-fn flowscopes(frames: Frames) -> Contender {
+fn flowscope_contender(frames: Frames) -> Contender {
     let step = |(frames, dedup): &mut (Frames, Dedup)| {
         let (nanos, data) = frames.next();
         let time = flowscope::Timestamp::new((nanos / 1_000_000_000) as u32, (nanos % 1_000_000_000) as u32);

@@ -1,4 +1,4 @@
-//! A frame to its five-tuple.
+//! Extraction of the five-tuple of a frame.
 
 use std::hint::black_box;
 
@@ -18,7 +18,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
     [("five_tuple_ipv4_tcp", tcp_frame, true), ("five_tuple_ipv4_udp", udp_frame, false)]
         .map(|(id, frame, is_tcp)| -> MakeRow {
             let make = move |gopacket: Option<&Gopacket>| {
-                let mut contenders = vec![ours(frame.clone()), flowscopes(frame.clone())];
+                let mut contenders = vec![ours(frame.clone()), flowscope_contender(frame.clone())];
                 if let (Some(gopacket), true) = (gopacket, is_tcp) {
                     contenders.push(gopacket.contender("extract", &[frame], 0));
                 }
@@ -40,7 +40,7 @@ fn ours(frame: Vec<u8>) -> Contender {
     Contender::new(FLOWGAUGE, state, step, |(_, _, count), done| assert_eq!(*count, done))
 }
 
-fn flowscopes(frame: Vec<u8>) -> Contender {
+fn flowscope_contender(frame: Vec<u8>) -> Contender {
     let step = |(frame, extractor, count): &mut (Vec<u8>, FiveTuple, u64)| {
         let view = flowscope::PacketView::new(black_box(frame), flowscope::Timestamp::default());
         *count += u64::from(black_box(extractor.extract(view)).is_some());

@@ -1,4 +1,4 @@
-//! Segments of 1500 octets to bytes in order.
+//! Stream reassembly of segments of 1500 octets.
 
 use std::hint::black_box;
 
@@ -58,7 +58,7 @@ fn payload() -> Vec<u8> {
     (0..LEN).map(|at| (at / 7) as u8).collect()
 }
 
-/// A stream that waits for the octet with number 0, and what it is fed with.
+/// A stream that expects the octet with sequence number 0, and the payload of its segments.
 struct Ours {
     reassembler: Reassembler<u32>,
     stream: Stream,
@@ -87,7 +87,7 @@ impl Ours {
     }
 }
 
-/// Into a buffer that is taken when it is longer than so many octets.
+/// Collects octets in a buffer that is emptied when it is longer than `taken_above`.
 fn collecting(cap: usize, taken_above: usize) -> Contender {
     let buffered = Buffered::with_cap(cap, BufferedOverflow::Slide);
     let state = (Ours::new(ReassemblerConfig::default(), Limits::DEFAULT), buffered, 0_u64);
@@ -125,7 +125,7 @@ fn their_collecting(cap: Option<usize>, taken_above: usize) -> Contender {
     })
 }
 
-/// Segments in this order, again and again, without a copy for the caller.
+/// Repeats segments in this order, with borrowed delivery to the caller.
 fn borrowing(order: &'static [u32]) -> Contender {
     let step = move |ours: &mut Ours| {
         let mut octet_count = 0;
@@ -150,7 +150,7 @@ fn borrowing(order: &'static [u32]) -> Contender {
     )
 }
 
-/// The reassembler of theirs that holds segments; its buffer is taken after each pair.
+/// The reassembler of flowscope that buffers segments; its buffer is emptied after each pair.
 fn their_out_of_order() -> Contender {
     type State = (SegmentBufferReassembler, Vec<u8>, u32, u64);
     let step = |(reassembler, payload, seq, octet_count): &mut State| {
@@ -161,7 +161,7 @@ fn their_out_of_order() -> Contender {
         *seq = seq.wrapping_add(2 * LEN);
         *octet_count += black_box(reassembler.take()).len() as u64;
     };
-    // The first segment says where the stream begins.
+    // The first segment defines the start of the stream.
     let mut reassembler = SegmentBufferReassembler::new();
     reassembler.segment(0, &payload(), flowscope::Timestamp::default());
     reassembler.take();
@@ -171,7 +171,7 @@ fn their_out_of_order() -> Contender {
     })
 }
 
-/// A segment far ahead, of which nothing may be kept.
+/// A segment far ahead that must be dropped.
 fn dropping(overflow: OverflowPolicy) -> Contender {
     let mut config = ReassemblerConfig::default();
     config.overflow = overflow;
@@ -182,7 +182,7 @@ fn dropping(overflow: OverflowPolicy) -> Contender {
         ours.feed(1_000_000, |_| {});
         assert!(ours.stream.is_poisoned());
     }
-    let step = |ours: &mut Ours| ours.feed(1_000_000, |_| panic!("nothing comes out"));
+    let step = |ours: &mut Ours| ours.feed(1_000_000, |_| panic!("an event was emitted"));
     Contender::new(FLOWGAUGE, ours, step, move |ours, done| {
         assert_eq!(ours.stream.offset(), 0);
         if overflow == OverflowPolicy::DropNewest {

@@ -1,7 +1,7 @@
-//! Frames to a parser that keeps nothing: tracker, reassembly and session driver together.
+//! Session parsing with a parser without state: tracker, reassembly and session driver together.
 //!
-//! One connection after its handshake, 1400 octets at a time in order; the frame is built before, and its sequence number
-//! set in place.
+//! Segments of 1400 octets of one established connection, in order. The frame is built in advance and its sequence
+//! number is set in place.
 
 use std::hint::black_box;
 
@@ -20,11 +20,11 @@ const LEN: u32 = 1400;
 const ISN: u32 = 1000;
 
 pub(super) fn rows() -> Vec<MakeRow> {
-    let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscopes()]);
+    let make = |_: Option<&Gopacket>| Row::new(vec![ours(), flowscope_contender()]);
     vec![("session_driver/passthrough".to_owned(), Box::new(make))]
 }
 
-/// SYN, SYN+ACK and ACK.
+/// Frames with SYN, SYN+ACK and ACK.
 fn handshake() -> [Vec<u8>; 3] {
     let (client, server) = ((CLIENT, 40_000), (SERVER, 80));
     [(true, 0x02, ISN, 0), (false, 0x12, 5000, ISN + 1), (true, 0x10, ISN + 1, 5001)].map(
@@ -39,7 +39,7 @@ fn handshake() -> [Vec<u8>; 3] {
     )
 }
 
-/// A frame with data, and the number of its next octet.
+/// A frame with data, and its sequence number.
 struct Data {
     frame: Vec<u8>,
     seq: u32,
@@ -66,7 +66,7 @@ fn ours() -> Contender {
     })
 }
 
-/// Counts what it is fed with, in a place that outlives it.
+/// Counts octets in a shared counter that outlives the parser.
 #[derive(Clone, Default)]
 struct Counting(std::sync::Arc<std::sync::atomic::AtomicU64>);
 
@@ -89,7 +89,7 @@ struct Theirs {
     parser: Counting,
 }
 
-fn flowscopes() -> Contender {
+fn flowscope_contender() -> Contender {
     let parser = Counting::default();
     let mut builder = Driver::builder(FiveTuple::bidirectional());
     let slot = builder.session_on_ports(parser.clone(), [80]);

@@ -1,4 +1,4 @@
-//! A frame to the state of its flow, extraction included.
+//! Flow tracking of frames, including extraction.
 
 use std::hint::black_box;
 use std::net::Ipv4Addr;
@@ -14,7 +14,7 @@ use crate::gopacket::Gopacket;
 use crate::interleave::{Contender, Row};
 use crate::support::{CLIENT, Random, SERVER, set_seq, tcp};
 
-/// Packets of a step in the row of a million flows, which our tracker takes in batches.
+/// Packets per step in the row of a million flows, which flowgauge tracks in batches.
 const BATCH: usize = 32;
 
 pub(super) fn rows() -> Vec<MakeRow> {
@@ -29,7 +29,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
             let make = move |gopacket: Option<&Gopacket>| {
                 let frames = frames(flow_count);
                 let mut contenders =
-                    vec![ours(frames.clone(), is_in_order), flowscopes(frames.clone(), is_in_order)];
+                    vec![ours(frames.clone(), is_in_order), flowscope_contender(frames.clone(), is_in_order)];
                 if let Some(gopacket) = gopacket {
                     let work = if is_in_order { "track_in_order" } else { "track" };
                     contenders.push(gopacket.contender(work, &frames, flow_count as u64));
@@ -43,7 +43,7 @@ pub(super) fn rows() -> Vec<MakeRow> {
     rows
 }
 
-/// A segment of one octet of each flow; they differ in ports, and in addresses beyond 50,000.
+/// A segment of one octet for each flow, with different ports, and different addresses for each 50,000 flows.
 fn frames(flow_count: usize) -> Vec<Vec<u8>> {
     let client = |flow: usize| {
         let [_, a, b, c] = (flow as u32 / 50_000).to_be_bytes();
@@ -53,7 +53,7 @@ fn frames(flow_count: usize) -> Vec<Vec<u8>> {
     (0..flow_count).map(|flow| tcp(client(flow), (SERVER, 443), b"x")).collect()
 }
 
-/// Frames that come one after the other, round and round; their sequence numbers and the time advance if asked for.
+/// Frames in turn, repeatedly. Their sequence numbers and timestamps advance if `is_in_order`.
 struct Arrivals {
     frames: Vec<Vec<u8>>,
     next: usize,
@@ -83,7 +83,7 @@ impl Arrivals {
     }
 }
 
-/// Wants nothing but the ends of flows.
+/// Requests only the ends of flows.
 struct Ends;
 
 impl Observer<()> for Ends {
@@ -120,7 +120,7 @@ fn theirs(flow_count: usize) -> FlowTracker<FiveTuple> {
     FlowTracker::with_config(FiveTuple::bidirectional(), config)
 }
 
-fn flowscopes(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
+fn flowscope_contender(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
     let flow_count = frames.len();
     let mut state = (Arrivals::new(frames, is_in_order), theirs(flow_count));
     let step = |(arrivals, tracker): &mut (Arrivals, FlowTracker<FiveTuple>)| {
@@ -135,7 +135,7 @@ fn flowscopes(frames: Vec<Vec<u8>>, is_in_order: bool) -> Contender {
     })
 }
 
-/// A million flows in random order; ours in batches, as its pipeline does it.
+/// A million flows in random order. flowgauge tracks batches, as its pipeline does.
 fn million() -> Row {
     const FLOWS: usize = 1_000_000;
     let order = Random(7).shuffled(FLOWS);
@@ -149,12 +149,12 @@ fn million() -> Row {
         let count = end - arrivals.next;
         for (packet, data) in packets.iter_mut().zip(&arrivals.frames[arrivals.next..end]) {
             let frame = Frame::ethernet(Timestamp::ZERO, black_box(data));
-            extractor.extract_into(&frame, packet).expect("the frame holds a packet");
+            extractor.extract_into(&frame, packet).expect("the frame contains a packet");
         }
         tracker.track_batch(&packets[..count], &mut Ends);
         arrivals.next = if end == FLOWS { 0 } else { end };
     };
-    // A multiple of a batch, so that each step has as many packets.
+    // A multiple of a batch, so that each step has the same number of packets.
     const { assert!(FLOWS.is_multiple_of(BATCH)) };
     (0..FLOWS / BATCH).for_each(|_| ours(&mut state));
     let (extractor, tracker) = (state.1, state.2);

@@ -1,4 +1,4 @@
-//! What captures and file names hold is no command to a terminal and no other line of a log.
+//! Content of captures and file names reaches neither the terminal as control sequences nor a log as additional lines.
 
 use etherparse::PacketBuilder;
 use flowgauge::base::{Frame, LinkType, Timestamp};
@@ -6,10 +6,10 @@ use flowgauge::source::PcapngWriter;
 
 use super::{Folder, objects, run};
 
-/// Controls of ASCII, of ISO 6429 and of the direction of text, each with what it does.
-const NASTY: &str = "a\u{7f}\u{9b}31mred\u{9d}0;owned\u{9c}\u{202e}gpj.exe\u{2066}\u{61c}\u{2028}b";
+/// Control characters of ASCII and of ISO 6429 and bidirectional text controls, each followed by its argument.
+const CONTROLS: &str = "a\u{7f}\u{9b}31mred\u{9d}0;owned\u{9c}\u{202e}gpj.exe\u{2066}\u{61c}\u{2028}b";
 
-/// A request with the text in its target, its host and its agent; an SSH banner; a name in DNS.
+/// A capture with the text in the target, the host and the user agent of a request, in an SSH banner and in a DNS name.
 fn capture() -> Vec<u8> {
     let mut writer = PcapngWriter::new(Vec::new()).unwrap();
     let mut nanos = 1_700_000_000_000_000_000;
@@ -19,9 +19,9 @@ fn capture() -> Vec<u8> {
             Frame { link_type: LinkType::ETHERNET, ..Frame::ethernet(Timestamp::from_nanos(nanos), frame) };
         writer.write(&frame, &[]).unwrap();
     };
-    let request = format!("GET /{NASTY} HTTP/1.1\r\nHost: {NASTY}\r\nUser-Agent: {NASTY}\r\n\r\n");
-    let banner = format!("SSH-2.0-{NASTY}\r\n");
-    for (client_port, server_port, reports) in [(40_000, 80, request), (40_001, 22, banner)] {
+    let request = format!("GET /{CONTROLS} HTTP/1.1\r\nHost: {CONTROLS}\r\nUser-Agent: {CONTROLS}\r\n\r\n");
+    let banner = format!("SSH-2.0-{CONTROLS}\r\n");
+    for (client_port, server_port, payload_text) in [(40_000, 80, request), (40_001, 22, banner)] {
         let tcp = |is_client: bool, seq, ack: Option<u32>, is_syn: bool, payload: &[u8]| {
             let (source, target) = if is_client { (1, 2) } else { (2, 1) };
             let (from, to) = if is_client { (client_port, server_port) } else { (server_port, client_port) };
@@ -41,7 +41,7 @@ fn capture() -> Vec<u8> {
         write(&tcp(true, 100, None, true, b""));
         write(&tcp(false, 500, Some(101), true, b""));
         write(&tcp(true, 101, Some(501), false, b""));
-        write(&tcp(true, 101, Some(501), false, reports.as_bytes()));
+        write(&tcp(true, 101, Some(501), false, payload_text.as_bytes()));
     }
     let label = "x\u{9b}2J\u{202e}".as_bytes();
     let question =
@@ -54,7 +54,7 @@ fn capture() -> Vec<u8> {
     writer.finish().unwrap()
 }
 
-/// Whether a text holds a control other than a line end.
+/// Returns whether a text contains a control character other than a line feed.
 fn has_control(text: &str) -> bool {
     text.chars().any(|letter| {
         (letter.is_control() && letter != '\n')
@@ -63,8 +63,8 @@ fn has_control(text: &str) -> bool {
 }
 
 #[test]
-fn no_output_holds_a_control_and_json_means_what_was_sent() {
-    assert!(has_control(NASTY));
+fn output_has_no_control_characters_and_json_decodes_to_the_sent_text() {
+    assert!(has_control(CONTROLS));
     let folder = Folder::new();
     let file = folder.file("nasty.pcapng", &capture());
     for args in [
@@ -84,16 +84,18 @@ fn no_output_holds_a_control_and_json_means_what_was_sent() {
     assert!(
         messages.contains("\\u007f\\u009b31mred\\u009d0;owned\\u009c\\u202egpj.exe\\u2066\\u061c\\u2028b")
     );
-    let request =
-        objects(&messages).into_iter().find(|message| message["message"] == "request").expect("a request");
-    assert!(request.to_string().contains(NASTY), "{request}");
+    let request = objects(&messages)
+        .into_iter()
+        .find(|message| message["message"] == "request")
+        .expect("no request was reported");
+    assert!(request.to_string().contains(CONTROLS), "{request}");
     let table = run(&["sessions", &file, "--format", "table"]).out;
     assert!(table.contains("\\u009b31mred"), "{table}");
 }
 
 #[cfg(unix)]
 #[test]
-fn names_of_files_are_one_line_of_a_message() {
+fn file_names_with_line_feeds_stay_on_one_line_of_a_message() {
     let folder = Folder::new();
     let name = "a\u{1b}[31m\u{9b}2J\u{202e}\nflowgauge: all is well";
     let missing = folder.path(name);

@@ -25,8 +25,8 @@ fn the_long_help_of_each_command_has_an_example_of_it() {
         let help = run(&[command, &["--help"]].concat());
         assert_eq!((help.status, help.err.as_str()), (0, ""), "{command:?}");
         let (_, examples) = help.out.split_once("\nExamples:\n").expect("examples");
-        let wanted = [&["flowgauge"], command].concat().join(" ");
-        assert!(examples.lines().any(|line| line.contains(&wanted)), "{command:?}:\n{}", help.out);
+        let expected = [&["flowgauge"], command].concat().join(" ");
+        assert!(examples.lines().any(|line| line.contains(&expected)), "{command:?}:\n{}", help.out);
         assert!(help.out.lines().all(|line| line.chars().count() <= SCREEN.1), "{command:?}:\n{}", help.out);
     }
 }

@@ -1,8 +1,8 @@
-//! Memory that is asked for, windows of zstd, and the words for what did not fit.
+//! Tests of memory budgets, of zstd windows and of the messages about values beyond a limit.
 
-use super::{Folder, data, facts, objects, records, run};
+use super::{Folder, comparable_records, data, objects, records, run};
 
-/// A zstd frame of raw blocks with a window of its own (RFC 8878 section 3.1.1).
+/// A zstd frame of raw blocks with a given window descriptor (RFC 8878 section 3.1.1).
 fn zstd(window: u8, content: &[u8]) -> Vec<u8> {
     let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, window];
     let mut chunks = content.chunks(1000).peekable();
@@ -15,10 +15,10 @@ fn zstd(window: u8, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn every_command_takes_a_budget() {
+fn every_command_accepts_a_memory_budget() {
     let folder = Folder::new();
     let (out, streams) = (folder.path("out.pcapng"), folder.path("streams"));
-    let wanted = facts(&records(&["web.pcap"]));
+    let expected = comparable_records(&records(&["web.pcap"]));
     for args in [
         &["flows", "web.pcap", "--format", "ndjson"][..],
         &["flows", "web.pcap", "--format", "ndjson", "--shards", "2"],
@@ -30,9 +30,9 @@ fn every_command_takes_a_budget() {
         let run = run_with("4MiB");
         assert_eq!(run.status, 0, "{args:?}: {}", run.err);
         if args[0] == "flows" {
-            assert_eq!(facts(&objects(&run.out)), wanted, "{args:?}");
+            assert_eq!(comparable_records(&objects(&run.out)), expected, "{args:?}");
         }
-        // Not even the first flows fit.
+        // A budget that is too small for the initial flow table.
         let run = run_with("10kB");
         assert!(
             run.status == 2 && run.err.contains("--memory: the memory limit is too small: "),
@@ -49,7 +49,7 @@ fn every_command_takes_a_budget() {
 }
 
 #[test]
-fn a_budget_bounds_flows_and_the_summary_tells() {
+fn a_budget_limits_flows_and_the_summary_reports_evictions() {
     let folder = Folder::new();
     let mut capture = data("web.pcap")[..24].to_vec();
     for number in 0..20_000_u32 {
@@ -72,19 +72,19 @@ fn a_budget_bounds_flows_and_the_summary_tells() {
         few.err
     );
     assert_eq!(few.out.lines().count(), all.out.lines().count());
-    // Asking for flows asks for their memory, unless that is told, too.
+    // --max-flows raises the memory limit only if --memory is not given.
     let reported = run(&["flows", &file, "--memory", "2MiB", "--max-flows", "1000000"]);
     assert!(reported.err.contains("evicted early"), "{}", reported.err);
 }
 
 #[test]
-fn a_window_beyond_the_limit_is_no_damage() {
+fn a_zstd_window_beyond_the_limit_is_not_reported_as_damage() {
     let folder = Folder::new();
-    let wanted = records(&["web.pcap"]).len();
+    let expected = records(&["web.pcap"]).len();
     // Windows of 8 MiB, 9 MiB and 128 MiB.
     let [fits, above, far] = [0x68, 0x69, 0x88]
         .map(|window| folder.file(&format!("{window:x}.zst"), &zstd(window, &data("web.pcap"))));
-    assert_eq!(records(&[&fits]).len(), wanted);
+    assert_eq!(records(&[&fits]).len(), expected);
     for (file, window) in [(&above, "9437184"), (&far, "134217728")] {
         let refused = run(&["flows", file]);
         assert_eq!((refused.status, refused.err.lines().count()), (1, 1), "{}", refused.err);
@@ -92,23 +92,23 @@ fn a_window_beyond_the_limit_is_no_damage() {
             "needs a zstd window of {window} bytes, but the limit is 8388608 bytes; to read the file, use --zstd-window {window}"
         );
         assert!(refused.err.contains(&words) && !refused.err.contains("damaged"), "{}", refused.err);
-        // Other files are read all the same.
+        // The other files are still read.
         let beside = run(&["flows", file, "dns.pcap", "--format", "ndjson"]);
         assert_eq!((beside.status, objects(&beside.out).len()), (1, records(&["dns.pcap"]).len()));
-        assert_eq!(records(&[file, "--zstd-window", "128MiB"]).len(), wanted);
+        assert_eq!(records(&[file, "--zstd-window", "128MiB"]).len(), expected);
     }
     assert_eq!(run(&["flows", &fits, "--zstd-window", "4MiB"]).status, 1);
-    // Within the limit on windows, but beyond the part of the budget that captures may take.
-    let poor = run(&["flows", &far, "--zstd-window", "128MiB", "--memory", "64MiB"]);
+    // A window within the limit on windows, but beyond the part of the budget reserved for captures.
+    let beyond_budget = run(&["flows", &far, "--zstd-window", "128MiB", "--memory", "64MiB"]);
     assert!(
-        poor.status == 1
-            && poor
+        beyond_budget.status == 1
+            && beyond_budget
                 .err
                 .contains("the limit for all captures together is 16777216 bytes, a quarter of --memory"),
         "{}",
-        poor.err
+        beyond_budget.err
     );
-    // In the middle of a file: what came before is read.
+    // A window beyond the limit in the middle of a file: the content before it is read.
     let content = data("web.pcap");
     let both = [zstd(0x10, &content[..20_000]), zstd(0x88, &content[20_000..])].concat();
     let both = folder.file("both.zst", &both);
@@ -117,28 +117,28 @@ fn a_window_beyond_the_limit_is_no_damage() {
     assert!(!objects(&run.out).is_empty());
 }
 
-/// A file that breaks off while it is read is one line, and the others are read, by one thread or several.
+/// An error in one file is reported in one line and the other files are read, with one thread and with several.
 #[test]
-fn an_error_while_reading_ends_one_file_only() {
+fn an_error_while_reading_affects_one_file_only() {
     let folder = Folder::new();
     let content = data("web.pcap");
     let broken = [zstd(0x10, &content[..20_000]), zstd(0x88, &content[20_000..])].concat();
     let broken = folder.file("broken.zst", &broken);
-    let wanted = facts(&records(&["dns.pcap"]));
+    let expected = comparable_records(&records(&["dns.pcap"]));
     for more in [&[][..], &["--shards", "2"], &["--top", "1000", "--shards", "2"], &["--top", "1000"]] {
         let run = run(&[&["flows", &broken, "dns.pcap", "--format", "ndjson"], more].concat());
         assert_eq!(run.status, 1);
         let problems: Vec<_> = run.err.lines().filter(|line| line.starts_with("flowgauge: ")).collect();
         assert!(matches!(problems[..], [problem] if problem.contains("--zstd-window")), "{}", run.err);
-        assert!(run.err.contains(" packets ("), "the summary is there: {}", run.err);
-        let found = facts(&objects(&run.out));
-        assert!(wanted.iter().all(|record| found.contains(record)), "{more:?}");
-        assert!(found.len() > wanted.len(), "{more:?}");
+        assert!(run.err.contains(" packets ("), "no summary: {}", run.err);
+        let found = comparable_records(&objects(&run.out));
+        assert!(expected.iter().all(|record| found.contains(record)), "{more:?}");
+        assert!(found.len() > expected.len(), "{more:?}");
     }
 }
 
 #[test]
-fn settings_that_cannot_be_are_one_line_that_names_the_option() {
+fn invalid_settings_are_reported_in_one_line_with_the_option() {
     let folder = Folder::new();
     let (out, streams) = (folder.path("out.pcapng"), folder.path("streams"));
     for command in [
@@ -163,7 +163,7 @@ fn settings_that_cannot_be_are_one_line_that_names_the_option() {
             assert_eq!(run.err.lines().count(), 1, "{}", run.err);
         }
     }
-    // Enough for one pipeline, and not for so many.
+    // Enough for one pipeline, but not for 200.
     let many = run(&["flows", "web.pcap", "--format", "csv", "--shards", "200", "--memory", "1MiB"]);
     assert_eq!((many.status, many.out.as_str(), many.err.lines().count()), (2, "", 1), "{}", many.err);
     assert!(many.err.contains("--memory: the memory limit is too small: "), "{}", many.err);

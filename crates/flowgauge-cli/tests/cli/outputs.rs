@@ -1,11 +1,11 @@
-//! What is there before a command writes is still there, unless it was told to overwrite it: by whatever name.
+//! Commands never overwrite existing files without `--force`, and never their inputs, under any name.
 
 use std::fs;
 use std::path::Path;
 
 use super::{Folder, data, records, run};
 
-/// What is in a folder, hidden files too.
+/// Names of all files in a folder, including hidden files.
 fn names(folder: &Folder) -> Vec<String> {
     let entries = fs::read_dir(&folder.0).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -15,7 +15,7 @@ fn names(folder: &Folder) -> Vec<String> {
 
 #[cfg(unix)]
 #[test]
-fn an_input_is_never_an_output_whatever_its_name() {
+fn an_input_is_never_overwritten_under_any_name() {
     use std::os::unix::fs::symlink;
     let folder = Folder::new();
     let input = folder.file("in.pcap", &data("web.pcap"));
@@ -29,7 +29,7 @@ fn an_input_is_never_an_output_whatever_its_name() {
             assert!(run.err.contains("is an input and cannot also be an output"), "{}", run.err);
         }
     }
-    // The same of the files in a folder: the index, and a stream.
+    // The same applies to files in an output folder: the index and a stream.
     for name in ["index.ndjson", "000001-a"] {
         let streams = folder.path("streams");
         fs::create_dir(&streams).unwrap();
@@ -50,7 +50,7 @@ fn a_symbolic_link_is_replaced_and_not_followed() {
     let folder = Folder::new();
     let precious = folder.file("precious", b"precious");
     let is_link = |path: &str| fs::symlink_metadata(path).unwrap().is_symlink();
-    // To a file, and to nowhere.
+    // One link to a file, and one without a target.
     for target in ["precious", "nowhere"] {
         let out = folder.path(&format!("{target}.pcapng"));
         symlink(target, &out).unwrap();
@@ -85,11 +85,11 @@ fn a_symbolic_link_is_replaced_and_not_followed() {
 }
 
 #[test]
-fn a_file_is_replaced_when_the_new_one_is_whole_and_nothing_else_is_left() {
+fn a_file_is_replaced_only_when_complete_and_no_temporary_file_remains() {
     let folder = Folder::new();
     let out = folder.file("out.pcapng", b"precious");
-    // The second file breaks off, which is no reason not to write what the first one has.
-    let truncated = folder.file("cut.pcap", &data("web.pcap")[..5000]);
+    // The truncated capture still yields the packets before the truncation.
+    let truncated = folder.file("truncated.pcap", &data("web.pcap")[..5000]);
     let run_on = |input: &str, filter: &str| {
         run(&["slice", input, "--filter", filter, "-w", &out, "--force", "-q"]).status
     };
@@ -107,7 +107,7 @@ fn a_file_is_replaced_when_the_new_one_is_whole_and_nothing_else_is_left() {
     assert_eq!(names(&folder).len(), 3, "{:?}", names(&folder));
 }
 
-/// A full device keeps nothing: the old file stays, and no part of a new one.
+/// Devices and named pipes are not replaced by a temporary file. A full device is an error.
 #[cfg(target_os = "linux")]
 #[test]
 fn pipes_and_devices_are_written_in_place() {
@@ -135,7 +135,7 @@ fn pipes_and_devices_are_written_in_place() {
 
 #[cfg(unix)]
 #[test]
-fn standard_input_may_be_the_file_that_must_stay() {
+fn an_input_given_as_standard_input_is_not_overwritten() {
     let folder = Folder::new();
     let own = folder.file("own.pcap", &data("web.pcap"));
     let run: super::Run = super::command()

@@ -1,4 +1,4 @@
-//! `flowgauge sessions`, and the names that `flows` gives.
+//! Tests of `flowgauge sessions`, and of the application protocols that `flows` reports.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Folder, Run, command, data, number, objects, records, run, run_with_input};
 
-/// Messages of a capture by their protocol and kind.
+/// Number of messages of a capture by protocol and kind.
 fn kinds(args: &[&str]) -> BTreeMap<String, usize> {
     let run = run(args);
     assert_eq!(run.status, 0, "{}", run.err);
@@ -21,14 +21,17 @@ fn kinds(args: &[&str]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_line_is_about_its_flow_and_says_the_message() {
+fn each_line_identifies_its_flow_and_has_the_fields_of_the_message() {
     let run = run(&["sessions", "web.pcap", "-p", "http", "-q"]);
     assert_eq!((run.status, run.err.as_str()), (0, ""));
     let lines = objects(&run.out);
     let flows = records(&["web.pcap"]);
     assert!(lines.len() > 20);
     for line in &lines {
-        let flow = flows.iter().find(|flow| flow["community_id"] == line["community_id"]).expect("its flow");
+        let flow = flows
+            .iter()
+            .find(|flow| flow["community_id"] == line["community_id"])
+            .expect("no flow of this message");
         for field in ["source_address", "source_port", "destination_address", "destination_port"] {
             assert_eq!(line[field], flow[field]);
         }
@@ -37,7 +40,7 @@ fn a_line_is_about_its_flow_and_says_the_message() {
         assert_eq!((&line["protocol"], &flow["application"]), (&"http".into(), &"http".into()));
         assert_eq!(flow["application_evidence"], "content");
     }
-    // What curl was told to ask, in the order of the recording.
+    // The requests made with curl, in the order of the recording.
     let requests: Vec<_> = lines.iter().filter(|line| line["message"] == "request").collect();
     assert_eq!((&requests[0]["method"], &requests[0]["target"]), (&"GET".into(), &"/".into()));
     let hosts: Vec<_> = requests.iter().map(|line| line["host"].as_str().unwrap()).collect();
@@ -45,7 +48,7 @@ fn a_line_is_about_its_flow_and_says_the_message() {
     // Each request has its response.
     for request in &requests {
         let is_answer = |line: &&Value| {
-            // Interim ones, as to `Expect`, come besides.
+            // Interim responses, such as those to `Expect`, are additional.
             line["message"] == "response"
                 && number(line, "status") >= 200
                 && line["community_id"] == request["community_id"]
@@ -56,7 +59,7 @@ fn a_line_is_about_its_flow_and_says_the_message() {
 }
 
 #[test]
-fn several_protocols_are_heard_in_one_pass() {
+fn several_protocols_are_parsed_in_one_run() {
     let all = kinds(&["sessions", "mail.pcap", "-q"]);
     assert!(all.keys().any(|kind| kind.starts_with("smtp ")) && !all.contains_key("smtp stopped"), "{all:?}");
     let ssh = kinds(&["sessions", "ssh.pcap", "-q"]);
@@ -68,7 +71,7 @@ fn several_protocols_are_heard_in_one_pass() {
 }
 
 #[test]
-fn a_filter_or_a_community_id_chooses_flows() {
+fn a_filter_or_a_community_id_selects_flows() {
     let all = run(&["sessions", "web.pcap", "-q", "-p", "http"]).out;
     let id = objects(&all)[0]["community_id"].as_str().unwrap().to_owned();
     let one = run(&["sessions", "web.pcap", "-q", "--community-id", &id]).out;
@@ -81,7 +84,7 @@ fn a_filter_or_a_community_id_chooses_flows() {
     assert_eq!(piped.out, all);
 }
 
-/// A capture of one connection to a port: who says what, from the client or not.
+/// A capture of one connection to a port. Each turn is a payload and whether the client sends it.
 fn connection(port: u16, turns: &[(bool, &str)]) -> Vec<u8> {
     let header = [0xA1B2_C3D4_u32, 0x0004_0002, 0, 0, 65_535, 1];
     let mut pcap: Vec<u8> = header.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -109,7 +112,7 @@ fn connection(port: u16, turns: &[(bool, &str)]) -> Vec<u8> {
 }
 
 #[test]
-fn credentials_are_never_written_and_their_kind_if_asked() {
+fn passwords_are_never_written_and_their_kind_only_on_request() {
     let web: &[(bool, &str)] = &[
         (
             true,
@@ -153,7 +156,7 @@ fn credentials_are_never_written_and_their_kind_if_asked() {
             let reported = run_with_input(&["sessions", "-", "-q", "-f", format, "--credentials"], &pcap).out;
             assert!(silent.contains(protocol) && !silent.contains("credentials"), "{silent}");
             assert!(reported.contains("credentials"), "{reported}");
-            // The password, as it is and in base64.
+            // The password in plain text and in base64.
             for secret in ["HUNTER", "SFVOVEVS", "YWxpY2U6SFVOVEVS"] {
                 assert!(!reported.contains(secret), "{reported}");
             }
@@ -177,7 +180,8 @@ fn a_line_has_each_key_once() {
         (false, "250 OK\r\n"),
     ];
     let out = run_with_input(&["sessions", "-", "-q"], &connection(25, turns)).out;
-    let mail = objects(&out).into_iter().find(|line| line["message"] == "mail").expect("a mail");
+    let mail =
+        objects(&out).into_iter().find(|line| line["message"] == "mail").expect("no mail was reported");
     assert_eq!((&mail["role"], &mail["reverse_path"]), (&"server".into(), &"alice@a.example".into()));
     for line in out.lines() {
         for key in ["timestamp_ns", "community_id", "protocol", "role", "message"] {
@@ -187,7 +191,7 @@ fn a_line_has_each_key_once() {
 }
 
 #[test]
-fn the_table_has_a_row_per_message_and_escapes_what_is_no_text() {
+fn the_table_has_a_row_per_message_and_escapes_control_characters() {
     let lines = objects(&run(&["sessions", "ssh.pcap", "-q"]).out);
     let table = run(&["sessions", "ssh.pcap", "-q", "--format", "table"]).out;
     assert_eq!(table.lines().count(), lines.len() + 1);
@@ -197,7 +201,7 @@ fn the_table_has_a_row_per_message_and_escapes_what_is_no_text() {
 }
 
 #[test]
-fn what_is_not_parsed_is_refused_with_the_names_that_are() {
+fn protocols_without_a_parser_are_rejected_with_a_list_of_valid_names() {
     let unknown = run(&["sessions", "web.pcap", "-p", "gopher"]);
     assert_eq!(unknown.status, 2);
     assert!(
@@ -210,7 +214,7 @@ fn what_is_not_parsed_is_refused_with_the_names_that_are() {
 }
 
 #[test]
-fn flows_are_named_if_asked() {
+fn flows_have_the_application_protocol_on_request() {
     let auto = records(&["ssh.pcap", "--filter", "tcp"]);
     assert!(
         auto.iter().all(|flow| flow["application"] == "ssh" && flow["application_evidence"] == "content")
@@ -221,7 +225,7 @@ fn flows_are_named_if_asked() {
     assert!(!table.contains("/ssh"));
     let named = run(&["flows", "ssh.pcap", "-q", "--application", "always"]).out;
     assert_eq!(named.matches("tcp/ssh").count(), 4, "{named}");
-    // On many threads too.
+    // The same with several threads.
     let sorted = |args: &[&str]| {
         let mut lines: Vec<_> = run(args).out.lines().map(str::to_owned).collect();
         lines.sort();
@@ -233,13 +237,13 @@ fn flows_are_named_if_asked() {
 }
 
 #[test]
-fn the_page_lists_every_protocol_and_how_far_it_is_read() {
+fn the_protocols_page_lists_every_parsed_and_every_recognized_protocol() {
     use flowgauge::protocols::Standard;
     use flowgauge::session::Protocols as _;
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/protocols.md");
     let text = std::fs::read_to_string(page).unwrap();
     let (parsed, recognized) = text.split_once("## Recognized").unwrap();
-    // Tables behind the first one name protocols again.
+    // Tables after the first one repeat names of protocols.
     let (_, parsed) = parsed.split_once("| protocol |").unwrap();
     let (parsed, _) = parsed.split_once("\n\n").unwrap();
     let names = |text: &str| {
@@ -256,7 +260,7 @@ fn the_page_lists_every_protocol_and_how_far_it_is_read() {
     };
     assert_eq!(names(parsed), of(true));
     assert_eq!(names(recognized), of(false));
-    // What is recognized has its ports there too.
+    // The rows of recognized protocols list their ports.
     for entry in Standard::TABLE.iter().filter(|entry| entry.start.is_none()) {
         let start = format!("| `{}` |", entry.protocol.name());
         let row = recognized.lines().find(|line| line.starts_with(&start)).unwrap();
@@ -268,20 +272,20 @@ fn the_page_lists_every_protocol_and_how_far_it_is_read() {
 }
 
 #[test]
-fn no_key_is_written_twice() {
+fn lines_of_all_captures_have_each_key_once() {
     for file in ["web.pcap", "dns.pcap", "ssh.pcap", "mail.pcap", "any.pcap", "../../tests/data/quic.pcap"] {
         let text = run(&["sessions", file, "-q", "--credentials"]).out;
         assert!(!text.is_empty());
         for line in text.lines() {
-            // Of two values of one key only the last is kept.
+            // The JSON reader keeps only the last value of a repeated key.
             let read: serde_json::Value = serde_json::from_str(line).unwrap();
             assert_eq!(read.to_string().len(), line.len(), "{line}");
         }
     }
 }
 
-/// A capture that lacks every fifth of the frames with octets.
-fn without_each_fifth(name: &str) -> Vec<u8> {
+/// A capture without every fifth frame that has payload.
+fn capture_without_every_fifth_frame(name: &str) -> Vec<u8> {
     let whole = data(name);
     let (header, mut rest) = whole.split_at(24);
     let (mut lossy, mut long_count) = (header.to_vec(), 0);
@@ -298,9 +302,9 @@ fn without_each_fifth(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn messages_behind_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces() {
+fn messages_after_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces() {
     for name in ["web.pcap", "mail.pcap"] {
-        let lossy = without_each_fifth(name);
+        let lossy = capture_without_every_fifth_frame(name);
         let folder = Folder::new();
         let whole = run(&["sessions", &folder.file("lossy.pcap", &lossy), "-q"]);
         assert_eq!(whole.status, 0, "{}", whole.err);
@@ -318,7 +322,7 @@ fn messages_behind_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces
             let writer = std::thread::spawn(move || {
                 for piece in lossy.chunks(lossy.len() / piece_count) {
                     stdin.write_all(piece).unwrap();
-                    // The reader shall find no more than that.
+                    // The reader finds only this piece when it reads.
                     std::thread::sleep(std::time::Duration::from_millis(2));
                 }
             });
@@ -334,18 +338,18 @@ fn messages_behind_gaps_are_the_same_from_a_file_and_from_a_pipe_in_small_pieces
 }
 
 #[test]
-fn output_is_in_proportion_to_input() {
+fn output_size_is_limited_in_proportion_to_the_input() {
     let commands = "NOOP\r\n".repeat(240);
     let mut turns = vec![(false, "220 mail.example ESMTP\r\n"), (true, "HELO a.example\r\n")];
     turns.extend(vec![(true, commands.as_str()); 200]);
     turns.extend([(true, "MAIL FROM:<alice@a.example>\r\n"), (true, "QUIT\r\n")]);
     let pcap = connection(25, &turns);
     let run = run_with_input(&["sessions", "-"], &pcap);
-    // A line is some 280 octets, and a NOOP six.
+    // A line has about 280 octets, and a NOOP has six.
     assert!(run.out.len() < 22 * pcap.len() + 1024 * 300, "{} of {}", run.out.len(), pcap.len());
     let lines = objects(&run.out);
     assert_eq!(lines.iter().filter(|line| line["message"] == "suppressed").count(), 1);
-    // What comes behind the flood is there.
+    // The messages after the flood are reported.
     let verbs: Vec<_> = lines.iter().rev().take(2).map(|line| line["verb"].as_str().unwrap()).collect();
     assert_eq!(verbs, ["QUIT", "MAIL"]);
     let reported = lines.iter().filter(|line| line["verb"] == "NOOP").count();

@@ -1,13 +1,13 @@
-//! `flowgauge slice`.
+//! Tests of `flowgauge slice`.
 
 use std::fs;
 use std::io::Read as _;
 use std::process::Stdio;
 
-use super::{Folder, command, data, facts, objects, records, repository, run, run_with_input};
+use super::{Folder, command, comparable_records, data, objects, records, repository, run, run_with_input};
 
 #[test]
-fn a_slice_holds_the_flows_that_a_filter_keeps() {
+fn a_slice_contains_the_flows_that_a_filter_selects() {
     let folder = Folder::new();
     for (number, (file, filter)) in [
         ("web.pcap", "tcp port 443"),
@@ -24,15 +24,15 @@ fn a_slice_holds_the_flows_that_a_filter_keeps() {
         let out = folder.path(&format!("{number}.pcapng"));
         let run = run(&["slice", file, "--filter", filter, "-w", &out]);
         assert_eq!(run.status, 0, "{filter}: {}", run.err);
-        let wanted = records(&[file, "--filter", filter]);
-        assert!(!wanted.is_empty());
-        assert!(run.err.contains(&format!(" of {} flow", wanted.len())), "{}", run.err);
-        assert_eq!(facts(&records(&[&out])), facts(&wanted), "{filter}");
+        let expected = records(&[file, "--filter", filter]);
+        assert!(!expected.is_empty());
+        assert!(run.err.contains(&format!(" of {} flow", expected.len())), "{}", run.err);
+        assert_eq!(comparable_records(&records(&[&out])), comparable_records(&expected), "{filter}");
     }
 }
 
 #[test]
-fn a_slice_by_community_id() {
+fn a_slice_contains_the_flows_with_given_community_ids() {
     let folder = Folder::new();
     let all = records(&["web.pcap", "--filter", "tcp", "--sort", "start"]);
     let (first, last) = (&all[0], &all[17]);
@@ -40,7 +40,7 @@ fn a_slice_by_community_id() {
     let out = folder.path("two.pcapng");
     let args = ["slice", "web.pcap", "--community-id", ids[0], "--community-id", ids[1], "-w", &out];
     assert_eq!(run(&args).status, 0);
-    assert_eq!(facts(&records(&[&out])), facts(&[first.clone(), last.clone()]));
+    assert_eq!(comparable_records(&records(&[&out])), comparable_records(&[first.clone(), last.clone()]));
 
     // From a pipe into a pipe.
     let args = ["slice", "-", "--community-id", ids[0], "-w", "-", "-q"];
@@ -54,14 +54,14 @@ fn a_slice_by_community_id() {
     child.stdout.take().unwrap().read_to_end(&mut octets).unwrap();
     assert!(child.wait().unwrap().success());
     let path = folder.file("one.pcapng", &octets);
-    assert_eq!(facts(&records(&[&path])), facts(std::slice::from_ref(first)));
+    assert_eq!(comparable_records(&records(&[&path])), comparable_records(std::slice::from_ref(first)));
 
     let bad = run(&["slice", "web.pcap", "--community-id", "1:xyz", "-w", &folder.path("x")]);
     assert_eq!(bad.status, 2);
 }
 
 #[test]
-fn a_slice_takes_care_of_what_is_there() {
+fn a_slice_overwrites_files_only_with_force_and_never_its_input() {
     let folder = Folder::new();
     let out = folder.file("out.pcapng", b"precious");
     let args = ["slice", "web.pcap", "--filter", "port 8080", "-w", &out];
@@ -69,7 +69,7 @@ fn a_slice_takes_care_of_what_is_there() {
     assert_eq!(refused.status, 1);
     assert!(refused.err.contains("already exists; use --force to overwrite it"), "{}", refused.err);
     assert_eq!(fs::read(&out).unwrap(), b"precious");
-    // Nothing found: the old file stays.
+    // If the filter selects no flow, the existing file is kept.
     let nothing = run(&["slice", "web.pcap", "--filter", "port 9", "-w", &out, "--force"]);
     assert_eq!((nothing.status, nothing.err.lines().count()), (1, 1), "{}", nothing.err);
     assert_eq!(fs::read(&out).unwrap(), b"precious");
@@ -93,13 +93,13 @@ fn a_slice_takes_care_of_what_is_there() {
 }
 
 #[test]
-fn a_slice_of_a_cut_capture_has_what_is_there() {
+fn a_slice_of_a_truncated_capture_has_the_packets_before_the_truncation() {
     let folder = Folder::new();
     let whole = data("ssh.pcap");
-    let truncated = folder.file("cut.pcap", &whole[..whole.len() / 2]);
+    let truncated = folder.file("truncated.pcap", &whole[..whole.len() / 2]);
     let out = folder.path("out.pcapng");
     let run = run(&["slice", &truncated, "--filter", "tcp dst port 22", "-w", &out, "-q"]);
     assert_eq!((run.status, run.err.lines().count()), (1, 1), "{}", run.err);
     let before = self::run(&["flows", &truncated, "--filter", "tcp", "--format", "ndjson", "-q"]);
-    assert_eq!(facts(&records(&[&out])), facts(&objects(&before.out)));
+    assert_eq!(comparable_records(&records(&[&out])), comparable_records(&objects(&before.out)));
 }

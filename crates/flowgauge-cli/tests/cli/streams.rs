@@ -1,4 +1,4 @@
-//! `flowgauge streams`.
+//! Tests of `flowgauge streams`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Folder, data, number, objects, records, run, run_with_input};
 
-/// The index, and the files that it names: all files of the folder.
+/// Lines of the index with the content of the files that they name. The folder must not contain other files.
 fn read(folder: &str) -> Vec<(Value, Vec<u8>)> {
     let mut files: BTreeMap<_, _> = fs::read_dir(folder)
         .unwrap()
@@ -46,7 +46,7 @@ fn each_direction_is_a_file_and_a_line_of_the_index() {
             assert_eq!(line["source_port"], record[format!("{source}_port")]);
             assert_eq!(line["start_ns"], record["start_ns"]);
             assert_eq!(number(line, "octet_count"), octets.len() as u64);
-            // What was sent again counts again as payload, and once here.
+            // Retransmitted octets count as payload each time, but are written only once.
             let payload_octet_count = number(record, &format!("{prefix}payload_octet_count"));
             let repeated_octet_count = number(line, "repeated_octet_count");
             assert_eq!(octets.len() as u64 + repeated_octet_count, payload_octet_count, "{line}");
@@ -59,12 +59,12 @@ fn each_direction_is_a_file_and_a_line_of_the_index() {
 }
 
 #[test]
-fn what_was_said_is_in_the_files() {
+fn stream_files_contain_the_payload() {
     let folder = Folder::new();
     let out = folder.path("out");
     assert_eq!(run(&["streams", "web.pcap", "--filter", "port 80", "--out", &out, "-q"]).status, 0);
     let streams = read(&out);
-    // One connection was opened and nothing said.
+    // One connection was opened without any data.
     for (line, octets) in streams.iter().filter(|(_, octets)| !octets.is_empty()) {
         let begins = |text: &str| octets.starts_with(text.as_bytes());
         let is_request = ["GET /", "HEAD /", "PUT /"].iter().any(|text| begins(text));
@@ -76,9 +76,9 @@ fn what_was_said_is_in_the_files() {
     assert!(streams.len() >= 12);
 }
 
-/// Frames cut at 128 octets, and a lossy line: gaps everywhere.
+/// A capture with a snap length of 128 octets on a link with loss has many gaps.
 #[test]
-fn gaps_are_left_out_or_filled() {
+fn gaps_are_omitted_or_filled() {
     let folder = Folder::new();
     let (omitted, filled) = (folder.path("omitted"), folder.path("filled"));
     assert_eq!(run(&["streams", "lossy.pcap", "--out", &omitted]).status, 0);
@@ -111,7 +111,7 @@ fn gaps_are_left_out_or_filled() {
 }
 
 #[test]
-fn nothing_is_overwritten_and_nothing_leaves_the_folder() {
+fn existing_files_are_kept_and_nothing_is_written_outside_the_folder() {
     let folder = Folder::new();
     let out = folder.path("out");
     let args = ["streams", "mail.pcap", "--out", &out, "-q"];
@@ -126,7 +126,7 @@ fn nothing_is_overwritten_and_nothing_leaves_the_folder() {
     );
     assert_eq!(read(&out), before);
 
-    // A file of another origin, in a folder without an index.
+    // An unrelated file in a folder without an index.
     let name = before[0].0["file"].as_str().unwrap();
     let other = folder.path("other");
     fs::create_dir(&other).unwrap();
@@ -150,7 +150,7 @@ fn nothing_is_overwritten_and_nothing_leaves_the_folder() {
         assert_eq!(read(&other), before);
     }
 
-    // A folder that cannot be.
+    // A folder that cannot be created.
     let refused = run(&["streams", "mail.pcap", "--out", &folder.path("outside/x"), "-q"]);
     assert_eq!(refused.status, 1);
     assert!(!refused.err.is_empty());
@@ -164,12 +164,13 @@ fn an_input_is_never_an_output() {
     assert_eq!(refused.status, 1);
     assert!(refused.err.contains("is an input"), "{}", refused.err);
     assert_eq!(fs::read(&input).unwrap(), data("mail.pcap"));
-    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing was written");
+    assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "a file was written");
 }
 
-/// Segments whose numbers are as far apart as can be, each acknowledged: terabytes are missing, and a good connection follows.
+/// Acknowledged segments with sequence numbers as far apart as possible: terabytes are missing. A complete connection
+/// follows.
 #[test]
-fn zeros_have_an_end() {
+fn zero_filling_of_gaps_is_limited() {
     let segment = |port: u16, from_client: bool, seq: u32, ack: u32, flags: u8, payload: &[u8]| {
         let ports = if from_client { [port, 80] } else { [80, port] };
         let hosts = if from_client { [[10, 0, 0, 1], [10, 0, 0, 2]] } else { [[10, 0, 0, 2], [10, 0, 0, 1]] };
@@ -235,16 +236,16 @@ fn standard_input_is_read_once() {
     assert_eq!(read(&out), read(&once));
 }
 
-/// One file cannot be written: what was written before is in the index.
+/// If one file cannot be written, the index contains the files that were written before it.
 #[test]
-fn a_failure_is_told_and_the_index_has_what_was_written() {
+fn a_write_failure_is_reported_and_the_index_lists_the_written_files() {
     let folder = Folder::new();
     let whole = folder.path("whole");
     assert_eq!(run(&["streams", "ssh.pcap", "--out", &whole, "-q"]).status, 0);
     let streams = read(&whole);
     let out = folder.path("out");
     fs::create_dir(&out).unwrap();
-    // In the place of a file, a folder that is not empty.
+    // A folder that is not empty has the name of a file to be written.
     let name = streams[2].0["file"].as_str().unwrap();
     fs::create_dir_all(format!("{out}/{name}/x")).unwrap();
     let run = run(&["streams", "ssh.pcap", "--out", &out, "-q", "--force"]);
@@ -260,7 +261,7 @@ fn a_failure_is_told_and_the_index_has_what_was_written() {
 }
 
 #[test]
-fn names_follow_the_pattern() {
+fn file_names_follow_the_pattern() {
     let folder = Folder::new();
     let out = folder.path("out");
     let pattern = "{source}_{source_port} to {destination}_{destination_port} {side} {number}.bin";
@@ -268,7 +269,7 @@ fn names_follow_the_pattern() {
         run(&["streams", "web.pcap", "--filter", "port 8080", "--out", &out, "--name", pattern]).status,
         0
     );
-    // Refused connections have no octets.
+    // Refused connections have no payload.
     assert!(read(&out).iter().all(|(line, _)| line["file"].is_null()));
     let out = folder.path("again");
     assert_eq!(run(&["streams", "ssh.pcap", "--out", &out, "--name", pattern, "-q"]).status, 0);
@@ -283,7 +284,7 @@ fn names_follow_the_pattern() {
 }
 
 #[test]
-fn one_connection_goes_to_standard_output() {
+fn a_single_connection_is_written_to_standard_output() {
     let folder = Folder::new();
     let all = records(&["web.pcap", "--filter", "port 80", "--sort", "start"]);
     let id = all[0]["community_id"].as_str().unwrap();
@@ -291,7 +292,7 @@ fn one_connection_goes_to_standard_output() {
     assert_eq!(run(&["streams", "web.pcap", "--community-id", id, "--out", &out, "-q"]).status, 0);
     let streams = read(&out);
     assert_eq!(streams.len(), 2);
-    let get = |side: &str, input: &[u8]| {
+    let side_octets = |side: &str, input: &[u8]| {
         let child = std::process::Command::new(env!("CARGO_BIN_EXE_flowgauge"))
             .args(["streams", "-", "--community-id", id, "--to-stdout", side, "-q"])
             .stdin(std::process::Stdio::from(fs::File::open(folder.file("input", input)).unwrap()))
@@ -301,9 +302,9 @@ fn one_connection_goes_to_standard_output() {
         child.stdout
     };
     let web = data("web.pcap");
-    assert!(get("initiator", &web) == streams[0].1);
-    assert!(get("responder", &web) == streams[1].1);
-    assert!(get("both", &web).len() == streams[0].1.len() + streams[1].1.len());
+    assert!(side_octets("initiator", &web) == streams[0].1);
+    assert!(side_octets("responder", &web) == streams[1].1);
+    assert!(side_octets("both", &web).len() == streams[0].1.len() + streams[1].1.len());
 
     let several = run(&["streams", "mail.pcap", "--to-stdout", "responder", "--filter", "tcp port 25", "-q"]);
     assert_eq!(several.status, 1);
@@ -319,7 +320,7 @@ fn one_connection_goes_to_standard_output() {
 }
 
 #[test]
-fn a_filter_chooses_the_flows_that_it_chooses_elsewhere() {
+fn a_filter_selects_the_same_flows_as_in_other_commands() {
     let folder = Folder::new();
     for (at, (file, filter)) in [
         ("web.pcap", "tcp port 443"),
@@ -334,23 +335,23 @@ fn a_filter_chooses_the_flows_that_it_chooses_elsewhere() {
         assert_eq!(run(&["streams", file, "--filter", filter, "--out", &out, "-q"]).status, 0);
         let mut found: Vec<_> =
             read(&out).into_iter().map(|(line, _)| line["community_id"].to_string()).collect();
-        let wanted = records(&[file, "--filter", filter]);
-        let wanted = wanted.iter().filter(|record| record["protocol"] == 6);
-        let mut wanted: Vec<_> =
-            wanted.flat_map(|record| [(); 2].map(|()| record["community_id"].to_string())).collect();
+        let expected = records(&[file, "--filter", filter]);
+        let expected = expected.iter().filter(|record| record["protocol"] == 6);
+        let mut expected: Vec<_> =
+            expected.flat_map(|record| [(); 2].map(|()| record["community_id"].to_string())).collect();
         found.sort();
-        wanted.sort();
-        assert_eq!(found, wanted, "{filter}");
+        expected.sort();
+        assert_eq!(found, expected, "{filter}");
     }
     let out = folder.path("out");
     let once = run_with_input(&["streams", "-", "--filter", "dst port 80", "--out", &out], &data("web.pcap"));
     assert_eq!(once.status, 2);
     assert!(once.err.contains("can be read only once"), "{}", once.err);
-    assert!(!fs::exists(&out).unwrap(), "nothing is made for nothing");
+    assert!(!fs::exists(&out).unwrap(), "the folder was created although nothing was written");
 }
 
-/// A capture in which every seventh frame with octets comes 50 ms late, behind what acknowledges it.
-fn with_late_frames(name: &str) -> Vec<u8> {
+/// A capture in which every seventh frame with payload is captured 50 ms late, after its acknowledgment.
+fn capture_with_late_frames(name: &str) -> Vec<u8> {
     let whole = data(name);
     let (header, mut rest) = whole.split_at(24);
     let (mut frames, mut long_count) = (Vec::new(), 0);
@@ -374,9 +375,9 @@ fn with_late_frames(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn octets_that_come_long_after_their_acknowledgment_are_put_in_order_on_request() {
+fn the_ack_grace_option_reorders_octets_captured_after_their_acknowledgment() {
     let folder = Folder::new();
-    let late = folder.file("late.pcap", &with_late_frames("web.pcap"));
+    let late = folder.file("late.pcap", &capture_with_late_frames("web.pcap"));
     let streams = |file: &str, out: &str, more: &[&str]| {
         let out = folder.path(out);
         let run = run(&[&["streams", file, "--out", &out, "-q"][..], more].concat());
@@ -394,16 +395,16 @@ fn octets_that_come_long_after_their_acknowledgment_are_put_in_order_on_request(
         octets
     };
     let whole = streams("web.pcap", "whole", &[]);
-    let hasty = streams(&late, "hasty", &[]);
-    let gap_count: u64 = hasty.iter().map(|(line, _)| number(line, "gap_count")).sum();
-    assert!(gap_count > 10 && octets(&hasty) != octets(&whole), "{gap_count}");
-    // Each says when it was given up, within the capture.
-    let gaps: Vec<_> = hasty.iter().flat_map(|(line, _)| line["gaps"].as_array().unwrap()).collect();
+    let without_grace = streams(&late, "without_grace", &[]);
+    let gap_count: u64 = without_grace.iter().map(|(line, _)| number(line, "gap_count")).sum();
+    assert!(gap_count > 10 && octets(&without_grace) != octets(&whole), "{gap_count}");
+    // The timestamp of each gap lies within the capture.
+    let gaps: Vec<_> = without_grace.iter().flat_map(|(line, _)| line["gaps"].as_array().unwrap()).collect();
     let times = whole.iter().map(|(line, _)| number(line, "start_ns")..=number(line, "end_ns") + 100_000_000);
     let times: Vec<_> = times.collect();
     assert!(gaps.iter().all(|gap| times.iter().any(|time| time.contains(&number(gap, "timestamp")))));
-    assert_eq!(octets(&streams(&late, "patient", &["--ack-grace", "1s"])), octets(&whole));
-    // Messages likewise; their times and order are those of the late frames.
+    assert_eq!(octets(&streams(&late, "with_grace", &["--ack-grace", "1s"])), octets(&whole));
+    // The same applies to messages; their timestamps and order are those of the late frames.
     let messages = |args: &[&str]| {
         let run = run(&[&["sessions", "-q", "-p", "http"], args].concat());
         assert_eq!(run.status, 0, "{}", run.err);

@@ -1,5 +1,5 @@
-//! Outputs that are full, closed or limited: the exit status and the message name the problem, rows are whole, and no file that
-//! is not whole gets its name.
+//! Outputs that are full, closed or limited: the exit status and the message report the problem, rows are complete, and
+//! an incomplete file never gets its final name.
 
 use std::fs;
 use std::io::Read as _;
@@ -21,36 +21,36 @@ pub(crate) const TO_STDOUT: [&[&str]; 9] = [
     &["slice", "web.pcap", "--filter", "tcp", "-w", "-"],
 ];
 
-fn in_data(mut command: Command) -> Command {
+fn in_example_folder(mut command: Command) -> Command {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data");
     command.current_dir(data).env_remove("COLUMNS").stdin(Stdio::null()).stderr(Stdio::piped());
     command
 }
 
-/// The command, to be run where the examples are.
+/// The command without a summary, run in the folder of the example captures.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = command_with_summary(args);
     command.arg("--quiet");
     command
 }
 
-/// The same with its summary.
+/// The same command with its summary.
 pub(crate) fn command_with_summary(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_flowgauge"));
     command.args(args);
-    in_data(command)
+    in_example_folder(command)
 }
 
-/// The same while files may have no more than so many blocks of the shell's `ulimit -f`. The signal is ignored, so that the write
-/// fails instead.
+/// The same command under `ulimit -f` of the shell, which limits the size of files to a number of blocks. The signal is
+/// ignored, so that the write fails instead.
 fn limited(block_count: u32, args: &[&str]) -> Command {
     let mut command = Command::new("sh");
     let script = format!("trap '' XFSZ; ulimit -f {block_count}; exec \"$0\" \"$@\" --quiet");
     command.args(["-c", &script, env!("CARGO_BIN_EXE_flowgauge")]).args(args);
-    in_data(command)
+    in_example_folder(command)
 }
 
-fn whole(args: &[&str]) -> Vec<u8> {
+fn complete_output(args: &[&str]) -> Vec<u8> {
     let output = command(args).output().unwrap();
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     output.stdout
@@ -61,7 +61,7 @@ fn message(output: &Output) -> String {
 }
 
 #[test]
-fn a_full_device_is_named() {
+fn a_full_device_is_reported() {
     for args in TO_STDOUT {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = command(args).stdout(full).output().unwrap();
@@ -73,9 +73,9 @@ fn a_full_device_is_named() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_output_pipe_is_not_an_error() {
     for args in TO_STDOUT {
-        let expected = whole(args);
+        let expected = complete_output(args);
         for read_len in [0, 1, 100] {
             let mut child = command(args).stdout(Stdio::piped()).spawn().unwrap();
             let mut out = child.stdout.take().unwrap();
@@ -89,12 +89,13 @@ fn a_reader_that_leaves_is_no_error() {
     }
 }
 
-/// What fits is written, and is what would have been written; the system may take a part of the last row.
+/// The output up to the limit is unchanged; the last row may be incomplete, because the system may accept a part of a
+/// write.
 #[test]
-fn a_limit_on_standard_output_is_named() {
+fn a_size_limit_of_standard_output_is_reported() {
     let folder = Folder::new();
     for args in TO_STDOUT {
-        let expected = whole(args);
+        let expected = complete_output(args);
         for block_count in [1, 3] {
             let path = folder.path("out");
             let file = fs::File::create(&path).unwrap();
@@ -112,7 +113,7 @@ fn a_limit_on_standard_output_is_named() {
 }
 
 #[test]
-fn a_slice_that_does_not_fit_leaves_what_was_there() {
+fn a_slice_that_does_not_fit_leaves_existing_files_unchanged() {
     for block_count in [0, 1, 8, 100] {
         for is_forced in [false, true] {
             let folder = Folder::new();
@@ -133,9 +134,10 @@ fn a_slice_that_does_not_fit_leaves_what_was_there() {
     }
 }
 
-/// Streams that are whole have their files, and so has the index if it is. What does not fit is not there, and the index tells so.
+/// Complete streams have their files, and a complete index has its file. The index does not list streams that did not
+/// fit.
 #[test]
-fn streams_that_do_not_fit_leave_what_was_there() {
+fn streams_that_do_not_fit_leave_existing_files_unchanged() {
     let all = Folder::new();
     let status = command(&["streams", "ssh.pcap", "--out", &all.path("")]).status().unwrap();
     assert!(status.success());
@@ -159,21 +161,21 @@ fn streams_that_do_not_fit_leave_what_was_there() {
     }
 }
 
-/// Each file is what was there before, or all that the index says of it.
+/// Checks that each file either has its previous content or is as complete as the index states.
 fn check_streams(all: &Folder, folder: &Folder, is_forced: bool) {
     let index = fs::read(folder.path("index.ndjson")).ok().filter(|index| index != b"precious");
     let mut lens = std::collections::BTreeMap::new();
     if let Some(index) = &index {
-        assert_eq!(index.last(), Some(&b'\n'), "the index ends with a whole line");
+        assert_eq!(index.last(), Some(&b'\n'), "the index ends with an incomplete line");
         for line in index.split(|octet| *octet == b'\n').filter(|line| !line.is_empty()) {
-            let line: serde_json::Value = serde_json::from_slice(line).expect("a whole line");
+            let line: serde_json::Value = serde_json::from_slice(line).expect("an incomplete line");
             if let Some(file) = line["file"].as_str() {
                 lens.insert(file.to_owned(), line["octet_count"].as_u64().unwrap());
             }
         }
     }
     for name in folder.names() {
-        assert!(!name.ends_with(".part"), "{name} is left");
+        assert!(!name.ends_with(".part"), "the temporary file {name} remains");
         let octets = fs::read(folder.path(&name)).unwrap();
         if name == "index.ndjson" || (is_forced && octets == b"precious") {
             continue;
@@ -184,18 +186,18 @@ fn check_streams(all: &Folder, folder: &Folder, is_forced: bool) {
             None => assert!(index.is_none(), "{name} is not in the index"),
         }
     }
-    assert!(lens.is_empty(), "the index names what is not there: {lens:?}");
+    assert!(lens.is_empty(), "the index lists missing files: {lens:?}");
 }
 
-/// A directory that cannot be written to holds no half of a file either.
+/// If a manual page does not fit, the directory contains no incomplete page.
 #[test]
-fn the_manual_is_whole_or_not_there() {
+fn no_manual_page_is_incomplete() {
     let folder = Folder::new();
     let out = folder.path("man");
     let mut command = Command::new("sh");
     let script = "trap '' XFSZ; ulimit -f 3; exec \"$0\" man --out \"$1\"";
     command.args(["-c", script, env!("CARGO_BIN_EXE_flowgauge"), &out]);
-    let output = in_data(command).output().unwrap();
+    let output = in_example_folder(command).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", message(&output));
     for entry in fs::read_dir(&out).unwrap() {
         let path = entry.unwrap().path();

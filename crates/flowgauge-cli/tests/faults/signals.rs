@@ -1,5 +1,6 @@
-//! Signals while the command reads a pipe that stays open, or writes to one that nobody reads: the first one ends the input, so
-//! that all open flows are written in whole rows and files get their names; the second one ends the process.
+//! Signals while the command reads a pipe that stays open, or writes to one that is not read: the first signal ends the
+//! input, so that all open flows are written in complete rows and files get their final names; the second one ends the
+//! process.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -14,11 +15,11 @@ const INTERRUPT: i32 = 2;
 const TERMINATE: i32 = 15;
 const SIGNALS: [i32; 2] = [INTERRUPT, TERMINATE];
 
-/// Exit status of a run that a signal ended, as shells have it.
+/// The exit status of a run that a signal ended is this value plus the number of the signal, as in shells.
 const STATUS_BASE: i32 = 128;
 
-/// How long a test waits for what has to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Maximum time that a test waits for a condition.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn data(name: &str) -> Vec<u8> {
     fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/data").join(name)).unwrap()
@@ -29,22 +30,22 @@ fn send(signal: i32, child: &Child) {
     assert!(status.unwrap().success());
 }
 
-/// What a command writes of a file, given for standard input where its arguments say `-`.
+/// Returns the output of a command for a file, which replaces the argument `-`.
 fn run_on(args: &[&str], path: &str) -> Vec<u8> {
     let args: Vec<_> = args.iter().map(|arg| if *arg == "-" { path } else { arg }).collect();
     command(&args).output().unwrap().stdout
 }
 
-/// Waits until something is so.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "waited for {what}");
+/// Waits until a condition holds.
+fn wait_for(condition: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < TIMEOUT, "timeout while waiting for {condition}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// Starts a command that reads standard input, and gives it a capture. The pipe stays open.
+/// Starts a command that reads standard input, and writes a capture to it. The pipe stays open.
 fn start(args: &[&str], input: &[u8], out: Stdio) -> (Child, ChildStdin) {
     let mut child = command(args).stdin(Stdio::piped()).stdout(out).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
@@ -59,13 +60,13 @@ fn named_pipe(folder: &Folder) -> String {
     path
 }
 
-/// Whether a process has a file open.
+/// Returns whether a process has a file open.
 fn has_open(child: &Child, path: &str) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{}/fd", child.id())) else { return false };
     entries.flatten().any(|entry| fs::read_link(entry.path()).is_ok_and(|target| target == Path::new(path)))
 }
 
-/// Whether all threads of a process sleep, which they do only where the output blocks if the input is a file.
+/// Returns whether all threads of a process sleep. If the input is a file, they sleep only while the output blocks.
 fn is_asleep(child: &Child) -> bool {
     let Ok(entries) = fs::read_dir(format!("/proc/{}/task", child.id())) else { return false };
     entries.flatten().all(|entry| {
@@ -74,17 +75,17 @@ fn is_asleep(child: &Child) -> bool {
     })
 }
 
-/// Whether a process waits for what a pipe gives or takes.
-fn waits_for_pipe(child: &Child, what: &str) -> bool {
+/// Returns whether a process waits to read from a pipe or to write to one.
+fn waits_for_pipe(child: &Child, kernel_function: &str) -> bool {
     let position = fs::read_to_string(format!("/proc/{}/wchan", child.id())).unwrap_or_default();
-    // Not every kernel tells where; then it is enough that the process sleeps.
+    // Not every kernel reports the function in which a process waits; then it is enough that the process sleeps.
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap_or_default();
     let is_asleep = stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
-    is_asleep && (position.contains(what) || matches!(position.as_str(), "" | "0"))
+    is_asleep && (position.contains(kernel_function) || matches!(position.as_str(), "" | "0"))
 }
 
 #[test]
-fn rows_are_whole_when_reading_is_interrupted() {
+fn rows_are_complete_when_reading_is_interrupted() {
     let input = data("web.pcap");
     for signal in SIGNALS {
         for args in [
@@ -96,7 +97,7 @@ fn rows_are_whole_when_reading_is_interrupted() {
             let folder = Folder::new();
             let out = folder.path("rows");
             let file = fs::File::create(&out).unwrap();
-            // Rows of what ended are written although the input goes on.
+            // Rows of ended flows are written while the input continues.
             let (mut child, stdin) = start(args, &input, file.into());
             wait_for("rows", || fs::metadata(&out).unwrap().len() > 0);
             wait_for("the command to wait", || waits_for_pipe(&child, "poll"));
@@ -104,11 +105,11 @@ fn rows_are_whole_when_reading_is_interrupted() {
             let status = child.wait().unwrap();
             drop(stdin);
             assert_eq!(status.code(), Some(STATUS_BASE + signal), "{args:?}: {status}");
-            // The rows of the open flows are there too: those of the same input that ended by itself.
+            // The rows of open flows are written too: the output equals that for the same input without a signal.
             let rows = fs::read(&out).unwrap();
             let folder = Folder::new();
             let whole = run_on(args, &folder.file("whole.pcap", &input));
-            // Shards deliver the rows of a batch in no order.
+            // Shards deliver the rows of a batch in any order.
             let sorted = |rows: &[u8]| {
                 let mut rows: Vec<_> = rows.split(|octet| *octet == b'\n').map(<[u8]>::to_vec).collect();
                 rows.sort();
@@ -118,7 +119,7 @@ fn rows_are_whole_when_reading_is_interrupted() {
             let rows = String::from_utf8(rows).unwrap();
             if !args.contains(&"csv") {
                 for row in rows.lines() {
-                    serde_json::from_str::<serde_json::Value>(row).expect("a whole row");
+                    serde_json::from_str::<serde_json::Value>(row).expect("an incomplete row");
                 }
             }
         }
@@ -126,10 +127,10 @@ fn rows_are_whole_when_reading_is_interrupted() {
 }
 
 #[test]
-fn rows_are_a_beginning_when_writing_is_interrupted() {
+fn output_is_a_prefix_when_writing_is_interrupted() {
     for signal in SIGNALS {
         for args in [
-            // More than a pipe holds.
+            // More output than a pipe buffers.
             &["sessions", "dns.pcap", "mail.pcap", "web.pcap"][..],
             &["slice", "web.pcap", "--filter", "tcp", "-w", "-"],
             &["streams", "web.pcap", "--to-stdout", "both", "--filter", "port 80"],
@@ -139,7 +140,7 @@ fn rows_are_a_beginning_when_writing_is_interrupted() {
             let mut out = child.stdout.take().unwrap();
             wait_for("a full pipe", || waits_for_pipe(&child, "pipe_write"));
             send(signal, &child);
-            // What it has taken in is written once somebody reads.
+            // The rows of the input so far are written when the pipe is read.
             let mut got = Vec::new();
             out.read_to_end(&mut got).unwrap();
             assert_eq!(child.wait().unwrap().code(), Some(STATUS_BASE + signal), "{args:?}");
@@ -159,26 +160,26 @@ fn rows_are_a_beginning_when_writing_is_interrupted() {
 }
 
 #[test]
-fn the_second_signal_ends_the_process_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     for (first, second) in [(INTERRUPT, INTERRUPT), (INTERRUPT, TERMINATE), (TERMINATE, TERMINATE)] {
         let args = ["sessions", "dns.pcap", "mail.pcap", "web.pcap"];
         let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
-        // Nobody reads it.
+        // The pipe is not read.
         let out = child.stdout.take().unwrap();
         wait_for("a full pipe", || waits_for_pipe(&child, "pipe_write"));
         send(first, &child);
         std::thread::sleep(Duration::from_millis(100));
-        assert!(child.try_wait().unwrap().is_none(), "the first signal ends the input only");
+        assert!(child.try_wait().unwrap().is_none(), "the first signal ended the process");
         send(second, &child);
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(STATUS_BASE + second));
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(started.elapsed() < TIMEOUT);
         drop(out);
     }
 }
 
 #[test]
-fn the_second_signal_ends_each_command_at_once() {
+fn a_second_signal_ends_each_command_at_once() {
     let files = ["dns.pcap", "mail.pcap", "web.pcap"];
     for (name, options) in [
         ("flows", &["--format", "ndjson"][..]),
@@ -189,21 +190,21 @@ fn the_second_signal_ends_each_command_at_once() {
     ] {
         let args = [&[name][..], &files, options].concat();
         let mut child = command(&args).stdout(Stdio::piped()).spawn().unwrap();
-        // Nobody reads it.
+        // The pipe is not read.
         let out = child.stdout.take().unwrap();
         wait_for("a full pipe", || is_asleep(&child));
         send(INTERRUPT, &child);
         std::thread::sleep(Duration::from_millis(100));
-        assert!(child.try_wait().unwrap().is_none(), "{args:?}: the first signal ends the input only");
+        assert!(child.try_wait().unwrap().is_none(), "{args:?}: the first signal ended the process");
         send(TERMINATE, &child);
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(child.wait().unwrap().code(), Some(STATUS_BASE + TERMINATE), "{args:?}");
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(started.elapsed() < TIMEOUT);
         drop(out);
     }
 }
 
-/// A reader that is slow, or stops for a while, gets everything.
+/// A reader that is slow or pauses gets the complete output.
 #[test]
 fn a_slow_reader_gets_all_rows() {
     let args = ["sessions", "dns.pcap", "mail.pcap", "web.pcap"];
@@ -216,9 +217,9 @@ fn a_slow_reader_gets_all_rows() {
     assert!(got == whole, "{} of {}", got.len(), whole.len());
 }
 
-/// The files of a run whose input a signal ended hold what was read, and have their names.
+/// If a signal ends the input, the files contain the packets read so far and have their final names.
 #[test]
-fn files_hold_what_was_read_before_a_signal() {
+fn files_contain_the_input_before_a_signal() {
     let input = data("ssh.pcap");
     let half = &input[..input.len() / 2];
     for signal in SIGNALS {
@@ -233,7 +234,7 @@ fn files_hold_what_was_read_before_a_signal() {
         drop(stdin);
         assert_eq!(folder.names(), ["out.pcapng"]);
         let frames = run_on(&["flows", "-", "-f", "csv"], &out);
-        assert!(frames.iter().filter(|octet| **octet == b'\n').count() > 1, "the slice can be read");
+        assert!(frames.iter().filter(|octet| **octet == b'\n').count() > 1, "the slice cannot be read");
 
         let folder = Folder::new();
         let index = folder.file("index.ndjson", b"precious");
@@ -255,7 +256,7 @@ fn files_hold_what_was_read_before_a_signal() {
     }
 }
 
-/// A named pipe that nobody writes to is an input without frames once a signal comes.
+/// A signal turns a named pipe without a writer into an input without frames.
 #[test]
 fn a_signal_ends_the_wait_for_a_writer() {
     for signal in SIGNALS {
@@ -305,7 +306,7 @@ fn a_signal_ends_the_wait_for_a_writer() {
 }
 
 #[test]
-fn the_summary_of_an_interrupted_run_counts_what_was_read() {
+fn the_summary_of_an_interrupted_run_counts_the_packets_read() {
     let input = data("web.pcap");
     for signal in SIGNALS {
         for args in [
@@ -330,9 +331,9 @@ fn the_summary_of_an_interrupted_run_counts_what_was_read() {
     }
 }
 
-/// A pipe that stays open keeps the files beside it waiting; a signal ends all of them.
+/// Other input files wait for a pipe that stays open; a signal ends all inputs.
 #[test]
-fn a_signal_ends_a_pipe_and_the_files_beside_it() {
+fn a_signal_ends_a_pipe_and_the_other_inputs() {
     for args in
         [&["sessions"][..], &["flows", "--format", "ndjson", "--idle-timeout", "1ms", "--shards", "2"]]
     {
@@ -350,6 +351,6 @@ fn a_signal_ends_a_pipe_and_the_files_beside_it() {
         let rows = fs::read_to_string(&out).unwrap();
         assert!(rows.ends_with('\n'));
         rows.lines()
-            .for_each(|row| drop(serde_json::from_str::<serde_json::Value>(row).expect("a whole row")));
+            .for_each(|row| drop(serde_json::from_str::<serde_json::Value>(row).expect("an incomplete row")));
     }
 }
