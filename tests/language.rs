@@ -30,8 +30,10 @@ const SCANNED: &[&str] = &[
     "docs",
     "examples",
     "src",
-    "crates/flowgauge-cli/Cargo.toml",
-    "crates/flowgauge-cli/src",
+    "benches",
+    "crates/flowgauge-cli",
+    "fuzz",
+    "tests",
 ];
 
 /// Folders with names that users and maintainers read.
