@@ -72,7 +72,7 @@ fn a_wrong_length_is_counted_and_only_a_wrong_checksum_drops_the_packet() {
 
 /// Returns the length and octets of the segment in each frame according to tshark.
 fn payloads_of_tshark(cases: &[Case]) -> Option<Vec<(String, String)>> {
-    let path = std::env::temp_dir().join(format!("flowgauge-enclosing-{}.pcapng", std::process::id()));
+    let path = std::env::temp_dir().join(format!("flowgauge-outer-lengths-{}.pcapng", std::process::id()));
     let mut writer = PcapngWriter::new(std::fs::File::create(&path).expect("a file")).expect("a header");
     for (number, case) in (1..).zip(cases) {
         let frame =

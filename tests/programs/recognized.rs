@@ -53,8 +53,8 @@ for mode in disable prefer; do
 done
 mosquitto -p 1884 >mosquitto.log 2>&1 &
 waited listens 1884
-mosquitto_sub -p 1884 -t flows/+ -C 1 -W 10 >heard &
-waited sh -c 'mosquitto_pub -p 1884 -t flows/one -m said && [ -s heard ]'
+mosquitto_sub -p 1884 -t flows/+ -C 1 -W 10 >received &
+waited sh -c 'mosquitto_pub -p 1884 -t flows/one -m hello && [ -s received ]'
 git init -q --bare repository.git
 git daemon --port=9419 --base-path="$PWD" --export-all --listen=127.0.0.1 "$PWD" >git.log 2>&1 &
 waited listens 9419
@@ -96,6 +96,6 @@ fn curl_psql_mosquitto_and_git_are_recognized_by_content() {
         "{:?}",
         of(1884)
     );
-    assert_eq!(recorded.file("heard").trim(), "said");
+    assert_eq!(recorded.file("received").trim(), "hello");
     assert_eq!(of(9419), [("git", "content")]);
 }

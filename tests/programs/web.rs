@@ -58,18 +58,18 @@ chmod -R a+rX .
 $(command -v nginx) -p "$PWD" -c server >nginx.out 2>&1 &
 waited listens 9080
 waited listens 9443
-ask() { curl -sSv --max-time 10 -A tester/1 -k --resolve web.example:9442:127.0.0.1 --resolve web.example:9443:127.0.0.1 "$@"; }
+fetch() { curl -sSv --max-time 10 -A tester/1 -k --resolve web.example:9442:127.0.0.1 --resolve web.example:9443:127.0.0.1 "$@"; }
 # curl sends these requests in one connection.
-ask http://127.0.0.1:9080/small http://127.0.0.1:9080/big http://127.0.0.1:9080/parts http://127.0.0.1:9080/none?a=b \
+fetch http://127.0.0.1:9080/small http://127.0.0.1:9080/big http://127.0.0.1:9080/parts http://127.0.0.1:9080/none?a=b \
     >plain.out 2>plain.txt
-ask -I http://127.0.0.1:9080/big >head.out 2>head.txt
-ask -H 'Expect: 100-continue' -T files/big http://127.0.0.1:9080/taken >put.out 2>put.txt
-ask -L -u somebody:opensesame http://127.0.0.1:9080/moved >moved.out 2>moved.txt
-ask -r 100-299 http://127.0.0.1:9080/big >range.out 2>range.txt
-ask --http1.0 http://127.0.0.1:9080/small >old.out 2>old.txt
-for name in small big none; do ask --http2-prior-knowledge http://127.0.0.1:9082/$name >h2c.out 2>h2c.txt; done
-ask --tls-max 1.2 https://web.example:9442/big >first.out 2>first.txt
-ask --http2 https://web.example:9443/big >second.out 2>second.txt
+fetch -I http://127.0.0.1:9080/big >head.out 2>head.txt
+fetch -H 'Expect: 100-continue' -T files/big http://127.0.0.1:9080/taken >put.out 2>put.txt
+fetch -L -u somebody:opensesame http://127.0.0.1:9080/moved >moved.out 2>moved.txt
+fetch -r 100-299 http://127.0.0.1:9080/big >range.out 2>range.txt
+fetch --http1.0 http://127.0.0.1:9080/small >old.out 2>old.txt
+for name in small big none; do fetch --http2-prior-knowledge http://127.0.0.1:9082/$name >h2c.out 2>h2c.txt; done
+fetch --tls-max 1.2 https://web.example:9442/big >first.out 2>first.txt
+fetch --http2 https://web.example:9443/big >second.out 2>second.txt
 "#;
 
 /// Returns requests and responses in the format of the server's log, without the connection number.

@@ -53,9 +53,9 @@ if child == 0:
     connection = socket.create_connection(('10.0.0.1', 80))
     connection.sendall(data)
     connection.shutdown(socket.SHUT_WR)
-    is_whole = read(connection, len(reply) + 1) == reply
+    is_complete = read(connection, len(reply) + 1) == reply
     connection.close()
-    os._exit(0 if is_whole else 4)
+    os._exit(0 if is_complete else 4)
 
 server = socket.create_server(('10.0.0.1', 80))
 results = []

@@ -42,7 +42,7 @@ impl Parser for Partial {
             _ => 0,
         };
         *remaining = input.bytes[taken..].to_vec();
-        // Sometimes the parser asks not to be called for each octet.
+        // Sometimes the parser requests not to be called for each octet.
         let need = if remaining.len() % 7 == 3 { remaining.len() + 5 } else { 0 };
         Ok(if need > 0 { Progress::Needs { taken, need } } else { Progress::Took(taken) })
     }

@@ -12,8 +12,8 @@ use crate::harness::{Description, Dialogue, observe, observe_in_any_split, obser
 
 use Role::{Client, Server};
 
-/// Parser of messages with a length prefix of two octets. The message `!` is a fault, `T` hands over to lines, `?`
-/// hands over to any protocol that the probes recognize, `.` ends the direction, and `M` allocates memory.
+/// Parser of messages with a length prefix of two octets. The message `!` is a fault, `T` switches to lines, `?`
+/// switches to any protocol that the probes recognize, `.` ends the direction, and `M` allocates memory.
 #[derive(Debug, Default)]
 struct LengthPrefixed {
     memory: Vec<u8>,
@@ -210,7 +210,7 @@ fn buffered_octets_are_parsed_in_order_with_their_timestamps() {
         reported(9, &[(Client, b"he"), (Server, b"hello a\nb"), (Server, b"c\n"), (Client, b"llo d\n")]),
         ["[lines by content]", "lines server: hello a @2", "lines server: bc @3", "lines client: hello d @4"]
     );
-    // A parser hands over when it processes the octets of the other direction.
+    // A parser may switch the protocol when it processes the octets of the other direction.
     let turns: [(Role, &[u8]); 4] =
         [(Client, b"\x00\x02lp"), (Server, b"early\nand "), (Client, b"\x00\x01T"), (Server, b"late\n")];
     assert_eq!(

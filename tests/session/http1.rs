@@ -242,7 +242,7 @@ fn parsing_resumes_at_the_next_message_after_other_gaps() {
     let observed = observe_with_gap::<Set>(80, &turns, describe, (3, position, 12));
     assert_eq!(pairs(&observed), whole);
     assert!(observed.messages().contains(&"1 server end 5-5 incomplete"));
-    // Within a head: what there is of it is said.
+    // A gap within a head: its captured part is reported.
     let observed = observe_with_gap::<Set>(80, &turns, describe, (2, 25, 3));
     assert_eq!(pairs(&observed)[2], "1 request GET /1 1.1 anomaly=Truncated");
     assert_eq!(pairs(&observed)[3..], whole[3..]);

@@ -12,7 +12,7 @@ const NAME_WIDTH: usize = 290;
 
 const BARS_WIDTH: f64 = 400.0;
 
-/// Million frames per second of each program, fastest first; ours in another colour.
+/// Million frames per second of each program, fastest first; ours in another color.
 #[must_use]
 pub fn bars(frame_count: u64, outcomes: &[Outcome], caption: &str) -> String {
     let mut bars: Vec<(&str, f64)> = outcomes
