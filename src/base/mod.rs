@@ -1,4 +1,19 @@
 //! Types that all layers share. This module imports nothing from the other layers.
+//!
+//! A program uses these types directly if it builds keys or frames itself, for example to search for a flow:
+//!
+//! ```
+//! use flowgauge::base::{FlowKey, Side};
+//! use std::net::SocketAddr;
+//!
+//! let client = SocketAddr::from(([192, 0, 2, 7], 40_000));
+//! let server = SocketAddr::from(([198, 51, 100, 1], 443));
+//! let (key, sender) = FlowKey::tcp(client, server);
+//! let (same, other_sender) = FlowKey::tcp(server, client);
+//! assert_eq!(key, same);
+//! assert_eq!(sender, other_sender.other());
+//! assert_eq!((key.port(Side::A), key.port(Side::B)), (Some(40_000), Some(443)));
+//! ```
 
 mod allowance;
 mod application;

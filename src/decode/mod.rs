@@ -9,6 +9,21 @@
 //! Each module can be used alone. A pipeline combines them: the packet of a common frame is written in place,
 //! and every other frame is walked once. That walk yields all IP packets of the frame; a fragment that
 //! completes its datagram continues it.
+//!
+//! A program that uses a pipeline selects the handling of fragments and checksums with [`FragmentHandling`] and
+//! [`ChecksumHandling`]. In this capture, the network card computes the checksums, so that those of all TCP and UDP
+//! packets are incomplete:
+//!
+//! ```
+//! use flowgauge::{ChecksumHandling, FileSource, Pipeline, Records, RunOptions};
+//!
+//! let mut source = FileSource::open("examples/data/any.pcap")?;
+//! let mut pipeline = Pipeline::builder().checksums(ChecksumHandling::Count).build(Records::new(|_| ()))?;
+//! let checksums = pipeline.run(&mut source, &RunOptions::default())?.stats.checksums;
+//! assert_eq!((checksums.tcp.partial_count, checksums.udp.partial_count), (51, 6));
+//! assert_eq!((checksums.tcp.wrong_count, checksums.udp.wrong_count), (0, 0));
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
 
 mod decoder;
 mod defragmenter;

@@ -15,6 +15,8 @@
 //! identifier may resend acknowledgments, and datagrams may be repeated. If copies come from different interfaces,
 //! [`DedupConfig::only_between_interfaces`] distinguishes these cases.
 //!
+//! A program without a pipeline checks each frame itself:
+//!
 //! ```
 //! use flowgauge::base::{Frame, Resources, Timestamp};
 //! use flowgauge::dedup::{DedupConfig, Verdict, Window};

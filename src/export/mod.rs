@@ -3,6 +3,8 @@
 //! A writer appends the line of a record to a buffer owned by the caller, and allocates nothing once the buffer has
 //! grown. The fields are those of the [schema](crate::record::FlowRecord::SCHEMA), in its order.
 //!
+//! A program that writes records to a file calls a function for each record:
+//!
 //! ```
 //! use flowgauge::export::{Format, write_header, write_record};
 //! use flowgauge::{FileSource, records};

@@ -1,5 +1,7 @@
 //! Filters for packets and flows, in the commonly used part of pcap-filter(7).
 //!
+//! A program can parse an expression that its user enters, and match it against keys:
+//!
 //! ```
 //! use flowgauge::base::{FlowKey, IpProtocol};
 //! use flowgauge::filter::{Filter, Subject};

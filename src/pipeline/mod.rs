@@ -4,12 +4,19 @@
 //! [`Source`]. The sink's [`Stage`] selects the layers above the tracker. [`records`] iterates over flow records
 //! without a sink, and [`Builder::run_shards`] uses several cores.
 //!
+//! Most programs use the library through this module. This one prints and counts flow records:
+//!
 //! ```
 //! use flowgauge::{FileSource, Pipeline, Records, RunOptions};
 //!
-//! let sink = Records::new(|record| println!("{} {} octets", record.key, record.octet_count()));
+//! let mut record_count = 0;
+//! let sink = Records::new(|record| {
+//!     println!("{} {} octets", record.key, record.octet_count());
+//!     record_count += 1;
+//! });
 //! let mut source = FileSource::open("examples/data/web.pcap")?;
 //! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(record_count, 27);
 //! # Ok::<(), flowgauge::Error>(())
 //! ```
 //!

@@ -5,6 +5,8 @@
 //! grace period expired; at a deadline if no acknowledgments are seen; or when a memory limit is reached. Then a
 //! [`Gap`] reports the number of missing octets, and the stream continues.
 //!
+//! A program that tracks connections itself can use the reassembler alone:
+//!
 //! ```
 //! use flowgauge::base::{SeqNum, TcpFlags, Timestamp};
 //! use flowgauge::reassembler::{Reassembler, Segment, Stream, StreamEvent};

@@ -1,4 +1,15 @@
 //! Lines of a stream, for parsers of text protocols.
+//!
+//! A [`LineSplitter`] returns one line at a time, and the number of octets that the parser has consumed:
+//!
+//! ```
+//! use flowgauge::session::lines::{LineSplitter, first_word};
+//!
+//! let mut lines = LineSplitter::default();
+//! let (taken, line) = lines.next(b"MAIL  FROM:<alice@example>\r\nRCPT", 0, 512);
+//! assert_eq!(taken, 28);
+//! assert_eq!(line.map(|line| first_word(line.text)), Some((&b"MAIL"[..], &b"FROM:<alice@example>"[..])));
+//! ```
 
 use memchr::memchr;
 

@@ -4,6 +4,51 @@
 //! protocol: the bounded probes of all [`Protocol`]s of the set are called, and if none matches, the port decides. The
 //! set is an enum that [`protocols!`](crate::protocols!) generates from the parsers of this crate and from your own.
 //!
+//! A program uses this module to define a parser of its own. This one reports the first line of each direction on port
+//! 80:
+//!
+//! ```
+//! use flowgauge::session::{Fault, Input, Out, Parser, Progress, Protocol, Role};
+//! use flowgauge::{FileSource, Pipeline, RunOptions, on_message};
+//!
+//! #[derive(Debug, Default)]
+//! pub struct FirstLine;
+//!
+//! impl Parser for FirstLine {
+//!     type Message<'m> = (Role, &'m [u8]);
+//!
+//!     fn bytes(&mut self, input: &Input<'_>, out: Out<'_, Self>) -> Result<Progress, Fault> {
+//!         let Some(len) = input.bytes.iter().position(|octet| *octet == b'\n') else { return Ok(Progress::Took(0)) };
+//!         out((input.from, &input.bytes[..len]));
+//!         Ok(Progress::Done)
+//!     }
+//! }
+//!
+//! static WEB: Protocol = Protocol::new("web").over_streams(&[80], None);
+//!
+//! flowgauge::protocols! {
+//!     /// The parsers of this program.
+//!     #[derive(Debug)]
+//!     pub enum Mine;
+//!     /// The messages of these parsers.
+//!     #[derive(Debug)]
+//!     pub enum Received;
+//!     parsers { Web: FirstLine = &WEB }
+//!     recognized {}
+//! }
+//!
+//! let mut statuses = Vec::new();
+//! let sink = on_message::<Mine>(|_, _, Received::Web((from, line))| {
+//!     if *from == Role::Server {
+//!         statuses.push(line.starts_with(b"HTTP/1.1 "));
+//!     }
+//! });
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(statuses, [true; 8]);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! On the port of a protocol with a parser, its messages are also found after octets or datagrams of another protocol,
 //! within [`RESUME_LEN_MAX`], [`RESUME_CHUNK_COUNT_MAX`] and [`RESUME_DATAGRAM_COUNT_MAX`].
 //!

@@ -1,5 +1,17 @@
 //! Replies of three digits and text, on one or more lines, as in SMTP and FTP (RFC 5321 section 4.2, RFC 959 section
 //! 4.2).
+//!
+//! The parsers of SMTP and FTP are based on [`ReplyReader`], and other parsers can use it as well:
+//!
+//! ```
+//! use flowgauge::session::replies::{Item, Middle, ReplyReader};
+//!
+//! let mut reader = ReplyReader::default();
+//! let (taken, item) = reader.next(b"250-mail.example\r\n250 SIZE 1000\r\n", 0, Middle::Coded)?;
+//! let Some(Item::Reply(reply)) = item else { panic!("{item:?}") };
+//! assert_eq!((taken, reply.code, reply.text), (33, 250, &b"mail.example\nSIZE 1000"[..]));
+//! # Ok::<(), flowgauge::Fault>(())
+//! ```
 
 use super::lines::{Line, LineSplitter};
 use super::parser::Fault;

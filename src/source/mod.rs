@@ -4,6 +4,24 @@
 //! from a path or any reader, [`Files`] merges several in time order, [`PcapngWriter`] writes frames to a
 //! file, and `LiveSource` (feature `live`) captures on an interface.
 //!
+//! A program that needs frames, but no flows, reads a source directly:
+//!
+//! ```
+//! use flowgauge::base::FrameBatch;
+//! use flowgauge::source::{FileSource, Next, Source};
+//!
+//! let (mut frame_count, mut octet_count) = (0, 0);
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! let mut batch = FrameBatch::new();
+//! while source.next_batch(&mut batch)? != Next::End {
+//!     frame_count += batch.len();
+//!     octet_count += batch.iter().map(|frame| u64::from(frame.wire_len)).sum::<u64>();
+//! }
+//! assert_eq!((frame_count, octet_count), (1286, 1_318_794));
+//! assert!(source.warnings().is_empty());
+//! # Ok::<(), flowgauge::source::Error>(())
+//! ```
+//!
 //! Bad input is data: the frames before the position of the damage are delivered, then the source ends and
 //! [`Source::warnings`] reports the position. An [`Error`] is returned only for input that is not a capture,
 //! and for errors of the operating system.

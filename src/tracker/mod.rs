@@ -9,24 +9,34 @@
 //! next packet arrives, or at the end; sweeps in between only deliver the same decision sooner. The same packets
 //! therefore give the same records, regardless of how they are divided into calls.
 //!
-//! ```
-//! use flowgauge::base::{EndReason, Frame, Timestamp};
-//! use flowgauge::decode::extractor::Extractor;
-//! use flowgauge::tracker::{Observer, FlowView, Tracker};
+//! A program that reads frames itself can use the tracker alone. This one counts the flows of a capture:
 //!
-//! struct Print;
-//! impl Observer<()> for Print {
+//! ```
+//! use flowgauge::base::{EndReason, FrameBatch};
+//! use flowgauge::decode::extractor::Extractor;
+//! use flowgauge::source::{FileSource, Next, Source};
+//! use flowgauge::tracker::{FlowView, Observer, Tracker};
+//!
+//! struct Count(u32);
+//!
+//! impl Observer<()> for Count {
 //!     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, _: ()) {
 //!         println!("{} {} packets, {reason}", flow.key(), flow.packet_count());
+//!         self.0 += 1;
 //!     }
 //! }
 //!
-//! let mut tracker: Tracker<()> = Tracker::default();
-//! let frame = Frame::ethernet(Timestamp::ZERO, &[0; 60]);
-//! if let Ok(packet) = Extractor::default().extract(&frame) {
-//!     tracker.track(&packet, &mut Print);
+//! let (mut tracker, mut count): (Tracker<()>, _) = (Tracker::default(), Count(0));
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! let mut batch = FrameBatch::new();
+//! while source.next_batch(&mut batch)? != Next::End {
+//!     for packet in batch.iter().filter_map(|frame| Extractor::default().extract(&frame).ok()) {
+//!         tracker.track(&packet, &mut count);
+//!     }
 //! }
-//! tracker.finish(&mut Print);
+//! tracker.finish(&mut count);
+//! assert_eq!(count.0, 27);
+//! # Ok::<(), flowgauge::source::Error>(())
 //! ```
 
 mod class;

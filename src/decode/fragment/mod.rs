@@ -4,13 +4,27 @@
 //! and has no concept of flows: the caller passes the key, the offset and the bytes of each [`Fragment`], and
 //! a tag with each.
 //!
+//! A pipeline contains a pool by default, and reports its statistics to programs that monitor fragmentation. This
+//! capture contains eight large echo messages of three fragments each:
+//!
+//! ```
+//! use flowgauge::{FileSource, Pipeline, Records, RunOptions};
+//!
+//! let mut source = FileSource::open("examples/data/dns.pcap")?;
+//! let mut pipeline = Pipeline::builder().build(Records::new(|_| ()))?;
+//! let fragments = pipeline.run(&mut source, &RunOptions::default())?.stats.fragments;
+//! assert_eq!((fragments.fragment_count, fragments.completed_count), (24, 8));
+//! assert_eq!(fragments.abandoned_count(), 0);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! | outcome of [`Pool::push`] | when | the tag |
 //! |---|---|---|
 //! | [`Atomic`](Outcome::Atomic) | offset zero and no more fragments: not a fragment (RFC 6946) | not kept |
 //! | [`Held`](Outcome::Held) | the datagram is not complete yet | kept |
 //! | [`Duplicate`](Outcome::Duplicate) | a fragment with the same offset, length and bytes is held | kept |
 //! | [`Completed`](Outcome::Completed) | the datagram is complete | returned |
-//! | [`CompletedTruncated`](Outcome::CompletedCut) | all fragments arrived, but the capture truncated some | returned |
+//! | [`CompletedTruncated`](Outcome::CompletedTruncated) | all fragments arrived, but the capture truncated some | returned |
 //! | [`Discarded`](Outcome::Discarded) | it ended its datagram: overlap, conflicting end, too many | not kept |
 //! | [`AlreadyDiscarded`](Outcome::AlreadyDiscarded) | its datagram was discarded before | not kept |
 //! | [`Malformed`](Outcome::Malformed) | no payload, not a multiple of eight, beyond 65,535 octets | not kept |

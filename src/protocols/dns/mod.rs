@@ -1,5 +1,25 @@
 //! DNS over UDP and TCP, multicast DNS, LLMNR.
 //!
+//! A program can log names with this module, or find failed queries. In this capture, a name that does not exist is
+//! queried over IPv4 and over IPv6:
+//!
+//! ```
+//! use flowgauge::dns::Message as Dns;
+//! use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
+//!
+//! let mut names = Vec::new();
+//! let sink = on_message::<Standard>(|_, _, message| match message {
+//!     Message::Dns(Dns::Response(response)) if response.rcode().name() == Some("NXDomain") => {
+//!         names.extend(response.questions().map(|question| question.name.to_string()));
+//!     }
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/dns.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(names, ["nowhere.lab.example"; 2]);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! # Supported protocols
 //!
 //! - DNS over UDP and TCP (RFC 1035, RFC 7766), on port 53 and, if a message is complete and valid, on any other:

@@ -8,6 +8,30 @@
 //! | [`Message::DataConnection`] | PORT, EPRT, PASV or EPSV was granted: address and port of the next data connection, and who opens it |
 //! | [`Message::Transfer`] | a file or a listing was transferred, or refused |
 //!
+//! A program can log transfers with these messages, or match data connections to their control connection. The parser
+//! can be used alone:
+//!
+//! ```
+//! use flowgauge::protocols::ftp::{FtpParser, Message};
+//! use flowgauge::{Input, Parser, Role, Timestamp};
+//!
+//! let mut ports = Vec::new();
+//! let mut parser = FtpParser::default();
+//! for (offset, from, line) in [
+//!     (0, Role::Server, &b"220 ready\r\n"[..]),
+//!     (0, Role::Client, b"PASV\r\n"),
+//!     (11, Role::Server, b"227 Entering Passive Mode (192,0,2,1,195,80)\r\n"),
+//! ] {
+//!     parser.bytes(&Input::new(line, offset, from, Timestamp::ZERO), &mut |message| {
+//!         if let Message::DataConnection(data) = message {
+//!             ports.push((data.end.port, data.end.opened_by));
+//!         }
+//!     })?;
+//! }
+//! assert_eq!(ports, [(50_000, Role::Client)]);
+//! # Ok::<(), flowgauge::Fault>(())
+//! ```
+//!
 //! `transaction` counts commands; preliminary replies (1yz) and the last one have the number of their command. After a
 //! granted AUTH TLS (RFC 4217), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues. The octets of a data connection are another flow.

@@ -8,6 +8,25 @@
 //! | not parsed | content codings are named and not decoded |
 //! | handover | a granted CONNECT, to the protocol that the probes identify; `101` with `h2c`, to HTTP/2; with `websocket`, to [`WEBSOCKET`] |
 //!
+//! A program can log requests with these messages, or process the transported files. This one finds failed requests:
+//!
+//! ```
+//! use flowgauge::protocols::http1::Message as Http;
+//! use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
+//!
+//! let mut failed = Vec::new();
+//! let sink = on_message::<Standard>(|_, _, message| match message {
+//!     Message::Http1(Http::Response(response)) if response.status >= 400 => {
+//!         failed.push((response.transaction, response.status));
+//!     }
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(failed, [(3, 404)]);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! A request is followed by the [pieces](Message::Body) of its body and by [`Message::End`], and so is each final
 //! response. Interim responses (1xx) have no end, and neither has a `101`, after which another protocol follows. Pieces
 //! borrow the captured octets: bodies are not buffered.

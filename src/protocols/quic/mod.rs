@@ -6,6 +6,25 @@
 //! | drafts 23 to 34 | their salts; transport parameters from draft 27 on |
 //! | Google's versions (`Q043`, `T051`) and others | the version alone: [`UnsupportedVersion`] |
 //!
+//! A program can log server names, fingerprints and versions with these messages. The parser can be used alone, here on
+//! the beginning of a packet of a version that preceded the standard:
+//!
+//! ```
+//! use flowgauge::protocols::quic::{Message, QuicParser};
+//! use flowgauge::session::Datagram;
+//! use flowgauge::{Parser, Role, Timestamp};
+//!
+//! let datagram = Datagram::new(b"\xc3T051\x08identity\0", Role::Client, Timestamp::ZERO);
+//! let mut versions = Vec::new();
+//! QuicParser::default().datagram(&datagram, &mut |message| {
+//!     if let Message::UnsupportedVersion(unsupported) = message {
+//!         versions.push(unsupported.quic_version.to_string());
+//!     }
+//! })?;
+//! assert_eq!(versions, ["T051"]);
+//! # Ok::<(), flowgauge::Fault>(())
+//! ```
+//!
 //! Only Initial, Retry and Version Negotiation packets can be parsed by an observer. The keys of Initial packets are
 //! derived from the connection id that the client chooses for the server, which its first packet contains. Initial
 //! packets of both directions are therefore decrypted, and their CRYPTO frames are reassembled across packets and

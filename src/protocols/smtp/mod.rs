@@ -4,6 +4,24 @@
 //! granted STARTTLS (RFC 3207), the connection changes to TLS when a TLS record follows. If text follows, as in
 //! captures that were decrypted, parsing continues, and so does the numbering of commands.
 //!
+//! A program can log mails with these messages, or find rejected ones. In this capture, the server rejects one
+//! recipient:
+//!
+//! ```
+//! use flowgauge::protocols::smtp::Message as Smtp;
+//! use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
+//!
+//! let mut rejections = Vec::new();
+//! let sink = on_message::<Standard>(|_, _, message| match message {
+//!     Message::Smtp(Smtp::Reply(reply)) if reply.code >= 500 => rejections.push(reply.code),
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/mail.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(rejections, [550]);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! | message | when |
 //! |---|---|
 //! | [`Message::Greeting`] | the server's first reply |

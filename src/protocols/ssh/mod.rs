@@ -1,5 +1,22 @@
 //! SSH before encryption (RFC 4253): identification lines, algorithm lists, HASSH, and negotiated algorithms.
 //!
+//! A program can use these messages for an inventory of SSH software and algorithms:
+//!
+//! ```
+//! use flowgauge::protocols::ssh::Message as Ssh;
+//! use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message};
+//!
+//! let mut software = Vec::new();
+//! let sink = on_message::<Standard>(|_, _, message| match message {
+//!     Message::Ssh(Ssh::Identification(line)) => software.push(line.software_version.to_string()),
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/ssh.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(software, ["OpenSSH_9.2p1"; 8]);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! The parser reads the identification of both sides, including lines that a server may send before its own (section
 //! 4.2), and packets up to the first SSH_MSG_KEXINIT of each side (section 7.1) or an SSH_MSG_DISCONNECT before it, in
 //! any number of segments. A direction is done after its KEXINIT, so that the rest of the connection causes no cost.

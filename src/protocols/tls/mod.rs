@@ -1,5 +1,24 @@
 //! TLS over streams and DTLS over datagrams, up to the start of encryption.
 //!
+//! A program can log server names, fingerprints and certificates with this module:
+//!
+//! ```
+//! use flowgauge::{FileSource, Message, Pipeline, RunOptions, Standard, on_message, tls};
+//!
+//! let mut names = Vec::new();
+//! let sink = on_message::<Standard>(|_, _, message| match message {
+//!     Message::Tls(tls::Message::ClientHello(hello)) => {
+//!         names.extend(hello.server_name().map(|name| name.to_string()));
+//!     }
+//!     _ => {}
+//! });
+//! let mut source = FileSource::open("examples/data/web.pcap")?;
+//! Pipeline::builder().build(sink)?.run(&mut source, &RunOptions::default())?;
+//! assert_eq!(names.len(), 7);
+//! assert_eq!(names.iter().filter(|name| *name == "web6.example").count(), 3);
+//! # Ok::<(), flowgauge::Error>(())
+//! ```
+//!
 //! Parsed messages: the hello messages of SSL 3.0 and TLS 1.0 to 1.3 (RFC 6101, 2246, 4346, 5246, 8446), of DTLS 1.0 to
 //! 1.3 (RFC 4347, 6347, 9147), and the client's of SSL 2.0; certificates, the group of the server's key and session
 //! tickets up to TLS 1.2 and DTLS 1.2; alerts in the clear. The hello messages provide the server name, application
