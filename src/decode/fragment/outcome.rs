@@ -7,7 +7,7 @@ use crate::base::{IpProtocol, Timestamp};
 /// Outcome of a call to [`Pool::push`](super::Pool::push).
 ///
 /// The pool keeps the fragment's tag with [`Held`](Self::Held), [`Duplicate`](Self::Duplicate),
-/// [`Completed`](Self::Completed) and [`CompletedTruncated`](Self::CompletedCut), and returns it exactly once: in
+/// [`Completed`](Self::Completed) and [`CompletedTruncated`](Self::CompletedTruncated), and returns it exactly once: in
 /// the tags that the caller takes from [`Held`], in those of [`Completed`], or in those of [`Ended`]. With
 /// any other outcome the tag is not kept, and the caller has to count the fragment.
 #[derive(Debug)]

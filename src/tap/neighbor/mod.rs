@@ -57,7 +57,7 @@ struct Request {
 /// Table of the hardware addresses of neighbors, learned only from replies to its own requests. Answers
 /// requests for the local addresses.
 ///
-/// Performs no input or output and reads no clock: received frames are passed to [`process`](Self::hear), frames
+/// Performs no input or output and reads no clock: received frames are passed to [`process`](Self::process), frames
 /// to send are returned, and the caller passes the time (a step back is treated as no step).
 ///
 /// A reply is accepted if it answers a request that is at most `request_interval` old, is sent to the hardware
