@@ -1,4 +1,4 @@
-//! Defragmentation of 64 KiB datagrams in fragments of 1480 octets, unless the id says otherwise. A time is for a
+//! Defragmentation of 64 KiB datagrams in fragments of 1480 octets, unless the id states otherwise. A time is for a
 //! complete datagram, for 1000 datagrams in `interleaved_1000`, and for one fragment in `flood_first_at_cap`;
 //! throughput is in fragments.
 

@@ -1,4 +1,4 @@
-//! Stream reassembly. A time is for one segment of 1500 octets unless the id says otherwise: for a pair of segments in
+//! Stream reassembly. A time is for one segment of 1500 octets unless the id states otherwise: for a pair of segments in
 //! `out_of_order_1500`, for 64 segments in `by_64` and `reversed_64`, for 1000 in `loss_1_percent`, and for 10,000 in
 //! `interleaved_10000_flows`. The ids up to `drop_flow_poisoned` do the same work as the same ids of other crates.
 

@@ -1,4 +1,4 @@
-//! Session parsing. A time is for one frame unless the id says otherwise.
+//! Session parsing. A time is for one frame unless the id states otherwise.
 //!
 //! `passthrough`: segments of 1400 octets of one established connection, in order, through the whole pipeline to a
 //! parser without state. The frames are built in advance and their sequence numbers are set in place.

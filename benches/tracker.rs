@@ -1,4 +1,4 @@
-//! Flow tracking of Ethernet frames, including extraction, with one call per packet unless the id says otherwise.
+//! Flow tracking of Ethernet frames, including extraction, with one call per packet unless the id states otherwise.
 //!
 //! `monoflow` and `n_flows` repeat one PSH+ACK segment per flow without a handshake and with a constant timestamp, as
 //! do the rows with the same names of other crates. The `_in_order` rows advance sequence numbers and time.

@@ -42,7 +42,7 @@ http {
 ";
 
 const SCRIPT: &str = r#"
-openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj '/O=Rooms and Gardens/CN=web.example' \
+openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj '/O=Houses and Gardens/CN=web.example' \
     -addext subjectAltName=DNS:web.example,DNS:www.web.example 2>openssl.log
 openssl x509 -in cert -noout -fingerprint -sha256 >fingerprint
 openssl x509 -in cert -noout -serial >serial

@@ -3,7 +3,7 @@
 //!
 //! By design, the parser requires the whole identifier of a value (X.690 section 8.1.2). x509-parser compares only the
 //! tag number and ignores the class and the constructed bit: it reads `[16]` as a SEQUENCE. Therefore a field is
-//! compared only if its identifier and those of all enclosing values are right.
+//! compared only if its identifier and those of all outer values are right.
 
 use flowgauge::protocols::tls::{AltName, Certificate, CertificateTime, DistinguishedName};
 use x509_parser::asn1_rs::{Any, Tag};
@@ -137,7 +137,7 @@ fn has_right_identifiers(name: &[u8]) -> bool {
     })
 }
 
-/// Returns whether the alternative names and all enclosing values have the right identifiers: the sequence of
+/// Returns whether the alternative names and all outer values have the right identifiers: the sequence of
 /// extensions, the type of each extension up to the names, the critical flag, the octet string, and the sequence of
 /// names.
 ///
