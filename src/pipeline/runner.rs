@@ -1,4 +1,4 @@
-//! The loop that reads a source, shared by pipelines and shards.
+//! The loop that reads a source of frames, shared by pipelines and shards.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ const ERROR_COUNT_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorPolicy {
-    /// Ends the run with the error. The default.
+    /// Ends the run with the error. This is the default.
     #[default]
     End,
     /// Collects the error in [`Summary::errors`] and continues, for sources with more input after it, such as
@@ -25,15 +25,15 @@ pub enum ErrorPolicy {
     Continue,
 }
 
-/// Progress of a run.
+/// Progress of a run, for a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunProgress {
-    /// Number of frames so far.
+    /// Number of frames that were read so far.
     pub frame_count: u64,
-    /// Octets of the input so far; for a compressed file, compressed octets.
+    /// Number of octets of the input that were read so far; for a compressed file, compressed octets.
     pub input_octet_count: u64,
-    /// Total octets of the input, where known.
+    /// Total number of octets of the input, if it is known.
     pub input_len: Option<u64>,
 }
 
@@ -92,11 +92,11 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// Reason for the end of a run.
+/// Reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunEnd {
-    /// The source had no more frames.
+    /// The source has no more frames.
     EndOfInput,
     /// The stop handle was set.
     Stopped,
@@ -104,33 +104,33 @@ pub enum RunEnd {
     SinkBreak,
 }
 
-/// The result of a run.
+/// The result of a run that did not fail.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Reason for the end of the run.
     pub end: RunEnd,
-    /// Counters of all layers. For several shards, counters of common events count once, and those of each shard are
-    /// summed.
+    /// Counters of all layers. For several shards, events common to all shards are counted once, and the counters of
+    /// each shard are summed.
     pub stats: PipelineStats,
     /// Errors of the source that did not end the run ([`ErrorPolicy::Continue`]).
     pub errors: Vec<source::Error>,
 }
 
-/// Receives the frames of a run.
+/// Receives the frames that the run loop reads from a source.
 pub(super) trait Intake {
-    /// Returns the batch to fill next.
+    /// Returns the batch to fill with frames next.
     fn buffer(&mut self) -> &mut FrameBatch;
 
-    /// Processes the result of the source: the frames in the buffer, or the time of an idle source. `interfaces` are
-    /// those of the source.
+    /// Processes the result of reading from the source: the frames in the batch to fill, or the time of an idle source.
+    /// `interfaces` are the interfaces of the source.
     fn process(&mut self, next: Next, interfaces: &[Interface]) -> ControlFlow<()>;
 
-    /// Number of frames so far.
+    /// Returns the number of frames so far.
     fn frame_count(&self) -> u64;
 }
 
-/// Result of reading a source.
+/// Result of reading a source until the run ended.
 pub(super) struct Outcome {
     end: RunEnd,
     errors: Vec<source::Error>,

@@ -231,12 +231,11 @@ impl Index {
         chunk.matches(tag_of(hash)).next().map(|index| chunk.slots[index])
     }
 
-    /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a
-    /// table.
+    /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a table.
     ///
     /// # Errors
     ///
-    /// Returns the slot that must be removed first if too many hashes agree with this one to leave a free entry,
+    /// Returns the slot that must be removed first, if too many hashes agree with this one to leave a free position,
     /// which does not happen by chance.
     pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) -> Result<(), u32> {
         loop {

@@ -70,8 +70,8 @@ use table::{Hint, Table};
 /// Number of packets of a batch that are looked up together.
 const BATCH: usize = 32;
 
-/// Divisor for the number of packets of a batch: the batch is scattered over the flow table if more packets than this
-/// quotient were of flows that were not used recently.
+/// Divisor that determines whether a batch is scattered over the flow table: if more packets than the batch size
+/// divided by it were of flows that were not used recently.
 const SCATTERED_SHARE: u64 = 2;
 
 /// Tracks flows. `S` is the caller's own state per flow, which is created by default when a flow begins and returned

@@ -96,8 +96,8 @@ impl FlowView<'_> {
         })
     }
 
-    /// Returns the value by which flows are sorted under a key; `None` if the flow has none. The greatest value comes
-    /// first.
+    /// Returns the value by which flows are sorted for the sort key `key`; `None` if the flow has no such value. The
+    /// flow with the greatest value comes first.
     #[must_use]
     pub fn sort_value(&self, key: SortKey) -> Option<u64> {
         let both = |value: &dyn Fn(Side) -> u64| value(Side::A) + value(Side::B);
@@ -216,8 +216,8 @@ impl FlowView<'_> {
         Timestamp::from_nanos(closed_ns).clamp(self.start(), end)
     }
 
-    /// Returns the time of the flow's last packet on the tracker's clock; for a flow that ended, the time at which its
-    /// end was due.
+    /// Returns the time on the tracker's clock at the flow's last packet; while the flow ends, the current time, but
+    /// not after the flow's idle timeout.
     #[inline(always)]
     pub(crate) const fn clock(&self) -> Timestamp {
         Timestamp::from_nanos(self.clock_ns)
