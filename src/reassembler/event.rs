@@ -97,9 +97,8 @@ pub struct Gap {
     /// Reason why the octets are missing.
     pub reason: GapReason,
     /// Time at which the gap was due: for [`Acknowledged`](GapReason::Acknowledged) the end of the grace period, for
-    /// [`Deadline`](GapReason::Deadline) the deadline. It does not depend on when the gap was detected. For other
-    /// reasons, the time of the segment that was truncated, exceeded a limit or is far away, or the time of the
-    /// stream's end.
+    /// [`Deadline`](GapReason::Deadline) the deadline, regardless of when the gap was detected. For other reasons, the
+    /// time of the segment that was truncated, exceeded a limit or is far away, or the time of the stream's end.
     pub timestamp: Timestamp,
 }
 

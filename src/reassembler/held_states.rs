@@ -9,21 +9,21 @@ use crate::base::{Allowance, Timestamp};
 
 const NONE: u32 = u32::MAX;
 
-/// The list that contains the state of a stream with held octets (a hold). The holds in each list are in order of
-/// insertion.
+/// The list that contains the held state of a stream (a hold), according to what the stream waits for. Each list is in
+/// order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Holds that wait for the end of the grace period after an acknowledgment.
+    /// List of streams that wait for the end of the grace period after an acknowledgment.
     Grace,
-    /// Holds with a hole that ends at a deadline, because no acknowledgments were seen.
+    /// List of streams with a hole that ends at a deadline, because no acknowledgments were seen.
     Deadline,
-    /// Holds that wait, without a time limit, for octets, an acknowledgment or the end of the stream.
+    /// List of streams that wait, without a time limit, for octets, an acknowledgment or the end of the stream.
     Open,
-    /// Holds that do not wait: they contain octets only for comparison with repeated octets.
+    /// List of streams that do not wait: delivered octets are kept only for comparison with repeated octets.
     Kept,
-    /// Holds of streams that were returned to the caller as due, and that the caller has not processed yet.
+    /// List of streams that were returned to the caller as due, and that the caller has not processed yet.
     Returned,
-    /// Not a list: the hold is in no list, for example because its slot is vacant.
+    /// Not a list: the held state (hold) of the stream is in no list, for example because its slot is vacant.
     Vacant,
 }
 
@@ -42,12 +42,12 @@ pub(super) struct HeldState<T> {
     pub(super) name: T,
     pub(super) pieces: Pieces,
     pub(super) recent: Recent,
-    /// Of the acknowledgments beyond a hole, the one with the grace period that expires next.
+    /// The acknowledgment beyond a hole with the grace period that expires next.
     pub(super) acked: Acked,
     pub(super) acked_latest: Acked,
     /// Capture time of the FIN, if there is a hole before the FIN.
     pub(super) fin_at: Timestamp,
-    /// Time from which the hold waits in its list, in nanoseconds; the deadline of a hole is counted from this time.
+    /// Time in nanoseconds from which the stream waits in its list; the deadline of a hole is counted from this time.
     pub(super) armed_ns: u64,
     generation: u32,
     wait: Wait,
@@ -56,8 +56,8 @@ pub(super) struct HeldState<T> {
 }
 
 impl<T> HeldState<T> {
-    /// Discards acknowledgments up to stream offset `offset`, and limits the others to `fin`, the offset of the FIN.
-    /// Returns whether `acked` was reached and a later acknowledgment took its place.
+    /// Discards acknowledgments of octets up to the stream offset `offset`. An acknowledgment beyond `fin`, the offset
+    /// of the FIN, is reduced to it. Returns whether `acked` was discarded and replaced by a later acknowledgment.
     pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
         let is_reached = self.acked.end > 0 && self.acked.end <= offset;
         for acked in [&mut self.acked, &mut self.acked_latest] {
@@ -93,7 +93,7 @@ struct List {
     oldest: u32,
 }
 
-/// The states of all streams that have held octets or pending acknowledgments (holds), by slot.
+/// The held states (holds) of all streams that have held octets or pending acknowledgments, by slot.
 #[derive(Debug)]
 pub(super) struct HeldStates<T> {
     holds: Vec<HeldState<T>>,
@@ -106,7 +106,8 @@ pub(super) struct HeldStates<T> {
 }
 
 impl<T: Copy> HeldStates<T> {
-    /// Memory of one slot in bytes: a hold without its held pieces, and an entry in the list of vacant slots.
+    /// Memory of one slot in bytes: the [`HeldState`] of a stream without its held pieces, and an entry in the list of
+    /// vacant slots.
     const SLOT_COST: u64 = hold_cost::<T>() + size_of::<u32>() as u64;
 
     pub(super) const fn new() -> Self {
@@ -123,7 +124,8 @@ impl<T: Copy> HeldStates<T> {
         self.live_count
     }
 
-    /// Creates a hold for the stream `name`. The hold is in no list yet. Returns `None` if there is no memory for it.
+    /// Creates the held state (hold) of the stream `name`. The hold is in no list yet. Returns `None` if there is no
+    /// memory for it.
     pub(super) fn insert(&mut self, memory: &mut Allowance, name: T) -> Option<Handle> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -159,7 +161,7 @@ impl<T: Copy> HeldStates<T> {
         Some(Handle { slot, generation: hold.generation })
     }
 
-    /// Returns the hold that `handle` refers to, or `None` if it was removed.
+    /// Returns the hold (held state of a stream) that `handle` refers to, or `None` if it was removed.
     #[inline]
     pub(super) fn get(&self, handle: Handle) -> Option<&HeldState<T>> {
         self.holds.get(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
@@ -170,7 +172,8 @@ impl<T: Copy> HeldStates<T> {
         self.holds.get_mut(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
     }
 
-    /// Removes the hold that `handle` refers to from its list, and releases its memory. The handle is stale afterwards.
+    /// Removes the hold (held state of a stream) that `handle` refers to, and releases its memory. The handle is stale
+    /// afterwards.
     pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Allowance, handle: Handle) {
         // The slot of a stale handle belongs to another stream.
         if self.get(handle).is_none() {
@@ -188,7 +191,7 @@ impl<T: Copy> HeldStates<T> {
         self.live_count -= 1;
     }
 
-    /// Releases the memory of all slots if no hold exists.
+    /// Releases the memory of all slots if no stream has held state.
     pub(super) fn give_back(&mut self, memory: &mut Allowance) {
         if self.live_count == 0 {
             // Vacant slots keep capacity for a few pieces.
@@ -198,7 +201,7 @@ impl<T: Copy> HeldStates<T> {
         }
     }
 
-    /// Returns the hold that was inserted first in the list `wait`, and its handle.
+    /// Returns the hold (held state of a stream) that was inserted first in the list `wait`, and its handle.
     pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &HeldState<T>)> {
         let slot = self.lists.get(wait as usize)?.oldest;
         let hold = self.holds.get(slot as usize)?;
@@ -209,8 +212,8 @@ impl<T: Copy> HeldStates<T> {
         self.get(handle).map_or(Wait::Vacant, |hold| hold.wait)
     }
 
-    /// Moves a hold from its current list to the end of the list `wait`. `now_ns` is the time from which the hold waits
-    /// there, for its deadline.
+    /// Moves a hold (held state of a stream) from its current list to the end of the list `wait`. Sets the time from
+    /// which the stream waits there, and from which a deadline is counted, to `now_ns`.
     pub(super) fn arm(&mut self, handle: Handle, wait: Wait, now_ns: u64) {
         self.unlink(handle.slot);
         let Some(list) = self.lists.get_mut(wait as usize) else { return };
@@ -245,8 +248,8 @@ impl<T: Copy> HeldStates<T> {
         }
     }
 
-    /// Panics unless lists and counts agree. Returns the sums over all holds: octets in blocks, number of blocks, and
-    /// bytes of memory.
+    /// Panics unless the lists and counts agree. Returns sums over the held state of all streams: octets in blocks,
+    /// number of blocks, and bytes of memory.
     pub(super) fn check_invariants(&self) -> (u64, u64, u64) {
         let mut listed_count = 0;
         for (number, list) in self.lists.iter().enumerate() {

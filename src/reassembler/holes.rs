@@ -47,8 +47,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the handle of the hold with the hole that is due first, and the due time in nanoseconds. Considers the
-    /// oldest holds that wait for a grace period or a deadline.
+    /// Returns the handle of the stream with the hole that is due first, and the due time in nanoseconds. Considers the
+    /// first streams in the lists that wait for a grace period or a deadline.
     fn first_due(&self) -> Option<(Handle, u64)> {
         let graced = self.holds.oldest(Wait::Grace);
         let graced =
@@ -59,8 +59,8 @@ impl<T: Copy> Reassembler<T> {
         graced.into_iter().chain(overdue).min_by_key(|(_, due_ns)| *due_ns)
     }
 
-    /// Returns the name of the stream that `handle` refers to, and moves its hold to the list [`Wait::Returned`] until
-    /// the caller processes the stream.
+    /// Returns the name of the stream that `handle` refers to, and moves its held state to the list [`Wait::Returned`]
+    /// until the caller processes the stream.
     fn take_due(&mut self, handle: Handle) -> Option<T> {
         let hold = self.holds.get(handle)?;
         let (name, armed_ns) = (hold.name, hold.armed_ns);
@@ -68,7 +68,8 @@ impl<T: Copy> Reassembler<T> {
         Some(name)
     }
 
-    /// Removes holds that were returned to the caller but not processed: their streams were dropped without `finish`.
+    /// Removes the held state of streams that were returned to the caller but not processed: these streams were dropped
+    /// without `finish`.
     fn remove_returned(&mut self) {
         while let Some((handle, _)) = self.holds.oldest(Wait::Returned) {
             self.stats.orphaned_count += 1;
@@ -380,8 +381,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Completes an operation on a stream: ends the stream if the FIN is reached, and then removes the stream's hold,
-    /// or moves it to the list for what it waits for now.
+    /// Completes an operation on a stream: ends the stream if the FIN is reached, and then removes the stream's held
+    /// state, or moves it to the list for what the stream waits for now.
     pub(super) fn settle(&mut self, stream: &mut Stream, name: T, before: u64, out: &mut Out<'_>) {
         if stream.has(Stream::STOPPED) {
             return;

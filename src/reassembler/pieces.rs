@@ -52,7 +52,7 @@ impl Piece {
 /// Memory of a piece in bytes.
 const PIECE_COST: u64 = size_of::<Piece>() as u64;
 
-/// Maximum number of pieces for which the allocated memory is kept when a hold ends.
+/// Maximum number of pieces for which the allocated memory is kept when the held state of a stream is removed.
 const KEPT_CAPACITY: usize = 16;
 
 /// Result of reserving memory for the octets of a segment.
@@ -212,8 +212,8 @@ impl Pieces {
         policy.new_wins((held.begin, held.end), (new.origin.begin, end))
     }
 
-    /// Reports octets in `range` that are held and were received again, and a conflict if the new bytes differ. `index`
-    /// is that of the held piece.
+    /// Reports octets in `range` that the piece at `index` holds and that were received again. Also reports a conflict
+    /// if the new bytes differ.
     fn report_overlap(
         &self,
         store: &Store,

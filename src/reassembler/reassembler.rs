@@ -206,12 +206,12 @@ impl<T: Copy> Reassembler<T> {
         self.store.step_count
     }
 
-    /// Returns the state of held octets (hold) of a stream, if it has one that was not evicted.
+    /// Returns the held state of a stream, if the stream has one that was not evicted.
     pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut HeldState<T>> {
         if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }
     }
 
-    /// Returns the state of held octets (hold) of a stream; creates it if there is none and memory permits.
+    /// Returns the held state of a stream. Creates it if there is none; returns `None` if there is no memory for it.
     pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut HeldState<T>> {
         if !stream.has(Stream::HELD) || self.holds.get(stream.hold).is_none() {
             stream.flags &= !Stream::HELD;

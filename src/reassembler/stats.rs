@@ -8,9 +8,9 @@ use super::event::GapReason;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ReassemblerStats {
-    /// Number of segments with octets that were held.
+    /// Number of segments with octets that were held in memory because they arrived after a hole.
     pub held_segment_count: u64,
-    /// Number of octets that were held.
+    /// Number of octets that were held in memory because they arrived after a hole.
     pub held_octet_count: u64,
     /// Number of gaps for each reason, in the order of [`GapReason::ALL`].
     pub gap_counts: [u64; GapReason::ALL.len()],

@@ -11,7 +11,7 @@ pub(super) const BLOCK_COST: u64 = BLOCK_LEN as u64 + 48;
 /// Identifier that refers to no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 
-/// Number of spare blocks that are kept for later holds instead of being released: 128 KiB.
+/// Maximum number of spare blocks (128 KiB) that are kept for octets held later, instead of being released.
 const SPARE_MAX: usize = 64;
 
 #[derive(Debug)]
@@ -126,7 +126,8 @@ impl Store {
         self.spare.len() as u64 * BLOCK_COST
     }
 
-    /// Panics unless counts agree: held pieces refer to `live_len` octets, and holds use `block_count` blocks.
+    /// Panics unless the counts agree with the given ones: `live_len` octets that held pieces refer to, and
+    /// `block_count` blocks in use.
     pub(super) fn check_invariants(&self, live_len: u64, block_count: u64) {
         let present = self.blocks.iter().filter(|block| !block.bytes.is_empty()).count();
         assert_eq!(present as u64, block_count + self.spare.len() as u64, "blocks are held or spare");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::base::{IpProtocol, TcpState};
 
-/// Maximum number of classes that the caller may define.
+/// Maximum number of timeout classes that the caller may define.
 pub const USER_CLASS_COUNT_MAX: usize = 16;
 
 /// Timeout class of a flow, which determines its idle timeout. Every flow is in one class at a time.

@@ -9,8 +9,8 @@ use super::slab::{Slab, Vacant};
 use super::view::FlowView;
 use crate::base::{EndReason, TcpState, Timestamp};
 
-/// Flows in the order in which their current records began, for the active timeout. Empty, and without memory, if there
-/// is no active timeout.
+/// List of flows in the order in which their current records began, for the active timeout. Empty, and without memory,
+/// if there is no active timeout.
 #[derive(Debug)]
 pub(super) struct ActiveList {
     entries: Slab<ActiveEntry>,

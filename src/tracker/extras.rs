@@ -42,7 +42,7 @@ pub(super) struct ExtraSide {
     pub(super) gap_count: u32,
     /// Range of missing octets that were skipped: sequence number of the first missing octet, and after the last one.
     pub(super) hole: Option<(SeqNum, SeqNum)>,
-    /// Sequence number of the side's last SYN, from the second SYN on.
+    /// Sequence number of the side's last SYN; `None` until the side sends a second SYN.
     pub(super) last_syn: Option<SeqNum>,
     pub(super) last_fin: Option<SeqNum>,
     pub(super) last_rst: Option<SeqNum>,

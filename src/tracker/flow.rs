@@ -1,7 +1,7 @@
 //! The state of one flow, arranged by frequency of access.
 //!
 //! [`Hot`] is three cache lines: one for the key and the flow's common state, and one for each side. A packet accesses
-//! the first one and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
+//! the first line and the line of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
 //! [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
 use super::recency::{Linked, Links};

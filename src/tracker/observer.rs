@@ -107,7 +107,7 @@ pub enum Anomaly {
     AckedUnseen,
 }
 
-/// An event on a flow. Small and `Copy`.
+/// A change of a flow or unusual traffic, reported to an observer or a sink. Small and `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowEvent {
@@ -123,7 +123,7 @@ pub enum FlowEvent {
         /// The state after the segment.
         to: TcpState,
     },
-    /// Stronger evidence reversed the direction: the initiator is the other side than before.
+    /// Stronger evidence reversed the direction of the flow: the initiator is the other side than before.
     DirectionChanged {
         /// The new initiator.
         initiator: Side,

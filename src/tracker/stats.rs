@@ -40,7 +40,7 @@ pub struct TrackerStats {
     /// Number of packets with a flow that was found in the hot cache. The only counter that depends on how packets are
     /// divided into batches.
     pub hot_hit_count: u64,
-    /// Number of packets with a timestamp before that of an earlier one.
+    /// Number of packets with a timestamp before that of an earlier packet.
     pub late_packet_count: u64,
     /// Number of times that stronger evidence reversed the direction of a flow.
     pub direction_change_count: u64,

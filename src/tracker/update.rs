@@ -30,8 +30,8 @@ enum Counted {
 
 /// Counts a packet if it does not change the state of its flow.
 ///
-/// This is the path of nearly all packets. It accesses the first cache line of the flow and that of the sender, and,
-/// for an acknowledgment that advances, that of the receiver.
+/// Nearly all packets are counted here. Such a packet accesses the first cache line of the flow and the line of the
+/// sender, and, if it has an acknowledgment that advances, the line of the receiver.
 #[inline(always)]
 fn count_ordinary(
     hot: &mut Hot,

@@ -35,7 +35,7 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the initial sequence number of a side to that of the SYN that an acknowledgment of its peer confirms.
+    /// Sets the initial sequence number of a side according to the SYN that an acknowledgment of its peer confirms.
     pub(super) fn confirm_start(&mut self, side: Side, ack: SeqNum) {
         let state = &self.hot.sides[side.index()];
         let initial_seq = state.initial_seq;
@@ -58,7 +58,7 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the initial sequence number of a segment's sender to that of the SYN that the segment's octets follow.
+    /// Sets the initial sequence number of a segment's sender according to the SYN that the segment's octets follow.
     pub(super) fn follow_start(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
         let own = self.own();
@@ -77,7 +77,8 @@ impl Update<'_> {
         (pending_side == side).then_some(seq)
     }
 
-    /// Sets the initial sequence number of a side to that of another SYN. The previous SYN remains a candidate.
+    /// Sets the initial sequence number of a side to `seq`, the number of another SYN. The previous SYN remains a
+    /// candidate.
     fn start_at(&mut self, side: Side, seq: SeqNum) {
         let state = &mut self.hot.sides[side.index()];
         let initial_seq = std::mem::replace(&mut state.initial_seq, seq);
