@@ -75,20 +75,21 @@ impl Builder {
         self
     }
 
-    /// Sets which packets belong to one flow: the counted layer of a tunnel, and the parts of the Flow Key beside the
-    /// five-tuple.
+    /// Sets which packets belong to one flow: the layer of a tunnel that is counted, and the parts of the Flow Key in
+    /// addition to the five-tuple.
     pub fn key_policy(mut self, policy: KeyPolicy) -> Self {
         self.config.tracker.key_policy = policy;
         self
     }
 
-    /// Emits a record of an ongoing flow each time this duration has passed. By default, a flow has one record.
+    /// Sets the interval after which a record of an ongoing flow is created. By default, a flow has one record, at its
+    /// end.
     pub fn active_timeout(mut self, timeout: Duration) -> Self {
         self.config.tracker.active_timeout = Some(timeout);
         self
     }
 
-    /// Drops packets, before the flow table, if their flow cannot match the filter.
+    /// Drops packets, before they are tracked, if their flow cannot match the filter.
     ///
     /// A filter with `src`, `dst` or `vlan` applies to a whole flow; evaluate it again on the record.
     pub fn filter(mut self, filter: Filter) -> Self {
@@ -120,8 +121,8 @@ impl Builder {
         self
     }
 
-    /// Records the outer headers of each flow, for [`FlowRecord::encapsulation`]: their identifiers and the tunnel
-    /// endpoints. Off by default; flows without outer headers cause no additional cost.
+    /// Sets whether the outer headers of each flow are recorded for [`FlowRecord::encapsulation`]: their identifiers
+    /// and the tunnel endpoints. Off by default; flows without outer headers cause no additional cost.
     pub fn encapsulation(mut self, is_kept: bool) -> Self {
         self.config.decoder.is_encapsulation_kept = is_kept;
         self

@@ -36,7 +36,7 @@ pub(super) struct Core<S> {
 enum Input<'a> {
     /// A frame as it was captured, not extracted yet.
     Frame(Frame<'a>),
-    /// A frame that the dispatcher of several shards has extracted and counted.
+    /// A frame that the dispatcher of several shards has already counted and, if possible, extracted.
     Dispatched(Dispatched<'a>),
 }
 
@@ -200,7 +200,7 @@ impl<S: Default> Core<S> {
         self.with_emitter(observer, |decoder, emit| decoder.relieve(emit));
     }
 
-    /// Processes one frame.
+    /// Processes one frame through all layers below the stage.
     #[inline(always)]
     pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
         &mut self,
@@ -244,7 +244,7 @@ impl<S: Default> Core<S> {
         self.tracker.advance(now, observer);
     }
 
-    /// Ends all datagrams and flows, in the order in which the flows began.
+    /// Ends waiting fragmented datagrams and then all flows, in the order in which the flows began.
     pub(super) fn finish<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
         while self.end_next(observer) {}
     }
@@ -285,8 +285,8 @@ impl<S: Default> Core<S> {
         self.tracker.advance(self.tracker.now(), observer);
     }
 
-    /// Panics unless each layer agrees with its own account. For tests and fuzzers; takes time linear in the stored
-    /// state.
+    /// Panics unless the internal account of each layer is consistent. For tests and fuzzers; takes time linear in the
+    /// stored state.
     pub(super) fn check_invariants(&self) {
         self.tracker.check_invariants();
         self.dedup.as_deref().inspect(|window| window.check_invariants());

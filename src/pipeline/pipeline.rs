@@ -1,4 +1,4 @@
-//! The pipeline: processes frames, and calls a sink.
+//! The pipeline, which processes frames in all layers and calls a sink with the results.
 
 use std::ops::ControlFlow;
 
@@ -217,7 +217,7 @@ impl<K: Sink> Pipeline<K> {
         stats
     }
 
-    /// Returns the number of open flows.
+    /// Returns the number of flows that are currently open.
     #[must_use]
     pub fn flow_count(&self) -> usize {
         self.core.tracker().len()
@@ -272,8 +272,8 @@ impl<K: Sink> Pipeline<K> {
         K::Stage::held_stream_count(&self.engine)
     }
 
-    /// Panics unless each layer agrees with its own account, and all memory held by streams and sessions belongs to
-    /// open flows. For tests and fuzzers; takes time linear in the stored state.
+    /// Panics unless the internal account of each layer is consistent, and all memory held by streams and sessions
+    /// belongs to open flows. For tests and fuzzers; takes time linear in the stored state.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.core.check_invariants();

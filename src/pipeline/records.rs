@@ -66,7 +66,7 @@ impl<F, G> std::fmt::Debug for Records<F, G> {
     }
 }
 
-/// A sink that calls a function with each message; created by [`on_message`].
+/// A sink that calls a function with each message of an application protocol; created by [`on_message`].
 pub struct OnMessage<P, F> {
     call: F,
     protocols: PhantomData<fn() -> P>,

@@ -9,18 +9,18 @@ use super::stats::PipelineStats;
 use crate::base::{FrameBatch, StopHandle};
 use crate::source::{self, Interface, Next, Source};
 
-/// Maximum number of collected source errors before a run ends with the next one. A merge of many files may reject each
-/// of them and read the others, but a source that fails permanently must not exhaust memory.
+/// Maximum number of source errors that a run stores; the next error ends the run. A merge of many files may reject
+/// each of them and read the rest, but a source that fails permanently must not exhaust memory.
 const ERROR_COUNT_MAX: usize = 1 << 16;
 
-/// Reaction of a run to an error of its source.
+/// Behavior of a run when its source returns an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorPolicy {
     /// Ends the run with the error. This is the default.
     #[default]
     End,
-    /// Collects the error in [`Summary::errors`] and continues, for sources with more input after it, such as
+    /// Stores the error in [`Summary::errors`] and continues, for sources with more input after an error, such as
     /// [`Files`](crate::source::Files). After 65,536 errors, the next one ends the run.
     Continue,
 }
@@ -58,20 +58,20 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Ends the run, between batches, once the handle is set: all open flows end as at the end of the input. Pass the
-    /// same handle to a source that may block ([`SourceConfig::stop`](crate::source::SourceConfig::stop)).
+    /// Ends the run, between batches, once the stop handle is set: all open flows end as at the end of the input. Pass
+    /// the same handle to a source that may block ([`SourceConfig::stop`](crate::source::SourceConfig::stop)).
     #[must_use]
     pub fn stop(self, handle: StopHandle) -> Self {
         Self { stop: Some(handle), ..self }
     }
 
-    /// Sets the reaction to an error of the source.
+    /// Sets the behavior of the run when its source returns an error.
     #[must_use]
     pub fn error_policy(self, error_policy: ErrorPolicy) -> Self {
         Self { error_policy, ..self }
     }
 
-    /// Calls a function after each batch, on the reading thread.
+    /// Sets a function that the run calls after each batch, on the thread that reads the source.
     #[must_use]
     pub fn progress(self, callback: impl Fn(&RunProgress) + Send + Sync + 'static) -> Self {
         Self { progress: Some(Arc::new(callback)), ..self }
@@ -98,7 +98,7 @@ impl fmt::Debug for RunOptions {
 pub enum RunEnd {
     /// The source has no more frames.
     EndOfInput,
-    /// The stop handle was set.
+    /// The stop handle in the options of the run was set.
     Stopped,
     /// A sink returned [`ControlFlow::Break`] from [`Sink::batch_ended`](super::Sink::batch_ended).
     SinkBreak,
@@ -147,7 +147,7 @@ impl Outcome {
     }
 }
 
-/// Reads a source to its end, or until the options, the intake or an error stop the loop.
+/// Reads a source to its end, or until the options, the receiver of the frames (`intake`) or an error ends the loop.
 pub(super) fn drive(
     source: &mut (impl Source + ?Sized),
     options: &RunOptions,

@@ -52,7 +52,8 @@ pub trait Sink {
     /// side effects; `()` takes no memory.
     type State: Default;
 
-    /// The layers above the flow tracker.
+    /// The layers above the flow tracker that the sink requires: [`Flows`], [`Streams`](super::Streams) or
+    /// [`Sessions`](super::Sessions).
     type Stage: Stage;
 
     /// Returns the callbacks that the sink requests. It is called up to once per packet and is best a constant. A
@@ -92,8 +93,8 @@ pub trait Sink {
         ControlFlow::Continue(())
     }
 
-    /// Delivers a message (stage [`Sessions`](super::Sessions)). Borrowed data is valid during the call. Messages of a
-    /// flow that ends are delivered before its [`record`](Self::record).
+    /// Delivers a message of an application protocol (stage [`Sessions`](super::Sessions)). Borrowed data is valid
+    /// during the call. Messages of a flow that ends are delivered before the flow's [`record`](Self::record).
     fn message(
         &mut self,
         flow: &mut Flow<'_, Self::State>,

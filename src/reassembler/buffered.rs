@@ -8,10 +8,10 @@ use super::event::StreamEvent;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BufferedOverflow {
-    /// Keeps the newest bytes; older ones are dropped and counted.
+    /// Keeps the newest bytes; older bytes are dropped and counted.
     #[default]
     Slide,
-    /// Releases all bytes and drops all later ones.
+    /// Releases all buffered bytes, and drops all bytes that arrive later.
     Poison,
 }
 
@@ -134,7 +134,7 @@ impl Buffered {
         self.dropped_octet_count
     }
 
-    /// Returns the number of octets in gaps of the stream.
+    /// Returns the number of octets that are missing in the stream, according to its gaps.
     #[must_use]
     pub const fn gap_octet_count(&self) -> u64 {
         self.gap_octet_count

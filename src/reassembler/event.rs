@@ -39,7 +39,7 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Reason for which bytes of a stream are missing.
+/// Reason why bytes of a stream are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -149,7 +149,7 @@ pub struct Conflict {
     pub old: Extent,
     /// Origin of the new bytes: the segment that differs from the old bytes.
     pub new: Extent,
-    /// True if the new bytes replace the old ones; always false if the old ones were delivered.
+    /// True if the new bytes replace the old ones; always false if the old bytes were already delivered.
     pub is_new_kept: bool,
 }
 
@@ -186,8 +186,8 @@ pub enum StreamEvent<'a> {
         /// that filled a hole before it.
         timestamp: Timestamp,
     },
-    /// The direction was stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison). This is the last event
-    /// of the stream.
+    /// The stream was stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison), because a memory limit was
+    /// reached. This is the last event of the stream.
     Poisoned {
         /// Number of octets that were delivered or skipped before the stop; held octets are discarded.
         offset: u64,

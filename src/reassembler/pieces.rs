@@ -49,7 +49,7 @@ impl Piece {
     }
 }
 
-/// Memory of a piece in bytes.
+/// Memory of one entry in the list of held pieces in bytes, without its octets.
 const PIECE_COST: u64 = size_of::<Piece>() as u64;
 
 /// Maximum number of pieces for which the allocated memory is kept when the held state of a stream is removed.

@@ -9,7 +9,7 @@ use crate::decode::extractor::{Packet, PacketMarks, Transport};
 pub struct Segment<'a> {
     /// Capture time of the segment.
     pub timestamp: Timestamp,
-    /// The captured octets of the payload.
+    /// The captured octets of the segment's payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in octets; never less than the captured length.
     pub len: u32,
@@ -22,7 +22,7 @@ pub struct Segment<'a> {
 }
 
 impl<'a> Segment<'a> {
-    /// Creates a segment whose payload was captured completely.
+    /// Creates a segment with a payload that was captured completely.
     #[must_use]
     #[inline]
     pub const fn new(seq: SeqNum, flags: TcpFlags, payload: &'a [u8], timestamp: Timestamp) -> Self {

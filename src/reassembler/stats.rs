@@ -1,4 +1,4 @@
-//! Counters of the reassembler.
+//! Counters of the TCP reassembler.
 
 use super::event::GapReason;
 

@@ -8,7 +8,7 @@ pub(super) const BLOCK_LEN: usize = 2048;
 /// Memory of a block in bytes, including its entries in the block table and the lists of blocks.
 pub(super) const BLOCK_COST: u64 = BLOCK_LEN as u64 + 48;
 
-/// Identifier that refers to no block.
+/// Identifier that stands for no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 
 /// Maximum number of spare blocks (128 KiB) that are kept for octets held later, instead of being released.
@@ -28,7 +28,7 @@ pub(super) struct Store {
     blocks: Vec<Block>,
     spare: Vec<u32>,
     vacant: Vec<u32>,
-    /// Number of pieces that were visited or moved, for tests; counted in debug builds only.
+    /// Number of held pieces that were visited or moved, for tests; counted in debug builds only.
     pub(super) step_count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Timeout classes: the idle timeout of a flow, and the order in which flows are evicted.
+//! Timeout classes of flows, which determine the idle timeout and the order in which flows are evicted.
 
 use std::time::Duration;
 

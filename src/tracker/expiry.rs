@@ -1,4 +1,4 @@
-//! The end of flows: by timeout, by eviction, or with the input.
+//! The end of flows: by timeout, by eviction, or at the end of the input.
 
 use super::Tracker;
 use super::class::{CLASSES, Class, UserClass, is_handshake};

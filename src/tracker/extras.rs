@@ -25,8 +25,8 @@ pub(super) struct Extra {
     pub(super) encapsulation: Option<Box<EncapsulationRecord>>,
 }
 
-/// Additional state of one side of a TCP flow. The fields that each retransmission updates are adjacent, in one cache
-/// line for both sides.
+/// Additional state of one side of a TCP flow with unusual events. The fields that each retransmission updates are
+/// adjacent, in one cache line for both sides.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct ExtraSide {

@@ -27,8 +27,8 @@ pub(super) const BYTES_PER_FLOW_MAX: usize = 16;
 /// long in a table that may be split.
 const RUN_CHUNKS_MAX: usize = 32;
 
-/// Number of tables allowed without any entry; one more is allowed for each `TABLE_ENTRIES_MIN` entries. With random
-/// hashes, a table holds at least 1,280 entries, half of the number at which it was split.
+/// Number of tables that the index may have without any entry; one more is allowed for each `TABLE_ENTRIES_MIN`
+/// entries. With random hashes, a table holds at least 1,280 entries, half of the number at which it was split.
 const SPARE_TABLES: usize = 8;
 const TABLE_ENTRIES_MIN: usize = 512;
 

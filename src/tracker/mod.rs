@@ -98,7 +98,7 @@ pub struct Tracker<S> {
     share: Option<Share>,
 }
 
-/// The recency lists, as an array that is never copied.
+/// The recency lists of all timeout classes, as an array that is never copied.
 #[derive(Debug)]
 struct Lists([List; LISTS]);
 
@@ -218,7 +218,7 @@ impl<S> Tracker<S> {
         &self.stats
     }
 
-    /// Returns the memory budget.
+    /// Returns the memory budget of the tracker.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         &self.resources.budget
@@ -261,7 +261,7 @@ impl<S> Tracker<S> {
         slot.is_some()
     }
 
-    /// Iterates over all open flows and the caller's state of each, in the order of their slots.
+    /// Iterates over all open flows and the caller's state of each flow, in the order of their slots in the flow table.
     pub fn iter(&self) -> impl Iterator<Item = (FlowView<'_>, &S)> {
         self.table.slots().map(|slot| (self.table.view(slot), self.table.state(slot)))
     }
@@ -286,7 +286,7 @@ impl<S> Tracker<S> {
 }
 
 impl<S: Default> Tracker<S> {
-    /// Tracks a packet: one look-up, and no allocation for a known flow.
+    /// Tracks a packet. A packet of a known flow costs one look-up and no allocation.
     #[inline]
     pub fn track<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
         let interest = observer.interest();

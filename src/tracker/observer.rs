@@ -67,7 +67,7 @@ impl Interest {
     pub const DATAGRAMS: Self = Self(1 << 3);
     /// The callback [`Observer::event`]. Active timeouts are always delivered.
     pub const EVENTS: Self = Self(1 << 2);
-    /// All callbacks.
+    /// All callbacks: starts, packets, datagrams and events.
     pub const ALL: Self = Self(15);
 
     /// Returns whether the callback for packets is required, for all packets or for those that are not TCP segments.
@@ -76,7 +76,7 @@ impl Interest {
         self.0 & (Self::PACKETS.0 | Self::DATAGRAMS.0) != 0
     }
 
-    /// Returns whether all callbacks of `other` are required.
+    /// Returns whether `self` includes all callbacks of `other`.
     #[must_use]
     #[inline(always)]
     pub const fn contains(self, other: Self) -> bool {
@@ -96,8 +96,8 @@ impl BitOr for Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Anomaly {
-    /// A RST whose sequence number no receiver would accept, or that does not acknowledge the SYN: possibly forged.
-    /// The flow continues, with a short timeout until more data arrives.
+    /// A RST with a sequence number that no receiver would accept, or that does not acknowledge the SYN: possibly
+    /// forged. The flow continues, with a short timeout until more data arrives.
     ResetOutOfWindow,
     /// A SYN with a new sequence number on an open connection (RFC 5961 section 4). The flow continues.
     SynOnOpenFlow,
@@ -116,7 +116,7 @@ pub enum FlowEvent {
         /// Time from the last SYN to the ACK that completes the handshake, if both were seen.
         handshake_rtt: Option<Duration>,
     },
-    /// The TCP state changed.
+    /// The TCP state of the flow changed.
     StateChanged {
         /// The state before the segment.
         from: TcpState,
@@ -127,7 +127,7 @@ pub enum FlowEvent {
     DirectionChanged {
         /// The new initiator.
         initiator: Side,
-        /// The evidence for the new initiator.
+        /// The evidence in the packet for the new initiator.
         evidence: DirectionEvidence,
     },
     /// Unusual traffic of the flow.
@@ -155,8 +155,8 @@ pub trait Observer<S> {
     /// Called when the flow changes, or has unusual traffic.
     fn event(&mut self, _flow: &mut Flow<'_, S>, _event: &FlowEvent) {}
 
-    /// Called when the active timeout has passed. The view still shows the record that ends here; after this call the
-    /// delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
+    /// Called when the active timeout of a flow has passed. The view still shows the record that ends here; after this
+    /// call the delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
     fn active_timeout(&mut self, _flow: &mut Flow<'_, S>) {}
 
     /// Called when a flow ends; `_state` is the caller's state of the flow.

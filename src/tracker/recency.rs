@@ -109,7 +109,7 @@ impl List {
         }
     }
 
-    /// Removes an entry from this list.
+    /// Removes an entry from this list, which must contain it.
     pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         self.unlink(slab, slot);
         *slab.at_mut(slot).links_mut() = Links::NONE;

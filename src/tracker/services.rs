@@ -1,4 +1,4 @@
-//! Registered service ports, which identify the responder of a flow whose beginning was not seen.
+//! Registered service ports, which identify the responder of a flow if the beginning of the flow was not seen.
 
 use crate::base::IpProtocol;
 

@@ -53,7 +53,8 @@ impl Share {
         self.count
     }
 
-    /// Returns the part of `flow_count` for this share. The parts of all shares add up to exactly that number.
+    /// Returns this share's part of `flow_count`, a maximum number of flows. The parts of all shares add up to exactly
+    /// `flow_count`.
     fn part_of(&self, flow_count: u32) -> u32 {
         let (index, owner_count) = (self.index as u32, self.owner_count as u32);
         if index >= owner_count {

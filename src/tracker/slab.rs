@@ -1,4 +1,4 @@
-//! A table that grows by segments: its entries never move, and growth never causes a long pause.
+//! A table that grows by segments of entries: entries never move, and growth never causes a long pause.
 
 /// Number of entries in a segment, as the exponent of a power of two.
 const SEGMENT_BITS: u32 = 10;

@@ -132,13 +132,13 @@ impl FlowView<'_> {
         self.cold.start_ns == NOT_STARTED
     }
 
-    /// Returns the control bits of all segments of a side.
+    /// Returns the TCP control bits of all segments that a side sent, combined.
     #[must_use]
     pub const fn tcp_flags(&self, side: Side) -> TcpFlags {
         self.side(side).flags
     }
 
-    /// Returns the state of the TCP connection.
+    /// Returns the state of the flow's TCP connection.
     #[must_use]
     pub const fn tcp_state(&self) -> TcpState {
         self.hot.state
@@ -204,8 +204,8 @@ impl FlowView<'_> {
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
     }
 
-    /// Returns the time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST;
-    /// otherwise [`end`](Self::end).
+    /// Returns the time of the packet after which both ends of a TCP connection had closed it, each by FIN or RST. For
+    /// any other flow, returns [`end`](Self::end).
     #[must_use]
     pub fn open_end(&self) -> Timestamp {
         let end = self.end();
@@ -268,7 +268,7 @@ impl FlowView<'_> {
         if state.packet_count == 0 { None } else { Some((state.hop_limit_min, state.hop_limit_max)) }
     }
 
-    /// Returns the DSCP of a side's first packet.
+    /// Returns the DSCP in the IP header of a side's first packet.
     #[must_use]
     pub const fn dscp(&self, side: Side) -> Option<u8> {
         let state = self.side(side);

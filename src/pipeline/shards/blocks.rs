@@ -10,14 +10,14 @@ use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 /// in a last-level cache.
 const BATCH_COUNT_MAX: u64 = 16;
 
-/// Memory of the queues between threads, as charged to [`Account::Queues`].
+/// Statistics of the queues between threads, with their memory as charged to [`Account::Queues`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct QueueStats {
     /// Maximum number of batches in flight at once.
     pub batch_count_max: u64,
-    /// Maximum number of bytes in batches at once, as far as they could be charged to the budget.
+    /// Maximum memory of batches in flight at once in bytes, as far as it could be charged to the budget.
     pub held_bytes_max: u64,
     /// Number of times that the budget rejected memory for a batch or for records in flight. Fewer batches or records
     /// are then in flight, and threads wait.

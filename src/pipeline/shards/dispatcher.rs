@@ -36,7 +36,7 @@ pub(in crate::pipeline) struct Dispatched<'a> {
 pub(in crate::pipeline) enum Content<'a> {
     /// A packet of a flow of this shard, and the octets of its frame.
     Own(&'a Packet<'static>, &'a [u8]),
-    /// A frame that is sent to all shards.
+    /// A frame that is sent to all shards as it was captured.
     ForAll(Frame<'a>),
 }
 
@@ -115,7 +115,7 @@ pub(in crate::pipeline) struct Dispatcher {
     pub(in crate::pipeline) jumps: Jumps,
     pub(in crate::pipeline) extractor: Extractor,
     pub(in crate::pipeline) filter: Option<Filter>,
-    /// Packets with one of these marks are sent to all shards.
+    /// Marks of packets that are sent to all shards, because they need more than plain extraction.
     pub(in crate::pipeline) slow_path_marks: PacketMarks,
     /// True if all frames are sent to all shards, because they must be checked before they are extracted.
     pub(in crate::pipeline) is_all_for_all: bool,

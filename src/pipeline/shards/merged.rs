@@ -22,7 +22,8 @@ const CHUNK_LEN: usize = 256;
 /// Number of records that a shard sends together in a chunk if the budget has no memory for more.
 const SMALL_CHUNK_LEN: usize = 8;
 
-/// Maximum number of chunks and batch ends of one shard that are queued for the merge; beyond it, the shard waits.
+/// Maximum number of messages from one shard, each a chunk of records or the end of a batch, that are queued for the
+/// merge; beyond it, the shard waits.
 const WAITING_COUNT: usize = 64;
 
 enum Message {

@@ -39,7 +39,7 @@ pub(super) type Layers<'a> = (&'a Config, &'a Resources);
 enum Step {
     /// The shard has processed a batch.
     Batch,
-    /// The shard has ended: all flows have ended, or a panic is in progress.
+    /// The shard has ended: all its flows have ended, or a panic is in progress.
     End,
 }
 

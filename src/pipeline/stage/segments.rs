@@ -18,7 +18,7 @@ pub(super) trait Consumer {
     /// Processes an event of the stream that `side` sent. [`ControlFlow::Break`] stops the stream.
     fn take(&mut self, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()>;
 
-    /// Returns whether the sink muted the flow.
+    /// Returns whether the sink muted the flow, so that no more events are delivered.
     fn is_muted(&self) -> bool;
 }
 

@@ -35,7 +35,8 @@ const fn is_power_of_ten(count: u32) -> bool {
     )
 }
 
-/// Returns whether both ends of a connection have closed it, by FIN or RST: later segments do not belong to it.
+/// Returns whether both ends of a TCP connection have closed it, by FIN or RST, so that later segments do not belong to
+/// it.
 pub(super) fn is_over(hot: &Hot) -> bool {
     let has_closed = |side: &SideState| matches!(side.endpoint, Endpoint::Closed | Endpoint::Reset);
     hot.state >= TcpState::Established && hot.sides.iter().all(has_closed)

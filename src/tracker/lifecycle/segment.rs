@@ -116,7 +116,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns whether the segment is a SYN that does not belong to the connection as known so far.
+    /// Returns whether the segment is a SYN that does not belong to the flow's connection as known so far.
     fn is_foreign_syn(&mut self) -> bool {
         let (seq, is_opening) = (self.segment.seq, self.hot.state <= TcpState::SynReceived);
         let own = self.own();
