@@ -1,4 +1,4 @@
-//! The builder, which owns the settings and the resources of all layers.
+//! The builder of pipelines, which owns the settings and the resources of all layers.
 
 use std::time::Duration;
 
@@ -49,46 +49,47 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Bounds the memory of all layers together, in bytes. Default 1 GiB.
+    /// Limits the memory of all layers together to `bytes`. Default 1 GiB.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.resources.limits.total_bytes_max = bytes;
         self.resources.budget = Budget::new(bytes);
         self
     }
 
-    /// Sets all limits, and a budget of [`Limits::total_bytes_max`].
+    /// Sets all limits, and the memory budget to [`Limits::total_bytes_max`].
     pub fn limits(mut self, limits: Limits) -> Self {
         self.resources.limits = limits;
         self.resources.budget = Budget::new(limits.total_bytes_max);
         self
     }
 
-    /// Sets limits, budget and hash seeds, for example to share a budget with a source.
+    /// Sets the limits, the memory budget and the hash seeds, for example to share a budget with a source.
     pub fn resources(mut self, resources: Resources) -> Self {
         self.resources = resources;
         self
     }
 
-    /// Sets timeouts, classes and the key policy of the flow tracker.
+    /// Sets the timeouts, the timeout classes and the key policy of the flow tracker.
     pub fn tracker(mut self, config: TrackerConfig) -> Self {
         self.config.tracker = config;
         self
     }
 
-    /// Sets which packets belong to one flow: the counted layer of a tunnel, and the parts of the Flow Key beside the
-    /// five-tuple.
+    /// Sets which packets belong to one flow: the layer of a tunnel that is counted, and the parts of the Flow Key in
+    /// addition to the five-tuple.
     pub fn key_policy(mut self, policy: KeyPolicy) -> Self {
         self.config.tracker.key_policy = policy;
         self
     }
 
-    /// Emits a record of an ongoing flow each time this duration has passed. By default, a flow has one record.
+    /// Sets the interval after which a record of an ongoing flow is created. By default, a flow has one record, at its
+    /// end.
     pub fn active_timeout(mut self, timeout: Duration) -> Self {
         self.config.tracker.active_timeout = Some(timeout);
         self
     }
 
-    /// Drops packets, before the flow table, if their flow cannot match the filter.
+    /// Drops packets, before they are tracked, if their flow cannot match the filter.
     ///
     /// A filter with `src`, `dst` or `vlan` applies to a whole flow; evaluate it again on the record.
     pub fn filter(mut self, filter: Filter) -> Self {
@@ -96,7 +97,7 @@ impl Builder {
         self
     }
 
-    /// Drops duplicate frames. By default, they are counted like any other.
+    /// Drops duplicate frames. By default, duplicates are counted like any other frame.
     pub fn dedup(mut self, config: DedupConfig) -> Self {
         self.config.dedup = Some(config);
         self
@@ -108,20 +109,20 @@ impl Builder {
         self
     }
 
-    /// Sets timeout and overlap policy of the fragments that wait for their datagram.
+    /// Sets the timeout and the overlap policy of the fragments that wait for the rest of their datagram.
     pub fn fragment_pool(mut self, config: PoolConfig) -> Self {
         self.config.decoder.fragment_pool = config;
         self
     }
 
-    /// Verifies the checksums of each frame. By default, they are ignored.
+    /// Sets whether the checksums of each frame are verified. By default, they are ignored.
     pub fn checksums(mut self, handling: ChecksumHandling) -> Self {
         self.config.decoder.checksums = handling;
         self
     }
 
-    /// Records the outer headers of each flow, for [`FlowRecord::encapsulation`]: their identifiers and the tunnel
-    /// endpoints. Off by default; flows without outer headers cause no additional cost.
+    /// Sets whether the outer headers of each flow are recorded for [`FlowRecord::encapsulation`]: their identifiers
+    /// and the tunnel endpoints. Off by default; flows without outer headers cause no additional cost.
     pub fn encapsulation(mut self, is_kept: bool) -> Self {
         self.config.decoder.is_encapsulation_kept = is_kept;
         self
@@ -135,19 +136,19 @@ impl Builder {
         self
     }
 
-    /// Configures the reassembler. Only for sinks whose stage has streams.
+    /// Configures the TCP reassembler. Only for sinks with a stage that has streams.
     pub fn streams(mut self, config: ReassemblerConfig) -> Self {
         self.config.streams = Some(config);
         self
     }
 
-    /// Configures the session driver. Only for sinks whose stage has sessions.
+    /// Configures the session driver. Only for sinks with a stage that has sessions.
     pub fn sessions(mut self, config: DriverConfig) -> Self {
         self.config.sessions = Some(config);
         self
     }
 
-    /// Returns the budget that all pipelines of this builder share.
+    /// Returns the memory budget that all pipelines of this builder share.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         &self.resources.budget
@@ -228,7 +229,7 @@ impl Builder {
         shards::run_records::<G>(layers, shard_count, (source, options), &wants, deliver)
     }
 
-    /// Checks that every setting is for a layer of the stage.
+    /// Returns an error if a setting is for a layer that the stage `G` does not have.
     fn check_stage<G: Stage>(&self) -> Result<(), ConfigError> {
         let absent = |layer, field| Err(ConfigError::new(layer, field, ConfigProblem::StageAbsent));
         if self.config.streams.is_some() && !G::HAS_STREAMS {

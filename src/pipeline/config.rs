@@ -1,4 +1,4 @@
-//! Settings collected by a builder.
+//! Settings of a pipeline, collected by a builder.
 
 use crate::decode::DecoderConfig;
 use crate::dedup::DedupConfig;
@@ -7,7 +7,7 @@ use crate::reassembler::ReassemblerConfig;
 use crate::session::DriverConfig;
 use crate::tracker::TrackerConfig;
 
-/// Settings of all layers.
+/// Settings of all layers of a pipeline.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub(super) tracker: TrackerConfig,
@@ -15,9 +15,9 @@ pub struct Config {
     pub(super) dedup: Option<DedupConfig>,
     pub(super) decoder: DecoderConfig,
     pub(super) is_time_checked: bool,
-    /// `None` if not set by the caller, as required for sinks without streams.
+    /// Settings of the TCP reassembler; `None` if the caller did not set them, as required for sinks without streams.
     pub(super) streams: Option<ReassemblerConfig>,
-    /// `None` if not set by the caller, as required for sinks without sessions.
+    /// Settings of the session driver; `None` if the caller did not set them, as required for sinks without sessions.
     pub(super) sessions: Option<DriverConfig>,
 }
 

@@ -1,4 +1,4 @@
-//! Layers below the stages: from a frame to a tracked packet.
+//! Layers of a pipeline below the stage: from a frame to a tracked packet.
 
 use super::config::Config;
 use super::jumps::Jumps;
@@ -16,7 +16,7 @@ use crate::tracker::{Observer, Share, Tracker};
 /// Number of packets that are extracted before they are tracked together.
 const CHUNK: usize = 32;
 
-/// All layers of a pipeline below the stage of its sink. `S` is the state per flow.
+/// All layers of a pipeline below the stage of its sink. `S` is the type of the state that each flow has.
 #[derive(Debug)]
 pub(super) struct Core<S> {
     jumps: Jumps,
@@ -27,30 +27,32 @@ pub(super) struct Core<S> {
     frame_count: u64,
     octet_count: u64,
     filtered_count: u64,
-    /// Latest time of packets of other shards.
+    /// Latest time of packets that other shards track, in nanoseconds.
     foreign_ns: u64,
-    /// Slots of the remaining flows while the input ends.
+    /// Slots of the flows that are still to be ended, while the flows are ended one by one at the end of the input.
     ending: Option<std::vec::IntoIter<u32>>,
 }
 
 enum Input<'a> {
-    /// A frame as it was captured.
+    /// A frame as it was captured, not extracted yet.
     Frame(Frame<'a>),
-    /// A frame that the dispatcher of several shards has extracted and counted.
+    /// A frame that the dispatcher of several shards has already counted and, if possible, extracted.
     Dispatched(Dispatched<'a>),
 }
 
-/// The next step for a frame.
+/// The next step in the processing of a frame.
 enum Extracted {
-    /// A packet, to be tracked.
+    /// The frame contains one packet, which is tracked next.
     Packet,
-    /// Packets that the decoder emits: a fragment of a datagram, or a packet with outer headers that are recorded.
+    /// The decoder emits the packets of the frame: it is a fragment of a datagram, or has outer headers that are
+    /// recorded.
     SlowPath,
-    /// A packet that is earlier than packets of other shards.
+    /// The frame contains one packet, which is earlier than packets of other shards: the clock advances to their time
+    /// before the packet is tracked.
     Late,
-    /// A packet of another shard that quotes a packet of a flow of this shard.
+    /// The packet belongs to another shard, and is an ICMP error that quotes a packet of a flow of this shard.
     Quoting,
-    /// Nothing to track.
+    /// The frame contains nothing to track.
     None,
 }
 
@@ -73,7 +75,7 @@ impl<S: Default> Core<S> {
         })
     }
 
-    /// Tracks only the flows of a share, because other shards track the rest.
+    /// Restricts the tracker to a share of the flows, because other shards track the rest.
     pub(super) fn restrict(&mut self, share: Share) {
         self.tracker.restrict(share);
     }
@@ -90,7 +92,7 @@ impl<S: Default> Core<S> {
         self.frame_count
     }
 
-    /// Returns the current counters; those of stages and queues are zero.
+    /// Returns the current counters of the layers below the stage; the counters of stages and queues are zero.
     pub(super) fn stats(&self) -> PipelineStats {
         let (orphan_fragment_count, orphan_fragment_octet_count) = self.decoder.orphan_counts();
         PipelineStats {
@@ -110,7 +112,7 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Processes the frames of a batch. The last one is deferred to the next batch if its time is far ahead of all
+    /// Processes the frames of a batch. The last frame is deferred to the next batch if its time is far ahead of all
     /// earlier ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)).
     pub(super) fn batch<K: Observer<S> + Relieve<S> + ?Sized>(
         &mut self,
@@ -121,7 +123,7 @@ impl<S: Default> Core<S> {
         self.frames(reviewed.as_ref().unwrap_or(batch).iter().map(Input::Frame), observer);
     }
 
-    /// Processes the frames of a batch that are dispatched to this shard.
+    /// Processes those frames of a batch that the dispatcher assigned to the shard with the index `shard`.
     pub(super) fn dispatched<K: Observer<S> + Relieve<S> + ?Sized>(
         &mut self,
         batch: &FrameBatch,
@@ -185,20 +187,20 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Returns whether fragments are pending while the budget requests their memory.
+    /// Returns whether fragments are waiting for their datagram while the budget requests their memory.
     #[inline(always)]
     fn needs_fragment_headers(&self) -> bool {
         self.decoder.has_waiting_fragments() && self.tracker.budget().is_pressed(Account::Fragments)
     }
 
-    /// Evicts pending fragments to release memory for other layers.
+    /// Evicts waiting fragments to release memory for other layers.
     #[cold]
     #[inline(never)]
     fn relieve<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         self.with_emitter(observer, |decoder, emit| decoder.relieve(emit));
     }
 
-    /// Processes one frame.
+    /// Processes one frame through all layers below the stage.
     #[inline(always)]
     pub(super) fn frame<K: Observer<S> + Relieve<S> + ?Sized>(
         &mut self,
@@ -232,8 +234,8 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Ends datagrams and flows that are due at a time, for live capture while no packets arrive. Processes a deferred
-    /// frame.
+    /// Ends datagrams and flows that are due at the time `now`, for live capture while no packets arrive. Processes a
+    /// deferred frame first.
     pub(super) fn advance<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
         if let Some(held) = self.jumps.release_at(now) {
             self.frames(held.iter().map(Input::Frame), observer);
@@ -242,13 +244,13 @@ impl<S: Default> Core<S> {
         self.tracker.advance(now, observer);
     }
 
-    /// Ends all datagrams and flows, in the order in which the flows began.
+    /// Ends waiting fragmented datagrams and then all flows, in the order in which the flows began.
     pub(super) fn finish<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
         while self.end_next(observer) {}
     }
 
-    /// Ends one open flow as at the end of the input; the first call also ends everything pending below the tracker.
-    /// Returns whether there was one.
+    /// Ends one open flow as at the end of the input; the first call also processes everything that is pending below
+    /// the tracker. Returns whether a flow was ended.
     pub(super) fn end_next<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
         loop {
             let Some(slots) = &mut self.ending else {
@@ -271,7 +273,7 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Processes the deferred frame, and ends datagrams and everything due.
+    /// Processes the deferred frame at the end of the input, and ends waiting datagrams and all flows that are due.
     fn end_input<K: Observer<S> + Relieve<S> + ?Sized>(&mut self, observer: &mut K) {
         if let Some(held) = self.jumps.release() {
             self.frames(held.iter().map(Input::Frame), observer);
@@ -283,15 +285,15 @@ impl<S: Default> Core<S> {
         self.tracker.advance(self.tracker.now(), observer);
     }
 
-    /// Panics unless each layer agrees with its own account. For tests and fuzzers; takes time linear in the stored
-    /// state.
+    /// Panics unless the internal account of each layer is consistent. For tests and fuzzers; takes time linear in the
+    /// stored state.
     pub(super) fn check_invariants(&self) {
         self.tracker.check_invariants();
         self.dedup.as_deref().inspect(|window| window.check_invariants());
         self.decoder.check_invariants();
     }
 
-    /// Tracks the packets of a frame that contains several.
+    /// Tracks the packets of a frame that may contain several, or that waits for other fragments.
     #[cold]
     #[inline(never)]
     fn slow_path<K: Observer<S> + ?Sized>(
@@ -303,7 +305,7 @@ impl<S: Default> Core<S> {
         self.with_emitter(observer, |decoder, emit| decoder.frame(frame, packet, emit));
     }
 
-    /// Lends the filter and the tracker to the decoder, for packets that are not written into a batch.
+    /// Calls the decoder with an emitter that filters and tracks the packets that the decoder emits.
     fn with_emitter<K: Observer<S> + ?Sized>(
         &mut self,
         observer: &mut K,
@@ -320,7 +322,7 @@ impl<S: Default> Core<S> {
         self.octet_count += u64::from(frame.wire_len);
     }
 
-    /// Extracts a packet from an input, and returns the next step for it.
+    /// Writes the packet of an input to `packet`, and returns the next step for the input.
     #[inline(always)]
     fn receive<'a>(&mut self, input: &Input<'a>, packet: &mut Packet<'a>) -> Extracted {
         match input {
@@ -341,7 +343,7 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Extracts a frame into `packet`, and returns the next step for it.
+    /// Extracts the packet of a frame into `packet`, and returns the next step for the frame.
     #[inline(always)]
     fn extract<'a>(&mut self, frame: &Frame<'a>, packet: &mut Packet<'a>) -> Extracted {
         if let Some(window) = &mut self.dedup
@@ -360,7 +362,7 @@ impl<S: Default> Core<S> {
         self.choose(packet)
     }
 
-    /// Returns the next step for a packet whose flow is tracked here.
+    /// Returns the next step for a packet of a flow that this shard tracks.
     #[inline(always)]
     fn choose(&mut self, packet: &Packet<'_>) -> Extracted {
         match &self.filter {
@@ -373,7 +375,8 @@ impl<S: Default> Core<S> {
         }
     }
 
-    /// Returns the next step for a packet whose flow may belong to another shard. Time advances for all shards alike.
+    /// Returns the next step for a packet of a flow that may belong to another shard. The packet advances the time of
+    /// all shards alike.
     #[inline(never)]
     fn choose_shard(&mut self, packet: &Packet<'_>) -> Extracted {
         let is_own = self.tracker.takes(&packet.key);
@@ -393,7 +396,7 @@ impl<S: Default> Core<S> {
     }
 }
 
-/// Returns a dispatcher for shards of this configuration.
+/// Returns a dispatcher that distributes frames over shards with this configuration.
 pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Share) -> Dispatcher {
     let policy = config.tracker.key_policy;
     let slow_path_marks = config.decoder.slow_path_marks(&policy);
@@ -409,12 +412,12 @@ pub(super) fn dispatcher(config: &Config, resources: &Resources, share: Share) -
     }
 }
 
-/// Tracks the packets that the decoder emits.
+/// Filters and tracks the packets that the decoder emits.
 struct Emitter<'a, S, K: ?Sized> {
     tracker: &'a mut Tracker<S>,
     filter: Option<&'a Filter>,
     filtered_count: &'a mut u64,
-    /// Latest time of packets of other shards.
+    /// Latest time of packets that other shards track, in nanoseconds.
     foreign_ns: &'a mut u64,
     observer: &'a mut K,
 }
@@ -451,7 +454,8 @@ impl<S: Default, K: Observer<S> + ?Sized> Emit for Emitter<'_, S, K> {
     }
 }
 
-/// A separate function, so that the run loop stays as small as without deduplication.
+/// Returns whether a frame is a duplicate. A separate function, so that the run loop stays as small as without
+/// deduplication.
 #[inline(never)]
 fn is_duplicate(window: &mut Window, frame: &Frame<'_>) -> bool {
     window.check(frame).is_duplicate()

@@ -1,4 +1,4 @@
-//! Errors of a run.
+//! Errors of building or running a pipeline.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::source;
 pub enum Error {
     /// An invalid configuration.
     Config(ConfigError),
-    /// A source could not be opened or read.
+    /// A source of frames could not be opened or read.
     Source(source::Error),
 }
 

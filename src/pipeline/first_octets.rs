@@ -1,4 +1,4 @@
-//! Adapter for the first octets of each direction.
+//! Sink adapter that passes on only the first octets of each direction of a TCP connection.
 
 use std::ops::ControlFlow;
 
@@ -47,26 +47,26 @@ pub struct FirstOctets<K> {
 }
 
 impl<K> FirstOctets<K> {
-    /// Creates an adapter that passes the first `len` octets of each direction to a sink.
+    /// Creates an adapter that passes the first `len` octets of each direction to the sink `inner`.
     #[must_use]
     pub const fn new(len: u64, inner: K) -> Self {
         Self { len, inner }
     }
 
-    /// Returns the sink.
+    /// Returns the sink that the adapter calls.
     #[must_use]
     pub const fn inner(&self) -> &K {
         &self.inner
     }
 
-    /// Returns the sink and drops the adapter.
+    /// Returns the sink that the adapter called, and drops the adapter.
     #[must_use]
     pub fn into_inner(self) -> K {
         self.inner
     }
 
-    /// Returns the number of octets of a range that are among the first octets, and whether the range reaches their
-    /// end.
+    /// Returns how many octets of a range of a stream, from `offset`, are among the first octets that are passed on,
+    /// and whether the range reaches the end of these.
     const fn truncated(&self, offset: u64, len: u64) -> (u64, bool) {
         let rest = self.len.saturating_sub(offset);
         if len < rest { (len, false) } else { (rest, true) }

@@ -10,42 +10,42 @@ use std::time::Duration;
 
 use crate::base::{Frame, FrameBatch, Timestamp};
 
-/// Maximum distance by which a frame's time may exceed all earlier times and still be accepted at once. By default, no
+/// Maximum duration by which a frame's time may exceed all earlier times and still be accepted at once. By default, no
 /// established connection times out within this duration.
 pub const TIME_JUMP_MAX: Duration = Duration::from_secs(300);
 
-/// State of the time check.
+/// State of the check for frame times that are far ahead of all earlier ones.
 #[derive(Debug, Default)]
 pub(super) struct Jumps {
-    /// Latest accepted time; zero before the first one.
+    /// Latest accepted frame time in nanoseconds; zero before the first one.
     latest_ns: u64,
-    /// Latest doubted time; zero for none.
+    /// Latest frame time that was not accepted, in nanoseconds; zero for none.
     doubted_ns: u64,
-    /// The deferred frame.
+    /// The deferred frame, which waits for the next frame to confirm its time; empty if there is none.
     held: FrameBatch,
-    /// True if every time is accepted without a check.
+    /// True if every frame time is accepted without a check.
     pub(super) is_off: bool,
-    /// Number of frames whose time was not accepted.
+    /// Number of frames with a time that was not accepted.
     pub(super) doubted_count: u64,
 }
 
-/// Result of the check of some frames.
+/// Result of the check of the times of several frames.
 #[derive(Default)]
 struct Verdicts {
-    /// Corrected times, by the index of their frames.
+    /// Index of each frame whose time was corrected, and the corrected time in nanoseconds.
     corrected: Vec<(usize, u64)>,
-    /// True if the last frame is deferred.
+    /// True if the last frame is deferred, until the next frame confirms its time or not.
     is_last_held: bool,
 }
 
 impl Jumps {
-    /// Creates the state before the first frame.
+    /// Creates the state of the time check before the first frame. If `is_off` is true, every time is accepted.
     pub(super) fn new(is_off: bool) -> Self {
         Self { is_off, ..Self::default() }
     }
 
-    /// Checks the times of a batch. Returns `None` if its frames are accepted unchanged, and otherwise the frames that
-    /// replace them.
+    /// Checks the frame times of a batch. Returns `None` if the frames are accepted unchanged; otherwise a batch that
+    /// replaces them.
     #[inline]
     pub(super) fn review(&mut self, batch: &FrameBatch) -> Option<FrameBatch> {
         // If the latest time needs no check, neither does any other time of the batch.
@@ -57,7 +57,8 @@ impl Jumps {
         self.review_each(batch)
     }
 
-    /// Does the same for a single frame.
+    /// Checks the time of a single frame. Returns `None` if the frame is accepted unchanged; otherwise a batch that
+    /// replaces it, which is empty if the frame is deferred.
     #[inline]
     pub(super) fn review_frame(&mut self, frame: &Frame<'_>) -> Option<FrameBatch> {
         let time_ns = frame.timestamp.as_nanos();
@@ -125,7 +126,7 @@ impl Jumps {
         self.doubted_count += 1;
     }
 
-    /// Returns the deferred frame, with its own time, because no other one follows.
+    /// Returns the deferred frame with its own time, because no frame follows that could confirm it.
     pub(super) fn release(&mut self) -> Option<FrameBatch> {
         if self.held.is_empty() {
             return None;
@@ -134,7 +135,8 @@ impl Jumps {
         Some(std::mem::take(&mut self.held))
     }
 
-    /// Does the same at a time of the caller's clock, which may confirm the time of the frame.
+    /// Returns the deferred frame. Its time is kept if it is not far ahead of `now`, the time of the caller's clock,
+    /// and of all frames; otherwise it is corrected.
     pub(super) fn release_at(&mut self, now: Timestamp) -> Option<FrameBatch> {
         self.latest_ns = self.latest_ns.max(now.as_nanos());
         let time_ns = self.held.latest().as_nanos();
@@ -154,7 +156,7 @@ const fn nanos(duration: Duration) -> u64 {
     duration.as_nanos() as u64
 }
 
-/// Returns whether a time exceeds another one by more than is accepted at once.
+/// Returns whether the time `time_ns` exceeds `of_ns` by more than [`TIME_JUMP_MAX`].
 #[inline]
 const fn is_ahead(time_ns: u64, of_ns: u64) -> bool {
     time_ns > of_ns.saturating_add(nanos(TIME_JUMP_MAX))
@@ -167,7 +169,8 @@ mod tests {
     const MINUTE: u64 = 60;
     const FAR: u64 = 1 << 33;
 
-    /// Returns the times in seconds assigned to frames in batches of a given size, and the number of doubted ones.
+    /// Returns the times in seconds that the check assigns to frames in batches of `size` frames, and the number of
+    /// times that were not accepted.
     fn accepted_times(size: usize, seconds: &[u64]) -> (Vec<u64>, u64) {
         let mut jumps = Jumps::default();
         let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! Adapter between the tracker, which is independent of the layers above it, and the stage and the sink.
+//! Adapter from the callbacks of the tracker, which is independent of the layers above it, to the stage and the sink.
 
 use super::sink::Sink;
 use super::stage::sealed::Stage as _;
@@ -7,7 +7,7 @@ use crate::base::{EndReason, Timestamp};
 use crate::decode::extractor::{Packet, Transport};
 use crate::tracker::{Flow, FlowEvent, FlowId, FlowView, Interest, Observer, Tracker};
 
-/// Receives the calls of the tracker for a stage and a sink.
+/// Receives the callbacks of the tracker, and passes them to a stage and a sink.
 pub(super) struct StageObserver<'a, K: Sink + ?Sized> {
     engine: &'a mut EngineOf<K>,
     sink: &'a mut K,
@@ -19,7 +19,7 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
         Self { engine, sink }
     }
 
-    /// Lends a flow to the sink.
+    /// Calls the sink with a flow, and mutes the flow if the sink does.
     #[inline(always)]
     fn lend(&mut self, flow: &mut Flow<'_, SlotOf<K>>, call: impl FnOnce(&mut K, &mut Flow<'_, K::State>)) {
         let view = flow.view.with_application(K::Stage::application(&flow.state.stage));
@@ -36,8 +36,8 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
         K::Stage::mute(self.engine, &mut flow.state.stage);
     }
 
-    /// Returns whether the sink requests a packet. The interest is not cached: for most sinks it is a constant, which
-    /// lets the compiler omit unused callbacks.
+    /// Returns whether the sink requests a packet. The sink's interest is not cached: for most sinks it is a constant,
+    /// which lets the compiler omit unused callbacks.
     #[inline(always)]
     fn wants(&self, packet: &Packet<'_>) -> bool {
         let interest = self.sink.interest();
@@ -49,9 +49,9 @@ impl<'a, K: Sink + ?Sized> StageObserver<'a, K> {
     }
 }
 
-/// Release of memory between groups of packets, which the lower layers request.
+/// Release of memory between groups of packets, which the layers below the stage request.
 pub(super) trait Relieve<S> {
-    /// Releases memory of stages if it is short.
+    /// Releases memory of stages if memory is short.
     fn relieve(&mut self, tracker: &mut Tracker<S>);
 }
 

@@ -1,4 +1,4 @@
-//! The pipeline: processes frames, and calls a sink.
+//! The pipeline, which processes frames in all layers and calls a sink with the results.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use crate::base::{Budget, ConfigError, FlowKey, Frame, FrameBatch, Resources, Ti
 use crate::source::{Interface, Next, Source};
 use crate::tracker::{FlowId, FlowView, Share};
 
-/// Number of frames after which stages release memory if it is short.
+/// Number of frames after which the stage releases memory if memory is short.
 const GROUP_LEN: u64 = 32;
 
 /// All layers of the crate combined: processes frames, and calls a sink.
@@ -119,14 +119,14 @@ impl<K: Sink> Pipeline<K> {
         outcome.into_summary(self.stats())
     }
 
-    /// Processes the frames of a batch. The last one waits for the next batch if its time is far ahead of all earlier
+    /// Processes the frames of a batch. The last frame waits for the next batch if its time is far ahead of all earlier
     /// ones ([`TIME_JUMP_MAX`](super::TIME_JUMP_MAX)). Returns the result of [`Sink::batch_ended`].
     pub fn batch(&mut self, batch: &FrameBatch) -> ControlFlow<()> {
         self.observed(|core, observer| core.batch(batch, observer));
         self.sink.batch_ended()
     }
 
-    /// Processes the frames of a batch that are dispatched to this shard.
+    /// Processes those frames of a batch that the dispatcher assigned to this shard.
     pub(super) fn dispatched(
         &mut self,
         batch: &FrameBatch,
@@ -141,7 +141,7 @@ impl<K: Sink> Pipeline<K> {
         self.core.restrict(share);
     }
 
-    /// Processes one frame. [`batch`](Self::batch) is faster.
+    /// Processes one frame. Calling [`batch`](Self::batch) for many frames is faster.
     pub fn frame(&mut self, frame: &Frame<'_>) {
         let (core, mut observer) = self.parts();
         core.frame(frame, &mut observer);
@@ -152,8 +152,8 @@ impl<K: Sink> Pipeline<K> {
         }
     }
 
-    /// Ends datagrams, flows and holes that are due at a time, for live capture while no packets arrive. Processes a
-    /// deferred frame.
+    /// Ends datagrams, flows and holes in streams that are due at the time `now`, for live capture while no packets
+    /// arrive. Processes a deferred frame first.
     pub fn advance(&mut self, now: Timestamp) {
         self.observed(|core, observer| core.advance(now, observer));
     }
@@ -166,13 +166,13 @@ impl<K: Sink> Pipeline<K> {
     }
 
     /// Ends one open flow as [`finish`](Self::finish) would. Returns whether there was one; call it until it returns
-    /// `false`. For callers that store the output of a sink, and must not store that of all flows at once.
+    /// `false`. For callers that store the output of a sink, and must not store the output for all flows at once.
     pub fn end_next(&mut self) -> bool {
         let (core, mut observer) = self.parts();
         core.end_next(&mut observer)
     }
 
-    /// Ends a flow, its streams and its session at once. Returns whether it was open.
+    /// Ends a flow, its streams and its session at once. Returns whether the flow was open.
     pub fn remove(&mut self, id: FlowId) -> bool {
         let (core, mut observer) = self.parts();
         core.tracker_mut().remove(id, &mut observer)
@@ -183,7 +183,7 @@ impl<K: Sink> Pipeline<K> {
         (&mut self.core, StageObserver::new(&mut self.engine, &mut self.sink))
     }
 
-    /// Runs a call of the lower layers, then releases memory if it is short.
+    /// Runs a call of the layers below the stage, then releases memory if memory is short.
     #[inline(always)]
     fn observed(&mut self, call: impl FnOnce(&mut Core<SlotOf<K>>, &mut StageObserver<'_, K>)) {
         let (core, mut observer) = self.parts();
@@ -191,25 +191,25 @@ impl<K: Sink> Pipeline<K> {
         K::Stage::relieve(&mut self.engine, &mut self.sink, self.core.tracker_mut());
     }
 
-    /// Returns the sink.
+    /// Returns the sink of the pipeline.
     #[must_use]
     pub const fn sink(&self) -> &K {
         &self.sink
     }
 
-    /// Returns the sink for modification.
+    /// Returns the sink of the pipeline for modification.
     pub const fn sink_mut(&mut self) -> &mut K {
         &mut self.sink
     }
 
-    /// Returns the sink and drops the rest. Call [`finish`](Self::finish) first, unless [`run`](Self::run) has ended
-    /// the flows.
+    /// Returns the sink and drops the rest of the pipeline. Call [`finish`](Self::finish) first, unless
+    /// [`run`](Self::run) has ended the flows.
     #[must_use]
     pub fn into_sink(self) -> K {
         self.sink
     }
 
-    /// Returns the current counters of all layers. Copies the counts of skipped frames by reason.
+    /// Returns the current counters of all layers. Copies the counts of skipped frames for each reason.
     #[must_use]
     pub fn stats(&self) -> PipelineStats {
         let mut stats = self.core.stats();
@@ -217,24 +217,24 @@ impl<K: Sink> Pipeline<K> {
         stats
     }
 
-    /// Returns the number of open flows.
+    /// Returns the number of flows that are currently open.
     #[must_use]
     pub fn flow_count(&self) -> usize {
         self.core.tracker().len()
     }
 
-    /// Iterates over the open flows and the caller's state of each, in no particular order.
+    /// Iterates over the open flows and the caller's state of each flow, in no particular order.
     pub fn flows(&self) -> impl Iterator<Item = (FlowView<'_>, &K::State)> {
         self.core.tracker().iter().map(|(view, slot)| (named::<K>(view, slot), &slot.state))
     }
 
-    /// Finds the open flow of a key, in constant time.
+    /// Returns the identifier of the open flow with a key, in constant time.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
         self.core.tracker().find(key)
     }
 
-    /// Returns an open flow and the caller's state of it; `None` once the flow has ended.
+    /// Returns an open flow and the caller's state of the flow; `None` once the flow has ended.
     #[must_use]
     pub fn flow(&self, id: FlowId) -> Option<(FlowView<'_>, &K::State)> {
         let (view, slot) = self.core.tracker().get(id)?;
@@ -259,21 +259,21 @@ impl<K: Sink> Pipeline<K> {
         self.core.tracker().next_deadline()
     }
 
-    /// Returns the memory account of all layers.
+    /// Returns the budget that accounts for the memory of all layers.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         self.core.tracker().budget()
     }
 
-    /// Returns the number of streams that hold octets behind a hole or for comparison. For tests.
+    /// Returns the number of streams that hold octets after a hole or for comparison. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn held_stream_count(&self) -> usize {
         K::Stage::held_stream_count(&self.engine)
     }
 
-    /// Panics unless each layer agrees with its own account, and all memory held by streams and sessions belongs to
-    /// open flows. For tests and fuzzers; takes time linear in the stored state.
+    /// Panics unless the internal account of each layer is consistent, and all memory held by streams and sessions
+    /// belongs to open flows. For tests and fuzzers; takes time linear in the stored state.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         self.core.check_invariants();
@@ -296,7 +296,7 @@ impl<K: Sink + std::fmt::Debug> std::fmt::Debug for Pipeline<K> {
     }
 }
 
-/// A pipeline on the reading thread.
+/// Runs a pipeline on the thread that reads the source.
 struct Direct<'a, K: Sink> {
     pipeline: &'a mut Pipeline<K>,
     batch: FrameBatch,
@@ -323,7 +323,7 @@ impl<K: Sink> Intake for Direct<'_, K> {
     }
 }
 
-/// A pipeline on the reading thread, frame by frame.
+/// Runs a pipeline on the thread that reads the source, and calls a function after each frame.
 struct ByFrame<'a, K: Sink, F> {
     pipeline: &'a mut Pipeline<K>,
     batch: FrameBatch,

@@ -1,4 +1,4 @@
-//! Sinks that call closures, and the iterator over records.
+//! Sinks that call closures, and the iterator over flow records.
 
 use std::collections::VecDeque;
 use std::iter::FusedIterator;
@@ -34,13 +34,13 @@ pub struct Records<F, G = Flows> {
 }
 
 impl<F: FnMut(FlowRecord)> Records<F> {
-    /// Creates a sink around a function.
+    /// Creates a sink that calls the function `call` with each record.
     #[must_use]
     pub const fn new(call: F) -> Self {
         Self { call, stage: PhantomData }
     }
 
-    /// Chooses another stage: with [`Sessions`], records name the application protocol.
+    /// Changes the stage of the sink: with [`Sessions`], records name the application protocol.
     #[must_use]
     pub fn with_stage<G: Stage>(self) -> Records<F, G> {
         Records { call: self.call, stage: PhantomData }
@@ -66,7 +66,7 @@ impl<F, G> std::fmt::Debug for Records<F, G> {
     }
 }
 
-/// A sink that calls a function with each message; created by [`on_message`].
+/// A sink that calls a function with each message of an application protocol; created by [`on_message`].
 pub struct OnMessage<P, F> {
     call: F,
     protocols: PhantomData<fn() -> P>,
@@ -115,7 +115,7 @@ impl<P, F> std::fmt::Debug for OnMessage<P, F> {
     }
 }
 
-/// Records of one batch.
+/// Sink that stores the records of one batch of frames.
 #[derive(Debug, Default)]
 pub(super) struct Buffer(VecDeque<FlowRecord>);
 
@@ -136,7 +136,7 @@ impl Sink for Buffer {
 #[derive(Debug)]
 pub struct RecordIter<S> {
     pipeline: Pipeline<Buffer>,
-    /// `None` once it has ended.
+    /// The source of frames; `None` once it has ended.
     source: Option<S>,
     batch: FrameBatch,
     error: Option<Error>,
@@ -153,7 +153,7 @@ impl<S: Source> RecordIter<S> {
         self.pipeline.stats()
     }
 
-    /// Reads the next batch, or ends the source.
+    /// Reads the next batch of the source and stores its records; at the end of the source, ends the next open flow.
     fn read(&mut self) {
         let Some(source) = &mut self.source else { return };
         match source.next_batch(&mut self.batch) {

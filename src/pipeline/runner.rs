@@ -1,4 +1,4 @@
-//! The loop that reads a source, shared by pipelines and shards.
+//! The loop that reads a source of frames, shared by pipelines and shards.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -9,31 +9,31 @@ use super::stats::PipelineStats;
 use crate::base::{FrameBatch, StopHandle};
 use crate::source::{self, Interface, Next, Source};
 
-/// Maximum number of collected source errors before a run ends with the next one. A merge of many files may reject each
-/// of them and read the others, but a source that fails permanently must not exhaust memory.
+/// Maximum number of source errors that a run stores; the next error ends the run. A merge of many files may reject
+/// each of them and read the rest, but a source that fails permanently must not exhaust memory.
 const ERROR_COUNT_MAX: usize = 1 << 16;
 
-/// Reaction of a run to an error of its source.
+/// Behavior of a run when its source returns an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorPolicy {
-    /// Ends the run with the error. The default.
+    /// Ends the run with the error. This is the default.
     #[default]
     End,
-    /// Collects the error in [`Summary::errors`] and continues, for sources with more input after it, such as
+    /// Stores the error in [`Summary::errors`] and continues, for sources with more input after an error, such as
     /// [`Files`](crate::source::Files). After 65,536 errors, the next one ends the run.
     Continue,
 }
 
-/// Progress of a run.
+/// Progress of a run, for a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RunProgress {
-    /// Number of frames so far.
+    /// Number of frames that were read so far.
     pub frame_count: u64,
-    /// Octets of the input so far; for a compressed file, compressed octets.
+    /// Number of octets of the input that were read so far; for a compressed file, compressed octets.
     pub input_octet_count: u64,
-    /// Total octets of the input, where known.
+    /// Total number of octets of the input, if it is known.
     pub input_len: Option<u64>,
 }
 
@@ -58,20 +58,20 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Ends the run, between batches, once the handle is set: all open flows end as at the end of the input. Pass the
-    /// same handle to a source that may block ([`SourceConfig::stop`](crate::source::SourceConfig::stop)).
+    /// Ends the run, between batches, once the stop handle is set: all open flows end as at the end of the input. Pass
+    /// the same handle to a source that may block ([`SourceConfig::stop`](crate::source::SourceConfig::stop)).
     #[must_use]
     pub fn stop(self, handle: StopHandle) -> Self {
         Self { stop: Some(handle), ..self }
     }
 
-    /// Sets the reaction to an error of the source.
+    /// Sets the behavior of the run when its source returns an error.
     #[must_use]
     pub fn error_policy(self, error_policy: ErrorPolicy) -> Self {
         Self { error_policy, ..self }
     }
 
-    /// Calls a function after each batch, on the reading thread.
+    /// Sets a function that the run calls after each batch, on the thread that reads the source.
     #[must_use]
     pub fn progress(self, callback: impl Fn(&RunProgress) + Send + Sync + 'static) -> Self {
         Self { progress: Some(Arc::new(callback)), ..self }
@@ -92,45 +92,45 @@ impl fmt::Debug for RunOptions {
     }
 }
 
-/// Reason for the end of a run.
+/// Reason why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RunEnd {
-    /// The source had no more frames.
+    /// The source has no more frames.
     EndOfInput,
-    /// The stop handle was set.
+    /// The stop handle in the options of the run was set.
     Stopped,
     /// A sink returned [`ControlFlow::Break`] from [`Sink::batch_ended`](super::Sink::batch_ended).
     SinkBreak,
 }
 
-/// The result of a run.
+/// The result of a run that did not fail.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Summary {
     /// Reason for the end of the run.
     pub end: RunEnd,
-    /// Counters of all layers. For several shards, counters of common events count once, and those of each shard are
-    /// summed.
+    /// Counters of all layers. For several shards, events common to all shards are counted once, and the counters of
+    /// each shard are summed.
     pub stats: PipelineStats,
     /// Errors of the source that did not end the run ([`ErrorPolicy::Continue`]).
     pub errors: Vec<source::Error>,
 }
 
-/// Receives the frames of a run.
+/// Receives the frames that the run loop reads from a source.
 pub(super) trait Intake {
-    /// Returns the batch to fill next.
+    /// Returns the batch to fill with frames next.
     fn buffer(&mut self) -> &mut FrameBatch;
 
-    /// Processes the result of the source: the frames in the buffer, or the time of an idle source. `interfaces` are
-    /// those of the source.
+    /// Processes the result of reading from the source: the frames in the batch to fill, or the time of an idle source.
+    /// `interfaces` are the interfaces of the source.
     fn process(&mut self, next: Next, interfaces: &[Interface]) -> ControlFlow<()>;
 
-    /// Number of frames so far.
+    /// Returns the number of frames so far.
     fn frame_count(&self) -> u64;
 }
 
-/// Result of reading a source.
+/// Result of reading a source until the run ended.
 pub(super) struct Outcome {
     end: RunEnd,
     errors: Vec<source::Error>,
@@ -147,7 +147,7 @@ impl Outcome {
     }
 }
 
-/// Reads a source to its end, or until the options, the intake or an error stop the loop.
+/// Reads a source to its end, or until the options, the receiver of the frames (`intake`) or an error ends the loop.
 pub(super) fn drive(
     source: &mut (impl Source + ?Sized),
     options: &RunOptions,

@@ -9,7 +9,7 @@ use crate::reassembler::StreamEvent;
 use crate::session::{MessageMeta, SessionEvent};
 use crate::tracker::{Flow, FlowEvent, FlowView, Interest};
 
-/// The message type of a sink: that of its stage.
+/// The type of the messages that a sink receives, which its stage determines.
 pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 
 /// Receives flows, packets, streams, messages and records from a [`Pipeline`](super::Pipeline).
@@ -47,32 +47,33 @@ pub type MessageOf<'m, K> = <<K as Sink>::Stage as Stage>::Message<'m>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Sink {
-    /// State of the caller for each flow: the default when the flow begins, returned by [`ended`](Self::ended). Unused
-    /// entries of the flow table contain a default too, so creating one should be cheap and have no side effects; `()`
-    /// takes no memory.
+    /// The caller's state of each flow: the default value when the flow begins, passed to [`ended`](Self::ended) when
+    /// it ends. Unused entries of the flow table contain a default too, so creating one should be cheap and have no
+    /// side effects; `()` takes no memory.
     type State: Default;
 
-    /// The layers above the flow tracker.
+    /// The layers above the flow tracker that the sink requires: [`Flows`], [`Streams`](super::Streams) or
+    /// [`Sessions`](super::Sessions).
     type Stage: Stage;
 
-    /// Returns the requested callbacks. It is called up to once per packet and is best a constant. A change takes
-    /// effect with the next batch at the latest. [`record`](Self::record), [`ended`](Self::ended),
+    /// Returns the callbacks that the sink requests. It is called up to once per packet and is best a constant. A
+    /// change takes effect with the next batch at the latest. [`record`](Self::record), [`ended`](Self::ended),
     /// [`stream`](Self::stream), [`message`](Self::message) and [`session`](Self::session) are always called.
     fn interest(&self) -> Interest {
         Interest::ALL
     }
 
-    /// Called when a flow begins; its first packet is not counted yet.
+    /// Called when a flow begins; the flow's first packet is not counted yet.
     fn started(&mut self, flow: &mut Flow<'_, Self::State>) {
         let _ = flow;
     }
 
-    /// Called after a packet was counted.
+    /// Called after a packet was counted on its flow.
     fn packet(&mut self, flow: &mut Flow<'_, Self::State>, packet: &Packet<'_>) {
         let _ = (flow, packet);
     }
 
-    /// Called when the flow changes, or has odd traffic.
+    /// Called when the flow changes, or has unusual traffic.
     fn event(&mut self, flow: &mut Flow<'_, Self::State>, event: &FlowEvent) {
         let _ = (flow, event);
     }
@@ -92,8 +93,8 @@ pub trait Sink {
         ControlFlow::Continue(())
     }
 
-    /// Delivers a message (stage [`Sessions`](super::Sessions)). Borrowed data is valid during the call. Messages of a
-    /// flow that ends are delivered before its [`record`](Self::record).
+    /// Delivers a message of an application protocol (stage [`Sessions`](super::Sessions)). Borrowed data is valid
+    /// during the call. Messages of a flow that ends are delivered before the flow's [`record`](Self::record).
     fn message(
         &mut self,
         flow: &mut Flow<'_, Self::State>,
@@ -103,20 +104,20 @@ pub trait Sink {
         let _ = (flow, meta, message);
     }
 
-    /// Called when a protocol is recognized, or a parser stops (stage [`Sessions`](super::Sessions)). A protocol that
-    /// only the port indicates is reported when the flow ends.
+    /// Called when an application protocol is recognized, or a parser stops (stage [`Sessions`](super::Sessions)). A
+    /// protocol that only the port indicates is reported when the flow ends.
     fn session(&mut self, flow: &mut Flow<'_, Self::State>, event: &SessionEvent) {
         let _ = (flow, event);
     }
 
-    /// Called when a record of the flow is due, because its active timeout passed or because it ends. Not called for a
-    /// flow without packets since the last record. [`FlowView::record`] creates the record.
+    /// Called when a record of the flow is due, because the flow's active timeout passed or because the flow ends. Not
+    /// called for a flow without packets since the last record. [`FlowView::record`] creates the record.
     fn record(&mut self, flow: &mut Flow<'_, Self::State>, reason: EndReason) {
         let _ = (flow, reason);
     }
 
-    /// Called when a flow has ended, with its state. Called once for each flow, after the last
-    /// [`record`](Self::record).
+    /// Called once for each flow when the flow has ended, after the last [`record`](Self::record). `state` is the
+    /// caller's state of the flow.
     fn ended(&mut self, flow: &FlowView<'_>, reason: EndReason, state: Self::State) {
         let _ = (flow, reason, state);
     }
@@ -128,7 +129,7 @@ pub trait Sink {
     }
 }
 
-/// Ignores everything.
+/// Sink that ignores all callbacks.
 impl Sink for () {
     type State = ();
     type Stage = Flows;
@@ -138,7 +139,7 @@ impl Sink for () {
     }
 }
 
-/// Forwards all methods of the trait to the referenced value.
+/// Forwards all methods of [`Sink`] to the referenced value.
 macro_rules! forward {
     ($pointer:ty) => {
         impl<K: Sink + ?Sized> Sink for $pointer {

@@ -14,36 +14,36 @@ use crate::tracker::TrackerStats;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PipelineStats {
-    /// Number of frames.
+    /// Number of frames that were processed.
     pub frame_count: u64,
-    /// Octets of the frames on the wire.
+    /// Number of octets of the frames on the wire.
     pub octet_count: u64,
     /// Number of frames with a time far ahead of all earlier ones that the next frame did not confirm; the latest
     /// earlier time is used for them. See [`TIME_JUMP_MAX`](super::TIME_JUMP_MAX).
     pub doubted_time_count: u64,
-    /// Duplicate frames, which are dropped first; all zero without deduplication.
+    /// Counters of duplicate frames, which are dropped first; all zero without deduplication.
     pub dedup: DedupStats,
-    /// Frames that contain no packet of any flow, by reason.
+    /// Numbers of frames that contain no packet of any flow, by reason.
     pub skipped: SkipStats,
     /// Number of packets that the filter dropped.
     pub filtered_count: u64,
-    /// Results of verifying checksums; all zero if they are ignored.
+    /// Results of verifying checksums; all zero if checksums are ignored.
     pub checksums: ChecksumStats,
-    /// Number of fragments that belong to no flow, because the first fragment of their datagram is missing.
+    /// Number of orphan fragments, which belong to no flow because the first fragment of their datagram is missing.
     pub orphan_fragment_count: u64,
-    /// Octets of their frames on the wire.
+    /// Number of octets on the wire of the frames with orphan fragments.
     pub orphan_fragment_octet_count: u64,
-    /// Counters of the pool of fragments.
+    /// Counters of the pool of fragments that wait for the rest of their datagram.
     pub fragments: FragmentStats,
-    /// Number of packets counted for an outer flow, in addition to the innermost flow; zero unless
+    /// Number of packets that were counted for an outer flow, in addition to the innermost flow; zero unless
     /// [`Decapsulation::Both`](crate::decode::link::Decapsulation::Both) is set.
     pub outer_packet_count: u64,
-    /// Counters of the reassembler; all zero without streams.
+    /// Counters of the TCP reassembler; all zero without streams.
     pub streams: ReassemblerStats,
     /// Counters of the session driver; all zero without sessions.
     pub sessions: DriverStats,
-    /// Memory of the queues between threads; all zero without shards.
+    /// Statistics of the queues between threads; all zero without shards.
     pub queues: QueueStats,
-    /// Counters of the tracker.
+    /// Counters of the flow tracker.
     pub tracker: TrackerStats,
 }

@@ -1,23 +1,25 @@
-//! A contiguous buffer for the bytes of one direction.
+//! A contiguous buffer for the bytes of one direction of a TCP connection.
 
 use bytes::{Bytes, BytesMut};
 
 use super::event::StreamEvent;
 
-/// Behavior of a [`Buffered`] when its maximum length is reached.
+/// Behavior of a [`Buffered`] buffer when its maximum length is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BufferedOverflow {
-    /// Keeps the newest bytes; older ones are dropped and counted.
+    /// Keeps the newest bytes; older bytes are dropped and counted.
     #[default]
     Slide,
-    /// Releases all bytes and drops all later ones.
+    /// Releases all buffered bytes, and drops all bytes that arrive later.
     Poison,
 }
 
-/// Collects the chunks of one direction until they are taken. Grows by doubling, up to its maximum length.
+/// Buffer that collects the chunks of one direction of a TCP connection until the caller takes them. Grows by doubling,
+/// up to its maximum length.
 ///
-/// A gap leaves no trace in the bytes; [`gap_octet_count`](Self::gap_octet_count) counts the missing octets.
+/// A gap in the stream adds no bytes to the buffer; [`gap_octet_count`](Self::gap_octet_count) counts the missing
+/// octets.
 #[derive(Debug)]
 pub struct Buffered {
     bytes: BytesMut,
@@ -29,7 +31,8 @@ pub struct Buffered {
 }
 
 impl Default for Buffered {
-    /// Creates a buffer without a maximum length. The caller bounds its memory by taking the bytes regularly.
+    /// Creates a buffer without a maximum length. The caller limits the memory of the buffer by taking the bytes
+    /// regularly.
     fn default() -> Self {
         Self::with_cap(usize::MAX, BufferedOverflow::Slide)
     }
@@ -49,7 +52,7 @@ impl Buffered {
         }
     }
 
-    /// Processes an event of a stream: appends chunks and counts gaps.
+    /// Processes an event of a stream: appends the bytes of a chunk to the buffer, and counts the octets of a gap.
     #[inline]
     pub fn push(&mut self, event: &StreamEvent<'_>) {
         match event {
@@ -95,25 +98,26 @@ impl Buffered {
         }
     }
 
-    /// Returns the bytes that were not taken yet.
+    /// Returns the buffered bytes that [`take`](Self::take) has not returned yet.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the number of bytes that were not taken yet.
+    /// Returns the number of buffered bytes that [`take`](Self::take) has not returned yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Returns whether there are no bytes to take.
+    /// Returns whether the buffer contains no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Takes all bytes, without a copy. Their memory is reused after the returned value is dropped.
+    /// Removes all bytes from the buffer and returns them, without a copy. The memory of the bytes is reused after the
+    /// returned value is dropped.
     pub fn take(&mut self) -> Bytes {
         self.bytes.split().freeze()
     }
@@ -124,13 +128,13 @@ impl Buffered {
         self.is_poisoned
     }
 
-    /// Returns the number of octets that were dropped because of the maximum length.
+    /// Returns the number of octets that the buffer dropped because of its maximum length.
     #[must_use]
     pub const fn dropped_octet_count(&self) -> u64 {
         self.dropped_octet_count
     }
 
-    /// Returns the number of octets in gaps of the stream.
+    /// Returns the number of octets that are missing in the stream, according to its gaps.
     #[must_use]
     pub const fn gap_octet_count(&self) -> u64 {
         self.gap_octet_count

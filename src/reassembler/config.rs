@@ -15,17 +15,17 @@ use crate::base::ConfigError;
 pub struct ReassemblerConfig {
     /// Policy that selects the bytes to keep where held segments and new ones overlap.
     pub overlap: OverlapPolicy,
-    /// Policy for segments that exceed the limits.
+    /// Policy for segments that must be held when a memory limit is reached.
     pub overflow: OverflowPolicy,
     /// Time for which octets that the receiver acknowledged may still arrive, in packet time, because captures of two
     /// interfaces are skewed. Default 10 ms.
     pub ack_grace: Duration,
-    /// Time for which a stream without acknowledgments waits for a hole to be filled while no other hole is filled
-    /// either. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
+    /// Time for which a stream without acknowledgments waits for a hole to be filled; the time restarts whenever the
+    /// stream advances. Default 3 s, which is enough for a first and a second retransmission (RFC 6298: 1 s, then 2 s).
     pub hole_timeout: Duration,
-    /// Number of octets per side, counted back from the latest delivered one, that are kept for comparison with
-    /// repeated octets. Costs a copy of all delivered octets and memory of this size per stream, rounded up to a power
-    /// of two. Default 0: delivered octets are not compared. At most 16 MiB.
+    /// Number of octets per direction of a connection, counted back from the latest delivered octet, that are kept for
+    /// comparison with repeated octets. Costs a copy of all delivered octets and memory of this size per stream,
+    /// rounded up to a power of two. Default 0: delivered octets are not compared. At most 16 MiB.
     pub compared_len: u32,
 }
 

@@ -2,35 +2,36 @@
 
 use crate::base::Timestamp;
 
-/// The next bytes of a stream in order.
+/// The next bytes of a TCP stream in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Chunk<'a> {
-    /// Offset of the first byte: number of octets of the stream before it, gaps included.
+    /// Stream offset of the chunk's first byte: the number of octets of the stream before it, including gaps.
     pub offset: u64,
-    /// The bytes, at least one. They are borrowed from the packet if it arrived in order, otherwise from the store.
+    /// The bytes of the chunk, at least one. They are borrowed from the packet if it arrived in order, otherwise from
+    /// the reassembler's memory.
     pub bytes: &'a [u8],
-    /// Capture time of the last packet that was needed to deliver them: their own packet, or a later one that filled
-    /// the hole in front of them. A [`Gap`] in front of them does not change it.
+    /// Capture time of the last packet that was needed to deliver the chunk: the packet that contained its bytes, or a
+    /// later one that filled the hole before them. A [`Gap`] before the chunk does not change the time.
     pub timestamp: Timestamp,
 }
 
 impl<'a> Chunk<'a> {
-    /// Creates a chunk at an offset with timestamp zero, for use without a reassembler.
+    /// Creates a chunk at a stream offset with timestamp zero, for use without a reassembler.
     #[must_use]
     #[inline]
     pub const fn new(offset: u64, bytes: &'a [u8]) -> Self {
         Self { offset, bytes, timestamp: Timestamp::ZERO }
     }
 
-    /// Sets the capture time.
+    /// Sets the capture time of the chunk.
     #[must_use]
     #[inline]
     pub const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
     }
 
-    /// Returns the offset after the last byte.
+    /// Returns the stream offset after the chunk's last byte.
     #[must_use]
     #[inline]
     pub const fn end(&self) -> u64 {
@@ -38,27 +39,29 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Reason for which bytes of a stream are missing.
+/// Reason why bytes of a stream are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum GapReason {
-    /// The receiver acknowledged them, so that they were sent, and the grace period has expired: the capture lost them.
+    /// The receiver acknowledged the missing octets, so the sender sent them, but they were not captured before the
+    /// grace period expired.
     Acknowledged,
-    /// They did not arrive before the deadline, and no acknowledgments were seen.
+    /// The missing octets did not arrive before the deadline, and no acknowledgments were seen.
     Deadline,
-    /// A limit on the octets held behind them was reached.
+    /// A limit on the octets held after the missing ones was reached.
     Overflow,
-    /// They were on the wire, but the snap length truncated the packet.
+    /// The missing octets were on the wire, but the packet was truncated by the snap length.
     Truncated,
-    /// The stream ended.
+    /// The stream ended before the missing octets arrived.
     EndOfStream,
-    /// The sender continues at sequence numbers that are more than a window away. The length is known modulo 2^32 only.
+    /// The sender continues at sequence numbers that are more than a window away. The length of the gap is known only
+    /// modulo 2^32.
     Resynchronized,
 }
 
 impl GapReason {
-    /// All reasons, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
+    /// All reasons for a gap, in the order of [`ReassemblerStats::gap_counts`](super::ReassemblerStats::gap_counts).
     pub const ALL: [Self; 6] = [
         Self::Acknowledged,
         Self::Deadline,
@@ -68,7 +71,7 @@ impl GapReason {
         Self::Resynchronized,
     ];
 
-    /// Returns the name in text, such as `acknowledged`.
+    /// Returns the name of the reason in text, such as `acknowledged`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -82,7 +85,7 @@ impl GapReason {
     }
 }
 
-/// Bytes of a stream that are missing. Octets of a gap that arrive later are reported as [`StreamEvent::Repeated`].
+/// Bytes that are missing in a TCP stream. Octets of a gap that arrive later are reported as [`StreamEvent::Repeated`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -91,16 +94,16 @@ pub struct Gap {
     pub offset: u64,
     /// Number of missing octets, at least one.
     pub len: u64,
-    /// Reason for the gap.
+    /// Reason why the octets are missing.
     pub reason: GapReason,
-    /// Time at which the gap was due: the end of the grace period, or the deadline. It does not depend on when the gap
-    /// was detected. For the other reasons, the time of the segment that was truncated, exceeded a limit or is far
-    /// away, or the time of the stream's end.
+    /// Time at which the gap was due: for [`Acknowledged`](GapReason::Acknowledged) the end of the grace period, for
+    /// [`Deadline`](GapReason::Deadline) the deadline, regardless of when the gap was detected. For other reasons, the
+    /// time of the segment that was truncated, exceeded a limit or is far away, or the time of the stream's end.
     pub timestamp: Timestamp,
 }
 
 impl Gap {
-    /// Creates a gap with timestamp zero, for use without a reassembler.
+    /// Creates a gap of `len` octets at a stream offset, with timestamp zero, for use without a reassembler.
     #[must_use]
     pub const fn new(offset: u64, len: u64, reason: GapReason) -> Self {
         Self { offset, len, reason, timestamp: Timestamp::ZERO }
@@ -120,33 +123,33 @@ pub(super) struct Cause {
     pub(super) timestamp: Timestamp,
 }
 
-/// Origin of the bytes in a [`Conflict`].
+/// Origin of the old or the new bytes in a [`Conflict`]: a segment, or bytes that were already delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Extent {
-    /// Stream offset of the segment's first octet.
+    /// Stream offset of the first octet of the segment; for delivered bytes, of the first octet that was compared.
     pub offset: u64,
-    /// Number of octets of the segment; for delivered bytes, the number that was compared.
+    /// Number of octets of the segment; for delivered bytes, the number of octets that were compared.
     pub len: u64,
-    /// Capture time of the segment; for delivered bytes, that of the latest ones.
+    /// Capture time of the segment; for delivered bytes, the time of the latest delivered chunk.
     pub timestamp: Timestamp,
 }
 
-/// The same octets of a stream, sent twice with different content.
+/// Octets of a stream that were received twice with different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Conflict {
     /// Stream offset of the first octet that differs.
     pub offset: u64,
-    /// Number of octets from there up to and including the last one that differs.
+    /// Number of octets from the first to the last octet that differs, inclusive.
     pub len: u64,
-    /// The bytes that were held or delivered before.
+    /// Origin of the old bytes, which were held or delivered before.
     pub old: Extent,
-    /// The segment that differs.
+    /// Origin of the new bytes: the segment that differs from the old bytes.
     pub new: Extent,
-    /// True if the new bytes replace the old ones; always false if the old ones were delivered.
+    /// True if the new bytes replace the old ones; always false if the old bytes were already delivered.
     pub is_new_kept: bool,
 }
 
@@ -154,38 +157,39 @@ pub struct Conflict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StreamEvent<'a> {
-    /// The next bytes.
+    /// The next bytes of the stream.
     Chunk(Chunk<'a>),
-    /// Bytes that are missing.
+    /// Bytes of the stream that are missing.
     Gap(Gap),
-    /// Bytes that differ from those received before at the same offset.
+    /// Bytes that differ from those received before at the same stream offset.
     Conflict(Conflict),
-    /// Octets that were received again, or late: they were delivered, held or skipped before. Keep-alives are not
+    /// Octets that were received again or late: they were delivered, held or skipped before. Keep-alives are not
     /// reported.
     Repeated {
-        /// Stream offset of the first of them.
+        /// Stream offset of the first repeated octet.
         offset: u64,
-        /// Number of octets.
+        /// Number of repeated octets.
         len: u64,
     },
     /// Octets after the FIN, which no receiver reads (RFC 9293 section 3.10.7.4). They are not delivered.
     AfterFin {
-        /// Stream offset of the first of them.
+        /// Stream offset of the first octet after the FIN.
         offset: u64,
-        /// Number of octets.
+        /// Number of octets after the FIN.
         len: u64,
     },
-    /// The FIN was reached: the stream is complete up to here.
+    /// The FIN was reached: all octets of the stream were delivered or reported as gaps.
     Fin {
-        /// Number of octets of the stream.
+        /// Length of the stream in octets, including gaps.
         offset: u64,
-        /// Capture time of the last packet that was needed: the FIN's own, or one that filled a hole in front of it.
+        /// Capture time of the last packet that was needed to reach the FIN: the packet with the FIN, or a later one
+        /// that filled a hole before it.
         timestamp: Timestamp,
     },
-    /// The direction was stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison). This is the last event
-    /// of the stream.
+    /// The stream was stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison), because a memory limit was
+    /// reached. This is the last event of the stream.
     Poisoned {
-        /// Number of octets that were delivered or skipped; held octets are lost.
+        /// Number of octets that were delivered or skipped before the stop; held octets are discarded.
         offset: u64,
     },
 }

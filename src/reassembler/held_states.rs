@@ -1,5 +1,5 @@
-//! State of streams that have held octets or pending acknowledgments, by slot: pieces, acknowledgments, and when a hole
-//! ends.
+//! State of streams that have held octets or pending acknowledgments: the held pieces, the acknowledgments, and the
+//! lists that determine when a hole ends.
 
 use super::pieces::Pieces;
 use super::recent::Recent;
@@ -9,20 +9,21 @@ use crate::base::{Allowance, Timestamp};
 
 const NONE: u32 = u32::MAX;
 
-/// The list in which a hold is. Each list is in the order of insertion.
+/// The list that contains the held state of a stream (a hold), according to what the stream waits for. Each list is in
+/// order of insertion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Waits for the grace period after an acknowledgment to expire.
+    /// List of streams that wait for the end of the grace period after an acknowledgment.
     Grace,
-    /// Waits for a deadline.
+    /// List of streams with a hole that ends at a deadline, because no acknowledgments were seen.
     Deadline,
-    /// Waits for octets, an acknowledgment or the end.
+    /// List of streams that wait, without a time limit, for octets, an acknowledgment or the end of the stream.
     Open,
-    /// Does not wait: contains octets for comparison only.
+    /// List of streams that do not wait: delivered octets are kept only for comparison with repeated octets.
     Kept,
-    /// Was returned to the caller as due.
+    /// List of streams that were returned to the caller as due, and that the caller has not processed yet.
     Returned,
-    /// In no list: vacant.
+    /// Not a list: the held state (hold) of the stream is in no list, for example because its slot is vacant.
     Vacant,
 }
 
@@ -31,7 +32,7 @@ const LISTS: usize = 5;
 /// End of the acknowledged octets beyond a hole, and the time of the acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Acked {
-    /// Stream offset.
+    /// Stream offset after the last acknowledged octet.
     pub(super) end: u64,
     pub(super) since_ns: u64,
 }
@@ -41,12 +42,12 @@ pub(super) struct HeldState<T> {
     pub(super) name: T,
     pub(super) pieces: Pieces,
     pub(super) recent: Recent,
-    /// The acknowledgment whose grace period expires next, and the highest one.
+    /// The acknowledgment beyond a hole with the grace period that expires next.
     pub(super) acked: Acked,
     pub(super) acked_latest: Acked,
-    /// Capture time of the FIN, if there is a hole in front of it.
+    /// Capture time of the FIN, if there is a hole before the FIN.
     pub(super) fin_at: Timestamp,
-    /// Time at which the hold was inserted into its list.
+    /// Time in nanoseconds from which the stream waits in its list; the deadline of a hole is counted from this time.
     pub(super) armed_ns: u64,
     generation: u32,
     wait: Wait,
@@ -55,8 +56,8 @@ pub(super) struct HeldState<T> {
 }
 
 impl<T> HeldState<T> {
-    /// Discards acknowledgments that the stream has reached, and the octet that a FIN occupies in them. Returns whether
-    /// the grace period of another one is pending.
+    /// Discards acknowledgments of octets up to the stream offset `offset`. An acknowledgment beyond `fin`, the offset
+    /// of the FIN, is reduced to it. Returns whether `acked` was discarded and replaced by a later acknowledgment.
     pub(super) fn pass_acked(&mut self, offset: u64, fin: Option<u64>) -> bool {
         let is_reached = self.acked.end > 0 && self.acked.end <= offset;
         for acked in [&mut self.acked, &mut self.acked_latest] {
@@ -71,7 +72,8 @@ impl<T> HeldState<T> {
         is_reached && self.acked.end > 0
     }
 
-    /// Adjusts offsets after the beginning of a stream, of which nothing was delivered, moved by a number of octets.
+    /// Subtracts `by` octets from the stream offsets of all held data, after the beginning of a stream without
+    /// delivered octets moved by that number.
     pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
         self.pieces.shift(store, by);
         for acked in [&mut self.acked, &mut self.acked_latest].into_iter().filter(|acked| acked.end > 0) {
@@ -80,7 +82,7 @@ impl<T> HeldState<T> {
     }
 }
 
-/// Memory of a hold in bytes, without its pieces.
+/// Size of a stream's [`HeldState`] in bytes, without the memory of its held pieces.
 pub(super) const fn hold_cost<T>() -> u64 {
     size_of::<HeldState<T>>() as u64
 }
@@ -91,19 +93,21 @@ struct List {
     oldest: u32,
 }
 
-/// All holds.
+/// The held states (holds) of all streams that have held octets or pending acknowledgments, by slot.
 #[derive(Debug)]
 pub(super) struct HeldStates<T> {
     holds: Vec<HeldState<T>>,
     vacant: Vec<u32>,
     lists: [List; LISTS],
     live_count: usize,
-    /// Incremented with each hold that is freed, so that a stale handle does not match a later hold in its slot.
+    /// Generation for the next slot that is freed, incremented each time, so that a stale handle does not match a later
+    /// hold in the same slot.
     generation: u32,
 }
 
 impl<T: Copy> HeldStates<T> {
-    /// Memory of a hold without its pieces, and of its entry in the list of vacant slots.
+    /// Memory of one slot in bytes: the [`HeldState`] of a stream without its held pieces, and an entry in the list of
+    /// vacant slots.
     const SLOT_COST: u64 = hold_cost::<T>() + size_of::<u32>() as u64;
 
     pub(super) const fn new() -> Self {
@@ -120,7 +124,8 @@ impl<T: Copy> HeldStates<T> {
         self.live_count
     }
 
-    /// Inserts a new hold that is in no list yet. Returns `None` if there is no memory for it.
+    /// Creates the held state (hold) of the stream `name`. The hold is in no list yet. Returns `None` if there is no
+    /// memory for it.
     pub(super) fn insert(&mut self, memory: &mut Allowance, name: T) -> Option<Handle> {
         let slot = match self.vacant.pop() {
             Some(slot) => slot,
@@ -156,7 +161,7 @@ impl<T: Copy> HeldStates<T> {
         Some(Handle { slot, generation: hold.generation })
     }
 
-    /// Returns the hold of a handle; `None` if it was removed.
+    /// Returns the hold (held state of a stream) that `handle` refers to, or `None` if it was removed.
     #[inline]
     pub(super) fn get(&self, handle: Handle) -> Option<&HeldState<T>> {
         self.holds.get(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
@@ -167,7 +172,8 @@ impl<T: Copy> HeldStates<T> {
         self.holds.get_mut(handle.slot as usize).filter(|hold| hold.generation == handle.generation)
     }
 
-    /// Frees a hold; its handle is stale from now on.
+    /// Removes the hold (held state of a stream) that `handle` refers to, and releases its memory. The handle is stale
+    /// afterwards.
     pub(super) fn remove(&mut self, store: &mut Store, memory: &mut Allowance, handle: Handle) {
         // The slot of a stale handle belongs to another stream.
         if self.get(handle).is_none() {
@@ -185,7 +191,7 @@ impl<T: Copy> HeldStates<T> {
         self.live_count -= 1;
     }
 
-    /// Releases the slots if none is in use.
+    /// Releases the memory of all slots if no stream has held state.
     pub(super) fn give_back(&mut self, memory: &mut Allowance) {
         if self.live_count == 0 {
             // Vacant slots keep capacity for a few pieces.
@@ -195,7 +201,7 @@ impl<T: Copy> HeldStates<T> {
         }
     }
 
-    /// Returns the oldest hold of a list.
+    /// Returns the hold (held state of a stream) that was inserted first in the list `wait`, and its handle.
     pub(super) fn oldest(&self, wait: Wait) -> Option<(Handle, &HeldState<T>)> {
         let slot = self.lists.get(wait as usize)?.oldest;
         let hold = self.holds.get(slot as usize)?;
@@ -206,7 +212,8 @@ impl<T: Copy> HeldStates<T> {
         self.get(handle).map_or(Wait::Vacant, |hold| hold.wait)
     }
 
-    /// Appends a hold to a list.
+    /// Moves a hold (held state of a stream) from its current list to the end of the list `wait`. Sets the time from
+    /// which the stream waits there, and from which a deadline is counted, to `now_ns`.
     pub(super) fn arm(&mut self, handle: Handle, wait: Wait, now_ns: u64) {
         self.unlink(handle.slot);
         let Some(list) = self.lists.get_mut(wait as usize) else { return };
@@ -241,7 +248,8 @@ impl<T: Copy> HeldStates<T> {
         }
     }
 
-    /// Panics unless lists and counts agree. Returns octets in blocks, blocks, and bytes of memory of all holds.
+    /// Panics unless the lists and counts agree. Returns sums over the held state of all streams: octets in blocks,
+    /// number of blocks, and bytes of memory.
     pub(super) fn check_invariants(&self) -> (u64, u64, u64) {
         let mut listed_count = 0;
         for (number, list) in self.lists.iter().enumerate() {

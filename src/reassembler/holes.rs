@@ -1,4 +1,5 @@
-//! End of holes that are not filled: after an acknowledgment, a deadline or an overflow, or with the end of the stream.
+//! End of holes that are not filled: after an acknowledgment, at a deadline, after an overflow, or at the end of the
+//! stream.
 
 use super::event::{Cause, Gap, GapReason, StreamEvent};
 use super::held_states::{Acked, HeldState, Wait};
@@ -8,23 +9,22 @@ use super::segment::Segment;
 use super::stream::{Handle, Stream};
 use crate::base::{TcpFlags, Timestamp};
 
-/// Maximum distance in octets between the known end of a stream and a plausible acknowledgment.
+/// Maximum distance in octets from the end of the known octets of a stream to a plausible acknowledgment number.
 const ACK_AHEAD_MAX: u64 = 16 << 20;
 
 impl<T: Copy> Reassembler<T> {
-    /// Returns a stream that [`skip`](Self::skip) can advance at `now`: its grace period or deadline expired, or memory
-    /// is short and it has waited longest. Takes constant time.
+    /// Returns the name of a stream with a hole that [`skip`](Self::skip) can end at `now`: the grace period or the
+    /// deadline of the hole has expired, or memory is short and the stream has waited longest. Takes constant time.
     ///
     /// Without this call, the same holes end at the same offsets when the next segment of the stream arrives; the call
-    /// only makes this happen earlier. Call `skip` for the returned stream before the next call; otherwise its held
-    /// octets are discarded.
+    /// only makes this happen earlier. Call `skip` for the returned stream before the next call of `next_due`;
+    /// otherwise the held octets of the stream are discarded.
     #[inline]
     pub fn next_due(&mut self, now: Timestamp) -> Option<T> {
         self.next_overdue(now).or_else(|| self.next_pressed())
     }
 
-    /// Returns a stream with a hole that is due at `now`: among the oldest entries of each list, the one that was due
-    /// first.
+    /// Returns the name of the stream with the hole that was due first, if its time is not after `now`.
     pub(crate) fn next_overdue(&mut self, now: Timestamp) -> Option<T> {
         self.now_ns = self.now_ns.max(now.as_nanos());
         // Every waiting hold uses memory.
@@ -36,7 +36,8 @@ impl<T: Copy> Reassembler<T> {
         if due_ns <= self.now_ns { self.take_due(handle) } else { None }
     }
 
-    /// Returns the time at which [`next_overdue`](Self::next_overdue) will return a stream; `u64::MAX` for none.
+    /// Returns the time in nanoseconds at which [`next_overdue`](Self::next_overdue) will return a stream; `u64::MAX`
+    /// if no hole ends by time.
     #[inline]
     pub(crate) fn next_due_ns(&self) -> u64 {
         if self.memory.held_bytes() == 0 {
@@ -46,8 +47,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the hold that is due first, and its time. Considers the oldest entry of each list whose holes end by
-    /// time.
+    /// Returns the handle of the stream with the hole that is due first, and the due time in nanoseconds. Considers the
+    /// first streams in the lists that wait for a grace period or a deadline.
     fn first_due(&self) -> Option<(Handle, u64)> {
         let graced = self.holds.oldest(Wait::Grace);
         let graced =
@@ -58,7 +59,8 @@ impl<T: Copy> Reassembler<T> {
         graced.into_iter().chain(overdue).min_by_key(|(_, due_ns)| *due_ns)
     }
 
-    /// Returns the name of a stream, and moves it out of its list until it is processed.
+    /// Returns the name of the stream that `handle` refers to, and moves its held state to the list [`Wait::Returned`]
+    /// until the caller processes the stream.
     fn take_due(&mut self, handle: Handle) -> Option<T> {
         let hold = self.holds.get(handle)?;
         let (name, armed_ns) = (hold.name, hold.armed_ns);
@@ -66,7 +68,8 @@ impl<T: Copy> Reassembler<T> {
         Some(name)
     }
 
-    /// Removes holds that were returned to the caller but not processed: their streams were dropped without `finish`.
+    /// Removes the held state of streams that were returned to the caller but not processed: these streams were dropped
+    /// without `finish`.
     fn remove_returned(&mut self) {
         while let Some((handle, _)) = self.holds.oldest(Wait::Returned) {
             self.stats.orphaned_count += 1;
@@ -74,7 +77,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the stream that has waited longest, if memory is short.
+    /// Returns the name of the stream that has waited longest for a hole to be filled, if memory is short.
     pub(crate) fn next_pressed(&mut self) -> Option<T> {
         if self.memory.held_bytes() == 0 {
             return None;
@@ -98,7 +101,7 @@ impl<T: Copy> Reassembler<T> {
         self.take_due(handle)
     }
 
-    /// Ends the holes of a stream that are due. If none is due and memory is short, ends its first hole.
+    /// Ends the holes of a stream that are due. If no hole is due and memory is short, ends the stream's first hole.
     pub fn skip(&mut self, stream: &mut Stream, name: T, mut out: impl FnMut(StreamEvent<'_>)) {
         let mut out = |event: &StreamEvent<'_>| out(*event);
         let offered = stream.offset;
@@ -110,8 +113,9 @@ impl<T: Copy> Reassembler<T> {
         self.settle(stream, name, before, &mut out);
     }
 
-    /// Ends the holes of a stream that are due when a segment of the other direction arrives, so that the order of
-    /// events in both directions depends on their segments only, and not on when the caller sweeps.
+    /// Ends the holes of a stream that are due when a segment of the opposite direction arrives, so that the order of
+    /// events in both directions depends only on their segments, and not on when the caller calls
+    /// [`next_due`](Self::next_due).
     #[inline(never)]
     pub(super) fn pass_time(&mut self, stream: &mut Stream, name: T, now_ns: u64, out: &mut Out<'_>) {
         let offered = stream.offset;
@@ -121,8 +125,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Ends the holes that are due by a given time, for a caller that processes both directions in the order of due
-    /// times.
+    /// Ends the holes of a stream that are due at `now`, for a caller that processes both directions in the order of
+    /// due times.
     pub(crate) fn pass(
         &mut self,
         stream: &mut Stream,
@@ -135,7 +139,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the time at which the first hole of a stream ends, if it ends by time.
+    /// Returns the time at which the first hole of a stream ends; `None` if no timeout applies to it.
     pub(crate) fn due(&self, stream: &Stream) -> Option<Timestamp> {
         if !stream.has(Stream::HELD) || stream.has(Stream::STOPPED) {
             return None;
@@ -151,7 +155,7 @@ impl<T: Copy> Reassembler<T> {
         Some(Timestamp::from_nanos(due_ns))
     }
 
-    /// Ends the first hole of a stream to release memory for others.
+    /// Ends the first hole of a stream to release memory for other streams.
     fn end_first_hole(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         let cause = Cause { reason: GapReason::Overflow, timestamp: Timestamp::from_nanos(self.now_ns) };
         if let Some(to) = self.first_known(stream) {
@@ -168,7 +172,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Ends a stream at a given time: ends the holes that are due by then, delivers the held octets and the gaps
+    /// Ends a stream at the time `now`: ends the holes that are due by then, delivers the held octets and the gaps
     /// between them, and releases the memory. Resets the stream to its initial state.
     pub fn finish_at(&mut self, now: Timestamp, stream: &mut Stream, mut out: impl FnMut(StreamEvent<'_>)) {
         if !stream.has(Stream::STOPPED) {
@@ -195,7 +199,7 @@ impl<T: Copy> Reassembler<T> {
         *stream = Stream::default();
     }
 
-    /// Processes an acknowledgment that may be beyond the received octets.
+    /// Processes an acknowledgment by the receiver of a stream; it may be beyond the captured octets.
     #[inline(never)]
     pub(super) fn acknowledge(
         &mut self,
@@ -264,7 +268,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of the dropped octets.
+    /// Returns the stream offset at which the first hole of a stream ends: the start of the first held piece, the FIN,
+    /// or the end of the dropped octets.
     fn first_known(&self, stream: &Stream) -> Option<u64> {
         let hold = if stream.has(Stream::HELD) { self.holds.get(stream.hold) } else { None };
         match hold {
@@ -273,8 +278,9 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Ends the holes whose time has expired. The result does not depend on when this is called: the deadline of a hole
-    /// is counted from that of the previous one, and a gap has the time at which it was due.
+    /// Ends the holes of a stream that are due at `now_ns`. The result does not depend on when this is called: the
+    /// deadline of a hole is counted from the deadline of the previous one, and the time of a gap is the time at which
+    /// it was due.
     pub(super) fn end_due(&mut self, stream: &mut Stream, now_ns: u64, out: &mut Out<'_>) {
         while let Some(due) = self.due(stream).filter(|due| due.as_nanos() <= now_ns) {
             self.delivered_at = Timestamp::ZERO;
@@ -301,7 +307,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Skips all missing octets up to an offset, except one that may be the FIN.
+    /// Skips all missing octets of a stream up to the offset `end`, except a last octet that may be the FIN.
     fn skip_to(&mut self, stream: &mut Stream, end: u64, cause: Cause, out: &mut Out<'_>) {
         while stream.offset < end {
             if self.hold_of(stream).is_some_and(|hold| is_fin_likely(stream, hold)) {
@@ -312,8 +318,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Skips the missing octets up to an offset that is not beyond the first piece, and delivers the octets that
-    /// follow.
+    /// Skips the missing octets up to the stream offset `to`, which is not beyond the first held piece, and delivers
+    /// the held octets that follow.
     pub(super) fn skip_hole(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
         self.gap(stream, to, cause, out);
         // Held octets keep their capture time, no matter when the hole in front of them ends.
@@ -337,7 +343,7 @@ impl<T: Copy> Reassembler<T> {
         store.trim(memory);
     }
 
-    /// Reports a gap from the current offset of the stream to a given one.
+    /// Reports a gap from the current offset of the stream to the offset `to`, and continues the stream there.
     pub(super) fn gap(&mut self, stream: &mut Stream, to: u64, cause: Cause, out: &mut Out<'_>) {
         let (offset, len) = (stream.offset, to.saturating_sub(stream.offset));
         if len > 0 {
@@ -347,7 +353,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Delivers all held octets, and reports all octets that are known to be missing.
+    /// Delivers all held octets of a stream, and reports all octets that are known to be missing as gaps.
     pub(super) fn deliver_rest(&mut self, stream: &mut Stream, cause: Cause, out: &mut Out<'_>) {
         while let Some(to) = self.first_known(stream) {
             self.skip_hole(stream, to, cause, out);
@@ -375,8 +381,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Completes every operation: ends the stream at the FIN, and frees the hold if it is not needed or moves it to the
-    /// right list.
+    /// Completes an operation on a stream: ends the stream if the FIN is reached, and then removes the stream's held
+    /// state, or moves it to the list for what the stream waits for now.
     pub(super) fn settle(&mut self, stream: &mut Stream, name: T, before: u64, out: &mut Out<'_>) {
         if stream.has(Stream::STOPPED) {
             return;
@@ -418,7 +424,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Discards the comparison octets of the stream that was idle longest. Returns whether there were any.
+    /// Discards the octets of the stream that has been longest in the list [`Wait::Kept`], which are kept only for
+    /// comparison with repeated octets. Returns whether there was such a stream.
     pub(super) fn drop_compared(&mut self) -> bool {
         let Some((handle, _)) = self.holds.oldest(Wait::Kept) else { return false };
         self.holds.remove(&mut self.store, &mut self.memory, handle);
@@ -426,7 +433,8 @@ impl<T: Copy> Reassembler<T> {
     }
 }
 
-/// Returns the end of the first hole of a stream: the first piece or the FIN, or the end of the dropped octets.
+/// Returns the stream offset at which the first hole of a stream ends: the start of the first held piece, the FIN, or
+/// the end of the dropped octets.
 fn first_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
     let first = hold.pieces.first_start();
     match stream.fin_offset() {
@@ -436,8 +444,8 @@ fn first_known<T>(stream: &Stream, hold: &HeldState<T>) -> Option<u64> {
     }
 }
 
-/// Returns whether the acknowledged octet is most likely a FIN that was not captured: a single missing octet, with
-/// nothing held after it.
+/// Returns whether an acknowledged octet that is missing is most likely a FIN that was not captured: it is a single
+/// octet, and no octets after it are held.
 fn is_fin_likely<T>(stream: &Stream, hold: &HeldState<T>) -> bool {
     hold.pieces.is_empty() && hold.acked_latest.end == stream.offset + 1 && !stream.has(Stream::FIN_KNOWN)
 }

@@ -1,4 +1,4 @@
-//! Held octets of one side: pieces of segments in stream order, without overlap.
+//! Held octets of one direction: pieces of segments in stream order, without overlap.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,13 @@ use super::policy::OverlapPolicy;
 use super::store::{BLOCK_COST, BLOCK_LEN, NO_BLOCK, Store};
 use crate::base::{Allowance, Timestamp};
 
-/// Stream offsets of a whole segment, no matter how much of it is still held.
+/// Range of stream offsets of a whole segment, regardless of how much of it is still held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
-    /// Offset of its first octet. Under the Linux policy, that of the run of segments that it was joined to.
+    /// Stream offset of the segment's first octet. Under the Linux policy, the offset of the first octet of the run of
+    /// adjacent segments to which the segment was joined.
     pub(super) begin: u64,
-    /// Offset after its last octet.
+    /// Stream offset after the segment's last octet.
     pub(super) end: u64,
     pub(super) timestamp: Timestamp,
 }
@@ -23,15 +24,16 @@ impl Origin {
     }
 }
 
-/// Consecutive octets of one segment.
+/// Consecutive held octets of one segment.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     start: u64,
     origin: Origin,
     len: u32,
-    /// [`NO_BLOCK`] if the octets were truncated by the snap length.
+    /// Identifier of the block that contains the piece's octets; [`NO_BLOCK`] if the octets were truncated by the snap
+    /// length.
     block: u32,
-    /// Index in the block.
+    /// Index of the piece's first octet in its block.
     at: u32,
 }
 
@@ -40,44 +42,46 @@ impl Piece {
         self.start + self.len as u64
     }
 
-    /// Returns the bytes between two offsets; `None` if they were truncated.
+    /// Returns the piece's bytes between two stream offsets; `None` if they were truncated by the snap length.
     fn bytes<'s>(&self, store: &'s Store, from: u64, to: u64) -> Option<&'s [u8]> {
         let at = self.at + (from - self.start) as u32;
         (self.block != NO_BLOCK).then(|| store.bytes(self.block, at, (to - from) as u32))
     }
 }
 
-/// Memory of a piece in bytes.
+/// Memory of one entry in the list of held pieces in bytes, without its octets.
 const PIECE_COST: u64 = size_of::<Piece>() as u64;
 
-/// Number of pieces whose capacity is kept when a hold ends.
+/// Maximum number of pieces for which the allocated memory is kept when the held state of a stream is removed.
 const KEPT_CAPACITY: usize = 16;
 
-/// Result of a reservation.
+/// Result of reserving memory for the octets of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reservation {
     Reserved,
-    /// The limit of the side is reached.
+    /// The memory limit of one direction of a connection is reached.
     SideIsFull,
-    /// The limit of all sides together is reached, or the budget is exhausted.
+    /// The memory limit of all streams together is reached, or the memory budget is exhausted.
     NoMemory,
 }
 
-/// Under the Linux policy, joined pieces that begin where a new segment begins.
+/// Under the Linux policy, joined held pieces that begin where a new segment begins.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
-    /// Offset after the last of them.
+    /// Stream offset after the last joined piece.
     end: u64,
-    /// Offset after the last piece that ends no earlier than the new segment. Up to there, the held bytes are kept.
+    /// Stream offset up to which the held bytes are kept: the end of the last joined piece with a segment that ends no
+    /// earlier than the new one.
     lost_end: u64,
 }
 
-/// The part of a new segment that was neither delivered nor skipped: captured bytes, or truncated octets.
+/// The part of a new segment that was neither delivered nor skipped before: captured bytes, or octets truncated by the
+/// snap length.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct New<'a> {
     pub(super) start: u64,
     pub(super) end: u64,
-    /// The bytes of the whole range; `None` if they were truncated.
+    /// The bytes from `start` to `end`; `None` if they were truncated by the snap length.
     pub(super) bytes: Option<&'a [u8]>,
     pub(super) origin: Origin,
 }
@@ -89,19 +93,20 @@ impl<'a> New<'a> {
     }
 }
 
-/// Event callback. Events are passed by reference because they are large and pass through several functions.
+/// Callback for stream events. Events are passed by reference because they are large and pass through several
+/// functions.
 pub(super) type Out<'o> = dyn FnMut(&StreamEvent<'_>) + 'o;
 
-/// The held pieces of one side.
+/// The held octets of one direction of a connection, as pieces in stream order.
 #[derive(Debug)]
 pub(super) struct Pieces {
     pieces: VecDeque<Piece>,
-    /// Capacity for pieces, as accounted.
+    /// Number of pieces for which memory is charged.
     capacity: usize,
-    /// The block that is being filled, and the number of octets used in it.
+    /// Identifier of the block that is being filled, or [`NO_BLOCK`].
     block: u32,
     used: u32,
-    /// Number of blocks in use, including the current one.
+    /// Number of blocks in use, including the one that is being filled.
     block_count: u32,
 }
 
@@ -118,23 +123,24 @@ impl Pieces {
         self.pieces.is_empty()
     }
 
-    /// Returns the offset at which the first piece begins.
+    /// Returns the stream offset at which the first held piece begins.
     pub(super) fn first_start(&self) -> Option<u64> {
         self.pieces.front().map(|piece| piece.start)
     }
 
-    /// Returns the offset at which the last piece ends.
+    /// Returns the stream offset at which the last held piece ends.
     pub(super) fn last_end(&self) -> Option<u64> {
         self.pieces.back().map(Piece::end)
     }
 
-    /// Returns the memory in use, as accounted.
+    /// Returns the charged memory of the blocks and pieces, in bytes.
     pub(super) fn memory_bytes(&self) -> u64 {
         u64::from(self.block_count) * BLOCK_COST + self.capacity as u64 * PIECE_COST
     }
 
-    /// Reserves memory for the new parts of a segment from `start` to `end`, of which `len` octets were captured, under
-    /// `side_bytes_max`. Returns which limit was reached if that fails.
+    /// Reserves memory for a segment in `range` (stream offset of the first octet, and after the last one), of which
+    /// `len` octets were captured. The direction may use at most `side_bytes_max`. Returns which limit was reached if
+    /// the reservation fails.
     pub(super) fn reserve(
         &mut self,
         store: &mut Store,
@@ -172,7 +178,8 @@ impl Pieces {
         Reservation::Reserved
     }
 
-    /// Returns whether the new bytes replace those of a piece. `row` is the state from the pieces before it.
+    /// Returns whether the bytes of the new segment replace those of the piece at `index`. `row` is the run of joined
+    /// pieces that the preceding calls found, and is updated.
     fn new_wins(
         &self,
         store: &mut Store,
@@ -205,7 +212,8 @@ impl Pieces {
         policy.new_wins((held.begin, held.end), (new.origin.begin, end))
     }
 
-    /// Reports octets that were received twice.
+    /// Reports octets in `range` that the piece at `index` holds and that were received again. Also reports a conflict
+    /// if the new bytes differ.
     fn report_overlap(
         &self,
         store: &Store,
@@ -224,7 +232,8 @@ impl Pieces {
         out(&StreamEvent::Conflict(Conflict { offset: range.0 + first, len, old, new, is_new_kept }));
     }
 
-    /// Holds a new part, for which memory was reserved. Returns the number of octets that were not held before.
+    /// Copies the new part of a segment into the held pieces; its memory was reserved before. Returns the number of
+    /// octets that were not held before.
     pub(super) fn place(
         &mut self,
         store: &mut Store,
@@ -267,7 +276,8 @@ impl Pieces {
         fresh_len
     }
 
-    /// Adds pieces for a range that is not held yet. Returns the index after them.
+    /// Inserts pieces at `index` for a range of stream offsets that is not held yet. Returns the index after the
+    /// inserted pieces.
     fn add(&mut self, store: &mut Store, mut index: usize, range: (u64, u64), new: &New<'_>) -> usize {
         let origin = new.origin;
         let Some(mut bytes) = new.part(range.0, range.1) else {
@@ -293,7 +303,8 @@ impl Pieces {
         index
     }
 
-    /// Replaces a part of a piece with new bytes. Returns the index after that part.
+    /// Replaces the octets in `range` of the piece at `index` with new bytes. Returns the index after the replaced
+    /// part.
     fn replace(&mut self, store: &mut Store, index: usize, range: (u64, u64), new: &New<'_>) -> usize {
         let (Some(piece), Some(bytes)) = (self.pieces.get(index).copied(), new.part(range.0, range.1)) else {
             return index + 1;
@@ -329,7 +340,8 @@ impl Pieces {
         self.pieces.insert(index, piece);
     }
 
-    /// Delivers a new part that begins at the stream's offset, with the held bytes that the policy prefers.
+    /// Delivers the new part of a segment, which begins at the stream's offset. Where held pieces overlap it, the
+    /// overlap policy decides which bytes are delivered.
     pub(super) fn deliver(
         &mut self,
         store: &mut Store,
@@ -362,8 +374,9 @@ impl Pieces {
         }
     }
 
-    /// Delivers the held octets from an offset up to the next hole or a limit. Returns the offset of the next hole.
-    /// `latest` is the capture time of the octets delivered before, and is set to that of the last piece.
+    /// Delivers the held octets from a stream offset up to the next hole or a limit. Returns the stream offset after
+    /// the last delivered octet. `latest` is the capture time of the octets delivered before, and is set to the time of
+    /// the last delivered piece.
     pub(super) fn drain(
         &mut self,
         store: &mut Store,
@@ -378,7 +391,8 @@ impl Pieces {
         offset
     }
 
-    /// Delivers the first piece up to an offset, with a time not before the given one. Returns the time.
+    /// Delivers the octets of the first piece up to the stream offset `to`. Their time is the piece's capture time, but
+    /// not before `earliest`. Returns this time.
     fn deliver_first(
         &mut self,
         store: &mut Store,
@@ -393,8 +407,8 @@ impl Pieces {
         timestamp
     }
 
-    /// Removes the octets before an offset, and moves the others that many octets toward the beginning; toward the end
-    /// if it is negative.
+    /// Subtracts `by` from the stream offsets of all pieces, and removes octets with offsets below zero. A negative
+    /// `by` increases the offsets.
     pub(super) fn shift(&mut self, store: &mut Store, by: i64) {
         let begin = u64::try_from(by).unwrap_or(0);
         while let Some(piece) = self.pieces.front().filter(|piece| piece.start < begin) {
@@ -409,7 +423,7 @@ impl Pieces {
         }
     }
 
-    /// Removes the octets of the first piece up to an offset.
+    /// Removes the octets of the first piece up to the stream offset `to`.
     fn trim(&mut self, store: &mut Store, to: u64) {
         let Some(piece) = self.pieces.front_mut() else { return };
         let (block, len) = (piece.block, (to - piece.start) as u32);
@@ -438,7 +452,7 @@ impl Pieces {
         }
     }
 
-    /// Releases all memory.
+    /// Removes all pieces and releases their blocks; the memory of a short piece list is kept.
     pub(super) fn clear(&mut self, store: &mut Store, memory: &mut Allowance) {
         while let Some(piece) = self.pieces.pop_front() {
             self.forget(store, piece.block, piece.len);
@@ -456,7 +470,8 @@ impl Pieces {
         }
     }
 
-    /// Panics unless the pieces are in order after `offset`. Returns the number of octets in blocks and of blocks.
+    /// Panics unless the pieces are in order after the stream offset `offset`. Returns the number of octets in blocks,
+    /// and the number of blocks.
     pub(super) fn check_invariants(&self, offset: u64) -> (u64, u64) {
         let mut end = offset;
         for piece in &self.pieces {
@@ -479,8 +494,8 @@ fn emit_octets((from, to): (u64, u64), bytes: Option<&[u8]>, timestamp: Timestam
     }
 }
 
-/// Returns the index of the first octet that differs between two slices of the same length, and the number of octets up
-/// to the last.
+/// Compares two slices of equal length. Returns the index of the first octet that differs, and the number of octets
+/// from it to the last one that differs; `None` if the slices are equal.
 pub(super) fn difference(old: &[u8], new: &[u8]) -> Option<(u64, u64)> {
     if old == new {
         return None;

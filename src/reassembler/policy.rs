@@ -19,27 +19,27 @@ pub enum OverlapPolicy {
     First,
     /// The bytes received last are kept: Cisco IOS (2007).
     Last,
-    /// A new segment replaces a held one that begins after it: 4.4BSD and its derivatives, FreeBSD, OpenBSD, macOS,
-    /// AIX, IRIX (2007).
+    /// A new segment replaces a held one that begins after the start of the new one: 4.4BSD and its derivatives,
+    /// FreeBSD, OpenBSD, macOS, AIX, IRIX (2007).
     Bsd,
-    /// As BSD, and a new segment that begins at the same octet and ends no earlier replaces the held one: Linux up to
-    /// 2.2 (1999).
+    /// A new segment replaces a held one that begins later, or that begins at the same octet and ends no later: Linux
+    /// up to 2.2 (1999).
     OldLinux,
-    /// As BSD, and a new segment that begins at the same octet and ends later replaces the held one; adjacent held
-    /// segments count as one: Linux since 2.4 (2001).
+    /// A new segment replaces a held one that begins later, or that begins at the same octet and ends earlier; adjacent
+    /// held segments count as one: Linux since 2.4 (2001).
     #[default]
     Linux,
-    /// As BSD: Windows 95 to Server 2003 (2003).
+    /// A new segment replaces a held one that begins later, as in [`Bsd`](Self::Bsd): Windows 95 to Server 2003 (2003).
     Windows,
     /// The bytes received first are kept: Windows Vista (2007) and its successors.
     Vista,
-    /// A new segment replaces the held one if it ends after it, or ends with it and begins no later: Solaris 8 to 10
-    /// (2005).
+    /// A new segment replaces a held one that ends earlier, or that ends at the same octet and begins no earlier:
+    /// Solaris 8 to 10 (2005).
     Solaris,
 }
 
 impl OverlapPolicy {
-    /// All policies.
+    /// All overlap policies.
     pub const ALL: [Self; 8] = [
         Self::First,
         Self::Last,
@@ -51,7 +51,8 @@ impl OverlapPolicy {
         Self::Solaris,
     ];
 
-    /// Returns the name in text: `first`, `last`, `bsd`, `old_linux`, `linux`, `windows`, `vista` or `solaris`.
+    /// Returns the name of the policy in text: `first`, `last`, `bsd`, `old_linux`, `linux`, `windows`, `vista` or
+    /// `solaris`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,8 +67,8 @@ impl OverlapPolicy {
         }
     }
 
-    /// Returns whether the new segment's bytes replace those of a held one that it overlaps. Both are ranges of stream
-    /// offsets: of the first octet, and after the last one.
+    /// Returns whether the bytes of a new segment replace those of a held segment that it overlaps. Each argument is a
+    /// range of stream offsets: of the segment's first octet, and after its last octet.
     #[must_use]
     #[doc(hidden)]
     pub const fn new_wins(self, held: (u64, u64), new: (u64, u64)) -> bool {
@@ -106,25 +107,26 @@ impl std::error::Error for UnknownPolicy {}
 impl FromStr for OverlapPolicy {
     type Err = UnknownPolicy;
 
-    /// Parses a name; hyphens and underscores are equivalent.
+    /// Parses the name of a policy; hyphens and underscores are equivalent.
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let text = text.replace('-', "_");
         Self::ALL.into_iter().find(|policy| policy.name() == text).ok_or(UnknownPolicy)
     }
 }
 
-/// Behavior when a segment must be held and a limit is reached.
+/// Behavior of the reassembler when a segment must be held and a memory limit is reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum OverflowPolicy {
-    /// Skips the first hole of the stream, reports it as a [`Gap`](super::Gap), and delivers the octets held behind it,
-    /// until the limits allow the segment.
+    /// Skips the first hole of the stream, reports it as a [`Gap`](super::Gap), and delivers the octets held after it,
+    /// until the limits allow the segment to be held.
     #[default]
     Slide,
-    /// Stops the direction at once and releases its memory; each later segment costs the test of a flag.
+    /// Stops the direction of the connection at once and releases its memory. Each later segment costs only the test of
+    /// a flag.
     Poison,
-    /// Drops and counts the segment. The gap is reported after an acknowledgment, at the deadline or at the end of the
-    /// stream.
+    /// Drops and counts the segment. Its octets are reported as a gap after an acknowledgment, at the deadline or at
+    /// the end of the stream.
     DropNewest,
 }
 

@@ -11,10 +11,11 @@ use super::store::Store;
 use super::stream::Stream;
 use crate::base::{Account, Allowance, ConfigError, Limits, Resources, TcpFlags, Timestamp, duration_nanos};
 
-/// Control bits that exclude a segment from the fast path.
+/// TCP control bits that exclude a segment from the fast path.
 const CONTROL: u16 = TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0;
 
-/// The largest window that TCP can advertise (RFC 7323 section 2.2). No legitimate segment is farther away.
+/// The largest window in octets that TCP can advertise (RFC 7323 section 2.2). No legitimate segment is farther away
+/// from the next expected sequence number.
 pub(super) const WINDOW_MAX: u32 = 1 << 30;
 
 /// Reassembles the byte streams of TCP connections. Owns all held octets; the state of each direction is a [`Stream`]
@@ -29,16 +30,16 @@ pub struct Reassembler<T> {
     pub(super) limits: Limits,
     pub(super) ack_grace_ns: u64,
     pub(super) hole_timeout_ns: u64,
-    /// True if nothing is held, and segments ahead of a hole are dropped.
+    /// True if no octets are held, and segments ahead of a hole are dropped.
     is_in_order_only: bool,
-    /// Number of delivered octets kept for comparison, a power of two or zero.
+    /// Number of delivered octets that are kept for comparison with repeated octets, a power of two or zero.
     pub(super) compared_len: usize,
     pub(super) memory: Allowance,
     pub(super) store: Store,
     pub(super) holds: HeldStates<T>,
-    /// The highest timestamp seen.
+    /// The highest timestamp of any processed segment, in nanoseconds.
     pub(super) now_ns: u64,
-    /// Capture time of the packet with the latest octets that the current call delivered.
+    /// Capture time of the latest packet with octets that the current call delivered.
     pub(super) delivered_at: Timestamp,
     pub(super) stats: ReassemblerStats,
 }
@@ -51,7 +52,7 @@ impl<T: Copy> Default for Reassembler<T> {
 }
 
 impl<T: Copy> Reassembler<T> {
-    /// Creates a reassembler. Allocates nothing yet.
+    /// Creates a reassembler. Allocates no memory yet.
     ///
     /// # Errors
     ///
@@ -87,10 +88,10 @@ impl<T: Copy> Reassembler<T> {
     /// Processes a segment of the direction `stream`, and calls `out` with the resulting events.
     /// [`next_due`](Self::next_due) returns `name` to identify the stream.
     ///
-    /// The stream begins at the first segment, with or without SYN, unless that may be a keep-alive. A repeated SYN
-    /// changes nothing. A SYN with another sequence number becomes the beginning if the receiver acknowledges it, or
-    /// octets follow it, before any octets were delivered. A RST is left to the caller. Urgent octets remain in the
-    /// stream (RFC 6093).
+    /// The stream begins at the first segment, with or without SYN, unless that segment may be a keep-alive. A repeated
+    /// SYN changes nothing. A SYN with another sequence number becomes the beginning if the receiver acknowledges it,
+    /// or octets follow it, before any octets were delivered. A RST is ignored; the caller ends the stream. Urgent
+    /// octets remain in the stream (RFC 6093).
     #[inline]
     pub fn segment(
         &mut self,
@@ -120,8 +121,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Processes the acknowledgment in a segment of the other direction. The receiver has received all octets of
-    /// `stream` up to there, so that missing ones are awaited for a short grace period only.
+    /// Processes the acknowledgment in a segment of the opposite direction. The receiver has received all octets of
+    /// `stream` up to the acknowledgment number, so that missing ones are awaited only for a short grace period.
     #[inline]
     pub fn acknowledgment(
         &mut self,
@@ -139,8 +140,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Returns whether a segment is dropped because it is ahead and nothing may be held. May return false for a segment
-    /// that the slow path drops.
+    /// Returns whether a segment is dropped because it begins after a hole and the configuration allows no octets to be
+    /// held. May return false for a segment that the slow path drops.
     #[inline(always)]
     fn is_dropped(&self, stream: &Stream, segment: &Segment<'_>) -> bool {
         let ahead = segment.seq.distance_from(stream.next);
@@ -152,7 +153,7 @@ impl<T: Copy> Reassembler<T> {
             && (1..WINDOW_MAX as i32).contains(&ahead)
     }
 
-    /// Advances the clock to the time of other segments that this reassembler did not process.
+    /// Advances the reassembler's clock to `timestamp`, the time of a packet that the reassembler did not process.
     #[inline(always)]
     pub(crate) fn advance_clock(&mut self, timestamp: Timestamp) {
         // A branch, so that there is no data dependency on the time of the previous segment.
@@ -161,26 +162,26 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Stops a stream: releases its held octets. Each later segment costs the test of a flag.
+    /// Stops a stream and releases its held octets. Each later segment costs only the test of a flag.
     pub fn stop(&mut self, stream: &mut Stream) {
         self.release(stream);
         stream.flags |= Stream::STOPPED;
     }
 
-    /// Returns the memory in use, in bytes as accounted. Up to 128 KiB of it is spare.
+    /// Returns the memory of the reassembler in bytes, as charged to the budget. Up to 128 KiB of it are spare blocks.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
         self.memory.held_bytes()
     }
 
-    /// Returns the number of streams that have a hold.
+    /// Returns the number of streams that have held octets, pending acknowledgments, or octets for comparison.
     #[doc(hidden)]
     #[must_use]
     pub const fn held_stream_count(&self) -> usize {
         self.holds.live_count()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the reassembler.
     #[must_use]
     pub const fn stats(&self) -> ReassemblerStats {
         let mut stats = self.stats;
@@ -197,20 +198,20 @@ impl<T: Copy> Reassembler<T> {
         assert!(self.memory.held_bytes() <= self.limits.stream_bytes_max);
     }
 
-    /// Returns the number of pieces that were visited or moved since the reassembler was created. For tests; counted in
-    /// debug builds only.
+    /// Returns the number of held pieces that were visited or moved since the reassembler was created. For tests;
+    /// counted in debug builds only.
     #[doc(hidden)]
     #[must_use]
     pub const fn step_count(&self) -> u64 {
         self.store.step_count
     }
 
-    /// Returns the hold of a stream, if it has one that was not evicted.
+    /// Returns the held state of a stream, if the stream has one that was not evicted.
     pub(super) fn hold_of(&mut self, stream: &Stream) -> Option<&mut HeldState<T>> {
         if stream.has(Stream::HELD) { self.holds.get_mut(stream.hold) } else { None }
     }
 
-    /// Returns the hold of a stream, or a new one if there is memory for it.
+    /// Returns the held state of a stream. Creates it if there is none; returns `None` if there is no memory for it.
     pub(super) fn hold_or_new(&mut self, stream: &mut Stream, name: T) -> Option<&mut HeldState<T>> {
         if !stream.has(Stream::HELD) || self.holds.get(stream.hold).is_none() {
             stream.flags &= !Stream::HELD;
@@ -221,7 +222,7 @@ impl<T: Copy> Reassembler<T> {
         self.holds.get_mut(stream.hold)
     }
 
-    /// Releases the held octets of a stream.
+    /// Releases the held octets of a stream, without delivering them.
     pub(super) fn release(&mut self, stream: &mut Stream) {
         if stream.has(Stream::HELD) {
             self.holds.remove(&mut self.store, &mut self.memory, stream.hold);
@@ -229,7 +230,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Stops a direction because a limit was reached.
+    /// Stops a stream because a memory limit was reached, releases its held octets, and reports
+    /// [`StreamEvent::Poisoned`](super::StreamEvent::Poisoned).
     pub(super) fn poison(&mut self, stream: &mut Stream, out: &mut Out<'_>) {
         self.release(stream);
         stream.flags |= Stream::STOPPED | Stream::POISONED;

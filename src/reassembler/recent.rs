@@ -1,24 +1,25 @@
-//! The latest delivered bytes of a side, for comparison with repeated octets.
+//! The latest delivered bytes of one direction, for comparison with repeated octets.
 
 use super::event::Chunk;
 use super::pieces::difference;
 use crate::base::{Allowance, Timestamp};
 
-/// Size of the first allocation in octets; it doubles up to the configured length.
+/// Size of a ring buffer's first allocation in octets. The size doubles up to the configured length.
 const LEN_MIN: usize = 4096;
 
-/// A ring buffer indexed by stream offset. Its length is a power of two.
+/// Ring buffer of the latest delivered octets, indexed by stream offset. Its length is a power of two.
 #[derive(Debug, Default)]
 pub(super) struct Recent {
     ring: Box<[u8]>,
-    /// The octets from `start` to `end` are in the ring.
+    /// Stream offset of the first octet in the ring; the ring contains the octets from `start` to `end`.
     start: u64,
     end: u64,
     pub(super) timestamp: Timestamp,
 }
 
 impl Recent {
-    /// Adds delivered octets. Returns the number of octets that could not be kept because memory was refused.
+    /// Appends delivered octets to the ring buffer. Returns the number of octets that could not be kept because memory
+    /// was refused.
     pub(super) fn push(&mut self, memory: &mut Allowance, chunk: &Chunk<'_>, len_max: usize) -> u64 {
         let (offset, bytes) = (chunk.offset, chunk.bytes);
         if self.end != offset {
@@ -43,8 +44,8 @@ impl Recent {
         if len == 0 { bytes.len() as u64 } else { 0 }
     }
 
-    /// Calls `with` for the one or two parts of the ring that contain the octets from an offset on: index in the ring,
-    /// and start and end of the part within these octets.
+    /// Calls `with` for the one or two parts of the ring that contain `len` octets from the stream offset `offset`. The
+    /// arguments are the ring, the index of the part in the ring, and the part's start and end relative to `offset`.
     fn parts(&mut self, offset: u64, len: usize, mut with: impl FnMut(&mut [u8], usize, usize, usize)) {
         let size = self.ring.len();
         if size == 0 || len == 0 {
@@ -72,8 +73,9 @@ impl Recent {
         }
     }
 
-    /// Compares repeated bytes. Returns the first offset that differs and the number of octets up to the last one, and
-    /// the range that could be compared.
+    /// Compares repeated bytes at a stream offset with the delivered ones. Returns `None` if none differ; otherwise the
+    /// first offset that differs with the number of octets up to the last difference, and the start and end offsets of
+    /// the compared range.
     pub(super) fn compare(&mut self, offset: u64, bytes: &[u8]) -> Option<((u64, u64), (u64, u64))> {
         let (from, to) = (offset.max(self.start), (offset + bytes.len() as u64).min(self.end));
         if from >= to {

@@ -1,28 +1,28 @@
-//! Input of the reassembler.
+//! Input of the reassembler: TCP segments.
 
 use crate::base::{SeqNum, TcpFlags, Timestamp};
 use crate::decode::extractor::{Packet, PacketMarks, Transport};
 
-/// A TCP segment of one direction. Borrows its payload; `Copy`.
+/// A TCP segment of one direction of a connection. Borrows its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Segment<'a> {
-    /// Capture time.
+    /// Capture time of the segment.
     pub timestamp: Timestamp,
-    /// The captured octets of the payload.
+    /// The captured octets of the segment's payload.
     pub payload: &'a [u8],
     /// Length of the payload on the wire in octets; never less than the captured length.
     pub len: u32,
-    /// Sequence number: that of the SYN if there is one, otherwise that of the first octet.
+    /// Sequence number of the segment: of the SYN if the segment contains one, otherwise of the first octet of payload.
     pub seq: SeqNum,
-    /// Acknowledgment number; valid only if ACK is set.
+    /// Acknowledgment number; valid only if the ACK bit is set.
     pub ack: SeqNum,
-    /// Control bits.
+    /// TCP control bits.
     pub flags: TcpFlags,
 }
 
 impl<'a> Segment<'a> {
-    /// Creates a segment whose payload was captured completely.
+    /// Creates a segment with a payload that was captured completely.
     #[must_use]
     #[inline]
     pub const fn new(seq: SeqNum, flags: TcpFlags, payload: &'a [u8], timestamp: Timestamp) -> Self {
@@ -37,7 +37,8 @@ impl<'a> Segment<'a> {
         self
     }
 
-    /// Sets the length on the wire if it exceeds the captured length; ignores a smaller one.
+    /// Sets the length of the payload on the wire in octets if `len` exceeds the captured length; otherwise changes
+    /// nothing.
     #[must_use]
     pub const fn with_wire_len(mut self, len: u32) -> Self {
         if len as usize > self.payload.len() {
@@ -46,8 +47,8 @@ impl<'a> Segment<'a> {
         self
     }
 
-    /// Returns the segment in a packet; `None` if the packet is not TCP or its header is truncated. A payload length
-    /// beyond the end of the frame on the wire is reduced to that end.
+    /// Returns the TCP segment in a packet; `None` if the packet is not TCP or its header is truncated. A payload
+    /// length beyond the end of the frame on the wire is reduced to the octets up to that end.
     #[must_use]
     #[inline(always)]
     pub fn of(packet: &Packet<'a>) -> Option<Self> {

@@ -1,4 +1,5 @@
-//! Segments outside the fast path: the first one, and those that repeat, overlap, arrive early or end the stream.
+//! Segments outside the fast path: the first segment, and segments that repeat, overlap, arrive early or end the
+//! stream.
 
 use super::event::{Cause, Chunk, Conflict, Extent, Gap, GapReason, StreamEvent};
 use super::pieces::{New, Origin, Out, Reservation};
@@ -8,15 +9,16 @@ use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags, Timestamp};
 
-/// Number of consecutive stray segments, each beginning where the previous one ended, after which a stream continues at
-/// their sequence numbers.
+/// Number of consecutive segments far from the expected sequence number, each beginning where the previous one ended,
+/// after which a stream continues at their sequence numbers.
 const STRAYS_TO_FOLLOW: u8 = 8;
 
-/// A segment in terms of stream offsets. Octets before the stream's first octet have negative offsets.
+/// A segment with its sequence numbers converted to stream offsets. Octets before the stream's first octet have
+/// negative offsets.
 #[derive(Clone, Copy)]
 struct Arrival<'a> {
     begin: i64,
-    /// End offset of the captured octets; `end` is that of the octets on the wire.
+    /// Stream offset after the last captured octet; `end` is the offset after the last octet on the wire.
     captured_end: i64,
     end: i64,
     wire_len: u32,
@@ -25,7 +27,7 @@ struct Arrival<'a> {
 }
 
 impl<'a> Arrival<'a> {
-    /// Returns the captured bytes between two offsets, limited to the bytes of the segment.
+    /// Returns the captured bytes between two stream offsets, limited to the bytes of the segment.
     fn bytes(&self, from: i64, to: i64) -> &'a [u8] {
         let place = |offset: i64| (offset.clamp(self.begin, self.captured_end) - self.begin) as usize;
         self.payload.get(place(from)..place(to)).unwrap_or_default()
@@ -37,7 +39,8 @@ impl<'a> Arrival<'a> {
 }
 
 impl<T: Copy> Reassembler<T> {
-    /// Processes any segment that is not simply the next one.
+    /// Processes a segment that the fast path does not handle: any except one whose octets are next in order and
+    /// complete.
     #[inline(never)]
     pub(super) fn process_slow(
         &mut self,
@@ -98,7 +101,8 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Handles a segment that is farther away than any window. Returns whether the stream now continues there.
+    /// Processes a segment that is more than the largest window away from the expected sequence number. Returns whether
+    /// the stream now continues at this segment.
     fn follow_stray(
         &mut self,
         stream: &mut Stream,
@@ -127,7 +131,7 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    /// Removes the octets after the FIN.
+    /// Removes the octets after the FIN from a segment, and reports them.
     fn drop_after_fin(&mut self, stream: &Stream, arrival: &mut Arrival<'_>, out: &mut Out<'_>) {
         let Some(fin) = stream.fin_offset().filter(|fin| arrival.end > *fin as i64) else { return };
         let from = arrival.begin.max(fin as i64);
@@ -143,7 +147,8 @@ impl<T: Copy> Reassembler<T> {
         arrival.begin = arrival.begin.min(arrival.end);
     }
 
-    /// Reports octets that arrived before, and compares them if the earlier ones are still kept.
+    /// Reports octets of a segment that were received before, and compares them with the earlier ones if those are
+    /// still kept.
     fn repeat(&mut self, stream: &Stream, arrival: &Arrival<'_>, out: &mut Out<'_>) {
         let at = stream.offset as i64;
         let end = arrival.end.min(at);
@@ -170,7 +175,7 @@ impl<T: Copy> Reassembler<T> {
         out(&StreamEvent::Conflict(Conflict { offset, len, old, new, is_new_kept: false }));
     }
 
-    /// Delivers or holds the new octets.
+    /// Delivers or holds the octets of a segment that were not delivered or skipped before.
     fn take(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) {
         if arrival.end <= stream.offset as i64 {
             return;
@@ -195,7 +200,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Delivers a new part that is next in order, and the held pieces that follow it.
+    /// Delivers a new part of a segment that is next in order, and the held pieces that follow it.
     fn deliver(&mut self, stream: &mut Stream, name: T, new: &New<'_>, out: &mut Out<'_>) {
         if stream.has(Stream::COMPARED) {
             let _ = self.hold_or_new(stream, name);
@@ -237,7 +242,8 @@ impl<T: Copy> Reassembler<T> {
         store.trim(memory);
     }
 
-    /// Holds a segment ahead of a hole. Returns whether it was not held because it is next by now.
+    /// Holds a segment that begins after a hole. If limits are reached, applies the overflow policy. Returns true if
+    /// the segment is not held because skipping the hole made it next in order.
     fn hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
         loop {
             if self.try_hold(stream, name, arrival, out) {
@@ -267,7 +273,7 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Holds a segment if the limits allow it.
+    /// Holds a segment that begins after a hole, if the limits allow it. Returns whether they did.
     fn try_hold(&mut self, stream: &mut Stream, name: T, arrival: &Arrival<'_>, out: &mut Out<'_>) -> bool {
         let limits = self.limits;
         if limits.stream_side_segment_count_max == 0 || limits.stream_side_bytes_max == 0 {

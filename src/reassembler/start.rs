@@ -11,12 +11,13 @@ use super::segment::Segment;
 use super::stream::Stream;
 use crate::base::{SeqNum, TcpFlags};
 
-/// Maximum distance of a first acknowledgment from the SYN that it confirms: a window without scaling.
+/// Maximum distance in octets from a SYN to the first acknowledgment that confirms it: the largest window without
+/// scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl<T: Copy> Reassembler<T> {
-    /// Sets the beginning of the stream, unless it is already fixed. Returns whether the segment must be processed
-    /// further.
+    /// Sets the sequence number at which the stream begins, unless it is already fixed. Returns whether the octets of
+    /// the segment must be processed further.
     pub(super) fn anchor(
         &mut self,
         stream: &mut Stream,
@@ -52,9 +53,9 @@ impl<T: Copy> Reassembler<T> {
         !is_empty && !is_probe
     }
 
-    /// Processes a segment that does not begin at the start of a stream without octets: another SYN, or a segment that
-    /// follows one. Returns whether the segment may need further processing: octets in a SYN belong to the stream only
-    /// if it begins there.
+    /// Processes a segment of a stream without delivered octets that does not begin at the stream's start: another SYN,
+    /// or a segment that follows one. Returns whether the segment may need further processing: octets in a SYN belong
+    /// to the stream only if it begins there.
     fn choose_start(
         &mut self,
         stream: &mut Stream,
@@ -83,7 +84,8 @@ impl<T: Copy> Reassembler<T> {
         true
     }
 
-    /// Processes an acknowledgment for a stream without octets: it confirms one of the candidate SYNs.
+    /// Processes an acknowledgment for a stream without delivered octets: the acknowledgment confirms one of the SYNs
+    /// at which the stream may begin.
     pub(super) fn confirm_start(&mut self, stream: &mut Stream, ack: SeqNum, out: &mut Out<'_>) {
         if stream.offset > 0 {
             stream.marks &= !(Stream::CONTESTED | Stream::HINTED);
@@ -102,14 +104,16 @@ impl<T: Copy> Reassembler<T> {
         }
     }
 
-    /// Records an acknowledgment that matches no known SYN: its SYN may not have been captured yet.
+    /// Records an acknowledgment that matches no known SYN of the stream, because its SYN may not have been captured
+    /// yet.
     pub(super) fn hint_start(&self, stream: &mut Stream, ack: SeqNum) {
         if stream.offset == 0 && stream.other_start().is_none() && !stream.has(Stream::SOFT) {
             stream.contest(ack, true);
         }
     }
 
-    /// Moves the beginning of a stream of which nothing was delivered. The previous beginning remains a candidate.
+    /// Moves the beginning of a stream without delivered octets to the sequence number `seq`. The previous beginning
+    /// remains a candidate.
     fn move_start(&mut self, stream: &mut Stream, seq: SeqNum, out: &mut Out<'_>) {
         debug_assert_eq!(stream.offset, 0, "what was delivered stays where it is");
         let by = seq.distance_from(stream.next);

@@ -1,42 +1,45 @@
-//! Counters of the reassembler.
+//! Counters of the TCP reassembler.
 
 use super::event::GapReason;
 
-/// Counters since the reassembler was created. Segments in order are not counted: their octets are the offsets of the
-/// streams minus the gaps.
+/// Counters since the reassembler was created. Segments in order are not counted; the number of their octets is the sum
+/// of the streams' offsets minus the octets in gaps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct ReassemblerStats {
-    /// Segments of which octets were held.
+    /// Number of segments with octets that were held in memory because they arrived after a hole.
     pub held_segment_count: u64,
-    /// Octets that were held.
+    /// Number of octets that were held in memory because they arrived after a hole.
     pub held_octet_count: u64,
-    /// Gaps by reason, in the order of [`GapReason::ALL`].
+    /// Number of gaps for each reason, in the order of [`GapReason::ALL`].
     pub gap_counts: [u64; GapReason::ALL.len()],
-    /// Octets in gaps.
+    /// Number of octets in gaps.
     pub gap_octet_count: u64,
-    /// Segments with octets that were received before.
+    /// Number of segments with octets that were received before.
     pub repeated_count: u64,
-    /// Octets in ranges that differ from earlier bytes, each counted from the first to the last octet that differs.
+    /// Number of octets in ranges that differ from bytes received earlier, each counted from the first to the last
+    /// octet that differs.
     pub conflict_octet_count: u64,
-    /// Ranges that differ from earlier bytes.
+    /// Number of ranges of octets that differ from bytes received earlier at the same stream offset.
     pub conflict_count: u64,
-    /// Segments with octets after the FIN.
+    /// Number of segments with octets after the FIN.
     pub after_fin_count: u64,
-    /// Segments that were dropped because a limit was reached.
+    /// Number of segments that were dropped because a memory limit was reached.
     pub refused_count: u64,
-    /// Segments that were dropped because their sequence numbers are more than a window away.
+    /// Number of segments that were dropped because their sequence numbers are more than a window away from the
+    /// expected one.
     pub stray_count: u64,
-    /// Acknowledgments far beyond all known octets, which were ignored.
+    /// Number of acknowledgments that were ignored because they are far beyond all known octets.
     pub implausible_ack_count: u64,
-    /// Directions that were poisoned.
+    /// Number of directions that were stopped by [`OverflowPolicy::Poison`](super::OverflowPolicy::Poison).
     pub poisoned_count: u64,
-    /// Holds whose streams were dropped without `finish`, and whose memory was released.
+    /// Number of streams that were dropped without `finish` while the reassembler had state for them; the memory of
+    /// that state was released.
     pub orphaned_count: u64,
-    /// Octets that were delivered without being kept for comparison, because memory was refused.
+    /// Number of octets that were delivered without being kept for comparison, because memory was refused.
     pub uncompared_octet_count: u64,
-    /// Maximum memory in use, in bytes as accounted.
+    /// Maximum memory of the reassembler at any time in bytes, as charged to the budget.
     pub held_bytes_max: u64,
 }
 
@@ -87,7 +90,7 @@ impl ReassemblerStats {
         self.gap_octet_count += len;
     }
 
-    /// Returns the number of gaps of one reason.
+    /// Returns the number of gaps with the given reason.
     #[must_use]
     #[expect(
         clippy::indexing_slicing,

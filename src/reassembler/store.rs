@@ -1,39 +1,39 @@
-//! Memory for held octets: blocks of equal size, which several segments share.
+//! Memory for held octets: blocks of equal size. Several segments of one stream share a block.
 
 use crate::base::Allowance;
 
-/// Octets of a block, enough for a segment of common size or for many small ones.
+/// Length of a block in octets, enough for a segment of common size or for many small ones.
 pub(super) const BLOCK_LEN: usize = 2048;
 
-/// Memory of a block in bytes, including its entries in the table and the lists.
+/// Memory of a block in bytes, including its entries in the block table and the lists of blocks.
 pub(super) const BLOCK_COST: u64 = BLOCK_LEN as u64 + 48;
 
-/// Identifier that refers to no block.
+/// Identifier that stands for no block.
 pub(super) const NO_BLOCK: u32 = u32::MAX;
 
-/// Number of spare blocks that are kept for later holds instead of being released: 128 KiB.
+/// Maximum number of spare blocks (128 KiB) that are kept for octets held later, instead of being released.
 const SPARE_MAX: usize = 64;
 
 #[derive(Debug)]
 struct Block {
-    /// Empty if the block was released.
+    /// Octets of the block; empty if the block was released.
     bytes: Box<[u8]>,
-    /// Octets that pieces refer to.
+    /// Number of octets in the block that held pieces refer to.
     live_len: u32,
 }
 
-/// All blocks.
+/// All blocks for held octets.
 #[derive(Debug, Default)]
 pub(super) struct Store {
     blocks: Vec<Block>,
     spare: Vec<u32>,
     vacant: Vec<u32>,
-    /// Number of pieces that were visited or moved, for tests; counted in debug builds only.
+    /// Number of held pieces that were visited or moved, for tests; counted in debug builds only.
     pub(super) step_count: u64,
 }
 
 impl Store {
-    /// Ensures that `count` blocks are available. Returns false if memory is refused.
+    /// Ensures that `count` spare blocks are available. Returns false if memory is refused.
     pub(super) fn reserve(&mut self, memory: &mut Allowance, count: usize) -> bool {
         while self.spare.len() < count {
             if memory.take(BLOCK_COST).is_err() {
@@ -60,13 +60,13 @@ impl Store {
         }
     }
 
-    /// Returns a block that was reserved.
+    /// Removes a spare block, which was reserved before, from the spare ones, and returns its identifier.
     pub(super) fn obtain(&mut self) -> u32 {
         debug_assert!(!self.spare.is_empty(), "blocks are reserved first");
         self.spare.pop().unwrap_or(NO_BLOCK)
     }
 
-    /// Returns an unused block to the spare ones.
+    /// Adds an unused block to the spare blocks.
     pub(super) fn put_back(&mut self, id: u32) {
         debug_assert_eq!(
             self.blocks.get(id as usize).map(|block| block.live_len),
@@ -76,7 +76,7 @@ impl Store {
         self.spare.push(id);
     }
 
-    /// Releases spare blocks beyond the number that is kept.
+    /// Releases spare blocks beyond [`SPARE_MAX`].
     pub(super) fn trim(&mut self, memory: &mut Allowance) {
         while self.spare.len() > SPARE_MAX {
             let Some(id) = self.spare.pop() else { return };
@@ -88,13 +88,13 @@ impl Store {
         }
     }
 
-    /// Returns bytes of a block.
+    /// Returns `len` bytes of the block `id` from the index `at`.
     pub(super) fn bytes(&self, id: u32, at: u32, len: u32) -> &[u8] {
         let block = self.blocks.get(id as usize);
         block.and_then(|block| block.bytes.get(at as usize..(at + len) as usize)).unwrap_or_default()
     }
 
-    /// Writes bytes to a part of a block that no piece refers to.
+    /// Writes bytes to a part of a block that no held piece refers to yet, and counts them as in use.
     pub(super) fn write_new(&mut self, id: u32, at: u32, bytes: &[u8]) {
         self.write(id, at, bytes);
         if let Some(block) = self.blocks.get_mut(id as usize) {
@@ -102,7 +102,7 @@ impl Store {
         }
     }
 
-    /// Overwrites bytes.
+    /// Overwrites bytes of the block `id` from the index `at`.
     pub(super) fn write(&mut self, id: u32, at: u32, bytes: &[u8]) {
         let block = self.blocks.get_mut(id as usize);
         let target = block.and_then(|block| block.bytes.get_mut(at as usize..at as usize + bytes.len()));
@@ -112,7 +112,8 @@ impl Store {
         }
     }
 
-    /// Subtracts octets of a block that are no longer referred to. Returns whether the block is unused now.
+    /// Subtracts `len` octets that held pieces no longer refer to from the octets in use of a block. Returns whether
+    /// the block is unused now.
     pub(super) fn forget(&mut self, id: u32, len: u32) -> bool {
         let Some(block) = self.blocks.get_mut(id as usize) else { return false };
         debug_assert!(len <= block.live_len, "what is forgotten was live");
@@ -120,12 +121,13 @@ impl Store {
         block.live_len == 0
     }
 
-    /// Returns the memory of the spare blocks, as accounted.
+    /// Returns the charged memory of the spare blocks in bytes.
     pub(super) fn spare_bytes(&self) -> u64 {
         self.spare.len() as u64 * BLOCK_COST
     }
 
-    /// Panics unless counts agree: `live_len` octets in pieces, `block_count` blocks of holds.
+    /// Panics unless the counts agree with the given ones: `live_len` octets that held pieces refer to, and
+    /// `block_count` blocks in use.
     pub(super) fn check_invariants(&self, live_len: u64, block_count: u64) {
         let present = self.blocks.iter().filter(|block| !block.bytes.is_empty()).count();
         assert_eq!(present as u64, block_count + self.spare.len() as u64, "blocks are held or spare");

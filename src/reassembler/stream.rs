@@ -1,22 +1,22 @@
-//! State of one direction of a connection: its offset and flags, and a handle to its hold.
+//! State of one direction of a connection: its offset and flags, and a handle to its held octets in the reassembler.
 
 use crate::base::SeqNum;
 
 /// State of one direction of a TCP connection: 32 octets, which the caller stores with the flow.
 ///
-/// Octets behind a hole are in the [`Reassembler`](super::Reassembler). Pass every stream to
+/// Octets after a hole are in the [`Reassembler`](super::Reassembler). Pass every stream to
 /// [`finish`](super::Reassembler::finish) at its end to release them.
 #[derive(Debug)]
 pub struct Stream {
-    /// Number of octets that were delivered or skipped.
+    /// Number of octets of the stream that were delivered or skipped.
     pub(super) offset: u64,
-    /// Sequence number of the octet at that offset.
+    /// Sequence number of the next octet, which has the stream offset `offset`.
     pub(super) next: SeqNum,
-    /// Sequence number of the FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN); of the end of the dropped octets, if
-    /// [`DROPPED`](Self::DROPPED).
+    /// Sequence number of the FIN, if [`FIN_KNOWN`](Self::FIN_KNOWN) is set; of the end of the dropped octets, if
+    /// [`DROPPED`](Self::DROPPED) is set.
     pub(super) fin: SeqNum,
-    /// Next sequence number of a sequence of stray segments. For a stream that is [`CONTESTED`](Self::CONTESTED), the
-    /// other sequence number at which it may begin.
+    /// Sequence number that continues the latest sequence of stray segments. For a stream that is
+    /// [`CONTESTED`](Self::CONTESTED), the other sequence number at which it may begin.
     pub(super) stray_next: SeqNum,
     pub(super) stray_count: u8,
     pub(super) flags: u8,
@@ -24,7 +24,7 @@ pub struct Stream {
     pub(super) hold: Handle,
 }
 
-/// Identifies a hold of the reassembler; stale after the hold was freed.
+/// Identifies the held state of a stream in the reassembler; stale after that state was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Handle {
     pub(super) slot: u32,
@@ -51,30 +51,32 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// `next` is valid.
+    /// In `flags`: the beginning of the stream is known, so `next` is valid.
     pub(super) const ANCHORED: u8 = 1;
-    /// `next` was taken from a segment that may be a keep-alive.
+    /// In `flags`: `next` was taken from a segment that may be a keep-alive, and may still change.
     pub(super) const SOFT: u8 = 1 << 1;
-    /// There is a hold.
+    /// In `flags`: `hold` refers to held state in the reassembler, which may have been evicted.
     pub(super) const HELD: u8 = 1 << 2;
     pub(super) const FIN_KNOWN: u8 = 1 << 3;
-    /// The FIN was reached.
+    /// In `flags`: the FIN was reached.
     pub(super) const ENDED: u8 = 1 << 4;
-    /// No further octets are needed.
+    /// In `flags`: the stream was poisoned or stopped by the caller, and produces no further events.
     pub(super) const STOPPED: u8 = 1 << 5;
-    /// The stream was stopped because a limit was reached.
+    /// In `flags`: the stream was stopped because a memory limit was reached.
     pub(super) const POISONED: u8 = 1 << 6;
-    /// Delivered octets are kept for comparison, which excludes segments in order from the fast path.
+    /// In `flags`: delivered octets are kept for comparison, which excludes segments in order from the fast path.
     pub(super) const COMPARED: u8 = 1 << 7;
 
-    /// In `marks`: the other side acknowledged something.
+    /// In `marks`: the receiver of the stream has sent an acknowledgment.
     pub(super) const ACKED: u8 = 1;
-    /// In `marks`: a segment ahead was dropped; the FIN is not known, and `fin` is the end of the dropped octets.
+    /// In `marks`: a segment after a hole was dropped; the FIN is not known, and `fin` is the end of the dropped
+    /// octets.
     pub(super) const DROPPED: u8 = 1 << 1;
-    /// In `marks`: there are several candidates for the first sequence number. Ignored after the first octet was
-    /// delivered or skipped.
+    /// In `marks`: there are several candidates for the first sequence number of the stream. Ignored after the first
+    /// octet was delivered or skipped.
     pub(super) const CONTESTED: u8 = 1 << 2;
-    /// In `marks`: the other candidate was taken from an acknowledgment, and not from a SYN.
+    /// In `marks`: the candidate for the first sequence number in `stray_next` was taken from an acknowledgment, and
+    /// not from a SYN.
     pub(super) const HINTED: u8 = 1 << 3;
 
     #[inline(always)]
@@ -82,26 +84,28 @@ impl Stream {
         self.marks & Self::ACKED != 0
     }
 
-    /// Returns whether an acknowledgment is relevant only if it is beyond the next octet.
+    /// Returns whether acknowledgments up to the next expected octet need no processing.
     #[inline(always)]
     pub(super) const fn has_plain_acks(&self) -> bool {
         self.marks & (Self::ACKED | Self::CONTESTED) == Self::ACKED
     }
 
-    /// Returns the other sequence number at which the stream may begin, while nothing was delivered or skipped.
+    /// Returns the second candidate for the sequence number at which the stream begins, if there is one and no octets
+    /// were delivered or skipped.
     pub(super) const fn other_start(&self) -> Option<SeqNum> {
         let is_open = self.offset == 0 && !self.has(Self::ENDED);
         if is_open && self.marks & Self::CONTESTED != 0 { Some(self.stray_next) } else { None }
     }
 
-    /// Records another sequence number at which the stream may begin.
+    /// Records a second candidate for the sequence number at which the stream begins. `is_hint` is true if it was taken
+    /// from an acknowledgment.
     pub(super) const fn contest(&mut self, seq: SeqNum, is_hint: bool) {
         self.stray_next = seq;
         self.stray_count = 0;
         self.marks = self.marks & !Self::HINTED | Self::CONTESTED | if is_hint { Self::HINTED } else { 0 };
     }
 
-    /// Records that octets up to a sequence number were dropped, unless the FIN is known.
+    /// Records that octets up to the sequence number `end` were dropped, unless the FIN is known.
     #[inline(always)]
     pub(super) const fn note_dropped(&mut self, end: SeqNum) {
         let is_noted = self.marks & Self::DROPPED != 0 && !end.is_after(self.fin);
@@ -111,7 +115,7 @@ impl Stream {
         }
     }
 
-    /// Returns the offset after the last dropped octet, if that is ahead.
+    /// Returns the stream offset after the last dropped octet, if it is beyond the current offset.
     pub(super) const fn dropped_end(&self) -> Option<u64> {
         let ahead = self.fin.distance_from(self.next);
         if self.marks & Self::DROPPED == 0 || self.has(Self::FIN_KNOWN) || ahead <= 0 {
@@ -125,7 +129,8 @@ impl Stream {
         self.flags & flag != 0
     }
 
-    /// Returns the number of octets that were delivered or skipped, which is the offset of the next chunk.
+    /// Returns the number of octets of the stream that were delivered or skipped, which is the offset of the next
+    /// chunk.
     #[must_use]
     pub const fn offset(&self) -> u64 {
         self.offset
@@ -137,13 +142,13 @@ impl Stream {
         self.has(Self::ANCHORED)
     }
 
-    /// Returns whether the FIN was reached.
+    /// Returns whether the FIN of the stream was reached.
     #[must_use]
     pub const fn has_ended(&self) -> bool {
         self.has(Self::ENDED)
     }
 
-    /// Returns whether the stream was stopped because a limit was reached.
+    /// Returns whether the stream was stopped because a memory limit was reached.
     #[must_use]
     pub const fn is_poisoned(&self) -> bool {
         self.has(Self::POISONED)
@@ -155,13 +160,14 @@ impl Stream {
         self.has(Self::STOPPED)
     }
 
-    /// Returns whether the stream has a hold in the reassembler: bytes behind a hole, or bytes for comparison.
+    /// Returns whether the reassembler has state for this stream: octets after a hole, octets for comparison, or
+    /// acknowledgments.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.has(Self::HELD)
     }
 
-    /// Returns the next expected sequence number.
+    /// Returns the next expected sequence number; `None` if the beginning of the stream is not known.
     #[must_use]
     pub const fn next_seq(&self) -> Option<SeqNum> {
         if self.is_anchored() { Some(self.next) } else { None }
@@ -172,19 +178,20 @@ impl Stream {
         self.flags = self.flags & !Self::SOFT | Self::ANCHORED | flags;
     }
 
-    /// Advances to a higher offset.
+    /// Advances the stream to a higher offset.
     #[inline(always)]
     pub(super) const fn advance_to(&mut self, offset: u64) {
         self.next = self.next.add((offset - self.offset) as u32);
         self.offset = offset;
     }
 
-    /// Returns the offset up to which octets are delivered.
+    /// Returns the stream offset up to which octets are delivered: the offset of the FIN, or `u64::MAX` if it is not
+    /// known.
     pub(super) fn drain_limit(&self) -> u64 {
         self.fin_offset().unwrap_or(u64::MAX)
     }
 
-    /// Returns the offset of the FIN, if it is known.
+    /// Returns the stream offset of the FIN, if it is known.
     pub(super) const fn fin_offset(&self) -> Option<u64> {
         if !self.has(Self::FIN_KNOWN) {
             return None;

@@ -1,49 +1,50 @@
-//! Timeout classes: the idle timeout of a flow, and the order in which flows are evicted.
+//! Timeout classes of flows, which determine the idle timeout and the order in which flows are evicted.
 
 use std::time::Duration;
 
 use crate::base::{IpProtocol, TcpState};
 
-/// Maximum number of classes that the caller may define.
+/// Maximum number of timeout classes that the caller may define.
 pub const USER_CLASS_COUNT_MAX: usize = 16;
 
 /// Timeout class of a flow, which determines its idle timeout. Every flow is in one class at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Class {
-    /// TCP: a SYN was seen, and no packet from the other side.
+    /// Class of TCP flows with a SYN and without a packet from the other side.
     Unanswered,
-    /// TCP: the handshake is in progress.
+    /// Class of TCP flows with a handshake in progress.
     HalfOpen,
-    /// TCP: established, first seen in the middle of the connection, or closed by one side only.
+    /// Class of TCP flows that are established, were first seen in the middle of the connection, or are closed by one
+    /// side only.
     Established,
-    /// TCP: closed by both sides or reset, kept for late segments.
+    /// Class of TCP flows that are closed by both sides or reset. They are kept for late segments.
     Closing,
-    /// UDP.
+    /// Class of UDP flows.
     Udp,
-    /// ICMP and ICMPv6.
+    /// Class of ICMP and ICMPv6 flows.
     Icmp,
-    /// Everything else.
+    /// Class of flows of all other protocols.
     Other,
-    /// A class defined by the caller, by its number.
+    /// Class that the caller defined with [`TrackerConfig::add_class`](super::TrackerConfig::add_class).
     User(UserClass),
 }
 
-/// A class that the caller defined; see [`TrackerConfig::add_class`](super::TrackerConfig::add_class).
+/// Timeout class that the caller defined; see [`TrackerConfig::add_class`](super::TrackerConfig::add_class).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UserClass(pub(super) u8);
 
-/// Maximum number of classes.
+/// Maximum number of timeout classes, built-in and defined by the caller.
 pub(super) const CLASSES: usize = FIXED + USER_CLASS_COUNT_MAX;
 
-/// Two lists for each class: flows without a reply, and all others. A power of two, so that a list number can be
-/// masked.
+/// Number of recency lists: two for each timeout class, for flows without a reply and for all others. A power of two,
+/// so that a list number can be masked.
 pub(super) const LISTS: usize = (CLASSES * 2).next_power_of_two();
 
 const FIXED: usize = 7;
 
 impl Class {
-    /// The built-in classes, in the order of their numbers.
+    /// The built-in timeout classes, in the order of their numbers.
     pub(super) const BUILT_IN: [Self; FIXED] = [
         Self::Unanswered,
         Self::HalfOpen,
@@ -71,7 +72,7 @@ impl Class {
         (self.number() * 2) as u8 + is_answered as u8
     }
 
-    /// Returns the class of a flow that the caller's classifier does not assign to a class.
+    /// Returns the built-in timeout class of a flow, for flows that the caller's classifier does not assign to a class.
     pub(super) const fn natural(protocol: IpProtocol, state: TcpState, is_answered: bool) -> Self {
         match protocol {
             IpProtocol::TCP => match state {
@@ -87,34 +88,35 @@ impl Class {
     }
 }
 
-/// Returns whether the flows of a list are in a handshake, where only a SYN restarts the timeout.
+/// Returns whether the flows of the recency list number `list` are in a TCP handshake, where only a SYN restarts the
+/// timeout.
 #[inline(always)]
 pub(super) const fn is_handshake(list: u8) -> bool {
     list < Class::Closing.list(false)
 }
 
-/// Idle timeouts per class. `None` never expires.
+/// Idle timeouts of the built-in classes. Flows with the timeout `None` never expire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timeouts {
-    /// TCP handshakes without a reply or not completed, since the last SYN. Default 65 s.
+    /// Idle timeout of TCP handshakes without a reply or not completed, since the last SYN. Default 65 s.
     pub half_open: Option<Duration>,
-    /// TCP connections. Default 300 s.
+    /// Idle timeout of TCP connections. Default 300 s.
     pub established: Option<Duration>,
-    /// Closed TCP connections, kept for late segments, since the last packet. Default 15 s: a FIN whose
-    /// acknowledgment was lost is retransmitted after 1 s, another 2 s, 4 s and 8 s (RFC 6298), and belongs to the
-    /// connection.
+    /// Idle timeout of closed TCP connections, which are kept for late segments, since the last packet. Default 15 s: a
+    /// FIN whose acknowledgment was lost is retransmitted after 1 s, another 2 s, 4 s and 8 s (RFC 6298), and belongs
+    /// to the connection.
     pub linger: Option<Duration>,
-    /// UDP. Default 60 s.
+    /// Idle timeout of UDP flows. Default 60 s.
     pub udp: Option<Duration>,
-    /// ICMP. Default 30 s.
+    /// Idle timeout of ICMP and ICMPv6 flows. Default 30 s.
     pub icmp: Option<Duration>,
-    /// Other protocols. Default 30 s.
+    /// Idle timeout of flows of other protocols. Default 30 s.
     pub other: Option<Duration>,
 }
 
 impl Timeouts {
-    /// The defaults stated at each field.
+    /// The default timeouts, which are stated at each field.
     pub const DEFAULT: Self = Self {
         half_open: Some(Duration::from_secs(65)),
         established: Some(Duration::from_secs(300)),
@@ -124,7 +126,8 @@ impl Timeouts {
         other: Some(Duration::from_secs(30)),
     };
 
-    /// Returns the same timeout for all classes, including the linger; `None` for flows that end only with the input.
+    /// Returns timeouts with the same value for all classes, including closed TCP connections; `None` for flows that
+    /// end only with the input.
     #[must_use]
     pub const fn all(timeout: Option<Duration>) -> Self {
         Self {

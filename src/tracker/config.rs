@@ -1,4 +1,4 @@
-//! Configuration of a tracker.
+//! Configuration of a flow tracker.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::class::{Timeouts, USER_CLASS_COUNT_MAX, UserClass};
 use crate::base::{ConfigError, FlowKey};
 use crate::decode::extractor::KeyPolicy;
 
-/// Assigns a new flow to a class of the caller, or leaves it in its built-in class.
+/// Function that assigns a new flow to a class of the caller, or leaves it in its built-in class (`None`).
 pub(super) type Classifier = Arc<dyn Fn(&FlowKey) -> Option<UserClass> + Send + Sync>;
 
 /// Timeouts and classes of a [`Tracker`](super::Tracker). Limits, budget and seeds are in its
@@ -33,11 +33,12 @@ pub(super) type Classifier = Arc<dyn Fn(&FlowKey) -> Option<UserClass> + Send + 
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct TrackerConfig {
-    /// Idle timeouts.
+    /// Idle timeouts of the built-in classes.
     pub timeouts: Timeouts,
-    /// Interval after which a record is made of a flow that continues; `None` (the default) for no such records.
+    /// Interval after which a record of a flow that continues is created; `None` (the default) for no such records.
     pub active_timeout: Option<Duration>,
-    /// The policy with which packets were extracted, so that packets quoted in ICMP errors are matched to their flow.
+    /// The key policy with which packets were extracted, so that packets quoted in ICMP errors are matched to their
+    /// flow.
     pub key_policy: KeyPolicy,
     /// Number of open flows from which [`track_batch`](super::Tracker::track_batch) looks up a batch in stages, which
     /// hides the latency of memory. It does so only if more than half of the packets in the previous batch were of
@@ -68,8 +69,8 @@ impl TrackerConfig {
         Ok(UserClass(self.user_timeouts.len() as u8 - 1))
     }
 
-    /// Sets the function that chooses the class of each new flow; it is called once per flow. TCP handshakes and
-    /// closed connections keep their built-in classes regardless of its result.
+    /// Sets the function that chooses the class of each new flow; the tracker calls it once per flow. TCP handshakes
+    /// and closed connections keep their built-in classes regardless of its result.
     pub fn classify(&mut self, classifier: impl Fn(&FlowKey) -> Option<UserClass> + Send + Sync + 'static) {
         self.classifier = Some(Arc::new(classifier));
     }

@@ -1,4 +1,4 @@
-//! Direction of a flow: the evidence in a packet for the initiator.
+//! Direction of a flow: the evidence in a packet for which side is the initiator.
 
 use std::cmp::Ordering;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use super::services;
 use crate::base::{DirectionEvidence, Side, TcpFlags};
 use crate::decode::extractor::{Packet, Transport};
 
-/// Returns the initiator and the evidence according to the first packet of a flow.
+/// Returns the initiator of a flow according to its first packet, and the evidence for it.
 pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     let (sender, receiver) = (packet.side, packet.side.other());
     if let Some(found) = of_handshake(packet) {
@@ -27,7 +27,7 @@ pub(super) fn of_first(packet: &Packet<'_>) -> (Side, DirectionEvidence) {
     }
 }
 
-/// Returns the initiator and the evidence according to a SYN or SYN-ACK; `None` for any other packet.
+/// Returns the initiator of a flow according to a SYN or SYN-ACK, and the evidence for it; `None` for any other packet.
 #[inline]
 pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEvidence)> {
     if packet.transport != Transport::Tcp || !packet.tcp.flags.contains(TcpFlags::SYN) {
@@ -40,7 +40,7 @@ pub(super) fn of_handshake(packet: &Packet<'_>) -> Option<(Side, DirectionEviden
     }
 }
 
-/// Returns whether an address can only be a destination: multicast, or the limited broadcast.
+/// Returns whether an address can only be a destination: a multicast address, or the limited broadcast address.
 fn is_group(address: IpAddr) -> bool {
     address.is_multicast() || matches!(address, IpAddr::V4(v4) if v4.is_broadcast())
 }

@@ -1,10 +1,11 @@
-//! Encapsulation of flows, and counters of carried packets: stored only for flows in tunnels, and only if requested.
+//! Encapsulation of flows, and counters of the packets that a flow carries. Stored only for flows in tunnels, and only
+//! if requested.
 
 use super::Tracker;
 use crate::base::{Account, Budget, Encapsulation, EncapsulationHeader, FlowKey, Side};
 use crate::record::{EncapsulationRecord, OuterFlow};
 
-/// The storage account of all encapsulations.
+/// Account of the memory and the number of all stored encapsulation records.
 #[derive(Debug)]
 pub(super) struct EncapsulationAccount {
     live_count: u32,
@@ -26,7 +27,7 @@ impl EncapsulationAccount {
         is_charged
     }
 
-    /// Returns a new one, if the limits allow it.
+    /// Returns a new, empty encapsulation record, if the limits allow one more.
     pub(super) fn take(&mut self) -> Option<Box<EncapsulationRecord>> {
         if self.live_count >= self.max || !self.charge(Self::BYTES) {
             return None;
@@ -35,13 +36,14 @@ impl EncapsulationAccount {
         Some(Box::default())
     }
 
-    /// Returns an encapsulation with a copy of the headers, if the budget allows it.
+    /// Returns an encapsulation with a copy of the outer headers, if the budget allows the memory.
     fn copy(&mut self, headers: &[EncapsulationHeader]) -> Option<Encapsulation> {
         let bytes = Encapsulation::allocated_len(headers.len()) as u64;
         self.charge(bytes).then(|| Encapsulation::new(headers))
     }
 
-    /// Removes one from the account. Lists of headers that records still use belong to the owners of the records.
+    /// Subtracts an encapsulation record from the account. Lists of headers that flow records still use belong to the
+    /// owners of those records.
     pub(super) fn release(&mut self, record: &EncapsulationRecord) {
         let allocated_len = |encapsulation: &Encapsulation| {
             Encapsulation::allocated_len(encapsulation.headers().len()) as u64
@@ -61,13 +63,14 @@ impl Drop for EncapsulationAccount {
 }
 
 impl<S> Tracker<S> {
-    /// Returns the slot of a flow that was used recently.
+    /// Returns the slot of the open flow with a key. Tries the cache of recently used flows first.
     fn slot_of(&self, key: &FlowKey) -> Option<u32> {
         let guess = self.table.guess(key).filter(|slot| self.table.hot(*slot).key == *key);
         guess.or_else(|| self.table.find(self.table.hash(key), key))
     }
 
-    /// Records the encapsulation and the outer flow of packets that were just tracked.
+    /// Records the encapsulation and the outer flow of `packet_count` packets that were just tracked; counts packets
+    /// with another encapsulation than the flow's first one.
     pub(crate) fn note_encapsulation(
         &mut self,
         (key, side): (&FlowKey, Side),
@@ -113,7 +116,7 @@ impl<S> Tracker<S> {
         }
     }
 
-    /// Counts packets of a flow that carried another packet, or fragments of one.
+    /// Counts packets of an outer flow that carried another packet, or fragments of one.
     pub(crate) fn note_carried(&mut self, key: &FlowKey, packet_count: u64, octet_count: u64) {
         self.change_carrier(key, |carrier| {
             carrier.carried_packet_count += packet_count;

@@ -1,12 +1,13 @@
 //! The outcome of a TCP connection, derived from the state of each end.
 //!
 //! The states and their transitions are those from which Zeek derives `conn_state`, so that the codes have the same
-//! meaning. Timeouts and the split of connections depend on the state in [`lifecycle`](super::lifecycle) instead.
+//! meaning. Timeouts, and the decision whether a SYN begins a new connection, depend on the state in
+//! [`lifecycle`](super::lifecycle) instead.
 
 use super::flow::Endpoint;
 use crate::base::{ConnState, History, TcpFlags};
 
-/// Returns the states of the sender and of its peer after a segment, in that order.
+/// Returns the states of the sender of a TCP segment and of its peer after the segment, in that order.
 pub(super) fn after(
     sender: Endpoint,
     peer: Endpoint,
@@ -29,7 +30,7 @@ pub(super) fn after(
     }
 }
 
-/// Returns the states after the first segment of a side.
+/// Returns the states of a side and its peer, in that order, after the first TCP segment of the side.
 fn first(peer: Endpoint, is_initiator: bool, flags: TcpFlags, payload_len: u32) -> (Endpoint, Endpoint) {
     use Endpoint::{Closed, Established, Inactive, Partial, Reset, SynAckSent, SynSent};
     let has = |flag| flags.contains(flag);
@@ -55,7 +56,7 @@ fn first(peer: Endpoint, is_initiator: bool, flags: TcpFlags, payload_len: u32) 
     }
 }
 
-/// Returns the outcome code.
+/// Returns the outcome code of a TCP connection.
 pub(super) fn outcome(
     initiator: Endpoint,
     responder: Endpoint,
@@ -88,7 +89,8 @@ pub(super) fn outcome(
     }
 }
 
-/// Returns whether the initiator sent SYN and then RST, with nothing in between that indicates a connection.
+/// Returns whether the initiator of a TCP connection sent SYN and then RST, with nothing in between that indicates a
+/// connection.
 fn was_aborted_attempt(history: History) -> bool {
     let mut letters = history.letters().skip_while(|letter| *letter == '^');
     letters.next() == Some('S')
@@ -104,7 +106,8 @@ mod tests {
     const FIN: TcpFlags = TcpFlags::FIN;
     const RST: TcpFlags = TcpFlags::RST;
 
-    /// Returns the outcome of segments, given as letters of a history: upper case for the initiator.
+    /// Returns the outcome of a connection after segments that are given as letters of a history: upper case for the
+    /// initiator.
     fn outcome_of(segments: &str) -> ConnState {
         let mut ends = [Endpoint::Inactive; 2];
         let mut history = History::EMPTY;

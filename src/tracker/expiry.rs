@@ -1,4 +1,4 @@
-//! The end of flows: by timeout, by eviction, or with the input.
+//! The end of flows: by timeout, by eviction, or at the end of the input.
 
 use super::Tracker;
 use super::class::{CLASSES, Class, UserClass, is_handshake};
@@ -9,8 +9,8 @@ use super::slab::{Slab, Vacant};
 use super::view::FlowView;
 use crate::base::{EndReason, TcpState, Timestamp};
 
-/// Flows in the order in which their records began, for the active timeout. Empty, and without memory, if there is no
-/// active timeout.
+/// List of flows in the order in which their current records began, for the active timeout. Empty, and without memory,
+/// if there is no active timeout.
 #[derive(Debug)]
 pub(super) struct ActiveList {
     entries: Slab<ActiveEntry>,
@@ -21,7 +21,7 @@ pub(super) struct ActiveList {
 struct ActiveEntry {
     links: Links,
     is_listed: bool,
-    /// Start of the record, on the tracker's clock.
+    /// Start of the flow's current record, in nanoseconds on the tracker's clock.
     began_ns: u64,
 }
 
@@ -48,10 +48,10 @@ impl Default for ActiveList {
 }
 
 impl ActiveList {
-    /// Bytes for each slot of the flow table.
+    /// Memory of the list in bytes for each slot of the flow table.
     pub(super) const ENTRY_LEN: usize = size_of::<ActiveEntry>();
 
-    /// Adds a flow whose record begins now.
+    /// Adds the flow in a slot to the list. Its current record begins at `now_ns`.
     pub(super) fn add(&mut self, slot: u32, now_ns: u64) {
         while self.entries.len() <= slot as usize {
             self.entries.push(ActiveEntry::vacant());
@@ -63,7 +63,8 @@ impl ActiveList {
         entry.began_ns = now_ns;
     }
 
-    /// Returns the start of a flow's record, if its active timeout has not passed yet.
+    /// Returns the start of the current record of the flow in a slot, in nanoseconds; `None` if its active timeout has
+    /// already been processed.
     fn began_ns(&self, slot: u32) -> Option<u64> {
         self.entries.get(slot).filter(|entry| entry.is_listed).map(|entry| entry.began_ns)
     }
@@ -77,38 +78,40 @@ impl ActiveList {
 }
 
 impl<S> Tracker<S> {
-    /// Returns whether a flow has been idle for its timeout.
+    /// Returns whether the flow in a slot has been idle for its timeout.
     pub(super) fn is_due(&mut self, slot: u32) -> bool {
         let list = self.table.hot(slot).list;
         let timeout_ns = self.lists.of(list).timeout_ns;
         timeout_ns != u64::MAX && self.now_ns - self.refreshed_ns(slot) >= timeout_ns
     }
 
-    /// Returns the time at which a flow reaches its idle timeout.
+    /// Returns the time in nanoseconds at which the flow in a slot reaches its idle timeout.
     fn due_ns(&mut self, slot: u32) -> u64 {
         let list = self.table.hot(slot).list;
         let timeout_ns = self.lists.of(list).timeout_ns;
         self.refreshed_ns(slot).saturating_add(timeout_ns)
     }
 
-    /// Returns the start of a flow's idle timeout: its last packet, or during a handshake its last SYN.
+    /// Returns the time in nanoseconds from which the idle timeout of the flow in a slot is counted: its last packet,
+    /// or during a handshake its last SYN.
     fn refreshed_ns(&self, slot: u32) -> u64 {
         let hot = self.table.hot(slot);
         let is_waiting = is_handshake(hot.list) && hot.state <= TcpState::SynReceived;
         if is_waiting { self.table.cold().at(slot).timing.syn_ns().min(self.now_ns) } else { hot.last_ns }
     }
 
-    /// Returns the end reason of a flow that has been idle for its timeout.
+    /// Returns the end reason of the flow in a slot, after the flow has been idle for its timeout.
     pub(super) fn idle_reason(&self, slot: u32) -> EndReason {
         if self.is_closed(slot) { EndReason::EndOfFlow } else { EndReason::IdleTimeout }
     }
 
-    /// Returns whether the protocol ended the flow. A later out-of-window reset does not change that.
+    /// Returns whether the protocol ended the flow in a slot. A later out-of-window reset does not change the result.
     fn is_closed(&self, slot: u32) -> bool {
         self.table.hot(slot).state.is_closed()
     }
 
-    /// Moves a flow to the front of a list, and schedules a sweep for its timeout.
+    /// Adds the flow in a slot, which is in no list, to the recency list `list_number` as the most recent flow.
+    /// Schedules a sweep for the flow's idle timeout.
     pub(super) fn enlist(&mut self, slot: u32, list_number: u8) {
         let now_ns = self.now_ns;
         let list = self.lists.of(list_number);
@@ -120,7 +123,7 @@ impl<S> Tracker<S> {
         self.sweep_by(due_ns);
     }
 
-    /// Schedules a sweep no later than a time.
+    /// Schedules the next sweep of due flows no later than `due_ns`.
     pub(super) fn sweep_by(&mut self, due_ns: u64) {
         self.next_sweep_ns = self.next_sweep_ns.min(due_ns);
         self.wake_ns = self.wake_ns.min(due_ns);
@@ -131,13 +134,15 @@ impl<S> Tracker<S> {
         self.lists.of(list).remove(self.table.cold_mut(), slot);
     }
 
-    /// Returns the flow of a list that is due first (exact up to one epoch), and its deadline.
+    /// Returns the slot of the flow in a recency list that is due first (exact up to one epoch), and the time in
+    /// nanoseconds when it is due.
     fn oldest_due(&self, list: &List) -> Option<(u32, u64)> {
         let slot = list.oldest()?;
         Some((slot, self.refreshed_ns(slot).saturating_add(list.timeout_ns)))
     }
 
-    /// Returns the oldest active record and its deadline.
+    /// Returns the slot of the flow with the oldest current record, and the time in nanoseconds of the flow's active
+    /// timeout.
     fn active_due(&self) -> Option<(u32, u64)> {
         let slot = self.active.list.oldest()?;
         Some((slot, self.active.began_ns(slot)?.saturating_add(self.active_ns)))
@@ -153,14 +158,14 @@ impl<S> Tracker<S> {
     }
 }
 
-/// Maximum number of flows that one packet ends because they are due. If more are due, for example after a jump of
-/// the clock, the next packets end them, so that a caller that collects ended flows does not receive a whole table at
-/// once. The time at which a flow ends is determined by its timeout in any case.
+/// Maximum number of flows that one packet ends because they are due. If more are due, for example after a jump of the
+/// clock, the next packets end them, so that a caller that collects ended flows does not receive all flows at once. The
+/// time at which a flow ends is determined by its timeout in any case.
 const SWEEP_COUNT_MAX: u32 = 64;
 
 impl<S: Default> Tracker<S> {
-    /// Moves the clock forward to `now`, and ends flows that are due. For live capture, while no packets arrive.
-    /// Takes time linear in the number of flows that end.
+    /// Moves the tracker's clock forward to `now`, and ends flows that are due. For live capture, while no packets
+    /// arrive. Takes time linear in the number of flows that end.
     pub fn advance<K: Observer<S> + ?Sized>(&mut self, now: Timestamp, observer: &mut K) {
         self.now_ns = self.now_ns.max(now.as_nanos());
         if self.now_ns >= self.wake_ns {
@@ -173,7 +178,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Processes everything that is due: first the deadlines of the observer, then flows.
+    /// Processes everything that is due at the current time: first the deadlines of the observer, then flows.
     #[inline(never)]
     pub(super) fn wake<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         let now = self.now();
@@ -192,8 +197,8 @@ impl<S: Default> Tracker<S> {
         self.wake_ns = self.next_sweep_ns.min(observer.next_due_ns());
     }
 
-    /// Ends flows that are due, oldest first in each list, at most [`SWEEP_COUNT_MAX`] of them, and schedules the
-    /// next sweep: immediately if more may be due.
+    /// Ends flows that are due, oldest first in each recency list, at most [`SWEEP_COUNT_MAX`] of them, and schedules
+    /// the next sweep: immediately if more may be due.
     #[inline(never)]
     pub(super) fn sweep<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         let mut left = SWEEP_COUNT_MAX;
@@ -231,8 +236,8 @@ impl<S: Default> Tracker<S> {
         self.next_sweep_ns = next_ns;
     }
 
-    /// Ends flows that are due when a new one needs memory, before any other flow is evicted. Returns whether there
-    /// were any.
+    /// Ends flows that are due when a new flow needs memory, before any other flow is evicted. Returns whether any flow
+    /// ended.
     pub(super) fn sweep_overdue<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) -> bool {
         let open_count = self.table.live_count();
         if self.now_ns >= self.next_sweep_ns {
@@ -241,7 +246,8 @@ impl<S: Default> Tracker<S> {
         self.table.live_count() < open_count
     }
 
-    /// Makes a record of a flow that continues, if its active timeout passed before its idle timeout.
+    /// Reports the active timeout of the flow in a slot, if it passed before the idle timeout, and resets the delta
+    /// counters for the flow's next record.
     pub(super) fn active_timeout_if_due<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
         let Some(began_ns) = self.active.began_ns(slot) else { return };
         let due_ns = began_ns.saturating_add(self.active_ns);
@@ -270,8 +276,8 @@ impl<S: Default> Tracker<S> {
         self.stats.active_timeout_count += 1;
     }
 
-    /// Evicts the least recently used flow of the first nonempty group. The groups, in order: incomplete handshakes,
-    /// flows without a reply, closed flows that linger, all others.
+    /// Evicts the least recently used flow of the first nonempty group. The groups, in order: incomplete TCP
+    /// handshakes, flows without a reply, closed TCP flows that are kept for late segments, all others.
     #[inline(never)]
     pub(super) fn evict<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         let handshakes = [Class::Unanswered, Class::HalfOpen].into_iter().flat_map(both);
@@ -293,14 +299,14 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Returns the least recently used flow among the oldest entries of some lists.
+    /// Returns the slot of the least recently used flow among the oldest entries of the given recency lists.
     fn least_recent(&self, lists: impl Iterator<Item = u8>) -> Option<u32> {
         lists
             .filter_map(|list| self.lists.0[usize::from(list)].oldest())
             .min_by_key(|slot| self.table.hot(*slot).last_ns)
     }
 
-    /// Ends a flow: removes it from the table and returns its state to the caller.
+    /// Ends the flow in a slot: removes it from the table and returns its state to the caller.
     #[inline(never)]
     pub(super) fn end<K: Observer<S> + ?Sized>(&mut self, slot: u32, reason: EndReason, observer: &mut K) {
         self.stats.count_end(reason);
@@ -313,7 +319,8 @@ impl<S: Default> Tracker<S> {
     }
 
     /// Ends all flows: first those that are due by their timeout, then the others in the order in which they began
-    /// (then by key); closed ones end with the reason of closed flows. The tracker can be used again.
+    /// (then by key). Closed flows end with [`EndReason::EndOfFlow`], other open ones with [`EndReason::ForcedEnd`].
+    /// The tracker can be used again.
     pub fn finish<K: Observer<S> + ?Sized>(&mut self, observer: &mut K) {
         self.advance(self.now(), observer);
         for slot in self.slots_in_order() {
@@ -330,7 +337,7 @@ impl<S: Default> Tracker<S> {
         slots
     }
 
-    /// Ends the flow of a slot at the end of the input.
+    /// Ends the flow in a slot at the end of the input.
     pub(crate) fn finish_one<K: Observer<S> + ?Sized>(&mut self, slot: u32, observer: &mut K) {
         self.active_timeout_if_due(slot, observer);
         let is_over = self.is_due(slot) || self.is_closed(slot);
@@ -339,12 +346,12 @@ impl<S: Default> Tracker<S> {
     }
 }
 
-/// Returns both lists of a class.
+/// Returns the numbers of both recency lists of a timeout class: flows without a reply, and with one.
 fn both(class: Class) -> [u8; 2] {
     [class.list(false), class.list(true)]
 }
 
-/// Returns the classes of flows that are neither in a handshake nor closed.
+/// Returns the timeout classes of flows that are neither in a handshake nor closed.
 fn open_classes() -> impl Iterator<Item = Class> {
     let user = (0..(CLASSES - Class::BUILT_IN.len()) as u8).map(|number| Class::User(UserClass(number)));
     [Class::Established, Class::Udp, Class::Icmp, Class::Other].into_iter().chain(user)

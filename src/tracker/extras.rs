@@ -1,4 +1,4 @@
-//! Additional state of flows with unusual events, and its storage.
+//! Additional state of flows with unusual events (an [`Extra`]), and its storage.
 
 use super::encapsulations::EncapsulationAccount;
 use super::flow::{FlowBits, Hot};
@@ -10,45 +10,46 @@ use crate::record::EncapsulationRecord;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Extra {
     pub(super) sides: [ExtraSide; 2],
-    /// Time by which the last packet's own timestamp is behind the tracker's clock. In a free entry: the next free
-    /// entry.
+    /// Time in nanoseconds by which the timestamp of the flow's last packet is behind the tracker's clock. In a free
+    /// entry: the index of the next free entry.
     pub(super) lag_ns: u64,
-    /// A SYN of this side whose number differs from that of its connection and is not acknowledged yet. On an open
-    /// flow it waits for a SYN-ACK; after a SYN-ACK, for an acknowledgment or octets that confirm one of the two.
+    /// A SYN of this side with a sequence number that differs from the SYN of its connection and is not acknowledged
+    /// yet. On an open flow, a SYN-ACK may confirm it; if it is a SYN-ACK, an acknowledgment or octets confirm one of
+    /// the two numbers.
     pub(super) pending_syn: Option<(Side, SeqNum)>,
-    /// ICMP errors that quoted a packet of the flow.
+    /// Number of ICMP errors that quoted a packet of the flow.
     pub(super) icmp_error_count: u32,
-    /// Fragments, and packets whose ports are unknown.
+    /// Number of the flow's packets that are fragments.
     pub(super) fragment_count: u32,
-    /// Encapsulation of the flow, side A first, and counters of the packets that it carries.
+    /// Encapsulation of both sides of the flow, side A first, and counters of the packets that the flow carries.
     pub(super) encapsulation: Option<Box<EncapsulationRecord>>,
 }
 
-/// Additional state of one side of a TCP flow. The fields that each retransmission updates are adjacent, in one cache
-/// line for both sides.
+/// Additional state of one side of a TCP flow with unusual events. The fields that each retransmission updates are
+/// adjacent, in one cache line for both sides.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
 pub(super) struct ExtraSide {
     pub(super) retransmitted_count: u32,
-    /// Segments with payload but without new octets: the count behind the letter `t`.
+    /// Number of segments with payload but without new octets, which the history letter `t` counts.
     pub(super) stale_count: u32,
-    /// Value of `stale_count` at which the letter is due again.
+    /// Value of `stale_count` at which the history letter `t` is added again.
     pub(super) stale_letter_count: u32,
     pub(super) out_of_order_count: u32,
     pub(super) zero_window_count: u32,
-    /// Zero windows of earlier records.
+    /// Value of `zero_window_count` at the start of the current record.
     pub(super) zero_window_before_count: u32,
     pub(super) gap_count: u32,
-    /// Octets that were skipped, from the first missing one to the end of the last.
+    /// Range of missing octets that were skipped: sequence number of the first missing octet, and after the last one.
     pub(super) hole: Option<(SeqNum, SeqNum)>,
-    /// Sequence numbers of the last SYN, FIN and RST, starting with the second one of each.
+    /// Sequence number of the side's last SYN; `None` until the side sends a second SYN.
     pub(super) last_syn: Option<SeqNum>,
     pub(super) last_fin: Option<SeqNum>,
     pub(super) last_rst: Option<SeqNum>,
 }
 
 impl Extra {
-    /// Resets the delta counters for a new record. State on which history letters and holes depend is kept.
+    /// Resets the delta counters for a new record. State that history letters and missing octets depend on is kept.
     pub(super) fn restart_counters(&mut self) {
         self.icmp_error_count = 0;
         self.fragment_count = 0;
@@ -63,7 +64,7 @@ impl Extra {
     }
 }
 
-/// The additional state of all flows.
+/// The additional state of all flows with unusual events.
 #[derive(Debug)]
 pub(super) struct Extras {
     entries: Slab<Extra>,
@@ -76,7 +77,7 @@ pub(super) struct Extras {
 
 const NO_FREE: u32 = u32::MAX;
 
-/// Bytes charged for a segment of extras.
+/// Memory in bytes that is charged for a segment of entries.
 const SEGMENT_BYTES: u64 = (SEGMENT_LEN * size_of::<Extra>()) as u64;
 
 impl Extras {
@@ -94,13 +95,14 @@ impl Extras {
         hot.bits.has(FlowBits::EXTRA).then(|| self.entries.at_mut(hot.extra))
     }
 
-    /// Returns the extra of a flow that has one.
+    /// Returns the additional state at the index `extra`, which must be in use.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, extra: u32) -> &mut Extra {
         self.entries.at_mut(extra)
     }
 
-    /// Returns the extra of a flow, which is created if there is none; `None` without memory for it.
+    /// Returns the additional state of a flow; creates it if there is none. Returns `None` if there is no memory for
+    /// it.
     pub(super) fn of(&mut self, hot: &mut Hot) -> Option<&mut Extra> {
         if !hot.bits.has(FlowBits::EXTRA) {
             hot.extra = self.take()?;
@@ -141,8 +143,8 @@ impl Extras {
         }
     }
 
-    /// Returns the encapsulation of a flow, which is created if there is none, and the account that stores it. `None`
-    /// without memory for it.
+    /// Returns the encapsulation record of a flow and the account of its memory; creates the record if there is none.
+    /// Returns `None` if there is no memory for it.
     pub(super) fn encapsulation_of(
         &mut self,
         hot: &mut Hot,

@@ -1,7 +1,7 @@
 //! The state of one flow, arranged by frequency of access.
 //!
-//! [`Hot`] is three cache lines: one for the key and the decisions about the flow, and one per side. A packet
-//! accesses the first one and that of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
+//! [`Hot`] is three cache lines: one for the key and the flow's common state, and one for each side. A packet accesses
+//! the first line and the line of its sender. [`Cold`] is read when a flow begins, ends, or changes its list. An
 //! [`Extra`](super::extras::Extra) exists only for flows with unusual events.
 
 use super::recency::{Linked, Links};
@@ -10,33 +10,34 @@ use super::timing::Timing;
 use crate::base::{FlowKey, History, IpProtocol, SeqNum, Side, TcpFlags, TcpState, VlanIds};
 use crate::decode::extractor::Packet;
 
-/// Identifier of a flow: an entry of the flow table, and the generation that distinguishes the flows that used the
-/// entry.
+/// Identifier of a flow: the index of an entry of the flow table, and a generation that distinguishes the flows that
+/// used the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Three cache lines that packets access.
+/// The state of a flow that packets access, in three cache lines.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Hot {
     pub(super) key: FlowKey,
-    /// Time of the last packet, on the tracker's clock.
+    /// Time of the flow's last packet in nanoseconds, on the tracker's clock.
     pub(super) last_ns: u64,
-    /// Index of the flow's extra.
+    /// Index of the flow's additional state ([`Extra`](super::extras::Extra)), if the bit [`EXTRA`](FlowBits::EXTRA) is
+    /// set.
     pub(super) extra: u32,
-    /// The recency list of the flow.
+    /// Number of the recency list that contains the flow.
     pub(super) list: u8,
-    /// The list's epoch when the flow was last moved.
+    /// Epoch of the flow's recency list when the flow was last moved in it.
     pub(super) epoch: u8,
     pub(super) state: TcpState,
     pub(super) bits: FlowBits,
     pub(super) sides: [SideState; 2],
 }
 
-/// Packets and TCP state of one side: a cache line.
+/// Packet counters and TCP state of one side of a flow: a cache line.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub(super) struct SideState {
@@ -44,15 +45,15 @@ pub(super) struct SideState {
     pub(super) octet_count: u64,
     pub(super) ip_octet_count: u64,
     pub(super) payload_octet_count: u64,
-    /// Initial sequence number; for ICMP, the code of the side's first packet.
+    /// Initial sequence number of the side; for ICMP, the code of the side's first packet.
     pub(super) initial_seq: SeqNum,
-    /// One past the highest octet sent, including SYN and FIN: SND.NXT as observed.
+    /// Sequence number after the highest octet that the side sent, including SYN and FIN: SND.NXT as observed.
     pub(super) next_seq: SeqNum,
-    /// Highest acknowledgment that this side sent.
+    /// Highest acknowledgment number that this side sent.
     pub(super) ack: SeqNum,
     pub(super) window: u16,
     pub(super) flags: TcpFlags,
-    /// Window scale, or [`WINDOW_SCALE_UNKNOWN`].
+    /// Window scale that the side announced, or [`WINDOW_SCALE_UNKNOWN`].
     pub(super) window_scale: u8,
     pub(super) hop_limit_min: u8,
     pub(super) hop_limit_max: u8,
@@ -60,14 +61,14 @@ pub(super) struct SideState {
     pub(super) mac: [u8; 6],
     pub(super) vlan_ids: [u8; 3],
     pub(super) endpoint: Endpoint,
-    /// Letters of the history that this side has used.
+    /// History letters that this side has added, as bits.
     pub(super) letters: u8,
     pub(super) bits: SideBits,
 }
 
 pub(super) const WINDOW_SCALE_UNKNOWN: u8 = u8::MAX;
 
-/// State of one end of a TCP connection, with the detail that the outcome of a connection requires.
+/// State of one end of a TCP connection, with the detail that the outcome code of a connection requires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Endpoint {
@@ -75,16 +76,16 @@ pub(super) enum Endpoint {
     Inactive,
     SynSent,
     SynAckSent,
-    /// Sends in the middle of a connection whose beginning was not seen.
+    /// The end sends in the middle of a connection, and the beginning of the connection was not seen.
     Partial,
     Established,
-    /// Sent FIN.
+    /// The end sent FIN.
     Closed,
-    /// Sent RST.
+    /// The end sent RST.
     Reset,
 }
 
-/// Boolean properties of a flow, and the evidence for its initiator.
+/// Boolean properties of a flow, its initiator, and the evidence for the initiator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowBits(u8);
 
@@ -94,11 +95,12 @@ impl FlowBits {
     const EVIDENCE: u8 = 7 << Self::EVIDENCE_SHIFT;
     /// The sink muted the flow: no more packets and events are delivered.
     pub(super) const MUTED: u8 = 1 << 4;
-    /// The flow has an extra.
+    /// The flow has additional state ([`Extra`](super::extras::Extra)).
     pub(super) const EXTRA: u8 = 1 << 5;
-    /// A possibly forged reset was seen, and no data since.
+    /// A possibly forged reset was seen, and no data after it.
     pub(super) const SUSPECT: u8 = 1 << 6;
-    /// The last packet's own timestamp is behind the tracker's clock, by the extra's `lag_ns`.
+    /// The timestamp of the flow's last packet is behind the tracker's clock, by `lag_ns` in the flow's additional
+    /// state.
     pub(super) const LAG: u8 = 1 << 7;
 
     #[inline(always)]
@@ -125,22 +127,22 @@ impl FlowBits {
     }
 }
 
-/// Boolean properties of a side.
+/// Boolean properties of one side of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SideBits(u8);
 
 impl SideBits {
-    /// The side sent a packet.
+    /// The side sent at least one packet.
     pub(super) const SEEN: u8 = 1;
-    /// `next_seq` is valid.
+    /// The field `next_seq` of the side is valid.
     pub(super) const SEQ: u8 = 1 << 1;
-    /// `ack` is valid.
+    /// The field `ack` of the side is valid.
     pub(super) const ACK: u8 = 1 << 2;
     /// The side sent FIN, which `next_seq` includes.
     pub(super) const FIN: u8 = 1 << 3;
-    /// The side's SYN was seen, so `initial_seq` is exact.
+    /// The side's SYN was seen, so its field `initial_seq` is exact.
     pub(super) const SYN: u8 = 1 << 4;
-    /// Octets of the side are missing; the extra's `hole` is their range.
+    /// Octets that the side sent are missing; `hole` in the flow's additional state is their range.
     pub(super) const HOLE: u8 = 1 << 5;
     /// The current record has no packet yet, because an active timeout ended the previous one.
     pub(super) const FRESH: u8 = 1 << 6;
@@ -203,7 +205,7 @@ impl SideState {
         VlanIds::from_bits(u32::from_le_bytes([low, middle, high, 0]))
     }
 
-    /// Counts a packet of the side.
+    /// Counts a packet that the side sent.
     #[inline(always)]
     pub(super) fn count(&mut self, packet: &Packet<'_>) {
         self.packet_count += 1;
@@ -255,21 +257,21 @@ impl Hot {
     }
 }
 
-/// Start of a record that has no packet yet. A packet with exactly this timestamp is treated as one nanosecond
-/// earlier.
+/// Value of a record's start time for a record that has no packet yet. A packet with exactly this timestamp is treated
+/// as one nanosecond earlier.
 pub(super) const NOT_STARTED: u64 = u64::MAX;
 
-/// State that packets of a known flow do not access.
+/// State of a flow that packets of a known flow usually do not access.
 #[derive(Clone, Debug)]
 pub(super) struct Cold {
-    /// Timestamp of the record's first packet, as captured; [`NOT_STARTED`] after an active timeout.
+    /// Timestamp of the record's first packet in nanoseconds, as captured; [`NOT_STARTED`] after an active timeout.
     pub(super) start_ns: u64,
     pub(super) timing: Timing,
     pub(super) history: [u64; 2],
     pub(super) links: Links,
     pub(super) interface: u32,
     pub(super) sequence_number: u32,
-    /// Number of flows that used the slot before.
+    /// Number of flows that used the slot before this one.
     pub(super) generation: u32,
 }
 
@@ -309,7 +311,7 @@ impl Vacant for Cold {
     }
 }
 
-/// Returns the start of a record from the timestamp of its first packet.
+/// Returns the start time of a record, given the timestamp of its first packet, in nanoseconds.
 pub(super) const fn started(own_ns: u64) -> u64 {
     if own_ns == NOT_STARTED { own_ns - 1 } else { own_ns }
 }

@@ -13,25 +13,26 @@
 
 const CHUNK_ENTRIES: usize = 12;
 
-/// Chunks of a table: 16 KiB.
+/// Number of chunks in a table, which together take 16 KiB.
 const TABLE_CHUNKS: usize = 256;
 
-/// Number of entries at which a table is split: five sixths, so that runs over several chunks stay rare.
+/// Number of entries at which a table is split: five sixths of its capacity, so that runs over several chunks stay
+/// rare.
 const TABLE_ENTRIES_MAX: u32 = (TABLE_CHUNKS * CHUNK_ENTRIES * 5 / 6) as u32;
 
-/// Bytes of index per flow in the worst case, right after all tables were split.
+/// Memory of the index in bytes per flow in the worst case, right after all tables were split.
 pub(super) const BYTES_PER_FLOW_MAX: usize = 16;
 
-/// Maximum number of chunks that are searched for a free entry. With random hashes, no run is nearly as long in a
-/// table that may be split.
+/// Maximum number of chunks that are searched for a free entry. With random hashes, no run of full chunks is nearly as
+/// long in a table that may be split.
 const RUN_CHUNKS_MAX: usize = 32;
 
-/// Number of tables allowed without any entry; one more is allowed for each `TABLE_ENTRIES_MIN` entries. With random
-/// hashes, a table holds at least 1,280 entries, half of the number at which it was split.
+/// Number of tables that the index may have without any entry; one more is allowed for each `TABLE_ENTRIES_MIN`
+/// entries. With random hashes, a table holds at least 1,280 entries, half of the number at which it was split.
 const SPARE_TABLES: usize = 8;
 const TABLE_ENTRIES_MIN: usize = 512;
 
-/// Directory entries for each table. With random hashes, the depths of tables differ by a bit or two.
+/// Maximum number of directory entries for each table. With random hashes, the depths of tables differ by a bit or two.
 const INDEXES_PER_TABLE_MAX: usize = 16;
 
 const EMPTY: u8 = 0;
@@ -39,23 +40,26 @@ const EMPTY: u8 = 0;
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 struct Chunk {
-    /// Twelve tags; the last four octets stay zero, so that all sixteen can be compared at once.
+    /// Tags of the chunk's twelve entries, in the first twelve octets; the octet [`OVERFLOW`] is a counter. Sixteen
+    /// octets, so that all tags can be compared at once.
     tags: [u8; 16],
     slots: [u32; CHUNK_ENTRIES],
 }
 
-/// Octet of `tags` that counts the entries stored past this chunk; saturating, then sticky.
+/// Index of the octet of `tags` that counts the entries stored in later chunks because this one was full. The counter
+/// saturates, and a saturated counter is never decreased.
 const OVERFLOW: usize = 15;
 
 #[derive(Debug)]
 struct Table {
     chunks: Box<[Chunk; TABLE_CHUNKS]>,
     len: u32,
-    /// Number of leading hash bits that all its entries share.
+    /// Number of leading hash bits that all entries of the table share.
     depth: u32,
 }
 
-/// The index. The caller computes the hashes; equal keys must have equal hashes.
+/// Index from keyed hashes to slots of the flow table. The caller computes the hashes; equal keys must have equal
+/// hashes.
 #[derive(Debug)]
 pub(super) struct Index {
     tables: Vec<Table>,
@@ -67,8 +71,8 @@ pub(super) struct Index {
 impl Chunk {
     const VACANT: Self = Self { tags: [EMPTY; 16], slots: [0; CHUNK_ENTRIES] };
 
-    /// Returns the entries whose tag is `tag`, as the high bit of one octet each. Exact: no carry crosses from one
-    /// octet into the next.
+    /// Returns the positions in the chunk with the tag `tag`, as the high bit of one octet each. Exact: no carry
+    /// crosses from one octet into the next.
     #[inline(always)]
     fn matches(&self, tag: u8) -> Matches {
         const LOW: u128 = u128::from_le_bytes([0x7f; 16]);
@@ -78,7 +82,7 @@ impl Chunk {
     }
 }
 
-/// Positions in a chunk, lowest first.
+/// Iterator over positions of entries in a chunk, lowest first. Each position is the high bit of one octet.
 #[derive(Clone, Copy)]
 struct Matches(u128);
 
@@ -118,8 +122,8 @@ impl Table {
         Self { chunks, len: 0, depth }
     }
 
-    /// Adds an entry to the first chunk with a free entry, among `chunks_max` chunks starting at its home. Otherwise,
-    /// nothing is changed, and the result is false.
+    /// Adds an entry to the first chunk with a free position, among `chunks_max` chunks starting at the entry's home
+    /// chunk. If all are full, changes nothing and returns false.
     fn insert(&mut self, hash: u64, slot: u32, chunks_max: usize) -> bool {
         let home = home_of(hash);
         let vacant_in = |step: usize| self.chunks[(home + step) % TABLE_CHUNKS].matches(EMPTY).next();
@@ -184,7 +188,7 @@ impl Index {
         (hash >> 1 >> (63 - self.depth)) as usize
     }
 
-    /// Returns the slot with this hash for which `is_it` returns true.
+    /// Returns the slot that is stored with this hash and for which `is_it` returns true.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64, mut is_it: impl FnMut(u32) -> bool) -> Option<u32> {
         let table = self.table(hash);
@@ -205,14 +209,14 @@ impl Index {
         None
     }
 
-    /// Loads the cache line in which a hash is searched first. The returned value has no meaning.
+    /// Loads the cache line of the chunk in which a hash is searched first. The returned value has no meaning.
     #[inline(always)]
     pub(super) fn touch(&self, hash: u64) -> u64 {
         u64::from(self.table(hash).chunks[home_of(hash)].slots[0])
     }
 
-    /// Returns the first slot with a matching tag, in the home chunk or, if that overflowed, the next one: a cheap
-    /// guess that is probably right.
+    /// Returns the first slot with the tag of a hash, in the hash's home chunk or, if that overflowed, the next one: a
+    /// cheap guess that is probably right.
     #[inline(always)]
     pub(super) fn candidate(&self, hash: u64) -> Option<u32> {
         let (table, home) = (self.table(hash), home_of(hash));
@@ -227,12 +231,11 @@ impl Index {
         chunk.matches(tag_of(hash)).next().map(|index| chunk.slots[index])
     }
 
-    /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a
-    /// table.
+    /// Adds a slot that is not in the index. `hash_of` returns the hash of a slot in the index, for splitting a table.
     ///
     /// # Errors
     ///
-    /// Returns the slot that must be removed first if too many hashes agree with this one to leave a free entry,
+    /// Returns the slot that must be removed first, if too many hashes agree with this one to leave a free position,
     /// which does not happen by chance.
     pub(super) fn insert(&mut self, hash: u64, slot: u32, hash_of: impl Fn(u32) -> u64) -> Result<(), u32> {
         loop {
@@ -251,8 +254,8 @@ impl Index {
         }
     }
 
-    /// Returns whether a table may be split: the numbers of tables and directory entries must stay in proportion to
-    /// the entries.
+    /// Returns whether the table `number` may be split: the numbers of tables and directory entries must stay in
+    /// proportion to the entries.
     fn may_split(&self, number: usize) -> bool {
         let table_count = self.tables.len();
         let is_deepest = self.tables[number].depth == self.depth;
@@ -261,8 +264,8 @@ impl Index {
             && directory_len <= INDEXES_PER_TABLE_MAX * (table_count + 1)
     }
 
-    /// Splits a table by the next bit of the hash, and doubles the directory if its index has too few bits to
-    /// distinguish the halves.
+    /// Splits the table `number` by the next bit of the hash, and doubles the directory if its index has too few bits
+    /// to distinguish the halves. `index` is the index of a directory entry of the table.
     fn split(&mut self, number: usize, index: usize, hash_of: impl Fn(u32) -> u64) {
         let depth = self.tables[number].depth;
         let mut index = index;
@@ -289,7 +292,7 @@ impl Index {
         }
     }
 
-    /// Removes a slot. Returns whether it was present.
+    /// Removes a slot that is stored with this hash. Returns whether it was present.
     pub(super) fn remove(&mut self, hash: u64, slot: u32) -> bool {
         let number = self.directory[self.directory_index(hash)] as usize;
         let was_there = self.tables[number].remove(hash, slot);
@@ -297,7 +300,7 @@ impl Index {
         was_there
     }
 
-    /// Returns the number of entries in all tables.
+    /// Returns the number of entries in all tables of the index.
     pub(super) fn len(&self) -> usize {
         debug_assert_eq!(self.len, self.tables.iter().map(|table| table.len as usize).sum::<usize>());
         self.len
@@ -309,7 +312,7 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// A hash good enough for tests (the finalizer of SplitMix64) of the value that a slot represents.
+    /// Returns a hash of the value that a slot represents, good enough for tests (the finalizer of SplitMix64).
     fn mix(value: u64) -> u64 {
         let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -352,8 +355,8 @@ mod tests {
         assert!(index.tables[0].chunks.iter().all(|chunk| chunk.tags == [EMPTY; 16]));
     }
 
-    /// Hashes that an attacker who knows the seeds could create: all equal; equal in the bits that select the table
-    /// but spread within it; and such that each split separates one entry from all others.
+    /// Adds hashes that an attacker who knows the seeds could create: all equal; equal in the bits that select the
+    /// table but spread within it; and such that each split separates one entry from all others.
     #[test]
     fn colliding_hashes_drop_entries_without_extra_memory_or_panic() {
         let equal = |_: u32| 0x1234_5678_9abc_def0_u64;
@@ -385,7 +388,7 @@ mod tests {
         }
     }
 
-    /// Random hashes never reach these bounds, with as many entries as a test permits.
+    /// Checks that random hashes never reach the limits of the index, with as many entries as a test permits.
     #[test]
     fn random_hashes_never_reach_the_limits() {
         let mut index = Index::new();

@@ -77,30 +77,30 @@ use recency::List;
 pub(crate) use share::Share;
 use table::{Hint, Table};
 
-/// Packets of a batch that are looked up together.
+/// Number of packets of a batch that are looked up together.
 const BATCH: usize = 32;
 
-/// A batch is scattered over the table if more than one in this many packets was of a flow that was not used
-/// recently.
+/// Divisor that determines whether a batch is scattered over the flow table: if more packets than the batch size
+/// divided by it were of flows that were not used recently.
 const SCATTERED_SHARE: u64 = 2;
 
 /// Tracks flows. `S` is the caller's own state per flow, which is created by default when a flow begins and returned
-/// when it ends; `()` costs nothing.
+/// when it ends; the state `()` uses no memory.
 #[derive(Debug)]
 pub struct Tracker<S> {
     table: Table<S>,
     lists: Lists,
     config: TrackerConfig,
     resources: Resources,
-    /// The highest timestamp seen.
+    /// The highest timestamp seen, in nanoseconds.
     now_ns: u64,
-    /// Time before which no flow can be due.
+    /// Time in nanoseconds before which no flow can be due.
     next_sweep_ns: u64,
-    /// Time before which nothing can be due, neither a flow nor a deadline of the sink.
+    /// Time in nanoseconds before which nothing can be due, neither a flow nor a deadline of the sink.
     wake_ns: u64,
-    /// True if the latest batch was scattered over the table; the next one probably is, too.
+    /// True if the flows of the latest batch were scattered over the table; those of the next batch probably are, too.
     is_scattered: bool,
-    /// Active timeout; `u64::MAX` for none.
+    /// Active timeout in nanoseconds; `u64::MAX` for none.
     active_ns: u64,
     active: expiry::ActiveList,
     stats: TrackerStats,
@@ -108,7 +108,7 @@ pub struct Tracker<S> {
     share: Option<Share>,
 }
 
-/// The recency lists, as an array that is never copied.
+/// The recency lists of all timeout classes, as an array that is never copied.
 #[derive(Debug)]
 struct Lists([List; LISTS]);
 
@@ -119,13 +119,13 @@ impl Lists {
         &mut self.0[list as usize % LISTS]
     }
 
-    /// Returns the epoch of a list as of its last update.
+    /// Returns the epoch of a recency list as of the list's last update.
     #[inline(always)]
     const fn epoch(&self, list: u8) -> u8 {
         self.0[list as usize % LISTS].latest_epoch()
     }
 
-    /// Returns the index of the first list with an entry, starting at a list.
+    /// Returns the index of the first recency list with an entry, starting at the list `first`.
     #[inline]
     fn next_nonempty(&self, first: usize) -> Option<usize> {
         (first..LISTS).find(|list| self.0[*list].oldest().is_some())
@@ -133,8 +133,8 @@ impl Lists {
 }
 
 impl<S> Default for Tracker<S> {
-    /// Creates a tracker with the default configuration, and a budget that holds at least the first flows, regardless
-    /// of the size of their state.
+    /// Creates a tracker with the default configuration, and a budget that allows at least the first segment of the
+    /// flow table, regardless of the size of the caller's state.
     fn default() -> Self {
         let mut resources = Resources::default();
         let limit = resources.limits.total_bytes_max.max(Table::<S>::segment_bytes());
@@ -216,7 +216,7 @@ impl<S> Tracker<S> {
         self.len() == 0
     }
 
-    /// Returns the highest timestamp seen.
+    /// Returns the highest timestamp that the tracker has seen.
     #[must_use]
     pub const fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.now_ns)
@@ -228,20 +228,20 @@ impl<S> Tracker<S> {
         &self.stats
     }
 
-    /// Returns the memory budget.
+    /// Returns the memory budget of the tracker.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         &self.resources.budget
     }
 
-    /// Returns the open flow of a key, in constant time.
+    /// Returns the identifier of the open flow with a key, in constant time.
     #[must_use]
     pub fn find(&self, key: &FlowKey) -> Option<FlowId> {
         let slot = self.table.find(self.table.hash(key), key)?;
         Some(self.table.view(slot).id())
     }
 
-    /// Returns an open flow by its id, and the caller's state; `None` if the flow has ended.
+    /// Returns an open flow by its identifier, and the caller's state; `None` if the flow has ended.
     #[must_use]
     pub fn get(&self, id: FlowId) -> Option<(FlowView<'_>, &S)> {
         let slot = self.table.resolve(id)?;
@@ -253,7 +253,8 @@ impl<S> Tracker<S> {
         self.table.is_open(slot)
     }
 
-    /// Returns an open flow by its id, and the caller's state as a mutable reference; `None` if the flow has ended.
+    /// Returns an open flow by its identifier, and the caller's state as a mutable reference; `None` if the flow has
+    /// ended.
     pub fn get_mut(&mut self, id: FlowId) -> Option<(FlowView<'_>, &mut S)> {
         let slot = self.table.resolve(id)?;
         let flow = self.table.flow(slot);
@@ -270,12 +271,13 @@ impl<S> Tracker<S> {
         slot.is_some()
     }
 
-    /// Iterates over all open flows and the caller's state of each, in the order of their slots.
+    /// Iterates over all open flows and the caller's state of each flow, in the order of their slots in the flow table.
     pub fn iter(&self) -> impl Iterator<Item = (FlowView<'_>, &S)> {
         self.table.slots().map(|slot| (self.table.view(slot), self.table.state(slot)))
     }
 
-    /// Panics unless index, lists and counters are consistent. For tests; takes time linear in the number of flows.
+    /// Panics unless the index, the recency lists and the counters are consistent. For tests; takes time linear in the
+    /// number of flows.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let listed: u32 = self.lists.0.iter().map(List::len).sum();
@@ -294,14 +296,14 @@ impl<S> Tracker<S> {
 }
 
 impl<S: Default> Tracker<S> {
-    /// Tracks a packet: one look-up, and no allocation for a known flow.
+    /// Tracks a packet. A packet of a known flow costs one look-up and no allocation.
     #[inline]
     pub fn track<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
         let interest = observer.interest();
         self.track_one(packet, Hint::default(), interest, observer);
     }
 
-    /// Tracks packets in order, with the same results as [`Tracker::track`] for each; up to 32 look-ups are in
+    /// Tracks packets in order, with the same results as [`Tracker::track`] for each packet; up to 32 look-ups are in
     /// progress at a time.
     pub fn track_batch<K: Observer<S> + ?Sized>(&mut self, packets: &[Packet<'_>], observer: &mut K) {
         let interest = observer.interest();
@@ -320,7 +322,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Ends a flow at once, in constant time. Returns whether it was open.
+    /// Ends an open flow at once, in constant time. Returns whether the flow was open.
     pub fn remove<K: Observer<S> + ?Sized>(&mut self, id: FlowId, observer: &mut K) -> bool {
         match self.table.resolve(id) {
             Some(slot) => {

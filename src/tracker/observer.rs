@@ -1,4 +1,4 @@
-//! The callbacks of the tracker, and their arguments.
+//! The callbacks of the tracker, and the types of their arguments.
 
 use std::ops::BitOr;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub struct Flow<'t, S> {
 }
 
 impl<'t, S> Flow<'t, S> {
-    /// Creates a flow for a callback.
+    /// Creates the argument of a callback from the caller's state and the tracker's data of a flow.
     #[inline(always)]
     pub(crate) const fn new(state: &'t mut S, view: FlowView<'t>) -> Self {
         Self { state, view, is_muted: false }
@@ -36,7 +36,8 @@ impl<'t, S> Flow<'t, S> {
         self.is_muted = true;
     }
 
-    /// Passes a part of the state to a closure, for sinks that wrap other sinks. A mute inside the closure is kept.
+    /// Passes a part of the caller's state to a closure, for sinks that wrap other sinks. If the closure mutes the
+    /// flow, this flow is muted too.
     #[inline(always)]
     pub fn project<T, R>(
         &mut self,
@@ -55,27 +56,27 @@ impl<'t, S> Flow<'t, S> {
 pub struct Interest(u8);
 
 impl Interest {
-    /// Only records and the ends of flows, which are always delivered.
+    /// No optional callbacks: only records and the ends of flows, which are always delivered.
     pub const RECORDS: Self = Self(0);
-    /// [`Observer::started`].
+    /// The callback [`Observer::started`].
     pub const STARTS: Self = Self(1);
-    /// [`Observer::packet`].
+    /// The callback [`Observer::packet`].
     pub const PACKETS: Self = Self(1 << 1);
-    /// [`Observer::packet`] for packets other than TCP segments, if streams deliver the octets of TCP; without
-    /// streams, the same as [`PACKETS`](Self::PACKETS).
+    /// The callback [`Observer::packet`] for packets other than TCP segments, if streams deliver the octets of TCP;
+    /// without streams, the same as [`PACKETS`](Self::PACKETS).
     pub const DATAGRAMS: Self = Self(1 << 3);
-    /// [`Observer::event`]. Active timeouts are always delivered.
+    /// The callback [`Observer::event`]. Active timeouts are always delivered.
     pub const EVENTS: Self = Self(1 << 2);
-    /// All callbacks.
+    /// All callbacks: starts, packets, datagrams and events.
     pub const ALL: Self = Self(15);
 
-    /// Returns whether packets are required, of all flows or of some.
+    /// Returns whether the callback for packets is required, for all packets or for those that are not TCP segments.
     #[inline(always)]
     pub(crate) const fn wants_packets(self) -> bool {
         self.0 & (Self::PACKETS.0 | Self::DATAGRAMS.0) != 0
     }
 
-    /// Returns whether all callbacks of `other` are required.
+    /// Returns whether `self` includes all callbacks of `other`.
     #[must_use]
     #[inline(always)]
     pub const fn contains(self, other: Self) -> bool {
@@ -95,41 +96,41 @@ impl BitOr for Interest {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Anomaly {
-    /// A RST whose sequence number no receiver would accept, or that does not acknowledge the SYN: possibly forged.
-    /// The flow continues, with a short timeout until more data arrives.
+    /// A RST with a sequence number that no receiver would accept, or that does not acknowledge the SYN: possibly
+    /// forged. The flow continues, with a short timeout until more data arrives.
     ResetOutOfWindow,
     /// A SYN with a new sequence number on an open connection (RFC 5961 section 4). The flow continues.
     SynOnOpenFlow,
     /// An ICMP error quoted a packet of the flow.
     IcmpError,
-    /// An ACK for octets that were not captured.
+    /// An ACK for octets that were not captured, so that the capture is incomplete.
     AckedUnseen,
 }
 
-/// An event on a flow. Small and `Copy`.
+/// A change of a flow or unusual traffic, reported to an observer or a sink. Small and `Copy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FlowEvent {
-    /// The handshake is complete.
+    /// The TCP handshake is complete.
     Established {
         /// Time from the last SYN to the ACK that completes the handshake, if both were seen.
         handshake_rtt: Option<Duration>,
     },
-    /// The TCP state changed.
+    /// The TCP state of the flow changed.
     StateChanged {
-        /// The previous state.
+        /// The state before the segment.
         from: TcpState,
-        /// The new state.
+        /// The state after the segment.
         to: TcpState,
     },
-    /// Stronger evidence reversed the direction: the initiator is the other side than before.
+    /// Stronger evidence reversed the direction of the flow: the initiator is the other side than before.
     DirectionChanged {
         /// The new initiator.
         initiator: Side,
-        /// The evidence for the new initiator.
+        /// The evidence in the packet for the new initiator.
         evidence: DirectionEvidence,
     },
-    /// Unusual traffic.
+    /// Unusual traffic of the flow.
     Anomaly(Anomaly),
 }
 
@@ -139,25 +140,26 @@ pub enum FlowEvent {
 /// For one packet, the calls come in this order: `ended` of a flow that is evicted or replaced, `started`, `event`s,
 /// `packet`. Every flow ends with a call of `ended`, which returns the caller's state. Usable as `dyn Observer<S>`.
 pub trait Observer<S> {
-    /// Returns the callbacks that are required; read once per batch. `active_timeout` and `ended` are always called.
+    /// Returns the callbacks that the observer requires; read once per batch. `active_timeout` and `ended` are always
+    /// called.
     fn interest(&self) -> Interest {
         Interest::ALL
     }
 
-    /// Called when a flow begins; its first packet is not counted yet.
+    /// Called when a flow begins; the flow's first packet is not counted yet.
     fn started(&mut self, _flow: &mut Flow<'_, S>) {}
 
-    /// Called after a packet was counted.
+    /// Called after a packet was counted on its flow.
     fn packet(&mut self, _flow: &mut Flow<'_, S>, _packet: &Packet<'_>) {}
 
     /// Called when the flow changes, or has unusual traffic.
     fn event(&mut self, _flow: &mut Flow<'_, S>, _event: &FlowEvent) {}
 
-    /// Called when the active timeout has passed. The view still shows the record that ends here; after this call the
-    /// delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
+    /// Called when the active timeout of a flow has passed. The view still shows the record that ends here; after this
+    /// call the delta counters restart, and identity, direction and TCP state are kept. Called for muted flows too.
     fn active_timeout(&mut self, _flow: &mut Flow<'_, S>) {}
 
-    /// Called when a flow ends; returns the caller's state.
+    /// Called when a flow ends; `_state` is the caller's state of the flow.
     fn ended(&mut self, _flow: &FlowView<'_>, _reason: EndReason, _state: S) {}
 
     /// Returns the time in nanoseconds of the observer's own next deadline. The tracker reads it after each call of
@@ -167,20 +169,20 @@ pub trait Observer<S> {
         u64::MAX
     }
 
-    /// Returns a flow with a deadline that the clock of the tracker has reached. If the flow is open,
-    /// [`due`](Self::due) is called next. This is repeated until it returns `None`, before the packet with that time
+    /// Returns the identifier of a flow with a deadline that the clock of the tracker has reached. If the flow is open,
+    /// [`due`](Self::due) is called next. This is repeated until the result is `None`, before the packet with that time
     /// is counted.
     #[doc(hidden)]
     fn next_due(&mut self, _now: Timestamp) -> Option<FlowId> {
         None
     }
 
-    /// Processes the deadline of the flow that was returned last.
+    /// Processes the deadline of the flow that [`next_due`](Self::next_due) returned last.
     #[doc(hidden)]
     fn due(&mut self, _flow: &mut Flow<'_, S>, _now: Timestamp) {}
 }
 
-/// Ignores everything.
+/// Observer that ignores all callbacks.
 impl<S> Observer<S> for () {
     fn interest(&self) -> Interest {
         Interest::RECORDS

@@ -1,25 +1,25 @@
 //! Lists of flows by recency, one per timeout class and per presence of a reply, linked through the flows themselves.
 //!
-//! The lists are lazy: a packet moves its flow to the front only if the flow was not moved in the list's current
-//! epoch. An epoch lasts an eighth of the timeout, or until an eighth of the list is new. A busy flow therefore
-//! rarely accesses its neighbors, and the order of a list is exact up to one epoch. The true deadline is checked
-//! where it matters.
+//! The lists are lazy: a packet moves its flow to the most recent end only if the flow was not moved in the list's
+//! current epoch. An epoch lasts an eighth of the timeout, or until an eighth of the list is new. A busy flow therefore
+//! rarely accesses its neighbors, and the order of a list is exact up to one epoch. The true deadline of a flow is
+//! checked where it matters.
 
 use super::slab::Slab;
 
-/// The absence of a slot.
+/// Value that refers to no slot.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Number of epochs into which a timeout, or the population of a list, is divided.
+/// Number of epochs into which a timeout, or the population of a recency list, is divided.
 const EPOCHS: u32 = 8;
 
-/// An entry with links to its two neighbors.
+/// An entry of a recency list, with links to its two neighbors.
 pub(super) trait Linked {
     fn links(&self) -> Links;
     fn links_mut(&mut self) -> &mut Links;
 }
 
-/// Neighbors in a list: towards the front (more recent), and towards the back.
+/// Slots of an entry's neighbors in a recency list: the more recent one, and the less recent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Links {
     pub(super) newer: u32,
@@ -30,17 +30,17 @@ impl Links {
     pub(super) const NONE: Self = Self { newer: NONE, older: NONE };
 }
 
-/// One list: its ends, and the current epoch, which determines whether a flow is moved.
+/// A recency list: its two ends, and its current epoch, which determines whether a flow is moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct List {
     newest: u32,
     oldest: u32,
     len: u32,
-    /// Entries added since the epoch began.
+    /// Number of entries added since the epoch began.
     added_count: u32,
     epoch_began_ns: u64,
     epoch_len_ns: u64,
-    /// Idle timeout of the flows in it; `u64::MAX` for none.
+    /// Idle timeout of the flows in the list, in nanoseconds; `u64::MAX` for none.
     pub(super) timeout_ns: u64,
     epoch: u8,
 }
@@ -63,12 +63,13 @@ impl List {
         self.len
     }
 
-    /// Returns the entry that was moved to the front least recently.
+    /// Returns the slot of the least recent entry of the list.
     pub(super) const fn oldest(&self) -> Option<u32> {
         if self.oldest == NONE { None } else { Some(self.oldest) }
     }
 
-    /// Returns the epoch at a point in time; a flow with another epoch is due to be moved.
+    /// Returns the epoch of the list at `now_ns`, and begins a new epoch if the current one is over. A flow with
+    /// another epoch is due to be moved.
     #[inline(always)]
     pub(super) fn epoch(&mut self, now_ns: u64) -> u8 {
         if now_ns.wrapping_sub(self.epoch_began_ns) > self.epoch_len_ns {
@@ -77,7 +78,7 @@ impl List {
         self.epoch
     }
 
-    /// Returns the epoch that began last.
+    /// Returns the epoch of the list that began last.
     #[inline(always)]
     pub(super) const fn latest_epoch(&self) -> u8 {
         self.epoch
@@ -89,7 +90,7 @@ impl List {
         self.added_count = 0;
     }
 
-    /// Adds an entry that is in no list to the front. Returns the epoch to store in the flow.
+    /// Adds an entry that is in no list to the most recent end of this list. Returns the epoch to store in the flow.
     pub(super) fn add<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32, now_ns: u64) -> u8 {
         self.added_count += 1;
         if self.added_count > self.len / EPOCHS {
@@ -100,7 +101,7 @@ impl List {
         self.epoch
     }
 
-    /// Moves an entry of this list to the front.
+    /// Moves an entry of this list to the most recent end.
     pub(super) fn touch<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         if self.newest != slot {
             self.unlink(slab, slot);
@@ -108,7 +109,7 @@ impl List {
         }
     }
 
-    /// Removes an entry from this list.
+    /// Removes an entry from this list, which must contain it.
     pub(super) fn remove<T: Linked>(&mut self, slab: &mut Slab<T>, slot: u32) {
         self.unlink(slab, slot);
         *slab.at_mut(slot).links_mut() = Links::NONE;

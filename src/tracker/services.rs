@@ -1,8 +1,9 @@
-//! Registered service ports, which identify the responder of a flow whose beginning was not seen.
+//! Registered service ports, which identify the responder of a flow if the beginning of the flow was not seen.
 
 use crate::base::IpProtocol;
 
-/// End of the system ports, which are assigned by IETF review and in practice used by servers (RFC 6335 section 6).
+/// Upper bound (exclusive) of the system ports, which are assigned by IETF review and in practice used by servers (RFC
+/// 6335 section 6).
 const SYSTEM_PORTS_END: u16 = 1024;
 
 /// User ports of the IANA service name registry on which servers commonly listen, sorted.
@@ -28,7 +29,7 @@ pub(super) enum Rank {
     System,
 }
 
-/// Returns the rank of a port.
+/// Returns the likelihood that a server listens on a port, as a rank.
 pub(super) fn rank(protocol: IpProtocol, port: u16) -> Rank {
     match port {
         0 => Rank::Other,

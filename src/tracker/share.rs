@@ -1,4 +1,4 @@
-//! The share of all flows that one of several trackers tracks.
+//! Share of all flows, for one of several trackers that divide the flows among them.
 
 use ahash::RandomState;
 
@@ -7,18 +7,19 @@ use super::observer::Observer;
 use crate::base::FlowKey;
 use crate::decode::extractor::{Packet, quoted_key};
 
-/// Assignment of flows to shares by a keyed hash of the key, which is the same for both directions.
+/// One of several shares of all flows. A keyed hash of the flow key, which is the same for both directions, assigns
+/// each flow to a share.
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     hasher: RandomState,
     index: usize,
     count: usize,
-    /// Number of shares that have flows, which are the first ones: at most the maximum number of flows.
+    /// Number of shares that have flows: the first ones, and at most as many as the maximum number of flows.
     owner_count: usize,
 }
 
 impl Share {
-    /// Returns all shares of a total of at most `flow_count_max` flows.
+    /// Returns `count` shares, to which at most `flow_count_max` flows in total are assigned.
     pub(crate) fn all(
         count: usize,
         flow_count_max: u32,
@@ -34,25 +35,26 @@ impl Share {
         (0..count).map(move |index| Self { hasher: hasher.clone(), index, count, owner_count })
     }
 
-    /// Returns whether a flow belongs to this share.
+    /// Returns whether the flow with a key belongs to this share.
     #[inline]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
         self.owner(key) == self.index
     }
 
-    /// Returns the index of the share to which a flow belongs.
+    /// Returns the index of the share to which the flow with a key belongs.
     #[inline]
     pub(crate) fn owner(&self, key: &FlowKey) -> usize {
         let spread = u128::from(self.hasher.hash_one(key)) * self.owner_count as u128;
         (spread >> 64) as usize
     }
 
-    /// Returns the number of shares.
+    /// Returns the number of shares into which the flows are divided.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the part of `flow_count` for this share. The parts of all shares add up to exactly that number.
+    /// Returns this share's part of `flow_count`, a maximum number of flows. The parts of all shares add up to exactly
+    /// `flow_count`.
     fn part_of(&self, flow_count: u32) -> u32 {
         let (index, owner_count) = (self.index as u32, self.owner_count as u32);
         if index >= owner_count {
@@ -64,7 +66,8 @@ impl Share {
 }
 
 impl<S> Tracker<S> {
-    /// Restricts the tracker to a share, before the first packet. The limit on flows is divided, too.
+    /// Restricts the tracker to a share of the flows, before the first packet. The limit on the number of flows is
+    /// divided among the shares, too.
     pub(crate) fn restrict(&mut self, share: Share) {
         debug_assert!(self.is_empty());
         // A share without flows receives no packets either.
@@ -74,7 +77,7 @@ impl<S> Tracker<S> {
         self.share = Some(share);
     }
 
-    /// Returns whether this tracker tracks a flow.
+    /// Returns whether this tracker tracks the flow with a key.
     #[inline(always)]
     pub(crate) fn takes(&self, key: &FlowKey) -> bool {
         self.share.as_ref().is_none_or(|share| share.takes(key))
@@ -85,20 +88,20 @@ impl<S> Tracker<S> {
         self.share.is_some()
     }
 
-    /// Moves the clock forward to the time that packets of all shares have reached.
+    /// Moves the tracker's clock forward to the time that packets of all shares have reached.
     pub(crate) fn note_time(&mut self, now_ns: u64) {
         self.now_ns = self.now_ns.max(now_ns);
     }
 }
 
 impl<S: Default> Tracker<S> {
-    /// Returns whether a packet of another share is an ICMP error that quotes a packet of this one.
+    /// Returns whether a packet of another share is an ICMP error that quotes a packet of this share.
     pub(crate) fn is_quoted_in(&self, packet: &Packet<'_>) -> bool {
         packet.icmp().is_some()
             && quoted_key(packet, &self.config.key_policy).is_some_and(|(key, _)| self.takes(&key))
     }
 
-    /// Counts such an error.
+    /// Counts an ICMP error that belongs to another share on the flow of this share with the packet that it quotes.
     pub(crate) fn note_quoted_in<K: Observer<S> + ?Sized>(&mut self, packet: &Packet<'_>, observer: &mut K) {
         self.note_time(packet.timestamp.as_nanos());
         self.note_quoted(packet, observer.interest(), observer);

@@ -1,12 +1,12 @@
-//! A table that grows by segments: its entries never move, and growth never causes a long pause.
+//! A table that grows by segments of entries: entries never move, and growth never causes a long pause.
 
-/// Entries of a segment, as a power of two.
+/// Number of entries in a segment, as the exponent of a power of two.
 const SEGMENT_BITS: u32 = 10;
 
-/// Entries of a segment.
+/// Number of entries in a segment.
 pub(super) const SEGMENT_LEN: usize = 1 << SEGMENT_BITS;
 
-/// The value of an entry before it is used.
+/// Types with a value for entries of a [`Slab`] that are not in use yet.
 pub(super) trait Vacant {
     fn vacant() -> Self;
 }
@@ -17,7 +17,7 @@ impl<T: Default> Vacant for T {
     }
 }
 
-/// A vector of segments. Slots are allocated in order, and stay valid once allocated.
+/// A table of entries in segments of equal length. Slots are allocated in order, and stay valid once allocated.
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     // Arrays behind thin pointers need one load and one check less per access than vectors.
@@ -35,12 +35,12 @@ impl<T> Slab<T> {
         self.len
     }
 
-    /// Returns whether the next push allocates a segment.
+    /// Returns whether the last segment is full, so that the next push allocates a segment.
     pub(super) const fn is_full(&self) -> bool {
         self.len == self.segments.len() * SEGMENT_LEN
     }
 
-    /// Appends an entry, and allocates a segment first if the last one is full.
+    /// Appends an entry and returns its slot. Allocates a segment first if the last one is full.
     pub(super) fn push(&mut self, entry: T) -> u32
     where
         T: Vacant,
@@ -56,19 +56,19 @@ impl<T> Slab<T> {
         slot
     }
 
-    /// Returns the entry of an allocated slot.
+    /// Returns the entry in an allocated slot.
     #[inline(always)]
     pub(super) fn at(&self, slot: u32) -> &T {
         &self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
     }
 
-    /// Returns the entry of an allocated slot as a mutable reference.
+    /// Returns the entry in an allocated slot as a mutable reference.
     #[inline(always)]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut T {
         &mut self.segments[(slot >> SEGMENT_BITS) as usize][slot as usize % SEGMENT_LEN]
     }
 
-    /// Returns the entry of a slot, if the slot was ever allocated.
+    /// Returns the entry in a slot, if the slot was ever allocated.
     pub(super) fn get(&self, slot: u32) -> Option<&T> {
         ((slot as usize) < self.len).then(|| self.at(slot))
     }

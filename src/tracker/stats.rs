@@ -1,4 +1,4 @@
-//! Counters of the tracker.
+//! Counters of the flow tracker.
 
 use crate::base::EndReason;
 
@@ -7,64 +7,68 @@ use crate::base::EndReason;
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TrackerStats {
-    /// Packets.
+    /// Number of tracked packets.
     pub packet_count: u64,
-    /// Octets on the wire.
+    /// Number of octets of the tracked packets on the wire.
     pub octet_count: u64,
-    /// Flows that began.
+    /// Number of flows that began.
     pub started_count: u64,
     /// Maximum number of flows that were open at the same time.
     pub open_count_max: u64,
-    /// Records that ended by an active timeout; their flows continued.
+    /// Number of records that ended by an active timeout; their flows continued.
     pub active_timeout_count: u64,
-    /// Flows that ended by the idle timeout.
+    /// Number of flows that ended by the idle timeout.
     pub idle_timeout_count: u64,
-    /// Flows that were ended by their protocol.
+    /// Number of flows that were ended by their protocol.
     pub end_of_flow_count: u64,
-    /// Flows that were ended by the caller or the end of the input.
+    /// Number of flows that were ended by the caller or the end of the input.
     pub forced_end_count: u64,
-    /// Evicted flows: unanswered or half-open TCP.
+    /// Number of evicted TCP flows that were unanswered or half-open.
     pub evicted_half_open_count: u64,
-    /// Evicted flows: without a reply.
+    /// Number of evicted flows without a reply, other than incomplete TCP handshakes.
     pub evicted_unanswered_count: u64,
-    /// Evicted flows: closed ones that lingered.
+    /// Number of evicted TCP flows that were closed and kept for late segments.
     pub evicted_closed_count: u64,
-    /// Evicted flows: with a reply.
+    /// Number of evicted flows with a reply that were neither in a handshake nor closed.
     pub evicted_answered_count: u64,
-    /// Flows evicted because too many hashes collide, which does not happen by chance: an attacker knows the seeds.
+    /// Number of flows that were evicted because too many hashes collide, which does not happen by chance: an attacker
+    /// knows the seeds.
     pub evicted_by_hash_count: u64,
-    /// Those of the evicted flows above that were evicted because the budget, not the number of flows, was exhausted.
+    /// Number of evicted flows that were evicted because the memory budget, not the number of flows, was exhausted.
+    /// They are included in the counters of evicted flows by kind.
     pub evicted_by_budget_count: u64,
-    /// Packets whose flow was found in the hot cache. The only counter that depends on how packets are divided into
-    /// batches.
+    /// Number of packets with a flow that was found in the hot cache. The only counter that depends on how packets are
+    /// divided into batches.
     pub hot_hit_count: u64,
-    /// Packets with a timestamp before that of an earlier one.
+    /// Number of packets with a timestamp before that of an earlier packet.
     pub late_packet_count: u64,
-    /// Changes of direction.
+    /// Number of times that stronger evidence reversed the direction of a flow.
     pub direction_change_count: u64,
-    /// Out-of-window resets.
+    /// Number of RST segments outside the window, which are possibly forged.
     pub bad_reset_count: u64,
-    /// SYNs with a new sequence number on open flows.
+    /// Number of SYNs with a new sequence number on open flows.
     pub syn_on_open_flow_count: u64,
-    /// ICMP errors that quoted a packet of an open flow.
+    /// Number of ICMP errors that quoted a packet of an open flow.
     pub icmp_error_matched_count: u64,
-    /// ICMP errors that quoted a packet of no open flow, or too little of it to identify the flow.
+    /// Number of ICMP errors that quoted a packet of no open flow, or too little of it to identify the flow.
     pub icmp_error_unmatched_count: u64,
-    /// Fragments, each a packet of a flow.
+    /// Number of IP fragments, each counted as a packet of a flow.
     pub fragment_count: u64,
-    /// Packets of TCP, UDP and SCTP that were counted under their address pair because their ports are unknown.
+    /// Number of packets of TCP, UDP and SCTP that were counted under their address pair because their ports are
+    /// unknown.
     pub without_ports_count: u64,
-    /// Packets that were truncated before the end of the transport header.
+    /// Number of packets that were truncated before the end of the transport header.
     pub truncated_count: u64,
-    /// Packets with a length field that contradicts the outer data: the IP length is zero or too large, or the length
-    /// in UDP or in an outer header is too large.
+    /// Number of packets with a length field that contradicts the outer data: the IP length is zero or too large, or
+    /// the length in UDP or in an outer header is too large.
     pub bad_ip_len_count: u64,
-    /// Packets whose payload is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; the tunnel was
-    /// not parsed.
+    /// Number of packets with a payload that is a tunnel nested deeper than [`Limits`](crate::base::Limits) allows; the
+    /// tunnel was not parsed.
     pub too_deep_count: u64,
-    /// Unusual segments that were not classified because no memory was left for it.
+    /// Number of unusual segments that were not classified because no memory was left for the additional state.
     pub extra_refused_count: u64,
-    /// Packets whose encapsulation, or whose carrying flow, is not recorded because no memory was left for it.
+    /// Number of packets for which the encapsulation, or the flow that carries them, is not recorded because no memory
+    /// was left.
     pub encapsulation_refused_count: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Storage and look-up of flows: slabs, index, hot cache.
+//! Storage and look-up of flows: slabs, index, and cache of recently used flows.
 
 use std::mem;
 
@@ -16,22 +16,22 @@ use super::{BATCH, Lists};
 use crate::base::{Account, Budget, FlowKey, Limits};
 use crate::decode::extractor::Packet;
 
-/// Information about the slot of a packet's flow before the packet is processed: a guess, and the hash if it was
-/// computed.
+/// Information about a packet's flow before the packet is processed: the slot that probably holds the flow, and the
+/// hash of the key if it was computed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hint {
     pub(super) slot: Option<u32>,
     pub(super) hash: Option<u64>,
 }
 
-/// Reason why a flow could not be added.
+/// Reason why a flow could not be added to the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
-    /// The limit on flows is reached.
+    /// The limit on the number of open flows is reached.
     Count,
-    /// The budget is exhausted.
+    /// The memory budget is exhausted.
     Budget,
-    /// The index is full for colliding hashes: the flow in this slot must be removed first.
+    /// The index is full because of colliding hashes: the flow in this slot must be removed first.
     Index(u32),
 }
 
@@ -39,26 +39,25 @@ pub(super) enum Full {
 pub(super) struct Table<S> {
     hot: Slab<Hot>,
     cold: Slab<Cold>,
-    /// The state of a vacant slot is the default.
+    /// The caller's state of each flow. The state in a vacant slot is the default.
     states: Slab<S>,
     pub(super) extras: Extras,
     index: Index,
     hot_cache: HotCache,
     hasher: RandomState,
-    /// The entry that was vacated last; the next vacant entry is stored in its links.
+    /// The slot that was vacated last; its links contain the next vacant slot.
     vacant: u32,
     live_count: u32,
     max: u32,
     budget: Budget,
-    /// Bytes charged for a segment of flows.
+    /// Memory in bytes that is charged for a segment of flows.
     segment_cost: u64,
-    /// True if the first segment is already charged.
+    /// True if the memory of the first segment is already charged.
     is_reserved: bool,
 }
 
 impl<S> Table<S> {
-    /// Creates an empty table. `beside_len` is the number of bytes that other structures allocate for each of its
-    /// slots.
+    /// Creates an empty flow table. `beside_len` is the number of bytes that other structures allocate for each slot.
     pub(super) fn new(hasher: RandomState, limits: Limits, budget: Budget, beside_len: usize) -> Self {
         Self {
             hot: Slab::new(),
@@ -77,30 +76,30 @@ impl<S> Table<S> {
         }
     }
 
-    /// Sets another limit, which must not be below the number of flows.
+    /// Sets the maximum number of flows, which must not be below the current number of flows.
     pub(super) const fn set_max(&mut self, max: u32) {
         self.max = max;
     }
 
-    /// Charges the first segment, so that there is always a flow that can be evicted. Returns whether the budget
-    /// allows it.
+    /// Charges the memory of the first segment, so that there is always a flow that can be evicted. Returns whether the
+    /// budget allows it.
     pub(super) fn reserve(&mut self) -> bool {
         self.is_reserved = self.budget.charge(Account::Flows, self.segment_cost);
         self.is_reserved
     }
 
-    /// Returns whether the budget allows one more segment.
+    /// Charges the memory of one more segment of flows. Returns whether the budget allows it.
     fn may_grow(&self) -> bool {
         (self.hot.len() == 0 && self.is_reserved) || self.budget.charge(Account::Flows, self.segment_cost)
     }
 
-    /// Returns the bytes of a segment of flows, including its share of the index.
+    /// Returns the memory of a segment of flows in bytes, including its share of the index.
     pub(super) const fn segment_bytes() -> u64 {
         let per_flow = size_of::<Hot>() + size_of::<Cold>() + size_of::<S>() + BYTES_PER_FLOW_MAX;
         (SEGMENT_LEN * per_flow) as u64
     }
 
-    /// Returns the bytes that are charged for a segment of flows.
+    /// Returns the memory in bytes that is charged for a segment of flows.
     pub(super) const fn segment_cost(&self) -> u64 {
         self.segment_cost
     }
@@ -119,13 +118,13 @@ impl<S> Table<S> {
         self.index.find(hash, |slot| self.hot.at(slot).key == *key)
     }
 
-    /// Returns the slot that probably holds the flow of a key, if it was used recently.
+    /// Returns the slot that probably holds the flow with a key, if the flow was used recently.
     #[inline(always)]
     pub(super) fn guess(&self, key: &FlowKey) -> Option<u32> {
         self.hot_cache.get(key)
     }
 
-    /// Returns the slot of a key that is not in the hot cache, and adds it there.
+    /// Returns the slot of the flow with a key that is not in the hot cache, and adds the slot to the cache.
     #[inline(always)]
     pub(super) fn find_and_note(&mut self, hash: u64, key: &FlowKey) -> Option<u32> {
         let slot = self.find(hash, key)?;
@@ -133,10 +132,9 @@ impl<S> Table<S> {
         Some(slot)
     }
 
-    /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow.
+    /// Loads the cache lines that packets will need, and stores the probable slot of each packet's flow in `hints`.
     ///
-    /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in
-    /// parallel.
+    /// Each loop is as short as possible: the shorter a loop, the more of its loads the processor executes in parallel.
     #[inline(always)]
     pub(super) fn warm(&mut self, packets: &[Packet<'_>], hints: &mut [Hint; BATCH], lists: &Lists) {
         for (hint, packet) in hints.iter_mut().zip(packets) {
@@ -176,7 +174,8 @@ impl<S> Table<S> {
         std::hint::black_box(touched);
     }
 
-    /// Loads the cache lines for the flows that will move in their lists: their links, then their neighbors'.
+    /// Loads the cache lines for the flows that will move in their recency lists: the links of these flows, then those
+    /// of their neighbors.
     #[inline(always)]
     fn warm_moves(&self, hints: &[Hint; BATCH], lists: &Lists) -> u64 {
         let (mut moved, mut count) = ([0; BATCH], 0);
@@ -199,7 +198,7 @@ impl<S> Table<S> {
         touched.into()
     }
 
-    /// Adds a flow with a key that is not in the table.
+    /// Adds a flow with a key that is not in the table. Returns its slot.
     pub(super) fn insert(&mut self, hash: u64, key: FlowKey, now_ns: u64, cold: Cold) -> Result<u32, Full>
     where
         S: Default,
@@ -230,7 +229,7 @@ impl<S> Table<S> {
         Ok(slot)
     }
 
-    /// Takes the caller's state out of a flow that is about to be removed.
+    /// Returns the caller's state of a flow that is about to be removed, and leaves the default in its place.
     pub(super) fn take_state(&mut self, slot: u32) -> S
     where
         S: Default,
@@ -243,7 +242,7 @@ impl<S> Table<S> {
         self.hot.at(slot).key != FlowKey::VACANT
     }
 
-    /// Removes a flow, which must not be in any list.
+    /// Removes the flow in a slot, which must not be in any recency list.
     pub(super) fn remove(&mut self, slot: u32) {
         let hash = self.hash(&self.hot.at(slot).key);
         let was_indexed = self.index.remove(hash, slot);
@@ -275,19 +274,20 @@ impl<S> Table<S> {
         &mut self.cold
     }
 
-    /// Returns mutable references to all parts of a flow.
+    /// Returns mutable references to all parts of the flow in a slot.
     #[inline(always)]
     pub(super) fn parts(&mut self, slot: u32) -> (&mut Hot, &mut Cold, &mut Extras) {
         (self.hot.at_mut(slot), self.cold.at_mut(slot), &mut self.extras)
     }
 
-    /// Returns the parts of a flow that an ordinary packet accesses.
+    /// Returns the parts of the flow in a slot that an ordinary packet accesses.
     #[inline(always)]
     pub(super) fn hot_and_extras(&mut self, slot: u32) -> (&mut Hot, &mut Extras) {
         (self.hot.at_mut(slot), &mut self.extras)
     }
 
-    /// Returns the extra of a flow, which is created if there is memory for it.
+    /// Returns the additional state of the flow in a slot; creates it if there is none. Returns `None` if there is no
+    /// memory for it.
     pub(super) fn extra_mut(&mut self, slot: u32) -> Option<&mut Extra> {
         self.extras.of(self.hot.at_mut(slot))
     }
@@ -301,9 +301,10 @@ impl<S> Table<S> {
         self.states.at(slot)
     }
 
-    /// Returns an open flow for a callback.
+    /// Returns the open flow in a slot as the argument of a callback.
     ///
-    /// This is inlined, because otherwise its result is written to memory by octets and read by words, which stalls.
+    /// This function is inlined, because otherwise its result is written to memory by octets and read by words, which
+    /// stalls the processor.
     #[inline(always)]
     pub(super) fn flow(&mut self, slot: u32) -> Flow<'_, S> {
         debug_assert!(self.is_open(slot), "callbacks are for open flows");
@@ -319,7 +320,7 @@ impl<S> Table<S> {
         Flow::new(self.states.at_mut(slot), view)
     }
 
-    /// Returns the slot of a flow, if it is still open.
+    /// Returns the slot of the flow with an identifier, if the flow is still open.
     pub(super) fn resolve(&self, id: FlowId) -> Option<u32> {
         let hot = self.hot.get(id.slot)?;
         (self.cold.at(id.slot).generation == id.generation && hot.key != FlowKey::VACANT).then_some(id.slot)

@@ -1,15 +1,16 @@
 //! The times of the handshake and the close of a connection, in twelve octets that every flow has.
 
-/// During the handshake: the time of its last SYN. Afterwards: the round-trip time of the handshake, and the time
-/// from the close by both ends to the last packet, in 48 bits each: up to 78 hours.
+/// Times of a TCP flow. During the handshake: the time of the last SYN. Afterwards: the round-trip time of the
+/// handshake, and the time from the close by both ends to the last packet, in 48 bits each: up to 78 hours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing([u32; 3]);
 
-/// Greatest number of 48 bits; as a round-trip time, the value for a handshake that was not seen completely.
+/// Greatest value of 48 bits; as a round-trip time, it stands for a handshake that was not seen completely.
 const MOST: u64 = (1 << 48) - 1;
 
 impl Timing {
-    /// Creates a value from a SYN's own time and the time on the tracker's clock.
+    /// Creates the times of a flow during the handshake from the timestamp of a SYN and the tracker's clock at that
+    /// SYN, in nanoseconds.
     pub(super) const fn of_syn(own_ns: u64, now_ns: u64) -> Self {
         let lag_ns = now_ns.saturating_sub(own_ns);
         // The greatest value stands for itself and all greater ones.
@@ -17,13 +18,13 @@ impl Timing {
         Self([now_ns as u32, (now_ns >> 32) as u32, lag_ns])
     }
 
-    /// Returns the tracker's clock at the last SYN, during the handshake.
+    /// Returns the tracker's clock at the last SYN, in nanoseconds; valid only during the handshake.
     pub(super) const fn syn_ns(self) -> u64 {
         self.0[0] as u64 | (self.0[1] as u64) << 32
     }
 
-    /// Returns the time from the last SYN to a packet by their own timestamps, because the clock does not advance
-    /// while packets arrive late.
+    /// Returns the time in nanoseconds from the last SYN to a packet with the timestamp `own_ns`. Uses the timestamps
+    /// of both packets, because the tracker's clock does not advance while packets arrive late.
     pub(super) const fn since_syn_ns(self, own_ns: u64) -> Option<u64> {
         match self.0[2] {
             u32::MAX => None,
@@ -31,7 +32,7 @@ impl Timing {
         }
     }
 
-    /// Ends the handshake, with its round-trip time if all of it was seen.
+    /// Ends the handshake, and stores its round-trip time in nanoseconds if all of the handshake was seen.
     pub(super) const fn end_handshake(&mut self, rtt_ns: Option<u64>) {
         let rtt_ns = match rtt_ns {
             Some(rtt_ns) if rtt_ns < MOST => rtt_ns,
@@ -40,7 +41,7 @@ impl Timing {
         self.0 = [rtt_ns as u32, (rtt_ns >> 32) as u32, 0];
     }
 
-    /// Returns the round-trip time of a handshake that has ended.
+    /// Returns the round-trip time in nanoseconds of a handshake that has ended; `None` if it was not seen completely.
     pub(super) const fn rtt_ns(self) -> Option<u64> {
         match self.syn_ns() & MOST {
             MOST => None,
@@ -48,13 +49,13 @@ impl Timing {
         }
     }
 
-    /// Returns the time from the packet by which both ends had closed to the last packet, if the handshake has ended
-    /// and both ends have closed.
+    /// Returns the time in nanoseconds from the packet by which both ends had closed to the last packet, if the
+    /// handshake has ended and both ends have closed.
     pub(super) const fn since_close_ns(self) -> u64 {
         (self.0[1] >> 16) as u64 | (self.0[2] as u64) << 16
     }
 
-    /// Adds the time between two packets after both ends had closed.
+    /// Adds the time in nanoseconds between two packets that follow the close by both ends.
     pub(super) const fn pass_after_close(&mut self, passed_ns: u64) {
         let sum_ns = self.since_close_ns().saturating_add(passed_ns);
         let since_ns = if sum_ns < MOST { sum_ns } else { MOST };

@@ -1,4 +1,4 @@
-//! Processing of one packet: its flow, and the changes to the flow.
+//! Processing of one packet: look-up of its flow, and the changes to the flow.
 
 use super::class::{Class, is_handshake};
 use super::extras::Extras;
@@ -10,7 +10,7 @@ use super::{Lists, Tracker, direction};
 use crate::base::{DirectionEvidence, EndReason, IpProtocol, TcpState};
 use crate::decode::extractor::{Packet, PacketMarks, Transport, quoted_key};
 
-/// Marks that are counted.
+/// Packet marks with a counter in the statistics.
 const COUNTED_MARKS: [PacketMarks; 5] = [
     PacketMarks::FRAGMENT,
     PacketMarks::WITHOUT_PORTS,
@@ -19,19 +19,19 @@ const COUNTED_MARKS: [PacketMarks; 5] = [
     PacketMarks::TOO_DEEP,
 ];
 
-/// Result of counting a packet as an ordinary one.
+/// Result of an attempt to count a packet as one that does not change the state of its flow.
 enum Counted {
-    /// Not an ordinary packet; nothing was changed.
+    /// The packet is not an ordinary one; nothing was changed.
     No,
     Yes,
-    /// Counted, and the flow is due to be moved to the front of its list.
+    /// The packet was counted, and its flow is due to be moved to the most recent end of its recency list.
     AndToBeMoved,
 }
 
-/// Counts a packet that does not change the state of its flow.
+/// Counts a packet if it does not change the state of its flow.
 ///
-/// This is the path of nearly all packets. It accesses the first cache line of the flow and that of the sender, and,
-/// for an acknowledgment that advances, that of the receiver.
+/// Nearly all packets are counted here. Such a packet accesses the first cache line of the flow and the line of the
+/// sender, and, if it has an acknowledgment that advances, the line of the receiver.
 #[inline(always)]
 fn count_ordinary(
     hot: &mut Hot,
@@ -179,7 +179,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Returns whether a packet belongs to the flow with its key; if not, that flow is ended.
+    /// Returns whether a packet belongs to the open flow with the packet's key; if not, ends that flow.
     fn goes_on<K: Observer<S> + ?Sized>(&mut self, slot: u32, packet: &Packet<'_>, observer: &mut K) -> bool {
         self.active_timeout_if_due(slot, observer);
         if self.is_due(slot) {
@@ -199,7 +199,7 @@ impl<S: Default> Tracker<S> {
         true
     }
 
-    /// Creates a flow, and evicts one first if the table is full.
+    /// Creates a flow for its first packet, and evicts another flow first if the table is full.
     fn start<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
@@ -284,7 +284,7 @@ impl<S: Default> Tracker<S> {
         self.after_change(slot, before, turned, changes, interest, observer);
     }
 
-    /// Moves a flow to the front of its list, if it was not moved in the current epoch.
+    /// Moves the flow in a slot to the most recent end of its recency list, if it was not moved in the current epoch.
     #[inline(always)]
     fn touch(&mut self, slot: u32) {
         let now_ns = self.now_ns;
@@ -297,7 +297,8 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Sets the start of the record at its first packet, and its end to the packet's own time.
+    /// Sets the end of a flow's record to the packet's own timestamp, and the start of the record if the packet is its
+    /// first one.
     fn record_times(&mut self, slot: u32, packet: &Packet<'_>) {
         let own_ns = packet.timestamp.as_nanos();
         let lag_ns = self.now_ns - own_ns;
@@ -317,7 +318,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Counts the unusual properties of a packet.
+    /// Counts the unusual properties of a packet, such as fragmentation or truncation.
     fn marks<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
@@ -360,7 +361,8 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Applies a SYN or SYN-ACK as evidence of the initiator, if it is stronger than the known evidence.
+    /// Changes the initiator of a flow if the packet is a SYN or SYN-ACK, and this evidence is stronger than the known
+    /// evidence.
     fn turn_over(&mut self, slot: u32, packet: &Packet<'_>) -> Option<DirectionEvidence> {
         let (initiator, evidence) = direction::of_handshake(packet)?;
         let (hot, cold, _) = self.table.parts(slot);
@@ -380,8 +382,8 @@ impl<S: Default> Tracker<S> {
         Some(evidence)
     }
 
-    /// Counts an ICMP error on the flow of the packet that it quotes. A flow whose timeout has passed is not found,
-    /// whether or not a sweep has ended it yet.
+    /// Counts an ICMP error on the flow of the packet that the error quotes. A flow whose timeout has passed is not
+    /// found, whether or not a sweep has ended it yet.
     pub(super) fn note_quoted<K: Observer<S> + ?Sized>(
         &mut self,
         packet: &Packet<'_>,
@@ -415,7 +417,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Moves a flow to the list of its new class, and delivers events of the change.
+    /// Moves a flow to the recency list of its new timeout class, and delivers the events of the change.
     #[inline(never)]
     fn after_change<K: Observer<S> + ?Sized>(
         &mut self,
@@ -458,7 +460,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Delivers an event, unless the flow is muted.
+    /// Delivers an event of a flow to the observer, unless the flow is muted.
     pub(super) fn deliver_event<K: Observer<S> + ?Sized>(
         &mut self,
         slot: u32,
@@ -475,7 +477,7 @@ impl<S: Default> Tracker<S> {
         }
     }
 
-    /// Returns the current class of a flow.
+    /// Returns the current timeout class of the flow in a slot.
     fn class_of(&self, slot: u32) -> Class {
         let hot = self.table.hot(slot);
         if hot.bits.has(FlowBits::SUSPECT) {

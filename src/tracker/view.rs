@@ -14,7 +14,7 @@ use crate::base::{
 use crate::record::{EncapsulationRecord, FieldSet, FlowRecord, SideRecord, SortKey};
 
 /// A read-only view of a flow: cheap to create, `Copy`. All values are per record: after an active timeout, times and
-/// counters cover the time since.
+/// counters cover the time since that timeout.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowView<'t> {
     pub(super) slot: u32,
@@ -22,12 +22,14 @@ pub struct FlowView<'t> {
     pub(super) cold: &'t Cold,
     pub(super) extra: Option<&'t Extra>,
     pub(super) clock_ns: u64,
-    /// A reference, so that a view, which is copied for each callback, stays small.
+    /// The application protocol of the flow. A reference, so that a view, which is copied for each callback, stays
+    /// small.
     pub(super) application: Option<&'static Application>,
 }
 
 impl FlowView<'_> {
-    /// Returns the id of the flow, which is unique among all flows of the tracker (until a slot was used 2^32 times).
+    /// Returns the identifier of the flow, which is unique among all flows of the tracker (until a slot was used 2^32
+    /// times).
     #[must_use]
     pub const fn id(&self) -> FlowId {
         FlowId { slot: self.slot, generation: self.cold.generation }
@@ -47,19 +49,19 @@ impl FlowView<'_> {
         Self { application, ..self }
     }
 
-    /// Returns the Flow Key.
+    /// Returns the Flow Key of the flow.
     #[must_use]
     pub const fn key(&self) -> &FlowKey {
         &self.hot.key
     }
 
-    /// Returns the side that began, according to the evidence so far.
+    /// Returns the side that initiated the flow, according to the evidence so far.
     #[must_use]
     pub const fn initiator(&self) -> Side {
         self.hot.bits.initiator()
     }
 
-    /// Returns the evidence for the initiator.
+    /// Returns the evidence for which side is the initiator.
     #[must_use]
     pub const fn direction_evidence(&self) -> DirectionEvidence {
         DirectionEvidence::from_bits(self.hot.bits.evidence_bits())
@@ -69,7 +71,7 @@ impl FlowView<'_> {
         &self.hot.sides[side.index()]
     }
 
-    /// Returns the counters of a side.
+    /// Returns the packet and octet counters of a side.
     #[must_use]
     pub fn counters(&self, side: Side) -> Counters {
         let state = self.side(side);
@@ -81,7 +83,7 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the TCP counters of a side.
+    /// Returns the TCP-specific counters of a side.
     #[must_use]
     pub fn tcp_counters(&self, side: Side) -> TcpCounters {
         self.extra.map_or_else(TcpCounters::default, |extra| {
@@ -94,8 +96,8 @@ impl FlowView<'_> {
         })
     }
 
-    /// Returns the value by which flows are sorted under a key; `None` if the flow has none. The greatest value comes
-    /// first.
+    /// Returns the value by which flows are sorted for the sort key `key`; `None` if the flow has no such value. The
+    /// flow with the greatest value comes first.
     #[must_use]
     pub fn sort_value(&self, key: SortKey) -> Option<u64> {
         let both = |value: &dyn Fn(Side) -> u64| value(Side::A) + value(Side::B);
@@ -112,37 +114,38 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the number of packets of both sides.
+    /// Returns the sum of the numbers of packets of both sides.
     #[must_use]
     pub fn packet_count(&self) -> u64 {
         self.hot.sides.iter().map(|side| side.packet_count).sum()
     }
 
-    /// Returns the number of octets of both sides on the wire.
+    /// Returns the sum of the octets of both sides on the wire.
     #[must_use]
     pub fn octet_count(&self) -> u64 {
         self.hot.sides.iter().map(|side| side.octet_count).sum()
     }
 
-    /// Returns whether no packet was counted since the last active timeout.
+    /// Returns whether no packet was counted on the flow since the last active timeout.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.cold.start_ns == NOT_STARTED
     }
 
-    /// Returns the control bits of all segments of a side.
+    /// Returns the TCP control bits of all segments that a side sent, combined.
     #[must_use]
     pub const fn tcp_flags(&self, side: Side) -> TcpFlags {
         self.side(side).flags
     }
 
-    /// Returns the state of the TCP connection.
+    /// Returns the state of the flow's TCP connection.
     #[must_use]
     pub const fn tcp_state(&self) -> TcpState {
         self.hot.state
     }
 
-    /// Returns the initial sequence number of a side and one past its highest, if the side was seen or acknowledged.
+    /// Returns the initial sequence number of a side and the sequence number after its highest one, if the side was
+    /// seen or acknowledged.
     #[must_use]
     pub fn sequence_numbers(&self, side: Side) -> Option<(SeqNum, SeqNum)> {
         let state = self.side(side);
@@ -160,13 +163,13 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the history as letters.
+    /// Returns the history of the flow as letters.
     #[must_use]
     pub fn history(&self) -> History {
         self.cold.history()
     }
 
-    /// Returns the outcome code of the connection.
+    /// Returns the outcome code of the TCP connection.
     #[must_use]
     pub fn conn_state(&self) -> ConnState {
         let initiator = self.side(self.initiator());
@@ -187,13 +190,13 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the time at which the first packet was captured.
+    /// Returns the time at which the record's first packet was captured.
     #[must_use]
     pub const fn start(&self) -> Timestamp {
         Timestamp::from_nanos(if self.is_empty() { self.hot.last_ns } else { self.cold.start_ns })
     }
 
-    /// Returns the time at which the last packet was captured; never before the start.
+    /// Returns the time at which the record's last packet was captured; never before the start.
     #[must_use]
     pub fn end(&self) -> Timestamp {
         let has_lag = self.hot.bits.has(FlowBits::LAG);
@@ -201,8 +204,8 @@ impl FlowView<'_> {
         Timestamp::from_nanos(self.hot.last_ns.saturating_sub(lag_ns)).max(self.start())
     }
 
-    /// Returns the time of the packet by which both ends of a TCP connection had closed it, each by FIN or RST;
-    /// otherwise [`end`](Self::end).
+    /// Returns the time of the packet after which both ends of a TCP connection had closed it, each by FIN or RST. For
+    /// any other flow, returns [`end`](Self::end).
     #[must_use]
     pub fn open_end(&self) -> Timestamp {
         let end = self.end();
@@ -213,13 +216,14 @@ impl FlowView<'_> {
         Timestamp::from_nanos(closed_ns).clamp(self.start(), end)
     }
 
-    /// Returns the time on the tracker's clock at the last packet, or when the end was due.
+    /// Returns the time on the tracker's clock at the flow's last packet; while the flow ends, the current time, but
+    /// not after the flow's idle timeout.
     #[inline(always)]
     pub(crate) const fn clock(&self) -> Timestamp {
         Timestamp::from_nanos(self.clock_ns)
     }
 
-    /// Returns the time from the last SYN to the ACK that completed the handshake, if both were seen.
+    /// Returns the time from the last SYN to the ACK that completed the TCP handshake, if both were seen.
     #[must_use]
     pub const fn handshake_rtt(&self) -> Option<Duration> {
         match self.cold.timing.rtt_ns() {
@@ -230,25 +234,26 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the interface at which the first packet was captured.
+    /// Returns the index of the interface at which the flow's first packet was captured.
     #[must_use]
     pub const fn interface(&self) -> u32 {
         self.cold.interface
     }
 
-    /// Returns the number of records that active timeouts have made of the flow so far.
+    /// Returns the number of records that active timeouts have created of the flow so far.
     #[must_use]
     pub const fn sequence_number(&self) -> u32 {
         self.cold.sequence_number
     }
 
-    /// Returns the VLAN ids of the first frame of a side.
+    /// Returns the VLAN identifiers in the first frame that a side sent.
     #[must_use]
     pub fn vlan_ids(&self, side: Side) -> VlanIds {
         self.side(side).vlan_ids()
     }
 
-    /// Returns the hardware address of a side in the first frames: that of a router, if one is in between.
+    /// Returns the hardware address of a side in the first frames of the flow: the address of a router, if one is in
+    /// between.
     #[must_use]
     pub const fn mac(&self, side: Side) -> Option<[u8; 6]> {
         let state = self.side(side);
@@ -256,21 +261,21 @@ impl FlowView<'_> {
         if matches!(state.mac, [0, 0, 0, 0, 0, 0]) { None } else { Some(state.mac) }
     }
 
-    /// Returns the least and the greatest TTL or hop limit of a side's packets.
+    /// Returns the lowest and the highest TTL or hop limit of a side's packets.
     #[must_use]
     pub const fn hop_limits(&self, side: Side) -> Option<(u8, u8)> {
         let state = self.side(side);
         if state.packet_count == 0 { None } else { Some((state.hop_limit_min, state.hop_limit_max)) }
     }
 
-    /// Returns the DSCP of a side's first packet.
+    /// Returns the DSCP in the IP header of a side's first packet.
     #[must_use]
     pub const fn dscp(&self, side: Side) -> Option<u8> {
         let state = self.side(side);
         if state.bits.has(SideBits::SEEN) { Some(state.traffic_class >> 2) } else { None }
     }
 
-    /// Returns type and code of the initiator's first packet, if it is ICMP.
+    /// Returns the ICMP type and code of the initiator's first packet, if the flow is ICMP.
     #[must_use]
     pub fn icmp(&self) -> Option<(u8, u8)> {
         let Ports::Icmp { kind, counterpart, .. } = self.hot.key.ports() else { return None };
@@ -304,11 +309,11 @@ impl FlowView<'_> {
         Some(if self.initiator() == Side::A { encapsulation } else { encapsulation.turned() })
     }
 
-    /// Returns the record of the flow, initiator first, with an end reason. Copies some 400 octets, and allocates
-    /// only for an [`encapsulation`](Self::encapsulation).
+    /// Returns the record of the flow, initiator first, with an end reason. Copies some 400 octets, and allocates only
+    /// for an [`encapsulation`](Self::encapsulation).
     ///
-    /// If the active timeout of a closed connection passes before its linger is over, the record states that the
-    /// connection ended: it may be the last one, since a record without packets is not made.
+    /// If the active timeout of a closed connection passes while the connection is still kept for late segments, the
+    /// record states that the connection ended: it may be the last one, since a record without packets is not created.
     #[must_use]
     pub fn record(&self, reason: EndReason) -> FlowRecord {
         let has_ended = reason == EndReason::ActiveTimeout && self.tcp_state().is_closed();
@@ -351,7 +356,7 @@ impl FlowView<'_> {
         }
     }
 
-    /// Returns the address of a side.
+    /// Returns the IP address of a side in the Flow Key.
     #[must_use]
     pub fn address(&self, side: Side) -> IpAddr {
         self.hot.key.address(side)

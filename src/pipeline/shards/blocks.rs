@@ -1,4 +1,4 @@
-//! Batches in flight between the reader and the shards, and their memory.
+//! Batches in flight between the reader and the shards (blocks), and their memory.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -6,26 +6,26 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::Dispatch;
 use crate::base::{Account, Allowance, Budget, FrameBatch, Timestamp};
 
-/// Maximum number of batches in flight: enough for threads to run for a while before they wait, and together less than
-/// a last-level cache.
+/// Maximum number of batches in flight: enough for threads to run for a while before they wait, and few enough to fit
+/// in a last-level cache.
 const BATCH_COUNT_MAX: u64 = 16;
 
-/// Memory of the queues between threads, as charged to [`Account::Queues`].
+/// Statistics of the queues between threads, with their memory as charged to [`Account::Queues`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct QueueStats {
-    /// Greatest number of batches in flight at once.
+    /// Maximum number of batches in flight at once.
     pub batch_count_max: u64,
-    /// Maximum number of bytes in batches at once, as far as they could be charged to the budget.
+    /// Maximum memory of batches in flight at once in bytes, as far as it could be charged to the budget.
     pub held_bytes_max: u64,
-    /// Number of times the budget rejected memory for a batch or for records in flight. Fewer are then in flight, and
-    /// threads wait.
+    /// Number of times that the budget rejected memory for a batch or for records in flight. Fewer batches or records
+    /// are then in flight, and threads wait.
     pub refused_count: u64,
 }
 
 impl QueueStats {
-    /// Adds the counts of another run.
+    /// Adds the counters of another run; maxima are combined to the larger one.
     pub(super) fn add(&mut self, other: &Self) {
         self.batch_count_max = self.batch_count_max.max(other.batch_count_max);
         self.held_bytes_max = self.held_bytes_max.max(other.held_bytes_max);
@@ -33,12 +33,12 @@ impl QueueStats {
     }
 }
 
-/// A batch, and its distribution over the shards.
+/// A batch of frames, and its distribution over the shards.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) batch: FrameBatch,
     pub(super) dispatch: Dispatch,
-    /// Time of an idle source, at which shards end everything due after the batch.
+    /// Time of an idle source, at which the shards end everything that is due after they processed the batch.
     pub(super) idle: Option<Timestamp>,
     charged_bytes: u64,
 }
@@ -53,7 +53,7 @@ impl Block {
     }
 }
 
-/// A block that shards process; the last one returns it by dropping it.
+/// A block that shards process. When the last shard drops it, the block returns to the reader.
 #[derive(Debug)]
 pub(super) struct Lent {
     pub(super) block: Block,
@@ -66,16 +66,16 @@ impl Drop for Lent {
     }
 }
 
-/// Blocks of a run. There is always one, even if the budget rejects its memory, because a run cannot proceed without
-/// it.
+/// All blocks of a run. There is always at least one, even if the budget rejects its memory, because a run cannot
+/// proceed without it.
 #[derive(Debug)]
 pub(super) struct Blocks {
     free: Sender<Block>,
     freed: Receiver<Block>,
     memory: Allowance,
-    /// Number of existing blocks.
+    /// Number of blocks that exist.
     count: u64,
-    /// Largest size of a block so far, which a new one may reach too.
+    /// Largest memory of a block in bytes so far, which is charged for a new block.
     largest_bytes: u64,
     pub(super) stats: QueueStats,
 }
@@ -87,7 +87,8 @@ impl Blocks {
         Self { free, freed, memory, count: 0, largest_bytes: 0, stats: QueueStats::default() }
     }
 
-    /// Returns an empty block: a returned one, or a new one if the budget permits. Otherwise waits for one.
+    /// Returns a block for the reader to fill: one that the shards have returned, or a new one if the budget permits.
+    /// Otherwise waits until a block is returned.
     pub(super) fn next(&mut self) -> Block {
         loop {
             let freed = self.freed.try_recv().ok();
@@ -104,7 +105,8 @@ impl Blocks {
         }
     }
 
-    /// Creates another block, if the budget has memory for as much as the largest one holds.
+    /// Creates a block if there are fewer than [`BATCH_COUNT_MAX`], and the budget has memory for the size of the
+    /// largest block so far.
     fn make(&mut self) -> Option<Block> {
         let is_first = self.count == 0;
         if !is_first && (self.count >= BATCH_COUNT_MAX || !self.take(self.largest_bytes)) {
@@ -122,7 +124,7 @@ impl Blocks {
         is_taken
     }
 
-    /// Charges the current size of a block, and prepares it for the shards.
+    /// Charges the current memory of a block to the budget, and prepares the block for the shards.
     pub(super) fn lend(&mut self, mut block: Block) -> Arc<Lent> {
         let held_bytes = block.held_bytes();
         self.largest_bytes = self.largest_bytes.max(held_bytes);

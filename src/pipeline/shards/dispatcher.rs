@@ -10,38 +10,38 @@ use crate::decode::extractor::{Extractor, Packet, PacketMarks, Transport};
 use crate::filter::Filter;
 use crate::tracker::Share;
 
-/// Marks the index of a frame that is sent to all shards.
+/// Bit of an entry in a [`ShardQueue`]: the frame is sent to all shards.
 const FOR_ALL: u32 = 1 << 31;
-/// Marks the index of a frame before which the clock advances to the next of the noted times.
+/// Bit of an entry in a [`ShardQueue`]: before the frame, the clock advances to the next time in `clocks_ns`.
 const HAS_CLOCK: u32 = 1 << 30;
 
-/// The frames of a batch that one shard processes, by index.
+/// The frames of a batch that one shard processes, as frame indices with marks.
 #[derive(Debug, Default)]
 pub(in crate::pipeline) struct ShardQueue {
     entries: Vec<u32>,
     clocks_ns: Vec<u64>,
-    /// Packets of the shard's own flows, without their octets.
+    /// Packets of the shard's own flows in order, and the positions of their octets in the batch.
     packets: Vec<(Packet<'static>, Span)>,
 }
 
-/// A frame for a shard.
+/// A frame that a dispatcher sends to a shard.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pipeline) struct Dispatched<'a> {
     pub(in crate::pipeline) content: Content<'a>,
-    /// Time that packets of other shards have reached, if it matters; otherwise zero.
+    /// Time in nanoseconds that packets of other shards have reached before this frame, if it matters; otherwise zero.
     pub(in crate::pipeline) clock_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::pipeline) enum Content<'a> {
-    /// A packet of a flow of this shard.
+    /// A packet of a flow of this shard, and the octets of its frame.
     Own(&'a Packet<'static>, &'a [u8]),
-    /// A frame that is sent to all shards.
+    /// A frame that is sent to all shards as it was captured.
     ForAll(Frame<'a>),
 }
 
 impl ShardQueue {
-    /// Iterates over the frames in order.
+    /// Iterates over the shard's frames in the order of the batch.
     #[inline]
     pub(in crate::pipeline) fn iter<'a>(
         &'a self,
@@ -91,39 +91,41 @@ pub(in crate::pipeline) struct Dispatch {
     queues: Vec<ShardQueue>,
     pub(in crate::pipeline) frame_count: u64,
     pub(in crate::pipeline) octet_count: u64,
-    /// Time that plain packets have reached.
+    /// Time that the packets of the batch and of all earlier batches have reached. It includes only packets that were
+    /// extracted by the dispatcher.
     pub(in crate::pipeline) clock: Timestamp,
 }
 
 impl Dispatch {
-    /// Returns the frames for a shard.
+    /// Returns the frames for the shard with the index `shard`.
     pub(in crate::pipeline) fn queue(&self, shard: usize) -> Option<&ShardQueue> {
         self.queues.get(shard)
     }
 
-    /// Returns the allocated bytes.
+    /// Returns the allocated memory of all queues in bytes.
     pub(super) fn held_bytes(&self) -> u64 {
         let queues = (self.queues.capacity() * size_of::<ShardQueue>()) as u64;
         queues + self.queues.iter().map(ShardQueue::held_bytes).sum::<u64>()
     }
 }
 
-/// Distributes frames over shards.
+/// Distributes the frames of each batch over the shards.
 #[derive(Debug)]
 pub(in crate::pipeline) struct Dispatcher {
     pub(in crate::pipeline) jumps: Jumps,
     pub(in crate::pipeline) extractor: Extractor,
     pub(in crate::pipeline) filter: Option<Filter>,
-    /// Packets with one of these marks are sent to all shards.
+    /// Marks of packets that are sent to all shards, because they need more than plain extraction.
     pub(in crate::pipeline) slow_path_marks: PacketMarks,
-    /// True if all frames are sent to all shards, because they must be examined before they are extracted.
+    /// True if all frames are sent to all shards, because they must be checked before they are extracted.
     pub(in crate::pipeline) is_all_for_all: bool,
     pub(in crate::pipeline) share: Share,
     pub(in crate::pipeline) clock_ns: u64,
 }
 
 impl Dispatcher {
-    /// Replaces a batch by its frames with plausible times. The last batch also includes the deferred frame.
+    /// Replaces a batch by one with corrected frame times, if a time is not plausible. The last batch also includes the
+    /// deferred frame.
     pub(in crate::pipeline) fn review(&mut self, batch: &mut FrameBatch, is_last: bool) {
         if let Some(reviewed) = self.jumps.review(batch) {
             *batch = reviewed;
@@ -133,7 +135,7 @@ impl Dispatcher {
         }
     }
 
-    /// Advances the time while no frames arrive. Returns a deferred frame.
+    /// Advances the clock to `now` while no frames arrive. Returns a deferred frame.
     pub(in crate::pipeline) fn idle(&mut self, now: Timestamp) -> Option<FrameBatch> {
         self.clock_ns = self.clock_ns.max(now.as_nanos());
         self.jumps.release_at(now)

@@ -1,4 +1,4 @@
-//! Merge of the records of all shards into one stream.
+//! Merge of the flow records of all shards into one sequence.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -16,13 +16,14 @@ use crate::record::FlowRecord;
 use crate::source::Source;
 use crate::tracker::{Flow, FlowView, Interest};
 
-/// Number of records that a shard sends together.
+/// Number of records that a shard sends together in a chunk.
 const CHUNK_LEN: usize = 256;
 
-/// Number of records that a shard sends together if the budget has no memory for more.
+/// Number of records that a shard sends together in a chunk if the budget has no memory for more.
 const SMALL_CHUNK_LEN: usize = 8;
 
-/// Maximum number of chunks and batch ends of one shard that are queued for the merge; beyond it, the shard waits.
+/// Maximum number of messages from one shard, each a chunk of records or the end of a batch, that are queued for the
+/// merge; beyond it, the shard waits.
 const WAITING_COUNT: usize = 64;
 
 enum Message {
@@ -30,7 +31,8 @@ enum Message {
     BatchEnd,
 }
 
-/// Records in flight, and their charge, which is released with them.
+/// Records that a shard sends to the merge, and the memory charge for them, which is released when the chunk is
+/// dropped.
 #[derive(Default)]
 struct Chunk {
     records: VecDeque<FlowRecord>,
@@ -38,7 +40,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Returns an empty chunk, and whether it was charged; an uncharged chunk is small.
+    /// Returns an empty chunk, and whether its memory was charged; an uncharged chunk has capacity for few records.
     fn new(budget: &Budget) -> (Self, bool) {
         let bytes = (CHUNK_LEN * size_of::<FlowRecord>()) as u64;
         let is_charged = budget.charge(Account::Queues, bytes);
@@ -61,13 +63,14 @@ impl Drop for Chunk {
     }
 }
 
-/// The sink of a shard.
+/// The sink of a shard, which sends the records of its flows to the merge.
 struct Feed<'a, W, G> {
     wants: &'a W,
     budget: Budget,
     refused_count: &'a AtomicU64,
     pending: Chunk,
-    /// `None` once the shard has ended, which the merge must notice while others still run.
+    /// Sender of records and batch ends to the merge. `None` once the shard has ended, so that the merge detects the
+    /// end while other shards still run.
     queue: Option<SyncSender<Message>>,
     stage: PhantomData<fn() -> G>,
 }
@@ -126,7 +129,7 @@ impl<W: Fn(&FlowView<'_>) -> bool, G: Stage> Sink for Feed<'_, W, G> {
     }
 }
 
-/// Runs the given number of pipelines, and delivers the selected records.
+/// Runs `shard_count` pipelines, and calls `deliver` with each record for which `wants` returns true.
 pub(in crate::pipeline) fn run_records<G: Stage>(
     layers: Layers<'_>,
     shard_count: usize,
@@ -154,16 +157,16 @@ pub(in crate::pipeline) fn run_records<G: Stage>(
     Ok(summary)
 }
 
-/// Records of a shard that have not been delivered yet.
+/// Records that one shard has sent and that have not been delivered yet.
 struct Incoming {
     messages: Receiver<Message>,
-    /// Batch of the records; `u64::MAX` if there will be none.
+    /// Index of the batch to which the next records belong; `u64::MAX` if there will be no more records.
     step: u64,
     chunk: Chunk,
 }
 
 impl Incoming {
-    /// Waits until a record of a batch arrives, or the batch has ended.
+    /// Waits until a record of the batch with the index `step` arrives from the shard, or the batch has ended.
     fn wait(&mut self, step: u64) {
         while self.chunk.records.is_empty() && self.step <= step && self.step != u64::MAX {
             match self.messages.recv() {
@@ -174,7 +177,7 @@ impl Incoming {
         }
     }
 
-    /// Returns the next record, if it belongs to a batch.
+    /// Returns the next record of the shard, if it belongs to the batch with the index `step`.
     fn head(&self, step: u64) -> Option<&FlowRecord> {
         self.chunk.records.front().filter(|_| self.step == step)
     }

@@ -31,19 +31,19 @@ use crate::decode::link::Decapsulation;
 use crate::source::{Interface, Next, Source};
 use crate::tracker::Share;
 
-/// Settings of all layers, and their resources.
+/// Settings of all layers, and the resources that the layers share.
 pub(super) type Layers<'a> = (&'a Config, &'a Resources);
 
-/// Progress of a shard.
+/// Progress of a shard, for a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     /// The shard has processed a batch.
     Batch,
-    /// The shard has ended: all flows have ended, or a panic is in progress.
+    /// The shard has ended: all its flows have ended, or a panic is in progress.
     End,
 }
 
-/// Runs a pipeline for each sink.
+/// Runs a pipeline for each sink on its own thread.
 pub(super) fn run<K: Sink + Send>(
     layers: Layers<'_>,
     sinks: &mut [K],
@@ -53,7 +53,7 @@ pub(super) fn run<K: Sink + Send>(
     run_with(layers, sinks, (source, options), |_, _| {})
 }
 
-/// Returns the share of each shard; a single shard tracks all flows.
+/// Returns one share of the flows for each of `count` shards.
 fn shares((config, resources): Layers<'_>, count: usize) -> Result<Vec<Share>, ConfigError> {
     if count == 0 {
         return Err(ConfigError::out_of_range("shards", "shard count", (1, u64::MAX)));
@@ -65,7 +65,7 @@ fn shares((config, resources): Layers<'_>, count: usize) -> Result<Vec<Share>, C
     Ok(Share::all(count, resources.limits.flow_count_max, resources.seeds).collect())
 }
 
-/// Runs a pipeline for each sink, and calls `after` with each sink after each batch and at the end.
+/// Runs a pipeline for each sink on its own thread, and calls `after` with the sink after each batch and at the end.
 fn run_with<K: Sink + Send>(
     layers: Layers<'_>,
     sinks: &mut [K],
@@ -125,7 +125,8 @@ fn run_with<K: Sink + Send>(
     })
 }
 
-/// Adds the counters specific to another shard to those of the first, which include the counters common to all.
+/// Adds the counters specific to one shard (`other`) to those of the first shard (`stats`), which include the counters
+/// common to all.
 fn add(stats: &mut PipelineStats, other: &PipelineStats) {
     stats.filtered_count += other.filtered_count;
     stats.tracker.add(&other.tracker);
@@ -133,22 +134,22 @@ fn add(stats: &mut PipelineStats, other: &PipelineStats) {
     stats.sessions.add(&other.sessions);
 }
 
-/// Reads batches and sends each to all shards.
+/// Reads batches from the source and sends each to all shards.
 struct Reader {
-    /// `None` for a single shard.
+    /// Distributes the frames of each batch; `None` for a single shard.
     dispatcher: Option<Dispatcher>,
     queues: Vec<Sender<Arc<Lent>>>,
     blocks: Blocks,
-    /// The block that is being filled.
+    /// The block that is being filled with frames.
     block: Option<Block>,
     frame_count: u64,
-    /// Receives a message from each shard whose sink stops.
+    /// Receives a message from each shard with a sink that requests a stop.
     stops: Receiver<()>,
 }
 
 impl Reader {
-    /// Sends the block to all shards. Breaks if one of them no longer receives, because its sink panicked or requested
-    /// a stop.
+    /// Sends the filled block to all shards. Returns [`ControlFlow::Break`] if one of them no longer receives, because
+    /// its sink panicked or requested a stop.
     fn send(&mut self, idle: Option<Timestamp>, is_last: bool) -> ControlFlow<()> {
         let Some(mut block) = self.block.take() else { return ControlFlow::Continue(()) };
         block.idle = idle;
@@ -174,7 +175,7 @@ impl Reader {
         }
     }
 
-    /// Sends the deferred frame.
+    /// Sends the deferred frame to the shards at the end of the input.
     fn end(&mut self) {
         self.buffer().clear();
         let _ = self.send(None, true);
@@ -200,16 +201,16 @@ impl Intake for Reader {
     }
 }
 
-/// One of several pipelines, on its thread.
+/// One of several pipelines, which runs on its own thread.
 struct Worker {
     number: usize,
-    /// `None` if it is the only one.
+    /// Share of the flows that the pipeline tracks; `None` if there is only one pipeline.
     share: Option<Share>,
     stopped: Sender<()>,
 }
 
 impl Worker {
-    /// Builds a pipeline, processes batches until the queue is closed, and ends all flows.
+    /// Builds a pipeline, processes batches until the queue of batches is closed, and ends all flows.
     fn work<K: Sink>(
         self,
         (config, resources): Layers<'_>,
@@ -244,7 +245,8 @@ impl Worker {
     }
 }
 
-/// Processes the frames of a block for the shard with a number; all frames if there is no number.
+/// Processes the frames of a block that are assigned to the shard with the index `number`; all frames if `number` is
+/// `None`.
 fn process<K: Sink>(pipeline: &mut Pipeline<K>, block: &Block, number: Option<usize>) -> ControlFlow<()> {
     let wants = match number {
         _ if block.batch.is_empty() => ControlFlow::Continue(()),

@@ -9,7 +9,7 @@ use crate::base::{ConfigError, Resources};
 use crate::decode::extractor::Packet;
 use crate::tracker::{Flow, Interest};
 
-/// The stage of sinks that need only flows: no layer runs above the tracker, and no flow uses memory for one.
+/// The stage of sinks that need only flows: no layer runs above the tracker, and no flow uses memory for such a layer.
 #[derive(Clone, Copy, Debug)]
 pub enum Flows {}
 

@@ -15,23 +15,23 @@ pub use streams::Streams;
 
 use super::sink::Sink;
 
-/// The layers above the flow tracker: [`Flows`], [`Streams`] or [`Sessions`]. Implemented by these three only.
+/// The layers above the flow tracker: [`Flows`], [`Streams`] or [`Sessions`]. No other type implements this trait.
 pub trait Stage: sealed::Stage {
-    /// Type of messages; [`Infallible`](std::convert::Infallible) for a stage without messages.
+    /// Type of the stage's messages; [`Infallible`](std::convert::Infallible) for a stage without messages.
     type Message<'m>;
 }
 
-/// Entry of a flow in the flow table besides its counters: the state of the stage and that of the caller.
+/// State of a flow in the flow table besides the tracker's own: the state of the stage and the caller's state.
 #[derive(Debug, Default)]
 pub struct Slot<F, S> {
     pub(super) stage: F,
     pub(super) state: S,
 }
 
-/// The slot of a sink's flows.
+/// The type of the slots for a sink's flows in the flow table.
 pub(super) type SlotOf<K> = Slot<PerFlow<K>, <K as Sink>::State>;
 type PerFlow<K> = <<K as Sink>::Stage as sealed::Stage>::PerFlow;
-/// State of the stage of a sink for all flows.
+/// The type of the state that a sink's stage has for all flows together.
 pub(super) type EngineOf<K> = <<K as Sink>::Stage as sealed::Stage>::Engine;
 
 pub(super) mod sealed {
@@ -44,15 +44,16 @@ pub(super) mod sealed {
     use crate::tracker::{Flow, FlowId, FlowView, Interest, Tracker};
 
     pub trait Stage: Sized + 'static {
-        /// State of each flow.
+        /// State of the stage for each flow.
         type PerFlow: Default;
-        /// State of all flows together.
+        /// State of the stage for all flows together.
         type Engine;
-        /// Callbacks of the tracker required by the stage, in addition to those of the sink.
+        /// Callbacks of the tracker that the stage requires, in addition to those that the sink requires.
         const INTEREST: Interest;
-        /// True if TCP segments are delivered as streams, so that a sink may request only packets of other protocols.
+        /// True if the stage delivers TCP segments as streams, so that a sink may request only packets of other
+        /// protocols.
         const HAS_STREAMS: bool;
-        /// True if the stage has sessions.
+        /// True if the stage has sessions of application protocols.
         const HAS_SESSIONS: bool;
 
         fn engine(config: &Config, resources: &Resources) -> Result<Self::Engine, ConfigError>;
@@ -61,7 +62,7 @@ pub(super) mod sealed {
             None
         }
 
-        /// Delivers everything due before a packet. Mutes the flow if the sink does.
+        /// Delivers the events of a flow that are due before one of its packets. Mutes the flow if the sink does.
         fn before_packet<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
@@ -72,7 +73,7 @@ pub(super) mod sealed {
         {
         }
 
-        /// Processes a packet. Mutes the flow if the sink does.
+        /// Processes a packet of a flow in the stage. Mutes the flow if the sink does.
         fn packet<K: Sink<Stage = Self> + ?Sized>(
             engine: &mut Self::Engine,
             sink: &mut K,
@@ -81,10 +82,10 @@ pub(super) mod sealed {
         ) where
             Self: super::Stage;
 
-        /// Releases the memory of a flow; nothing more of it is delivered.
+        /// Releases the memory of the stage for a flow; no more events of the flow are delivered.
         fn mute(_: &mut Self::Engine, _: &mut Self::PerFlow) {}
 
-        /// Delivers the rest of a flow that ends.
+        /// Delivers the remaining events of a flow that ends.
         fn finish<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
@@ -95,17 +96,18 @@ pub(super) mod sealed {
         {
         }
 
-        /// Returns the time at which the first deadline of a flow passes.
+        /// Returns the time in nanoseconds at which the first deadline of any flow in the stage passes; `u64::MAX` for
+        /// none.
         fn next_due_ns(_: &Self::Engine) -> u64 {
             u64::MAX
         }
 
-        /// Returns a flow with a deadline that has passed.
+        /// Returns the identifier of a flow with a deadline in the stage that has passed.
         fn next_due(_: &mut Self::Engine, _: Timestamp) -> Option<FlowId> {
             None
         }
 
-        /// Delivers everything due of that flow.
+        /// Delivers the events that are due of the flow that [`next_due`](Self::next_due) returned.
         fn due<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
@@ -116,14 +118,14 @@ pub(super) mod sealed {
         {
         }
 
-        /// Returns whether memory was charged since the last call that [`relieve`](Self::relieve) may soon have to
-        /// release.
+        /// Returns whether memory was charged, since the last call of this function, that [`relieve`](Self::relieve)
+        /// may soon have to release.
         #[inline(always)]
         fn take_charged(_: &mut Self::Engine) -> bool {
             false
         }
 
-        /// Releases memory of flows while it is short.
+        /// Releases memory of flows in the stage, as long as memory is short.
         fn relieve<K: Sink<Stage = Self> + ?Sized>(
             _: &mut Self::Engine,
             _: &mut K,
@@ -133,15 +135,15 @@ pub(super) mod sealed {
         {
         }
 
-        /// Adds the counters of the engine.
+        /// Adds the counters of the engine to those of the pipeline.
         fn count(_: &Self::Engine, _: &mut PipelineStats) {}
 
-        /// Returns the number of streams that hold octets.
+        /// Returns the number of TCP streams for which the engine holds octets.
         fn held_stream_count(_: &Self::Engine) -> usize {
             0
         }
 
-        /// Panics unless the engine agrees with the flows.
+        /// Panics unless the engine's own account agrees with the state of the flows.
         fn check_invariants<'f>(_: &Self::Engine, _: impl Iterator<Item = &'f Self::PerFlow>) {}
     }
 }

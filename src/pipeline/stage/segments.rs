@@ -1,4 +1,4 @@
-//! TCP segments and the two streams of their flow, for the stages that have streams.
+//! TCP segments and the two streams of their flow, for the stages that have TCP streams.
 
 use std::ops::ControlFlow;
 
@@ -7,22 +7,22 @@ use crate::decode::extractor::{Packet, Transport};
 use crate::reassembler::{Reassembler, Segment, Stream, StreamEvent};
 use crate::tracker::{FlowId, FlowView};
 
-/// The streams of both sides of a flow, A first.
+/// The streams of both sides of a TCP flow, side A first.
 pub(super) type Pair = [Stream; 2];
 
-/// The reassembler of a pipeline, which names a stream by flow and side.
+/// The reassembler of a pipeline, which identifies a stream by flow and side.
 pub(super) type Streams = Reassembler<(FlowId, Side)>;
 
-/// Receives the events of the streams of one flow.
+/// Receives the events of the TCP streams of one flow.
 pub(super) trait Consumer {
-    /// Processes an event. [`ControlFlow::Break`] stops the direction.
+    /// Processes an event of the stream that `side` sent. [`ControlFlow::Break`] stops the stream.
     fn take(&mut self, side: Side, event: &StreamEvent<'_>) -> ControlFlow<()>;
 
-    /// Returns whether the sink muted the flow.
+    /// Returns whether the sink muted the flow, so that no more events are delivered.
     fn is_muted(&self) -> bool;
 }
 
-/// Passes the events of one direction to a consumer until it stops.
+/// Passes the events of one direction of a flow to a consumer until the consumer stops it.
 struct SideConsumer<'c, C> {
     consumer: &'c mut C,
     side: Side,
@@ -48,14 +48,14 @@ fn of(pair: &mut Pair, side: Side) -> &mut Stream {
     if side == Side::A { a } else { b }
 }
 
-/// Returns whether holes of a flow may be due before one of its packets.
+/// Returns whether holes in the streams of a flow may be due before one of its packets.
 #[inline]
 pub(super) fn may_have_due_holes(pair: &Pair, packet: &Packet<'_>) -> bool {
     packet.transport == Transport::Tcp && pair.iter().any(Stream::is_held)
 }
 
-/// Ends the holes of both directions that are due at a time, in the order of their deadlines. Stops the streams if the
-/// sink mutes the flow.
+/// Ends the holes in the streams of both directions of a flow that are due at a time, in the order of their deadlines.
+/// Stops the streams if the sink mutes the flow.
 #[cold]
 #[inline(never)]
 pub(super) fn end_due_holes(
@@ -80,14 +80,14 @@ pub(super) fn end_due_holes(
     }
 }
 
-/// Returns the direction whose first hole expires first, and that time.
+/// Returns the side with the stream whose first hole is due first, and the time when it is due.
 fn first_due(streams: &Streams, pair: &Pair) -> Option<(Timestamp, Side)> {
     let [a, b] = pair.each_ref().map(|stream| streams.due(stream));
     let [a, b] = [a.map(|due| (due, Side::A)), b.map(|due| (due, Side::B))];
     a.into_iter().chain(b).min_by_key(|(due, _)| *due)
 }
 
-/// Processes the acknowledgment of a segment and its octets.
+/// Processes a TCP segment: first its acknowledgment, for the stream of the opposite side, then its octets.
 #[inline]
 pub(super) fn segment(
     streams: &mut Streams,
@@ -117,7 +117,7 @@ pub(super) fn segment(
     }
 }
 
-/// Delivers the rest of both streams of a flow that ends.
+/// Delivers the remaining octets and gaps of both streams of a flow that ends.
 pub(super) fn finish(
     streams: &mut Streams,
     pair: &mut Pair,
@@ -135,7 +135,7 @@ pub(super) fn finish(
     }
 }
 
-/// Ends the first hole of a stream because memory is short.
+/// Ends the first hole of a stream, because memory is short.
 pub(super) fn skip(
     streams: &mut Streams,
     pair: &mut Pair,
@@ -149,7 +149,7 @@ pub(super) fn skip(
     }
 }
 
-/// Releases the memory of both streams.
+/// Stops both streams of a flow and releases their memory.
 pub(super) fn stop(streams: &mut Streams, pair: &mut Pair) {
     pair.iter_mut().for_each(|stream| streams.stop(stream));
 }

@@ -26,7 +26,7 @@ impl<P: Protocols> Stage for Sessions<P> {
     type Message<'m> = P::Message<'m>;
 }
 
-/// State of a flow: its streams and its session.
+/// State of a flow in the stage [`Sessions`]: the flow's TCP streams and its session.
 #[derive(Debug)]
 pub struct SessionState<P: Protocols> {
     pair: Pair,
@@ -39,7 +39,7 @@ impl<P: Protocols> Default for SessionState<P> {
     }
 }
 
-/// The reassembler and the session driver.
+/// State of the stage [`Sessions`] for all flows: the reassembler and the session driver.
 #[derive(Debug)]
 pub struct SessionEngine<P: Protocols> {
     streams: segments::Streams,
@@ -76,7 +76,7 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Receiver<P> for Messag
     }
 }
 
-/// Passes the streams of one flow to its parser.
+/// Passes the streams or datagrams of one flow to the parser of its session.
 struct Conversation<'a, 't, P: Protocols, K: Sink + ?Sized> {
     driver: &'a mut Driver<P>,
     session: &'a mut Session<P>,
@@ -87,7 +87,7 @@ struct Conversation<'a, 't, P: Protocols, K: Sink + ?Sized> {
 }
 
 impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P, K> {
-    /// Passes a datagram to the parser.
+    /// Passes the payload of a datagram to the parser.
     fn datagram(&mut self, packet: &Packet<'_>) {
         if self.session.is_off() {
             return;
@@ -100,7 +100,7 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
         self.is_muted = messages.flow.is_muted();
     }
 
-    /// Closes the session because memory is short.
+    /// Closes the session of the flow because memory is short.
     fn evict(&mut self) {
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
@@ -109,7 +109,7 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Conversation<'_, '_, P
         self.is_muted = messages.flow.is_muted();
     }
 
-    /// Ends the session with its flow.
+    /// Ends the session because its flow ends.
     fn finish(&mut self) {
         let mut messages = Messages::new(&mut *self.sink, &mut *self.state, self.view, self.session);
         let view = &self.view;
@@ -158,8 +158,8 @@ impl<P: Protocols, K: Sink<Stage = Sessions<P>> + ?Sized> Consumer for Conversat
 }
 
 impl<P: Protocols> Sessions<P> {
-    /// Ends the first hole of a stream because memory is short. A separate function, so that the test for short memory
-    /// is inlined.
+    /// Ends the first hole of a TCP stream because memory is short. A separate function, so that the test for short
+    /// memory is inlined.
     #[cold]
     #[inline(never)]
     fn skip<K: Sink<Stage = Self> + ?Sized>(
@@ -178,7 +178,7 @@ impl<P: Protocols> Sessions<P> {
         }
     }
 
-    /// Splits a slot into its streams and the consumer of their events.
+    /// Splits the slot of a flow into its TCP streams and the consumer of their events.
     #[inline(always)]
     fn parts<'a, 't, K: Sink<Stage = Self> + ?Sized>(
         engine: &'a mut SessionEngine<P>,
@@ -337,15 +337,16 @@ fn application<P: Protocols>(session: &Session<P>) -> Option<&'static Applicatio
     session.application().map(|(protocol, evidence)| protocol.application(evidence))
 }
 
-/// Returns whether the start of a side's stream is known: by its own SYN, or by the SYN-ACK that acknowledges it.
+/// Returns whether the start of the TCP stream that a side sent is known: by the side's own SYN, or by the SYN-ACK that
+/// acknowledges it.
 #[inline]
 fn is_from_start(view: &FlowView<'_>, side: Side) -> bool {
     let has_syn = |side| view.tcp_flags(side).contains(TcpFlags::SYN);
     has_syn(side) || (side == view.initiator() && has_syn(side.other()))
 }
 
-/// Returns the capture time of an event, or the time at which it was due. A gap at the end of a flow has the time of
-/// the flow's last packet.
+/// Returns the capture time of a stream event, or the time at which it was due. For a gap at the end of a flow, returns
+/// the time of the flow's last packet.
 fn captured(event: &StreamEvent<'_>, view: &FlowView<'_>) -> Timestamp {
     match event {
         StreamEvent::Chunk(chunk) => chunk.timestamp,

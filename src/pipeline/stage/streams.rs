@@ -22,7 +22,7 @@ impl Stage for Streams {
     type Message<'m> = Infallible;
 }
 
-/// Delivers events to the sink.
+/// Delivers the TCP stream events of one flow to the sink.
 struct SinkConsumer<'a, 't, K: Sink + ?Sized> {
     sink: &'a mut K,
     flow: Flow<'t, K::State>,
@@ -41,8 +41,8 @@ impl<K: Sink + ?Sized> Consumer for SinkConsumer<'_, '_, K> {
 }
 
 impl Streams {
-    /// Ends the first hole of a stream because memory is short. A separate function, so that the test for short memory
-    /// is inlined.
+    /// Ends the first hole of a TCP stream because memory is short. A separate function, so that the test for short
+    /// memory is inlined.
     #[cold]
     #[inline(never)]
     fn skip<K: Sink<Stage = Self> + ?Sized>(

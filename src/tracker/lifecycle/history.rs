@@ -1,4 +1,4 @@
-//! The letters of the history: the events of each side, in the order of their first occurrence.
+//! The letters of the history: the events of each side of a flow, in the order of their first occurrence.
 
 use super::super::flow::FlowBits;
 use super::CONTROL;
@@ -6,7 +6,7 @@ use super::segment::Update;
 use crate::base::{SeqNum, TcpFlags};
 use crate::wire::tcp::TcpSegment;
 
-/// Letters of the history that each side adds only once, as bits of [`SideState::letters`].
+/// History letters that each side of a flow adds only once, as bits of [`SideState::letters`].
 pub(super) mod letter {
     pub(in crate::tracker::lifecycle) const SYN: u8 = 1;
     pub(in crate::tracker::lifecycle) const FIN: u8 = 1 << 1;
@@ -23,7 +23,7 @@ impl Update<'_> {
         self.cold.push_history(if is_initiator { letter } else { letter.to_ascii_lowercase() });
     }
 
-    /// Adds a letter that a side adds only once.
+    /// Adds a history letter of the sender, unless the sender has already added it.
     fn push_once(&mut self, letter: u8, bit: u8) {
         let own = self.own();
         if own.letters & bit == 0 {
@@ -32,8 +32,9 @@ impl Update<'_> {
         }
     }
 
-    /// Adds a letter once, and again whenever its sequence number differs from the previous one. The first number is
-    /// derived from the side itself; only later ones are stored.
+    /// Adds a history letter of the sender once, and again whenever the sequence number of its segment differs from the
+    /// previous one. `first` is the number for the first letter, which is derived from the side itself; only later
+    /// numbers are stored.
     fn push_numbered(&mut self, letter: u8, bit: u8, seq: SeqNum, first: SeqNum) {
         if self.own().letters & bit == 0 {
             return self.push_once(letter, bit);

@@ -23,11 +23,11 @@ pub(super) use segment::{Changes, segment};
 
 const CONTROL: TcpFlags = TcpFlags(TcpFlags::SYN.0 | TcpFlags::FIN.0 | TcpFlags::RST.0);
 
-/// Longest time after the last packet of a connection in which its own SYN may still arrive, because two interfaces,
-/// or two queues of one interface, are read in turn.
+/// Maximum time in nanoseconds after the last packet of a connection in which the connection's own SYN may still
+/// arrive, because two interfaces, or two queues of one interface, are read in turn.
 const OVERTAKEN_NS: u64 = 100_000_000;
 
-/// Returns whether a count is 1, 10, 100 ..., at which a letter of the history repeats.
+/// Returns whether a count of events is 1, 10, 100 ..., at which a letter of the history repeats.
 const fn is_power_of_ten(count: u32) -> bool {
     matches!(
         count,
@@ -35,13 +35,14 @@ const fn is_power_of_ten(count: u32) -> bool {
     )
 }
 
-/// Returns whether both ends of a connection have closed it, by FIN or RST: later segments do not belong to it.
+/// Returns whether both ends of a TCP connection have closed it, by FIN or RST, so that later segments do not belong to
+/// it.
 pub(super) fn is_over(hot: &Hot) -> bool {
     let has_closed = |side: &SideState| matches!(side.endpoint, Endpoint::Closed | Endpoint::Reset);
     hot.state >= TcpState::Established && hot.sides.iter().all(has_closed)
 }
 
-/// Records that a side sent a datagram, for protocols without control bits.
+/// Records that a side sent a datagram, for protocols without TCP control bits.
 pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
     let is_initiator = hot.bits.initiator() == side;
     let state = &mut hot.sides[side.index()];
@@ -51,7 +52,7 @@ pub(super) fn note_datagram(hot: &mut Hot, cold: &mut Cold, side: Side) {
     }
 }
 
-/// Returns whether a side has sent a datagram before.
+/// Returns whether a side has recorded a datagram before.
 #[inline(always)]
 pub(super) fn has_sent(side: &SideState) -> bool {
     side.letters & letter::DATA != 0
@@ -99,8 +100,8 @@ pub(super) fn starts_anew(
     }
 }
 
-/// Processes a segment that changes only sequence numbers and counts: the next one of an established connection, or a
-/// retransmission. Returns false, without any change, if it is another kind of segment.
+/// Processes a TCP segment that changes only sequence numbers and counts: the next one of an established connection, or
+/// a retransmission. Returns false, without any change, if it is another kind of segment.
 #[inline(always)]
 pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) -> bool {
     const NUMBERS: u8 = SideBits::SEQ | SideBits::ACK;
@@ -139,7 +140,8 @@ pub(super) fn ordinary(hot: &mut Hot, extras: &mut Extras, packet: &Packet<'_>) 
     true
 }
 
-/// Counts a segment that ends no later than the octets already sent, unless a letter of the history is due.
+/// Counts a segment that ends no later than the octets that its sender has already sent. Returns false, without any
+/// change, if it is another kind of segment or a letter of the history is due.
 #[inline(always)]
 fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     let start = packet.tcp.seq;
@@ -156,8 +158,8 @@ fn sent_again(own: &SideState, extra: &mut Extra, packet: &Packet<'_>) -> bool {
     true
 }
 
-/// Returns whether a segment is one octet at the end of what was sent: a keep-alive (RFC 9293 section 3.8.4) or a
-/// window probe.
+/// Returns whether a segment is one octet at the end of what its sender has sent: a keep-alive (RFC 9293 section 3.8.4)
+/// or a window probe. `end` is the sequence number after the segment, and `next` the sender's next one.
 #[inline(always)]
 fn is_probe(end: SeqNum, next: SeqNum, payload_len: u32) -> bool {
     payload_len == 1 && end == next

@@ -7,7 +7,7 @@ use crate::base::{TcpFlags, TcpState};
 use crate::wire::tcp::{TcpSegment, WINDOW_SCALE_MAX};
 
 impl Update<'_> {
-    /// Returns whether the receiver of a RST would accept it.
+    /// Returns whether the receiver of a RST segment would accept it.
     pub(super) fn reset(&mut self) -> bool {
         let TcpSegment { seq, ack, .. } = self.segment;
         let own = &self.hot.sides[self.side.index()];
@@ -33,7 +33,8 @@ impl Update<'_> {
     }
 }
 
-/// Returns the window that a side advertised, in octets. If its scale was not seen, the largest is assumed.
+/// Returns the window that a side advertised, in octets. If its window scale was not seen, the largest scale is
+/// assumed.
 fn window_of(side: &SideState) -> u32 {
     let scale = if side.window_scale == WINDOW_SCALE_UNKNOWN { WINDOW_SCALE_MAX } else { side.window_scale };
     u32::from(side.window) << scale

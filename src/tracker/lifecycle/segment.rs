@@ -1,4 +1,4 @@
-//! Update of a flow by a segment that is not simply the next one.
+//! Update of a flow by a TCP segment that is not simply the next one.
 
 use super::super::endpoint;
 use super::super::extras::{ExtraSide, Extras};
@@ -10,7 +10,7 @@ use crate::base::{Side, TcpFlags, TcpState};
 use crate::decode::extractor::Packet;
 use crate::wire::tcp::{self, TcpSegment};
 
-/// Changes caused by a segment.
+/// Changes to a flow caused by a TCP segment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::tracker) struct Changes {
     pub(in crate::tracker) is_established: bool,
@@ -18,7 +18,7 @@ pub(in crate::tracker) struct Changes {
     pub(in crate::tracker) is_extra_refused: bool,
 }
 
-/// The context in which a segment that is not simply the next one is processed.
+/// The context in which a TCP segment that is not simply the next one is processed.
 pub(super) struct Update<'t> {
     pub(super) hot: &'t mut Hot,
     pub(super) cold: &'t mut Cold,
@@ -26,13 +26,13 @@ pub(super) struct Update<'t> {
     pub(super) side: Side,
     pub(super) segment: TcpSegment,
     pub(super) payload_len: u32,
-    /// Time of capture of the packet.
+    /// Capture time of the packet in nanoseconds.
     pub(super) own_ns: u64,
     pub(super) now_ns: u64,
     pub(super) changes: Changes,
 }
 
-/// Updates a flow by any segment, after its packet was counted.
+/// Updates a flow by a TCP segment of any kind, after its packet was counted.
 #[inline(never)]
 pub(in crate::tracker) fn segment(
     hot: &mut Hot,
@@ -82,7 +82,7 @@ impl Update<'_> {
         self.segment.flags.contains(flag)
     }
 
-    /// Returns the extra of one of the sides, if there is memory for it.
+    /// Returns the additional state of one side of the flow, if there is memory for it.
     pub(super) fn extra(&mut self, side: Side) -> Option<&mut ExtraSide> {
         let extra = self.extras.of(self.hot);
         self.changes.is_extra_refused |= extra.is_none();
@@ -116,7 +116,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns whether the segment is a SYN that does not belong to the connection as known so far.
+    /// Returns whether the segment is a SYN that does not belong to the flow's connection as known so far.
     fn is_foreign_syn(&mut self) -> bool {
         let (seq, is_opening) = (self.segment.seq, self.hot.state <= TcpState::SynReceived);
         let own = self.own();

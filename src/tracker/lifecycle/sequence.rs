@@ -1,4 +1,4 @@
-//! Sequence numbers: acknowledged, missing, late and retransmitted octets.
+//! Sequence numbers of TCP segments: acknowledged, missing, late and retransmitted octets.
 
 use super::super::flow::SideBits;
 use super::super::observer::Anomaly;
@@ -61,7 +61,8 @@ impl Update<'_> {
         }
     }
 
-    /// Returns the octets of a side that were skipped and have not arrived since.
+    /// Returns the range of octets of a side that were skipped and have not arrived since: sequence number of the first
+    /// one, and after the last one.
     fn hole(&mut self, side: Side) -> Option<(SeqNum, SeqNum)> {
         if !self.hot.sides[side.index()].bits.has(SideBits::HOLE) {
             return None;
@@ -77,7 +78,7 @@ impl Update<'_> {
         }
     }
 
-    /// Processes the sequence numbers that the segment occupies: SYN, payload, FIN.
+    /// Processes the sequence numbers that a TCP segment occupies: SYN, payload, FIN.
     pub(super) fn octets(&mut self) {
         let has_syn = self.has(TcpFlags::SYN);
         let has_fin = self.has(TcpFlags::FIN);
@@ -119,7 +120,7 @@ impl Update<'_> {
         }
     }
 
-    /// Processes a segment that ends no later than the octets already seen: late, or retransmitted.
+    /// Processes a segment that ends no later than the octets already seen: it is late or retransmitted.
     fn stale(&mut self, start: SeqNum, end: SeqNum, next: SeqNum) {
         let (side, payload_len) = (self.side, self.payload_len);
         let is_probe = is_probe(end, next, payload_len) && end.distance_from(start) == 1;
@@ -152,7 +153,7 @@ impl Update<'_> {
     }
 
     /// Returns whether octets precede the first sequence number of a side whose SYN was not seen, and were not
-    /// acknowledged: they were not seen before, so they are late. The side then starts with them.
+    /// acknowledged. They were not seen before, so they are late, and the side's sequence numbers now start with them.
     fn precedes_capture(&mut self, start: SeqNum, end: SeqNum) -> bool {
         let peer = self.peer();
         let is_acked = peer.bits.has(SideBits::ACK) && !end.is_after(peer.ack);

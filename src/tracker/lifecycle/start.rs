@@ -1,19 +1,20 @@
 //! The initial sequence number of a side that sent more than one SYN.
 //!
 //! A second SYN-ACK with another initial sequence number comes from another host behind an anycast address, from a
-//! middlebox, or from a server that lost its state; stale ones are retransmitted. The peer's acknowledgment, or the
-//! octets that follow, determine which of them is valid.
+//! middlebox, or from a server that lost its state; stale SYN-ACKs are retransmitted. The peer's acknowledgment, or the
+//! octets that follow, determine which initial sequence number is valid.
 
 use super::super::flow::{SideBits, SideState, WINDOW_SCALE_UNKNOWN};
 use super::history::letter;
 use super::segment::Update;
 use crate::base::{SeqNum, Side};
 
-/// Greatest distance of a first acknowledgment from the SYN that it confirms: the largest window without scaling.
+/// Maximum distance in octets from a SYN to the first acknowledgment that confirms it: the largest window without
+/// scaling.
 const FIRST_WINDOW_LEN: i32 = 65_535;
 
 impl Update<'_> {
-    /// Records a SYN-ACK whose number differs from the initial one of its side.
+    /// Records a SYN-ACK with a sequence number that differs from the initial one of its sender.
     pub(super) fn contest_start(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
         let peer = self.peer();
@@ -34,7 +35,7 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the start of a side to the SYN that an acknowledgment of its peer confirms.
+    /// Sets the initial sequence number of a side according to the SYN that an acknowledgment of its peer confirms.
     pub(super) fn confirm_start(&mut self, side: Side, ack: SeqNum) {
         let state = &self.hot.sides[side.index()];
         let initial_seq = state.initial_seq;
@@ -57,7 +58,7 @@ impl Update<'_> {
         }
     }
 
-    /// Sets the start of the sender to the SYN that its first octets follow.
+    /// Sets the initial sequence number of a segment's sender according to the SYN that the segment's octets follow.
     pub(super) fn follow_start(&mut self) {
         let (side, seq) = (self.side, self.segment.seq);
         let own = self.own();
@@ -76,7 +77,8 @@ impl Update<'_> {
         (pending_side == side).then_some(seq)
     }
 
-    /// Sets the start of a side to another SYN. The first one may still prove to be the valid one.
+    /// Sets the initial sequence number of a side to `seq`, the number of another SYN. The previous SYN remains a
+    /// candidate.
     fn start_at(&mut self, side: Side, seq: SeqNum) {
         let state = &mut self.hot.sides[side.index()];
         let initial_seq = std::mem::replace(&mut state.initial_seq, seq);
@@ -91,7 +93,7 @@ impl Update<'_> {
     }
 }
 
-/// Returns whether a side sent its SYN, but no octets and no FIN.
+/// Returns whether a side sent its SYN, but neither octets nor a FIN.
 const fn has_only_syn(state: &SideState) -> bool {
     state.bits.has(SideBits::SYN) && !state.bits.has(SideBits::FIN) && state.letters & letter::DATA == 0
 }

@@ -1,4 +1,4 @@
-//! The state of the connection, with the names of RFC 9293.
+//! The state of a TCP connection, with the names of RFC 9293.
 
 use super::super::flow::{FlowBits, SideBits, SideState};
 use super::super::observer::Anomaly;
@@ -36,7 +36,7 @@ impl Update<'_> {
         }
     }
 
-    /// Returns the next state until the end of the handshake.
+    /// Returns the state of a TCP connection after a segment, until the end of the handshake.
     fn opening(&self, before: TcpState) -> TcpState {
         let is_initiator = self.is_initiator();
         if self.has(TcpFlags::SYN) {
@@ -57,7 +57,8 @@ impl Update<'_> {
         }
     }
 
-    /// Returns the state according to which sides sent FIN, and which FINs are acknowledged.
+    /// Returns the state of a TCP connection after its handshake, according to which sides sent FIN, and which FINs are
+    /// acknowledged.
     fn open_or_closing(&self) -> TcpState {
         let [a, b] = &self.hot.sides;
         let is_acked = |sender: &SideState, receiver: &SideState| {

@@ -11,10 +11,11 @@ impl Observer<()> for Ended {
     }
 }
 
-/// A segment: whether the client sent it, control bits, sequence number, acknowledgment, payload length.
+/// A TCP segment: whether the client sent it, control bits, sequence number, acknowledgment number, payload length in
+/// octets.
 type Sketch = (bool, TcpFlags, u32, u32, u32);
 
-/// Returns the records of segments with their times, and the number of SYNs counted on open flows.
+/// Returns the flow records of segments with their capture times, and the number of SYNs counted on open flows.
 fn records_at(segments: &[(u64, Sketch)]) -> (Vec<FlowRecord>, u64) {
     let [client, server] =
         [("10.0.0.1", 40_000), ("10.0.0.2", 80)].map(|(address, port)| (address.parse().unwrap(), port));
