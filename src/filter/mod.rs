@@ -88,7 +88,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Parses an expression.
+    /// Parses a filter expression.
     ///
     /// # Errors
     ///
@@ -103,17 +103,17 @@ impl Filter {
         Self { program: Program::new(&chain), chain: Some(chain) }
     }
 
-    /// Returns whether a packet or flow matches.
+    /// Returns whether a packet or flow matches the filter.
     #[must_use]
     #[inline]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.program.run(subject)
     }
 
-    /// Returns whether a flow with this key could match, for either initiator and any VLAN ids.
+    /// Returns whether a flow with this key could match the filter, for either initiator and any VLAN ids.
     ///
-    /// If this is false, a packet can be dropped before its flow is looked up: [`matches`](Self::matches) is false
-    /// for every subject with the key. VLAN ids that are part of the key are known.
+    /// If the result is false, a packet can be dropped before its flow is looked up: [`matches`](Self::matches) is
+    /// false for every subject with the key. VLAN ids that are part of the key are known.
     #[doc(hidden)]
     #[must_use]
     pub fn may_match(&self, key: &FlowKey) -> bool {
@@ -125,7 +125,7 @@ impl Filter {
         accepts(Side::A) || self.program.is_directional() && accepts(Side::B)
     }
 
-    /// Returns whether a term contains `src` or `dst`, so that the result may depend on the source.
+    /// Returns whether a term of the filter contains `src` or `dst`, so that the result may depend on the source.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -133,22 +133,22 @@ impl Filter {
         self.program.is_directional()
     }
 
-    /// Returns whether a term tests VLAN ids, which may differ between the directions of a flow.
+    /// Returns whether a term of the filter tests VLAN ids, which may differ between the directions of a flow.
     #[must_use]
     #[inline]
     pub(crate) const fn has_vlan(&self) -> bool {
         self.program.has_vlan()
     }
 
-    /// Returns whether the key alone determines the result: then [`may_match`](Self::may_match) is the result for
-    /// every packet of a flow and for its record.
+    /// Returns whether the flow key alone determines the result of the filter. If so, [`may_match`](Self::may_match)
+    /// is the result for every packet of a flow and for its record.
     #[must_use]
     #[inline]
     pub const fn is_final(&self) -> bool {
         !self.is_directional() && !self.has_vlan()
     }
 
-    /// Returns the number of terms.
+    /// Returns the number of terms in the filter.
     #[doc(hidden)]
     #[must_use]
     #[inline]
