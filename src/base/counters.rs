@@ -22,7 +22,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns whether the packet count is zero.
+    /// Returns whether no packet was counted.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.packet_count == 0

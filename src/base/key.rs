@@ -15,10 +15,10 @@ use super::vlan::VlanIds;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Side {
-    /// The end with the lower address and port.
+    /// The end with the lower address or, if the addresses are equal, with the lower port.
     #[default]
     A = 0,
-    /// The end with the higher address and port.
+    /// The end with the higher address or, if the addresses are equal, with the higher port.
     B = 1,
 }
 

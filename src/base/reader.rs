@@ -52,7 +52,7 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// Reads the next octet.
+    /// Reads the next octet; `None` if there is none.
     #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)

@@ -34,7 +34,7 @@ impl Timestamp {
         Self(seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos))
     }
 
-    /// Returns the nanoseconds since the Unix epoch.
+    /// Returns the timestamp as nanoseconds since the Unix epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0

@@ -30,11 +30,12 @@ pub struct DedupConfig {
     pub window: Duration,
     /// The parts of two frames that must be equal so that the second frame is a duplicate.
     pub mode: Mode,
-    /// Drops only frames that were captured by another interface than the frame that is kept. Packets that a host
-    /// sends repeatedly are then counted as often as they were sent. Default false.
+    /// True if a frame is a duplicate only of a frame that another interface captured. Packets that a host sends
+    /// repeatedly are then counted as often as they were sent. Default false.
     pub only_between_interfaces: bool,
-    /// Also compares octets, and drops no frame if the octets to compare are no longer stored. Default false: two
-    /// different frames have the same hash of 64 bits once in some 10^15 frames, unless an attacker knows the seeds.
+    /// True if octets are compared in addition to hashes; a frame is kept if the octets to compare are no longer
+    /// stored. Default false: two different frames have the same hash of 64 bits once in some 10^15 frames, unless an
+    /// attacker knows the seeds.
     pub verifies: bool,
 }
 

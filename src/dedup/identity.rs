@@ -121,7 +121,8 @@ fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
     behind_tags(header.ether_type, data.get(header.len..)?)
 }
 
-/// Returns an IP packet, preceded by the EtherType of its IP version; `None` if the version is neither 4 nor 6.
+/// Returns the EtherType that corresponds to the version of an IP packet, and the packet itself; `None` if the
+/// version is neither 4 nor 6.
 fn by_version(packet: &[u8]) -> Option<(EtherType, &[u8])> {
     Some((ip::ether_type(packet)?, packet))
 }

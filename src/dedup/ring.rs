@@ -13,14 +13,14 @@ const FIRST_COUNT: usize = 256;
 /// eight a ninth.
 const BUCKETS: usize = 8;
 
-/// Entry number of an empty bucket: a number that no entry of an empty ring can have.
+/// Initial value of each bucket. In an empty ring, no entry has this number.
 const NONE: u32 = u32::MAX;
 
 /// The data that the ring stores about a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) hash: u64,
-    /// Nanoseconds since the epoch.
+    /// Timestamp of the frame, in nanoseconds since the Unix epoch.
     pub(super) time: u64,
     pub(super) interface: u32,
     /// Number of the previous entry in the same bucket.
@@ -180,7 +180,7 @@ impl Ring {
         self.next = number;
     }
 
-    /// Returns the maximum number of entries that a search for a hash reads.
+    /// Returns the maximum number of ring entries that a search for a hash reads.
     #[cfg(test)]
     pub(super) fn chain_len(&self, hash: u64) -> usize {
         let (mut number, mut age_before, mut len) = (self.buckets[self.bucket(hash)], 0, 0);

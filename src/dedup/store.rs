@@ -24,8 +24,8 @@ pub(super) struct Store {
     at: usize,
     /// Number of octets written to the store and skipped so far.
     written: u64,
-    /// Number of octets written before the store last grew and discarded the older ones; earlier octets are no longer
-    /// stored.
+    /// Number of octets that had been written before the oldest octets that the store kept when it last grew. Octets
+    /// written earlier are no longer stored.
     floor: u64,
 }
 
@@ -97,7 +97,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Stored octets equal the original ones, and the last frames that fit together are stored.
+        /// Checks that stored octets equal the original ones, and that the last frames that fit in the store together
+        /// are stored.
         #[test]
         fn stored_octets_are_unchanged(
             max in 1u64..300,

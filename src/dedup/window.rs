@@ -55,8 +55,8 @@ pub struct Window {
 impl Window {
     const LOCATION_COST: usize = size_of::<Option<Location>>();
 
-    /// Creates a window. Allocates memory for 256 frames, which doubles as it fills, up to the limit: 56 bytes per
-    /// frame, and 24 more if octets are compared.
+    /// Creates a deduplication window. Allocates memory for 256 frames, which doubles as it fills, up to the limit:
+    /// 56 bytes per frame, and 24 more if octets are compared.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ pub enum FilterErrorKind {
     Unsupported,
     /// The expression reads octets of the packet or computes with them (`tcp[13] & 2`), which requires the packet.
     PacketBytes,
-    /// A parenthesis is not closed.
+    /// A parenthesis in the filter expression is not closed.
     UnclosedParenthesis,
     /// A value, such as an address or a port, has no qualifier before it.
     BareValue,

@@ -26,8 +26,8 @@
 //! | `vlan`, `vlan ID` | the packets carry a VLAN tag, or this one, anywhere in the stack |
 //! | `not`, `!`, `and`, `&&`, `or`, `\|\|`, `( )` | `not` has the highest precedence; `and` and `or` have the same, from left to right |
 //!
-//! A value without qualifiers takes those of the term before it: `tcp port 80 or 443`. An expression of white space
-//! only is a filter that matches everything.
+//! A value without qualifiers has the qualifiers of the term before it: `tcp port 80 or 443`. An expression of white
+//! space only is a filter that matches everything.
 //!
 //! In libpcap, `vlan` also moves the offsets for the rest of the expression. Here it is a condition like any other:
 //! `host 192.0.2.1` matches with and without tags, and `vlan` does not affect the terms after it.

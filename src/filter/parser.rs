@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! chain     = operand { ("and" | "or") operand }
-//! operand   = { "not" } ( "(" chain ")" | term | value )      a value takes over the qualifiers before it
+//! operand   = { "not" } ( "(" chain ")" | term | value )      the qualifiers before a value apply to it
 //! term      = qualifiers values | protocol | "vlan" [ id ]
 //! values    = { "not" } ( "(" values { ("and" | "or") values } ")" | value )
 //! ```

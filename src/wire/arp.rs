@@ -8,10 +8,10 @@ use crate::base::{EtherType, Reader};
 /// Length of an ARP packet for Ethernet and IPv4, in octets; octets after it are padding.
 pub(crate) const PACKET_LEN: usize = 28;
 
-/// ARP operation of a request: the sender asks for the hardware address of the target.
+/// ARP operation of a request for the hardware address of the target.
 pub(crate) const REQUEST: u16 = 1;
 
-/// ARP operation of a reply: the sender reports its hardware address.
+/// ARP operation of a reply, which contains the hardware address of its sender.
 pub(crate) const REPLY: u16 = 2;
 
 const HARDWARE_ETHERNET: u16 = 1;

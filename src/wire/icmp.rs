@@ -34,7 +34,7 @@ impl FlowKey {
 pub(crate) enum Pairing {
     /// A request and its reply: both belong to one conversation.
     TwoWay {
-        /// Type that the other side sends.
+        /// ICMP type that the other side of the conversation sends.
         counterpart: u8,
     },
     /// A type without a reply: the key contains type and code in place of the ports, and the sender is side A.

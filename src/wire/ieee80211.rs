@@ -45,7 +45,7 @@ mod field {
 pub(crate) enum Wlan {
     /// An unencrypted data frame with LLC behind the 802.11 header.
     Data {
-        /// Length of the 802.11 header in octets, which is the offset of LLC.
+        /// Length of the 802.11 header in octets.
         len: usize,
         /// Offset of the sender's address in the frame.
         source_offset: usize,
@@ -54,7 +54,7 @@ pub(crate) enum Wlan {
     },
     /// A data frame encrypted with WEP, TKIP or CCMP.
     Protected,
-    /// A data frame that is a later fragment.
+    /// An unencrypted data frame that contains a fragment other than the first one.
     LaterFragment,
     /// A management frame, a control frame, or a data frame without data.
     Other,

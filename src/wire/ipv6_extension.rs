@@ -83,8 +83,8 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// Returns the octets from the value of the first option with type `wanted` and length `wanted_len`; `None` if
-/// a malformed option precedes it. Linear in the options.
+/// Returns the octets of `options` from the value of the first option with type `wanted` and length `wanted_len`
+/// on; `None` if there is no such option or if a malformed option precedes it. Linear in the options.
 fn option(mut options: &[u8], wanted: u8, wanted_len: u8) -> Option<&[u8]> {
     loop {
         options = match *options {

@@ -90,7 +90,7 @@ pub struct NeighborStats {
     pub not_for_us_count: u64,
     /// Number of ARP or NDP messages that are truncated or violate the rules of RFC 826 or RFC 4861.
     pub malformed_count: u64,
-    /// Number of frames on a VLAN other than that of the local interface.
+    /// Number of frames on a VLAN other than the VLAN of the local interface.
     pub other_vlan_count: u64,
     /// Number of requests that the neighbor table created.
     pub request_count: u64,

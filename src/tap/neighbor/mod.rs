@@ -104,8 +104,8 @@ impl NeighborTable {
     ///
     /// # Errors
     ///
-    /// Returns a [`NeighborError`] if the hardware address is not that of a single station, or if a cap is
-    /// zero.
+    /// Returns a [`NeighborError`] if the hardware address does not belong to a single station, or if
+    /// `neighbor_count_max` or `neighbor_request_count_max` is zero.
     pub fn new(config: NeighborConfig) -> Result<Self, NeighborError> {
         if !is_station(config.hardware_address) {
             return Err(NeighborError::HardwareAddress);
@@ -128,7 +128,7 @@ impl NeighborTable {
     ///
     /// # Errors
     ///
-    /// Returns [`NeighborError::LocalAddress`] if it is not the address of a single host.
+    /// Returns [`NeighborError::LocalAddress`] if `address` is not the address of a single host.
     pub fn add_local(&mut self, address: IpAddr) -> Result<(), NeighborError> {
         if !is_host(address) {
             return Err(NeighborError::LocalAddress);

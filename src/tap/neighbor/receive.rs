@@ -18,25 +18,25 @@ pub enum NeighborEvent {
     Other,
     /// A request for a local address was received: the caller sends this frame as the reply.
     Request(NeighborFrame),
-    /// A reply to an outstanding request was received, and the neighbor was added to the table.
+    /// A reply to an outstanding request was received, and the neighbor was added to the table or updated.
     Learned {
         /// Protocol address of the neighbor.
         address: IpAddr,
         /// Hardware address of the neighbor.
         hardware_address: [u8; 6],
     },
-    /// An announcement without a request.
+    /// An announcement without a request was received.
     Gratuitous,
     /// A reply answers no outstanding request, or contains a hardware address that differs from the source of its
     /// frame.
     Spoofed,
     /// Another host uses one of the local addresses.
     Conflict,
-    /// A message for another host, or an own frame that was received again.
+    /// A message for another host was received, or an own frame was received again.
     NotForUs,
     /// An ARP or NDP message is truncated or violates the rules of the protocol.
     Malformed,
-    /// A frame on a VLAN other than that of the local interface.
+    /// A frame was received on a VLAN other than the VLAN of the local interface.
     OtherVlan,
 }
 
