@@ -1,17 +1,17 @@
-//! Memory charged by one layer, under the layer's own cap and the shared budget.
+//! Memory that one layer charges, limited by the cap of the layer and by the shared budget.
 
 use super::budget::{Account, Budget};
 
-/// Reason why a charge was refused.
+/// Reason why a memory charge was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The layer's own cap would be exceeded.
+    /// The charge would exceed the cap of the layer.
     Cap,
-    /// The budget refused the charge.
+    /// The shared memory budget refused the charge.
     Budget,
 }
 
-/// The bytes that a layer holds. They are released when this is dropped.
+/// The bytes of memory that a layer has charged. Dropping the allowance releases them.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     budget: Budget,
@@ -19,12 +19,12 @@ pub(crate) struct Allowance {
     held_bytes: u64,
     max_bytes: u64,
     peak_bytes: u64,
-    /// True if bytes were charged since the last call of [`clear_taken`](Self::clear_taken).
+    /// True if memory was charged since the last call of [`clear_taken`](Self::clear_taken).
     has_taken: bool,
 }
 
 impl Allowance {
-    /// Creates an allowance of at most `max_bytes` that holds nothing yet.
+    /// Creates an allowance of at most `max_bytes`, without any charged bytes.
     pub(crate) const fn new(budget: Budget, account: Account, max_bytes: u64) -> Self {
         Self { budget, account, held_bytes: 0, max_bytes, peak_bytes: 0, has_taken: false }
     }
@@ -37,13 +37,13 @@ impl Allowance {
         self.peak_bytes
     }
 
-    /// Returns whether bytes were charged since the last call of [`clear_taken`](Self::clear_taken).
+    /// Returns whether memory was charged since the last call of [`clear_taken`](Self::clear_taken).
     #[inline(always)]
     pub(crate) const fn has_taken(&self) -> bool {
         self.has_taken
     }
 
-    /// Forgets that bytes were charged.
+    /// Resets the flag that [`has_taken`](Self::has_taken) returns.
     #[inline(always)]
     pub(crate) const fn clear_taken(&mut self) {
         self.has_taken = false;
@@ -53,7 +53,7 @@ impl Allowance {
         &self.budget
     }
 
-    /// Charges bytes for an allocation, or returns which limit refuses them.
+    /// Charges bytes of memory for an allocation. Returns an error that states which limit refuses the charge.
     pub(crate) fn take(&mut self, bytes: u64) -> Result<(), Refusal> {
         if self.held_bytes.saturating_add(bytes) > self.max_bytes {
             return Err(Refusal::Cap);
@@ -67,26 +67,26 @@ impl Allowance {
         Ok(())
     }
 
-    /// Releases the bytes of an allocation.
+    /// Releases bytes that were charged for an allocation.
     pub(crate) fn give(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.held_bytes, "released memory was taken before");
         self.held_bytes = self.held_bytes.saturating_sub(bytes);
         self.budget.release(self.account, bytes);
     }
 
-    /// Returns whether the budget requires this layer to release memory.
+    /// Returns whether the shared budget requires the layer to release memory.
     pub(crate) fn must_release(&self) -> bool {
         self.held_bytes > 0 && self.budget.is_pressed(self.account)
     }
 
-    /// Returns whether more than seven eighths of the layer's own cap are held, or the budget requires this layer to
+    /// Returns whether the layer holds more than seven eighths of its cap, or the shared budget requires it to
     /// release memory.
     pub(crate) fn is_pressed(&self) -> bool {
         self.held_bytes > self.max_bytes - self.max_bytes / 8 || self.must_release()
     }
 
-    /// Charges bytes for optional data. Optional data is refused beyond half of the cap, so that it does not displace
-    /// required data.
+    /// Charges bytes of memory for optional data, and returns whether they were charged. Optional data is refused
+    /// beyond half of the layer's cap, so that it does not displace required data.
     pub(crate) fn take_spare(&mut self, bytes: u64) -> bool {
         let has_capacity = self.held_bytes.saturating_add(bytes) <= self.max_bytes / 2;
         has_capacity && !self.must_release() && self.take(bytes).is_ok()

@@ -7,20 +7,20 @@ use std::fmt;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Evidence {
-    /// The payload matches the protocol.
+    /// The payload matches the application protocol.
     Content,
-    /// The port is registered for the protocol, and no payload contradicts it.
+    /// The port is registered for the application protocol, and no payload contradicts it.
     Port,
 }
 
 impl Evidence {
-    /// Returns the evidence with this name.
+    /// Returns the evidence whose [`name`](Self::name) is `name`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         [Self::Content, Self::Port].into_iter().find(|evidence| evidence.name() == name)
     }
 
-    /// Returns `content` or `port`.
+    /// Returns the name of the evidence: `content` or `port`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,9 +34,9 @@ impl Evidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Application {
-    /// The protocol in lower case, such as `http`.
+    /// Name of the application protocol in lower case, such as `http`.
     pub name: ApplicationName,
-    /// The evidence for the protocol.
+    /// The evidence for the application protocol.
     pub evidence: Evidence,
 }
 
@@ -48,11 +48,11 @@ pub struct ApplicationName {
 }
 
 impl ApplicationName {
-    /// Maximum length of a name in octets.
+    /// Maximum length of the name of an application protocol, in octets.
     pub const LEN_MAX: usize = 23;
 
-    /// Creates a name from text. Returns `None` if the text is empty, too long, or contains a character that is not
-    /// allowed.
+    /// Creates the name of an application protocol from text. Returns `None` if the text is empty, longer than
+    /// [`LEN_MAX`](Self::LEN_MAX), or contains a character that is not allowed.
     #[must_use]
     pub const fn new(name: &str) -> Option<Self> {
         let letters = name.as_bytes();
@@ -71,7 +71,7 @@ impl ApplicationName {
         Some(Self { octets, len: letters.len() as u8 })
     }
 
-    /// Returns the name as text.
+    /// Returns the name of the application protocol as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         let octets = self.octets.get(..usize::from(self.len)).unwrap_or_default();

@@ -25,26 +25,27 @@ use super::limits::Limits;
 #[non_exhaustive]
 #[repr(usize)]
 pub enum Account {
-    /// The tracker: flows, their index, and the part of the callers' state that is stored inline in the flow table.
+    /// Memory of the tracker: flows, their index, and the part of the callers' state that is stored inline in the
+    /// flow table.
     Flows = 0,
-    /// Fragments that wait for the rest of their datagram.
+    /// Memory of fragments that wait for the rest of their datagram.
     Fragments = 1,
-    /// Segments that wait for a hole to be filled.
+    /// Memory of TCP segments that wait for a hole in their stream to be filled.
     Streams = 2,
-    /// State of parsers.
+    /// Memory of the state of protocol parsers.
     Sessions = 3,
-    /// Batches and queues between threads.
+    /// Memory of frame batches and queues between threads.
     Queues = 4,
-    /// Frames that are remembered in order to detect duplicates.
+    /// Memory of frames that are remembered in order to detect duplicates.
     Dedup = 5,
-    /// Captures that are being read: blocks, windows of decompressors, descriptions of interfaces.
+    /// Memory of captures that are being read: blocks, windows of decompressors, descriptions of interfaces.
     Sources = 6,
 }
 
 const ACCOUNTS: usize = 7;
 
 impl Account {
-    /// All accounts, in the order of their numbers.
+    /// All accounts, in the order of their discriminants.
     const ALL: [Self; ACCOUNTS] = [
         Self::Flows,
         Self::Fragments,
@@ -55,7 +56,8 @@ impl Account {
         Self::Sources,
     ];
 
-    /// Returns the fraction of the limit, in sixteenths, up to which the total may rise when this account grows.
+    /// Returns the fraction of the budget's limit, in sixteenths, up to which the total of all accounts may rise when
+    /// this account grows.
     const fn sixteenths(self) -> u64 {
         match self {
             Self::Dedup => 13,
@@ -65,7 +67,7 @@ impl Account {
         }
     }
 
-    /// Returns the total up to which this account may grow under a limit.
+    /// Returns the total of all accounts, in bytes, up to which this account may grow in a budget with this limit.
     const fn ceiling(self, limit: u64) -> u64 {
         // The division comes first so that the product cannot overflow; the second term adds what the division drops.
         limit / 16 * self.sixteenths() + limit % 16 * self.sixteenths() / 16
@@ -85,7 +87,7 @@ pub struct Budget {
 #[derive(Debug)]
 struct Ledger {
     limit: u64,
-    /// The total up to which each account may grow.
+    /// For each account, the total of all accounts in bytes up to which the account may grow.
     ceilings: [u64; ACCOUNTS],
     total: AtomicU64,
     per_account: [AtomicU64; ACCOUNTS],
@@ -94,7 +96,7 @@ struct Ledger {
     injected: Option<Refusals>,
 }
 
-/// Numbers of the charges, counted from zero, that are refused although there is memory.
+/// Memory charges that a test wants refused although there is memory, by the index of the charge, counted from zero.
 #[derive(Debug)]
 struct Refusals {
     numbers: Range<u64>,
@@ -108,14 +110,14 @@ impl Refusals {
 }
 
 impl Budget {
-    /// Creates a budget of at most `limit_bytes`.
+    /// Creates a memory budget of at most `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: u64) -> Self {
         Self::with_injected(limit_bytes, None)
     }
 
-    /// Creates a budget that also refuses the charges with these numbers, counted from zero over all accounts. For
-    /// tests of the behavior of layers without memory.
+    /// Creates a memory budget that also refuses the charges whose indexes, counted from zero over all accounts, are
+    /// in `numbers`. For tests of the behavior of layers without memory.
     #[doc(hidden)]
     #[must_use]
     pub fn with_refusals(limit_bytes: u64, numbers: Range<u64>) -> Self {
@@ -135,19 +137,20 @@ impl Budget {
         Self { shared: Arc::new(ledger) }
     }
 
-    /// Returns the total up to which an account may grow.
+    /// Returns the total of all accounts, in bytes, up to which an account may grow.
     fn ceiling(&self, account: Account) -> u64 {
         self.shared.ceilings[account as usize]
     }
 
-    /// Returns whether an account should release memory: the total exceeds the ceiling of this account.
+    /// Returns whether an account should release memory, because the total of all accounts exceeds the ceiling of
+    /// this account.
     #[must_use]
     pub(crate) fn is_pressed(&self, account: Account) -> bool {
         self.held() > self.ceiling(account)
     }
 
-    /// Charges all of `bytes` to an account, or nothing if the account may not grow by that much. Returns whether it
-    /// was charged.
+    /// Charges `bytes` to an account, or nothing if the account may not grow by that much. Returns whether the bytes
+    /// were charged.
     #[doc(hidden)]
     #[must_use = "memory that was refused must not be allocated"]
     pub fn charge(&self, account: Account, bytes: u64) -> bool {
@@ -173,39 +176,39 @@ impl Budget {
         }
     }
 
-    /// Releases bytes that were charged. Releasing more than an account holds is a bug of the layer; debug builds
-    /// assert against it.
+    /// Releases bytes that were charged to an account. Releasing more than an account holds is a bug of the layer;
+    /// debug builds assert against it.
     pub(crate) fn release(&self, account: Account, bytes: u64) {
         let held = self.shared.per_account[account as usize].fetch_sub(bytes, Relaxed);
         debug_assert!(held >= bytes, "{account:?} released {bytes} bytes of {held}");
         self.shared.total.fetch_sub(bytes, Relaxed);
     }
 
-    /// Returns the bytes that an account holds.
+    /// Returns the number of bytes that an account holds.
     #[must_use]
     pub fn held_by(&self, account: Account) -> u64 {
         self.shared.per_account[account as usize].load(Relaxed)
     }
 
-    /// Returns the bytes that all accounts currently hold.
+    /// Returns the number of bytes that all accounts currently hold.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.shared.total.load(Relaxed)
     }
 
-    /// Returns the largest total that was ever held, in bytes.
+    /// Returns the largest number of bytes that all accounts together ever held.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.shared.peak.load(Relaxed)
     }
 
-    /// Returns the limit in bytes.
+    /// Returns the limit of the budget in bytes.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.shared.limit
     }
 
-    /// Returns the number of charges that were refused.
+    /// Returns the number of memory charges that were refused.
     #[must_use]
     pub fn refused_count(&self) -> u64 {
         self.shared.refused.load(Relaxed)
@@ -213,7 +216,7 @@ impl Budget {
 }
 
 impl Default for Budget {
-    /// Creates a budget with the default of [`Limits::total_bytes_max`].
+    /// Creates a budget of the default size of [`Limits::total_bytes_max`].
     fn default() -> Self {
         Self::new(Limits::DEFAULT.total_bytes_max)
     }

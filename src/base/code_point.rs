@@ -20,7 +20,7 @@ macro_rules! code_points {
         impl $type {
             $( $(#[$meta])* pub const $name: Self = Self($value); )*
 
-            /// Returns the registered name, if this crate knows it.
+            /// Returns the name that is registered for the number, if this crate knows it.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -263,14 +263,14 @@ code_points! {
 }
 
 impl IpProtocol {
-    /// Returns the protocol with this name or number, in the form that [`Display`](fmt::Display) writes.
+    /// Returns the IP protocol with this name or number, in the form that [`Display`](fmt::Display) writes.
     #[must_use]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         (0..=u8::MAX).map(Self).find(|protocol| protocol.to_string() == name)
     }
 
-    /// Returns whether the protocol's header starts with a source and a destination port in its first four octets:
-    /// TCP, UDP, SCTP.
+    /// Returns whether the header of the IP protocol starts with a source and a destination port in its first four
+    /// octets: TCP, UDP, SCTP.
     #[must_use]
     pub const fn has_ports(self) -> bool {
         matches!(self, Self::TCP | Self::UDP | Self::SCTP)

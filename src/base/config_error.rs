@@ -19,7 +19,7 @@ use std::fmt;
 pub struct ConfigError {
     /// Name of the module of the layer that cannot be created.
     pub layer: &'static str,
-    /// The field or setting.
+    /// Name of the configuration field or setting that has the problem.
     pub field: &'static str,
     /// The problem with the field.
     pub problem: ConfigProblem,
@@ -29,23 +29,23 @@ pub struct ConfigError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ConfigProblem {
-    /// The number is outside of its inclusive range.
+    /// The value of the field is outside of its inclusive range.
     OutOfRange {
-        /// The smallest number allowed.
+        /// The smallest value allowed.
         min: u64,
-        /// The largest number allowed.
+        /// The largest value allowed.
         max: u64,
     },
     /// A memory cap, or the budget, is smaller than the memory that the layer needs at the start.
     TooSmall {
-        /// Minimum size in bytes.
+        /// Minimum size of the cap or budget in bytes.
         needed_bytes: u64,
     },
-    /// The stage of the sink does not have the layer, so the setting would have no effect.
+    /// The sink's stage does not include the layer, so the setting would have no effect.
     StageAbsent,
-    /// The setting cannot be combined with another one.
+    /// The setting cannot be combined with another setting.
     Conflict {
-        /// The other setting.
+        /// Name of the setting that conflicts with the field.
         with: &'static str,
     },
 }

@@ -8,13 +8,16 @@
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Counters {
-    /// Packets; each fragment counts as one (packetDeltaCount, IPFIX 2).
+    /// Number of packets that the side sent; each fragment counts as one (packetDeltaCount, IPFIX 2).
     pub packet_count: u64,
-    /// Octets of the frames on the wire, including octets that were not captured (layer2OctetDeltaCount, IPFIX 352).
+    /// Octets of the side's frames on the wire, including octets that were not captured (layer2OctetDeltaCount, IPFIX
+    /// 352).
     pub octet_count: u64,
-    /// Octets according to the IP total length of the innermost packet (octetDeltaCount, IPFIX 1).
+    /// Octets of the side's packets according to the IP total length of the innermost packet (octetDeltaCount, IPFIX
+    /// 1).
     pub ip_octet_count: u64,
-    /// Octets of transport payload according to the length fields, without padding, with retransmissions.
+    /// Octets of transport payload that the side sent, according to the length fields: without padding, with
+    /// retransmissions.
     pub payload_octet_count: u64,
 }
 
@@ -39,15 +42,15 @@ impl std::ops::Add for Counters {
     }
 }
 
-/// Additional [`Counters`] of one side of a TCP flow.
+/// Counters of one side of a TCP flow, in addition to [`Counters`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct TcpCounters {
-    /// Segments whose octets had all been seen before, except keep-alives and window probes.
+    /// Number of TCP segments whose octets had all been seen before, except keep-alives and window probes.
     pub retransmitted_count: u32,
-    /// Segments that arrived late and filled a hole.
+    /// Number of TCP segments that arrived late and filled a hole.
     pub out_of_order_count: u32,
-    /// Segments that advertised a window of zero.
+    /// Number of TCP segments that advertised a window of zero.
     pub zero_window_count: u32,
 }

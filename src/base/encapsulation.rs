@@ -8,51 +8,52 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum HeaderKind {
-    /// An Ethernet header inside another encapsulation. Id: none.
+    /// An Ethernet header inside another encapsulation. It has no id.
     Ethernet,
-    /// A VLAN tag. Id: VLAN id, zero for a priority tag.
+    /// A VLAN tag. The id is the VLAN id, zero for a priority tag.
     Vlan,
-    /// IEEE 802.1ah. Id: service identifier, 24 bits.
+    /// An IEEE 802.1ah service tag. The id is the service identifier, 24 bits.
     ProviderBackbone,
-    /// MACsec without encryption. Id: none.
+    /// A MACsec tag of a frame without encryption. It has no id.
     Macsec,
-    /// VN-tag. Id: destination interface.
+    /// A VN-tag. The id is the destination interface.
     VnTag,
-    /// An MPLS label stack entry. Id: label.
+    /// An MPLS label stack entry. The id is the label.
     Mpls,
-    /// PPPoE. Id: session.
+    /// A PPPoE header. The id is the session identifier.
     Pppoe,
-    /// An IP packet that contains another one; its addresses are the tunnel's endpoints. Id: none.
+    /// The header of an IP packet that contains another one; its addresses are the endpoints of the tunnel. It has no
+    /// id.
     Ip,
-    /// GRE. Id: key, or zero.
+    /// A GRE header. The id is the key, or zero without a key.
     Gre,
-    /// PPTP's GRE. Id: call id.
+    /// The GRE header of PPTP. The id is the call identifier.
     Pptp,
-    /// NVGRE. Id: virtual subnet id.
+    /// An NVGRE header. The id is the virtual subnet identifier.
     Nvgre,
-    /// ERSPAN type I, II or III. Id: session.
+    /// An ERSPAN header of type I, II or III. The id is the session identifier.
     Erspan,
-    /// VXLAN. Id: network identifier.
+    /// A VXLAN header. The id is the virtual network identifier.
     Vxlan,
-    /// VXLAN-GPE. Id: network identifier.
+    /// A VXLAN-GPE header. The id is the virtual network identifier.
     VxlanGpe,
-    /// GENEVE. Id: network identifier.
+    /// A GENEVE header. The id is the virtual network identifier.
     Geneve,
-    /// GTP-U. Id: tunnel endpoint identifier of the receiver.
+    /// A GTP-U header. The id is the tunnel endpoint identifier of the receiver.
     GtpU,
-    /// Teredo. Id: none.
+    /// A Teredo tunnel. It has no id.
     Teredo,
-    /// L2TP. Id: for version 2, the tunnel id in the upper half and the session id in the lower; for version 3, the
-    /// session id.
+    /// An L2TP header. For version 2, the id contains the tunnel id in the upper 16 bits and the session id in the
+    /// lower 16 bits; for version 3, the id is the session id.
     L2tp,
-    /// Network Service Header. Id: service path.
+    /// A Network Service Header. The id is the service path identifier.
     Nsh,
-    /// EtherIP. Id: none.
+    /// An EtherIP header. It has no id.
     EtherIp,
 }
 
 impl HeaderKind {
-    /// All kinds.
+    /// All kinds of encapsulation headers.
     pub const ALL: [Self; 20] = [
         Self::Ethernet,
         Self::Vlan,
@@ -76,13 +77,13 @@ impl HeaderKind {
         Self::EtherIp,
     ];
 
-    /// Returns the kind with this name.
+    /// Returns the kind of header whose [`name`](Self::name) is `name`.
     #[cfg(feature = "serde")]
     pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Returns the common name.
+    /// Returns the common name of the kind of header, such as `VXLAN`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +116,7 @@ impl HeaderKind {
         !matches!(self, Self::Ethernet | Self::Macsec | Self::Ip | Self::Teredo | Self::EtherIp)
     }
 
-    /// Returns whether the id is a virtual network identifier of 24 bits.
+    /// Returns whether headers of this kind have a virtual network identifier of 24 bits as their id.
     #[must_use]
     pub(crate) const fn is_virtual_network(self) -> bool {
         matches!(self, Self::Vxlan | Self::VxlanGpe | Self::Geneve | Self::Nvgre)
@@ -128,33 +129,34 @@ impl fmt::Display for HeaderKind {
     }
 }
 
-/// A header of an [`Encapsulation`]. `Copy`, 40 octets.
+/// One header of an [`Encapsulation`]. `Copy`, 40 octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct EncapsulationHeader {
-    /// Kind of the header.
+    /// Kind of the encapsulation header.
     pub kind: HeaderKind,
-    /// Zero if the kind has no id.
+    /// Id of the header; zero if headers of this kind have no id.
     raw_id: u32,
-    /// Source and destination address, if this is an IP header whose addresses were captured: the tunnel's endpoints.
+    /// Source and destination address, which are the endpoints of the tunnel; present only for an IP header whose
+    /// addresses were captured.
     pub endpoints: Option<(IpAddr, IpAddr)>,
 }
 
 impl EncapsulationHeader {
-    /// Creates a header with an id, which is ignored if the kind has none.
+    /// Creates an encapsulation header with an id, which is ignored if headers of this kind have none.
     #[must_use]
     pub const fn new(kind: HeaderKind, id: u32) -> Self {
         Self { kind, raw_id: if kind.has_id() { id } else { 0 }, endpoints: None }
     }
 
-    /// Returns the header's number, such as a VLAN id, a label or a virtual network identifier; `None` if the kind
-    /// has none.
+    /// Returns the id of the header, such as a VLAN id, a label or a virtual network identifier; `None` if headers of
+    /// this kind have none.
     #[must_use]
     pub const fn id(&self) -> Option<u32> {
         if self.kind.has_id() { Some(self.raw_id) } else { None }
     }
 
-    /// Creates an IP header with its addresses.
+    /// Creates the encapsulation header of an IP tunnel with its two addresses.
     #[must_use]
     pub const fn ip(source: IpAddr, destination: IpAddr) -> Self {
         Self { kind: HeaderKind::Ip, raw_id: 0, endpoints: Some((source, destination)) }
@@ -162,7 +164,8 @@ impl EncapsulationHeader {
 }
 
 impl fmt::Display for EncapsulationHeader {
-    /// Writes `VXLAN 42`, `IP 192.0.2.1>192.0.2.2`, or the kind alone.
+    /// Writes the kind of the header with its id or addresses, if any: `VXLAN 42`, `IP 192.0.2.1>192.0.2.2`,
+    /// `Ethernet`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.kind.fmt(f)?;
         match (self.endpoints, self.id()) {
@@ -213,33 +216,34 @@ impl<'de> serde::Deserialize<'de> for EncapsulationHeader {
 
 /// The headers that encapsulate the packets of one side of a flow, outermost first, without the link-layer header.
 ///
-/// A pointer that clones share; no allocation if there are no headers.
+/// The headers are allocated once and shared by all clones; without headers, nothing is allocated.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Encapsulation(Option<Arc<[EncapsulationHeader]>>);
 
 impl Encapsulation {
-    /// No headers.
+    /// An encapsulation without headers.
     pub const NONE: Self = Self(None);
 
-    /// Creates an encapsulation from a copy of the headers, outermost first. Allocates unless there are none.
+    /// Creates an encapsulation from a copy of the headers, outermost first. Allocates unless `headers` is empty.
     #[must_use]
     pub fn new(headers: &[EncapsulationHeader]) -> Self {
         Self((!headers.is_empty()).then(|| headers.into()))
     }
 
-    /// Returns the headers, outermost first.
+    /// Returns the encapsulation headers, outermost first.
     #[must_use]
     pub fn headers(&self) -> &[EncapsulationHeader] {
         self.0.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether there are no headers.
+    /// Returns whether there are no encapsulation headers.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Returns the octets allocated for `header_count` headers, without the allocator's overhead.
+    /// Returns the number of bytes allocated for an encapsulation of `header_count` headers, without the allocator's
+    /// overhead.
     pub(crate) const fn allocated_len(header_count: usize) -> usize {
         // The strong and the weak count of an `Arc`.
         const COUNTS: usize = 2 * size_of::<usize>();
@@ -268,7 +272,7 @@ impl fmt::Display for Encapsulation {
 
 #[cfg(feature = "serde")]
 impl serde::Serialize for Encapsulation {
-    /// Serializes a list of the headers.
+    /// Serializes a list of the encapsulation headers, outermost first.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.headers())
     }

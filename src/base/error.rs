@@ -91,7 +91,7 @@ impl fmt::Display for Layer {
     }
 }
 
-/// Kind of a parse error.
+/// Kind of a parse error in a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
@@ -99,9 +99,9 @@ pub enum ParseErrorKind {
     /// The captured data ends before the header does: the frame was truncated to a snap length, or was sent too
     /// short.
     Truncated,
-    /// A length field is smaller than its own header, or larger than the data that contains it.
+    /// A length field is smaller than the header that contains it, or larger than the data that contains the header.
     BadLength,
-    /// A version field has a value other than the version of the layer.
+    /// A version field has a value other than the version of the protocol.
     BadVersion,
     /// More headers are chained or nested than [`Limits`](crate::base::Limits) allows.
     TooDeep,
@@ -113,13 +113,14 @@ pub enum ParseErrorKind {
 pub struct ParseError {
     /// The header that could not be parsed.
     pub layer: Layer,
-    /// Kind of the error.
+    /// Kind of the parse error.
     pub kind: ParseErrorKind,
-    /// Octets from the start of the frame to that header.
+    /// Number of octets from the start of the frame to the header that could not be parsed.
     pub offset: u32,
-    /// Octets that the header, or its length field, requires. For [`ParseErrorKind::BadVersion`], the value found.
+    /// Number of octets that the header, or its length field, requires. For [`ParseErrorKind::BadVersion`], the
+    /// version found.
     pub need: u32,
-    /// Octets that were available.
+    /// Number of octets that were available for the header.
     pub have: u32,
 }
 

@@ -1,4 +1,4 @@
-//! Frames, single and in batches.
+//! Captured frames, single and in batches.
 
 use super::code_point::LinkType;
 use super::time::Timestamp;
@@ -10,23 +10,23 @@ pub struct Frame<'a> {
     pub timestamp: Timestamp,
     /// Type of the header at the start of `data`.
     pub link_type: LinkType,
-    /// The captured octets.
+    /// The captured octets of the frame.
     pub data: &'a [u8],
-    /// Octets that the frame had on the wire. Values below the length of `data` are treated as that length.
+    /// Number of octets that the frame had on the wire. Values below the length of `data` are treated as that length.
     pub wire_len: u32,
-    /// Number of the capturing interface within its source, counted from zero.
+    /// Index of the capturing interface within its source, counted from zero.
     pub interface: u32,
 }
 
 impl<'a> Frame<'a> {
-    /// Creates a complete Ethernet frame, captured on interface 0.
+    /// Creates a frame with an Ethernet header, captured completely on interface 0.
     #[must_use]
     pub const fn ethernet(timestamp: Timestamp, data: &'a [u8]) -> Self {
         Self { timestamp, link_type: LinkType::ETHERNET, data, wire_len: data.len() as u32, interface: 0 }
     }
 }
 
-/// Offset of a frame in its [`FrameBatch`], and its metadata.
+/// Position of a frame in the block of its [`FrameBatch`], and the frame's metadata.
 #[derive(Clone, Copy, Debug)]
 struct Descriptor {
     timestamp: Timestamp,
@@ -50,7 +50,7 @@ pub struct FrameBatch {
     descriptors: Vec<Descriptor>,
 }
 
-/// A range of octets in the block of a [`FrameBatch`].
+/// Range of octets in the block of a [`FrameBatch`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     start: u32,
@@ -65,7 +65,7 @@ pub(crate) struct Descriptors<'a> {
 }
 
 impl Descriptors<'_> {
-    /// Appends the descriptor of a frame that is already in the block.
+    /// Appends the descriptor of a frame whose octets are already in the block.
     #[inline]
     pub(crate) fn push(
         &mut self,
@@ -89,49 +89,49 @@ impl Descriptors<'_> {
 }
 
 impl FrameBatch {
-    /// Creates an empty batch without allocating.
+    /// Creates an empty batch of frames without allocating.
     #[must_use]
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), filled_len: 0, descriptors: Vec::new() }
     }
 
-    /// Returns the number of frames.
+    /// Returns the number of frames in the batch.
     #[must_use]
     pub fn len(&self) -> usize {
         self.descriptors.len()
     }
 
-    /// Returns whether there are no frames.
+    /// Returns whether there are no frames in the batch.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.descriptors.is_empty()
     }
 
-    /// Removes all frames and bytes, and keeps the memory.
+    /// Removes all frames and bytes from the batch, and keeps the allocated memory.
     pub fn clear(&mut self) {
         self.filled_len = 0;
         self.descriptors.clear();
     }
 
-    /// Returns the latest timestamp of the frames; zero if there are none.
+    /// Returns the latest timestamp of the frames in the batch; zero if there are none.
     #[inline]
     pub(crate) fn latest(&self) -> Timestamp {
         self.descriptors.iter().fold(Timestamp::ZERO, |latest, descriptor| latest.max(descriptor.timestamp))
     }
 
-    /// Returns the bytes that its allocations take.
+    /// Returns the number of bytes that the allocations of the batch take.
     pub(crate) const fn held_bytes(&self) -> u64 {
         (self.bytes.capacity() + self.descriptors.capacity() * size_of::<Descriptor>()) as u64
     }
 
-    /// Returns the frame at an index, counted from zero.
+    /// Returns the frame at index `place` of the batch, counted from zero.
     #[must_use]
     #[inline]
     pub fn get(&self, place: usize) -> Option<Frame<'_>> {
         self.descriptors.get(place).map(|descriptor| self.frame(descriptor))
     }
 
-    /// Iterates over the frames in the order in which they were captured.
+    /// Iterates over the frames of the batch in the order in which they were captured.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Frame<'_>> {
         self.descriptors.iter().map(|descriptor| self.frame(descriptor))
     }
@@ -155,7 +155,7 @@ impl FrameBatch {
         );
     }
 
-    /// Appends bytes to the block.
+    /// Appends bytes to the block of the batch.
     pub(crate) fn append(&mut self, data: &[u8]) {
         let end = self.filled_len + data.len();
         if let Some(space) = self.bytes.get_mut(self.filled_len..end) {
@@ -167,19 +167,20 @@ impl FrameBatch {
         self.filled_len = end;
     }
 
-    /// Returns the filled bytes, and the collector for descriptors of frames in them.
+    /// Returns the filled bytes of the block, and the list to which descriptors of frames in them are appended.
     pub(crate) fn split(&mut self) -> (&[u8], Descriptors<'_>) {
         let bytes = self.bytes.get(..self.filled_len).unwrap_or_default();
         (bytes, Descriptors { filled_len: self.filled_len, list: &mut self.descriptors })
     }
 
-    /// Returns the filled bytes.
+    /// Returns the filled bytes of the block.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.filled_len).unwrap_or_default()
     }
 
-    /// Returns the unfilled part of the block, which is extended to `block_len` octets if it is shorter; its content
-    /// is stale. Call [`Self::fill`] with the number of octets written.
+    /// Returns the unfilled part of the block, which is first extended to `block_len` octets if it is shorter. The
+    /// content of this part is stale. After octets are written to it, [`Self::fill`] must be called with their
+    /// number.
     pub(crate) fn space(&mut self, block_len: usize) -> &mut [u8] {
         if self.bytes.len() < block_len {
             // Reserves exactly the requested size, because that is what was charged.
@@ -189,19 +190,19 @@ impl FrameBatch {
         self.bytes.get_mut(self.filled_len..block_len).unwrap_or_default()
     }
 
-    /// Marks the next `len` octets of [`Self::space`] as filled.
+    /// Marks the first `len` octets of the unfilled part, [`Self::space`], as filled.
     pub(crate) fn fill(&mut self, len: usize) {
         self.filled_len = (self.filled_len + len).min(self.bytes.len());
     }
 
-    /// Removes the first `len` octets of a block that has no descriptors.
+    /// Removes the first `len` octets of the block of a batch that has no descriptors.
     pub(crate) fn drop_front(&mut self, len: usize) {
         debug_assert!(self.descriptors.is_empty() && len <= self.filled_len);
         self.bytes.copy_within(len.min(self.filled_len)..self.filled_len, 0);
         self.filled_len -= len.min(self.filled_len);
     }
 
-    /// Returns the range of a frame's octets in the block.
+    /// Returns the range in the block of the octets of the frame at index `place`.
     #[inline]
     pub(crate) fn span(&self, place: usize) -> Span {
         self.descriptors.get(place).map_or(Span::default(), |descriptor| Span {
@@ -210,7 +211,7 @@ impl FrameBatch {
         })
     }
 
-    /// Returns the octets of a range.
+    /// Returns the octets of a range of the block.
     #[inline]
     pub(crate) fn octets(&self, span: Span) -> &[u8] {
         self.bytes.get(span.start as usize..span.start as usize + span.len as usize).unwrap_or_default()

@@ -31,7 +31,7 @@ const BITS: u32 = 5;
 const CAPACITY: u32 = 128 / BITS;
 
 impl History {
-    /// The empty history.
+    /// The history without letters.
     pub const EMPTY: Self = Self(0);
 
     pub(crate) const fn from_halves([low, high]: [u64; 2]) -> Self {
@@ -42,19 +42,20 @@ impl History {
         [self.0 as u64, (self.0 >> 64) as u64]
     }
 
-    /// Returns the number of letters.
+    /// Returns the number of letters of the history.
     #[must_use]
     pub const fn len(self) -> usize {
         (128 - self.0.leading_zeros()).div_ceil(BITS) as usize
     }
 
-    /// Returns whether there are no letters.
+    /// Returns whether the history has no letters.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Appends a letter of the table above. Other letters, and letters beyond the capacity, are ignored.
+    /// Appends a letter to the history. Letters that [`History`] does not define, and letters beyond its capacity of
+    /// 25, are ignored.
     pub(crate) fn push(&mut self, letter: u8) {
         let place = self.len() as u32;
         if let Some(code) = ALPHABET.iter().position(|known| *known == letter && letter != 0)
@@ -64,7 +65,8 @@ impl History {
         }
     }
 
-    /// Creates a history from letters of the table above; `None` if there are other letters, or more than 25.
+    /// Creates a history from letters; `None` if [`History`] does not define one of them, or if there are more than
+    /// 25.
     #[must_use]
     pub fn from_letters(letters: &str) -> Option<Self> {
         let mut history = Self::EMPTY;
@@ -72,14 +74,14 @@ impl History {
         (history.len() == letters.len()).then_some(history)
     }
 
-    /// Iterates over the letters in order.
+    /// Iterates over the letters of the history in order.
     pub fn letters(self) -> impl Iterator<Item = char> {
         (0..self.len() as u32)
             .filter_map(move |place| ALPHABET.get((self.0 >> (place * BITS)) as usize & 31))
             .map(|letter| char::from(*letter))
     }
 
-    /// Returns the same history with the roles of initiator and responder exchanged.
+    /// Returns the history with the roles of initiator and responder exchanged: upper and lower case are swapped.
     pub(crate) fn turned_over(self) -> Self {
         let mut turned = Self::EMPTY;
         for letter in self.letters() {

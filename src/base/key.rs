@@ -1,4 +1,4 @@
-//! The Flow Key: identifies a flow, with the same value for both directions.
+//! The Flow Key, which identifies a flow and has the same value for both directions.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -9,21 +9,21 @@ use super::vlan::VlanIds;
 
 /// One of the two ends of a flow, in the canonical order of its key.
 ///
-/// `A` is the end with the lower address (then port). This is a property of the key; the tracker determines which end
-/// is the initiator.
+/// `A` is the end with the lower address or, if the addresses are equal, with the lower port. The side is a property
+/// of the key; the tracker determines which end is the initiator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum Side {
-    /// The lower end.
+    /// The end with the lower address or, if the addresses are equal, with the lower port.
     #[default]
     A = 0,
-    /// The higher end.
+    /// The end with the higher address or, if the addresses are equal, with the higher port.
     B = 1,
 }
 
 impl Side {
-    /// Returns the opposite end.
+    /// Returns the opposite side of the flow.
     #[must_use]
     #[inline]
     pub const fn other(self) -> Self {
@@ -33,7 +33,7 @@ impl Side {
         }
     }
 
-    /// Returns 0 or 1, for arrays with one element per side.
+    /// Returns 0 for side A and 1 for side B, as an index of arrays with one element per side.
     #[must_use]
     #[inline]
     pub const fn index(self) -> usize {
@@ -41,20 +41,21 @@ impl Side {
     }
 }
 
-/// The meaning of the port fields of a key.
+/// The meaning of the port fields of a flow key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Ports {
-    /// Transport ports of end A and end B.
+    /// Transport port of end A, then of end B.
     Transport(u16, u16),
     /// ICMP types, paired as in the Community ID specification: the type that end A sends and the type of the reply.
-    /// For a type without a reply: type and code, and A is the sender.
+    /// For a type without a reply: type and code, and end A is the sender.
     Icmp {
-        /// The type.
+        /// The ICMP type that end A sends.
         kind: u8,
-        /// The type of the reply, or the code.
+        /// The ICMP type of the reply or, for a type without a reply, the code.
         counterpart: u8,
-        /// The echo identifier, if the [`KeyPolicy`](crate::decode::extractor::KeyPolicy) includes it in the key.
+        /// The ICMP echo identifier, if the [`KeyPolicy`](crate::decode::extractor::KeyPolicy) includes it in the
+        /// key.
         echo_id: Option<u16>,
     },
     /// The key contains addresses only: the protocol has no ports, the policy excludes them, or the packet is a
@@ -117,11 +118,11 @@ impl FlowKey {
         Self::ordered(protocol, is_ipv6, (address_bits(source), 0), (address_bits(destination), 0), false)
     }
 
-    /// Key of a table entry without a flow; no packet has it.
+    /// Flow key of a table entry without a flow; no packet has this key.
     pub(crate) const VACANT: Self = Self { words: [0, 0, 0, 0, 0, NO_KEY] };
 
-    /// Creates a key in canonical order, and returns it with the side of the source. The ports are significant only
-    /// if `has_ports`.
+    /// Creates a flow key with its ends in canonical order, and returns it with the side of the source. The ports are
+    /// significant only if `has_ports`.
     #[inline]
     pub(crate) fn ordered(
         protocol: IpProtocol,
@@ -139,7 +140,7 @@ impl FlowKey {
         (Self::from_ends(protocol, flags, a, b), side)
     }
 
-    /// Implements [`FlowKey::ordered`] for IPv4 on the fast path: address and port compare as one integer.
+    /// Implements [`FlowKey::ordered`] for IPv4 with ports on the fast path: address and port compare as one integer.
     #[inline(always)]
     pub(crate) fn ordered_v4(
         protocol: IpProtocol,
@@ -156,8 +157,8 @@ impl FlowKey {
         (Self { words }, side)
     }
 
-    /// Creates a key whose end A is the sender, regardless of the order of the addresses: for ICMP types without a
-    /// reply, and uniflows.
+    /// Creates a flow key whose end A is the sender, regardless of the order of the addresses: for ICMP types without
+    /// a reply, and uniflows.
     pub(crate) fn directed(
         protocol: IpProtocol,
         is_ipv6: bool,
@@ -177,7 +178,8 @@ impl FlowKey {
         Self { words }
     }
 
-    /// Marks the ports as ICMP type and counterpart, with the echo identifier, if any, in their high octets.
+    /// Returns the key with its port fields marked as ICMP type and counterpart, and with the echo identifier, if
+    /// any, in their high octets.
     pub(crate) fn with_icmp(mut self, is_one_way: bool, echo_id: Option<u16>) -> Self {
         self.words[5] = self.words[5] & !PORTS | ICMP | if is_one_way { ONE_WAY } else { 0 };
         if let Some(id) = echo_id {
@@ -187,7 +189,7 @@ impl FlowKey {
         self
     }
 
-    /// Returns the key with the caller's scope: an interface, a tenant, an observation domain.
+    /// Returns the flow key with a scope that the caller chooses: an interface, a tenant, an observation domain.
     #[must_use]
     #[inline]
     pub const fn with_scope(mut self, scope: u32) -> Self {
@@ -195,7 +197,7 @@ impl FlowKey {
         self
     }
 
-    /// Returns the key with VLAN ids.
+    /// Returns the flow key with VLAN ids.
     #[must_use]
     #[inline]
     pub const fn with_vlan_ids(mut self, vlan_ids: VlanIds) -> Self {
@@ -203,7 +205,7 @@ impl FlowKey {
         self
     }
 
-    /// Returns the key with a virtual network identifier of 24 bits (VXLAN, GENEVE, NVGRE).
+    /// Returns the flow key with a virtual network identifier of 24 bits (VXLAN, GENEVE, NVGRE).
     #[must_use]
     #[inline]
     pub const fn with_vni(mut self, vni: u32) -> Self {
@@ -211,7 +213,7 @@ impl FlowKey {
         self
     }
 
-    /// Returns the address of an end.
+    /// Returns the address of one end of the flow.
     #[must_use]
     pub fn address(&self, side: Side) -> IpAddr {
         let [high, low] = [self.words[side.index() * 2], self.words[side.index() * 2 + 1]];
@@ -222,21 +224,21 @@ impl FlowKey {
         }
     }
 
-    /// Returns whether both addresses are IPv6 addresses.
+    /// Returns whether both addresses of the key are IPv6 addresses.
     #[must_use]
     #[inline]
     pub const fn is_ipv6(&self) -> bool {
         self.words[5] & IPV6 != 0
     }
 
-    /// Returns the IP protocol.
+    /// Returns the IP protocol of the key.
     #[must_use]
     #[inline]
     pub const fn protocol(&self) -> IpProtocol {
         IpProtocol((self.words[5] >> 8) as u8)
     }
 
-    /// Returns the ports, or the values that the key has in their place.
+    /// Returns the ports of the key, or the values that it contains in their place.
     #[must_use]
     pub const fn ports(&self) -> Ports {
         let [a, b] = self.raw_ports();
@@ -251,20 +253,22 @@ impl FlowKey {
         }
     }
 
-    /// Returns whether this is an ICMP type without a reply: end A sent it, regardless of the order of the addresses.
+    /// Returns whether the key belongs to an ICMP type without a reply: end A is then the sender, regardless of the
+    /// order of the addresses.
     #[must_use]
     pub const fn is_one_way_icmp(&self) -> bool {
         self.words[5] & ONE_WAY != 0
     }
 
-    /// Returns the transport port of an end; `None` if the key has no ports. Port 0 is a valid port.
+    /// Returns the transport port of one end of the flow; `None` if the key has no ports. Port 0 is a valid port.
     #[must_use]
     #[inline]
     pub const fn port(&self, side: Side) -> Option<u16> {
         if self.words[5] & PORTS == 0 { None } else { Some(self.raw_ports()[side.index()]) }
     }
 
-    /// Returns the transport port of an end, or zero if the key has no ports: for comparisons with nonzero ports.
+    /// Returns the transport port of one end of the flow, or zero if the key has no ports: for comparisons with
+    /// nonzero ports.
     #[inline]
     pub(crate) const fn raw_port(&self, side: Side) -> u16 {
         if self.words[5] & PORTS == 0 { 0 } else { self.raw_ports()[side.index()] }
@@ -274,27 +278,27 @@ impl FlowKey {
         [(self.words[4] >> 48) as u16, (self.words[4] >> 32) as u16]
     }
 
-    /// Returns the caller's scope.
+    /// Returns the scope of the key, which the caller chose with [`with_scope`](Self::with_scope).
     #[must_use]
     #[inline]
     pub const fn scope(&self) -> u32 {
         self.words[4] as u32
     }
 
-    /// Returns the VLAN ids in the key; empty unless the policy includes them.
+    /// Returns the VLAN ids in the key; empty unless the key policy includes them.
     #[must_use]
     pub const fn vlan_ids(&self) -> VlanIds {
         VlanIds::from_bits((self.words[5] >> 40) as u32)
     }
 
-    /// Returns the virtual network identifier, if the key contains one.
+    /// Returns the virtual network identifier in the key, if it contains one.
     #[must_use]
     pub const fn vni(&self) -> Option<u32> {
         if self.words[5] & VNI == 0 { None } else { Some((self.words[5] >> 16) as u32 & 0xff_ffff) }
     }
 }
 
-/// Converts an address to an integer.
+/// Converts an IP address to an integer. An IPv4 address is in the lower 32 bits.
 pub(crate) fn address_bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u128::from(Ipv4Addr::to_bits(v4)),
@@ -303,8 +307,8 @@ pub(crate) fn address_bits(address: IpAddr) -> u128 {
 }
 
 impl FlowKey {
-    /// Returns a cheap hash of the words that differ most between flows, with good high bits. It has no secret key,
-    /// so it may be used only for guesses.
+    /// Returns a fast hash of the words of the key that differ most between flows, with good high bits. The hash has
+    /// no secret seed, so it may be used only for guesses.
     #[inline(always)]
     pub(crate) const fn mixed(&self) -> u64 {
         let [_, a_low, _, b_low, ports, _] = self.words;
@@ -322,7 +326,7 @@ impl PartialEq for FlowKey {
 }
 
 impl Hash for FlowKey {
-    /// Hashes two words at a time, without the upper halves of IPv4 addresses, which are zero.
+    /// Hashes the key two words at a time, without the upper halves of IPv4 addresses, which are zero.
     #[inline(always)]
     fn hash<H: Hasher>(&self, state: &mut H) {
         let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
@@ -342,7 +346,7 @@ impl fmt::Debug for FlowKey {
 }
 
 impl fmt::Display for FlowKey {
-    /// Writes `tcp 10.0.0.1:80 <-> 10.0.0.2:3456`, followed by the optional parts of the key.
+    /// Writes the key as `tcp 10.0.0.1:80 <-> 10.0.0.2:3456`, followed by its optional parts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [a, b] = [self.address(Side::A), self.address(Side::B)];
         let end = |address: IpAddr, port: u16| match address {

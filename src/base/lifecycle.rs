@@ -1,17 +1,17 @@
-//! States of a flow, reasons for its end, and evidence for its direction.
+//! States of a flow, reasons for the end of a flow, and evidence for its direction.
 
 use std::fmt;
 
 macro_rules! named {
     ($type:ident { $( $variant:ident => $text:literal, )* }) => {
         impl $type {
-            /// Returns the name in text formats.
+            /// Returns the name of the value in text formats.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self { $( Self::$variant => $text, )* }
             }
 
-            /// Returns the value with this name.
+            /// Returns the value with this name in text formats.
             #[cfg(feature = "serde")]
             pub(crate) fn from_name(name: &str) -> Option<Self> {
                 match name {
@@ -46,18 +46,18 @@ macro_rules! named {
     };
 }
 
-/// Reason why a flow record was made: the values of flowEndReason (IPFIX 136).
+/// Reason why a flow record was created: the values of flowEndReason (IPFIX 136).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum EndReason {
     /// No packet arrived during the idle timeout of the flow's class.
     IdleTimeout = 1,
-    /// The flow continues; this record covers the time since the previous one.
+    /// The flow continues; this record covers the time since the flow's previous record.
     ActiveTimeout = 2,
     /// The protocol ended the flow: FIN from both sides, a valid RST, or a new connection on the same ports.
     EndOfFlow = 3,
-    /// The input ended, or the caller removed it.
+    /// The input ended, or the caller removed the flow.
     ForcedEnd = 4,
     /// The flow was evicted to release memory or a table entry.
     LackOfResources = 5,
@@ -78,24 +78,24 @@ named!(EndReason {
 #[non_exhaustive]
 #[repr(u8)]
 pub enum TcpState {
-    /// Not TCP, or unknown.
+    /// The flow is not TCP, or its state is unknown.
     #[default]
     None = 0,
-    /// A SYN was seen, but no reply.
+    /// A SYN was seen, but no reply to it.
     SynSent = 1,
     /// A SYN-ACK was seen, but not the last ACK of the handshake.
     SynReceived = 2,
-    /// Data may flow both ways; also the state of a connection whose beginning was not seen.
+    /// Data may flow in both directions; also the state of a connection whose beginning was not seen.
     Established = 3,
-    /// One end sent FIN, which is not acknowledged yet.
+    /// One end sent a FIN, which is not acknowledged yet.
     FinWait1 = 4,
-    /// One end sent FIN and the other acknowledged it; the other may continue to send.
+    /// One end sent a FIN and the other end acknowledged it; the other end may continue to send.
     FinWait2 = 5,
-    /// Both ends sent FIN before either was acknowledged.
+    /// Both ends sent a FIN before either FIN was acknowledged.
     Closing = 6,
-    /// The second FIN was sent, and the first one is acknowledged.
+    /// The second end sent its FIN, and the FIN of the first end is acknowledged.
     LastAck = 7,
-    /// Both FINs are acknowledged.
+    /// The FINs of both ends are acknowledged.
     TimeWait = 8,
     /// A valid RST ended the connection.
     Closed = 9,
@@ -122,19 +122,19 @@ impl TcpState {
     }
 }
 
-/// Evidence for which side is the initiator, from weakest to strongest. Stronger evidence replaces weaker.
+/// Evidence for which side of a flow is the initiator, from weakest to strongest. Stronger evidence replaces weaker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum DirectionEvidence {
-    /// The initiator's packet was seen first, and no other evidence exists.
+    /// The first packet seen was sent by the initiator, and no other evidence exists.
     #[default]
     FirstSeen = 0,
-    /// The other side's port is the registered service port of the two.
+    /// Of the two ports, the responder's is the registered service port.
     ServicePort = 1,
-    /// The other side's address is multicast or broadcast.
+    /// The address of the responder is multicast or broadcast.
     Multicast = 2,
-    /// The other side sent a SYN-ACK.
+    /// The responder sent a SYN-ACK.
     SynAck = 3,
     /// The initiator sent a SYN.
     Syn = 4,
@@ -164,21 +164,21 @@ impl DirectionEvidence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ConnState {
-    /// Connection attempt seen, no reply.
+    /// A connection attempt was seen, but no reply.
     S0,
-    /// Established, not terminated.
+    /// The connection was established and did not end.
     S1,
-    /// Established; the initiator closed, the responder did not.
+    /// The connection was established; the initiator closed, the responder did not.
     S2,
-    /// Established; the responder closed, the initiator did not.
+    /// The connection was established; the responder closed, the initiator did not.
     S3,
-    /// Established, and closed by both ends.
+    /// The connection was established, and closed by both ends.
     Sf,
-    /// Attempt rejected.
+    /// The connection attempt was rejected.
     Rej,
-    /// Established; the initiator aborted.
+    /// The connection was established; the initiator aborted it.
     Rsto,
-    /// The responder aborted.
+    /// The responder aborted the connection.
     Rstr,
     /// The initiator sent SYN and then RST; no SYN-ACK was seen.
     Rstos0,
@@ -188,7 +188,7 @@ pub enum ConnState {
     Sh,
     /// The responder sent SYN-ACK and then FIN; no SYN was seen.
     Shr,
-    /// Anything else: traffic in the middle of a connection, or a protocol without connections.
+    /// Any other outcome: traffic in the middle of a connection, or a protocol without connections.
     Oth,
 }
 

@@ -15,9 +15,9 @@ pub struct Limits {
     /// `total_bytes_max`; without memory for the state, those segments are still counted as packets and octets.
     pub tcp_extra_count_max: u32,
     /// Open flows with a stored encapsulation, or counters of the tunneled packets that they carry, if requested.
-    /// Each costs 176 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus a TCP extra as
-    /// above. Reached: the packets of further flows are counted, but their encapsulation is unknown. Default
-    /// 1,048,576.
+    /// Each costs 176 bytes, plus 16 bytes and 40 per header for each side that is in a tunnel, plus the 160 bytes of
+    /// [`tcp_extra_count_max`](Self::tcp_extra_count_max). Reached: the packets of further flows are counted, but
+    /// their encapsulation is unknown. Default 1,048,576.
     pub encapsulation_count_max: u32,
     /// Incomplete datagrams, and tombstones of discarded ones. Reached: the oldest is discarded for each new one.
     /// Each costs about 700 bytes, plus a kibibyte per kibioctet of payload that fragments touch, plus 128 bytes for
@@ -33,10 +33,12 @@ pub struct Limits {
     /// the hole of the stream that has waited longest is skipped. Reached: the overflow policy applies. Default 256
     /// MiB.
     pub stream_bytes_max: u64,
-    /// The same for one side of a connection: blocks of 2 KiB, and 48 bytes per piece. Reached: the overflow policy
-    /// applies; by default the first hole is skipped and reported as a gap. Default 4 MiB.
+    /// Memory of the segments that wait behind holes of one side of a connection, in bytes: blocks of 2 KiB, and 48
+    /// bytes per piece. Reached: the overflow policy applies; by default the first hole is skipped and reported as a
+    /// gap. Default 4 MiB.
     pub stream_side_bytes_max: u64,
-    /// Pieces of segments that are held for one side. Reached: the overflow policy applies. Default 2048.
+    /// Number of pieces of segments that wait behind holes of one side of a connection. Reached: the overflow policy
+    /// applies. Default 2048.
     pub stream_side_segment_count_max: u32,
     /// Memory of sessions in bytes as allocated: parsers, their state, octets of incomplete messages. Above seven
     /// eighths: between groups of 32 packets, the sessions with the oldest charge are closed, and no incomplete
@@ -50,8 +52,8 @@ pub struct Limits {
     /// Each costs 56 bytes, plus 24 if octets are compared, in a ring whose size is a power of two. Default 16,384:
     /// 896 KiB.
     pub dedup_frame_count_max: u32,
-    /// Octets that such a window keeps for comparison, if requested. Reached: the oldest are overwritten, and frames
-    /// that repeat them are kept and counted. Costs one byte per octet. Default 4 MiB.
+    /// Octets that a window of [`dedup`](crate::dedup) keeps for comparison, if requested. Reached: the oldest are
+    /// overwritten, and frames that repeat them are kept and counted. Costs one byte per octet. Default 4 MiB.
     pub dedup_bytes_max: u64,
     /// VLAN tags parsed in a frame. Exceeded: the frame is malformed (`too_deep`). Default 8.
     pub vlan_tag_count_max: u32,
@@ -96,7 +98,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The defaults stated at each field.
+    /// The limits with the default that each field documents.
     pub const DEFAULT: Self = Self {
         total_bytes_max: 1 << 30,
         flow_count_max: 1 << 20,

@@ -1,6 +1,6 @@
 //! A bounds-checked big-endian cursor over untrusted bytes.
 
-/// Reads big-endian integers from a slice. Every read is checked, and a read that fails consumes nothing.
+/// Reader of big-endian integers from a slice. Every read is checked, and a read that fails consumes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     data: &'a [u8],
@@ -36,7 +36,7 @@ impl<'a> Reader<'a> {
         self.data.get(self.at..).unwrap_or_default()
     }
 
-    /// Reads the next `len` octets.
+    /// Reads the next `len` octets; `None` if there are fewer.
     #[inline]
     pub(crate) fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let bytes = self.rest().get(..len)?;
@@ -44,7 +44,7 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// Reads the next `N` octets as an array.
+    /// Reads the next `N` octets as an array; `None` if there are fewer.
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         let bytes = *self.rest().first_chunk::<N>()?;
@@ -52,25 +52,25 @@ impl<'a> Reader<'a> {
         Some(bytes)
     }
 
-    /// Reads the next octet.
+    /// Reads the next octet; `None` if there is none.
     #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// Reads the next two octets.
+    /// Reads the next two octets as a big-endian integer.
     #[inline]
     pub(crate) fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// Reads the next four octets.
+    /// Reads the next four octets as a big-endian integer.
     #[inline]
     pub(crate) fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// Skips `len` octets.
+    /// Skips `len` octets; `None` if there are fewer.
     #[inline]
     pub(crate) fn skip(&mut self, len: usize) -> Option<()> {
         self.bytes(len).map(drop)

@@ -26,7 +26,7 @@ use super::limits::Limits;
 pub struct Resources {
     /// Limits of all layers.
     pub limits: Limits,
-    /// The memory budget.
+    /// The memory budget that all layers share.
     pub budget: Budget,
     /// Seeds of all keyed hashes, for runs that must be repeatable. If `None` (the default), each table draws random
     /// seeds. Results do not depend on the seeds, but an attacker who knows them can choose colliding keys.
@@ -40,13 +40,13 @@ impl Resources {
         Self { limits, budget: Budget::new(limits.total_bytes_max), seeds: None }
     }
 
-    /// Replaces the budget, for example by one that is shared with other layers.
+    /// Returns the resources with another memory budget, for example one that is shared with other layers.
     #[must_use]
     pub fn with_budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// Replaces the seeds.
+    /// Returns the resources with fixed hash seeds.
     #[must_use]
     pub fn with_seeds(self, seeds: [u64; 4]) -> Self {
         Self { seeds: Some(seeds), ..self }

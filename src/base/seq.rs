@@ -8,29 +8,29 @@ use std::fmt;
 pub struct SeqNum(pub u32);
 
 impl SeqNum {
-    /// Returns `self + octets`, modulo 2^32.
+    /// Returns the sequence number that is `octets` after `self`, modulo 2^32.
     #[must_use]
     #[inline]
     pub const fn add(self, octets: u32) -> Self {
         Self(self.0.wrapping_add(octets))
     }
 
-    /// Returns the distance from `other` to `self`, which is negative if `self` is before `other`. Exactly opposite
-    /// values count as before.
+    /// Returns the distance from sequence number `other` to `self`, which is negative if `self` is before `other`.
+    /// Exactly opposite values count as before.
     #[must_use]
     #[inline]
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0).cast_signed()
     }
 
-    /// Returns whether `self` is before `other` (SEG.SEQ < RCV.NXT in the terms of the RFC).
+    /// Returns whether sequence number `self` is before `other` (SEG.SEQ < RCV.NXT in the terms of RFC 9293).
     #[must_use]
     #[inline]
     pub const fn is_before(self, other: Self) -> bool {
         self.distance_from(other) < 0
     }
 
-    /// Returns whether `self` is after `other`.
+    /// Returns whether sequence number `self` is after `other`.
     #[must_use]
     #[inline]
     pub const fn is_after(self, other: Self) -> bool {

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 pub struct StopHandle(Arc<AtomicBool>);
 
 impl StopHandle {
-    /// Creates a handle that is not set.
+    /// Creates a stop handle with a flag that is not set.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -49,7 +49,7 @@ impl StopHandle {
         Ok(stop)
     }
 
-    /// Ends the input. Safe to call in a signal handler: it stores one atomic flag.
+    /// Ends the input of the pipeline or source. Safe to call in a signal handler: it stores one atomic flag.
     pub fn stop(&self) {
         self.0.store(true, Relaxed);
     }
@@ -60,7 +60,7 @@ impl StopHandle {
         self.0.load(Relaxed)
     }
 
-    /// Returns the flag itself, for libraries that set a flag when a signal arrives.
+    /// Returns the flag of the stop handle, for libraries that set a flag when a signal arrives.
     #[must_use]
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0)

@@ -3,29 +3,30 @@
 use std::fmt;
 use std::ops::{BitOr, BitOrAssign};
 
-/// Control bits of one segment, or the union of those of many (RFC 9293 section 3.1; AE is RFC 9768).
+/// Control bits of one TCP segment, or the union of the control bits of many segments (RFC 9293 section 3.1; AE is
+/// RFC 9768).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct TcpFlags(pub u16);
 
 impl TcpFlags {
-    /// No more data from the sender.
+    /// FIN flag: no more data from the sender.
     pub const FIN: Self = Self(1);
-    /// Synchronize sequence numbers.
+    /// SYN flag: synchronize sequence numbers.
     pub const SYN: Self = Self(1 << 1);
-    /// Reset the connection.
+    /// RST flag: reset the connection.
     pub const RST: Self = Self(1 << 2);
-    /// Push.
+    /// PSH flag: push data to the receiving application.
     pub const PSH: Self = Self(1 << 3);
-    /// The acknowledgment number is significant.
+    /// ACK flag: the acknowledgment number is significant.
     pub const ACK: Self = Self(1 << 4);
-    /// The urgent pointer is significant.
+    /// URG flag: the urgent pointer is significant.
     pub const URG: Self = Self(1 << 5);
-    /// ECN echo.
+    /// ECE flag: ECN echo.
     pub const ECE: Self = Self(1 << 6);
-    /// Congestion window reduced.
+    /// CWR flag: congestion window reduced.
     pub const CWR: Self = Self(1 << 7);
-    /// Accurate ECN; formerly the nonce sum.
+    /// AE flag: accurate ECN; formerly the nonce sum.
     pub const AE: Self = Self(1 << 8);
 
     const LETTERS: [(Self, char); 9] = [
@@ -40,14 +41,14 @@ impl TcpFlags {
         (Self::FIN, 'F'),
     ];
 
-    /// Returns whether all bits of `other` are set.
+    /// Returns whether all control bits of `other` are set.
     #[must_use]
     #[inline]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Returns whether any bit of `other` is set.
+    /// Returns whether any control bit of `other` is set.
     #[must_use]
     #[inline]
     pub const fn intersects(self, other: Self) -> bool {
@@ -71,7 +72,7 @@ impl BitOrAssign for TcpFlags {
 }
 
 impl fmt::Display for TcpFlags {
-    /// Writes one letter per set bit, from the highest to the lowest: `AS`, `AP`, or `-` for none.
+    /// Writes one letter per set control bit, from the highest to the lowest: `AS`, `AP`, or `-` for none.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0 & 0x1ff == 0 {
             return f.write_str("-");

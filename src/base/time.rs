@@ -15,31 +15,32 @@ pub const NANOS_PER_SECOND: u64 = 1_000_000_000;
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The epoch; also the timestamp of a frame without a time (a pcapng Simple Packet Block has none).
+    /// The Unix epoch; also the timestamp of a frame without a time (a pcapng Simple Packet Block has none).
     pub const ZERO: Self = Self(0);
 
-    /// The last representable point.
+    /// The last point in time that can be represented.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Creates a timestamp from nanoseconds since the epoch.
+    /// Creates a timestamp from nanoseconds since the Unix epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Creates a timestamp from whole seconds and nanoseconds (which may exceed a second), saturating.
+    /// Creates a timestamp from whole seconds since the Unix epoch, and nanoseconds (which may exceed a second).
+    /// Saturates at [`Timestamp::MAX`].
     #[must_use]
     pub const fn from_parts(seconds: u64, nanos: u64) -> Self {
         Self(seconds.saturating_mul(NANOS_PER_SECOND).saturating_add(nanos))
     }
 
-    /// Returns the nanoseconds since the epoch.
+    /// Returns the timestamp as nanoseconds since the Unix epoch.
     #[must_use]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Returns the point that is `duration` later, or [`Timestamp::MAX`].
+    /// Returns the point in time that is `duration` later, at most [`Timestamp::MAX`].
     #[must_use]
     pub const fn saturating_add(self, duration: Duration) -> Self {
         Self(self.0.saturating_add(duration_nanos(duration)))
@@ -59,7 +60,7 @@ pub(crate) const fn duration_nanos(duration: Duration) -> u64 {
 }
 
 impl fmt::Display for Timestamp {
-    /// Writes seconds with nine decimals, in the format of `tcpdump -tt --nano`.
+    /// Writes the timestamp as seconds with nine decimals, in the format of `tcpdump -tt --nano`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{:09}", self.0 / NANOS_PER_SECOND, self.0 % NANOS_PER_SECOND)
     }

@@ -10,12 +10,12 @@ use std::fmt;
 pub struct VlanIds(u32);
 
 impl VlanIds {
-    /// No VLAN.
+    /// The stack without VLAN ids.
     pub const NONE: Self = Self(0);
 
     const ID: u32 = 0xfff;
 
-    /// Creates ids from the lower 24 bits: outer id, then inner id.
+    /// Creates VLAN ids from the lower 24 bits: outer id, then inner id, 12 bits each.
     #[inline]
     pub(crate) const fn from_bits(bits: u32) -> Self {
         Self(bits & 0xff_ffff)
@@ -26,7 +26,7 @@ impl VlanIds {
         self.0
     }
 
-    /// Returns the stack with one more id inside, of which the low 12 bits count.
+    /// Returns the stack with one more VLAN id inside. Only the low 12 bits of `id` are used.
     #[must_use]
     #[inline]
     pub const fn push(self, id: u16) -> Self {
@@ -40,19 +40,19 @@ impl VlanIds {
         }
     }
 
-    /// Returns whether there are no ids.
+    /// Returns whether there are no VLAN ids.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Iterates over the ids, outermost first.
+    /// Iterates over the VLAN ids, outermost first.
     pub fn iter(self) -> impl Iterator<Item = u16> {
         [self.0 >> 12, self.0 & Self::ID].into_iter().filter(|id| *id != 0).map(|id| id as u16)
     }
 
-    /// Returns whether an id is in the stack.
+    /// Returns whether a VLAN id is in the stack.
     #[must_use]
     pub fn contains(self, id: u16) -> bool {
         self.iter().any(|own| own == id)
@@ -66,7 +66,7 @@ impl fmt::Debug for VlanIds {
 }
 
 impl fmt::Display for VlanIds {
-    /// Writes the ids separated by dots, outermost first.
+    /// Writes the VLAN ids separated by dots, outermost first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, id) in self.iter().enumerate() {
             if place > 0 {

@@ -1,12 +1,12 @@
-//! Configuration of a window.
+//! Configuration of a deduplication window.
 
 use std::time::Duration;
 
-/// The parts of two frames that must be equal.
+/// The parts of two frames that must be equal so that the second frame is a duplicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Mode {
-    /// All captured octets, their count, the length on the wire and the link type.
+    /// All captured octets and their count, the length on the wire, and the link type.
     #[default]
     Exact,
     /// The parts that neither a mirror port nor a router changes.
@@ -19,22 +19,23 @@ pub enum Mode {
     IgnoreMirrorChanges,
 }
 
-/// Time and mode of a [`Window`](super::Window).
+/// Configuration of a [`Window`](super::Window) that detects duplicate frames.
 ///
 /// Of the limits in its [`Resources`](crate::base::Resources), the window uses `dedup_frame_count_max`, and
 /// `dedup_bytes_max` if it compares octets.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct DedupConfig {
-    /// Maximum difference between two timestamps, inclusive. Default 1 ms.
+    /// Maximum difference between the timestamps of two frames that are duplicates, inclusive. Default 1 ms.
     pub window: Duration,
-    /// The parts that must be equal.
+    /// The parts of two frames that must be equal so that the second frame is a duplicate.
     pub mode: Mode,
-    /// Drops only frames that were captured by another interface than the frame that is kept. Packets that a host
-    /// sends repeatedly are then counted as often as they were sent. Default false.
+    /// True if a frame is a duplicate only of a frame that another interface captured. Packets that a host sends
+    /// repeatedly are then counted as often as they were sent. Default false.
     pub only_between_interfaces: bool,
-    /// Also compares octets, and drops no frame if the octets to compare are no longer stored. Default false: two
-    /// different frames have the same hash of 64 bits once in some 10^15 frames, unless an attacker knows the seeds.
+    /// True if octets are compared in addition to hashes; a frame is kept if the octets to compare are no longer
+    /// stored. Default false: two different frames have the same hash of 64 bits once in some 10^15 frames, unless an
+    /// attacker knows the seeds.
     pub verifies: bool,
 }
 

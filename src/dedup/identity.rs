@@ -5,13 +5,14 @@ use crate::wire::ipv4::{self, MaskedIpv4};
 use crate::wire::ipv6::{self, MaskedIpv6};
 use crate::wire::{arp, ethernet, ip, null, ppp, sll};
 
-/// Words of eight octets that an IPv6 header fills.
+/// Number of words of eight octets that an IPv6 header fills.
 const HEAD_COUNT_MAX: usize = 5;
 
-/// Bit above a link type, or an EtherType and a length, that states which of them a word contains.
+/// Bit of an identity's word that is set if the word contains an EtherType, and clear if it contains a link type and
+/// a length.
 const BEHIND_THE_LINK: u64 = 1 << 48;
 
-/// The identity of a frame. Two frames are equal if all fields are equal.
+/// The parts of a frame that are compared. Two frames are equal if all fields of their identities are equal.
 ///
 /// The head consists of words, so that hashing it needs no call. IPv4 options are in the tail, because none of their
 /// octets are masked.
@@ -32,7 +33,7 @@ impl<'a> Identity<'a> {
         Self { head: [0; HEAD_COUNT_MAX], head_count: 0, tail: frame.data, word }
     }
 
-    /// Returns the identity of the parts that neither a mirror port nor a router changes.
+    /// Returns the identity of the parts of a frame that neither a mirror port nor a router changes.
     pub(super) fn behind_the_link(frame: &Frame<'a>) -> Self {
         let Some((ether_type, packet)) = network(frame) else { return Self::exact(frame) };
         let masked = match ether_type {
@@ -44,7 +45,7 @@ impl<'a> Identity<'a> {
         Self { word: BEHIND_THE_LINK | u64::from(ether_type.0), ..masked.unwrap_or(plain(packet)) }
     }
 
-    /// Returns the masked octets.
+    /// Returns the masked octets of the identity, as words.
     #[inline(always)]
     pub(super) fn head(&self) -> &[u64] {
         self.head.get(..self.head_count).unwrap_or_default()
@@ -66,9 +67,9 @@ const fn plain(tail: &[u8]) -> Identity<'_> {
     Identity { head: [0; HEAD_COUNT_MAX], head_count: 0, tail, word: 0 }
 }
 
-/// Returns the identity of a packet without traffic class, TTL and checksum (RFC 791 section 3.1), and without the
-/// data after the total length, unless a network card left that length at zero. `None` if the header is truncated or
-/// inconsistent.
+/// Returns the identity of an IPv4 packet without traffic class, TTL and checksum (RFC 791 section 3.1), and without
+/// the data after the total length, unless a network card left that length at zero. `None` if the header is truncated
+/// or inconsistent.
 #[inline(always)]
 fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
     let MaskedIpv4 { words: [a, b, c], header_len, total_len } = MaskedIpv4::read(packet)?;
@@ -85,8 +86,9 @@ fn ipv4(packet: &[u8]) -> Option<Identity<'_>> {
     })
 }
 
-/// Returns the identity of a packet without traffic class and hop limit (RFC 8200 section 3), and without the data
-/// after the payload length, unless that length is zero: for a jumbogram, or because a network card left it at zero.
+/// Returns the identity of an IPv6 packet without traffic class and hop limit (RFC 8200 section 3), and without the
+/// data after the payload length, unless that length is zero: for a jumbogram, or because a network card left it at
+/// zero. `None` if the header is truncated or has another version.
 #[inline(always)]
 fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
     let MaskedIpv6 { words: head, payload_len } = MaskedIpv6::read(packet)?;
@@ -95,8 +97,8 @@ fn ipv6(packet: &[u8]) -> Option<Identity<'_>> {
     Some(Identity { head, head_count: HEAD_COUNT_MAX, tail: packet.get(ipv6::HEADER_LEN..len)?, word: 0 })
 }
 
-/// Returns the EtherType after the link-layer header and VLAN tags, and the data that follows it; `None` for a link
-/// type for which they cannot be determined.
+/// Returns the EtherType of a frame after the link-layer header and VLAN tags, and the data that follows it; `None`
+/// for a link type for which they cannot be determined.
 fn network<'a>(frame: &Frame<'a>) -> Option<(EtherType, &'a [u8])> {
     let data = frame.data;
     match frame.link_type {
@@ -119,14 +121,15 @@ fn cooked(data: &[u8], header: sll::SllHeader) -> Option<(EtherType, &[u8])> {
     behind_tags(header.ether_type, data.get(header.len..)?)
 }
 
-/// Returns an IP packet with the EtherType of its version.
+/// Returns the EtherType that corresponds to the version of an IP packet, and the packet itself; `None` if the
+/// version is neither 4 nor 6.
 fn by_version(packet: &[u8]) -> Option<(EtherType, &[u8])> {
     Some((ip::ether_type(packet)?, packet))
 }
 
-/// Skips VLAN tags, regardless of their number, because each is four octets of the frame. A length of IEEE 802.3
-/// truncates the data that follows it; all
-/// lengths count as the value that Linux cooked capture uses for LLC.
+/// Skips VLAN tags, regardless of their number, because each takes four octets of the frame. Returns the EtherType
+/// after the tags and the data that follows it. A length field of IEEE 802.3 truncates the data; in place of the
+/// length, the value that Linux cooked capture uses for LLC is returned.
 fn behind_tags(mut ether_type: EtherType, mut data: &[u8]) -> Option<(EtherType, &[u8])> {
     while ethernet::is_vlan(ether_type) {
         ether_type = ethernet::vlan_tag(data)?.ether_type;

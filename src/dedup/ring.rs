@@ -1,38 +1,39 @@
-//! The last frames, by hash.
+//! Ring of the last frames, which can be searched by hash.
 //!
-//! Entries are stored in a ring in the order of arrival and are numbered from zero. A table of buckets, eight times
-//! as many as entries, has the number of the newest entry of each bucket; each entry has the number of the previous
-//! one in its bucket. Entries are never removed: a number older than the ring ends the chain, and its position is
-//! overwritten in turn.
+//! Entries are stored in a ring in the order of arrival and have sequential numbers from zero. A table of buckets,
+//! eight times as many as entries, has the number of the newest entry of each bucket; each entry has the number of
+//! the previous entry in its bucket. Entries are never removed: a number older than the ring ends the chain, and its
+//! position is overwritten in turn.
 
 /// Initial capacity of a ring in frames.
 const FIRST_COUNT: usize = 256;
 
-/// Buckets per entry. Random hashes determine whether a bucket is empty, and each branch misprediction costs more
-/// than the look-up itself: with two buckets per entry a third of them are occupied, with eight a ninth.
+/// Number of hash buckets per entry of the ring. Random hashes determine whether a bucket is empty, and each branch
+/// misprediction costs more than the look-up itself: with two buckets per entry a third of them are occupied, with
+/// eight a ninth.
 const BUCKETS: usize = 8;
 
-/// A number that no bucket of an empty ring can have.
+/// Initial value of each bucket. In an empty ring, no entry has this number.
 const NONE: u32 = u32::MAX;
 
-/// The stored data of a frame.
+/// The data that the ring stores about a frame.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
     pub(super) hash: u64,
-    /// Nanoseconds since the epoch.
+    /// Timestamp of the frame, in nanoseconds since the Unix epoch.
     pub(super) time: u64,
     pub(super) interface: u32,
-    /// The number of the previous entry in its bucket.
+    /// Number of the previous entry in the same bucket.
     older: u32,
 }
 
-/// The result of a search.
+/// The entry that a search by hash found, and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) entry: Entry,
-    /// The position of the entry, for data that is stored beside the ring.
+    /// Position of the entry in the ring, for data that is stored beside the ring.
     pub(super) position: usize,
-    /// The number of the next entry in its bucket.
+    /// Number of the next entry in the same bucket.
     newer: Option<u32>,
 }
 
@@ -40,24 +41,24 @@ pub(super) struct Found {
 pub(super) struct Ring {
     entries: Box<[Entry]>,
     buckets: Box<[u32]>,
-    /// The number of the next entry; wraps.
+    /// Number that the next new entry of the ring gets; wraps.
     next: u32,
-    /// Number of valid entries.
+    /// Number of valid entries in the ring.
     len: u32,
-    /// Maximum number of entries.
+    /// Maximum number of entries in the ring.
     max: u32,
 }
 
 impl Ring {
-    /// Bytes per entry, including the buckets.
+    /// Memory per entry of the ring in bytes, including its buckets.
     pub(super) const ENTRY_COST: usize = size_of::<Entry>() + BUCKETS * size_of::<u32>();
 
-    /// Returns the initial capacity of a ring of at most `max` entries.
+    /// Returns the initial capacity, in entries, of a ring of at most `max` entries.
     pub(super) fn first_count(max: u32) -> usize {
         (max as usize).next_power_of_two().min(FIRST_COUNT)
     }
 
-    /// Creates an empty ring of at most `max` entries, from 1 to 2^30.
+    /// Creates an empty ring of at most `max` entries, where `max` is from 1 to 2^30.
     pub(super) fn new(max: u32) -> Self {
         let count = Self::first_count(max);
         Self {
@@ -73,7 +74,7 @@ impl Ring {
         self.len
     }
 
-    /// Returns the number of allocated positions.
+    /// Returns the number of entries for which the ring has allocated memory.
     pub(super) const fn capacity(&self) -> usize {
         self.entries.len()
     }
@@ -91,8 +92,9 @@ impl Ring {
     /// Returns the newest entry with a hash. O(1) on average over the hashes, because there are more buckets than
     /// entries.
     ///
-    /// Numbers wrap. A stale number from the previous round may refer to an entry of another bucket, and lead along
-    /// the chain of that bucket: no entry there has the hash, and ages only grow, so the search ends.
+    /// Entry numbers wrap. A stale number from the previous round may refer to an entry of another bucket, and the
+    /// search then follows the chain of that bucket: no entry there has the hash, and ages only grow, so the search
+    /// ends.
     #[inline(always)]
     pub(super) fn find(&self, hash: u64) -> Option<Found> {
         let mut number = *self.buckets.get(self.bucket(hash))?;
@@ -111,8 +113,8 @@ impl Ring {
         }
     }
 
-    /// Adds a frame. An entry with the same hash that was found is removed from the chain, so that each hash occurs
-    /// once. Returns the position of the new entry.
+    /// Adds the entry of a frame. If `found` contains an older entry with the same hash, that entry is removed from
+    /// its chain, so that each hash occurs once. Returns the position of the new entry.
     #[inline(always)]
     pub(super) fn push(&mut self, hash: u64, time: u64, interface: u32, found: Option<Found>) -> usize {
         let (number, position, bucket) = (self.next, self.position(self.next), self.bucket(hash));
@@ -139,15 +141,15 @@ impl Ring {
         position
     }
 
-    /// Returns whether the ring should grow before the next entry: once per round, so that a refused charge is not
-    /// retried at once.
+    /// Returns whether the ring should grow before the next entry. This is the case at most once per round, so that a
+    /// refused memory charge is not retried at once.
     #[inline(always)]
     pub(super) fn is_due_to_grow(&self) -> bool {
         self.position(self.next) == 0 && self.len as usize == self.entries.len() && self.len < self.max
     }
 
-    /// Doubles the ring. Calls `moves` with the old and the new position of each entry. O(entries), once per
-    /// doubling.
+    /// Doubles the capacity of the ring. Calls `moves` with the old and the new position of each entry. O(entries),
+    /// once per doubling.
     pub(super) fn grow(&mut self, mut moves: impl FnMut(usize, usize)) {
         let count = self.entries.len() * 2;
         let old = std::mem::replace(&mut self.entries, vec![Entry::default(); count].into());
@@ -167,7 +169,7 @@ impl Ring {
         }
     }
 
-    /// Removes all entries.
+    /// Removes all entries from the ring.
     pub(super) fn clear(&mut self) {
         self.len = 0;
     }
@@ -178,7 +180,7 @@ impl Ring {
         self.next = number;
     }
 
-    /// Returns the maximum number of entries that a search for a hash reads.
+    /// Returns the maximum number of ring entries that a search for a hash reads.
     #[cfg(test)]
     pub(super) fn chain_len(&self, hash: u64) -> usize {
         let (mut number, mut age_before, mut len) = (self.buckets[self.bucket(hash)], 0, 0);
@@ -192,7 +194,7 @@ impl Ring {
         }
     }
 
-    /// Panics unless each reachable entry is found by its hash.
+    /// Panics unless a search by hash finds each reachable entry of the ring.
     pub(super) fn check_invariants(&self) {
         assert!(self.len <= self.max && self.len as usize <= self.entries.len());
         assert!(self.entries.len().is_power_of_two());

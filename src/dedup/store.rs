@@ -1,35 +1,36 @@
-//! The octets of the last frames, for comparison.
+//! Store of the octets of the last frames, for comparison.
 
-/// Initial capacity of a store in octets.
+/// Initial capacity of the store in octets.
 const FIRST_LEN: usize = 64 << 10;
 
-/// Maximum capacity, so that offsets fit in four bytes.
+/// Maximum capacity of the store in octets, so that offsets fit in four bytes.
 const LEN_MAX: usize = 1 << 31;
 
-/// Position of the octets of a frame.
+/// Position of the octets of a frame in the store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Location {
-    /// Number of octets, including skipped ones, that had been written before this frame.
+    /// Number of octets, including skipped ones, that had been written to the store before this frame.
     written: u64,
     at: u32,
     len: u32,
 }
 
-/// A ring of octets in which each frame is contiguous: a frame that does not fit before the end is stored at the
-/// front.
+/// A ring of octets in which the octets of each frame are contiguous: a frame that does not fit before the end of the
+/// ring is stored at its start.
 #[derive(Debug)]
 pub(super) struct Store {
     octets: Vec<u8>,
     max: usize,
     at: usize,
-    /// Octets written and skipped so far.
+    /// Number of octets written to the store and skipped so far.
     written: u64,
-    /// Octets written before this position were lost when the ring grew.
+    /// Number of octets that had been written before the oldest octets that the store kept when it last grew. Octets
+    /// written earlier are no longer stored.
     floor: u64,
 }
 
 impl Store {
-    /// Creates an empty store of at most `max_bytes`.
+    /// Creates an empty store of at most `max_bytes` octets.
     pub(super) fn new(max_bytes: u64) -> Self {
         let max = usize::try_from(max_bytes).unwrap_or(LEN_MAX).min(LEN_MAX);
         Self { octets: Vec::new(), max, at: 0, written: 0, floor: 0 }
@@ -39,8 +40,8 @@ impl Store {
         self.octets.len()
     }
 
-    /// Returns the octets to grow by before a frame of `len` octets is stored, or zero. A frame that exceeds the
-    /// limit causes no growth.
+    /// Returns the number of octets by which the store must grow before a frame of `len` octets is stored; zero if it
+    /// need not grow. A frame that exceeds the limit of the store causes no growth.
     #[inline]
     pub(super) fn growth(&self, len: usize) -> usize {
         let capacity = self.octets.len();
@@ -50,14 +51,15 @@ impl Store {
         (capacity * 2).max(FIRST_LEN).max(len.next_power_of_two()).min(self.max) - capacity
     }
 
-    /// Grows the store. Only octets written since the last wrap at the end are kept.
+    /// Grows the store by `growth` octets. Only octets written since the last wrap at the end of the ring are kept.
     pub(super) fn grow(&mut self, growth: usize) {
         self.octets.reserve_exact(growth);
         self.octets.resize(self.octets.len() + growth, 0);
         self.floor = self.written - self.at as u64;
     }
 
-    /// Stores the octets of a frame, words first, over the oldest ones. Returns their position, if they fit at all.
+    /// Stores the octets of a frame, first the words of `head`, then `tail`, over the oldest octets. Returns their
+    /// position; `None` if they exceed the capacity.
     pub(super) fn put(&mut self, head: &[u64], tail: &[u8]) -> Option<Location> {
         let (len, capacity) = (size_of_val(head) + tail.len(), self.octets.len());
         if len > capacity {
@@ -78,7 +80,7 @@ impl Store {
         Some(position)
     }
 
-    /// Returns the octets of a frame, if they are still stored.
+    /// Returns the octets of a frame at a position, if they are still stored.
     #[inline]
     pub(super) fn octets(&self, position: Location) -> Option<&[u8]> {
         let is_there =
@@ -95,7 +97,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Stored octets equal the original ones, and the last frames that fit together are stored.
+        /// Checks that stored octets equal the original ones, and that the last frames that fit in the store together
+        /// are stored.
         #[test]
         fn stored_octets_are_unchanged(
             max in 1u64..300,

@@ -1,4 +1,5 @@
-//! Cases that cannot be reached through the public API: numbers that wrap, and hashes that collide.
+//! Cases of deduplication that cannot be reached through the public API: entry numbers that wrap, and hashes that
+//! collide.
 
 use super::ring::Ring;
 use super::window::Window;

@@ -1,4 +1,5 @@
-//! The window: hashes a frame, looks it up, decides, and adds it.
+//! Deduplication window: hashes a frame, searches for the hash, decides whether the frame is a duplicate, and adds
+//! it.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
@@ -12,7 +13,7 @@ use super::stats::DedupStats;
 use super::store::{Location, Store};
 use crate::base::{Account, Allowance, Budget, ConfigError, Frame, Resources, duration_nanos};
 
-/// The result for a frame.
+/// Result of the check of a frame for duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use]
 pub enum Verdict {
@@ -24,21 +25,21 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns whether the frame is dropped.
+    /// Returns whether the frame is a duplicate and is dropped.
     #[must_use]
     pub const fn is_duplicate(self) -> bool {
         matches!(self, Self::Duplicate)
     }
 }
 
-/// Octets, and their position for each entry of the ring.
+/// Stored octets of frames, and their position in the store for each entry of the ring.
 #[derive(Debug)]
 struct Octets {
     store: Store,
     locations: Vec<Option<Location>>,
 }
 
-/// Remembers the last frames and detects duplicates of them.
+/// Deduplication window, which remembers the last frames and detects duplicates of them.
 pub struct Window {
     ring: Ring,
     octets: Option<Box<Octets>>,
@@ -54,8 +55,8 @@ pub struct Window {
 impl Window {
     const LOCATION_COST: usize = size_of::<Option<Location>>();
 
-    /// Creates a window. Allocates memory for 256 frames, which doubles as it fills, up to the limit: 56 bytes per
-    /// frame, and 24 more if octets are compared.
+    /// Creates a deduplication window. Allocates memory for 256 frames, which doubles as it fills, up to the limit:
+    /// 56 bytes per frame, and 24 more if octets are compared.
     ///
     /// # Errors
     ///
@@ -139,7 +140,7 @@ impl Window {
         hasher.finish()
     }
 
-    /// Returns whether a frame is a duplicate of the last one with its hash.
+    /// Returns whether a frame is a duplicate of `found`, the last frame with the same hash.
     fn is_duplicate(&mut self, frame: &Frame<'_>, identity: &Identity<'_>, found: &Found) -> bool {
         let entry = found.entry;
         if entry.time.abs_diff(frame.timestamp.as_nanos()) > self.window_ns {
@@ -176,7 +177,7 @@ impl Window {
         }
     }
 
-    /// Doubles the ring, if the budget allows it.
+    /// Doubles the capacity of the ring, if the memory budget allows it. Returns whether the ring has grown.
     #[cold]
     #[inline(never)]
     fn grow(&mut self) -> bool {
@@ -218,43 +219,43 @@ impl Window {
         }
     }
 
-    /// Removes all frames, as if none had been seen; counters and memory are kept. O(1).
+    /// Removes all frames from the window, as if none had been seen; counters and memory are kept. O(1).
     pub fn clear(&mut self) {
         self.ring.clear();
     }
 
-    /// Returns the number of frames that are remembered.
+    /// Returns the number of frames that the window remembers.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.ring.len() as usize
     }
 
-    /// Returns whether no frames are remembered.
+    /// Returns whether the window remembers no frames.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ring.len() == 0
     }
 
-    /// Returns the counters so far.
+    /// Returns the counters of the window.
     #[must_use]
     pub const fn stats(&self) -> &DedupStats {
         &self.stats
     }
 
-    /// Returns the bytes that the window has allocated and charged.
+    /// Returns the number of bytes that the window has allocated and charged to its budget.
     #[must_use]
     pub const fn held_bytes(&self) -> u64 {
         self.memory.held_bytes()
     }
 
-    /// Returns the budget that the window charges.
+    /// Returns the memory budget to which the window charges its allocations.
     #[must_use]
     pub const fn budget(&self) -> &Budget {
         self.memory.budget()
     }
 
-    /// Panics unless the parts of the window are consistent with each other and with its account; for tests and
-    /// fuzzers. O(frames).
+    /// Panics unless the parts of the window are consistent with each other and with its memory account; for tests
+    /// and fuzzers. O(frames).
     pub fn check_invariants(&self) {
         self.ring.check_invariants();
         let mut bytes = Self::cost(self.ring.capacity(), self.octets.is_some());
@@ -266,7 +267,7 @@ impl Window {
         assert!(self.stats.duplicate_count <= self.stats.frame_count);
     }
 
-    /// Sets the number of the next entry, to test wrapping.
+    /// Sets the number of the next ring entry, so that a test can check wrapping.
     #[cfg(test)]
     pub(super) fn start_at(&mut self, number: u32) {
         self.ring.start_at(number);
@@ -287,7 +288,7 @@ impl std::fmt::Debug for Window {
     }
 }
 
-/// Compares the stored octets of a frame with an identity.
+/// Returns whether the stored octets of a frame equal an identity.
 fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
     let (head, tail) = (identity.head(), identity.tail());
     octets.split_at_checked(size_of_val(head)).is_some_and(|(own_head, own_tail)| {
@@ -296,7 +297,7 @@ fn is_equal(octets: &[u8], identity: &Identity<'_>) -> bool {
     })
 }
 
-/// Returns seeds from the randomness of the operating system.
+/// Returns four hash seeds from the randomness of the operating system.
 fn random_seeds() -> [u64; 4] {
     let state = std::hash::RandomState::new();
     [0_u8, 1, 2, 3].map(|position| state.hash_one(position))

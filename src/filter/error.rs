@@ -1,57 +1,57 @@
-//! Errors in a filter expression, and their position.
+//! Errors in a filter expression, with their position.
 
 use std::error::Error;
 use std::fmt;
 
-/// Reason why an expression is not a valid filter.
+/// Reason why a text is not a valid filter expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterErrorKind {
-    /// The expression ends in the middle of a term.
+    /// The filter expression ends in the middle of a term.
     UnexpectedEnd,
-    /// A word or sign is not allowed at its position.
+    /// A word or sign is not allowed at its position in the filter expression.
     Unexpected,
-    /// A word is not part of the language.
+    /// A word is not part of the filter language.
     UnknownWord,
     /// A word of pcap-filter(7) refers to a property that a flow does not have.
     Unsupported,
     /// The expression reads octets of the packet or computes with them (`tcp[13] & 2`), which requires the packet.
     PacketBytes,
-    /// A parenthesis is not closed.
+    /// A parenthesis in the filter expression is not closed.
     UnclosedParenthesis,
-    /// A value has no qualifier before it.
+    /// A value, such as an address or a port, has no qualifier before it.
     BareValue,
-    /// A protocol qualifier is not allowed before this type (`tcp host ...`, `ip port ...`).
+    /// A protocol qualifier is not allowed before the type that follows it (`tcp host ...`, `ip port ...`).
     Modifier,
-    /// `src` or `dst` in front of `proto`.
+    /// `src` or `dst` is written before `proto`.
     DirectedProtocol,
-    /// A name is used as an address; names are not resolved.
+    /// A host name is used as an address; names are not resolved.
     HostName,
-    /// The text is not an address.
+    /// The text is not an IPv4 or IPv6 address.
     Address,
-    /// Only a part of an IPv4 address is given where a whole one is required.
+    /// The text has only the first octets of an IPv4 address where a complete address is required.
     PartialAddress,
-    /// The address belongs to the other IP version than the one that the qualifiers require.
+    /// The IP version of the address is not the version that the qualifiers require.
     AddressFamily,
     /// A mask or prefix length follows a term other than `net`.
     MaskWithoutNet,
-    /// The text is not a mask, or the prefix is longer than the address.
+    /// The text is not a network mask, or the prefix length exceeds the length of the address.
     Mask,
     /// A network address has bits set beyond its mask.
     HostBits,
     /// The text is neither a port number nor the name of a service that this crate knows.
     Port,
-    /// The text is not two ports separated by a hyphen.
+    /// The text is not a range of two ports separated by a hyphen.
     PortRange,
     /// The text is neither a protocol number nor the name of a protocol that this crate knows.
     Protocol,
-    /// A protocol name that is also a keyword requires a backslash here.
+    /// A protocol name that is also a keyword requires a backslash at its position.
     UnescapedProtocol,
     /// The text is not a VLAN id from 1 to 4095.
     VlanId,
-    /// Parentheses are nested too deeply.
+    /// Parentheses are nested deeper than [`DEPTH_MAX`](super::DEPTH_MAX).
     TooDeep,
-    /// The expression has too many terms.
+    /// The filter expression has more than [`TERM_COUNT_MAX`](super::TERM_COUNT_MAX) terms.
     TooLong,
 }
 
@@ -77,7 +77,7 @@ pub struct FilterError {
     excerpt: Excerpt,
 }
 
-/// The beginning of the text at which an error occurred, stored inline so that the error needs no heap.
+/// The first octets of the text at which an error occurred, stored inline so that the error needs no heap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Excerpt {
     bytes: [u8; Self::MAX],
@@ -106,7 +106,7 @@ impl Excerpt {
 }
 
 impl FilterError {
-    /// Creates an error for the text from octet `start` to octet `end` of the expression.
+    /// Creates an error for the text from octet `start` to octet `end` of the filter expression.
     pub(super) fn new(kind: FilterErrorKind, expression: &str, start: usize, end: usize) -> Self {
         let before = expression.get(..start).unwrap_or(expression);
         let text = expression.get(start..end).unwrap_or_default();
@@ -119,25 +119,26 @@ impl FilterError {
         }
     }
 
-    /// Returns the kind of the error.
+    /// Returns the kind of the filter error.
     #[must_use]
     pub const fn kind(&self) -> FilterErrorKind {
         self.kind
     }
 
-    /// Returns the position of the error, in characters from 1.
+    /// Returns the position of the error in the expression, in characters counted from 1.
     #[must_use]
     pub const fn column(&self) -> usize {
         self.column as usize
     }
 
-    /// Returns the text at which the error occurred: its first 39 octets, or nothing at the end of the expression.
+    /// Returns the first 39 octets of the text at which the error occurred; empty at the end of the expression.
     #[must_use]
     pub fn excerpt(&self) -> &str {
         self.excerpt.as_str()
     }
 
-    /// Returns three lines: the expression (which the caller passes again), carets below the error, and the message.
+    /// Returns three lines of text: `expression`, which must be the expression that was parsed, carets below the
+    /// error, and the error message.
     ///
     /// Line breaks and other control characters are shown as spaces. A long expression is shortened to the part
     /// around the error.

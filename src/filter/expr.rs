@@ -1,24 +1,24 @@
-//! An expression as a tree, in a canonical form that equal expressions share.
+//! A filter expression as a tree, in a canonical form that equal expressions share.
 
 use std::fmt;
 
 use super::term::Term;
 
-/// Operator between two operands. Both have the same precedence, from left to right.
+/// Operator between two operands of a filter expression. `and` and `or` have the same precedence, from left to right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Joint {
     And,
     Or,
 }
 
-/// A term or a group in parentheses, possibly negated.
+/// A term, or a group in parentheses, that may be negated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Operand {
     pub(super) negated: bool,
     pub(super) kind: OperandKind,
 }
 
-/// An operand without its negation.
+/// An operand of a filter expression without its negation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum OperandKind {
     Term(Term),
@@ -49,7 +49,7 @@ impl Operand {
         }
     }
 
-    /// Returns the operand, negated if requested.
+    /// Returns the operand, negated if `negated` is true.
     pub(super) const fn negated_if(mut self, negated: bool) -> Self {
         self.negated ^= negated;
         self
@@ -66,7 +66,8 @@ impl From<Operand> for Chain {
 }
 
 impl Chain {
-    /// Appends an operand. A group whose operators all equal this one needs no parentheses.
+    /// Appends an operand to the chain. A group is appended without its parentheses if all of its operators equal
+    /// `joint`.
     pub(super) fn join(&mut self, joint: Joint, operand: Operand) {
         match operand {
             Operand { negated: false, kind: OperandKind::Group(chain) }

@@ -1,49 +1,49 @@
-//! Division of an expression into tokens.
+//! Division of a filter expression into tokens.
 
-/// The kind of a token; its text has the details.
+/// Kind of a token of a filter expression; the token's text contains the details.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
     /// A keyword, name, number, address or port range.
     Word,
     /// A name after a backslash, which makes it a value even if it is a keyword.
     Escaped,
-    /// `and`, `&&`.
+    /// The operator `and` or `&&`.
     And,
-    /// `or`, `||`.
+    /// The operator `or` or `||`.
     Or,
-    /// `not`, `!`.
+    /// The operator `not` or `!`.
     Not,
-    /// `(`.
+    /// An opening parenthesis, `(`.
     Open,
-    /// `)`.
+    /// A closing parenthesis, `)`.
     Close,
-    /// `/`.
+    /// A slash, `/`.
     Slash,
-    /// A sign of the arithmetic on packet bytes.
+    /// A sign that pcap-filter(7) uses for arithmetic on packet octets, such as `[`.
     Arithmetic,
-    /// Any other sign.
+    /// A sign that is not part of the filter language.
     Other,
-    /// The end, after the last token.
+    /// The end of the expression, after the last token.
     End,
 }
 
-/// A token and its position.
+/// A token of a filter expression, with its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Token<'e> {
     pub(super) kind: TokenKind,
     pub(super) text: &'e str,
-    /// Offset of its first octet.
+    /// Offset in the expression of the first octet of the token.
     pub(super) start: usize,
 }
 
 impl Token<'_> {
-    /// Returns the offset of the octet after it.
+    /// Returns the offset in the expression of the octet after the token.
     pub(super) const fn end(&self) -> usize {
         self.start + self.text.len()
     }
 }
 
-/// Splits tokens off the front of an expression. A copy can be used for lookahead.
+/// Divides a filter expression into tokens, from its start to its end. A copy of the lexer can be used for lookahead.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lexer<'e> {
     expression: &'e str,
@@ -55,7 +55,7 @@ impl<'e> Lexer<'e> {
         Self { expression, at: 0 }
     }
 
-    /// Returns the next token, and [`TokenKind::End`] every time after the last one.
+    /// Returns the next token. After the last token, returns [`TokenKind::End`] every time.
     pub(super) fn next(&mut self) -> Token<'e> {
         let rest = self.expression.get(self.at..).unwrap_or_default();
         let trimmed = rest.trim_start_matches(|c: char| c.is_ascii_whitespace());
@@ -66,7 +66,7 @@ impl<'e> Lexer<'e> {
         Token { kind, text, start }
     }
 
-    /// Returns the kind and length of the token at the beginning of a text.
+    /// Returns the kind of the token at the start of `text`, and its length in octets.
     fn split(text: &str) -> (TokenKind, usize) {
         let Some(first) = text.chars().next() else { return (TokenKind::End, 0) };
         let len = word_len(text);
@@ -100,7 +100,7 @@ impl<'e> Lexer<'e> {
     }
 }
 
-/// Returns the number of octets at the beginning of a text that can be in a word: names, numbers, IPv4 and IPv6
+/// Returns the number of octets at the start of `text` that can be part of a word: names, numbers, IPv4 and IPv6
 /// addresses.
 fn word_len(text: &str) -> usize {
     text.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':')).count()

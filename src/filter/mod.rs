@@ -28,8 +28,8 @@
 //! | `vlan`, `vlan ID` | the packets carry a VLAN tag, or this one, anywhere in the stack |
 //! | `not`, `!`, `and`, `&&`, `or`, `\|\|`, `( )` | `not` has the highest precedence; `and` and `or` have the same, from left to right |
 //!
-//! A value without qualifiers takes those of the term before it: `tcp port 80 or 443`. An expression of white space
-//! only is a filter that matches everything.
+//! A value without qualifiers has the qualifiers of the term before it: `tcp port 80 or 443`. An expression of white
+//! space only is a filter that matches everything.
 //!
 //! In libpcap, `vlan` also moves the offsets for the rest of the expression. Here it is a condition like any other:
 //! `host 192.0.2.1` matches with and without tags, and `vlan` does not affect the terms after it.
@@ -90,7 +90,7 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Parses an expression.
+    /// Parses a filter expression.
     ///
     /// # Errors
     ///
@@ -105,17 +105,17 @@ impl Filter {
         Self { program: Program::new(&chain), chain: Some(chain) }
     }
 
-    /// Returns whether a packet or flow matches.
+    /// Returns whether a packet or flow matches the filter.
     #[must_use]
     #[inline]
     pub fn matches(&self, subject: &Subject<'_>) -> bool {
         self.program.run(subject)
     }
 
-    /// Returns whether a flow with this key could match, for either initiator and any VLAN ids.
+    /// Returns whether a flow with this key could match the filter, for either initiator and any VLAN ids.
     ///
-    /// If this is false, a packet can be dropped before its flow is looked up: [`matches`](Self::matches) is false
-    /// for every subject with the key. VLAN ids that are part of the key are known.
+    /// If the result is false, a packet can be dropped before its flow is looked up: [`matches`](Self::matches) is
+    /// false for every subject with the key. VLAN ids that are part of the key are known.
     #[doc(hidden)]
     #[must_use]
     pub fn may_match(&self, key: &FlowKey) -> bool {
@@ -127,7 +127,7 @@ impl Filter {
         accepts(Side::A) || self.program.is_directional() && accepts(Side::B)
     }
 
-    /// Returns whether a term contains `src` or `dst`, so that the result may depend on the source.
+    /// Returns whether a term of the filter contains `src` or `dst`, so that the result may depend on the source.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -135,22 +135,22 @@ impl Filter {
         self.program.is_directional()
     }
 
-    /// Returns whether a term tests VLAN ids, which may differ between the directions of a flow.
+    /// Returns whether a term of the filter tests VLAN ids, which may differ between the directions of a flow.
     #[must_use]
     #[inline]
     pub(crate) const fn has_vlan(&self) -> bool {
         self.program.has_vlan()
     }
 
-    /// Returns whether the key alone determines the result: then [`may_match`](Self::may_match) is the result for
-    /// every packet of a flow and for its record.
+    /// Returns whether the flow key alone determines the result of the filter. If so, [`may_match`](Self::may_match)
+    /// is the result for every packet of a flow and for its record.
     #[must_use]
     #[inline]
     pub const fn is_final(&self) -> bool {
         !self.is_directional() && !self.has_vlan()
     }
 
-    /// Returns the number of terms.
+    /// Returns the number of terms in the filter.
     #[doc(hidden)]
     #[must_use]
     #[inline]

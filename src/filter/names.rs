@@ -2,23 +2,23 @@
 
 use crate::base::IpProtocol;
 
-/// A version of IP.
+/// Version of IP: 4 or 6.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Family {
     V4,
     V6,
 }
 
-/// Returns the port of a service name.
+/// Returns the port number of a service name.
 ///
-/// The names are those of the IANA service name registry, with common aliases. A name denotes its number for every
-/// transport.
+/// The names are those of the IANA service name registry, with common aliases. A name denotes the same port number
+/// for every transport protocol.
 pub(super) fn port_of(name: &str) -> Option<u16> {
     let at = SERVICES.binary_search_by_key(&name, |(known, _)| known).ok()?;
     SERVICES.get(at).map(|(_, port)| *port)
 }
 
-/// Sorted by name.
+/// Service names with their port numbers, sorted by name for binary search.
 const SERVICES: &[(&str, u16)] = &[
     ("amqp", 5672),
     ("amqps", 5671),
@@ -129,10 +129,10 @@ const SERVICES: &[(&str, u16)] = &[
     ("xmpp-server", 5269),
 ];
 
-/// A word that denotes a protocol: `(word, protocol, IP version if only one is meant)`.
+/// A keyword that denotes an IP protocol: `(word, protocol, IP version if the word is limited to one)`.
 pub(super) type ProtocolWord = (&'static str, IpProtocol, Option<Family>);
 
-/// The protocols that are terms by themselves. pcap-filter(7) limits ICMP, IGMP and VRRP to IPv4.
+/// The protocol keywords that are terms by themselves. pcap-filter(7) limits ICMP, IGMP and VRRP to IPv4.
 pub(super) const PROTOCOL_WORDS: [ProtocolWord; 11] = [
     ("tcp", IpProtocol::TCP, None),
     ("udp", IpProtocol::UDP, None),
@@ -148,10 +148,10 @@ pub(super) const PROTOCOL_WORDS: [ProtocolWord; 11] = [
     (GRE, IpProtocol::GRE, None),
 ];
 
-/// The one protocol word that pcap-filter(7) does not reserve.
+/// Keyword of GRE, the only protocol keyword of this crate that pcap-filter(7) does not reserve.
 pub(super) const GRE: &str = "gre";
 
-/// Returns the number of a protocol name, among the names of the IANA registry that this crate knows.
+/// Returns the IP protocol with this name, if the name is in the IANA registry and known to this crate.
 pub(super) fn protocol_of(name: &str) -> Option<IpProtocol> {
     let known = |word: &&ProtocolWord| word.0 == name;
     PROTOCOL_WORDS

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! chain     = operand { ("and" | "or") operand }
-//! operand   = { "not" } ( "(" chain ")" | term | value )      a value takes over the qualifiers before it
+//! operand   = { "not" } ( "(" chain ")" | term | value )      the qualifiers before a value apply to it
 //! term      = qualifiers values | protocol | "vlan" [ id ]
 //! values    = { "not" } ( "(" values { ("and" | "or") values } ")" | value )
 //! ```
@@ -17,7 +17,7 @@ use super::term::{Direction, Term};
 use super::value::{self, Address};
 use super::{DEPTH_MAX, TERM_COUNT_MAX};
 
-/// Parses a whole expression; returns no chain if it is only white space.
+/// Parses a whole filter expression; returns no chain if the expression is only white space.
 pub(super) fn parse(expression: &str) -> Result<Option<Chain>, FilterError> {
     let mut parser = Parser::new(expression);
     if parser.ahead.kind == TokenKind::End {
@@ -51,7 +51,7 @@ impl<'e> Parser<'e> {
         std::mem::replace(&mut self.ahead, self.lexer.next())
     }
 
-    /// Returns the token after the next one.
+    /// Returns the token after the next one, without consuming any token.
     fn second(&self) -> Token<'e> {
         let mut lexer = self.lexer;
         lexer.next()
@@ -73,7 +73,8 @@ impl<'e> Parser<'e> {
         FilterError::new(kind, self.expression, token.start, token.end())
     }
 
-    /// Returns the error for a next token that is not allowed, as specific as the token permits.
+    /// Returns the error for a next token that is not allowed at its position; the kind of the error depends on the
+    /// token.
     fn unexpected(&self) -> FilterError {
         let kind = match self.ahead.kind {
             TokenKind::End => Kind::UnexpectedEnd,
@@ -103,7 +104,7 @@ impl<'e> Parser<'e> {
         negated
     }
 
-    /// Parses the content of parentheses with `inside`.
+    /// Parses a group: an opening parenthesis, the content with `inside`, and the closing parenthesis.
     fn in_parentheses(&mut self, inside: impl FnOnce(&mut Self) -> Result<Chain>) -> Result<Operand> {
         let open = self.bump();
         if self.depth == DEPTH_MAX {
@@ -122,7 +123,8 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// Parses a chain. `carried` are the qualifiers of the term before, for values without their own.
+    /// Parses operands joined by `and` and `or`. `carried` are the qualifiers of the previous term, which also apply
+    /// to values without qualifiers of their own.
     fn chain(&mut self, carried: Option<Qualifier>) -> Result<Chain> {
         let (first, mut carried) = self.operand(carried)?;
         let mut chain = Chain::from(first);
@@ -134,7 +136,8 @@ impl<'e> Parser<'e> {
         Ok(chain)
     }
 
-    /// Parses an operand, and returns it with the qualifiers that later values take over.
+    /// Parses an operand. Returns it with the qualifiers that also apply to later values without qualifiers of their
+    /// own.
     fn operand(&mut self, carried: Option<Qualifier>) -> Result<(Operand, Option<Qualifier>)> {
         let negated = self.take_negations();
         let (operand, next) = match self.ahead.kind {
@@ -169,7 +172,8 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// Parses a term that begins with a keyword.
+    /// Parses a term that starts with a keyword. Returns it with the qualifiers that also apply to later values
+    /// without qualifiers of their own.
     fn term(&mut self) -> Result<(Operand, Option<Qualifier>)> {
         let first = self.ahead;
         if is_unsupported(first.text) {
@@ -225,7 +229,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// Parses `src`, `dst`, or both with an operator between them.
+    /// Parses a direction: `src`, `dst`, or both with an operator between them; `None` if the next word is neither.
     fn direction(&mut self) -> Option<Direction> {
         let (one, other) = if self.take_word("src") {
             (Direction::Source, "dst")
@@ -248,7 +252,7 @@ impl<'e> Parser<'e> {
         Some(one)
     }
 
-    /// Parses one value, or several in parentheses, with the same qualifiers.
+    /// Parses one value, or several values in parentheses, to all of which `qualifier` applies.
     fn values(&mut self, qualifier: Qualifier) -> Result<Operand> {
         let negated = self.take_negations();
         let operand = match self.ahead.kind {
@@ -297,7 +301,7 @@ impl<'e> Parser<'e> {
         }
     }
 
-    /// Returns whether a keyword is at the position of a port, which means that a number is missing.
+    /// Returns whether the next word is a keyword where a port is expected, which means that the port is missing.
     fn is_misplaced_keyword(&self, kind: Type) -> bool {
         let word = self.ahead.text;
         kind != Type::Proto && (Type::of(word).is_some() || matches!(word, "src" | "dst"))

@@ -1,15 +1,16 @@
-//! An expression as a list of steps, each with the numbers of the steps that follow it.
+//! A filter expression as a list of steps, each with the indexes of the steps that may follow it.
 
 use super::TERM_COUNT_MAX;
 use super::expr::{Chain, Joint, Operand, OperandKind};
 use super::subject::Subject;
 use super::term::Term;
 
-/// Targets of a step when the result is known.
+/// Target of a step after which the filter matches, in place of the index of a next step.
 const ACCEPT: u16 = u16::MAX;
+/// Target of a step after which the filter does not match, in place of the index of a next step.
 const REJECT: u16 = u16::MAX - 1;
 
-/// One condition and the steps that follow it.
+/// One condition, and the indexes of the next steps if it is satisfied and if it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
     term: Term,
@@ -17,7 +18,7 @@ struct Step {
     no: u16,
 }
 
-/// The steps of an expression, first to last. A step leads only to later ones, so every evaluation ends.
+/// The steps of a filter expression, first to last. The targets of a step are later steps, so every evaluation ends.
 ///
 /// Negation costs nothing (it swaps the targets), and evaluation needs no stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +29,7 @@ pub(super) struct Program {
 }
 
 impl Program {
-    /// Compiles a chain of at most [`TERM_COUNT_MAX`] terms.
+    /// Compiles a chain of at most [`TERM_COUNT_MAX`] terms to a program.
     pub(super) fn new(chain: &Chain) -> Self {
         // A step can be created only after those that follow it, so the list is created from its end.
         let mut backwards = Vec::new();
@@ -60,7 +61,7 @@ impl Program {
         self.steps.len()
     }
 
-    /// Returns the result for a subject. A program without steps accepts everything.
+    /// Returns whether a packet or flow matches the filter. A program without steps matches everything.
     #[inline]
     pub(super) fn run(&self, subject: &Subject<'_>) -> bool {
         let mut at = if self.steps.is_empty() { ACCEPT } else { 0 };
@@ -70,7 +71,8 @@ impl Program {
         at == ACCEPT
     }
 
-    /// Returns whether some results of the VLAN terms lead to acceptance, given the other properties of the subject.
+    /// Returns whether the filter could match for some results of its VLAN terms, given the other properties of
+    /// `subject`.
     pub(super) fn may_accept(&self, subject: &Subject<'_>) -> bool {
         let mut reached = Reached::default();
         let mut accepts = self.steps.is_empty();
@@ -95,7 +97,7 @@ impl Program {
     }
 }
 
-/// Appends the steps of a chain, last step first; targets count from the end of the program.
+/// Appends the steps of a chain, last step first; the indexes in their targets count from the end of the program.
 fn emit(chain: &Chain, accept: u16, reject: u16, out: &mut Vec<Step>) {
     let (mut accept, mut reject) = (accept, reject);
     for (joint, operand) in chain.rest.iter().rev() {
@@ -118,7 +120,7 @@ fn emit_operand(operand: &Operand, accept: u16, reject: u16, out: &mut Vec<Step>
     }
 }
 
-/// A set of steps.
+/// Set of indexes of program steps.
 #[derive(Default)]
 struct Reached([u64; TERM_COUNT_MAX / 64]);
 

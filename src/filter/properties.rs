@@ -26,7 +26,7 @@ fn protocols() -> impl Strategy<Value = IpProtocol> {
         .prop_map(IpProtocol)
 }
 
-/// Addresses that differ in few bits, so that terms match often.
+/// Generates IPv4 addresses that differ in few bits, so that terms match often.
 fn address4() -> impl Strategy<Value = u32> {
     prop_oneof![4 => (0u32..4, 0u32..4).prop_map(|(high, low)| 10 << 24 | high << 16 | low), 1 => any::<u32>()]
 }
@@ -101,7 +101,7 @@ fn vlan_ids() -> impl Strategy<Value = VlanIds> {
     (0u16..4, 0u16..4).prop_map(|(outer, inner)| VlanIds::NONE.push(outer).push(inner))
 }
 
-/// Evaluates a tree in the simplest way.
+/// Evaluates an expression tree in the simplest way, for comparison with the program.
 fn naive(chain: &Chain, subject: &Subject<'_>) -> bool {
     let value = |operand: &Operand| {
         operand.negated

@@ -1,4 +1,4 @@
-//! The qualifiers before a value, which determine its meaning.
+//! The qualifiers before a value of a filter expression, which determine the meaning of the value.
 
 use crate::base::IpProtocol;
 
@@ -6,7 +6,7 @@ use super::names::Family;
 use super::names::{PROTOCOL_WORDS, ProtocolWord};
 use super::term::{Direction, Term};
 
-/// The type of a value.
+/// Type of a value in a filter expression, as its keyword states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
     Host,
@@ -17,7 +17,7 @@ pub(super) enum Type {
 }
 
 impl Type {
-    /// Returns the type of a keyword.
+    /// Returns the value type that a keyword denotes; `None` for other words.
     pub(super) fn of(word: &str) -> Option<Self> {
         Some(match word {
             "host" => Self::Host,
@@ -30,17 +30,17 @@ impl Type {
     }
 }
 
-/// A protocol before a value, or by itself.
+/// A protocol keyword of a filter expression, before a value or by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
-    /// `ip`, `ip6`.
+    /// The keyword `ip` or `ip6`.
     Ip(Family),
-    /// A protocol over IP.
+    /// The keyword of a protocol over IP, such as `tcp`.
     Carried(ProtocolWord),
 }
 
 impl Protocol {
-    /// Returns the protocol of a keyword.
+    /// Returns the protocol that a keyword denotes; `None` for other words.
     pub(super) fn of(word: &str) -> Option<Self> {
         match word {
             "ip" => Some(Self::Ip(Family::V4)),
@@ -49,7 +49,7 @@ impl Protocol {
         }
     }
 
-    /// Returns the protocol as a term by itself.
+    /// Returns the term that consists of the protocol keyword by itself.
     pub(super) const fn term(self) -> Term {
         match self {
             Self::Ip(family) => Term::Family(family),
@@ -58,7 +58,8 @@ impl Protocol {
     }
 }
 
-/// Protocol, direction and type, which determine how a value is parsed. Values after `and` and `or` take them over.
+/// Protocol, direction and type, which determine how a value is parsed. They also apply to later values without
+/// qualifiers of their own: in `tcp port 80 or 443`, `tcp port` applies to 443 too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Qualifier {
     pub(super) protocol: Option<Protocol>,
@@ -67,8 +68,8 @@ pub(super) struct Qualifier {
 }
 
 impl Qualifier {
-    /// Combines the three, if the combination is valid: addresses belong to `ip` or `ip6`, ports to a transport
-    /// protocol.
+    /// Combines protocol, direction and type; `None` if the combination is not valid: addresses require `ip` or
+    /// `ip6`, or no protocol; ports require a transport protocol, or none.
     pub(super) const fn new(protocol: Option<Protocol>, direction: Direction, kind: Type) -> Option<Self> {
         let fits = match (protocol, kind) {
             (None, _) => true,
@@ -79,7 +80,7 @@ impl Qualifier {
         if fits { Some(Self { protocol, direction, kind }) } else { None }
     }
 
-    /// Returns the IP version that `ip` or `ip6` requires.
+    /// Returns the IP version that the protocol keyword `ip` or `ip6` requires; `None` if neither is present.
     pub(super) const fn family(&self) -> Option<Family> {
         match self.protocol {
             Some(Protocol::Ip(family)) => Some(family),
@@ -87,7 +88,7 @@ impl Qualifier {
         }
     }
 
-    /// Returns a term for a range of ports with these qualifiers.
+    /// Returns a term for the ports from `first` to `last` with these qualifiers.
     pub(super) const fn ports(&self, first: u16, last: u16) -> Term {
         Term::Ports { direction: self.direction, protocol: self.transport(), first, last }
     }

@@ -1,4 +1,4 @@
-//! The input of a filter.
+//! The packet or flow that a filter tests.
 
 use crate::base::{FlowKey, Side, VlanIds};
 
@@ -11,19 +11,19 @@ use crate::base::{FlowKey, Side, VlanIds};
 pub struct Subject<'k> {
     pub(super) key: &'k FlowKey,
     pub(super) source: Side,
-    /// VLAN ids of the source's packets, then of the replies.
+    /// VLAN ids of the packets from the source, then VLAN ids of the replies.
     pub(super) vlan_ids: [VlanIds; 2],
 }
 
 impl<'k> Subject<'k> {
-    /// Creates a subject with the VLAN ids in the key, if any.
+    /// Creates the subject of a filter from a flow key and its source, with the VLAN ids in the key, if any.
     #[must_use]
     #[inline]
     pub const fn new(key: &'k FlowKey, source: Side) -> Self {
         Self { key, source, vlan_ids: [key.vlan_ids(), VlanIds::NONE] }
     }
 
-    /// Returns the subject with the VLAN ids of the packet, or of the initiator's packets.
+    /// Returns the subject with the VLAN ids of the packet or, for a flow, of the initiator's packets.
     #[must_use]
     #[inline]
     pub const fn with_vlan_ids(mut self, vlan_ids: VlanIds) -> Self {
@@ -31,9 +31,10 @@ impl<'k> Subject<'k> {
         self
     }
 
-    /// Returns the subject with the VLAN ids of the responder's packets, if they may differ.
+    /// Returns the subject with the VLAN ids of the responder's packets, which may differ from those of the
+    /// initiator's.
     ///
-    /// `vlan` matches if either direction satisfies it.
+    /// The filter term `vlan` matches if the VLAN ids of one of the two directions satisfy it.
     #[must_use]
     #[inline]
     pub const fn with_reverse_vlan_ids(mut self, vlan_ids: VlanIds) -> Self {

@@ -1,4 +1,4 @@
-//! The single conditions that an expression combines.
+//! The single conditions that a filter expression combines.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,21 +8,22 @@ use crate::base::{IpProtocol, Ports, Side};
 use super::names::{Family, GRE, PROTOCOL_WORDS};
 use super::subject::Subject;
 
-/// The end or ends that a condition applies to.
+/// The end or ends of a flow that a condition of a filter applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// `src or dst`, which is also the default.
+    /// One of the two ends, whichever satisfies the condition: `src or dst`, which is also the default.
     Either,
-    /// `src`.
+    /// The source: `src`.
     Source,
-    /// `dst`.
+    /// The destination: `dst`.
     Destination,
-    /// `src and dst`.
+    /// Both ends: `src and dst`.
     Both,
 }
 
 impl Direction {
-    /// Returns whether a condition on one end is satisfied in this direction.
+    /// Returns whether the ends that this direction selects satisfy a condition, which `test` checks for one end.
+    /// `source` is the end that is the source.
     #[inline]
     fn holds(self, source: Side, test: impl Fn(Side) -> bool) -> bool {
         match self {
@@ -33,7 +34,7 @@ impl Direction {
         }
     }
 
-    /// Returns the words before `host`, `net`, `port`.
+    /// Returns the words for this direction that are written before `host`, `net` or `port`.
     const fn prefix(self) -> &'static str {
         match self {
             Self::Either => "",
@@ -44,25 +45,26 @@ impl Direction {
     }
 }
 
-/// One condition.
+/// One condition of a filter expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Term {
-    /// The version of IP.
+    /// The IP version of the packet or flow.
     Family(Family),
-    /// The IP protocol, over one or both versions of IP.
+    /// The IP protocol, over IP version `family` or over both.
     Protocol { protocol: IpProtocol, family: Option<Family> },
-    /// IPv4 addresses that are `address` under `mask`.
+    /// IPv4 addresses that equal `address` after `mask` is applied.
     Net4 { direction: Direction, address: u32, mask: u32 },
-    /// IPv6 addresses that are `address` under `mask`, which is a prefix.
+    /// IPv6 addresses that equal `address` after `mask`, which is a prefix, is applied.
     Net6 { direction: Direction, address: u128, mask: u128 },
-    /// Ports from `first` to `last` of one transport protocol, or of all protocols with ports.
+    /// Ports from `first` to `last`, inclusive, of one transport protocol or, if `protocol` is `None`, of all
+    /// protocols with ports.
     Ports { direction: Direction, protocol: Option<IpProtocol>, first: u16, last: u16 },
-    /// This id anywhere in the stack; any id if `None`.
+    /// A VLAN id anywhere in the tag stack; any VLAN id if `None`.
     Vlan(Option<u16>),
 }
 
 impl Term {
-    /// Returns the mask of an IPv4 prefix of 0 to 32 bits.
+    /// Returns the mask of an IPv4 prefix; `prefix_len` is 0 to 32 bits.
     pub(super) const fn mask4(prefix_len: u32) -> u32 {
         match u32::MAX.checked_shr(prefix_len) {
             Some(host_bits) => !host_bits,
@@ -70,7 +72,7 @@ impl Term {
         }
     }
 
-    /// Returns the mask of an IPv6 prefix of 0 to 128 bits.
+    /// Returns the mask of an IPv6 prefix; `prefix_len` is 0 to 128 bits.
     pub(super) const fn mask6(prefix_len: u32) -> u128 {
         match u128::MAX.checked_shr(prefix_len) {
             Some(host_bits) => !host_bits,
@@ -78,7 +80,7 @@ impl Term {
         }
     }
 
-    /// Returns whether the condition is satisfied.
+    /// Returns whether a packet or flow satisfies the condition.
     #[inline]
     pub(super) fn holds(&self, subject: &Subject<'_>) -> bool {
         let key = subject.key;
@@ -116,7 +118,7 @@ impl Term {
         }
     }
 
-    /// Returns whether the result may change when source and destination are exchanged.
+    /// Returns whether the result of the condition may change when source and destination are exchanged.
     pub(super) const fn is_directional(&self) -> bool {
         match self {
             Self::Net4 { direction, .. } | Self::Net6 { direction, .. } | Self::Ports { direction, .. } => {
@@ -128,7 +130,7 @@ impl Term {
 }
 
 impl fmt::Display for Term {
-    /// Writes the term with everything that pcap-filter(7) allows one to omit, in words that libpcap knows too.
+    /// Writes the condition with all words that pcap-filter(7) allows one to omit; libpcap knows these words too.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Family(family) => f.write_str(family_word(family)),

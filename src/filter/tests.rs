@@ -1,9 +1,9 @@
-//! Expressions and their results for a few conversations.
+//! Filter expressions and their results for a few conversations.
 
 use super::*;
 use crate::base::{IpProtocol, VlanIds};
 
-/// Returns keys with the side of their source, each with a name.
+/// Returns flow keys with the side of their source, each with a name for the assertions.
 fn subjects() -> Vec<(&'static str, FlowKey, Side)> {
     let end = |text: &str, port| (text.parse().unwrap(), port);
     let (client, server) = ("10.0.0.9", "192.168.1.1");

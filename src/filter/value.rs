@@ -1,14 +1,15 @@
-//! Addresses, networks, ports and numbers as text in an expression.
+//! Parsing of addresses, networks, ports and numbers in a filter expression.
 
 use std::net::Ipv6Addr;
 
 use super::error::FilterErrorKind;
 use super::names::port_of;
 
-/// An address as written.
+/// An address in a filter expression, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// One to four octets, from the left, and the number of their bits.
+    /// An IPv4 address, or only its first one to three octets. `bits` contains the octets from the left, `len` is the
+    /// number of bits that are given.
     V4 {
         bits: u32,
         len: u32,
@@ -16,7 +17,7 @@ pub(super) enum Address {
     V6(u128),
 }
 
-/// Parses an IPv4 address, complete or its first octets, or an IPv6 address.
+/// Parses an IPv4 address, which may have only its first octets, or an IPv6 address.
 pub(super) fn address(text: &str) -> Result<Address, FilterErrorKind> {
     if text.contains(':') {
         return match text.parse::<Ipv6Addr>() {
@@ -37,8 +38,8 @@ pub(super) fn address(text: &str) -> Result<Address, FilterErrorKind> {
     Ok(Address::V4 { bits: bits << (32 - len), len })
 }
 
-/// Parses a decimal number or, with 0x, a hexadecimal one. A leading zero is rejected: in libpcap it means octal,
-/// which most users do not expect.
+/// Parses a decimal number, or a hexadecimal number after `0x`. A leading zero is rejected: in libpcap it means
+/// octal, which most users do not expect.
 pub(super) fn number(text: &str) -> Option<u32> {
     let (digits, radix) = match text.strip_prefix("0x") {
         Some(digits) => (digits, 16),
@@ -49,12 +50,12 @@ pub(super) fn number(text: &str) -> Option<u32> {
     if plain { u32::from_str_radix(digits, radix).ok() } else { None }
 }
 
-/// Parses a port number or service name.
+/// Parses a port number or a service name.
 pub(super) fn port(text: &str) -> Option<u16> {
     if text.bytes().next()?.is_ascii_digit() { u16::try_from(number(text)?).ok() } else { port_of(text) }
 }
 
-/// Parses two ports separated by a hyphen, or one port; the lower one comes first.
+/// Parses two ports separated by a hyphen, or one port. Returns the lower port, then the higher one.
 pub(super) fn port_range(text: &str) -> Option<(u16, u16)> {
     if let Some(port) = port(text) {
         return Some((port, port));

@@ -1,4 +1,4 @@
-//! Ethernet header that is built once and written in front of many packets.
+//! Ethernet header that is built once and written before many packets.
 
 use crate::base::{EtherType, VlanIds};
 use crate::wire::ethernet::TaggedHeader;
@@ -13,7 +13,7 @@ use crate::wire::ethernet::TaggedHeader;
 pub struct EthernetHeader(TaggedHeader);
 
 impl EthernetHeader {
-    /// Octets of a header with two tags: headroom that is always sufficient.
+    /// Length of an Ethernet header with two VLAN tags in octets: headroom that is always sufficient.
     pub const LEN_MAX: usize = TaggedHeader::LEN_MAX;
 
     /// Creates the header of frames from `source` to `destination`, tagged with `vlan_ids`, outermost first.
@@ -23,7 +23,7 @@ impl EthernetHeader {
         Self(TaggedHeader::new(destination, source, vlan_ids))
     }
 
-    /// Returns the number of octets of the header: 14, and 4 per tag.
+    /// Returns the length of the Ethernet header in octets: 14, and 4 per VLAN tag.
     #[must_use]
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
@@ -31,22 +31,22 @@ impl EthernetHeader {
         self.0.len()
     }
 
-    /// Returns the destination address of the frames.
+    /// Returns the destination address in the Ethernet header.
     #[must_use]
     #[inline]
     pub const fn destination(&self) -> [u8; 6] {
         self.0.destination()
     }
 
-    /// Returns the source address of the frames.
+    /// Returns the source address in the Ethernet header.
     #[must_use]
     #[inline]
     pub const fn source(&self) -> [u8; 6] {
         self.0.source()
     }
 
-    /// Writes the header to the first octets of a frame. Returns `None` and writes nothing if it does not
-    /// fit.
+    /// Writes the Ethernet header with `ether_type` to the start of a frame. Returns `None` and writes nothing if the
+    /// frame is shorter than the header.
     #[inline(always)]
     pub(super) fn write(&self, frame: &mut [u8], ether_type: EtherType) -> Option<()> {
         self.0.write(frame, ether_type)

@@ -11,18 +11,18 @@ use crate::wire::ipv4::{self, Ipv4};
 use crate::wire::ipv6::{self, Ipv6};
 use crate::wire::ipv6_extension::Extension;
 
-/// Reason that a frame yields no IP packet: three different reasons, as in
+/// Reason why a frame yields no IP packet, with the same three cases as
 /// [`Decapsulated`](crate::decode::link::Decapsulated).
 ///
 /// 20 octets, `Copy`, without heap allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotIp {
-    /// A valid frame with another payload: ARP, LLDP, MPLS, IEEE 802.3 with a length.
+    /// A valid frame with a payload other than IP: ARP, LLDP, MPLS, IEEE 802.3 with a length.
     Unsupported(Unsupported),
-    /// The octets end before the end of a header.
+    /// The octets of the frame end before the end of a header.
     Truncated(ParseError),
-    /// A header is inconsistent, or its length exceeds the octets present.
+    /// A header is inconsistent, or a length field exceeds the octets present.
     Malformed(ParseError),
 }
 
@@ -37,18 +37,18 @@ impl fmt::Display for NotIp {
 
 impl std::error::Error for NotIp {}
 
-/// Reason that no frame could be built around a packet.
+/// Reason why no Ethernet frame could be built around an IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoFrame {
-    /// The Ethernet header does not fit in front of the packet.
+    /// The headroom before the packet is too small for the Ethernet header.
     Headroom {
-        /// Octets of the header.
+        /// Length of the Ethernet header in octets.
         need: usize,
-        /// Octets in front of the packet.
+        /// Number of octets before the packet.
         have: usize,
     },
-    /// There is no IP packet at the offset.
+    /// The buffer contains no IP packet at the given offset.
     NotIp(NotIp),
 }
 
@@ -161,7 +161,8 @@ pub fn ip_to_ethernet<'b>(
     Ok(frame)
 }
 
-/// Continues behind an EtherType other than those of IP.
+/// Skips the VLAN tags after the Ethernet header and returns the IP packet behind them. `ether_type` is the EtherType
+/// of the Ethernet header, and `rest` the octets behind it.
 #[inline(never)]
 fn behind_tags(rest: &[u8], mut ether_type: EtherType) -> Result<&[u8], NotIp> {
     let tag_count_max = Limits::DEFAULT.vlan_tag_count_max as usize;
@@ -194,7 +195,7 @@ fn behind_tags(rest: &[u8], mut ether_type: EtherType) -> Result<&[u8], NotIp> {
     }
 }
 
-/// Returns `data` from its first octet to the end of the IPv4 packet in it.
+/// Returns the IPv4 packet at the start of `data`, without the octets after its end.
 #[inline(always)]
 fn ipv4(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     if let Some(header) = Ipv4::read(data) {
@@ -210,7 +211,7 @@ fn ipv4(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     Err(ipv4_error(data, offset))
 }
 
-/// Returns `data` from its first octet to the end of the IPv6 packet in it.
+/// Returns the IPv6 packet at the start of `data`, without the octets after its end.
 #[inline(always)]
 fn ipv6(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     if let Some(header) = Ipv6::read(data) {
@@ -251,7 +252,7 @@ fn ipv4_error(data: &[u8], offset: usize) -> NotIp {
     }
 }
 
-/// Processes a payload length of zero, and returns the errors of all other packets.
+/// Returns an IPv6 packet with a payload length of zero, or the error for a packet that [`ipv6`] does not accept.
 #[cold]
 fn ipv6_rare(data: &[u8], offset: usize) -> Result<&[u8], NotIp> {
     let Some(version) = ip::version(data) else {

@@ -5,13 +5,13 @@ use std::net::Ipv4Addr;
 use super::writer::Writer;
 use crate::base::{EtherType, Reader};
 
-/// Octets of a packet for Ethernet and IPv4; octets after it are padding.
+/// Length of an ARP packet for Ethernet and IPv4, in octets; octets after it are padding.
 pub(crate) const PACKET_LEN: usize = 28;
 
-/// Requests the hardware address of the target.
+/// ARP operation of a request for the hardware address of the target.
 pub(crate) const REQUEST: u16 = 1;
 
-/// Answers a request.
+/// ARP operation of a reply, which contains the hardware address of its sender.
 pub(crate) const REPLY: u16 = 2;
 
 const HARDWARE_ETHERNET: u16 = 1;
@@ -21,7 +21,7 @@ const PROTOCOL_LEN: u8 = 4;
 mod field {
     pub(super) const HARDWARE: usize = 0;
     pub(super) const PROTOCOL: usize = 2;
-    /// Octets of a hardware address, and of a protocol address.
+    /// Offset of two octets: the length of a hardware address, then the length of a protocol address.
     pub(super) const LENS: usize = 4;
     pub(super) const OPERATION: usize = 6;
     pub(super) const SENDER_HARDWARE: usize = 8;
@@ -33,7 +33,7 @@ mod field {
 /// ARP packet for Ethernet and IPv4, with the fields in the order of RFC 826.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ArpPacket {
-    /// [`REQUEST`], [`REPLY`], or another value.
+    /// ARP operation: [`REQUEST`], [`REPLY`], or another value.
     pub(crate) operation: u16,
     /// Hardware address of the sender.
     pub(crate) sender_hardware: [u8; 6],
@@ -46,8 +46,9 @@ pub(crate) struct ArpPacket {
 }
 
 impl ArpPacket {
-    /// Reads a packet from the octets behind the EtherType. Returns `None` if it is shorter than
-    /// [`PACKET_LEN`] or if its hardware or protocol is not Ethernet and IPv4. Constant time, no allocation.
+    /// Reads an ARP packet from the octets behind the EtherType. Returns `None` if `data` is shorter than
+    /// [`PACKET_LEN`] or if the packet is not for Ethernet hardware and the IPv4 protocol. Constant time, no
+    /// allocation.
     #[must_use]
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(data);
@@ -67,7 +68,7 @@ impl ArpPacket {
         })
     }
 
-    /// Returns the octets of the packet. Constant time, no allocation.
+    /// Returns the ARP packet as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; PACKET_LEN] {
         let mut octets = [0; PACKET_LEN];

@@ -3,8 +3,8 @@
 use crate::base::IpProtocol;
 
 /// Returns the ones' complement sum of octets as 16-bit words in network order; an odd last octet is padded
-/// with zero. The sum can be added to others and must be folded. Linear, at about 0.1 ns per octet; correct
-/// for up to 2^33 octets.
+/// with zero. Sums of several slices can be added; [`fold`] reduces the total to 16 bits. Linear, at about 0.1
+/// ns per octet; correct for up to 2^33 octets.
 #[must_use]
 pub(crate) fn sum(octets: &[u8]) -> u64 {
     // Words of 32 bits give the same sum as pairs of 16 bits once it is folded (RFC 1071 section 2).
@@ -15,7 +15,7 @@ pub(crate) fn sum(octets: &[u8]) -> u64 {
     sum + u64::from(u32::from_be_bytes(last))
 }
 
-/// Folds a sum to 16 bits; a checksum field holds its complement.
+/// Folds a ones' complement sum to 16 bits. A checksum field contains the complement of the folded sum.
 #[must_use]
 pub(crate) const fn fold(mut sum: u64) -> u16 {
     while sum > 0xffff {
@@ -24,8 +24,8 @@ pub(crate) const fn fold(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// Returns the sum of a pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1) without the length of the
-/// segment. IPv4 addresses are in the lower 32 bits.
+/// Returns the ones' complement sum of a pseudo-header (RFC 9293 section 3.1, RFC 8200 section 8.1) without the
+/// length of the segment. An IPv4 address is in the lower 32 bits of `source` and `destination`.
 #[must_use]
 pub(crate) fn pseudo_header_sum(source: u128, destination: u128, protocol: IpProtocol) -> u64 {
     sum(&source.to_be_bytes()) + sum(&destination.to_be_bytes()) + u64::from(protocol.0)

@@ -2,8 +2,9 @@
 
 use super::be16;
 
-/// Octets of a header of type II, and of one of type III without its platform-specific part.
+/// Length of an ERSPAN type II header, in octets.
 const TYPE_2_LEN: usize = 8;
+/// Length of an ERSPAN type III header without its platform-specific part, in octets.
 const TYPE_3_LEN: usize = 12;
 const PLATFORM_PART_LEN: usize = 8;
 
@@ -14,23 +15,23 @@ const FRAME_TYPE_IP: u16 = 2;
 mod field {
     pub(super) const VERSION: usize = 0;
     pub(super) const SESSION: usize = 2;
-    /// Type III only: frame type and flags.
+    /// Offset of the frame type and flags, which only type III has.
     pub(super) const FLAGS: usize = 10;
 }
 
-/// Fields of a header.
+/// Fields of an ERSPAN header of type II or III.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct ErspanHeader {
-    /// Octets of the header.
+    /// Length of the ERSPAN header in octets.
     pub(crate) len: usize,
-    /// The mirror session, ten bits.
+    /// Identifier of the mirror session, ten bits.
     pub(crate) session_id: u16,
-    /// True if an IP packet follows instead of an Ethernet frame.
+    /// True if an IP packet follows the ERSPAN header instead of an Ethernet frame.
     pub(crate) is_ip: bool,
 }
 
-/// Reads a header of type II; `None` if it is truncated or of another version.
+/// Reads an ERSPAN header of type II; `None` if the header is truncated or has another version.
 #[must_use]
 pub(crate) fn type_2(data: &[u8]) -> Option<ErspanHeader> {
     let header = data.first_chunk::<TYPE_2_LEN>()?;
@@ -41,8 +42,8 @@ pub(crate) fn type_2(data: &[u8]) -> Option<ErspanHeader> {
     })
 }
 
-/// Reads a header of type III and includes its platform-specific part in the length; `None` if it is
-/// truncated or of another version.
+/// Reads an ERSPAN header of type III, whose length includes its platform-specific part; `None` if the fixed
+/// part is truncated or has another version.
 #[must_use]
 pub(crate) fn type_3(data: &[u8]) -> Option<ErspanHeader> {
     let header = data.first_chunk::<TYPE_3_LEN>()?;

@@ -3,20 +3,20 @@
 use super::be16;
 use crate::base::IpProtocol;
 
-/// Number of the protocol, which has no name in `base`.
+/// IP protocol number of EtherIP, for which [`IpProtocol`] has no named constant.
 pub(crate) const PROTOCOL: IpProtocol = IpProtocol(97);
 
-/// Octets of the header.
+/// Length of an EtherIP header in octets.
 pub(crate) const HEADER_LEN: usize = 2;
 
-/// Version 3; the reserved bits are zero.
+/// EtherIP header of version 3, with reserved bits of zero.
 const VERSION_3: u16 = 0x3000;
 
 mod field {
     pub(super) const VERSION: usize = 0;
 }
 
-/// Returns whether `data` starts with a valid header.
+/// Returns whether `data` starts with a valid EtherIP header.
 #[must_use]
 pub(crate) fn is_header(data: &[u8]) -> bool {
     be16(data, field::VERSION) == Some(VERSION_3)

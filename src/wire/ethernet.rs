@@ -6,22 +6,24 @@ use super::writer::Writer;
 use super::{array, be16};
 use crate::base::{EtherType, VlanIds};
 
-/// Octets of a hardware address.
+/// Length of a hardware address in octets.
 pub(crate) const ADDRESS_LEN: usize = 6;
 
-/// Octets of destination and source.
+/// Length of the destination and source addresses together, in octets.
 pub(crate) const ADDRESSES_LEN: usize = 2 * ADDRESS_LEN;
 
-/// Octets of the addresses and the EtherType.
+/// Length of an Ethernet header without VLAN tags, in octets: two addresses and the EtherType.
 pub(crate) const HEADER_LEN: usize = 14;
 
-/// Octets that a VLAN tag adds: the tag control information, and the EtherType behind it.
+/// Length that a VLAN tag adds to an Ethernet header, in octets: the tag control information and the EtherType
+/// behind it.
 pub(crate) const VLAN_TAG_LEN: usize = 4;
 
-/// Values below are lengths of an 802.3 frame, not EtherTypes (IEEE 802.3, 3.2.6).
+/// Smallest EtherType. A smaller value in the EtherType field is the length of an 802.3 frame (IEEE 802.3,
+/// 3.2.6).
 pub(crate) const ETHERTYPE_MIN: u16 = 0x0600;
 
-/// Hardware address of all stations of a link.
+/// Hardware address of all stations of a link (broadcast).
 pub(crate) const BROADCAST: [u8; ADDRESS_LEN] = [0xff; ADDRESS_LEN];
 
 const VLAN_ID_MASK: u16 = 0xfff;
@@ -33,21 +35,22 @@ mod field {
     pub(super) const ETHER_TYPE: usize = 12;
 }
 
-/// Offsets in a VLAN tag, which starts behind the EtherType that announces it.
+/// Field offsets in a VLAN tag, from the end of the EtherType that announces the tag.
 mod tag_field {
     pub(super) const CONTROL: usize = 0;
     pub(super) const ETHER_TYPE: usize = 2;
 }
 
-/// Offset of the source address in a header.
+/// Offset of the source address in an Ethernet header.
 pub(crate) const SOURCE_OFFSET: usize = field::SOURCE;
 
-/// View of a header. Each accessor reads only its own field.
+/// View of an Ethernet header. Each accessor reads only one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ethernet<'a>(&'a [u8; HEADER_LEN]);
 
 impl<'a> Ethernet<'a> {
-    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
+    /// Returns the Ethernet header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`]
+    /// octets.
     #[inline(always)]
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Self)
@@ -63,20 +66,22 @@ impl<'a> Ethernet<'a> {
         source(self.0).unwrap_or_default()
     }
 
-    /// Returns the EtherType, or the length of an 802.3 frame.
+    /// Returns the EtherType field, which may contain the length of an 802.3 frame instead.
     #[inline(always)]
     pub(crate) fn ether_type(self) -> EtherType {
         EtherType(be16(self.0, field::ETHER_TYPE).unwrap_or_default())
     }
 }
 
-/// Returns the destination address of the header at the start of `data`, which may be truncated behind it.
+/// Returns the destination address of the Ethernet header at the start of `data`; the rest of the header may be
+/// truncated.
 #[inline]
 pub(crate) fn destination(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
     array(data, field::DESTINATION).copied()
 }
 
-/// Returns the source address of the header at the start of `data`, which may be truncated behind it.
+/// Returns the source address of the Ethernet header at the start of `data`; the rest of the header may be
+/// truncated.
 #[inline]
 pub(crate) fn source(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
     array(data, field::SOURCE).copied()
@@ -88,14 +93,16 @@ pub(crate) fn address(data: &[u8]) -> Option<[u8; ADDRESS_LEN]> {
     data.first_chunk().copied()
 }
 
-/// Returns the EtherType, or the length of an 802.3 frame, of the header at the start of `data`.
+/// Returns the EtherType field of the Ethernet header at the start of `data`, which may contain the length of
+/// an 802.3 frame instead.
 #[must_use]
 #[inline(always)]
 pub(crate) fn ether_type(data: &[u8]) -> Option<EtherType> {
     be16(data, field::ETHER_TYPE).map(EtherType)
 }
 
-/// Returns whether an EtherType announces a VLAN tag: customer, service, or the pre-standard 0x9100.
+/// Returns whether an EtherType announces a VLAN tag: a customer tag, a service tag, or the pre-standard
+/// 0x9100.
 #[must_use]
 #[inline(always)]
 pub(crate) const fn is_vlan(ether_type: EtherType) -> bool {
@@ -107,11 +114,12 @@ pub(crate) const fn is_vlan(ether_type: EtherType) -> bool {
 pub(crate) struct VlanTag {
     /// VLAN identifier, 12 bits.
     pub(crate) id: u16,
-    /// Protocol behind the tag.
+    /// Protocol of the data behind the VLAN tag.
     pub(crate) ether_type: EtherType,
 }
 
-/// Reads a tag from the octets behind the EtherType that announces it; `None` if it is truncated.
+/// Reads a VLAN tag from the octets behind the EtherType that announces the tag; `None` if the tag is
+/// truncated.
 #[must_use]
 #[inline(always)]
 pub(crate) fn vlan_tag(data: &[u8]) -> Option<VlanTag> {
@@ -119,33 +127,35 @@ pub(crate) fn vlan_tag(data: &[u8]) -> Option<VlanTag> {
     Some(VlanTag { id, ether_type: EtherType(be16(data, tag_field::ETHER_TYPE)?) })
 }
 
-/// Returns whether a hardware address is that of a single station (the group bit is clear) and not zero.
+/// Returns whether a hardware address belongs to a single station: the group bit is clear, and the address is
+/// not zero.
 #[must_use]
 pub(crate) fn is_station(address: [u8; ADDRESS_LEN]) -> bool {
     let [first, ..] = address;
     first & GROUP_BIT == 0 && address != [0; ADDRESS_LEN]
 }
 
-/// Returns the hardware address of an IPv4 group (RFC 1112 section 6.4).
+/// Returns the hardware address of an IPv4 multicast group (RFC 1112 section 6.4).
 #[must_use]
 pub(crate) const fn group_v4(group: Ipv4Addr) -> [u8; ADDRESS_LEN] {
     let [_, b, c, d] = group.octets();
     [0x01, 0x00, 0x5e, b & 0x7f, c, d]
 }
 
-/// Returns the hardware address of an IPv6 group (RFC 2464 section 7).
+/// Returns the hardware address of an IPv6 multicast group (RFC 2464 section 7).
 #[must_use]
 pub(crate) const fn group_v6(group: Ipv6Addr) -> [u8; ADDRESS_LEN] {
     let [.., a, b, c, d] = group.octets();
     [0x33, 0x33, a, b, c, d]
 }
 
-/// Returns the addresses of the header at the start of `data`.
+/// Returns the destination and source addresses of the Ethernet header at the start of `data`, for
+/// modification.
 pub(crate) fn addresses_mut(data: &mut [u8]) -> Option<&mut [u8; ADDRESSES_LEN]> {
     data.first_chunk_mut()
 }
 
-/// Writes the addresses of a header.
+/// Writes the destination and source addresses of an Ethernet header.
 pub(crate) fn write_addresses(
     header: &mut [u8; ADDRESSES_LEN],
     destination: [u8; ADDRESS_LEN],
@@ -154,8 +164,8 @@ pub(crate) fn write_addresses(
     Writer::new(header).octets(field::DESTINATION, destination).octets(field::SOURCE, source);
 }
 
-/// Header with up to two VLAN tags that is encoded once and written in front of many packets. Its EtherType is
-/// written with each of them.
+/// Ethernet header with up to two VLAN tags that is encoded once and written before many packets. The EtherType
+/// is written for each packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TaggedHeader {
     octets: [u8; Self::LEN_MAX],
@@ -163,14 +173,14 @@ pub(crate) struct TaggedHeader {
 }
 
 impl TaggedHeader {
-    /// Octets of a header with two tags.
+    /// Length of an Ethernet header with two VLAN tags, in octets.
     pub(crate) const LEN_MAX: usize = Self::LEN_TAGGED + VLAN_TAG_LEN;
 
     const LEN_TAGGED: usize = HEADER_LEN + VLAN_TAG_LEN;
 
-    /// Encodes the header of frames from `source` to `destination`, tagged with `vlan_ids`, outermost first: one
-    /// id yields a customer tag, two yield a service tag with a customer tag inside. Priority and drop
-    /// eligibility are zero.
+    /// Encodes the header of frames from `source` to `destination`, tagged with `vlan_ids`, outermost first:
+    /// one identifier yields a customer tag; two yield a service tag with a customer tag inside. Priority and
+    /// drop eligibility are zero.
     pub(crate) fn new(destination: [u8; ADDRESS_LEN], source: [u8; ADDRESS_LEN], vlan_ids: VlanIds) -> Self {
         const INNER: usize = field::ETHER_TYPE + VLAN_TAG_LEN;
         let mut octets = [0; Self::LEN_MAX];
@@ -192,7 +202,7 @@ impl TaggedHeader {
         Self { octets, vlan_tag_count }
     }
 
-    /// Returns the number of octets of the header.
+    /// Returns the length of the Ethernet header with its VLAN tags, in octets.
     #[inline]
     pub(crate) const fn len(&self) -> usize {
         HEADER_LEN + self.vlan_tag_count as usize * VLAN_TAG_LEN
@@ -210,7 +220,8 @@ impl TaggedHeader {
         [a, b, c, d, e, f]
     }
 
-    /// Writes the header to the first octets of a frame. Returns `None` and writes nothing if it does not fit.
+    /// Writes the Ethernet header with `ether_type` to the start of a frame. Returns `None` and writes nothing
+    /// if the frame is shorter than the header.
     #[inline(always)]
     pub(crate) fn write(&self, frame: &mut [u8], ether_type: EtherType) -> Option<()> {
         match self.vlan_tag_count {
@@ -230,7 +241,7 @@ impl TaggedHeader {
     }
 }
 
-/// Writes a tag with the EtherType that announces it at `at`.
+/// Writes an EtherType and the VLAN tag that it announces at offset `at`.
 fn put_tag(header: Writer<'_>, at: usize, announced_as: EtherType, id: u16) -> Writer<'_> {
     const CONTROL: usize = 2 + tag_field::CONTROL;
     header.u16(at, announced_as.0).u16(at + CONTROL, id)

@@ -1,4 +1,4 @@
-//! Frame Relay with multiprotocol encapsulation (Q.922; RFC 2427), or with that of Cisco.
+//! Frame Relay with multiprotocol encapsulation (Q.922; RFC 2427) or with the encapsulation of Cisco.
 
 use super::{be16, llc};
 use crate::base::EtherType;
@@ -7,21 +7,22 @@ use crate::base::EtherType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum FrameRelay {
-    /// A protocol, and the length of the headers in front of it in octets.
+    /// A protocol by its EtherType, and the length of the headers before the payload, in octets.
     EtherType(EtherType, usize),
-    /// A bridged Ethernet frame.
+    /// A bridged Ethernet frame, and the length of the headers before the frame, in octets.
     Ethernet(usize),
-    /// PPP (RFC 1973).
+    /// PPP (RFC 1973), and the length of the headers before the PPP packet, in octets.
     Ppp(usize),
-    /// An unsupported network layer protocol identifier.
+    /// An unsupported network layer protocol identifier (NLPID).
     Nlpid(u8),
-    /// A protocol of Cisco, by its number in SNAP.
+    /// A Cisco protocol, by its protocol number in the SNAP header.
     CiscoSnap(u16),
     /// An unsupported SNAP protocol.
     Other,
 }
 
-/// Octets of the shortest headers: an address of two octets, and a protocol of Cisco.
+/// Length of the shortest Frame Relay headers, in octets: an address of two octets, and the EtherType of the
+/// Cisco encapsulation.
 pub(crate) const HEADER_LEN_MIN: usize = 4;
 
 const ADDRESS_LEN_MIN: usize = 2;
@@ -29,16 +30,16 @@ const ADDRESS_LEN_MAX: usize = 4;
 const UNNUMBERED: u8 = 3;
 const PAD: u8 = 0;
 
-/// Offsets behind the address.
+/// Field offsets from the end of the Frame Relay address.
 mod field {
     pub(super) const CONTROL: usize = 0;
-    /// With the encapsulation of Cisco, which has no control field.
+    /// Offset of the EtherType in the encapsulation of Cisco, which has no control field.
     pub(super) const PROTOCOL: usize = 0;
-    /// One octet of padding may precede the network layer protocol identifier.
+    /// Offset of the network layer protocol identifier, or of the one octet of padding that may precede it.
     pub(super) const PAD_OR_NLPID: usize = 1;
 }
 
-/// Reads address, control field and protocol; `None` if they are truncated.
+/// Reads the address, control field and protocol of a Frame Relay header; `None` if they are truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<FrameRelay> {
     // The lowest bit ends the address: 2 to 4 octets.

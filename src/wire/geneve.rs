@@ -12,19 +12,19 @@ const CONTROL: u8 = 0x80;
 const OPTION_LEN_MASK: u8 = 0x1f;
 
 mod field {
-    /// Version, and length of the options in words of four octets.
+    /// Offset of the version and of the length of the options, which counts words of four octets.
     pub(super) const VERSION_AND_LEN: usize = 0;
     pub(super) const FLAGS: usize = 1;
     pub(super) const PROTOCOL: usize = 2;
     pub(super) const VNI: usize = 4;
 }
 
-/// Offsets in an option.
+/// Field offsets in a GENEVE option.
 mod option_field {
     pub(super) const LEN: usize = 3;
 }
 
-/// Fields of a header.
+/// Fields of a GENEVE header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct GeneveHeader {
@@ -32,12 +32,12 @@ pub(crate) struct GeneveHeader {
     pub(crate) vni: u32,
     /// Protocol of the payload.
     pub(crate) protocol: EtherType,
-    /// Octets of the header with its options.
+    /// Length of the GENEVE header with its options, in octets.
     pub(crate) len: usize,
 }
 
-/// Reads a header; `None` if it is truncated, of a version other than 0, or a control packet, or if its
-/// options do not fill their length.
+/// Reads a GENEVE header; `None` if the header is truncated, has a version other than 0, or belongs to a
+/// control packet, or if the option lengths do not add up to the length of all options.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<GeneveHeader> {
     let header = data.first_chunk::<HEADER_LEN>()?;

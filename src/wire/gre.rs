@@ -3,29 +3,30 @@
 use super::{be16, be32, ip, ipv4};
 use crate::base::EtherType;
 
-/// ERSPAN types I and II.
+/// EtherType of ERSPAN types I and II as a GRE payload.
 pub(crate) const ERSPAN_II: EtherType = EtherType(0x88be);
 
-/// ERSPAN type III.
+/// EtherType of ERSPAN type III as a GRE payload.
 pub(crate) const ERSPAN_III: EtherType = EtherType(0x22eb);
 
-/// PPP.
+/// EtherType of PPP as a GRE payload.
 pub(crate) const PPP: EtherType = EtherType(0x880b);
 
-/// WCCP version 2; some variants have a header of their own in front of IPv4.
+/// EtherType of WCCP version 2 as a GRE payload; some variants have a WCCP header before the IPv4 packet.
 pub(crate) const WCCP: EtherType = EtherType(0x883e);
 
 const WCCP_HEADER_LEN: usize = 4;
 
-/// Octets of flags and protocol, and of each optional field.
+/// Length of the flags and protocol fields of a GRE header, in octets.
 const HEADER_LEN_MIN: usize = 4;
+/// Length of each optional field of a GRE header, in octets.
 const OPTIONAL_LEN: usize = 4;
 
 const HAS_CHECKSUM: u16 = 0x8000;
 const HAS_ROUTING: u16 = 0x4000;
 const HAS_KEY: u16 = 0x2000;
 const HAS_SEQUENCE: u16 = 0x1000;
-/// PPTP only.
+/// Flag of the acknowledgment number, which only PPTP uses.
 const HAS_ACKNOWLEDGMENT: u16 = 0x80;
 const VERSION_MASK: u16 = 7;
 
@@ -34,26 +35,28 @@ mod field {
     pub(super) const PROTOCOL: usize = 2;
 }
 
-/// Fields of a header.
+/// Fields of a GRE header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct GreHeader {
-    /// 0, or 1 for PPTP.
+    /// GRE version: 0, or 1 for PPTP.
     pub(crate) version: u8,
     /// Protocol of the payload.
     pub(crate) protocol: EtherType,
-    /// Octets of the header.
+    /// Length of the GRE header in octets.
     pub(crate) len: usize,
-    /// The key, if there is one. For PPTP: the payload length and the call identifier.
+    /// GRE key, if present. In PPTP, the payload length is in the upper 16 bits and the call identifier in the
+    /// lower.
     pub(crate) key: Option<u32>,
-    /// True if a checksum is present.
+    /// True if the GRE header contains a checksum.
     pub(crate) has_checksum: bool,
-    /// True if a sequence number is present; in PPTP, there is a payload only in this case.
+    /// True if the GRE header contains a sequence number. A PPTP packet without a sequence number has no
+    /// payload.
     pub(crate) has_sequence: bool,
 }
 
-/// Reads a header; `None` if it is truncated, of another version, or has the source routes that RFC 2784
-/// removed.
+/// Reads a GRE header; `None` if the header is truncated, has an unknown version, or contains the source routes
+/// that RFC 2784 removed.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<GreHeader> {
     let (flags, protocol) = (be16(data, field::FLAGS)?, EtherType(be16(data, field::PROTOCOL)?));
@@ -84,8 +87,8 @@ pub(crate) fn header(data: &[u8]) -> Option<GreHeader> {
 }
 
 impl GreHeader {
-    /// Returns the virtual subnet of NVGRE (RFC 7637 section 3.2), 24 bits: bridged Ethernet with a key, but
-    /// with neither checksum nor sequence number.
+    /// Returns the virtual subnet identifier of NVGRE (RFC 7637 section 3.2), 24 bits. NVGRE is bridged
+    /// Ethernet with a key, but with neither a checksum nor a sequence number; `None` for other headers.
     #[must_use]
     pub(crate) fn virtual_subnet(&self) -> Option<u32> {
         let is_bridging = self.protocol == EtherType::ETHERNET_BRIDGING;
@@ -93,8 +96,8 @@ impl GreHeader {
         key.map(|key| key >> 8)
     }
 
-    /// Returns the payload length and the call of a PPTP packet; `None` if the packet is only an
-    /// acknowledgment, which has no sequence number.
+    /// Returns the payload length in octets and the call identifier of a PPTP packet; `None` if the packet is
+    /// only an acknowledgment, which has no sequence number.
     #[must_use]
     pub(crate) fn pptp_call(&self) -> Option<(usize, u32)> {
         let key = self.key.filter(|_| self.has_sequence)?;
@@ -102,8 +105,8 @@ impl GreHeader {
     }
 }
 
-/// Returns the octets between GRE and the IPv4 packet that WCCP redirects: none if the packet follows
-/// directly.
+/// Returns the length in octets of the WCCP header between the GRE header and the redirected IPv4 packet: zero
+/// if the packet directly follows the GRE header.
 #[must_use]
 pub(crate) fn wccp_header_len(data: &[u8]) -> usize {
     if ip::version(data).is_some_and(|version| version != ipv4::VERSION) { WCCP_HEADER_LEN } else { 0 }

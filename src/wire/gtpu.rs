@@ -7,9 +7,10 @@ const OPTIONAL_LEN: usize = 4;
 const G_PDU: u8 = 255;
 
 const VERSION_MASK: u8 = 0xf0;
-/// Version 1, protocol type GTP.
+/// Version 1 with protocol type GTP, in the upper four bits of the flags field.
 const VERSION_1: u8 = 0x30;
-/// Extension header, sequence number, N-PDU number.
+/// Flags of the extension header, the sequence number and the N-PDU number; if one is set, the optional fields
+/// are present.
 const HAS_OPTIONAL: u8 = 0x07;
 const HAS_EXTENSION: u8 = 0x04;
 
@@ -20,19 +21,20 @@ mod field {
     pub(super) const TEID: usize = 4;
 }
 
-/// Fields of the header of a G-PDU.
+/// Fields of the header of a G-PDU, the GTP-U message that carries user data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct GtpuHeader {
     /// Tunnel endpoint identifier of the receiver.
     pub(crate) teid: u32,
-    /// Octets of the header with its extension headers.
+    /// Length of the GTP-U header with its extension headers, in octets.
     pub(crate) len: usize,
-    /// Octets of the whole message.
+    /// Length of the whole GTP-U message with its header, in octets.
     pub(crate) message_len: usize,
 }
 
-/// Reads the header of a G-PDU and skips its extension headers; `None` if it is truncated or another message.
+/// Reads the header of a G-PDU and skips its extension headers; `None` if the header is truncated or belongs to
+/// another GTP-U message.
 ///
 /// Linear in the number of extension headers, which the message length bounds.
 #[must_use]

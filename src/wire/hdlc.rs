@@ -1,13 +1,13 @@
-//! Cisco HDLC (RFC 1547 section 4.3.1), and the direction that some link types of serial lines put in front.
+//! Cisco HDLC (RFC 1547 section 4.3.1), and the direction octet that precedes frames of some serial link types.
 
 use super::be16;
 use crate::base::EtherType;
 
-/// Octets of the header: address, control, protocol.
+/// Length of the Cisco HDLC header in octets: address, control, protocol.
 pub(crate) const HEADER_LEN: usize = 4;
 
-/// Octets of the direction of a frame (`pcap-linktype(7)`, LINKTYPE_PPP_WITH_DIR, LINKTYPE_C_HDLC_WITH_DIR,
-/// LINKTYPE_FRELAY_WITH_DIR).
+/// Length of the direction field before a frame, in octets (`pcap-linktype(7)`, LINKTYPE_PPP_WITH_DIR,
+/// LINKTYPE_C_HDLC_WITH_DIR, LINKTYPE_FRELAY_WITH_DIR).
 pub(crate) const DIRECTION_LEN: usize = 1;
 
 const UNICAST: u8 = 0x0f;
@@ -18,14 +18,14 @@ mod field {
     pub(super) const PROTOCOL: usize = 2;
 }
 
-/// Returns whether the address of a frame on a serial line is that of unicasts or multicasts of Cisco HDLC.
-/// Neither is a protocol number of PPP.
+/// Returns whether the first octet of a serial line frame is an address of Cisco HDLC: 0x0f (unicast) or 0x8f
+/// (multicast). A PPP frame does not start with these values, because neither is a PPP protocol number.
 #[must_use]
 pub(crate) fn has_address(data: &[u8]) -> bool {
     matches!(data.get(field::ADDRESS), Some(&(UNICAST | MULTICAST)))
 }
 
-/// Returns the protocol of the payload; `None` if the header is truncated before its end.
+/// Returns the protocol of the payload of a Cisco HDLC frame; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn protocol(data: &[u8]) -> Option<EtherType> {
     be16(data, field::PROTOCOL).map(EtherType)

@@ -6,9 +6,9 @@ use super::{array, be16};
 use crate::base::{FlowKey, IpProtocol, Side, address_bits};
 
 impl FlowKey {
-    /// Returns the key of an ICMP or ICMPv6 conversation in which `source` sends messages of a type and code,
-    /// and the side of `source`. Types that answer each other, such as echo request and reply, have the same
-    /// key.
+    /// Returns the key of an ICMP or ICMPv6 conversation in which `source` sends messages of type `kind` and
+    /// code `code`, and the side of the key to which `source` belongs. Types that answer each other, such as
+    /// echo request and reply, have the same key.
     #[must_use]
     pub fn icmp(source: IpAddr, destination: IpAddr, kind: u8, code: u8) -> (Self, Side) {
         let is_ipv6 = source.is_ipv6() || destination.is_ipv6();
@@ -34,10 +34,10 @@ impl FlowKey {
 pub(crate) enum Pairing {
     /// A request and its reply: both belong to one conversation.
     TwoWay {
-        /// Type that the other side sends.
+        /// ICMP type that the other side of the conversation sends.
         counterpart: u8,
     },
-    /// There is no reply: type and code are used in place of the ports, and the sender comes first.
+    /// A type without a reply: the key contains type and code in place of the ports, and the sender is side A.
     OneWay,
 }
 
@@ -82,44 +82,46 @@ pub(crate) const fn pairing_v6(kind: u8) -> Pairing {
     Pairing::TwoWay { counterpart }
 }
 
-/// Octets of a header with an identifier, and of the header before the packet that an error quotes.
+/// Length of the ICMP header, in octets: of a message with an identifier, and of an error message before the
+/// packet that it quotes.
 pub(crate) const HEADER_LEN: usize = 8;
 
-/// Octets of type and code.
+/// Length of the ICMP type and code fields together, in octets.
 pub(crate) const KIND_AND_CODE_LEN: usize = 2;
 
 mod field {
-    /// The code follows directly.
+    /// Offset of the ICMP type; the code follows directly.
     pub(super) const KIND: usize = 0;
     pub(super) const ID: usize = 4;
 }
 
-/// Returns type and code of the message at the start of `data`.
+/// Returns the type and the code of the ICMP message at the start of `data`.
 #[must_use]
 pub(crate) fn kind_and_code(data: &[u8]) -> Option<(u8, u8)> {
     array(data, field::KIND).map(|[kind, code]| (*kind, *code))
 }
 
-/// Returns the identifier of the echo message at the start of `data`.
+/// Returns the identifier of the ICMP echo message at the start of `data`.
 #[must_use]
 pub(crate) fn echo_id(data: &[u8]) -> Option<u16> {
     be16(data, field::ID)
 }
 
-/// Returns the captured part of the packet that the error at the start of `data` quotes.
+/// Returns the captured part of the packet that the ICMP error message at the start of `data` quotes.
 #[must_use]
 pub(crate) fn quoted(data: &[u8]) -> Option<&[u8]> {
     data.get(HEADER_LEN..)
 }
 
-/// Returns whether a type reports an error and quotes the packet that caused it (RFC 792; RFC 4443 section
-/// 2.1: all types below 128).
+/// Returns whether messages of an ICMP type report an error and quote the packet that caused it (RFC 792; RFC
+/// 4443 section 2.1: all types below 128).
 #[must_use]
 pub(crate) const fn quotes_packet(is_ipv6: bool, kind: u8) -> bool {
     if is_ipv6 { kind < 128 } else { matches!(kind, 3 | 4 | 5 | 11 | 12) }
 }
 
-/// Returns whether a type is an echo request or reply, so that an identifier follows.
+/// Returns whether an ICMP type is an echo request or reply; the header of these messages contains an
+/// identifier.
 #[must_use]
 pub(crate) const fn is_echo(is_ipv6: bool, kind: u8) -> bool {
     if is_ipv6 { matches!(kind, 128 | 129) } else { matches!(kind, 0 | 8) }

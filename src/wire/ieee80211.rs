@@ -1,22 +1,24 @@
 //! Wireless LAN frames (IEEE 802.11, clause 9.2).
 
-/// Octets of the header of a frame with three addresses, and with four.
+/// Length of the header of an 802.11 frame with three addresses, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 24;
+/// Length of the header of an 802.11 frame with four addresses, in octets.
 const FOUR_ADDRESSES_LEN: usize = 30;
 
 const QUALITY_LEN: usize = 2;
 const HIGH_THROUGHPUT_LEN: usize = 4;
 
-/// Octets before LLC in a part of an aggregated frame: two addresses and a length.
+/// Length of the header before LLC in each part of an aggregated frame, in octets: two addresses and a length.
 pub(crate) const AGGREGATE_LEN: usize = 14;
 
-/// Octets of the frame check sequence.
+/// Length of the frame check sequence in octets.
 pub(crate) const CHECK_SEQUENCE_LEN: usize = 4;
 
 const VERSION_AND_TYPE_MASK: u8 = 0x0f;
 const DATA: u8 = 0x08;
-/// Bits of the subtype of a data frame.
+/// Subtype bit of a data frame that carries no data.
 const WITHOUT_DATA: u8 = 4;
+/// Subtype bit of a data frame with a QoS control field.
 const WITH_QUALITY: u8 = 8;
 
 const TO_DS: u8 = 0x01;
@@ -32,33 +34,33 @@ mod field {
     pub(super) const FLAGS: usize = 1;
     pub(super) const ADDRESS_2: usize = 10;
     pub(super) const ADDRESS_3: usize = 16;
-    /// Fragment number, and the lower part of the sequence number.
+    /// Offset of the fragment number and the lower part of the sequence number.
     pub(super) const SEQUENCE: usize = 22;
     pub(super) const ADDRESS_4: usize = 24;
 }
 
-/// Kind of a frame, and the offset of its payload.
+/// Kind of an 802.11 frame, with the position of the payload of a data frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Wlan {
-    /// An unencrypted data frame, with LLC at an offset.
+    /// An unencrypted data frame with LLC behind the 802.11 header.
     Data {
-        /// Octets of the header.
+        /// Length of the 802.11 header in octets.
         len: usize,
-        /// Offset of the sender's address.
+        /// Offset of the sender's address in the frame.
         source_offset: usize,
         /// True if several payloads follow, each behind an Ethernet-like header of 14 octets.
         is_aggregate: bool,
     },
     /// A data frame encrypted with WEP, TKIP or CCMP.
     Protected,
-    /// A data frame that is a later fragment.
+    /// An unencrypted data frame that contains a fragment other than the first one.
     LaterFragment,
-    /// Management, control, or a data frame without data.
+    /// A management frame, a control frame, or a data frame without data.
     Other,
 }
 
-/// Reads a header; `None` if it is truncated.
+/// Reads the header of an 802.11 frame; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<Wlan> {
     let (kind, flags) = (*data.get(field::KIND)?, *data.get(field::FLAGS)?);

@@ -1,4 +1,4 @@
-//! Fields that IPv4 and IPv6 have in common: the version, which distinguishes them.
+//! Version field, which IPv4 and IPv6 have at the same offset and which distinguishes them.
 
 use super::{ipv4, ipv6};
 use crate::base::EtherType;
@@ -7,14 +7,15 @@ mod field {
     pub(super) const VERSION: usize = 0;
 }
 
-/// Returns the version of the packet at the start of `data`, if its first octet is present.
+/// Returns the version of the IP packet at the start of `data`; `None` if `data` is empty.
 #[must_use]
 #[inline(always)]
 pub(crate) fn version(data: &[u8]) -> Option<u8> {
     data.get(field::VERSION).map(|octet| octet >> 4)
 }
 
-/// Returns the EtherType of the packet at the start of `data` according to its version.
+/// Returns the EtherType that corresponds to the version of the IP packet at the start of `data`; `None` for
+/// versions other than 4 and 6.
 #[must_use]
 #[inline(always)]
 pub(crate) fn ether_type(data: &[u8]) -> Option<EtherType> {
@@ -25,7 +26,7 @@ pub(crate) fn ether_type(data: &[u8]) -> Option<EtherType> {
     }
 }
 
-/// Returns whether the packet at the start of `data` is of version 6.
+/// Returns whether the IP packet at the start of `data` has version 6.
 #[must_use]
 #[inline]
 pub(crate) fn is_ipv6(data: &[u8]) -> bool {

@@ -5,25 +5,26 @@ use super::writer::Writer;
 use super::{array, be16, be32, be64};
 use crate::base::IpProtocol;
 
-/// Octets of a header without options.
+/// Length of an IPv4 header without options, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 20;
 
-/// More-fragments flag in the octet of the flags.
+/// More-fragments flag in the 16-bit field of flags and fragment offset.
 pub(crate) const MORE_FRAGMENTS: u16 = 0x2000;
 
 pub(crate) const VERSION: u8 = 4;
 
-/// Version 4 and a header without options.
+/// First octet of an IPv4 header without options: version 4, and a header length of five words.
 const VERSION_AND_PLAIN_LEN: u8 = 0x45;
 const FRAGMENT_OFFSET_MASK: u16 = 0x1fff;
 const HEADER_LEN_MASK: u8 = 0xf;
 
-/// Loose and strict source and record route (RFC 791 section 3.1).
+/// Option type of a loose source and record route (RFC 791 section 3.1).
 const LOOSE_ROUTE: u8 = 131;
+/// Option type of a strict source and record route (RFC 791 section 3.1).
 const STRICT_ROUTE: u8 = 137;
 
 mod field {
-    /// Version, and length of the header in words of four octets.
+    /// Offset of the version and of the header length, which counts words of four octets.
     pub(super) const VERSION_AND_LEN: usize = 0;
     pub(super) const TRAFFIC_CLASS: usize = 1;
     pub(super) const TOTAL_LEN: usize = 2;
@@ -36,13 +37,13 @@ mod field {
     pub(super) const DESTINATION: usize = 16;
 }
 
-/// View of a header without its options. Each accessor reads only its own field.
+/// View of an IPv4 header without its options. Each accessor reads only one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ipv4<'a>(&'a [u8; HEADER_LEN_MIN]);
 
 impl<'a> Ipv4<'a> {
-    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN_MIN`] octets.
-    /// Checks nothing else.
+    /// Returns the IPv4 header at the start of `data`; `None` if there are fewer than [`HEADER_LEN_MIN`]
+    /// octets. Checks no field.
     #[inline(always)]
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Self)
@@ -53,14 +54,14 @@ impl<'a> Ipv4<'a> {
         self.0[field::VERSION_AND_LEN] >> 4
     }
 
-    /// Returns whether the version is 4 and there are no options.
+    /// Returns whether the IP version is 4 and the header has no options.
     #[inline(always)]
     pub(crate) const fn is_plain(self) -> bool {
         self.0[field::VERSION_AND_LEN] == VERSION_AND_PLAIN_LEN
     }
 
-    /// Returns the octets of the header with its options according to its length field, which is at least 20
-    /// in a valid header.
+    /// Returns the length of the IPv4 header with its options in octets, as its length field states; at least
+    /// 20 in a valid header.
     #[inline(always)]
     pub(crate) const fn header_len(self) -> usize {
         (self.0[field::VERSION_AND_LEN] & HEADER_LEN_MASK) as usize * 4
@@ -71,7 +72,7 @@ impl<'a> Ipv4<'a> {
         self.0[field::TRAFFIC_CLASS]
     }
 
-    /// Returns the octets of the packet according to its length field.
+    /// Returns the length of the IPv4 packet in octets, as its total length field states.
     #[inline(always)]
     pub(crate) fn total_len(self) -> usize {
         self.u16(field::TOTAL_LEN) as usize
@@ -82,26 +83,26 @@ impl<'a> Ipv4<'a> {
         self.u16(field::IDENTIFICATION)
     }
 
-    /// Returns whether more fragments follow.
+    /// Returns whether the more-fragments flag is set: further fragments of the datagram follow this one.
     #[inline(always)]
     pub(crate) fn has_more_fragments(self) -> bool {
         self.u16(field::FRAGMENT) & MORE_FRAGMENTS != 0
     }
 
-    /// Returns the offset of the fragment in octets. The field counts units of eight; its top three bits are
-    /// flags.
+    /// Returns the offset of the fragment in its datagram, in octets. The 16-bit field contains three flags,
+    /// then the offset in units of eight octets.
     #[inline(always)]
     pub(crate) fn fragment_offset(self) -> u16 {
         self.u16(field::FRAGMENT) << 3
     }
 
-    /// Returns whether the packet is a fragment of a datagram.
+    /// Returns whether the IPv4 packet is a fragment of a datagram.
     #[inline(always)]
     pub(crate) fn is_fragment(self) -> bool {
         self.u16(field::FRAGMENT) & (MORE_FRAGMENTS | FRAGMENT_OFFSET_MASK) != 0
     }
 
-    /// Returns whether the packet is a fragment of a datagram other than the first.
+    /// Returns whether the IPv4 packet is a fragment other than the first of a datagram.
     #[inline(always)]
     pub(crate) fn is_later_fragment(self) -> bool {
         self.u16(field::FRAGMENT) & FRAGMENT_OFFSET_MASK != 0
@@ -138,46 +139,48 @@ impl<'a> Ipv4<'a> {
     }
 }
 
-/// Returns the octets of the header at the start of `data` according to its length field, if its first octet
-/// is present.
+/// Returns the length in octets of the IPv4 header at the start of `data`, as its length field states; `None`
+/// if `data` is empty.
 pub(crate) fn header_len(data: &[u8]) -> Option<usize> {
     data.get(field::VERSION_AND_LEN).map(|octet| usize::from(octet & HEADER_LEN_MASK) * 4)
 }
 
-/// Returns the octets of the packet at the start of `data` according to its length field.
+/// Returns the length in octets of the IPv4 packet at the start of `data`, as its total length field states.
 pub(crate) fn total_len(data: &[u8]) -> Option<usize> {
     be16(data, field::TOTAL_LEN).map(usize::from)
 }
 
-/// Returns the source and destination addresses of the header at the start of `data`, in the order of the
-/// header.
+/// Returns the source address and then the destination address of the IPv4 header at the start of `data`.
 pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 8]> {
     array(data, field::SOURCE)
 }
 
-/// Returns the options of the header at the start of `data`; `None` if they are truncated or if the header is
-/// shorter than its fixed part.
+/// Returns the options of the IPv4 header at the start of `data`; `None` if they are truncated or if the header
+/// length field is below 20 octets.
 pub(crate) fn options(data: &[u8]) -> Option<&[u8]> {
     data.get(HEADER_LEN_MIN..header_len(data)?)
 }
 
-/// Returns whether the header at the start of `data` is complete with its options and its checksum is correct.
+/// Returns whether the IPv4 header at the start of `data` is complete with its options and has a correct
+/// checksum.
 pub(crate) fn has_right_checksum(data: &[u8]) -> bool {
     let header = header_len(data).and_then(|len| data.get(..len));
     header.is_some_and(|header| fold(sum(header)) == 0xffff)
 }
 
-/// Fixed part of a header as words for comparison, without the fields that differ between copies of a packet.
+/// Fixed part of an IPv4 header as words for comparison, without the fields that differ between copies of a
+/// packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskedIpv4 {
-    /// All fields; traffic class, time to live and checksum are zero.
+    /// All fields of the fixed header as words; traffic class, time to live and checksum are replaced by zero.
     pub(crate) words: [u64; 3],
     pub(crate) header_len: usize,
     pub(crate) total_len: usize,
 }
 
 impl MaskedIpv4 {
-    /// Reads the header at the start of `data`; `None` if its fixed part is truncated or of another version.
+    /// Reads the IPv4 header at the start of `data`; `None` if its fixed part is truncated or has another
+    /// version.
     #[inline(always)]
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         // Version, length, class, total length, identification, offset; TTL, protocol, checksum, source;
@@ -190,8 +193,8 @@ impl MaskedIpv4 {
     }
 }
 
-/// Returns the destination of a source route among the options of a header (RFC 791 section 3.1), unless the
-/// route is completed or absent.
+/// Returns the final destination of the source route option among the options of an IPv4 header (RFC 791
+/// section 3.1); `None` if the route is completed or absent.
 pub(crate) fn source_route_end(mut options: &[u8]) -> Option<u32> {
     const END: u8 = 0;
     const NOP: u8 = 1;
@@ -217,7 +220,7 @@ pub(crate) fn source_route_end(mut options: &[u8]) -> Option<u32> {
     }
 }
 
-/// Fields of a header without options that a caller chooses. Identification and checksum are zero.
+/// Fields of an IPv4 header without options, for writing. Identification and checksum are written as zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ipv4Header {
     pub(crate) total_len: u16,
@@ -228,7 +231,7 @@ pub(crate) struct Ipv4Header {
 }
 
 impl Ipv4Header {
-    /// Returns the octets of the header. Constant time, no allocation.
+    /// Returns the IPv4 header as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN_MIN] {
         let mut octets = [0; HEADER_LEN_MIN];
@@ -244,7 +247,7 @@ impl Ipv4Header {
     }
 }
 
-/// Writes traffic class and hop limit into the header at the start of `data`, if it is present.
+/// Writes traffic class and hop limit into the IPv4 header at the start of `data`, if the header is complete.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN_MIN>() {
         Writer::new(header).u8(field::TRAFFIC_CLASS, traffic_class).u8(field::HOP_LIMIT, hop_limit);

@@ -4,15 +4,15 @@ use super::writer::Writer;
 use super::{array, be16, be64};
 use crate::base::IpProtocol;
 
-/// Octets of the header without extension headers.
+/// Length of the IPv6 header without extension headers, in octets.
 pub(crate) const HEADER_LEN: usize = 40;
 
 pub(crate) const VERSION: u8 = 6;
 
 mod field {
-    /// Version, and the upper half of the traffic class.
+    /// Offset of the version and the upper half of the traffic class.
     pub(super) const VERSION_AND_CLASS: usize = 0;
-    /// The lower half of the traffic class, and the upper part of the flow label.
+    /// Offset of the lower half of the traffic class and the upper part of the flow label.
     pub(super) const CLASS_AND_LABEL: usize = 1;
     pub(super) const PAYLOAD_LEN: usize = 4;
     pub(super) const NEXT_HEADER: usize = 6;
@@ -21,13 +21,13 @@ mod field {
     pub(super) const DESTINATION: usize = 24;
 }
 
-/// View of a header. Each accessor reads only its own field.
+/// View of an IPv6 header. Each accessor reads only one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ipv6<'a>(&'a [u8; HEADER_LEN]);
 
 impl<'a> Ipv6<'a> {
-    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
-    /// Checks nothing else.
+    /// Returns the IPv6 header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
+    /// Checks no field.
     #[inline(always)]
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Self)
@@ -43,7 +43,8 @@ impl<'a> Ipv6<'a> {
         self.0[field::VERSION_AND_CLASS] << 4 | self.0[field::CLASS_AND_LABEL] >> 4
     }
 
-    /// Returns the octets behind the header according to its length field; zero in a jumbogram.
+    /// Returns the number of octets behind the IPv6 header, as its payload length field states; zero in a
+    /// jumbogram.
     #[inline(always)]
     pub(crate) fn payload_len(self) -> usize {
         be16(self.0, field::PAYLOAD_LEN).unwrap_or_default().into()
@@ -75,37 +76,38 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// Returns the octets behind the header at the start of `data` according to its length field.
+/// Returns the number of octets behind the IPv6 header at the start of `data`, as its payload length field
+/// states.
 pub(crate) fn payload_len(data: &[u8]) -> Option<usize> {
     be16(data, field::PAYLOAD_LEN).map(usize::from)
 }
 
-/// Returns the next-header field of the header at the start of `data`.
+/// Returns the next-header field of the IPv6 header at the start of `data`.
 pub(crate) fn next_header(data: &[u8]) -> Option<IpProtocol> {
     data.get(field::NEXT_HEADER).copied().map(IpProtocol)
 }
 
-/// Returns the source and destination addresses of the header at the start of `data`, in the order of the
-/// header.
+/// Returns the source address and then the destination address of the IPv6 header at the start of `data`.
 pub(crate) fn addresses(data: &[u8]) -> Option<&[u8; 32]> {
     array(data, field::SOURCE)
 }
 
-/// Returns the captured parts of the source and destination addresses.
+/// Returns two slices of `data` that start at the source and the destination address of an IPv6 header; a slice
+/// is empty if the capture ends before the address.
 pub(crate) fn address_slices(data: &[u8]) -> [&[u8]; 2] {
     [field::SOURCE, field::DESTINATION].map(|at| data.get(at..).unwrap_or_default())
 }
 
-/// Header as words for comparison, without the fields that differ between copies of a packet.
+/// IPv6 header as words for comparison, without the fields that differ between copies of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MaskedIpv6 {
-    /// All fields; traffic class and hop limit are zero.
+    /// All fields of the IPv6 header as words; traffic class and hop limit are replaced by zero.
     pub(crate) words: [u64; HEADER_LEN / 8],
     pub(crate) payload_len: usize,
 }
 
 impl MaskedIpv6 {
-    /// Reads the header at the start of `data`; `None` if it is truncated or of another version.
+    /// Reads the IPv6 header at the start of `data`; `None` if the header is truncated or has another version.
     #[inline(always)]
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
         // Version, class, flow label, payload length, next header, hop limit; then the addresses.
@@ -122,7 +124,7 @@ impl MaskedIpv6 {
     }
 }
 
-/// Fields of a header that a caller chooses. Traffic class and flow label are zero.
+/// Fields of an IPv6 header, for writing. Traffic class and flow label are written as zero.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ipv6Header {
     pub(crate) payload_len: u16,
@@ -133,7 +135,7 @@ pub(crate) struct Ipv6Header {
 }
 
 impl Ipv6Header {
-    /// Returns the octets of the header. Constant time, no allocation.
+    /// Returns the IPv6 header as octets in wire format. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self) -> [u8; HEADER_LEN] {
         let mut octets = [0; HEADER_LEN];
@@ -148,8 +150,8 @@ impl Ipv6Header {
     }
 }
 
-/// Writes traffic class and hop limit into the header at the start of `data`, if it is present. Sets the flow
-/// label to zero.
+/// Writes traffic class and hop limit into the IPv6 header at the start of `data`, if the header is complete.
+/// Sets the flow label to zero.
 pub(crate) fn set_service(data: &mut [u8], traffic_class: u8, hop_limit: u8) {
     if let Some(header) = data.first_chunk_mut::<HEADER_LEN>() {
         Writer::new(header)

@@ -4,7 +4,7 @@ use super::be32;
 use super::writer::Writer;
 use crate::base::IpProtocol;
 
-/// Octets of a fragment header.
+/// Length of an IPv6 fragment header in octets.
 pub(crate) const FRAGMENT_LEN: usize = 8;
 
 const MORE_FRAGMENTS: u8 = 1;
@@ -22,19 +22,19 @@ mod field {
     pub(super) const FRAGMENT_FLAGS: usize = 3;
 }
 
-/// Extension header that is present completely.
+/// IPv6 extension header of which all octets were captured.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Extension<'a> {
     kind: IpProtocol,
-    /// All octets of the header.
+    /// All octets of the extension header.
     octets: &'a [u8],
     pub(crate) next_header: IpProtocol,
 }
 
 impl<'a> Extension<'a> {
-    /// Reads the header at the start of `data`, which the previous header announced as `kind`; `None` if it
-    /// is truncated. Any kind other than a fragment header or an authentication header is read as one whose
-    /// length counts units of eight octets.
+    /// Reads the extension header at the start of `data`, which the previous header announced as `kind`; `None`
+    /// if the header is truncated. Headers other than fragment and authentication headers have a length field
+    /// in units of eight octets.
     pub(crate) fn read(kind: IpProtocol, data: &'a [u8]) -> Option<Self> {
         let (next_header, units) = (*data.get(field::NEXT_HEADER)?, usize::from(*data.get(field::LEN)?));
         let len = match kind {
@@ -49,8 +49,8 @@ impl<'a> Extension<'a> {
         self.octets.len()
     }
 
-    /// Returns the destination of a routing header: `destination` itself if no segments are left or if it is
-    /// not a routing header; `None` if its type is not known.
+    /// Returns the final destination of a routing header; `None` if the routing type is unknown. Returns
+    /// `destination` itself if no segments are left or if the extension header is not a routing header.
     pub(crate) fn last_segment(&self, destination: u128) -> Option<u128> {
         if self.kind != IpProtocol::IPV6_ROUTE {
             return Some(destination);
@@ -67,7 +67,7 @@ impl<'a> Extension<'a> {
         last.map(|octets| u128::from_be_bytes(*octets))
     }
 
-    /// Returns the home address among destination options (RFC 6275 section 6.3).
+    /// Returns the home address option of a destination options header (RFC 6275 section 6.3).
     pub(crate) fn home_address(&self) -> Option<u128> {
         if self.kind != IpProtocol::IPV6_OPTS {
             return None;
@@ -83,8 +83,8 @@ impl<'a> Extension<'a> {
     }
 }
 
-/// Returns the octets from the value of the first option of a kind and a length; `None` if a malformed option
-/// precedes it. Linear in the options.
+/// Returns the octets of `options` from the value of the first option with type `wanted` and length `wanted_len`
+/// on; `None` if there is no such option or if a malformed option precedes it. Linear in the options.
 fn option(mut options: &[u8], wanted: u8, wanted_len: u8) -> Option<&[u8]> {
     loop {
         options = match *options {
@@ -96,7 +96,7 @@ fn option(mut options: &[u8], wanted: u8, wanted_len: u8) -> Option<&[u8]> {
     }
 }
 
-/// Returns the octets of the fragment header of a first fragment with more fragments, with identification
+/// Returns an IPv6 fragment header as octets in wire format: offset zero, more fragments follow, identification
 /// zero.
 #[must_use]
 pub(crate) fn first_fragment(next_header: IpProtocol) -> [u8; FRAGMENT_LEN] {

@@ -3,11 +3,13 @@
 use super::{be16, be32};
 use crate::base::Reader;
 
-/// Possible lengths of cookies and sublayers of version 3, which are defined only by the session.
+/// Possible lengths in octets of the cookie and sublayer of an L2TPv3 data message together. The session
+/// defines them; the header does not contain them.
 pub(crate) const COOKIE_LENS: [usize; 4] = [0, 4, 8, 12];
 
-/// Octets of the header of version 3 in UDP and directly in IP, without cookie.
+/// Length of the L2TPv3 header in UDP, without the cookie, in octets.
 const V3_UDP_LEN: usize = 8;
+/// Length of the L2TPv3 header directly in IP, without the cookie, in octets.
 const V3_IP_LEN: usize = 4;
 
 const IS_CONTROL: u16 = 0x8000;
@@ -20,35 +22,36 @@ const SEQUENCE_LEN: usize = 4;
 
 mod field {
     pub(super) const FLAGS: usize = 0;
-    /// Version 3 in UDP.
+    /// Offset of the session identifier in an L2TPv3 header in UDP.
     pub(super) const V3_UDP_SESSION: usize = 4;
-    /// Version 3 in IP.
+    /// Offset of the session identifier in an L2TPv3 header directly in IP.
     pub(super) const V3_IP_SESSION: usize = 0;
 }
 
-/// Fields of the header of a data message.
+/// Fields of the header of an L2TP data message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum L2tp {
-    /// Version 2: PPP follows.
+    /// L2TP version 2: PPP follows the header.
     V2 {
-        /// Octets of the header.
+        /// Length of the L2TPv2 header in octets.
         len: usize,
-        /// Octets of the message, if the header contains the length.
+        /// Length of the L2TPv2 message in octets, if the header contains it.
         message_len: Option<usize>,
-        /// Tunnel in the upper half, session in the lower.
+        /// Tunnel identifier in the upper 16 bits, session identifier in the lower 16 bits.
         ids: u32,
     },
-    /// Version 3: the session determines the payload and the length of the cookie in front of it.
+    /// L2TP version 3: the session determines the kind of payload and the length of the cookie before it.
     V3 {
-        /// Octets of the header without cookie.
+        /// Length of the L2TPv3 header without the cookie, in octets.
         len: usize,
-        /// Session identifier.
+        /// Session identifier of L2TPv3.
         session_id: u32,
     },
 }
 
-/// Reads a header in UDP; `None` if it is truncated, a control message, or of another version.
+/// Reads an L2TP header in UDP; `None` if the header is truncated, belongs to a control message, or has a
+/// version other than 2 and 3.
 #[must_use]
 pub(crate) fn in_udp(data: &[u8]) -> Option<L2tp> {
     let flags = be16(data, field::FLAGS)?;
@@ -60,7 +63,7 @@ pub(crate) fn in_udp(data: &[u8]) -> Option<L2tp> {
     }
 }
 
-/// Reads the fields in their order, because most of them are optional.
+/// Reads the fields of an L2TPv2 header in order, because most of them are optional.
 fn version_2(data: &[u8]) -> Option<L2tp> {
     let mut reader = Reader::new(data);
     let flags = reader.u16()?;
@@ -75,7 +78,7 @@ fn version_2(data: &[u8]) -> Option<L2tp> {
     Some(L2tp::V2 { len, message_len, ids })
 }
 
-/// Reads a header of version 3 directly in IP; `None` if it is truncated or a control message.
+/// Reads an L2TPv3 header directly in IP; `None` if the header is truncated or belongs to a control message.
 #[must_use]
 pub(crate) fn in_ip(data: &[u8]) -> Option<L2tp> {
     let session_id = be32(data, field::V3_IP_SESSION).filter(|id| *id != 0)?;

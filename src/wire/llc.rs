@@ -1,4 +1,4 @@
-//! Logical link control and SNAP (IEEE 802.2; RFC 1042; RFC 2427 section 4.1 for NLPIDs).
+//! Logical link control (LLC) and SNAP (IEEE 802.2; RFC 1042; RFC 2427 section 4.1 for NLPIDs).
 
 use super::{array, be16};
 use crate::base::EtherType;
@@ -7,65 +7,67 @@ use crate::base::EtherType;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Llc {
-    /// A protocol by its EtherType, and the length of the headers in front of it in octets.
+    /// A protocol by its EtherType, and the length of the headers before the payload, in octets.
     EtherType(EtherType, usize),
-    /// A bridged Ethernet frame (RFC 2427, RFC 2684), and the length of the headers in front of it in octets.
+    /// A bridged Ethernet frame (RFC 2427, RFC 2684), and the length of the headers before the frame, in
+    /// octets.
     Ethernet(usize),
-    /// A network layer protocol of ISO, by its identifier.
+    /// An unsupported network layer protocol, by its ISO network layer protocol identifier (NLPID).
     Nlpid(u8),
-    /// A protocol of Cisco, by its number in SNAP.
+    /// A Cisco protocol, by its protocol number in the SNAP header.
     CiscoSnap(u16),
-    /// Any other protocol, by the destination service access point: spanning tree, IPX, NetBEUI.
+    /// Any other LLC protocol, such as spanning tree, IPX or NetBEUI, by its destination service access point.
     Dsap(u8),
-    /// A protocol of another organization in SNAP.
+    /// An unsupported protocol of another organization in SNAP.
     Other,
 }
 
 impl Llc {
-    /// Returns whether the payload is identified by an EtherType, or is an Ethernet frame.
+    /// Returns whether the payload behind the LLC header is identified by an EtherType or is an Ethernet frame.
     #[must_use]
     pub(crate) const fn is_packet(self) -> bool {
         matches!(self, Self::EtherType(..) | Self::Ethernet(_))
     }
 }
 
-/// Octets of an LLC header with an unnumbered control field.
+/// Length of an LLC header with an unnumbered control field, in octets.
 pub(crate) const HEADER_LEN: usize = 3;
 
 const SNAP_LEN: usize = 5;
 
 const SAP_SNAP: u8 = 0xaa;
-/// SNAP as the source or destination of a group.
+/// Service access point of SNAP with the lowest bit set: a group destination, or a response.
 const SAP_SNAP_GROUP: u8 = 0xab;
 const SAP_IPV4: u8 = 0x06;
 const SAP_NLPID: u8 = 0xfe;
 const UNNUMBERED: u8 = 3;
 
-/// Offsets in a SNAP header.
+/// Field offsets in a SNAP header.
 mod snap_field {
     pub(super) const ORGANIZATION: usize = 0;
     pub(super) const PROTOCOL: usize = 3;
 }
 
-/// Offsets in an LLC header.
+/// Field offsets in an LLC header.
 mod field {
     pub(super) const DESTINATION: usize = 0;
     pub(super) const SOURCE: usize = 1;
     pub(super) const CONTROL: usize = 2;
-    /// With the service access point of network layer protocol identifiers.
+    /// Offset of the network layer protocol identifier (NLPID), which follows if the service access points are
+    /// 0xfe.
     pub(super) const NLPID: usize = 3;
 }
 
-/// IPv4 as a network layer protocol identifier.
+/// Network layer protocol identifier (NLPID) of IPv4.
 pub(crate) const NLPID_IPV4: u8 = 0xcc;
 
-/// IPv6 as a network layer protocol identifier.
+/// Network layer protocol identifier (NLPID) of IPv6.
 pub(crate) const NLPID_IPV6: u8 = 0x8e;
 
-/// SNAP as a network layer protocol identifier.
+/// Network layer protocol identifier (NLPID) of SNAP.
 pub(crate) const NLPID_SNAP: u8 = 0x80;
 
-/// PPP as a network layer protocol identifier (RFC 1973).
+/// Network layer protocol identifier (NLPID) of PPP (RFC 1973).
 pub(crate) const NLPID_PPP: u8 = 0xcf;
 
 /// Reads an LLC header and the SNAP header behind it; `None` if they are truncated.
@@ -86,7 +88,8 @@ pub(crate) fn header(data: &[u8]) -> Option<Llc> {
     }
 }
 
-/// Reads a SNAP header behind `before` octets; `None` if it is truncated.
+/// Reads a SNAP header; `None` if the header is truncated. `before` is the number of octets of headers before
+/// `data`.
 #[must_use]
 pub(crate) fn snap(data: &[u8], before: usize) -> Option<Llc> {
     let header = data.first_chunk::<SNAP_LEN>()?;

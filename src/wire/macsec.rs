@@ -3,7 +3,7 @@
 use super::be16;
 use crate::base::EtherType;
 
-/// Octets of a tag behind its EtherType, without the optional channel identifier.
+/// Length of a MACsec tag behind its EtherType, without the optional channel identifier, in octets.
 pub(crate) const TAG_LEN_MIN: usize = 6;
 const CHANNEL_LEN: usize = 8;
 
@@ -17,22 +17,22 @@ mod field {
     pub(super) const SHORT_LEN: usize = 1;
 }
 
-/// Octets of the integrity check value at the end, for the default cipher suites.
+/// Length of the integrity check value at the end of a MACsec frame, in octets, for the default cipher suites.
 pub(crate) const CHECK_VALUE_LEN: usize = 16;
 
-/// Fields of a security tag.
+/// Fields of a MACsec security tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct SecTag {
-    /// True if the user data cannot be read: encrypted, or changed by the cipher suite.
+    /// True if the user data cannot be read, because it is encrypted or because the cipher suite changes it.
     pub(crate) is_encrypted: bool,
-    /// Octets from behind the EtherType of MACsec to the user data, which begins with an EtherType.
+    /// Number of octets from the end of the MACsec EtherType to the user data, which starts with an EtherType.
     pub(crate) len: usize,
-    /// Octets of user data, if fewer than 48.
+    /// Length of the user data in octets, if below 48.
     pub(crate) short_len: Option<usize>,
 }
 
-/// Reads a tag from the octets behind its EtherType.
+/// Reads a MACsec tag from the octets behind its EtherType; `None` if the tag is truncated.
 #[must_use]
 pub(crate) fn tag(data: &[u8]) -> Option<SecTag> {
     let tag = data.first_chunk::<TAG_LEN_MIN>()?;
@@ -43,10 +43,10 @@ pub(crate) fn tag(data: &[u8]) -> Option<SecTag> {
 }
 
 impl SecTag {
-    /// Octets of the EtherType with which the user data begins.
+    /// Length of the EtherType at the start of the user data, in octets.
     pub(crate) const ETHER_TYPE_LEN: usize = 2;
 
-    /// Returns the EtherType of the user data behind the tag at the start of `data`.
+    /// Returns the EtherType of the user data behind the MACsec tag at the start of `data`.
     #[must_use]
     pub(crate) fn ether_type(&self, data: &[u8]) -> Option<EtherType> {
         be16(data, self.len).map(EtherType)

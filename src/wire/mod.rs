@@ -49,37 +49,37 @@ pub(crate) mod vn_tag;
 pub(crate) mod vxlan;
 mod writer;
 
-/// Returns the octets of a field, if it lies within the slice.
+/// Returns the `N` octets of `data` at offset `at`, if they lie within the slice.
 #[inline(always)]
 fn array<const N: usize>(data: &[u8], at: usize) -> Option<&[u8; N]> {
     data.get(at..).and_then(|rest| rest.first_chunk())
 }
 
-/// Returns the big-endian 16-bit value at an offset, if it lies within the slice.
+/// Returns the big-endian 16-bit value at offset `at`, if it lies within the slice.
 #[inline(always)]
 fn be16(data: &[u8], at: usize) -> Option<u16> {
     data.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map(u16::from_be_bytes)
 }
 
-/// Returns the big-endian 32-bit value at an offset, if it lies within the slice.
+/// Returns the big-endian 32-bit value at offset `at`, if it lies within the slice.
 #[inline(always)]
 fn be32(data: &[u8], at: usize) -> Option<u32> {
     data.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes)
 }
 
-/// Returns the big-endian 64-bit value at an offset, if it lies within the slice.
+/// Returns the big-endian 64-bit value at offset `at`, if it lies within the slice.
 #[inline(always)]
 fn be64(data: &[u8], at: usize) -> Option<u64> {
     array(data, at).map(|octets| u64::from_be_bytes(*octets))
 }
 
-/// Returns the little-endian 16-bit value at an offset, if it lies within the slice.
+/// Returns the little-endian 16-bit value at offset `at`, if it lies within the slice.
 #[inline]
 fn le16(data: &[u8], at: usize) -> Option<u16> {
     array(data, at).map(|octets| u16::from_le_bytes(*octets))
 }
 
-/// Returns the little-endian 32-bit value at an offset, if it lies within the slice.
+/// Returns the little-endian 32-bit value at offset `at`, if it lies within the slice.
 #[inline]
 fn le32(data: &[u8], at: usize) -> Option<u32> {
     array(data, at).map(|octets| u32::from_le_bytes(*octets))

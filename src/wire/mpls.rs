@@ -2,27 +2,27 @@
 
 use super::be32;
 
-/// Octets of a label stack entry.
+/// Length of an MPLS label stack entry in octets.
 pub(crate) const ENTRY_LEN: usize = 4;
 
 const BOTTOM: u32 = 0x100;
 
 mod field {
-    /// Label, traffic class, bottom of stack, time to live.
+    /// Offset of the 32-bit entry: label, traffic class, bottom of stack, time to live.
     pub(super) const ENTRY: usize = 0;
 }
 
-/// A label stack entry.
+/// An MPLS label stack entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct MplsEntry {
-    /// Label, 20 bits.
+    /// MPLS label, 20 bits.
     pub(crate) label: u32,
-    /// True if the entry is the last one.
+    /// True if the entry is the last one of the label stack.
     pub(crate) is_bottom: bool,
 }
 
-/// Reads a label stack entry.
+/// Reads the MPLS label stack entry at the start of `data`; `None` if the entry is truncated.
 #[must_use]
 pub(crate) fn entry(data: &[u8]) -> Option<MplsEntry> {
     let word = be32(data, field::ENTRY)?;

@@ -13,7 +13,8 @@ pub(crate) const SOLICITATION: u8 = 135;
 /// ICMPv6 type of a neighbor advertisement.
 pub(crate) const ADVERTISEMENT: u8 = 136;
 
-/// Octets of a message with a link-layer address option, from the IPv6 header to the end of the option.
+/// Length of a neighbor message with a link-layer address option in octets, from the start of the IPv6 header
+/// to the end of the option.
 pub(crate) const PACKET_LEN: usize = ipv6::HEADER_LEN + MESSAGE_LEN_MIN + OPTION_LEN;
 
 const MESSAGE_LEN_MIN: usize = 24;
@@ -26,7 +27,8 @@ const IS_ROUTER: u32 = 1 << 31;
 const IS_SOLICITED: u32 = 1 << 30;
 const IS_OVERRIDE: u32 = 1 << 29;
 
-/// Offsets in a message, which starts behind the IPv6 header. Code zero needs no emission.
+/// Field offsets in a neighbor message, from the end of the IPv6 header. There is no offset for the code,
+/// because the code is zero.
 mod field {
     pub(super) const KIND: usize = 0;
     pub(super) const CHECKSUM: usize = 2;
@@ -37,18 +39,18 @@ mod field {
     pub(super) const OPTION_ADDRESS: usize = 26;
 }
 
-/// A solicitation, or an advertisement with its flags.
+/// Kind of a neighbor message: a solicitation, or an advertisement with its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NeighborMessageKind {
-    /// Requests the link-layer address of the target.
+    /// A neighbor solicitation, which requests the link-layer address of the target.
     Solicitation,
-    /// Contains the link-layer address of the target.
+    /// A neighbor advertisement, which contains the link-layer address of the target.
     Advertisement {
-        /// True if the sender is a router (R).
+        /// True if the sender is a router (R flag).
         is_router: bool,
-        /// True if the message answers a solicitation (S).
+        /// True if the advertisement answers a solicitation (S flag).
         is_solicited: bool,
-        /// True if the message replaces a known address (O).
+        /// True if the advertisement replaces a known link-layer address (O flag).
         is_override: bool,
     },
 }
@@ -56,22 +58,22 @@ pub(crate) enum NeighborMessageKind {
 /// A neighbor solicitation or advertisement with the IPv6 header around it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NeighborMessage {
-    /// Solicitation or advertisement.
+    /// Kind of the message: solicitation or advertisement, with its flags.
     pub(crate) kind: NeighborMessageKind,
-    /// IPv6 source.
+    /// IPv6 source address of the packet.
     pub(crate) source: Ipv6Addr,
-    /// IPv6 destination.
+    /// IPv6 destination address of the packet.
     pub(crate) destination: Ipv6Addr,
     /// Address whose link-layer address the message requests or contains.
     pub(crate) target: Ipv6Addr,
-    /// Link-layer address option of the kind: that of the source in a solicitation, that of the target in an
-    /// advertisement. The first one, if there are several.
+    /// Link-layer address in the first option that belongs to the kind of the message: the address of the
+    /// source in a solicitation, of the target in an advertisement.
     pub(crate) link_layer: Option<[u8; 6]>,
 }
 
 /// Returns whether an IPv6 packet is a neighbor solicitation or advertisement, valid or not. ICMPv6 behind
-/// extension headers does not count: no host sends these messages in that form, and RFC 6980 forbids that
-/// they are fragmented.
+/// extension headers does not count: no host sends these messages in that form, and RFC 6980 forbids that they
+/// are fragmented.
 #[must_use]
 pub(crate) fn is_neighbor_message(packet: &[u8]) -> bool {
     let kind = packet.get(ipv6::HEADER_LEN + field::KIND).copied();
@@ -80,10 +82,10 @@ pub(crate) fn is_neighbor_message(packet: &[u8]) -> bool {
 }
 
 impl NeighborMessage {
-    /// Reads a message from a whole IPv6 packet, without octets beyond its total length. Returns `None` if it
-    /// is another message, or fails a check of RFC 4861 sections 7.1.1 and 7.1.2: hop limit, checksum, code,
-    /// length, target, options, and the restrictions on an unspecified source or a multicast destination.
-    /// Linear in the packet; no allocation.
+    /// Reads a neighbor message from a whole IPv6 packet, without octets beyond its total length. Returns
+    /// `None` if the packet is another message or fails a check of RFC 4861 sections 7.1.1 and 7.1.2: hop
+    /// limit, checksum, code, length, target, options, and the restrictions on an unspecified source or a
+    /// multicast destination. Linear in the packet; no allocation.
     #[must_use]
     pub(crate) fn read(packet: &[u8]) -> Option<Self> {
         if !is_neighbor_message(packet) {
@@ -127,8 +129,8 @@ impl NeighborMessage {
         is_allowed.then_some(Self { kind, source, destination, target, link_layer })
     }
 
-    /// Returns the octets of the packet with the link-layer address of its sender as the option and a valid
-    /// checksum. Constant time, no allocation.
+    /// Returns the IPv6 packet as octets in wire format, with `link_layer`, the link-layer address of its
+    /// sender, as the option, and with a valid checksum. Constant time, no allocation.
     #[must_use]
     pub(crate) fn to_octets(self, link_layer: [u8; 6]) -> [u8; PACKET_LEN] {
         const MESSAGE_LEN: usize = PACKET_LEN - ipv6::HEADER_LEN;
@@ -175,8 +177,8 @@ impl NeighborMessageKind {
     }
 }
 
-/// Returns the address in the first option of a kind; the outer `None` if an option has no length or exceeds
-/// the message.
+/// Returns the address in the first option of type `wanted`. The outer `None` means that an option has length
+/// zero or exceeds the message; the inner `None`, that no such option is present.
 #[expect(clippy::option_option, reason = "no option and a broken one are two answers")]
 fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> {
     let mut found = None;
@@ -190,15 +192,16 @@ fn link_layer_option(mut options: &[u8], wanted: u8) -> Option<Option<[u8; 6]>> 
     options.is_empty().then_some(found)
 }
 
-/// Returns the group that a host joins for each of its addresses (RFC 4291 section 2.7.1).
+/// Returns the solicited-node multicast address of `target` (RFC 4291 section 2.7.1). A host joins this group
+/// for each of its addresses.
 #[must_use]
 pub(crate) fn solicited_node(target: Ipv6Addr) -> Ipv6Addr {
     const PREFIX: u128 = 0xff02_0000_0000_0000_0000_0001_ff00_0000;
     Ipv6Addr::from_bits(PREFIX | target.to_bits() & 0xff_ffff)
 }
 
-/// Returns the ICMPv6 checksum (RFC 4443 section 2.3) over a message whose checksum field is zero; over a
-/// received message, zero means that its checksum is correct. Linear in the message.
+/// Computes the ICMPv6 checksum (RFC 4443 section 2.3) of a message with a checksum field of zero. Over a
+/// received message, the result is zero if the message's checksum field is correct. Linear in the message.
 #[must_use]
 pub(crate) fn checksum(source: Ipv6Addr, destination: Ipv6Addr, message: &[u8]) -> u16 {
     let pseudo_header = pseudo_header_sum(source.to_bits(), destination.to_bits(), IpProtocol::ICMPV6);
@@ -227,7 +230,8 @@ mod tests {
         NeighborMessage { kind, source: TARGET, destination: SOURCE, ..solicitation() }
     }
 
-    /// Recomputes the checksum, so that only the changed field is wrong.
+    /// Writes the correct checksum into a neighbor message packet, so that only the field that a test changed
+    /// is wrong.
     fn summed(mut packet: Vec<u8>) -> Vec<u8> {
         let address = |at: usize| Ipv6Addr::from(<[u8; 16]>::try_from(&packet[at..at + 16]).unwrap());
         let (source, destination) = (address(8), address(24));

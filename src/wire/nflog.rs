@@ -3,7 +3,7 @@
 use super::{be16, le16};
 use crate::base::EtherType;
 
-/// Octets of the header before the attributes.
+/// Length of the NFLOG header before the attributes, in octets.
 pub(crate) const HEADER_LEN: usize = 4;
 
 const TLV_HEADER_LEN: usize = 4;
@@ -16,13 +16,13 @@ mod field {
     pub(super) const FAMILY: usize = 0;
 }
 
-/// Returns the address family of the logged packet, if it was captured.
+/// Returns the address family of the logged packet; `None` if `data` is empty.
 #[must_use]
 pub(crate) fn family(data: &[u8]) -> Option<u8> {
     data.get(field::FAMILY).copied()
 }
 
-/// Returns the EtherType of the packets of an address family, for IP.
+/// Returns the EtherType of packets of an address family; `None` for families other than IPv4 and IPv6.
 #[must_use]
 pub(crate) const fn ether_type(family: u8) -> Option<EtherType> {
     match family {
@@ -32,14 +32,16 @@ pub(crate) const fn ether_type(family: u8) -> Option<EtherType> {
     }
 }
 
-/// Offsets in an attribute, which starts with its length.
+/// Field offsets in an NFLOG attribute, which starts with its length.
 mod tlv_field {
     pub(super) const KIND: usize = 2;
 }
 
-/// Returns the offset of the logged packet; `None` if the capture ends before it, or there is none.
+/// Returns the offset of the logged packet; `None` if the capture ends before the packet or if no attribute
+/// contains one.
 ///
-/// Lengths and types are in the order of the capturing host. Linear in the number of attributes.
+/// The lengths and types of the attributes are in the byte order of the capturing host. Linear in the number of
+/// attributes.
 #[must_use]
 pub(crate) fn payload_offset(data: &[u8]) -> Option<usize> {
     let mut at = HEADER_LEN;

@@ -3,7 +3,7 @@
 use super::be32;
 use crate::base::EtherType;
 
-/// Octets of the header without context headers.
+/// Length of a Network Service Header without context headers, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 8;
 
 const VERSION_MASK: u8 = 0xc0;
@@ -16,19 +16,20 @@ mod field {
     pub(super) const PATH: usize = 4;
 }
 
-/// Fields of a header.
+/// Fields of a Network Service Header (NSH).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct NshHeader {
-    /// Octets of the header with its context headers.
+    /// Length of the NSH header with its context headers, in octets.
     pub(crate) len: usize,
-    /// EtherType of the payload, if the next protocol is known.
+    /// EtherType of the payload; `None` if the next-protocol value is unknown.
     pub(crate) next: Option<EtherType>,
     /// Service path identifier, 24 bits.
     pub(crate) path_id: u32,
 }
 
-/// Reads a header of version 0; `None` if it is truncated or its length is too small.
+/// Reads an NSH header of version 0; `None` if the header is truncated or if its length field is below 8
+/// octets.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<NshHeader> {
     let header = data.first_chunk::<HEADER_LEN_MIN>()?;
@@ -40,7 +41,8 @@ pub(crate) fn header(data: &[u8]) -> Option<NshHeader> {
     Some(NshHeader { len, next, path_id: be32(header, field::PATH)? >> 8 })
 }
 
-/// Returns the EtherType of a next protocol of NSH and of VXLAN-GPE (draft-ietf-nvo3-vxlan-gpe).
+/// Returns the EtherType that corresponds to a next-protocol value of NSH or VXLAN-GPE
+/// (draft-ietf-nvo3-vxlan-gpe).
 #[must_use]
 pub(crate) const fn next_protocol(number: u8) -> Option<EtherType> {
     Some(match number {

@@ -2,16 +2,17 @@
 
 use crate::base::EtherType;
 
-/// Octets of the header.
+/// Length of the BSD loopback header in octets.
 pub(crate) const HEADER_LEN: usize = 4;
 
 const AF_INET: u32 = 2;
 
-/// AF_INET6 of NetBSD, OpenBSD and Linux (in the order 24, 24, 10), FreeBSD, and Darwin.
+/// Values of AF_INET6 on Linux (10), NetBSD and OpenBSD (24), FreeBSD (28) and Darwin (30).
 const AF_INET6: [u32; 4] = [10, 24, 28, 30];
 
-/// Returns the address family; `None` if it is truncated. It is in network order (LOOP), or in the byte order
-/// of the capturing host (NULL).
+/// Returns the address family in a BSD loopback header; `None` if the header is truncated. The field is in
+/// network order if `is_network_order` is true (LINKTYPE_LOOP), otherwise in the byte order of the capturing
+/// host (LINKTYPE_NULL).
 #[must_use]
 pub(crate) fn family(data: &[u8], is_network_order: bool) -> Option<u32> {
     let octets = *data.first_chunk::<HEADER_LEN>()?;
@@ -21,7 +22,7 @@ pub(crate) fn family(data: &[u8], is_network_order: bool) -> Option<u32> {
     Some(if is_network_order || big <= 0xffff { big } else { u32::from_le_bytes(octets) })
 }
 
-/// Returns the EtherType of the packets of an address family, for IP.
+/// Returns the EtherType of packets of an address family; `None` for families other than IPv4 and IPv6.
 #[must_use]
 pub(crate) fn ether_type(family: u32) -> Option<EtherType> {
     match family {

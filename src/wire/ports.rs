@@ -7,10 +7,10 @@ mod field {
     pub(super) const DESTINATION: usize = 2;
 }
 
-/// Octets of both ports.
+/// Length of the source and destination ports together, in octets.
 pub(crate) const LEN: usize = 4;
 
-/// Returns the source and destination ports at the start of a header.
+/// Returns the source port and then the destination port at the start of a TCP, UDP or SCTP header.
 #[must_use]
 #[inline(always)]
 pub(crate) fn ports(header: &[u8]) -> Option<[u16; 2]> {

@@ -8,9 +8,9 @@ use super::be16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct PppHeader {
-    /// The PPP protocol number (IANA "PPP DLL Protocol Numbers").
+    /// PPP protocol number (IANA "PPP DLL Protocol Numbers").
     pub(crate) protocol: u16,
-    /// Octets of address, control and protocol field.
+    /// Length of the address, control and protocol fields that are present, in octets.
     pub(crate) len: usize,
 }
 
@@ -23,13 +23,13 @@ pub(crate) const PROTOCOL_IPV6: u16 = 0x0057;
 /// PPP protocol number of MPLS.
 pub(crate) const PROTOCOL_MPLS: u16 = 0x0281;
 
-/// PPP protocol number of MPLS to a group.
+/// PPP protocol number of multicast MPLS.
 pub(crate) const PROTOCOL_MPLS_MULTICAST: u16 = 0x0283;
 
-/// PPP protocol number of bridging (RFC 3518).
+/// PPP protocol number of bridged frames (RFC 3518).
 pub(crate) const PROTOCOL_BRIDGING: u16 = 0x0031;
 
-/// Octets of the protocol field.
+/// Length of an uncompressed PPP protocol field, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 2;
 
 const BRIDGING_LEN: usize = 2;
@@ -37,7 +37,7 @@ const LAN_ID_LEN: usize = 4;
 const HAS_LAN_ID: u8 = 0x40;
 const MAC_ETHERNET: u8 = 1;
 
-/// Offsets in the header of bridging.
+/// Field offsets in the header of a bridged frame in PPP.
 mod bridging_field {
     pub(super) const FLAGS: usize = 0;
     pub(super) const MAC_KIND: usize = 1;
@@ -47,14 +47,15 @@ const ALL_STATIONS: u8 = 0xff;
 const UNNUMBERED: u8 = 0x03;
 const FRAMING_LEN: usize = 2;
 
-/// Returns whether the frame starts with address and control of HDLC-like framing.
+/// Returns whether a PPP frame starts with the address and control fields of HDLC-like framing.
 #[must_use]
 pub(crate) fn has_framing(data: &[u8]) -> bool {
     data.starts_with(&[ALL_STATIONS, UNNUMBERED])
 }
 
-/// Returns the octets of a header of bridging before an Ethernet frame (RFC 3518 section 4.2): flags, the kind
-/// of the MAC, and an optional LAN identifier. `None` for another kind, or if the header is truncated.
+/// Returns the length in octets of the PPP bridging header before an Ethernet frame (RFC 3518 section 4.2):
+/// flags, the MAC type, and an optional LAN identifier. `None` if the MAC type is not Ethernet or if the header
+/// is truncated.
 #[must_use]
 pub(crate) fn bridged_ethernet_offset(data: &[u8]) -> Option<usize> {
     let flags = data.get(bridging_field::FLAGS)?;
@@ -62,8 +63,8 @@ pub(crate) fn bridged_ethernet_offset(data: &[u8]) -> Option<usize> {
     is_ethernet.then_some(BRIDGING_LEN + if flags & HAS_LAN_ID != 0 { LAN_ID_LEN } else { 0 })
 }
 
-/// Reads address and control if they are present, and the protocol field, which may be compressed to one
-/// octet (RFC 1661 section 6.5: its low bit is then set).
+/// Reads a PPP header: the address and control fields if they are present, and the protocol field, which may be
+/// compressed to one octet (RFC 1661 section 6.5: the low bit of its first octet is then set).
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<PppHeader> {
     let framing_len = if has_framing(data) { FRAMING_LEN } else { 0 };
@@ -75,7 +76,8 @@ pub(crate) fn header(data: &[u8]) -> Option<PppHeader> {
 }
 
 impl PppHeader {
-    /// Returns the EtherType of the same protocol, for IP.
+    /// Returns the EtherType that corresponds to the PPP protocol number of IPv4 or IPv6; `None` for other
+    /// protocols.
     #[must_use]
     pub(crate) const fn ether_type(&self) -> Option<EtherType> {
         match self.protocol {

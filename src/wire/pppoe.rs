@@ -2,32 +2,32 @@
 
 use super::be16;
 
-/// Octets of the header.
+/// Length of a PPPoE header in octets.
 pub(crate) const HEADER_LEN: usize = 6;
 
-/// Version 1, type 1, code 0.
+/// PPPoE version 1, type 1, code 0: the first 16 bits of a packet that carries session data.
 const SESSION_DATA: u16 = 0x1100;
 
 mod field {
-    /// Version, type and code.
+    /// Offset of version, type and code.
     pub(super) const KIND: usize = 0;
     pub(super) const SESSION: usize = 2;
     pub(super) const LEN: usize = 4;
 }
 
-/// Fields of a session header.
+/// Fields of a PPPoE session header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct PppoeHeader {
-    /// True for version 1, type 1, code 0: the data of a session.
+    /// True if the packet carries session data: version 1, type 1, code 0.
     pub(crate) is_session_data: bool,
-    /// Session identifier.
+    /// PPPoE session identifier.
     pub(crate) session_id: u16,
-    /// Octets behind the header.
+    /// Number of octets behind the PPPoE header, as its length field states.
     pub(crate) payload_len: usize,
 }
 
-/// Reads a header.
+/// Reads the PPPoE header at the start of `data`; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<PppoeHeader> {
     Some(PppoeHeader {

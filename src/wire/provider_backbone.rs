@@ -2,14 +2,15 @@
 
 use super::be32;
 
-/// Octets of a tag behind its EtherType.
+/// Length of a service tag behind its EtherType, in octets.
 pub(crate) const TAG_LEN: usize = 4;
 
 mod field {
     pub(super) const CONTROL: usize = 0;
 }
 
-/// Returns the service identifier of the tag behind the EtherType, 24 bits; `None` if the tag is truncated.
+/// Returns the service identifier (24 bits) of the service tag behind its EtherType; `None` if the tag is
+/// truncated.
 #[must_use]
 pub(crate) fn service_id(data: &[u8]) -> Option<u32> {
     be32(data, field::CONTROL).map(|word| word & 0xff_ffff)

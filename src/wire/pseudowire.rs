@@ -1,14 +1,14 @@
 //! Control word of a pseudowire over MPLS (RFC 4448 section 4.6).
 
-/// Octets of a control word.
+/// Length of a pseudowire control word in octets.
 pub(crate) const CONTROL_WORD_LEN: usize = 4;
 
 mod field {
     pub(super) const FLAGS: usize = 0;
 }
 
-/// Returns whether a control word is possible at the start of `data`: its first four bits are zero, which no
-/// version of IP is (RFC 4385 section 2).
+/// Returns whether `data` may start with a pseudowire control word: the first four bits are zero, which is not
+/// an IP version (RFC 4385 section 2).
 #[must_use]
 pub(crate) fn may_be_control_word(data: &[u8]) -> bool {
     data.get(field::FLAGS).is_some_and(|octet| octet >> 4 == 0)

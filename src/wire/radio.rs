@@ -3,19 +3,19 @@
 use super::{be32, le16, le32};
 use crate::base::LinkType;
 
-/// Fields of a radio header.
+/// Fields of a radio header before an 802.11 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct Radio {
-    /// Octets of the header.
+    /// Length of the radio header in octets.
     pub(crate) len: usize,
-    /// True if the frame is padded to four octets between header and payload.
+    /// True if padding between the 802.11 header and the payload aligns the payload to four octets.
     pub(crate) is_padded: bool,
-    /// True if the frame ends with its check sequence.
+    /// True if the 802.11 frame ends with its frame check sequence.
     pub(crate) has_check_sequence: bool,
 }
 
-/// Octets of the fixed part of each header.
+/// Length of the fixed part of a radiotap, Prism, AVS or PPI header, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 8;
 
 mod radiotap_field {
@@ -34,7 +34,7 @@ mod ppi_field {
     pub(super) const LINK_TYPE: usize = 4;
 }
 
-/// Reads a radiotap header: version 0, its length, and the flags field if present.
+/// Reads a radiotap header: its length, and the flags field if present; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn radiotap(data: &[u8]) -> Option<Radio> {
     const TIMER: u32 = 1;
@@ -73,7 +73,7 @@ pub(crate) fn prism(data: &[u8]) -> Option<Radio> {
     Some(Radio { len: len as usize, is_padded: false, has_check_sequence: false })
 }
 
-/// Reads a PPI header: its length, and the link type of what follows.
+/// Reads a PPI header; returns its length in octets and the link type of the frame behind it.
 #[must_use]
 pub(crate) fn ppi(data: &[u8]) -> Option<(usize, LinkType)> {
     let (len, link_type) = (le16(data, ppi_field::LEN)?, le32(data, ppi_field::LINK_TYPE)?);

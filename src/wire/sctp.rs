@@ -1,4 +1,4 @@
 //! SCTP (RFC 9260 section 3.1).
 
-/// Octets of the common header.
+/// Length of the SCTP common header in octets.
 pub(crate) const HEADER_LEN: usize = 12;

@@ -2,17 +2,17 @@
 
 use crate::base::{EtherType, Reader};
 
-/// Fields of a cooked header.
+/// Fields of a Linux cooked capture header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct SllHeader {
-    /// Protocol of the payload, if the device uses EtherTypes.
+    /// Protocol of the payload, if the capturing device uses EtherTypes.
     pub(crate) ether_type: EtherType,
-    /// ARPHRD_ value of the device.
+    /// ARPHRD_ value of the capturing device.
     pub(crate) hardware_type: u16,
-    /// Offset of the sender's address, if it has six octets.
+    /// Offset of the sender's address in the header, if the address has six octets.
     pub(crate) source_offset: Option<usize>,
-    /// Octets of the header.
+    /// Length of the cooked capture header in octets.
     pub(crate) len: usize,
 }
 
@@ -29,16 +29,16 @@ pub(crate) const NETLINK: u16 = 824;
 /// Value of the protocol field for LLC, which has no EtherType.
 pub(crate) const LLC: EtherType = EtherType(4);
 
-/// Octets of a header of version 1.
+/// Length of a Linux cooked capture header of version 1, in octets.
 pub(crate) const V1_LEN: usize = 16;
 
-/// Octets of a header of version 2.
+/// Length of a Linux cooked capture header of version 2, in octets.
 pub(crate) const V2_LEN: usize = 20;
 
 const MAC_LEN: u16 = 6;
 const ADDRESS_FIELD_LEN: usize = 8;
 
-/// Reads a header of version 1; `None` if it is truncated.
+/// Reads a Linux cooked capture header of version 1; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);
@@ -52,7 +52,7 @@ pub(crate) fn v1(data: &[u8]) -> Option<SllHeader> {
     Some(SllHeader { ether_type, hardware_type, source_offset, len: reader.offset() })
 }
 
-/// Reads a header of version 2; `None` if it is truncated.
+/// Reads a Linux cooked capture header of version 2; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn v2(data: &[u8]) -> Option<SllHeader> {
     let mut reader = Reader::new(data);

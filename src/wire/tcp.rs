@@ -3,70 +3,71 @@
 use super::{be16, be32};
 use crate::base::{SeqNum, TcpFlags};
 
-/// Octets of a header without options.
+/// Length of a TCP header without options, in octets.
 pub(crate) const HEADER_LEN_MIN: usize = 20;
 
-/// Octets that must be present to read ports, numbers, flags and window.
+/// Number of octets of a TCP header that must be present to read its ports, sequence numbers, flags and window.
 pub(crate) const FIELDS_LEN: usize = 16;
 
-/// Octets from the start of a header to the end of its checksum.
+/// Number of octets from the start of a TCP header to the end of its checksum field.
 pub(crate) const CHECKSUM_END: usize = field::CHECKSUM + 2;
 
-/// All control bits, of which the data offset is not one.
+/// Mask of the TCP control bits in the 16-bit field that starts with the data offset.
 const FLAGS_MASK: u16 = 0x1ff;
 
 mod field {
     pub(super) const SEQUENCE: usize = 4;
     pub(super) const ACKNOWLEDGMENT: usize = 8;
-    /// Data offset, and the control bits behind it.
+    /// Offset of the 16-bit field that contains the data offset and the control bits.
     pub(super) const DATA_OFFSET: usize = 12;
     pub(super) const FLAGS: usize = 12;
     pub(super) const WINDOW: usize = 14;
     pub(super) const CHECKSUM: usize = 16;
 }
 
-/// View of a header without its options.
+/// View of a TCP header without its options.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tcp<'a>(&'a [u8; HEADER_LEN_MIN]);
 
 impl<'a> Tcp<'a> {
-    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN_MIN`] octets.
-    /// Checks nothing else.
+    /// Returns the TCP header at the start of `data`; `None` if there are fewer than [`HEADER_LEN_MIN`] octets.
+    /// Checks no field.
     #[inline(always)]
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Self)
     }
 
-    /// Returns the octets of the header according to its data offset field, which is at least 20 in a valid
-    /// header.
+    /// Returns the length of the TCP header with its options in octets, as its data offset field states; at
+    /// least 20 in a valid header.
     #[inline(always)]
     pub(crate) fn header_len(self) -> usize {
         header_len(self.0).unwrap_or_default()
     }
 
-    /// Returns the fields that describe the position of the segment.
+    /// Returns the fields that describe the position of the segment in the stream.
     #[inline(always)]
     pub(crate) fn segment(self) -> TcpSegment {
         TcpSegment::read(self.0).unwrap_or_default()
     }
 }
 
-/// Fields of a segment's header that describe its position in the stream.
+/// Fields of a TCP header that describe the position of a segment in the stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TcpSegment {
-    /// Sequence number of the first octet, or of SYN.
+    /// Sequence number of the first octet of the segment, or of SYN.
     pub seq: SeqNum,
-    /// Acknowledgment number; valid if ACK is set.
+    /// Acknowledgment number; valid if the ACK flag is set.
     pub ack: SeqNum,
-    /// Window as sent, without scaling.
+    /// Window field as sent, without scaling.
     pub window: u16,
-    /// Control bits.
+    /// TCP control bits.
     pub flags: TcpFlags,
 }
 
 impl TcpSegment {
-    /// Reads the fields; `None` if there are fewer than [`FIELDS_LEN`] octets.
+    /// Reads the segment fields of the TCP header at the start of `header`; `None` if there are fewer than
+    /// [`FIELDS_LEN`] octets.
     #[must_use]
     #[inline(always)]
     pub(crate) fn read(header: &[u8]) -> Option<Self> {
@@ -80,15 +81,16 @@ impl TcpSegment {
     }
 }
 
-/// Returns the octets of the header according to its data offset field, which is at least 20 in a valid
-/// header.
+/// Returns the length of a TCP header with its options in octets, as its data offset field states; at least 20
+/// in a valid header.
 #[must_use]
 #[inline(always)]
 pub(crate) fn header_len(header: &[u8]) -> Option<usize> {
     header.get(field::DATA_OFFSET).map(|octet| usize::from(octet >> 4) * 4)
 }
 
-/// Returns the checksum of the header at the start of `data`.
+/// Returns the checksum field of the TCP header at the start of `data`; `None` if it is truncated. Computes
+/// nothing.
 #[must_use]
 pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
     be16(data, field::CHECKSUM)
@@ -98,12 +100,12 @@ const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 const OPTION_WINDOW_SCALE: u8 = 3;
 
-/// Maximum shift; larger shifts are read as this one (RFC 7323 section 2.3).
+/// Maximum shift of a TCP window scale option; larger shifts are read as this one (RFC 7323 section 2.3).
 pub(crate) const WINDOW_SCALE_MAX: u8 = 14;
 
-/// Returns the window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
+/// Returns the shift in the window scale option of a SYN (RFC 7323 section 2.2), at most [`WINDOW_SCALE_MAX`].
 ///
-/// `header` is the captured part of the header, options included. Linear in its length.
+/// `header` is the captured part of the TCP header, options included. Linear in the length of `header`.
 #[must_use]
 pub(crate) fn window_scale(header: &[u8]) -> Option<u8> {
     let end = header_len(header)?.min(header.len());

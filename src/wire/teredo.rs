@@ -2,32 +2,32 @@
 
 use super::{be16, ipv6};
 
-/// Octets of an origin indication.
+/// Length of a Teredo origin indication in octets.
 const ORIGIN_LEN: usize = 8;
 
-/// Prefix of Teredo addresses.
+/// IPv6 prefix of Teredo addresses.
 const PREFIX: [u8; 4] = [0x20, 0x01, 0, 0];
 
 mod field {
     pub(super) const KIND: usize = 0;
 }
 
-/// Offsets in an authentication.
+/// Field offsets in a Teredo authentication header.
 mod authentication_field {
     pub(super) const ID_LEN: usize = 2;
     pub(super) const VALUE_LEN: usize = 3;
     pub(super) const ID: usize = 4;
 }
 
-/// Returns whether an address of the IPv6 header at the start of `data`, which may be truncated, is a Teredo
-/// address (RFC 4380 section 2.6).
+/// Returns whether the source or destination address of the IPv6 header at the start of `data`, which may be
+/// truncated, is a Teredo address (RFC 4380 section 2.6).
 #[must_use]
 pub(crate) fn has_address(data: &[u8]) -> bool {
     ipv6::address_slices(data).iter().any(|address| address.starts_with(&PREFIX))
 }
 
-/// Returns the octets of authentication and origin indication before the IPv6 packet; `None` if they are
-/// truncated.
+/// Returns the length in octets of the Teredo authentication header and origin indication before the IPv6
+/// packet; zero if neither is present, and `None` if they are truncated.
 #[must_use]
 pub(crate) fn indications_len(data: &[u8]) -> Option<usize> {
     const AUTHENTICATION: u16 = 1;

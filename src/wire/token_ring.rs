@@ -1,15 +1,16 @@
 //! Token Ring (IEEE 802.5) and FDDI (ISO 9314): headers before LLC.
 
-/// Octets of an FDDI header: frame control and two addresses.
+/// Length of an FDDI header in octets: frame control and two addresses.
 pub(crate) const FDDI_LEN: usize = 13;
 
-/// Octets of a Token Ring header without its routing field: access control, frame control and two addresses.
+/// Length of a Token Ring header without its routing field, in octets: access control, frame control and two
+/// addresses.
 pub(crate) const TOKEN_RING_LEN: usize = 14;
 
-/// Offset of the addresses in an FDDI header: destination, then source, as in Ethernet.
+/// Offset of the destination address in an FDDI header; the source address follows, as in Ethernet.
 pub(crate) const FDDI_ADDRESSES_OFFSET: usize = fddi_field::DESTINATION;
 
-/// Offset of the addresses in a Token Ring header: destination, then source, as in Ethernet.
+/// Offset of the destination address in a Token Ring header; the source address follows, as in Ethernet.
 pub(crate) const TOKEN_RING_ADDRESSES_OFFSET: usize = field::DESTINATION;
 
 const FDDI_KIND_MASK: u8 = 0x30;
@@ -24,12 +25,12 @@ mod fddi_field {
     pub(super) const DESTINATION: usize = 1;
 }
 
-/// Offsets in a Token Ring header.
+/// Field offsets in a Token Ring header.
 mod field {
     pub(super) const FRAME_CONTROL: usize = 1;
     pub(super) const DESTINATION: usize = 2;
     pub(super) const SOURCE: usize = 8;
-    /// The routing field, whose first octet contains its length.
+    /// Offset of the routing field, whose first octet contains its length.
     pub(super) const ROUTING: usize = 14;
 }
 
@@ -37,23 +38,23 @@ mod field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) struct TokenRing {
-    /// True if LLC follows, false for ring management.
+    /// True if LLC follows the Token Ring header; false for ring management.
     pub(crate) is_llc: bool,
-    /// True if the source address indicates a routing field, in which case its first octet is not that of the
-    /// real address.
+    /// True if the source address indicates a routing field. The first octet of the source field then has an
+    /// extra bit and differs from the first octet of the real address.
     pub(crate) is_routed: bool,
-    /// Octets before LLC.
+    /// Number of octets before LLC.
     pub(crate) len: usize,
 }
 
-/// Returns whether LLC follows an FDDI header; `None` if it is truncated.
+/// Returns whether LLC follows the FDDI header at the start of `data`; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn fddi_is_llc(data: &[u8]) -> Option<bool> {
     data.first_chunk::<FDDI_LEN>()
         .map(|header| header[fddi_field::FRAME_CONTROL] & FDDI_KIND_MASK == FDDI_LLC)
 }
 
-/// Reads a Token Ring header and its routing field; `None` if it is truncated.
+/// Reads a Token Ring header and its routing field; `None` if the header is truncated.
 #[must_use]
 pub(crate) fn header(data: &[u8]) -> Option<TokenRing> {
     let fixed = data.first_chunk::<TOKEN_RING_LEN>()?;

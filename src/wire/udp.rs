@@ -2,10 +2,10 @@
 
 use super::be16;
 
-/// Octets of a header.
+/// Length of a UDP header in octets.
 pub(crate) const HEADER_LEN: usize = 8;
 
-/// Octets from the start of a header to the end of its checksum.
+/// Number of octets from the start of a UDP header to the end of its checksum field.
 pub(crate) const CHECKSUM_END: usize = field::CHECKSUM + 2;
 
 mod field {
@@ -15,12 +15,12 @@ mod field {
     pub(super) const CHECKSUM: usize = 6;
 }
 
-/// View of a header. Each accessor reads only its own field.
+/// View of a UDP header. Each accessor reads only one field.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Udp<'a>(&'a [u8; HEADER_LEN]);
 
 impl<'a> Udp<'a> {
-    /// Returns the header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
+    /// Returns the UDP header at the start of `data`; `None` if there are fewer than [`HEADER_LEN`] octets.
     #[inline(always)]
     pub(crate) fn read(data: &'a [u8]) -> Option<Self> {
         data.first_chunk().map(Self)
@@ -36,8 +36,8 @@ impl<'a> Udp<'a> {
         self.u16(field::DESTINATION_PORT)
     }
 
-    /// Returns the octets of header and payload according to the length field; zero in a jumbogram (RFC
-    /// 2675).
+    /// Returns the length of UDP header and payload in octets, as the length field states; zero in a jumbogram
+    /// (RFC 2675).
     #[inline(always)]
     pub(crate) fn len(self) -> usize {
         self.u16(field::LEN) as usize
@@ -49,12 +49,14 @@ impl<'a> Udp<'a> {
     }
 }
 
-/// Returns the length field of a header that may be truncated behind it.
+/// Returns the length field of the UDP header at the start of `data`: octets of header and payload. The header
+/// may be truncated behind this field.
 pub(crate) fn len(data: &[u8]) -> Option<usize> {
     be16(data, field::LEN).map(usize::from)
 }
 
-/// Returns the checksum of the header at the start of `data`.
+/// Returns the checksum field of the UDP header at the start of `data`; `None` if it is truncated. Computes
+/// nothing.
 pub(crate) fn checksum(data: &[u8]) -> Option<u16> {
     be16(data, field::CHECKSUM)
 }

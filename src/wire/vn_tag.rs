@@ -3,7 +3,7 @@
 use super::{be16, be32};
 use crate::base::EtherType;
 
-/// Octets of a tag behind its EtherType, and of the EtherType that follows it.
+/// Length in octets of a VN-tag behind its EtherType, together with the EtherType that follows the tag.
 pub(crate) const TAG_LEN: usize = 6;
 
 mod field {
@@ -11,16 +11,16 @@ mod field {
     pub(super) const ETHER_TYPE: usize = 4;
 }
 
-/// Fields of a tag.
+/// Fields of a VN-tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VnTag {
-    /// Destination interface, 14 bits.
+    /// Identifier of the destination virtual interface, 14 bits.
     pub(crate) destination: u32,
-    /// Protocol of the payload.
+    /// Protocol of the data behind the VN-tag.
     pub(crate) ether_type: EtherType,
 }
 
-/// Reads a tag from the octets behind its EtherType; `None` if it is truncated.
+/// Reads a VN-tag from the octets behind its EtherType; `None` if the tag is truncated.
 #[must_use]
 pub(crate) fn tag(data: &[u8]) -> Option<VnTag> {
     let destination = be32(data, field::CONTROL)? >> 16 & 0x3fff;

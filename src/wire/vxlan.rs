@@ -3,7 +3,7 @@
 use super::{be32, nsh};
 use crate::base::EtherType;
 
-/// Octets of the header.
+/// Length of a VXLAN header in octets.
 pub(crate) const HEADER_LEN: usize = 8;
 
 const HAS_VNI: u8 = 0x08;
@@ -12,19 +12,21 @@ const VERSION: u8 = 0x30;
 
 mod field {
     pub(super) const FLAGS: usize = 0;
-    /// VXLAN-GPE only.
+    /// Offset of the next-protocol field, which only VXLAN-GPE has.
     pub(super) const NEXT_PROTOCOL: usize = 3;
     pub(super) const VNI: usize = 4;
 }
 
-/// Returns the network identifier of a VXLAN header; `None` if it is truncated, or the I flag is not set.
+/// Returns the virtual network identifier of a VXLAN header; `None` if the header is truncated or if the I flag
+/// is not set.
 #[must_use]
 pub(crate) fn vni(data: &[u8]) -> Option<u32> {
     let header = data.first_chunk::<HEADER_LEN>()?;
     if header[field::FLAGS] & HAS_VNI == 0 { None } else { be32(header, field::VNI).map(|word| word >> 8) }
 }
 
-/// Returns the network identifier of a VXLAN-GPE header of version 0 and the EtherType of its payload.
+/// Returns the virtual network identifier of a VXLAN-GPE header of version 0 and the EtherType of its payload;
+/// `None` if the header is not valid or the next protocol is unknown.
 #[must_use]
 pub(crate) fn gpe(data: &[u8]) -> Option<(u32, EtherType)> {
     let header = data.first_chunk::<HEADER_LEN>()?;

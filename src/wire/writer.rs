@@ -1,19 +1,19 @@
-//! Writer of headers.
+//! Writer of fields of protocol headers.
 
-/// Writes fields at their offsets in a header. Octets that no call writes keep their value.
+/// Writer of fields at their offsets in a protocol header. Octets that no call writes keep their value.
 ///
 /// All fields must lie within the header. Constant time per field, no allocation.
 #[derive(Debug)]
 pub(super) struct Writer<'a>(&'a mut [u8]);
 
 impl<'a> Writer<'a> {
-    /// Creates a writer of the header at the start of `header`.
+    /// Creates a writer for the protocol header at the start of `header`.
     #[inline(always)]
     pub(super) const fn new(header: &'a mut [u8]) -> Self {
         Self(header)
     }
 
-    /// Writes octets, such as an address.
+    /// Writes octets, such as an address, at offset `at` in the header.
     #[inline(always)]
     pub(super) fn octets<const N: usize>(self, at: usize, value: [u8; N]) -> Self {
         let target = self.0.get_mut(at..).and_then(|rest| rest.first_chunk_mut());
@@ -24,13 +24,13 @@ impl<'a> Writer<'a> {
         self
     }
 
-    /// Writes an octet.
+    /// Writes an octet at offset `at` in the header.
     #[inline(always)]
     pub(super) fn u8(self, at: usize, value: u8) -> Self {
         self.octets(at, [value])
     }
 
-    /// Writes a 16-bit value in network order.
+    /// Writes a 16-bit value in network order at offset `at` in the header.
     #[inline(always)]
     pub(super) fn u16(self, at: usize, value: u16) -> Self {
         self.octets(at, value.to_be_bytes())

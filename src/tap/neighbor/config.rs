@@ -11,26 +11,26 @@ use crate::base::{Limits, VlanIds};
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct NeighborConfig {
-    /// Hardware address of the local interface; unicast and not zero.
+    /// Hardware address of the local interface; must be a unicast address and not zero.
     pub hardware_address: [u8; 6],
-    /// VLAN of the local interface: frames with other tags are ignored, and the table's own frames carry
-    /// these tags.
+    /// VLAN ids of the local interface: frames with other tags are ignored, and frames that the neighbor table
+    /// creates carry these tags.
     pub vlan_ids: VlanIds,
     /// True if advertisements identify the local interface as a router. Default false.
     pub is_router: bool,
-    /// Lifetime of a learned address, but not less than `request_interval`. Default 60 s. A request that
+    /// Lifetime of a learned hardware address, but not less than `request_interval`. Default 60 s. A request that
     /// refreshes the address is sent in the last quarter of the lifetime.
     pub lifetime: Duration,
     /// Minimum time between two requests for an address, and maximum time from a request to its reply: a
     /// later reply is ignored. Default 1 s (RFC 1122 section 2.3.2.1; RETRANS_TIMER of RFC 4861 section 10).
     pub request_interval: Duration,
-    /// Limits; `neighbor_count_max` and `neighbor_request_count_max` apply here.
+    /// Limits, of which the neighbor table uses `neighbor_count_max` and `neighbor_request_count_max`.
     pub limits: Limits,
 }
 
 impl NeighborConfig {
-    /// Creates the default configuration for a local interface with this hardware address on an untagged
-    /// link.
+    /// Creates the default configuration of a neighbor table for a local interface with this hardware address on an
+    /// untagged link.
     #[must_use]
     pub const fn new(hardware_address: [u8; 6]) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl NeighborConfig {
     }
 }
 
-/// Error for an invalid configuration, or for an invalid local address.
+/// Error for an invalid configuration of a neighbor table, or for an invalid local address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NeighborError {
@@ -74,33 +74,33 @@ impl std::error::Error for NeighborError {}
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct NeighborStats {
-    /// Requests for a local address that were answered.
+    /// Number of requests for a local address that were answered.
     pub answered_count: u64,
-    /// Replies to an outstanding request, which were learned.
+    /// Number of replies to an outstanding request, from which the hardware address was learned.
     pub learned_count: u64,
-    /// Announcements without a request: ARP with equal sender and target, unsolicited advertisements. They
-    /// change nothing.
+    /// Number of announcements without a request: ARP with equal sender and target, unsolicited advertisements. They
+    /// do not change the table.
     pub gratuitous_count: u64,
-    /// Replies that answer no outstanding request of the table, or whose hardware address differs from the
-    /// source of their frame or is a group address. They change nothing.
+    /// Number of replies that answer no outstanding request of the table, or whose hardware address differs from the
+    /// source of their frame or is a group address. They do not change the table.
     pub spoofed_count: u64,
-    /// Frames in which another host uses one of the local addresses. They change nothing.
+    /// Number of frames in which another host uses one of the local addresses. They do not change the table.
     pub conflict_count: u64,
-    /// Requests for, and replies to, other hosts; own frames that were received again.
+    /// Number of requests for other hosts, of replies to other hosts, and of own frames that were received again.
     pub not_for_us_count: u64,
-    /// Truncated messages, or messages that violate the rules of RFC 826 or RFC 4861.
+    /// Number of ARP or NDP messages that are truncated or violate the rules of RFC 826 or RFC 4861.
     pub malformed_count: u64,
-    /// Frames on a VLAN other than that of the local interface.
+    /// Number of frames on a VLAN other than the VLAN of the local interface.
     pub other_vlan_count: u64,
-    /// Requests created.
+    /// Number of requests that the neighbor table created.
     pub request_count: u64,
-    /// Replies among `learned_count` with a hardware address that differs from the one known before.
+    /// Number of replies among `learned_count` with a hardware address that differs from the address known before.
     pub changed_count: u64,
-    /// Neighbors that were evicted because of `neighbor_count_max`.
+    /// Number of neighbors that were evicted because of `neighbor_count_max`.
     pub evicted_count: u64,
-    /// Outstanding requests that were evicted because of `neighbor_request_count_max`; their replies will be
-    /// ignored.
+    /// Number of outstanding requests that were evicted because of `neighbor_request_count_max`; replies to them will
+    /// be ignored.
     pub request_evicted_count: u64,
-    /// Neighbors whose lifetime expired.
+    /// Number of neighbors whose lifetime expired.
     pub expired_count: u64,
 }

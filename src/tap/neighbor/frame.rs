@@ -1,4 +1,4 @@
-//! Frames that a neighbor table sends.
+//! Ethernet frames that a neighbor table creates for sending.
 
 use std::fmt;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use crate::wire::ndp::{self, NeighborMessage};
 
 const LEN_MAX: usize = EthernetHeader::LEN_MAX + ndp::PACKET_LEN;
 
-/// An Ethernet frame with an ARP or NDP message: at most 94 octets, by value, not padded to 60.
+/// An Ethernet frame with an ARP or NDP message: at most 94 octets, stored inline, not padded to 60.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NeighborFrame {
     octets: [u8; LEN_MAX],

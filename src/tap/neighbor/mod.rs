@@ -19,25 +19,25 @@ use crate::wire::arp::{self, ArpPacket};
 use crate::wire::ethernet::{BROADCAST, group_v4, group_v6, is_station};
 use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
 
-/// Result of resolving a next hop.
+/// Result of resolving the hardware address of a next hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resolution {
-    /// The hardware address is known.
+    /// The hardware address of the next hop is known.
     Known {
         /// Hardware address of the next hop.
         hardware_address: [u8; 6],
-        /// Request to send in addition, because the entry is about to expire.
+        /// Request that the caller sends in addition, because the entry is about to expire.
         refresh: Option<NeighborFrame>,
     },
-    /// The address is not known: send this request, and queue or drop the packet.
+    /// The hardware address is not known: the caller sends this request, and queues or drops the packet.
     Request(NeighborFrame),
-    /// The address is not known, and the last request is too recent for another one.
+    /// The hardware address is not known, and the last request is too recent for another one.
     Waiting,
-    /// The address is a local one: the packet is for this host.
+    /// The next hop is a local address: the packet is for this host.
     Local,
-    /// The address cannot be resolved: it is unspecified or loopback, or there is no local address of its
-    /// family as the source of a request.
+    /// The next hop cannot be resolved: its address is unspecified or loopback, or there is no local address of the
+    /// same family as the source of a request.
     Unreachable,
 }
 
@@ -92,7 +92,7 @@ struct Request {
 pub struct NeighborTable {
     config: NeighborConfig,
     now: Timestamp,
-    /// Sorted for binary search.
+    /// Local addresses, sorted for binary search.
     local: Vec<IpAddr>,
     neighbors: LruCache<IpAddr, Neighbor, RandomState>,
     requests: LruCache<IpAddr, Request, RandomState>,
@@ -104,8 +104,8 @@ impl NeighborTable {
     ///
     /// # Errors
     ///
-    /// Returns a [`NeighborError`] if the hardware address is not that of a single station, or if a cap is
-    /// zero.
+    /// Returns a [`NeighborError`] if the hardware address does not belong to a single station, or if
+    /// `neighbor_count_max` or `neighbor_request_count_max` is zero.
     pub fn new(config: NeighborConfig) -> Result<Self, NeighborError> {
         if !is_station(config.hardware_address) {
             return Err(NeighborError::HardwareAddress);
@@ -128,7 +128,7 @@ impl NeighborTable {
     ///
     /// # Errors
     ///
-    /// Returns [`NeighborError::LocalAddress`] if it is not the address of a single host.
+    /// Returns [`NeighborError::LocalAddress`] if `address` is not the address of a single host.
     pub fn add_local(&mut self, address: IpAddr) -> Result<(), NeighborError> {
         if !is_host(address) {
             return Err(NeighborError::LocalAddress);
@@ -148,7 +148,7 @@ impl NeighborTable {
         place.map(|place| self.local.remove(place)).is_ok()
     }
 
-    /// Returns the local addresses, in order.
+    /// Returns the local addresses, in ascending order.
     #[must_use]
     pub fn local(&self) -> &[IpAddr] {
         &self.local
@@ -191,23 +191,23 @@ impl NeighborTable {
         }
     }
 
-    /// Returns the hardware address of a neighbor, if it is known at the time of the last call that passed a
-    /// time. Does not count as use.
+    /// Returns the hardware address of a neighbor, if it is known at the latest time that a caller passed. Does not
+    /// count as use of the entry.
     #[must_use]
     pub fn lookup(&self, address: IpAddr) -> Option<[u8; 6]> {
         let neighbor = self.neighbors.peek(&address)?;
         (neighbor.expires > self.now).then_some(neighbor.hardware_address)
     }
 
-    /// Returns the header of frames from the local interface to a hardware address, on its VLAN; for
-    /// [`ip_to_ethernet`](super::ip_to_ethernet).
+    /// Returns the Ethernet header of frames from the local interface to a hardware address, with the VLAN tags of
+    /// the local interface; for [`ip_to_ethernet`](super::ip_to_ethernet).
     #[must_use]
     pub fn header_to(&self, hardware_address: [u8; 6]) -> EthernetHeader {
         EthernetHeader::new(hardware_address, self.config.hardware_address, self.config.vlan_ids)
     }
 
-    /// Advances the time: removes neighbors whose lifetime expired and requests without reply. Linear in the
-    /// table. Calling it is optional, because expired entries are not used in any case.
+    /// Advances the time of the table: removes neighbors whose lifetime expired and requests without reply. Linear in
+    /// the table. Calling this function is optional, because expired entries are not used in any case.
     pub fn advance(&mut self, now: Timestamp) {
         self.step(now);
         let (now, interval) = (self.now, self.config.request_interval);
@@ -217,8 +217,8 @@ impl NeighborTable {
         self.requests.retain(|_, request| request.requested.saturating_add(interval) > now);
     }
 
-    /// Removes a neighbor and the request for it, for example when its link went down. Returns whether it was
-    /// known.
+    /// Removes a neighbor and the outstanding request for it, for example when its link went down. Returns whether
+    /// the neighbor was in the table.
     pub fn forget(&mut self, address: IpAddr) -> bool {
         self.requests.pop(&address);
         self.neighbors.pop(&address).is_some()
@@ -230,25 +230,25 @@ impl NeighborTable {
         known.map(|(address, neighbor)| (*address, neighbor.hardware_address))
     }
 
-    /// Returns the number of stored neighbors, including those that expired since their last use.
+    /// Returns the number of neighbors in the table, including those that expired since their last use.
     #[must_use]
     pub fn len(&self) -> usize {
         self.neighbors.len()
     }
 
-    /// Returns whether no neighbor is stored.
+    /// Returns whether no neighbor is in the table.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.neighbors.is_empty()
     }
 
-    /// Returns the counters.
+    /// Returns the counters of the neighbor table.
     #[must_use]
     pub const fn stats(&self) -> &NeighborStats {
         &self.stats
     }
 
-    /// Panics if the table is inconsistent: for tests and fuzzers. Linear in the table.
+    /// Panics if the neighbor table is inconsistent: for tests and fuzzers. Linear in the table.
     #[doc(hidden)]
     pub fn check_invariants(&self) {
         let limits = &self.config.limits;
@@ -280,8 +280,8 @@ impl NeighborTable {
         }
     }
 
-    /// Returns the local address that sends a request: of the same family, and for IPv6 of the same scope if
-    /// there is one (RFC 6724 rule 2 in its simplest form).
+    /// Returns the local address from which a request for `address` is sent: of the same family, and for IPv6 of the
+    /// same scope if there is one (RFC 6724 rule 2 in its simplest form).
     fn source_for(&self, address: IpAddr) -> Option<IpAddr> {
         let is_link_local =
             |address: &IpAddr| matches!(address, IpAddr::V6(v6) if v6.is_unicast_link_local());
@@ -290,7 +290,7 @@ impl NeighborTable {
         same_scope.or_else(|| family().next()).copied()
     }
 
-    /// Creates a request for an address, which is outstanding from now on.
+    /// Creates a request for the hardware address of `address`, which is outstanding from now on.
     fn request(&mut self, address: IpAddr) -> Option<NeighborFrame> {
         let source = self.source_for(address)?;
         let own = self.config.hardware_address;
@@ -333,7 +333,7 @@ fn is_host(address: IpAddr) -> bool {
     !(address.is_unspecified() || address.is_multicast() || address.is_loopback() || is_broadcast)
 }
 
-/// Returns the hardware address of a group or broadcast address.
+/// Returns the hardware address of a multicast group or of the broadcast address; `None` for other addresses.
 fn group(address: IpAddr) -> Option<[u8; 6]> {
     match address {
         IpAddr::V4(v4) if v4.is_broadcast() => Some(BROADCAST),
@@ -343,5 +343,5 @@ fn group(address: IpAddr) -> Option<[u8; 6]> {
     }
 }
 
-/// Address of all nodes of a link.
+/// IPv6 multicast address of all nodes of a link.
 const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);

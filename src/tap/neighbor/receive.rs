@@ -10,43 +10,44 @@ use crate::wire::arp::{self, ArpPacket};
 use crate::wire::ethernet::{self, Ethernet, group_v6, is_station};
 use crate::wire::ndp::{self, NeighborMessage, NeighborMessageKind};
 
-/// Result of [`NeighborTable::process`]. Only `Learned` changed the table.
+/// Result of [`NeighborTable::process`] for a frame. Only `Learned` changed the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NeighborEvent {
-    /// Neither ARP nor a neighbor message of IPv6: the caller has to process the frame.
+    /// The frame is neither ARP nor an IPv6 neighbor message: the caller has to process it.
     Other,
-    /// A request for a local address: send this frame as the reply.
+    /// A request for a local address was received: the caller sends this frame as the reply.
     Request(NeighborFrame),
-    /// A reply to an outstanding request.
+    /// A reply to an outstanding request was received, and the neighbor was added to the table or updated.
     Learned {
         /// Protocol address of the neighbor.
         address: IpAddr,
         /// Hardware address of the neighbor.
         hardware_address: [u8; 6],
     },
-    /// An announcement without a request.
+    /// An announcement without a request was received.
     Gratuitous,
-    /// A reply that answers no outstanding request, or is inconsistent with its own frame.
+    /// A reply answers no outstanding request, or contains a hardware address that differs from the source of its
+    /// frame.
     Spoofed,
     /// Another host uses one of the local addresses.
     Conflict,
-    /// A message for another host, or an own frame that was received again.
+    /// A message for another host was received, or an own frame was received again.
     NotForUs,
-    /// A truncated message, or one that violates the rules of the protocol.
+    /// An ARP or NDP message is truncated or violates the rules of the protocol.
     Malformed,
-    /// A frame on a VLAN other than that of the local interface.
+    /// A frame was received on a VLAN other than the VLAN of the local interface.
     OtherVlan,
 }
 
-/// Reply of either protocol.
+/// An ARP reply or a neighbor advertisement that answers a request.
 struct Reply {
-    /// Address whose hardware address the reply contains.
+    /// Protocol address of the neighbor, to which the hardware address in the reply belongs.
     address: IpAddr,
     hardware_address: [u8; 6],
-    /// Receiver of the reply.
+    /// Protocol address to which the reply was sent.
     to: IpAddr,
-    /// True if the reply replaces another known address (RFC 4861 section 7.2.5).
+    /// True if the reply replaces a different known hardware address (RFC 4861 section 7.2.5).
     is_override: bool,
 }
 
@@ -170,8 +171,8 @@ impl NeighborTable {
         }
     }
 
-    /// Returns the advertisement of RFC 4861 section 7.2.4; it is sent to all nodes if the sender of the
-    /// solicitation has no address yet.
+    /// Returns the frame of an advertisement that answers a solicitation (RFC 4861 section 7.2.4). The advertisement
+    /// is sent to all nodes if the sender of the solicitation has no address yet.
     fn advertisement(&self, link: &Link<'_>, requested: &NeighborMessage) -> NeighborFrame {
         let own = self.config.hardware_address;
         let is_solicited = !requested.source.is_unspecified();
@@ -221,11 +222,11 @@ enum Read {
     Ndp(Option<NeighborMessage>),
 }
 
-/// Ethernet header of a frame.
+/// Ethernet header of a received frame.
 struct Link<'a> {
     destination: [u8; 6],
     source: [u8; 6],
-    /// `None` if there are more tags than [`VlanIds`] can represent.
+    /// VLAN ids of the frame; `None` if there are more tags than [`VlanIds`] can represent.
     vlan_ids: Option<VlanIds>,
     ether_type: EtherType,
     payload: &'a [u8],
