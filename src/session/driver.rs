@@ -14,7 +14,8 @@ use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
 use crate::reassembler::{Chunk, Gap};
 use crate::tracker::FlowId;
 
-/// Maximum number of handovers of a connection: CONNECT, an upgrade inside it and STARTTLS are three.
+/// Maximum number of handovers of a connection from one protocol to the next: CONNECT, an upgrade inside the CONNECT
+/// tunnel, and STARTTLS are three.
 pub const HANDOVER_COUNT_MAX: u8 = 4;
 
 /// Passes the octets of many flows to parsers. The caller keeps the [`Session`] of each flow; the driver accounts for
@@ -56,7 +57,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this driver.
     #[must_use]
     pub fn stats(&self) -> DriverStats {
         DriverStats {
@@ -277,8 +278,8 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Ends the flow: notifies the parser, identifies the protocol by its port if no octets identified it, and releases
-    /// memory.
+    /// Ends the flow: notifies the parser, identifies the protocol by the port if no octets identified it, and releases
+    /// the memory of the session.
     pub fn finish(
         &mut self,
         session: &mut Session<P>,
@@ -315,7 +316,7 @@ impl<P: Protocols> Driver<P> {
         self.drop_session(session, context, Fault::EVICTED, receiver);
     }
 
-    /// Closes a session for lack of memory. A parser is reported as stopped; a flow that was not recognized yet is
+    /// Closes a session because memory is short. A parser is reported as stopped; a flow that was not recognized yet is
     /// identified by its port.
     fn drop_session(
         &mut self,
@@ -342,13 +343,14 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Returns whether a session was charged since the last call, so that memory may be short now.
+    /// Returns whether a session was charged for memory since the last call of this function, so that memory may be
+    /// short now.
     #[inline(always)]
     pub(crate) const fn take_charged(&mut self) -> bool {
         std::mem::replace(&mut self.is_charged, false)
     }
 
-    /// Updates the list of charged sessions after a call in which a session was charged.
+    /// Updates the list of charged sessions after a driver call in which a session was charged for memory.
     #[inline(always)]
     fn settle(
         &mut self,
@@ -406,8 +408,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Turns a session off, and removes it from the list of charged sessions. Returns the previous state, whose memory
-    /// the caller releases.
+    /// Closes a session by a transition to the state `Off`, and removes it from the list of charged sessions. Returns
+    /// the previous state; the caller releases its memory.
     pub(super) fn turn_off(&mut self, session: &mut Session<P>, cause: Cause) -> State<P> {
         self.delist(session);
         session.transition(State::Off, cause)
@@ -438,8 +440,8 @@ impl<P: Protocols> Driver<P> {
         self.charged.check_invariants()
     }
 
-    /// Starts the parser of an entry of the table, or only identifies the flow if the entry has none. The caller must
-    /// release the memory of the previous state.
+    /// Starts the parser of an entry of the protocol table, or only identifies the flow if the entry has no parser. The
+    /// caller must release the memory of the session's previous state.
     pub(super) fn start(
         &mut self,
         session: &mut Session<P>,
@@ -474,12 +476,12 @@ impl<P: Protocols> Driver<P> {
         Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
     }
 
-    /// Turns a session off for which no parser was started.
+    /// Closes a session for which no parser was started.
     fn not_started(&mut self, session: &mut Session<P>, cause: Cause) -> Started<P> {
         Started { previous: self.turn_off(session, cause), has_parser: false }
     }
 
-    /// Passes octets to a parser.
+    /// Passes octets of one direction to the session's parser, and performs the next step that results.
     #[inline]
     pub(super) fn pass_to_parser(
         &mut self,
@@ -528,7 +530,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Drops the parser, and passes the buffered octets of both directions to the next protocol.
+    /// Drops the session's parser, and passes the buffered octets of both directions to the next protocol.
     fn change_protocol(
         &mut self,
         session: &mut Session<P>,
@@ -582,8 +584,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Passes buffered octets to the current state: a parser may request a handover while it processes octets of the other
-    /// direction.
+    /// Passes buffered octets to the session's current state again: a parser may request a handover while it processes
+    /// octets of the other direction.
     pub(super) fn go_on(
         &mut self,
         session: &mut Session<P>,
@@ -637,11 +639,11 @@ impl<P: Protocols> Driver<P> {
     }
 }
 
-/// Result of [`Driver::start`].
+/// Result of [`Driver::start`], which starts a parser.
 pub(super) struct Started<P: Protocols> {
-    /// The previous state.
+    /// The state of the session before the start, whose memory the caller releases.
     pub(super) previous: State<P>,
-    /// True if a parser processes the octets; otherwise the session is off.
+    /// True if a parser was started and processes the octets; false if the session was closed.
     pub(super) has_parser: bool,
 }
 
