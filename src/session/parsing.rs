@@ -8,7 +8,7 @@ use super::session::{MessageMeta, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
 
-/// Interval in nanoseconds between two calls of [`Parser::tick`], in the time of the flow.
+/// Interval in nanoseconds between two calls of [`Parser::tick`](super::Parser::tick), in the time of the flow.
 const TICK_NS: u64 = 1_000_000_000;
 
 /// Maximum capacity in octets that the buffer of a direction keeps for reuse when it is empty.
