@@ -1,4 +1,4 @@
-//! Matching of replies to commands when octets are missing.
+//! Matching of replies to commands in text protocols when octets are missing.
 
 use crate::session::Role;
 
@@ -53,7 +53,8 @@ impl ReplyOrder {
         self.last_from = Some(from);
     }
 
-    /// Records that the client's gap is followed by a complete command, so that the gap contained complete commands.
+    /// Records that the octets after the client's gap begin with a complete command, so that the gap contained complete
+    /// commands.
     pub(super) fn command_after_gap(&mut self) {
         if std::mem::take(&mut self.is_gap_answered) {
             self.last_from = Some(Role::Server);

@@ -62,7 +62,7 @@ impl Charged {
         }
     }
 
-    /// Removes a session from the list.
+    /// Removes a session from the list of charged sessions.
     pub(super) fn remove(&mut self, node: Node) {
         self.unlink(node);
         if let Some(entry) = self.entries.get_mut(node as usize) {

@@ -1,4 +1,4 @@
-//! Passes the octets of each flow to the parser of its protocol.
+//! The driver of sessions, which passes the octets of each flow to the parser of its protocol.
 
 use std::ops::ControlFlow;
 
@@ -29,7 +29,7 @@ pub struct Driver<P: Protocols> {
     side_max: usize,
     is_naming_only: bool,
     charged: Charged,
-    /// True if a session was charged since the last call of `take_charged`.
+    /// True if a session was charged for memory since the last call of `take_charged`.
     is_charged: bool,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
@@ -221,8 +221,8 @@ impl<P: Protocols> Driver<P> {
         self.close(session);
     }
 
-    /// Processes the next octets in order that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
-    /// direction are needed.
+    /// Processes the next octets in order that `side` of a flow sent. Returns [`ControlFlow::Break`] if no more octets
+    /// of this direction are needed.
     #[inline]
     pub fn chunk(
         &mut self,
@@ -237,8 +237,8 @@ impl<P: Protocols> Driver<P> {
         wants
     }
 
-    /// Processes a gap in the octets that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
-    /// direction are needed.
+    /// Processes a gap in the octets that `side` of a flow sent. Returns [`ControlFlow::Break`] if no more octets of
+    /// this direction are needed.
     pub fn gap(
         &mut self,
         session: &mut Session<P>,
@@ -252,7 +252,7 @@ impl<P: Protocols> Driver<P> {
         wants
     }
 
-    /// Processes a datagram: its captured octets, and its length on the wire.
+    /// Processes a datagram of a flow: its captured octets, and its length on the wire.
     #[inline]
     pub fn datagram(
         &mut self,
@@ -266,7 +266,7 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Ends a direction with its FIN.
+    /// Processes a FIN, which ends one direction of a flow.
     pub fn fin(
         &mut self,
         session: &mut Session<P>,
@@ -291,8 +291,8 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Returns the flow whose session was charged longest ago, while memory for sessions is short. Pass its session to
-    /// [`evict`](Self::evict), unless the flow has ended.
+    /// Returns the flow with the session that was charged longest ago, while memory for sessions is short; otherwise
+    /// `None`. Pass its session to [`evict`](Self::evict), unless the flow has ended.
     pub fn next_evicted(&mut self) -> Option<FlowId> {
         if !self.allowance.is_pressed() {
             return None;
@@ -614,7 +614,7 @@ impl<P: Protocols> Driver<P> {
         receiver.event(&SessionEvent::Recognized { protocol, evidence });
     }
 
-    /// Drops a parser that stopped with a fault.
+    /// Drops a parser that stopped with a fault, closes its session, and reports the fault.
     fn stop(
         &mut self,
         session: &mut Session<P>,

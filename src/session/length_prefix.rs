@@ -41,9 +41,9 @@ pub struct LengthPrefix {
 }
 
 impl LengthPrefix {
-    /// A message is longer than the protocol allows.
+    /// Fault: a message is longer than the protocol allows.
     pub const TOO_LONG: Fault = Fault::new("length_too_great");
-    /// A length is smaller than the octets that it must include.
+    /// Fault: the length field of a message is smaller than the octets that the length must include.
     pub const TOO_SHORT: Fault = Fault::new("length_too_small");
 
     const fn new(field_len: usize, is_little_endian: bool, len_max: usize) -> Self {

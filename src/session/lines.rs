@@ -50,7 +50,7 @@ pub struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Drops everything up to the beginning of the next line, because octets are missing.
+    /// Drops all octets up to the beginning of the next line, because octets are missing.
     pub const fn resynchronize(&mut self) {
         self.is_dropping = true;
     }

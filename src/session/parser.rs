@@ -1,4 +1,4 @@
-//! The trait that a parser implements, and its inputs.
+//! The trait that a parser of an application protocol implements, and its inputs.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use crate::reassembler::GapReason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Input<'a> {
-    /// The octets, at least one.
+    /// The octets to be parsed, at least one.
     pub bytes: &'a [u8],
     /// Number of octets of the stream before `bytes`, including missing ones.
     pub offset: u64,
-    /// Role of the sender.
+    /// Role of the sender of the octets.
     pub from: Role,
     /// Capture time of the packet that made the last octet of `bytes` available in order.
     pub timestamp: Timestamp,
@@ -58,7 +58,7 @@ pub struct Datagram<'a> {
     /// Length of the payload on the wire in octets, which exceeds that of `bytes` if the snap length truncated the
     /// datagram.
     pub len: usize,
-    /// Role of the sender.
+    /// Role of the sender of the datagram.
     pub from: Role,
     /// Capture time of the datagram.
     pub timestamp: Timestamp,
@@ -84,9 +84,9 @@ impl<'a> Datagram<'a> {
 pub enum Progress {
     /// The parser consumed this many octets. The rest is buffered and passed to it again, followed by the next octets.
     Took(usize),
-    /// The parser consumed `taken` octets, and is called again when `need` octets follow them.
+    /// The parser consumed `taken` octets, and is called again when at least `need` octets are available after them.
     Needs {
-        /// Number of octets consumed.
+        /// Number of octets consumed by the parser.
         taken: usize,
         /// Total number of octets after the consumed ones that the parser needs, which exceeds the number available.
         need: usize,
@@ -103,7 +103,7 @@ pub enum Progress {
     },
 }
 
-/// Reason for which a parser stops: it is dropped, and the flow stays tracked.
+/// Reason for which a parser stops. The parser is then dropped, and the flow stays tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault(&'static str);
 
@@ -149,7 +149,7 @@ impl std::error::Error for Fault {}
 pub struct Missing<'a> {
     /// Buffered octets before the gap that the parser did not consume. They are dropped after this call.
     pub rest: &'a [u8],
-    /// Stream offset at which the gap begins.
+    /// Stream offset at which the gap begins: number of octets before it.
     pub offset: u64,
     /// Number of missing octets, at least one.
     pub len: u64,
@@ -164,9 +164,9 @@ pub struct Missing<'a> {
 /// Decision of a parser after a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterGap {
-    /// The parser continues with the octets after the gap.
+    /// The parser can continue with the octets after the gap.
     Resume,
-    /// The parser cannot continue.
+    /// The parser cannot continue after the gap.
     Stop,
 }
 
@@ -191,9 +191,9 @@ pub struct End<'a> {
     pub rest: &'a [u8],
     /// Number of octets of the stream before `rest`.
     pub offset: u64,
-    /// Role of the sender of the direction.
+    /// Role of the sender of the direction that ended.
     pub from: Role,
-    /// Cause of the end.
+    /// Cause of the end of the direction.
     pub kind: EndKind,
     /// Capture time of the last packet.
     pub timestamp: Timestamp,
@@ -253,17 +253,17 @@ pub trait Parser: Sized + 'static {
         let _ = (now, out);
     }
 
-    /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets that
-    /// it was made from. All other messages are counted, and suppressed if a flow reports more of them than its packets
-    /// justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets from
+    /// which it was made. All other messages are counted, and suppressed if a flow reports more of them than its
+    /// packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     #[must_use]
     fn is_content(message: &Self::Message<'_>) -> bool {
         let _ = message;
         false
     }
 
-    /// Returns the number of octets that the parser has allocated in addition to itself, which are charged to the
-    /// budget.
+    /// Returns the number of octets that the parser has allocated in addition to its own struct. They are charged to
+    /// the memory budget.
     fn heap_len(&self) -> usize {
         0
     }

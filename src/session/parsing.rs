@@ -14,10 +14,10 @@ const TICK_NS: u64 = 1_000_000_000;
 /// Maximum capacity in octets that the buffer of a direction keeps for reuse when it is empty.
 const SPARE_LEN: usize = 4096;
 
-/// Length up to which an incomplete message may be buffered even if memory is nearly exhausted.
+/// Length in octets up to which an incomplete message may be buffered even if memory is nearly exhausted.
 const MODEST_LEN: usize = 4096;
 
-/// Octets of a direction that a parser did not consume.
+/// One direction of a parsed flow, with its octets that the parser did not consume.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
     /// Buffer of the direction: consumed octets that stay in place until the buffer is compacted, then octets that were
@@ -57,8 +57,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Ensures capacity for octets to be appended. Buffered octets are moved at most once while a quarter of them is
-    /// consumed or appended.
+    /// Ensures that the buffer has capacity for `len` more octets. Buffered octets are moved at most once while a
+    /// quarter of them is consumed or appended.
     fn reserve(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
         let (len, capacity) = (self.rest().len() + len, self.kept.capacity());
         if len > capacity - capacity / 4 {
@@ -99,11 +99,11 @@ impl Lane {
     }
 }
 
-/// Memory that a session may allocate, and has allocated.
+/// The memory budget for a session, and the memory that the session has allocated.
 pub(super) struct Memory<'a> {
     pub(super) allowance: &'a mut Allowance,
     pub(super) charged: &'a mut u64,
-    /// Maximum number of octets buffered per direction.
+    /// Maximum number of octets that are buffered per direction.
     pub(super) side_max: usize,
 }
 

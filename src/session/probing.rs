@@ -22,7 +22,7 @@ pub(super) struct ProbedOctets {
     pub(super) bytes: Vec<u8>,
 }
 
-/// A chunk whose octets are buffered.
+/// A chunk of a stream with octets that are buffered while the probes are undecided.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: Role,
@@ -168,11 +168,11 @@ pub(super) struct Found {
     pub(super) is_early: bool,
 }
 
-/// Combined result of all probes.
+/// Combined result of the probes of all protocols.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Found(Found),
-    /// Some probes need more octets.
+    /// No probe matches so far, but some probes need more octets.
     Undecided,
     /// No probe matches or needs more octets.
     Unknown,

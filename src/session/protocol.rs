@@ -67,12 +67,12 @@ impl Role {
 /// Result of a probe, the function that recognizes a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The octets are of the protocol.
+    /// The octets are of the probe's protocol.
     Match,
     /// The octets are of the protocol, but the roles are exchanged: the initiator of the flow is the server. The
     /// capture began in the middle of the conversation, or the protocol works that way.
     MatchReversed,
-    /// The octets are not of the protocol.
+    /// The octets are not of the probe's protocol.
     No,
     /// The octets may be of the protocol, and the probe needs more of them. If a probe still returns this when the
     /// window closes, the port identifies the protocol.
@@ -87,7 +87,7 @@ impl Verdict {
     }
 }
 
-/// The first octets received in both directions of a stream.
+/// The first octets received in both directions of a stream, as input for probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamOpening<'a> {
@@ -114,7 +114,7 @@ impl<'a> StreamOpening<'a> {
         self.client_port == port || self.server_port == port
     }
 
-    /// Returns the opening with the roles exchanged.
+    /// Returns the opening with client and server exchanged.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -130,11 +130,11 @@ impl<'a> StreamOpening<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramOpening<'a> {
-    /// The captured octets of the payload.
+    /// The captured octets of the datagram's payload.
     pub bytes: &'a [u8],
-    /// Length of the payload on the wire in octets.
+    /// Length of the datagram's payload on the wire in octets.
     pub len: usize,
-    /// Role of the sender.
+    /// Role of the sender of the datagram.
     pub from: Role,
     /// The sender's port; zero if the transport protocol has no ports.
     pub source_port: u16,
@@ -178,7 +178,7 @@ pub type StreamProbe = fn(&StreamOpening<'_>) -> Verdict;
 /// Probe for a datagram. While it returns [`Verdict::More`], it is called for later datagrams of the flow too.
 pub type DatagramProbe = fn(&DatagramOpening<'_>) -> Verdict;
 
-/// Result of a search for the beginning of a message.
+/// Result of a search for the beginning of a message of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
     /// A message begins at this index of the octets.
@@ -199,7 +199,7 @@ pub(super) struct Resumption {
     pub(super) is_for_middle: bool,
 }
 
-/// Recognition of a protocol over one kind of transport.
+/// Recognition of a protocol over one kind of transport: streams or datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recognition<F> {
     pub(super) ports: &'static [u16],
@@ -266,8 +266,9 @@ impl Protocol {
         Self { datagrams: Some(Recognition { ports, probe }), ..self }
     }
 
-    /// Adds a search for messages in streams that begin with octets of another protocol. It is used on the protocol's
-    /// own ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by content.
+    /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the
+    /// protocol's own ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by
+    /// content.
     #[must_use]
     pub const fn resumed_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: false }), ..self }

@@ -19,7 +19,8 @@ pub enum Middle {
     Free,
 }
 
-/// Maximum number of consecutive invalid lines; with more, the stream is assumed to be another protocol.
+/// Maximum number of consecutive invalid lines in the replies of a server; with more, the stream is assumed to be
+/// another protocol.
 pub const INVALID_LINE_COUNT_MAX: u8 = 16;
 
 const NOT_A_REPLY: Fault = Fault::new("not_a_reply");
@@ -40,7 +41,7 @@ pub struct CompleteReply<'a> {
 /// The result of one or more lines of a server: a reply, or an invalid line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A complete reply.
+    /// A complete reply of the server.
     Reply(CompleteReply<'a>),
     /// A line of text without a code where a reply must begin.
     Invalid,
@@ -142,7 +143,7 @@ impl ReplyReader {
         Ok(Some(self.replied(CompleteReply { code, text: &[], is_truncated, is_malformed })))
     }
 
-    /// Processes a line where a reply must begin.
+    /// Processes a line of a server where a reply must begin.
     fn first_line<'a>(
         &mut self,
         line: &Line<'a>,
@@ -184,7 +185,7 @@ impl ReplyReader {
         self.check_text(text)
     }
 
-    /// Returns a fault if an invalid line is from another protocol, rather than an error of a server that replied
+    /// Returns a fault if an invalid line is from another protocol; not if it is an error of a server that replied
     /// before.
     fn check_text(&self, text: &[u8]) -> Result<(), Fault> {
         let is_text = !text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t');
@@ -222,7 +223,7 @@ impl ReplyReader {
         self.code.is_none() && self.lines.is_at_start() && !self.follows_gap
     }
 
-    /// Returns the number of octets that the reader has allocated, for [`Parser::heap_len`](super::Parser).
+    /// Returns the number of octets that the reader of replies has allocated, for [`Parser::heap_len`](super::Parser).
     #[must_use]
     pub(crate) fn heap_len(&self) -> usize {
         self.text.capacity()

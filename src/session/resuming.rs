@@ -20,7 +20,7 @@ pub const RESUME_LEN_MAX: usize = 256 << 10;
 /// belongs.
 pub const RESUME_CHUNK_COUNT_MAX: u16 = 256;
 
-/// A stream in which a message is searched for.
+/// State of a session that searches a stream for a message of the protocol to which its port belongs.
 #[derive(Debug)]
 pub(super) struct Resuming {
     /// Index in the protocol table of the protocol whose messages are searched for.
@@ -117,7 +117,7 @@ impl<P: Protocols> Driver<P> {
         Some(session.transition(State::Resuming(resuming), Cause::Searched))
     }
 
-    /// Processes further octets of a stream in which a message is searched for.
+    /// Processes further octets of a stream that is searched for a message of the protocol to which its port belongs.
     pub(super) fn resume_chunk(
         &mut self,
         session: &mut Session<P>,

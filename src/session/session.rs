@@ -39,11 +39,11 @@ use crate::tracker::FlowId;
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FlowContext<'a> {
-    /// Key of the flow.
+    /// Key of the flow to which the octets belong.
     pub key: &'a FlowKey,
     /// Presumed initiator of the flow.
     pub initiator: Side,
-    /// Capture time of the octets, or the time at which a gap was due.
+    /// Capture time of the octets; for a gap, the time at which the wait for the missing octets ended.
     pub timestamp: Timestamp,
     /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
     /// refute no protocol, so that the port may still identify it.
@@ -92,11 +92,11 @@ impl<'a> FlowContext<'a> {
 pub struct Session<P: Protocols> {
     /// The current state; changed by [`transition`](Self::transition) only.
     state: State<P>,
-    /// The protocol that was recognized first.
+    /// The protocol that was recognized first in the flow.
     pub(super) protocol: Option<&'static Protocol>,
     /// Evidence for `protocol`. Not part of the `Option`, where it would take eight octets.
     evidence: Evidence,
-    /// The side of the client; valid only if the state is not `New`.
+    /// The side of the flow's key that is the client; valid only if the state is not `New`.
     pub(super) client: Side,
     /// Index of this session in the list of charged sessions.
     pub(super) node: Node,
@@ -108,7 +108,8 @@ pub(super) enum State<P: Protocols> {
     New,
     /// State of a session with buffered octets of a stream for which the probes are undecided.
     Stream(Box<StreamProbing>),
-    /// A stream that does not begin with the protocol of its port, but may contain its messages.
+    /// State of a session with a stream that does not begin with the protocol to which its port belongs, but may
+    /// contain messages of that protocol.
     Resuming(Box<Resuming>),
     /// State of a session with datagrams for which the probes are undecided.
     Datagrams(Box<DatagramProbing>),
@@ -295,7 +296,7 @@ pub struct MessageMeta {
     pub timestamp: Timestamp,
 }
 
-/// Event of a session.
+/// Event of a session other than a message.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {

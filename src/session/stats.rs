@@ -34,9 +34,9 @@ pub struct DriverStats {
     /// Number of messages that were suppressed because their flows reported more messages than their packets justify
     /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     pub suppressed_message_count: u64,
-    /// Memory that sessions hold, in octets.
+    /// Memory that sessions currently hold, in octets.
     pub held_bytes: u64,
-    /// Maximum of `held_bytes`.
+    /// Maximum so far of `held_bytes`.
     pub peak_bytes: u64,
 }
 

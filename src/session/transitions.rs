@@ -17,7 +17,7 @@ thread_local! {
     static SEEN: RefCell<BTreeSet<Transition>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Records that a session made a transition.
+/// Records that a session made a transition, for the test that compares all of them with the table.
 pub(super) fn note(transition: Transition) {
     SEEN.with_borrow_mut(|seen| seen.insert(transition));
 }

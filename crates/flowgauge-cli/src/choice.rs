@@ -14,7 +14,7 @@ use crate::input::{Input, is_stdin};
 /// Selected flows of a command, in a form that can be checked at the first packet of a flow.
 #[derive(Debug, Default)]
 pub(crate) enum Choice {
-    /// All flows that pass the filter of the pipeline.
+    /// All flows that pass the filter of the pipeline are selected.
     #[default]
     All,
     CommunityIds(HashSet<String>),
@@ -50,7 +50,7 @@ impl Choice {
     }
 }
 
-/// Reads all input to find the flows that match a filter.
+/// Reads all input once to find the flows that match a filter.
 fn read(
     filter: &Filter,
     files: &[PathBuf],

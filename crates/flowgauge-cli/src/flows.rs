@@ -92,7 +92,7 @@ impl FlowsArgs {
 struct Run<'a> {
     args: &'a FlowsArgs,
     resources: Resources,
-    /// The part of the filter that applies to whole flows.
+    /// The part of the filter expression that applies to complete flows.
     filter: Option<&'a Filter>,
 }
 

@@ -22,7 +22,7 @@ pub(crate) enum Writer {
 /// A text format for flow records, the fields that it writes, and the current line.
 pub(crate) struct Text {
     format: export::Format,
-    /// Indices of fields in the schema; `None` for all of them.
+    /// Indices in the schema of the fields to write; `None` for all fields.
     fields: Option<Vec<usize>>,
     out: Out,
     line: Vec<u8>,

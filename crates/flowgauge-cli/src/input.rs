@@ -73,7 +73,7 @@ impl Input {
         self
     }
 
-    /// Returns whether frames arrive in real time, so that results must not wait in a buffer.
+    /// Returns whether the frames of the input arrive in real time, so that results must not wait in a buffer.
     pub(crate) fn is_stream(&self) -> bool {
         self.source.total_len().is_none()
     }
@@ -82,7 +82,7 @@ impl Input {
         self.source.stats()
     }
 
-    /// Runs a pipeline on the source, then reports read errors. Returns the counters of the run.
+    /// Runs a pipeline on the input, then reports read errors. Returns the counters of the run.
     pub(crate) fn run<K: Sink>(
         &mut self,
         pipeline: &mut Pipeline<K>,
@@ -92,8 +92,8 @@ impl Input {
         Ok(stats.unwrap_or_else(|| pipeline.stats()))
     }
 
-    /// Runs pipelines on the source by a given function, then reports read errors. Returns the counters of the run;
-    /// `None` if an error of the source ended it.
+    /// Runs pipelines on the input by a given function, then reports read errors. Returns the counters of the run;
+    /// `None` if an error of the input ended it.
     pub(crate) fn run_with(
         &mut self,
         console: &mut Console,

@@ -103,7 +103,7 @@ impl Column {
         common.max(self.title.len())
     }
 
-    /// Returns the text of the column for a record.
+    /// Returns the text of this column for a flow record.
     fn cell(self, record: &FlowRecord) -> String {
         let value = |index| record.value(index);
         match self.content {

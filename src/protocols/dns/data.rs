@@ -49,11 +49,11 @@ pub enum Value<'m> {
     Groups(&'m [u8], usize),
     /// Octets, displayed in base64.
     Base64(&'m [u8]),
-    /// Octets, displayed in base32 (RFC 4648 section 7).
+    /// Octets, displayed in base32 with the extended hex alphabet (RFC 4648 section 7).
     Base32(&'m [u8]),
     /// A set of record types, as in NSEC.
     Types(TypeSet<'m>),
-    /// Parameters of a service, as in HTTPS.
+    /// Service parameters, as in HTTPS.
     Parameters(ServiceParameters<'m>),
     /// A geographical location, as in LOC.
     Location(Location),
@@ -98,7 +98,7 @@ enum Part {
     Prefixes,
     Ports,
     Nsap,
-    /// The type of the gateway field that follows (RFC 4025 section 2.3): none, an address or a name.
+    /// The type of the gateway field that follows in the data (RFC 4025 section 2.3): none, an address or a name.
     GatewayKind,
     /// Discovery-optional flag of an AMTRELAY record: the top bit of the octet with the type of the relay field.
     RelayBit,
@@ -313,7 +313,7 @@ impl serde::Serialize for RecordData<'_> {
     }
 }
 
-/// Iterator over the fields of a [`RecordData`].
+/// Iterator over the fields of a DNS record's data, [`RecordData`].
 #[derive(Clone, Debug)]
 pub struct Values<'m> {
     message: &'m [u8],

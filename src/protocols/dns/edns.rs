@@ -13,7 +13,7 @@ use super::service::pairs;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Edns<'m> {
-    /// EDNS version; only 0 is assigned.
+    /// EDNS version of the sender; only 0 is assigned.
     pub version: u8,
     /// Number of octets that the sender of the OPT record accepts in one datagram.
     pub udp_payload_len: u16,

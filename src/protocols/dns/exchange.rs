@@ -22,14 +22,14 @@ const INLINE_COUNT: usize = 2;
 pub struct Unanswered {
     /// Transaction number of the query in its flow.
     pub transaction: u64,
-    /// DNS identifier of the query.
+    /// Identifier in the DNS header of the query.
     pub id: u16,
     /// Role of the side that sent the query.
     pub querier: Role,
     /// Number of times the query was sent again.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub retransmission_count: u32,
-    /// Nanoseconds since the query was first sent.
+    /// Nanoseconds from the first transmission of the query until this report.
     pub waited_ns: u64,
     /// Reason why the query is no longer outstanding.
     pub reason: UnansweredReason,

@@ -14,7 +14,7 @@ use super::record::{Item, Question, Record, Section, Walk};
 struct Outline<'m> {
     /// Iterator positioned at the first item of each section.
     starts: [Option<Walk<'m>>; 4],
-    /// Number of questions and records without OPT records.
+    /// Number of questions and records in the message, without OPT records.
     item_count: usize,
     edns: Option<Edns<'m>>,
     parse_error: Option<ParseError>,

@@ -5,7 +5,7 @@ use std::fmt;
 /// Latitude of the equator and longitude of the prime meridian, as encoded on the wire.
 const MIDDLE: i64 = 1 << 31;
 
-/// Thousandths of an arcsecond in a quarter of the circle.
+/// A quarter of a circle in thousandths of an arcsecond.
 const QUARTER: i64 = 90 * 3_600_000;
 
 /// Centimeters below the reference spheroid of the altitude that is encoded as zero.

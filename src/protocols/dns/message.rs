@@ -11,7 +11,7 @@ pub const HEADER_LEN: usize = 12;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Variant {
-    /// DNS (RFC 1035).
+    /// Unicast DNS (RFC 1035).
     Dns,
     /// Multicast DNS (RFC 6762): the top bit of the class field is a flag, and the class has 15 bits.
     Mdns,
@@ -39,7 +39,7 @@ pub enum ParseError {
 }
 
 impl ParseError {
-    /// Returns the reason as one or two words joined by underscores.
+    /// Returns the name of the reason, which is one or two words joined by underscores.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -71,8 +71,8 @@ impl RecordType {
     /// Type of the EDNS pseudo-record (RFC 6891).
     pub const OPT: Self = Self(41);
 
-    /// Returns whether a query of this type requests a zone transfer: AXFR, IXFR. The response may consist of many
-    /// messages.
+    /// Returns whether a query of this type requests a zone transfer: AXFR, IXFR. The response to it may consist of
+    /// many messages.
     #[must_use]
     pub const fn is_transfer(self) -> bool {
         matches!(self.0, 251 | 252)

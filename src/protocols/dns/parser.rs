@@ -8,7 +8,7 @@ use super::probe;
 use crate::base::{Reader, Timestamp};
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Progress, Role};
 
-/// Message of the parsers for DNS, mDNS and LLMNR.
+/// A message that the parsers of DNS, mDNS and LLMNR report.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]

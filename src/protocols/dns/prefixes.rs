@@ -13,9 +13,9 @@ pub struct AddressPrefixes<'m>(&'m [u8]);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressPrefix<'m> {
-    /// Address family: 1 for IPv4, 2 for IPv6.
+    /// Address family of the prefix: 1 for IPv4, 2 for IPv6.
     pub family: u16,
-    /// Prefix length in bits.
+    /// Length of the prefix in bits.
     pub len: u8,
     /// True if the prefix is negated: it is excluded from the prefixes before it.
     pub is_negated: bool,

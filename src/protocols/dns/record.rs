@@ -27,7 +27,7 @@ pub enum Section {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Question<'m> {
-    /// Name that is queried.
+    /// Domain name that is queried.
     pub name: Name<'m>,
     /// Type of the requested records.
     #[cfg_attr(feature = "serde", serde(rename = "type"))]
@@ -65,7 +65,7 @@ pub struct Record<'m> {
 /// A question or a record of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'m> {
-    /// A question.
+    /// A question in the first section of the message.
     Question(Question<'m>),
     /// A record and its section; never [`Section::Question`].
     Record(Section, Record<'m>),
@@ -107,7 +107,7 @@ impl<'m> Walk<'m> {
         self.message.len().saturating_sub(self.at)
     }
 
-    /// Returns the section of the next item, if there is one.
+    /// Returns the section of the next item of the message, if there is one.
     #[must_use]
     pub fn section(&self) -> Option<Section> {
         const SECTIONS: [Section; 4] =

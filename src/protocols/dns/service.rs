@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use super::data::Value;
 use super::name::write_escaped;
 
-/// Service parameters (RFC 9460 section 2.2). Displayed as keys and values with spaces in between: `alpn="h3,h2"
-/// port=443`.
+/// Service parameters of a DNS SVCB or HTTPS record (RFC 9460 section 2.2). Displayed as keys and values separated by
+/// spaces: `alpn="h3,h2" port=443`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceParameters<'m>(&'m [u8]);
 

@@ -1,4 +1,4 @@
-//! Record data of the examples in the RFCs that define the types.
+//! Tests with the record data of the examples in the RFCs that define the DNS record types.
 
 use super::data::RecordData;
 use super::message::HEADER_LEN;

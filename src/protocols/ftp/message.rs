@@ -110,7 +110,7 @@ pub struct Transfer<'m> {
     pub transaction: u64,
     /// The command that requested the transfer, in capitals: RETR, STOR, STOU, APPE, LIST, NLST, MLSD.
     pub verb: &'static str,
-    /// The file name, as the client sent it; `None` for a listing without one.
+    /// The file name of the transfer, as the client sent it; `None` for a listing without a name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub name: Option<Text<'m>>,
     /// Length in octets of the file that the server announced: in the preliminary reply, or in the reply to a preceding
@@ -120,7 +120,7 @@ pub struct Transfer<'m> {
     /// Offset in the file at which the transfer began, set by REST.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub restart_offset: Option<u64>,
-    /// The data connection that was negotiated last.
+    /// The listening end of the data connection that was negotiated last.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<DataEnd>,
     /// The code of the last reply about the transfer.

@@ -12,9 +12,9 @@ pub(super) enum Framing {
     Empty,
     /// The body ends after this many octets, at least one.
     Fixed(u64),
-    /// The body ends with the last chunk.
+    /// The body ends with the last chunk of the chunked coding.
     Chunked,
-    /// The body ends with the connection.
+    /// The body ends when the connection ends.
     UntilClose,
     /// The end of the body is unknown.
     Unknown,

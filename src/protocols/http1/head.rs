@@ -149,7 +149,7 @@ fn goes_on(from: Role, bytes: &[u8], seen_len: usize, has_line: &mut bool) -> Re
     if !is_complete && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_complete) }
 }
 
-/// Returns the offset of the line feed that ends a line. The search begins at `start`.
+/// Returns the offset of the first line feed at or after `start`.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
     memchr(b'\n', bytes.get(start..)?).map(|end| start + end)
 }

@@ -19,7 +19,7 @@ pub enum Message<'m> {
     Body(Body<'m>),
     /// Octets of a body that were not captured.
     Gap(BodyGap),
-    /// The end of a request or final response.
+    /// The end of a request, or of a final response.
     End(End<'m>),
 }
 
@@ -35,7 +35,7 @@ impl Message<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Version {
-    /// HTTP/0.9: a request line without a version (RFC 1945 section 4.1, Simple-Request).
+    /// HTTP/0.9, for a request line without a version (RFC 1945 section 4.1, Simple-Request).
     #[cfg_attr(feature = "serde", serde(rename = "0.9"))]
     Http09,
     /// HTTP/1.0.
@@ -85,9 +85,9 @@ pub enum Anomaly {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Request<'m> {
-    /// Number of the request in the flow.
+    /// Number of the request in its flow, starting at 0.
     pub transaction: u64,
-    /// The method, such as `GET`.
+    /// The method of the request, such as `GET`.
     pub method: Text<'m>,
     /// The request target as sent, without user information.
     pub target: Text<'m>,
@@ -197,7 +197,7 @@ pub struct BodyGap {
     pub transaction: u64,
     /// Number of octets of the body before the gap.
     pub offset: u64,
-    /// Number of missing octets.
+    /// Number of octets of the body that are missing in this gap.
     pub len: u64,
 }
 

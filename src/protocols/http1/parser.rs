@@ -67,7 +67,8 @@ enum State {
     Trailers,
     /// In a body that ends with the connection.
     UntilClose,
-    /// After a request for a protocol other than HTTP: the response determines the protocol of the octets.
+    /// After a client's request for a protocol other than HTTP: the response determines the protocol of the octets that
+    /// follow.
     Waiting,
     /// Searching for the beginning of a message, within the next `left` octets.
     Astray { left: u64 },
@@ -344,7 +345,7 @@ impl HttpParser {
         Ok(Step::Took(len))
     }
 
-    /// Reports a request of HTTP/0.9.
+    /// Reports a request of HTTP/0.9, and its end.
     #[cold]
     fn simple_request(&mut self, head: &Head<'_>, out: Out<'_, Self>) {
         self.has_message = true;
@@ -355,7 +356,7 @@ impl HttpParser {
         lane.end(Headers::default(), out);
     }
 
-    /// Processes invalid octets where a head must begin.
+    /// Processes invalid octets where a head must begin, and starts the search for a message.
     #[cold]
     fn without_head(
         &mut self,

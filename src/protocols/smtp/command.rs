@@ -145,7 +145,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Returns the index of the first `>` that is not in quotes.
+/// Returns the index of the first `>` that is outside quotes.
 fn closing_bracket(bytes: &[u8]) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     bytes.iter().position(|octet| {

@@ -41,7 +41,7 @@ pub struct Command<'m> {
     /// Number of the mail to which the command belongs.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub mail: Option<u64>,
-    /// The command.
+    /// The name of the command.
     pub verb: Verb,
     /// The argument of the command. For AUTH, only the mechanism; nothing for MAIL and RCPT, of which the argument is
     /// in `address` and `parameters`.
@@ -53,7 +53,7 @@ pub struct Command<'m> {
     /// The text after the path of MAIL or RCPT.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub parameters: Option<Text<'m>>,
-    /// Kind of credentials that the client presents: the mechanism of AUTH in lower case.
+    /// Kind of credentials that the client presents with the command: the mechanism of AUTH in lower case.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub credentials: Option<&'static str>,
     /// True if the command's line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
@@ -87,7 +87,7 @@ pub struct Reply<'m> {
     pub is_malformed: bool,
 }
 
-/// The envelope of a mail, and its result.
+/// The envelope of an SMTP mail, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -128,7 +128,7 @@ pub struct Recipient {
 }
 
 impl Recipient {
-    /// Returns whether the server accepted the recipient.
+    /// Returns whether the server accepted the recipient, according to the last reply about it.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.code.is_some_and(is_success)

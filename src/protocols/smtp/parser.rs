@@ -378,7 +378,7 @@ impl SmtpParser {
         self.mails.push_back(envelope);
     }
 
-    /// Records that the client has sent all of the content after DATA.
+    /// Records that the client has sent all of the current mail's content after DATA, `len` octets.
     fn end_content(&mut self, len: u64, out: Out<'_, Self>) {
         let current = self.current.take();
         if let Some(envelope) = self.envelope(current) {

@@ -62,7 +62,7 @@ impl Header {
     }
 }
 
-/// Appends a header and a message as one JSON object.
+/// Appends the fields of a header and of a message to a line, as one JSON object.
 pub(super) fn write_json(
     out: &mut Vec<u8>,
     header: &Header,

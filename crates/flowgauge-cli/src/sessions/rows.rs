@@ -18,7 +18,7 @@ pub(super) struct Rows {
     line_width: Option<usize>,
     /// The current row.
     row: String,
-    /// The value of a field as JSON.
+    /// Buffer for the value of a field as JSON.
     json: Vec<u8>,
 }
 
@@ -100,9 +100,9 @@ impl MessageVisitor for Row<'_> {
 enum Written {
     /// The field has no value.
     Nothing,
-    /// A text was appended to the row.
+    /// The value is a text, and was appended to the row.
     Text,
-    /// The value is in the buffer, as JSON.
+    /// The value was written to the buffer as JSON.
     Json,
 }
 

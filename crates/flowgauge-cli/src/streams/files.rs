@@ -85,7 +85,7 @@ impl Files {
         write(open).map_err(|error| self.fail(name, &error))
     }
 
-    /// Removes a file for which a write failed.
+    /// Removes an output file for which a write failed.
     fn fail(&mut self, name: &str, error: &io::Error) -> Failure {
         self.open.pop(name);
         self.checked_location(name).discard();

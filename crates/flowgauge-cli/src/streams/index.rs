@@ -9,7 +9,7 @@ use serde::Serialize;
 /// Maximum number of gaps, and of conflicts, that are listed per direction; further ones are only counted.
 const LISTED_COUNT_MAX: usize = 1000;
 
-/// Properties of a direction that are written to the index when its flow ends.
+/// Properties of one direction of a TCP connection that are written to the index when its flow ends.
 #[derive(Debug, Default)]
 pub(super) struct DirectionState {
     /// Number of octets of the direction that were written.

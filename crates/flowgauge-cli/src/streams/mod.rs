@@ -110,7 +110,7 @@ struct OctetSink {
     conflict_count: u64,
     /// Number of selected connections that were not written, because another one is written to standard output.
     other_count: u64,
-    /// Failure that ended the output early.
+    /// Failure that ended the output early, if there was one.
     failure: Option<Failure>,
 }
 
