@@ -11,8 +11,8 @@ const QUARTER: i64 = 90 * 3_600_000;
 /// Centimeters below the reference spheroid of the altitude that is encoded as zero.
 const BASE_CM: i64 = 10_000_000;
 
-/// Geographical location of a LOC record (RFC 1876). Displayed as `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m
-/// 10000.00m 10.00m`: latitude, longitude, altitude, size, and horizontal and vertical precision.
+/// Geographical location of a LOC record (RFC 1876). Displayed as latitude, longitude, altitude, size, and horizontal
+/// and vertical precision: `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Location {

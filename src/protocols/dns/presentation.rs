@@ -77,8 +77,8 @@ fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes a time as in RRSIG, `YYYYMMDDHHmmSS` (RFC 4034 section 3.2), in the Gregorian calendar. `seconds` counts from
-/// 1970.
+/// Writes a time in seconds since 1970, as in RRSIG, as `YYYYMMDDHHmmSS` (RFC 4034 section 3.2) in the Gregorian
+/// calendar.
 fn write_time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March, so that a leap day is the last day of its year. March 1 of the year 0 is 719,468 days
