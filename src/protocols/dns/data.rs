@@ -15,8 +15,8 @@ use super::types::TypeSet;
 /// The data of a DNS record.
 ///
 /// Displayed in presentation format (RFC 1035 section 5.1 and the RFCs of the record types) if the fields of the record
-/// type are known and cover all octets of the data, otherwise in the generic format of RFC 3597 section 5: `\# 4
-/// 0a000001`.
+/// type are known and cover all octets of the data, otherwise in the generic format of RFC 3597 section 5:
+/// `\# 4 0a000001`.
 #[derive(Clone, Copy)]
 pub struct RecordData<'m> {
     message: &'m [u8],
