@@ -1,28 +1,30 @@
-//! Matching of replies to commands when octets are missing.
+//! Matching of replies to commands in text protocols when octets are missing.
 
 use crate::session::Role;
 
-/// The order of commands and replies, which determines whether the queue of commands that wait for replies is correct.
+/// The order of commands and replies in a text protocol, which determines whether the queue of commands that wait for
+/// replies is correct.
 ///
 /// After a gap it is not known which of the missing commands were answered. Most clients wait for a reply before the
-/// next command, so a command that follows a reply is answered by the next one.
+/// next command, so a command that follows a reply is answered by the reply that comes next.
 #[derive(Debug, Default)]
 pub(super) struct ReplyOrder {
     last_from: Option<Role>,
     is_unpaired: bool,
-    /// Number of final replies since the last command that do not answer a captured command.
+    /// Number of final replies since the last command that answer no captured command.
     orphan_count: u8,
-    /// True if the client's last gap contained one command, whose reply was seen before the gap was reported.
+    /// True if the client's last gap contained one command, and the reply to it was seen before the gap was reported.
     is_gap_answered: bool,
 }
 
 impl ReplyOrder {
-    /// Returns whether replies are matched to no command: the queue is empty and remains empty.
+    /// Returns whether replies are currently matched to no command, so that the queue of commands is empty and remains
+    /// empty.
     pub(super) const fn is_unpaired(&self) -> bool {
         self.is_unpaired
     }
 
-    /// Records a command.
+    /// Records that the client sent a command. Matching starts again if the command follows a reply.
     pub(super) fn command(&mut self) {
         if self.last_from == Some(Role::Server) {
             self.is_unpaired = false;
@@ -31,18 +33,18 @@ impl ReplyOrder {
         (self.orphan_count, self.is_gap_answered) = (0, false);
     }
 
-    /// Records a reply; `is_orphan` is true for a final one while the queue is empty.
+    /// Records a reply of the server; `is_orphan` is true for a final reply while no command is queued.
     pub(super) const fn reply(&mut self, is_orphan: bool) {
         self.last_from = Some(Role::Server);
         self.orphan_count = self.orphan_count.saturating_add(is_orphan as u8);
     }
 
-    /// Stops matching until the client sends a command after a reply.
+    /// Stops matching replies to commands until the client sends a command after a reply.
     pub(super) const fn lose(&mut self) {
         self.is_unpaired = true;
     }
 
-    /// Records that octets of a direction are missing, and stops matching.
+    /// Records that octets of a direction are missing, and stops matching replies to commands.
     pub(super) const fn gap(&mut self, from: Role) {
         // The reassembler reports a gap later than the replies that arrived in the meantime. One of them is the reply
         // to the missing command; if there are more, the last ones may answer commands that are held behind the gap.
@@ -51,7 +53,8 @@ impl ReplyOrder {
         self.last_from = Some(from);
     }
 
-    /// Records that the client's gap is followed by a complete command, so that the gap contained complete commands.
+    /// Records that the octets after the client's gap begin with a complete command, so that the gap contained complete
+    /// commands.
     pub(super) fn command_after_gap(&mut self) {
         if std::mem::take(&mut self.is_gap_answered) {
             self.last_from = Some(Role::Server);

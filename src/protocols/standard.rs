@@ -3,12 +3,12 @@
 use super::{dns, ftp, http1, http2, quic, recognizers, smtp, ssh, tls};
 
 crate::protocols! {
-    /// All protocols of this crate: those with a parser, then those that are recognized only. Probes are called in this
-    /// order, which seldom matters because each probe is strict.
+    /// The set of all protocols of this crate: those with a parser, then those that are recognized only. Probes are
+    /// called in this order, which seldom matters because each probe is strict.
     #[derive(Debug)]
     pub enum Standard;
 
-    /// Message of a protocol of this crate. Serialized as one flat object, in which `message` is the kind of message.
+    /// Message of any protocol of this crate. Serialized as one flat object, in which `message` is the kind of message.
     #[derive(Debug)]
     #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
     #[non_exhaustive]

@@ -1,8 +1,8 @@
-//! The sessions that hold memory, in the order of their latest charge.
+//! List of the sessions that hold memory, in the order of their latest charge.
 
 use crate::tracker::FlowId;
 
-/// A node of the list; [`Charged::NONE`] for a session that is not listed.
+/// Index of an entry in the list of charged sessions; [`Charged::NONE`] for a session that is not listed.
 pub(super) type Node = u32;
 
 #[derive(Clone, Copy, Debug)]
@@ -12,11 +12,12 @@ struct Entry {
     next: Node,
 }
 
-/// Sessions that hold memory, oldest charge first, identified by their flows. All operations take constant time.
+/// Linked list of the sessions that hold memory, oldest charge first, identified by their flows. All operations take
+/// constant time.
 #[derive(Debug)]
 pub(super) struct Charged {
     entries: Vec<Entry>,
-    /// Entries that are free, linked by `next`.
+    /// Index of the first free entry; further free entries are linked by `next`.
     free: Node,
     oldest: Node,
     latest: Node,
@@ -31,10 +32,10 @@ impl Default for Charged {
 impl Charged {
     pub(super) const NONE: Node = Node::MAX;
 
-    /// Size of an entry in bytes.
+    /// Size in bytes of an entry of the list.
     pub(super) const ENTRY_LEN: usize = size_of::<Entry>();
 
-    /// Lists the session of a flow as the one that was charged last.
+    /// Appends the session of a flow to the list, as the one that was charged last. Returns its index.
     pub(super) fn insert(&mut self, id: FlowId) -> Node {
         let entry = Entry { id, previous: Self::NONE, next: Self::NONE };
         let node = match self.entries.get_mut(self.free as usize) {
@@ -53,7 +54,7 @@ impl Charged {
         node
     }
 
-    /// Records that a listed session was charged.
+    /// Moves a listed session to the end of the list, because it was charged.
     pub(super) fn touch(&mut self, node: Node) {
         if node != self.latest {
             self.unlink(node);
@@ -61,7 +62,7 @@ impl Charged {
         }
     }
 
-    /// Removes a session from the list.
+    /// Removes a session from the list of charged sessions.
     pub(super) fn remove(&mut self, node: Node) {
         self.unlink(node);
         if let Some(entry) = self.entries.get_mut(node as usize) {
@@ -70,12 +71,13 @@ impl Charged {
         }
     }
 
-    /// Returns the session that was charged longest ago: its node and its flow.
+    /// Returns the session that was charged longest ago: its index in the list, and its flow.
     pub(super) fn oldest(&self) -> Option<(Node, FlowId)> {
         self.entries.get(self.oldest as usize).map(|entry| (self.oldest, entry.id))
     }
 
-    /// Panics unless the links agree in both directions. Returns the number of sessions in the list. Takes linear time.
+    /// Panics unless the `previous` and `next` links of the list agree. Returns the number of sessions in the list.
+    /// Takes linear time.
     pub(super) fn check_invariants(&self) -> usize {
         let (mut count, mut previous, mut node) = (0, Self::NONE, self.oldest);
         while let Some(entry) = self.entries.get(node as usize) {
@@ -119,7 +121,7 @@ mod tests {
         FlowId { slot: number, generation: 0 }
     }
 
-    /// Compares the list with a vector.
+    /// Compares the list of charged sessions with a vector that is changed in the same way.
     #[test]
     fn entries_are_ordered_by_their_last_charge() {
         let (mut charged, mut model) = (Charged::default(), Vec::<(u32, Node)>::new());

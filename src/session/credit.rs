@@ -4,7 +4,7 @@
 //! input spends from a credit, so that the total for a connection is bounded by its octets, without a bound on each
 //! message.
 
-/// Amount that may still be spent.
+/// Amount of work or memory that may still be spent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Credit {
     left: u64,
@@ -15,7 +15,7 @@ impl Credit {
         Self { left }
     }
 
-    /// Returns the remaining amount.
+    /// Returns the amount that may still be spent.
     #[cfg(feature = "protocols")]
     pub(crate) const fn left(self) -> u64 {
         self.left
@@ -26,7 +26,7 @@ impl Credit {
         self.left = self.left.saturating_add(amount);
     }
 
-    /// Spends an amount if that much is left. Returns whether it was.
+    /// Spends `amount` if the credit has that much left; otherwise spends nothing. Returns whether it was spent.
     #[inline]
     #[must_use]
     pub(crate) const fn spend(&mut self, amount: u64) -> bool {

@@ -1,5 +1,5 @@
 //! Recognition in flows of datagrams: the window in which the probes are undecided, and the later search for the
-//! protocol that has the port.
+//! protocol to which the port belongs.
 
 use super::driver::Driver;
 use super::parsing::PortOwner;
@@ -9,29 +9,30 @@ use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::{Evidence, Side};
 
-/// Number of datagrams of a flow after which the port decides.
+/// Number of datagrams of a flow after which the port identifies the protocol if no probe matched.
 pub const PROBE_DATAGRAM_COUNT_MAX: u8 = 8;
 
-/// Number of datagrams of a flow within which the protocol of the port is searched for, although the first datagrams
-/// were of another protocol. Applies to ports of protocols with a parser.
+/// Number of datagrams of a flow within which the protocol to which the port belongs is searched for, although the
+/// first datagrams were of another protocol. Applies to ports of protocols with a parser.
 pub const RESUME_DATAGRAM_COUNT_MAX: u8 = 64;
 
 /// Number of octets of a datagram that are kept for the probes of later datagrams.
 const PREFIX_LEN: usize = 64;
 
-/// A flow of datagrams that is undecided, or that may still turn out to be of the protocol of its port.
+/// A flow of datagrams whose protocol is undecided, or may still turn out to be the one to which the port belongs.
 #[derive(Debug, Default)]
 pub(super) struct DatagramProbing {
     refuted: Entries,
-    /// Entries that have the port but were refuted by a datagram. Their probes see the next datagrams too, because one
-    /// damaged datagram does not exclude the protocol. The port alone does not identify them.
+    /// Table entries to which the port belongs, but which a datagram refuted. Their probes are called for the next
+    /// datagrams too, because one damaged datagram does not exclude the protocol. The port alone does not identify
+    /// these protocols.
     doubted: Entries,
     previous: [Prefix; 2],
     count: u8,
-    /// The entry with a parser that has one of the ports.
+    /// Index of the table entry that has a parser and one of the flow's ports.
     owner: Option<usize>,
-    /// An entry without a parser that matched on the port of the owner. It identifies the flow unless the owner is
-    /// found.
+    /// A table entry without a parser that matched a datagram on the port of `owner`. It identifies the flow unless a
+    /// later datagram matches `owner`.
     held: Option<Found>,
 }
 
@@ -62,7 +63,7 @@ impl Prefix {
 }
 
 impl DatagramProbing {
-    /// Passes one more datagram to the probes. `opening` need not contain previous datagrams.
+    /// Passes one more datagram of the flow to the probes. `opening` need not contain previous datagrams.
     fn run_probes<P: Protocols>(&mut self, opening: &DatagramOpening<'_>) -> Answer {
         let (from, bytes) = (opening.from, opening.bytes);
         let opening = DatagramOpening {
@@ -97,15 +98,15 @@ impl DatagramProbing {
         }
     }
 
-    /// Returns whether enough datagrams were probed for the port to decide. If datagrams of another protocol arrived on
-    /// the port of the owner, the window is longer.
+    /// Returns whether enough datagrams were probed, so that the port identifies the protocol. If datagrams of another
+    /// protocol arrived on the port of `owner`, the window is longer.
     fn is_over(&self) -> bool {
         let is_doubted = self.owner.is_some_and(|owner| self.doubted & bit(owner) != 0);
         self.count >= if is_doubted { RESUME_DATAGRAM_COUNT_MAX } else { PROBE_DATAGRAM_COUNT_MAX }
     }
 
-    /// Excludes an entry that matched but has no parser, and waits for others. Returns the entry if it identifies the
-    /// flow at once.
+    /// Excludes a table entry that matched but has no parser from further probing, and waits for a match of `owner`.
+    /// Returns the entry if there is no `owner`, so that the entry identifies the flow at once.
     fn set_aside(&mut self, found: Found) -> Option<Found> {
         self.refuted |= bit(found.entry);
         self.doubted &= !bit(found.entry);
@@ -117,8 +118,8 @@ impl DatagramProbing {
         None
     }
 
-    /// Returns the entry that identifies a flow that is still undecided: the one that matched, or else the one of the
-    /// port.
+    /// Returns the table entry that identifies a flow that is still undecided: the one that matched, or else the one to
+    /// which the port belongs.
     pub(super) fn decide<P: Protocols>(&self, ports: (u16, u16)) -> Option<Found> {
         let refuted = self.refuted | self.doubted;
         self.held.or_else(|| by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports()))
@@ -129,7 +130,7 @@ const fn bit(entry: usize) -> Entries {
     1 << entry
 }
 
-/// Returns the entries, out of the given ones, that have a probe and one of the ports of a datagram.
+/// Returns those of the given table entries that have a probe and one of the ports of a datagram.
 fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) -> Entries {
     let mut found = 0;
     while entries != 0 {
@@ -145,8 +146,8 @@ fn of_port<P: Protocols>(mut entries: Entries, opening: &DatagramOpening<'_>) ->
     found
 }
 
-/// Returns whether the entry found has a parser and one of the ports: the common case, in which no other entry is
-/// probed.
+/// Returns whether the table entry that was found has a parser and one of the ports of the datagram. In this common
+/// case, no other entry is probed.
 fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> bool {
     let Answer::Found(found) = answer else { return false };
     let is_owner = |ports: &[u16]| ports.iter().any(|port| opening.has_port(*port));
@@ -154,7 +155,8 @@ fn is_of_port<P: Protocols>(answer: &Answer, opening: &DatagramOpening<'_>) -> b
         && P::TABLE.get(found.entry).is_some_and(|entry| is_owner(entry.protocol.datagram_ports()))
 }
 
-/// Returns the entry with a parser and a probe that has the receiver's port, or else the sender's.
+/// Returns the index of the table entry with a parser and a probe that has the receiver's port, or else the sender's
+/// port.
 fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
     [opening.destination_port, opening.source_port].into_iter().find_map(|port| {
         P::TABLE.iter().position(|entry| {
@@ -166,7 +168,7 @@ fn owner<P: Protocols>(opening: &DatagramOpening<'_>) -> Option<usize> {
     })
 }
 
-/// Returns whether the entry found has no parser.
+/// Returns whether the table entry that was found has no parser, so that the flow is only identified.
 fn is_only_named<P: Protocols>(found: Found) -> bool {
     P::TABLE.get(found.entry).is_none_or(|entry| entry.start.is_none())
 }
@@ -237,8 +239,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Probes a datagram for the protocol that has the port, in a flow that another protocol parses. If it matches,
-    /// that protocol replaces the other one.
+    /// Calls the probe of the protocol to which the port belongs, for a datagram of a flow that another protocol's
+    /// parser processes. If the probe matches, its protocol replaces the other one.
     #[cold]
     pub(super) fn probe_port_owner(
         &mut self,
@@ -269,7 +271,7 @@ impl<P: Protocols> Driver<P> {
         self.start(session, context, found, receiver);
     }
 
-    /// Identifies a flow without a parser.
+    /// Identifies the protocol of a flow of datagrams without starting a parser.
     pub(super) fn name(
         &mut self,
         session: &mut Session<P>,

@@ -1,4 +1,4 @@
-//! Passes the octets of each flow to the parser of its protocol.
+//! The driver of sessions, which passes the octets of each flow to the parser of its protocol.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,8 @@ use crate::base::{Account, Allowance, Evidence, IpProtocol, Resources, Side};
 use crate::reassembler::{Chunk, Gap};
 use crate::tracker::FlowId;
 
-/// Maximum number of handovers of a connection: CONNECT, an upgrade inside it and STARTTLS are three.
+/// Maximum number of handovers of a connection from one protocol to the next: CONNECT, an upgrade inside the CONNECT
+/// tunnel, and STARTTLS are three.
 pub const HANDOVER_COUNT_MAX: u8 = 4;
 
 /// Passes the octets of many flows to parsers. The caller keeps the [`Session`] of each flow; the driver accounts for
@@ -28,7 +29,7 @@ pub struct Driver<P: Protocols> {
     side_max: usize,
     is_naming_only: bool,
     charged: Charged,
-    /// True if a session was charged since the last call of `take_charged`.
+    /// True if a session was charged for memory since the last call of `take_charged`.
     is_charged: bool,
     pub(super) stats: DriverStats,
     set: std::marker::PhantomData<fn() -> P>,
@@ -56,7 +57,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Returns the counters.
+    /// Returns the counters of this driver.
     #[must_use]
     pub fn stats(&self) -> DriverStats {
         DriverStats {
@@ -220,8 +221,8 @@ impl<P: Protocols> Driver<P> {
         self.close(session);
     }
 
-    /// Processes the next octets in order that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
-    /// direction are needed.
+    /// Processes the next octets in order that `side` of a flow sent. Returns [`ControlFlow::Break`] if no more octets
+    /// of this direction are needed.
     #[inline]
     pub fn chunk(
         &mut self,
@@ -236,8 +237,8 @@ impl<P: Protocols> Driver<P> {
         wants
     }
 
-    /// Processes a gap in the octets that `side` sent. Returns [`ControlFlow::Break`] if no more octets of this
-    /// direction are needed.
+    /// Processes a gap in the octets that `side` of a flow sent. Returns [`ControlFlow::Break`] if no more octets of
+    /// this direction are needed.
     pub fn gap(
         &mut self,
         session: &mut Session<P>,
@@ -251,7 +252,7 @@ impl<P: Protocols> Driver<P> {
         wants
     }
 
-    /// Processes a datagram: its captured octets, and its length on the wire.
+    /// Processes a datagram of a flow: its captured octets, and its length on the wire.
     #[inline]
     pub fn datagram(
         &mut self,
@@ -265,7 +266,7 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Ends a direction with its FIN.
+    /// Processes a FIN, which ends one direction of a flow.
     pub fn fin(
         &mut self,
         session: &mut Session<P>,
@@ -277,8 +278,8 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Ends the flow: notifies the parser, identifies the protocol by its port if no octets identified it, and releases
-    /// memory.
+    /// Ends the flow: notifies the parser, identifies the protocol by the port if no octets identified it, and releases
+    /// the memory of the session.
     pub fn finish(
         &mut self,
         session: &mut Session<P>,
@@ -290,8 +291,8 @@ impl<P: Protocols> Driver<P> {
         self.settle(session, context, receiver);
     }
 
-    /// Returns the flow whose session was charged longest ago, while memory for sessions is short. Pass its session to
-    /// [`evict`](Self::evict), unless the flow has ended.
+    /// Returns the flow with the session that was charged longest ago, while memory for sessions is short; otherwise
+    /// `None`. Pass its session to [`evict`](Self::evict), unless the flow has ended.
     pub fn next_evicted(&mut self) -> Option<FlowId> {
         if !self.allowance.is_pressed() {
             return None;
@@ -315,7 +316,7 @@ impl<P: Protocols> Driver<P> {
         self.drop_session(session, context, Fault::EVICTED, receiver);
     }
 
-    /// Closes a session for lack of memory. A parser is reported as stopped; a flow that was not recognized yet is
+    /// Closes a session because memory is short. A parser is reported as stopped; a flow that was not recognized yet is
     /// identified by its port.
     fn drop_session(
         &mut self,
@@ -342,13 +343,14 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Returns whether a session was charged since the last call, so that memory may be short now.
+    /// Returns whether a session was charged for memory since the last call of this function, so that memory may be
+    /// short now.
     #[inline(always)]
     pub(crate) const fn take_charged(&mut self) -> bool {
         std::mem::replace(&mut self.is_charged, false)
     }
 
-    /// Updates the list of charged sessions after a call in which a session was charged.
+    /// Updates the list of charged sessions after a driver call in which a session was charged for memory.
     #[inline(always)]
     fn settle(
         &mut self,
@@ -406,8 +408,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Turns a session off, and removes it from the list of charged sessions. Returns the previous state, whose memory
-    /// the caller releases.
+    /// Closes a session by a transition to the state `Off`, and removes it from the list of charged sessions. Returns
+    /// the previous state; the caller releases its memory.
     pub(super) fn turn_off(&mut self, session: &mut Session<P>, cause: Cause) -> State<P> {
         self.delist(session);
         session.transition(State::Off, cause)
@@ -438,8 +440,8 @@ impl<P: Protocols> Driver<P> {
         self.charged.check_invariants()
     }
 
-    /// Starts the parser of an entry of the table, or only identifies the flow if the entry has none. The caller must
-    /// release the memory of the previous state.
+    /// Starts the parser of an entry of the protocol table, or only identifies the flow if the entry has no parser. The
+    /// caller must release the memory of the session's previous state.
     pub(super) fn start(
         &mut self,
         session: &mut Session<P>,
@@ -474,12 +476,12 @@ impl<P: Protocols> Driver<P> {
         Started { previous: session.transition(State::Parsing(Box::new(parsing)), cause), has_parser: true }
     }
 
-    /// Turns a session off for which no parser was started.
+    /// Closes a session for which no parser was started.
     fn not_started(&mut self, session: &mut Session<P>, cause: Cause) -> Started<P> {
         Started { previous: self.turn_off(session, cause), has_parser: false }
     }
 
-    /// Passes octets to a parser.
+    /// Passes octets of one direction to the session's parser, and performs the next step that results.
     #[inline]
     pub(super) fn pass_to_parser(
         &mut self,
@@ -528,7 +530,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Drops the parser, and passes the buffered octets of both directions to the next protocol.
+    /// Drops the session's parser, and passes the buffered octets of both directions to the next protocol.
     fn change_protocol(
         &mut self,
         session: &mut Session<P>,
@@ -582,8 +584,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Passes buffered octets to the current state: a parser may request a handover while it processes octets of the other
-    /// direction.
+    /// Passes buffered octets to the session's current state again: a parser may request a handover while it processes
+    /// octets of the other direction.
     pub(super) fn go_on(
         &mut self,
         session: &mut Session<P>,
@@ -612,7 +614,7 @@ impl<P: Protocols> Driver<P> {
         receiver.event(&SessionEvent::Recognized { protocol, evidence });
     }
 
-    /// Drops a parser that stopped with a fault.
+    /// Drops a parser that stopped with a fault, closes its session, and reports the fault.
     fn stop(
         &mut self,
         session: &mut Session<P>,
@@ -637,11 +639,11 @@ impl<P: Protocols> Driver<P> {
     }
 }
 
-/// Result of [`Driver::start`].
+/// Result of [`Driver::start`], which starts a parser.
 pub(super) struct Started<P: Protocols> {
-    /// The previous state.
+    /// The state of the session before the start, whose memory the caller releases.
     pub(super) previous: State<P>,
-    /// True if a parser processes the octets; otherwise the session is off.
+    /// True if a parser was started and processes the octets; false if the session was closed.
     pub(super) has_parser: bool,
 }
 

@@ -1,25 +1,8 @@
-//! Splitting of length-prefixed messages, for protocols that send the length of each message in front of it.
-//!
-//! A parser of such a protocol declares the length field and passes on the result of [`LengthPrefix::split`]:
-//!
-//! ```
-//! use flowgauge::session::Progress;
-//! use flowgauge::session::length_prefix::LengthPrefix;
-//!
-//! let mut messages = Vec::new();
-//! let progress = LengthPrefix::u16_be(512).split(b"\0\x03one\0\x03two\0\x05th", |message| {
-//!     messages.push(message);
-//!     Ok(())
-//! })?;
-//! assert_eq!(messages, [b"one", b"two"]);
-//! assert!(matches!(progress, Progress::Needs { taken: 10, need: 7 }));
-//! assert_eq!(LengthPrefix::u8(16).split(b"\x20", |_| Ok(())).err(), Some(LengthPrefix::TOO_LONG));
-//! # Ok::<(), flowgauge::Fault>(())
-//! ```
+//! Splitting of length-prefixed messages, for protocols that send the length of each message before the message.
 
 use super::parser::{Fault, Progress};
 
-/// The length field in front of each message of a stream.
+/// The format of the length field before each message of a stream.
 ///
 /// ```
 /// use flowgauge::session::length_prefix::LengthPrefix;
@@ -52,58 +35,63 @@ use super::parser::{Fault, Progress};
 pub struct LengthPrefix {
     field_len: usize,
     is_little_endian: bool,
-    /// Number of octets that the field counts in addition to the message, such as its own.
+    /// Number of octets that the value of the length field counts in addition to the message, such as the length field.
     counted_len: usize,
     len_max: usize,
 }
 
 impl LengthPrefix {
-    /// A message is longer than the protocol allows.
+    /// Fault: a message is longer than the protocol allows.
     pub const TOO_LONG: Fault = Fault::new("length_too_great");
-    /// A length is smaller than the octets that it must include.
+    /// Fault: the length field of a message is smaller than the octets that the length must include.
     pub const TOO_SHORT: Fault = Fault::new("length_too_small");
 
     const fn new(field_len: usize, is_little_endian: bool, len_max: usize) -> Self {
         Self { field_len, is_little_endian, counted_len: 0, len_max }
     }
 
-    /// Returns a field of one octet, for messages of at most `len_max` octets.
+    /// Returns the format of a length field of one octet, for messages of at most `len_max` octets.
     #[must_use]
     pub const fn u8(len_max: usize) -> Self {
         Self::new(1, false, len_max)
     }
 
-    /// Returns a field of two octets in network byte order.
+    /// Returns the format of a length field of two octets in network byte order, for messages of at most `len_max`
+    /// octets.
     #[must_use]
     pub const fn u16_be(len_max: usize) -> Self {
         Self::new(2, false, len_max)
     }
 
-    /// Returns a field of two octets, least significant octet first.
+    /// Returns the format of a length field of two octets, least significant octet first, for messages of at most
+    /// `len_max` octets.
     #[must_use]
     pub const fn u16_le(len_max: usize) -> Self {
         Self::new(2, true, len_max)
     }
 
-    /// Returns a field of three octets in network byte order.
+    /// Returns the format of a length field of three octets in network byte order, for messages of at most `len_max`
+    /// octets.
     #[must_use]
     pub const fn u24_be(len_max: usize) -> Self {
         Self::new(3, false, len_max)
     }
 
-    /// Returns a field of four octets in network byte order.
+    /// Returns the format of a length field of four octets in network byte order, for messages of at most `len_max`
+    /// octets.
     #[must_use]
     pub const fn u32_be(len_max: usize) -> Self {
         Self::new(4, false, len_max)
     }
 
-    /// Returns a field of four octets, least significant octet first.
+    /// Returns the format of a length field of four octets, least significant octet first, for messages of at most
+    /// `len_max` octets.
     #[must_use]
     pub const fn u32_le(len_max: usize) -> Self {
         Self::new(4, true, len_max)
     }
 
-    /// Returns the same field, but with its own octets included in the length.
+    /// Returns this length field format, changed so that the value of the field includes the octets of the field.
     #[must_use]
     pub const fn counting_itself(self) -> Self {
         Self { counted_len: self.field_len, ..self }
@@ -115,8 +103,8 @@ impl LengthPrefix {
     ///
     /// # Errors
     ///
-    /// [`TOO_LONG`](Self::TOO_LONG) or [`TOO_SHORT`](Self::TOO_SHORT) for an invalid length, and the faults of
-    /// `message`. The messages before the fault were delivered.
+    /// [`TOO_LONG`](Self::TOO_LONG) or [`TOO_SHORT`](Self::TOO_SHORT) for an invalid length, and the faults that
+    /// `message` returns. The messages before the fault were delivered.
     pub fn split<'a>(
         &self,
         bytes: &'a [u8],
@@ -151,7 +139,7 @@ impl LengthPrefix {
 mod tests {
     use super::*;
 
-    /// Number of octets consumed, and number needed for the next message.
+    /// Number of octets consumed, and number of octets needed for the next message.
     type Outcome = Result<(usize, usize), Fault>;
 
     fn split(prefix: LengthPrefix, bytes: &[u8]) -> (Vec<Vec<u8>>, Outcome) {

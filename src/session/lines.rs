@@ -15,8 +15,8 @@ use memchr::memchr;
 
 use super::protocol::{Search, Verdict};
 
-/// Searches for the first line of a protocol after lines of another one. `judge` is called with each line including its
-/// end; the last one may be incomplete.
+/// Searches for the first line of a protocol after lines of another protocol. `judge` is called with each line
+/// including its line end; the last line may be incomplete.
 pub fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Search {
     let mut start = 0;
     for line in bytes.split_inclusive(|octet| *octet == b'\n') {
@@ -31,12 +31,12 @@ pub fn search_lines(bytes: &[u8], judge: impl Fn(&[u8]) -> Verdict) -> Search {
     Search::From(start)
 }
 
-/// A line without its end.
+/// A line of a stream, without its line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
-    /// The octets before CR LF or LF, up to the limit.
+    /// The octets before CR LF or LF, up to the length limit.
     pub text: &'a [u8],
-    /// True if the line was longer; the rest is dropped.
+    /// True if the line was longer than the limit, so that the rest was dropped.
     pub is_truncated: bool,
     /// True if the line ended with CR LF; false for a truncated line.
     pub has_cr: bool,
@@ -44,8 +44,8 @@ pub struct Line<'a> {
 
 /// Splits one direction of a stream into lines.
 ///
-/// Its only state is whether the rest of a truncated line must be dropped. The driver buffers an incomplete line: at
-/// most the limit and two octets.
+/// The only state is whether the rest of a truncated line must be dropped. The driver buffers an incomplete line: at
+/// most the length limit and two octets.
 ///
 /// ```
 /// use flowgauge::session::lines::LineSplitter;
@@ -61,12 +61,12 @@ pub struct LineSplitter {
 }
 
 impl LineSplitter {
-    /// Drops everything up to the beginning of the next line, because octets are missing.
+    /// Drops all octets up to the beginning of the next line, because octets are missing.
     pub const fn resynchronize(&mut self) {
         self.is_dropping = true;
     }
 
-    /// Returns whether the next octet begins a line, and is not part of a truncated one.
+    /// Returns whether the next octet begins a line, and is not part of a truncated line.
     #[must_use]
     pub const fn is_at_start(self) -> bool {
         !self.is_dropping
@@ -74,8 +74,8 @@ impl LineSplitter {
 
     /// Returns the number of octets consumed, and the line at the start of `bytes`, at most `len_max` octets of it;
     /// `None` if no line is complete. The result does not depend on how the octets are divided into calls. The first
-    /// `seen_len` octets were left by an earlier call and are not searched again. Takes time linear in the new octets;
-    /// allocates nothing.
+    /// `seen_len` octets were passed to an earlier call and are not searched again. Takes time linear in the new
+    /// octets; allocates nothing.
     pub fn next<'a>(
         &mut self,
         bytes: &'a [u8],
@@ -124,13 +124,13 @@ pub fn first_word(line: &[u8]) -> (&[u8], &[u8]) {
     (word, rest.trim_ascii_start())
 }
 
-/// Returns whether octets begin with a prefix, ignoring the case of ASCII letters.
+/// Returns whether `bytes` begin with `prefix`, ignoring the case of ASCII letters.
 #[must_use]
 pub(crate) fn starts_with_ignore_case(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// Parses a decimal number; `None` for anything else, and for a number of more than 64 bits.
+/// Parses a decimal number; `None` for any other text, and for a number of more than 64 bits.
 #[must_use]
 pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
@@ -146,7 +146,8 @@ pub(crate) fn decimal(text: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Returns all lines of octets that are passed in pieces of a given length, as by the driver.
+    /// Returns all lines of `bytes` (text, whether truncated, whether ended with CR LF), which are passed in pieces of
+    /// `piece_len` octets, as by the driver.
     fn lines(bytes: &[u8], len_max: usize, piece_len: usize) -> Vec<(String, bool, bool)> {
         let (mut splitter, mut kept, mut all) = (LineSplitter::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {

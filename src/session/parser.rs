@@ -1,4 +1,4 @@
-//! The trait that a parser implements, and its inputs.
+//! The trait that a parser of an application protocol implements, and its inputs.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use crate::reassembler::GapReason;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Input<'a> {
-    /// The octets, at least one.
+    /// The octets to be parsed, at least one.
     pub bytes: &'a [u8],
-    /// Number of octets of the stream before them, gaps included.
+    /// Number of octets of the stream before `bytes`, including missing ones.
     pub offset: u64,
-    /// Role of the sender.
+    /// Role of the sender of the octets.
     pub from: Role,
-    /// Capture time of the packet that made the last of them available in order.
+    /// Capture time of the packet that made the last octet of `bytes` available in order.
     pub timestamp: Timestamp,
-    /// Number of octets at the front of `bytes` that an earlier input contained and that the parser did not consume. A
+    /// Number of octets at the start of `bytes` that an earlier input contained and that the parser did not consume. A
     /// parser that searched them without success continues its search after them, so that octets that arrive one by one
     /// are searched once and not again with each call. Zero if all octets are new.
     ///
@@ -42,7 +42,7 @@ impl<'a> Input<'a> {
         Self { bytes, offset, from, timestamp, seen_len: 0 }
     }
 
-    /// Sets the number of octets at the front that the parser has seen before.
+    /// Sets the number of octets at the start of `bytes` that the parser has seen before.
     #[must_use]
     pub(crate) const fn with_seen_len(self, seen_len: usize) -> Self {
         Self { seen_len, ..self }
@@ -53,13 +53,14 @@ impl<'a> Input<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Datagram<'a> {
-    /// The captured octets.
+    /// The captured octets of the payload.
     pub bytes: &'a [u8],
-    /// Length on the wire in octets, which exceeds that of `bytes` if the snap length truncated the datagram.
+    /// Length of the payload on the wire in octets, which exceeds that of `bytes` if the snap length truncated the
+    /// datagram.
     pub len: usize,
-    /// Role of the sender.
+    /// Role of the sender of the datagram.
     pub from: Role,
-    /// Capture time.
+    /// Capture time of the datagram.
     pub timestamp: Timestamp,
 }
 
@@ -77,46 +78,48 @@ impl<'a> Datagram<'a> {
     }
 }
 
-/// Progress of a parser in a direction.
+/// Progress of a parser in one direction of a stream.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Progress {
-    /// The parser consumed this many octets. The rest is buffered and passed again, followed by the next octets.
+    /// The parser consumed this many octets. The rest is buffered and passed to it again, followed by the next octets.
     Took(usize),
-    /// The parser consumed `taken` octets, and is called again when `need` octets follow them.
+    /// The parser consumed `taken` octets, and is called again when at least `need` octets are available after them.
     Needs {
-        /// Number of octets consumed.
+        /// Number of octets consumed by the parser.
         taken: usize,
-        /// Total number of octets from there on that the parser needs, which exceeds the number available.
+        /// Total number of octets after the consumed ones that the parser needs, which exceeds the number available.
         need: usize,
     },
-    /// The parser needs no more of this direction. When both directions are done, its memory is released.
+    /// The parser needs no more octets of this direction. When both directions are done, the memory of the parser is
+    /// released.
     Done,
     /// The parser consumed `taken` octets, and another protocol follows in both directions.
     Handover {
-        /// Number of octets consumed.
+        /// Number of octets consumed by the parser.
         taken: usize,
-        /// The next protocol; `None` if the probes identify it.
+        /// The protocol that follows; `None` if the probes must identify it.
         next: Option<&'static Protocol>,
     },
 }
 
-/// Reason for which a parser stops: it is dropped, and the flow stays tracked.
+/// Reason for which a parser stops. The parser is then dropped, and the flow stays tracked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fault(&'static str);
 
 impl Fault {
-    /// More octets would have to be buffered than [`Limits::session_side_bytes_max`](crate::base::Limits) allows.
+    /// Fault: more octets would have to be buffered than [`Limits::session_side_bytes_max`](crate::base::Limits)
+    /// allows.
     pub const TOO_LONG: Self = Self("too_long");
-    /// Memory was refused by [`Limits::session_bytes_max`](crate::base::Limits), or the budget.
+    /// Fault: memory was refused by [`Limits::session_bytes_max`](crate::base::Limits), or the budget.
     pub const NO_MEMORY: Self = Self("no_memory");
-    /// Memory for sessions was short, and this session was charged longest ago.
+    /// Fault: memory for sessions was short, and this session was charged longest ago.
     pub const EVICTED: Self = Self("evicted");
-    /// Octets are missing, and the parser cannot continue after them.
+    /// Fault: octets are missing, and the parser cannot continue after them.
     pub const GAP: Self = Self("gap");
-    /// The parser does not support this transport.
+    /// Fault: the parser does not support this transport.
     pub const UNSUPPORTED_TRANSPORT: Self = Self("unsupported_transport");
-    /// More handovers than [`HANDOVER_COUNT_MAX`](super::HANDOVER_COUNT_MAX).
+    /// Fault: the connection requested more handovers than [`HANDOVER_COUNT_MAX`](super::HANDOVER_COUNT_MAX).
     pub const TOO_MANY_HANDOVERS: Self = Self("too_many_handovers");
 
     /// Creates a fault from a reason: one or a few words in lower case, with underscores.
@@ -125,7 +128,7 @@ impl Fault {
         Self(reason)
     }
 
-    /// Returns the reason.
+    /// Returns the reason of the fault, such as `gap`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         self.0
@@ -140,47 +143,47 @@ impl fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// Octets of a stream that are missing.
+/// A gap: octets of a stream that are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Missing<'a> {
-    /// Buffered octets before the gap that the parser did not consume. They are dropped now.
+    /// Buffered octets before the gap that the parser did not consume. They are dropped after this call.
     pub rest: &'a [u8],
-    /// Stream offset at which the gap begins.
+    /// Stream offset at which the gap begins: number of octets before it.
     pub offset: u64,
     /// Number of missing octets, at least one.
     pub len: u64,
-    /// Role of the sender.
+    /// Role of the sender of the missing octets.
     pub from: Role,
-    /// Reason for the gap.
+    /// Reason why the octets are missing.
     pub reason: GapReason,
-    /// Time at which the gap was due.
+    /// Time at which the wait for the missing octets ended.
     pub timestamp: Timestamp,
 }
 
 /// Decision of a parser after a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterGap {
-    /// The parser continues with the octets after the gap.
+    /// The parser can continue with the octets after the gap.
     Resume,
-    /// The parser cannot continue.
+    /// The parser cannot continue after the gap.
     Stop,
 }
 
-/// Cause of the end of a direction.
+/// Cause of the end of a direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum EndKind {
-    /// A FIN: the stream is complete.
+    /// A FIN ended the direction: the stream is complete.
     Fin,
-    /// A RST.
+    /// A RST ended the direction.
     Reset,
-    /// Another end of the flow: a timeout, or the end of the capture.
+    /// The flow ended for another reason: a timeout, or the end of the capture.
     Flow,
 }
 
-/// The end of a direction.
+/// The end of a direction of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct End<'a> {
@@ -188,11 +191,11 @@ pub struct End<'a> {
     pub rest: &'a [u8],
     /// Number of octets of the stream before `rest`.
     pub offset: u64,
-    /// Role of the sender of the direction.
+    /// Role of the sender of the direction that ended.
     pub from: Role,
-    /// Cause of the end.
+    /// Cause of the end of the direction.
     pub kind: EndKind,
-    /// The time of the last packet.
+    /// Capture time of the last packet.
     pub timestamp: Timestamp,
 }
 
@@ -207,11 +210,11 @@ pub type Out<'o, P> = &'o mut dyn for<'m> FnMut(<P as Parser>::Message<'m>);
 /// A parser of streams implements [`bytes`](Self::bytes), one of datagrams implements [`datagram`](Self::datagram); a
 /// parser of a protocol that uses both kinds of transport implements both.
 pub trait Parser: Sized + 'static {
-    /// Message type. A message may borrow the octets.
+    /// Type of the messages. A message may borrow the octets of the input.
     type Message<'m>;
 
     /// Processes octets of a stream. The input contains the octets that were not consumed before, and at least one more
-    /// octet; [`Input::seen_len`] is the number of the former.
+    /// octet; [`Input::seen_len`] is the number of octets that earlier inputs contained.
     ///
     /// # Errors
     ///
@@ -232,35 +235,35 @@ pub trait Parser: Sized + 'static {
         Err(Fault::UNSUPPORTED_TRANSPORT)
     }
 
-    /// Processes a gap.
+    /// Processes a gap in a stream. Returns whether the parser can continue after it.
     fn gap(&mut self, missing: &Missing<'_>, out: Out<'_, Self>) -> AfterGap {
         let _ = (missing, out);
         AfterGap::Stop
     }
 
-    /// Processes the end of a direction. Each direction of a stream ends once; those of datagrams both end with the
-    /// flow.
+    /// Processes the end of a direction. Each direction of a stream ends once; both directions of a flow of datagrams
+    /// end with the flow.
     fn end(&mut self, end: &End<'_>, out: Out<'_, Self>) {
         let _ = (end, out);
     }
 
-    /// Processes the passing of time: called before octets are passed if at least one second of the flow's time has
-    /// elapsed since the last call.
+    /// Processes the passing of time. Called before octets are passed to the parser if at least one second of the
+    /// flow's time has elapsed since the last call.
     fn tick(&mut self, now: Timestamp, out: Out<'_, Self>) {
         let _ = (now, out);
     }
 
-    /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets that
-    /// it was made from. All other messages are counted, and suppressed if a flow reports more of them than its packets
-    /// justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
+    /// Returns whether a message is a piece of transported content, such as a body, and no longer than the octets from
+    /// which it was made. All other messages are counted, and suppressed if a flow reports more of them than its
+    /// packets justify ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     #[must_use]
     fn is_content(message: &Self::Message<'_>) -> bool {
         let _ = message;
         false
     }
 
-    /// Returns the number of octets that the parser has allocated in addition to itself, which are charged to the
-    /// budget.
+    /// Returns the number of octets that the parser has allocated in addition to its own struct. They are charged to
+    /// the memory budget.
     fn heap_len(&self) -> usize {
         0
     }

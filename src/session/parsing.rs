@@ -1,4 +1,4 @@
-//! A parser that processes a flow, and the octets of each direction that it did not consume.
+//! A parser that processes a flow, and the octets of each direction that the parser did not consume.
 
 use super::parser::{End, EndKind, Fault, Input, Missing, Progress};
 use super::protocol::{Protocol, Role};
@@ -8,29 +8,31 @@ use super::session::{MessageMeta, Receiver};
 use crate::base::Allowance;
 use crate::base::{Side, Timestamp};
 
-/// Interval between two ticks, in the time of the flow.
+/// Interval in nanoseconds between two calls of [`Parser::tick`](super::Parser::tick), in the time of the flow.
 const TICK_NS: u64 = 1_000_000_000;
 
-/// Capacity in octets that a direction keeps for reuse.
+/// Maximum capacity in octets that the buffer of a direction keeps for reuse when it is empty.
 const SPARE_LEN: usize = 4096;
 
-/// Length up to which an incomplete message may be buffered even if memory is nearly exhausted.
+/// Length in octets up to which an incomplete message may be buffered even if memory is nearly exhausted.
 const MODEST_LEN: usize = 4096;
 
-/// Octets of a direction that a parser did not consume.
+/// One direction of a parsed flow, with its octets that the parser did not consume.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Buffered octets, after consumed ones that stay in place until the buffer is compacted.
+    /// Buffer of the direction: consumed octets that stay in place until the buffer is compacted, then octets that were
+    /// not consumed.
     kept: Vec<u8>,
-    /// Number of octets of `kept` that were consumed.
+    /// Number of octets at the start of `kept` that were consumed.
     taken: usize,
-    /// Number of octets after these that the parser has seen but not consumed.
+    /// Number of octets after the consumed ones that the parser has seen but not consumed.
     seen: usize,
-    /// Number of octets of the stream before the buffered ones, or before the next ones.
+    /// Number of octets of the stream before the octets that were not consumed; if there are none, before the next
+    /// octets.
     pub(super) offset: u64,
-    /// Number of octets below which the parser need not be called.
+    /// Number of octets that must be available before the parser is called again.
     pub(super) need: usize,
-    /// Capture time of the latest of its octets.
+    /// Capture time of the latest octets of the direction.
     pub(super) captured: Timestamp,
     pub(super) is_done: bool,
     pub(super) is_ended: bool,
@@ -41,12 +43,12 @@ impl Lane {
         Self { offset, is_ended, ..Self::default() }
     }
 
-    /// Returns the octets that the parser did not consume.
+    /// Returns the buffered octets that the parser did not consume.
     pub(super) fn rest(&self) -> &[u8] {
         self.kept.get(self.taken..).unwrap_or_default()
     }
 
-    /// Appends octets if there is memory.
+    /// Appends octets to the buffer if there is enough memory.
     fn keep(&mut self, bytes: &[u8], memory: &mut Memory<'_>) -> Result<(), Fault> {
         if self.kept.len() + bytes.len() > self.kept.capacity() {
             self.reserve(bytes.len(), memory)?;
@@ -55,8 +57,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Ensures capacity for octets to be appended. Buffered octets are moved at most once while a quarter of them is
-    /// consumed or appended.
+    /// Ensures that the buffer has capacity for `len` more octets. Buffered octets are moved at most once while a
+    /// quarter of them is consumed or appended.
     fn reserve(&mut self, len: usize, memory: &mut Memory<'_>) -> Result<(), Fault> {
         let (len, capacity) = (self.rest().len() + len, self.kept.capacity());
         if len > capacity - capacity / 4 {
@@ -77,7 +79,7 @@ impl Lane {
         self.taken = 0;
     }
 
-    /// Removes the first octets of the buffer.
+    /// Removes the first `len` octets that were not consumed from the buffer.
     fn drop_front(&mut self, len: usize, memory: &mut Memory<'_>) {
         let capacity = self.kept.capacity();
         self.taken += len;
@@ -97,11 +99,11 @@ impl Lane {
     }
 }
 
-/// Memory that a session may allocate, and has allocated.
+/// The memory budget for a session, and the memory that the session has allocated.
 pub(super) struct Memory<'a> {
     pub(super) allowance: &'a mut Allowance,
     pub(super) charged: &'a mut u64,
-    /// Maximum number of octets buffered per direction.
+    /// Maximum number of octets that are buffered per direction.
     pub(super) side_max: usize,
 }
 
@@ -112,7 +114,7 @@ impl Memory<'_> {
         Ok(())
     }
 
-    /// Takes memory for an incomplete message. If memory is nearly exhausted, only short messages get it, so that a
+    /// Takes memory for an incomplete message. If memory is nearly exhausted, only short messages receive it, so that a
     /// sender that begins thousands of long messages and completes none does not prevent other flows from being parsed.
     fn take_for_message(&mut self, wanted: usize, capacity: usize) -> Result<(), Fault> {
         if wanted > MODEST_LEN && self.allowance.is_pressed() {
@@ -128,34 +130,35 @@ impl Memory<'_> {
     }
 }
 
-/// Next step after octets were passed to a parser.
+/// Next step of a session after octets were passed to its parser.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// Continue.
+    /// The parser continues with the next octets.
     More,
-    /// This direction is done.
+    /// The parser needs no more octets of this direction.
     Done,
     /// The parser stopped with a fault.
     Fault(Fault),
-    /// Another protocol follows; octets that were not consumed are kept.
+    /// Another protocol follows; `None` if it is unknown. Octets that the parser did not consume are kept.
     Handover(Option<&'static Protocol>),
 }
 
-/// The entry that has the port of a flow of datagrams that another protocol parses.
+/// The table entry of the protocol to which the port of a flow of datagrams belongs, while another protocol parses the
+/// flow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PortOwner {
     pub(super) entry: u8,
-    /// Number of datagrams that its probe will still see.
+    /// Number of datagrams for which the probe of this protocol will still be called.
     pub(super) left: u8,
 }
 
-/// A parser and both directions.
+/// A parser, and the state of both directions of its flow.
 #[derive(Debug)]
 pub(super) struct Parsing<P> {
     pub(super) parser: P,
     pub(super) protocol: &'static Protocol,
     pub(super) lanes: [Lane; 2],
-    /// Number of octets charged for this session in addition to the state itself.
+    /// Number of octets of memory charged for this session in addition to this struct.
     pub(super) charged: u64,
     heap_len: usize,
     ticked: Timestamp,
@@ -186,7 +189,7 @@ impl<P: Protocols> Parsing<P> {
         MessageMeta { protocol: self.protocol, from, side, timestamp }
     }
 
-    /// Processes the next octets of a direction in order.
+    /// Passes the next octets of a direction to the parser, in order.
     #[inline]
     pub(super) fn pass_to_parser(
         &mut self,
@@ -252,7 +255,7 @@ impl<P: Protocols> Parsing<P> {
         self.charge_heap(allowance).map_or(then, Outcome::Fault)
     }
 
-    /// Processes a datagram.
+    /// Passes a datagram to the parser.
     #[inline]
     pub(super) fn datagram(
         &mut self,
@@ -281,7 +284,7 @@ impl<P: Protocols> Parsing<P> {
         }
     }
 
-    /// Charges the memory that the parser has allocated since the last call.
+    /// Charges the memory that the parser has allocated since the last call of this function.
     #[inline]
     fn charge_heap(&mut self, allowance: &mut Allowance) -> Option<Fault> {
         let heap_len = self.parser.heap_len();
@@ -300,7 +303,7 @@ impl<P: Protocols> Parsing<P> {
         None
     }
 
-    /// Processes a gap. Returns whether the parser continues.
+    /// Passes a gap to the parser. Returns whether the parser continues.
     pub(super) fn gap(
         &mut self,
         gap: &crate::reassembler::Gap,
@@ -326,7 +329,7 @@ impl<P: Protocols> Parsing<P> {
         after
     }
 
-    /// Processes the end of a direction. Returns whether neither direction is needed any more.
+    /// Passes the end of a direction to the parser. Returns whether the parser needs no more octets of both directions.
     pub(super) fn end(
         &mut self,
         (from, kind, timestamp): (Role, EndKind, Timestamp),

@@ -1,33 +1,33 @@
 //! The header of the PROXY protocol, which a proxy sends at the start of a connection that it forwards.
 //!
-//! It does not identify the application protocol, so that recognition begins after it. The format is that of the
-//! HAProxy specification, versions 1 (a line of text) and 2 (binary).
+//! The header does not identify the application protocol, so recognition begins after the header. The format is that of
+//! the HAProxy specification, versions 1 (a line of text) and 2 (binary).
 
 use super::probing::PROBE_LEN_MAX;
 
-/// Maximum length in octets of a line of version 1, including its end.
+/// Maximum length in octets of a PROXY protocol header of version 1, including the line end.
 const LINE_LEN_MAX: usize = 107;
 
-/// First octets of every header of version 2.
+/// First octets of every PROXY protocol header of version 2.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Length in octets of the fixed part of a header of version 2, before the addresses: signature, version and command,
-/// family, length.
+/// Length in octets of the fixed part of a PROXY protocol header of version 2, before the addresses: signature, version
+/// and command, family, length.
 const FIXED_LEN: usize = 16;
 
-/// Result of the search for a header at the beginning of a client's octets.
+/// Result of the search for a PROXY protocol header at the beginning of a client's octets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Preamble {
-    /// There is no header.
+    /// The octets do not begin with a PROXY protocol header.
     None,
-    /// There may be a header, but octets of it are missing.
+    /// The octets may begin with a PROXY protocol header, but octets of it are missing.
     Partial,
-    /// There is a header of this many octets.
+    /// The octets begin with a PROXY protocol header of this many octets.
     Whole(usize),
 }
 
 impl Preamble {
-    /// Reads the header at the front of a client's octets.
+    /// Searches for a PROXY protocol header at the start of a client's octets.
     pub(super) fn read(bytes: &[u8]) -> Self {
         match bytes.first() {
             Some(b'P') => line(bytes),
@@ -70,7 +70,7 @@ fn binary(bytes: &[u8]) -> Preamble {
 mod tests {
     use super::*;
 
-    /// The examples of the specification, sections 2.1 and 2.2.
+    /// Checks the example headers of the PROXY protocol specification, sections 2.1 and 2.2.
     #[test]
     fn header_lengths_match_the_specification() {
         let longest: &[u8] = b"PROXY TCP6 ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff \

@@ -1,4 +1,4 @@
-//! Calls of the probes, while they are undecided and the window is open.
+//! Calls of the probes while the protocol of a flow is undecided.
 
 use super::preamble::Preamble;
 use super::protocol::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
@@ -8,21 +8,21 @@ use crate::base::{Evidence, Timestamp};
 /// Number of octets of each direction of a stream that probes may inspect.
 pub const PROBE_LEN_MAX: usize = 2048;
 
-/// Number of chunks of a stream after which the port decides.
+/// Number of chunks of a stream after which the port identifies the protocol if no probe matched.
 pub const PROBE_CHUNK_COUNT_MAX: u8 = 16;
 
-/// Entries of a table, as bits.
+/// Set of entries of a protocol table; bit n stands for the entry with index n.
 pub(super) type Entries = u128;
 
-/// The octets of one direction for which the probes are undecided.
+/// The octets of one direction of a stream that are buffered while the probes are undecided.
 #[derive(Debug, Default)]
 pub(super) struct ProbedOctets {
-    /// Stream offset of the first octet; valid only if there are octets.
+    /// Stream offset of the first buffered octet; valid only if there are octets.
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// A chunk whose octets are buffered.
+/// A chunk of a stream with octets that are buffered while the probes are undecided.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     from: Role,
@@ -30,20 +30,20 @@ struct Kept {
     timestamp: Timestamp,
 }
 
-/// A stream whose first octets are undecided.
+/// A stream whose protocol is undecided after its first octets.
 #[derive(Debug)]
 pub(super) struct StreamProbing {
     refuted: Entries,
     pub(super) probed: [ProbedOctets; 2],
-    /// The chunks in the order of arrival, so that the parser receives them as if there had been no delay.
+    /// The buffered chunks in the order of arrival, so that the parser receives them as if there had been no delay.
     kept: [Kept; PROBE_CHUNK_COUNT_MAX as usize],
     chunk_count: u8,
     pub(super) handover_count: u8,
-    /// True if the octets of one side begin in the middle of its stream.
+    /// True if the octets of one of the sides begin in the middle of its stream.
     pub(super) is_picked_up: bool,
-    /// True if the client's octets are known to begin without a preamble, or with one that was removed.
+    /// True if the client's octets are known to begin without a PROXY protocol header, or the header was removed.
     is_past_preamble: bool,
-    /// Length of the preamble in octets.
+    /// Length in octets of the PROXY protocol header at the start of the client's octets.
     preamble_len: u64,
 }
 
@@ -62,12 +62,13 @@ impl StreamProbing {
         }
     }
 
-    /// Returns the number of octets of a direction that are known not to belong to the application protocol.
+    /// Returns the stream offset of the application protocol's first octet in a direction: the length of the PROXY
+    /// protocol header for the client, zero for the server.
     pub(super) fn start(&self, from: Role) -> u64 {
         if from == Role::Client { self.preamble_len } else { 0 }
     }
 
-    /// Adds octets up to the limit of the window. Returns whether all of them were added.
+    /// Buffers octets of one direction, up to [`PROBE_LEN_MAX`]. Returns whether all of them were buffered.
     pub(super) fn push(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         if let Some(kept) = self.kept.get_mut(usize::from(self.chunk_count)) {
             *kept = Kept { from, len: bytes.len() as u32, timestamp };
@@ -109,8 +110,8 @@ impl StreamProbing {
         )
     }
 
-    /// Joins the last two chunks if they have the same sender. The parser receives the same octets in the same order,
-    /// and a preamble in short segments does not use up the number of chunks.
+    /// Joins the last two buffered chunks if they have the same sender. The parser receives the same octets in the same
+    /// order, and a PROXY protocol header in short segments does not use up the number of chunks.
     fn join_last_chunks(&mut self) {
         let Some(last) = usize::from(self.chunk_count).checked_sub(1) else { return };
         if let Some([before, after]) = self
@@ -124,7 +125,7 @@ impl StreamProbing {
         }
     }
 
-    /// Removes the first octets of the client from its chunks.
+    /// Removes the first `len` octets of the client from the list of buffered chunks.
     fn drop_chunks(&mut self, mut len: usize) {
         for kept in
             self.kept.iter_mut().take(self.chunk_count.into()).filter(|kept| kept.from == Role::Client)
@@ -157,33 +158,33 @@ impl StreamProbing {
     }
 }
 
-/// An entry of the table that was found, and the evidence for it.
+/// An entry of the protocol table that was found, and the evidence for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Found {
     pub(super) entry: usize,
     pub(super) evidence: Evidence,
     pub(super) is_reversed: bool,
-    /// True if a probe that precedes it in the table was undecided.
+    /// True if a probe before this entry in the table was still undecided when this entry matched.
     pub(super) is_early: bool,
 }
 
-/// Combined result of all probes.
+/// Combined result of the probes of all protocols.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Found(Found),
-    /// Some probes need more octets.
+    /// No probe matches so far, but some probes need more octets.
     Undecided,
     /// No probe matches or needs more octets.
     Unknown,
 }
 
-/// Calls the probes for a stream that begins with these octets.
+/// Calls the probes of all entries that are not refuted for the first octets of a stream.
 pub(super) fn run_stream_probes<P: Protocols>(refuted: &mut Entries, opening: &StreamOpening<'_>) -> Answer {
     let probed = const { probed::<P>(false) };
     run_probes::<P>(probed, refuted, |protocol| protocol.probe_stream(opening))
 }
 
-/// Calls the probes for a datagram.
+/// Calls the probes of all entries that are not refuted for a datagram.
 pub(super) fn run_datagram_probes<P: Protocols>(
     refuted: &mut Entries,
     opening: &DatagramOpening<'_>,
@@ -192,7 +193,7 @@ pub(super) fn run_datagram_probes<P: Protocols>(
     run_probes::<P>(probed, refuted, |protocol| protocol.probe_datagram(opening))
 }
 
-/// Returns the entries with a probe for datagrams, or for streams.
+/// Returns the entries of the protocol table that have a probe for datagrams, or for streams if `is_datagram` is false.
 #[expect(clippy::indexing_slicing, reason = "runs when compiled")]
 const fn probed<P: Protocols>(is_datagram: bool) -> Entries {
     assert!(P::TABLE.len() <= Entries::BITS as usize, "at most 128 protocols");
@@ -210,7 +211,7 @@ const fn probed<P: Protocols>(is_datagram: bool) -> Entries {
     entries
 }
 
-/// Calls the probes of those entries that are not refuted, in the order of the table.
+/// Calls the probes of those entries that are not refuted, in the order of the protocol table.
 #[inline]
 fn run_probes<P: Protocols>(
     probed: Entries,
@@ -242,7 +243,8 @@ fn run_probes<P: Protocols>(
     if is_undecided { Answer::Undecided } else { Answer::Unknown }
 }
 
-/// Returns the first entry that was not refuted and has the server's port, or else the client's.
+/// Returns the first entry of the protocol table that was not refuted and has the server's TCP port, or else the
+/// client's.
 pub(super) fn stream_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)) -> Option<Found> {
     by_port::<P>(refuted, ports, |entry| entry.protocol.stream_ports())
 }
@@ -251,7 +253,8 @@ pub(super) fn datagram_by_port<P: Protocols>(refuted: Entries, ports: (u16, u16)
     by_port::<P>(refuted, ports, |entry| entry.protocol.datagram_ports())
 }
 
-/// Returns the first of some entries that was not refuted and has the server's port, or else the client's.
+/// Returns the first entry of the protocol table that was not refuted and has the server's port, or else the client's.
+/// A function given by the caller returns the ports of an entry.
 pub(super) fn by_port<P: Protocols>(
     refuted: Entries,
     (client, server): (u16, u16),

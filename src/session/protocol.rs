@@ -10,7 +10,7 @@ use crate::base::{Application, ApplicationName, Evidence};
 pub enum Role {
     /// The side that initiated the conversation.
     Client,
-    /// The side that responds.
+    /// The side that responds to the client.
     Server,
 }
 
@@ -33,7 +33,7 @@ impl Role {
         self as usize
     }
 
-    /// Returns the item of this role from a pair, in which the client's is first.
+    /// Returns the item of this role from the pair `[client, server]`.
     #[must_use]
     #[inline]
     pub const fn of<T>(self, [client, server]: &[T; 2]) -> &T {
@@ -43,7 +43,7 @@ impl Role {
         }
     }
 
-    /// Returns a mutable reference to the item of this role from a pair, in which the client's is first.
+    /// Returns a mutable reference to the item of this role in the pair `[client, server]`.
     #[must_use]
     #[inline]
     #[doc(hidden)]
@@ -54,7 +54,7 @@ impl Role {
         }
     }
 
-    /// Returns `client` or `server`.
+    /// Returns the name of the role, `client` or `server`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -64,29 +64,30 @@ impl Role {
     }
 }
 
-/// Result of a probe.
+/// Result of a probe, the function that recognizes a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The octets are of the protocol.
+    /// The octets are of the probe's protocol.
     Match,
-    /// The octets are of the protocol, and the initiator of the flow responds in it: the capture began in the middle,
-    /// or the protocol works that way.
+    /// The octets are of the protocol, but the roles are exchanged: the initiator of the flow is the server. The
+    /// capture began in the middle of the conversation, or the protocol works that way.
     MatchReversed,
-    /// The octets are not of the protocol.
+    /// The octets are not of the probe's protocol.
     No,
-    /// The octets may be of the protocol. If a probe still returns this when the window closes, the port decides.
+    /// The octets may be of the protocol, and the probe needs more of them. If a probe still returns this when the
+    /// window closes, the port identifies the protocol.
     More,
 }
 
 impl Verdict {
-    /// Returns `Match` if a condition holds, otherwise `No`.
+    /// Returns [`Match`](Self::Match) if a condition holds, otherwise [`No`](Self::No).
     #[must_use]
     pub const fn of(is_match: bool) -> Self {
         if is_match { Self::Match } else { Self::No }
     }
 }
 
-/// The first octets received in both directions of a stream.
+/// The first octets received in both directions of a stream, as input for probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StreamOpening<'a> {
@@ -107,13 +108,13 @@ impl<'a> StreamOpening<'a> {
         Self { client, server, client_port, server_port }
     }
 
-    /// Returns whether one of the two ports has this number.
+    /// Returns whether the client or the server of this stream has the port number `port`.
     #[must_use]
     pub const fn has_port(&self, port: u16) -> bool {
         self.client_port == port || self.server_port == port
     }
 
-    /// Returns the opening with the roles exchanged.
+    /// Returns the opening with client and server exchanged.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self {
@@ -125,21 +126,21 @@ impl<'a> StreamOpening<'a> {
     }
 }
 
-/// One datagram of a flow that is not recognized yet, and the first octets of previous ones.
+/// One datagram of a flow that is not recognized yet, and the first octets of previous datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DatagramOpening<'a> {
-    /// The captured octets of the payload.
+    /// The captured octets of the datagram's payload.
     pub bytes: &'a [u8],
-    /// Length of the payload on the wire in octets.
+    /// Length of the datagram's payload on the wire in octets.
     pub len: usize,
-    /// Role of the sender.
+    /// Role of the sender of the datagram.
     pub from: Role,
-    /// The sender's port; zero if the transport has none.
+    /// The sender's port; zero if the transport protocol has no ports.
     pub source_port: u16,
-    /// The receiver's port.
+    /// The receiver's port; zero if the transport protocol has no ports.
     pub destination_port: u16,
-    /// The IP protocol: UDP, or another one without streams.
+    /// The IP protocol number: UDP, or another protocol without streams.
     pub ip_protocol: u8,
     /// The first octets, at most 64, of the previous datagram of the same sender; empty if there is none.
     pub previous: &'a [u8],
@@ -163,33 +164,34 @@ impl<'a> DatagramOpening<'a> {
         }
     }
 
-    /// Returns whether one of the two ports has this number.
+    /// Returns whether the sender or the receiver of this datagram has the port number `port`.
     #[must_use]
     pub const fn has_port(&self, port: u16) -> bool {
         self.source_port == port || self.destination_port == port
     }
 }
 
-/// Probe for the beginning of a stream. Called again after more octets were received, while it returns
-/// [`Verdict::More`].
+/// Probe for the beginning of a stream. While it returns [`Verdict::More`], it is called again after more octets were
+/// received.
 pub type StreamProbe = fn(&StreamOpening<'_>) -> Verdict;
 
-/// Probe for a datagram. Called for later datagrams too, while it returns [`Verdict::More`].
+/// Probe for a datagram. While it returns [`Verdict::More`], it is called for later datagrams of the flow too.
 pub type DatagramProbe = fn(&DatagramOpening<'_>) -> Verdict;
 
-/// Result of a search for the beginning of a message.
+/// Result of a search for the beginning of a message of a protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Search {
-    /// A message begins at this index.
+    /// A message begins at this index of the octets.
     Found(usize),
-    /// No message begins before this index. The octets from there on are searched again together with later ones.
+    /// No message begins before this index of the octets. The octets from there on are searched again together with
+    /// later ones.
     From(usize),
 }
 
 /// Function that searches the octets that one role sent for the beginning of a message, after octets of any kind.
 pub type StreamSearch = fn(Role, &[u8]) -> Search;
 
-/// Search for messages of a protocol after octets of another one.
+/// Search for messages of a protocol in a stream that begins with octets of another protocol.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Resumption {
     pub(super) search: StreamSearch,
@@ -197,7 +199,7 @@ pub(super) struct Resumption {
     pub(super) is_for_middle: bool,
 }
 
-/// Recognition of a protocol over one kind of transport.
+/// Recognition of a protocol over one kind of transport: streams or datagrams.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recognition<F> {
     pub(super) ports: &'static [u16],
@@ -222,7 +224,7 @@ pub(super) struct Recognition<F> {
 #[derive(Clone, Copy, Debug)]
 pub struct Protocol {
     name: &'static str,
-    /// One as identified by content, and one as identified by port.
+    /// The protocol as identified by content, and the protocol as identified by port.
     applications: [Application; 2],
     pub(super) streams: Option<Recognition<StreamProbe>>,
     pub(super) datagrams: Option<Recognition<DatagramProbe>>,
@@ -230,7 +232,8 @@ pub struct Protocol {
 }
 
 impl Protocol {
-    /// Creates a protocol without a transport. Names are in lower case, with underscores between words.
+    /// Creates a protocol that is recognized over no transport. Names are in lower case, with underscores between
+    /// words.
     ///
     /// # Panics
     ///
@@ -249,40 +252,42 @@ impl Protocol {
         Self { name, applications, streams: None, datagrams: None, resumption: None }
     }
 
-    /// Adds TCP: its registered ports, and a probe. Without a probe, the port alone decides.
+    /// Adds recognition over TCP: the registered ports of the protocol, and a probe. Without a probe, only the port
+    /// identifies the protocol.
     #[must_use]
     pub const fn over_streams(self, ports: &'static [u16], probe: Option<StreamProbe>) -> Self {
         Self { streams: Some(Recognition { ports, probe }), ..self }
     }
 
-    /// Adds UDP and other protocols without streams: registered ports, and a probe. Without a probe, the port alone
-    /// decides.
+    /// Adds recognition over UDP and other transport protocols without streams: the registered ports of the protocol,
+    /// and a probe. Without a probe, only the port identifies the protocol.
     #[must_use]
     pub const fn over_datagrams(self, ports: &'static [u16], probe: Option<DatagramProbe>) -> Self {
         Self { datagrams: Some(Recognition { ports, probe }), ..self }
     }
 
-    /// Adds a search for messages in streams that begin with octets of another protocol. It is used on the protocol's
-    /// own ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by content.
+    /// Adds a search for messages in streams that begin with octets of another protocol. The search is used on the
+    /// protocol's own ports, within [`RESUME_LEN_MAX`](super::RESUME_LEN_MAX); a message that it finds is evidence by
+    /// content.
     #[must_use]
     pub const fn resumed_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: false }), ..self }
     }
 
-    /// Adds the same search, also for streams that were captured from the middle on. Use it for protocols whose
-    /// messages remain decodable and recur.
+    /// Adds a search for messages in streams that begin with octets of another protocol, or were captured from the
+    /// middle on. Use it for protocols whose messages remain decodable and recur.
     #[must_use]
     pub const fn resumed_anywhere_by(self, search: StreamSearch) -> Self {
         Self { resumption: Some(Resumption { search, is_for_middle: true }), ..self }
     }
 
-    /// Returns the name, such as `http`.
+    /// Returns the name of the protocol, such as `http`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the protocol in the form that records contain.
+    /// Returns the protocol in the form that flow records contain, with the evidence by which it was identified.
     #[must_use]
     pub const fn application(&self, evidence: Evidence) -> &Application {
         let [by_content, by_port] = &self.applications;
@@ -310,7 +315,8 @@ impl Protocol {
         }
     }
 
-    /// Calls the probe for the beginning of a stream; returns [`Verdict::No`] if there is none.
+    /// Calls the protocol's probe for the beginning of a stream; returns [`Verdict::No`] if the protocol has no such
+    /// probe.
     #[doc(hidden)]
     #[must_use]
     #[inline]
@@ -318,7 +324,7 @@ impl Protocol {
         self.streams.as_ref().and_then(|streams| streams.probe).map_or(Verdict::No, |probe| probe(opening))
     }
 
-    /// Calls the probe for a datagram; returns [`Verdict::No`] if there is none.
+    /// Calls the protocol's probe for a datagram; returns [`Verdict::No`] if the protocol has no such probe.
     #[doc(hidden)]
     #[must_use]
     #[inline]

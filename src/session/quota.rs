@@ -5,10 +5,11 @@ use super::credit::Credit;
 use super::protocols::Protocols;
 use super::session::{MessageMeta, Receiver, SessionEvent};
 
-/// Number of messages that a flow may report independent of its octets; see [`MESSAGE_OCTET_COUNT`].
+/// Number of messages that a flow may report independent of its octets; further messages are earned by
+/// [`MESSAGE_OCTET_COUNT`] and [`MESSAGES_PER_PACKET`].
 pub const MESSAGE_CREDIT: u64 = 1024;
 
-/// Number of additional messages for each segment or datagram of a flow.
+/// Number of additional messages that a flow may report for each of its segments or datagrams.
 pub const MESSAGES_PER_PACKET: u64 = 8;
 
 /// Number of octets of payload for which a flow may report one additional message.
@@ -18,11 +19,11 @@ pub const MESSAGES_PER_PACKET: u64 = 8;
 /// are no longer than the input.
 pub const MESSAGE_OCTET_COUNT: u64 = 16;
 
-/// Remaining quota of a flow, in octets.
+/// Remaining message quota of a flow, in octets: each message costs [`MESSAGE_OCTET_COUNT`].
 #[derive(Debug)]
 pub(super) struct Quota {
     credit: Credit,
-    /// Number of messages that were suppressed since the driver last read this.
+    /// Number of messages that were suppressed since the driver last read this counter.
     pub(super) suppressed_count: u64,
     has_suppressed: bool,
 }
@@ -33,13 +34,13 @@ impl Quota {
         Self { credit, suppressed_count: 0, has_suppressed: false }
     }
 
-    /// Adds the quota of a segment or a datagram.
+    /// Adds the quota that a segment or datagram with `len` octets of payload earns.
     #[inline]
     pub(super) const fn earn(&mut self, len: usize) {
         self.credit.earn(len as u64 + MESSAGES_PER_PACKET * MESSAGE_OCTET_COUNT);
     }
 
-    /// Passes on a message, or suppresses it.
+    /// Passes a message on to the receiver if the quota is sufficient; otherwise suppresses the message.
     #[inline(always)]
     pub(super) fn pass<P: Protocols>(
         &mut self,

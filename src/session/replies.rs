@@ -16,43 +16,44 @@
 use super::lines::{Line, LineSplitter};
 use super::parser::Fault;
 
-/// Number of octets kept of a line of a reply; RFC 5321 section 4.5.3.1.5 requires 512.
+/// Maximum number of octets kept of one line of a reply; RFC 5321 section 4.5.3.1.5 requires 512.
 pub const REPLY_LINE_LEN_MAX: usize = 1024;
 
-/// Number of octets kept of the text of a reply of several lines.
+/// Maximum number of octets kept of the text of a reply of several lines.
 pub const REPLY_LEN_MAX: usize = 4096;
 
-/// The form of the lines between the first and the last line of a reply.
+/// The form of the lines between the first and the last line of a reply of several lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Middle {
-    /// Each has the code and a hyphen.
+    /// Each middle line begins with the code and a hyphen.
     Coded,
-    /// Each is any text.
+    /// Each middle line is any text.
     Free,
 }
 
-/// Maximum number of consecutive invalid lines; with more, the stream is assumed to be another protocol.
+/// Maximum number of consecutive invalid lines in the replies of a server; with more, the stream is assumed to be
+/// another protocol.
 pub const INVALID_LINE_COUNT_MAX: u8 = 16;
 
 const NOT_A_REPLY: Fault = Fault::new("not_a_reply");
 
-/// A complete reply.
+/// A complete reply of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompleteReply<'a> {
-    /// The code, from 100 to 699.
+    /// The reply code, from 100 to 699.
     pub code: u16,
-    /// Its lines without codes, joined by LF.
+    /// The lines of the reply without codes, joined by LF.
     pub text: &'a [u8],
-    /// True if the text was longer than the octets that are kept.
+    /// True if the text of the reply was longer than the octets that are kept.
     pub is_truncated: bool,
-    /// True if a code is followed by neither space nor hyphen, or is missing in a middle line.
+    /// True if a code of the reply is followed by neither space nor hyphen, or is missing in a middle line.
     pub is_malformed: bool,
 }
 
-/// The result of one or more lines.
+/// The result of one or more lines of a server: a reply, or an invalid line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A complete reply.
+    /// A complete reply of the server.
     Reply(CompleteReply<'a>),
     /// A line of text without a code where a reply must begin.
     Invalid,
@@ -62,25 +63,26 @@ pub enum Item<'a> {
 #[derive(Debug, Default)]
 pub struct ReplyReader {
     lines: LineSplitter,
-    /// Code of a reply of several lines that is incomplete.
+    /// Code of a reply of several lines that is incomplete; `None` if no reply is incomplete.
     code: Option<u16>,
     is_truncated: bool,
     is_malformed: bool,
-    /// Its text so far.
+    /// Text so far of a reply of several lines.
     text: Vec<u8>,
-    /// True if the text is that of a reply that was already returned.
+    /// True if `text` belongs to a reply that was already returned, so that the next reply replaces it.
     is_returned: bool,
-    /// True if octets are missing before the next ones.
+    /// True if octets of the stream are missing before the next ones.
     follows_gap: bool,
-    /// True after the first reply: an invalid line is an error of the server then, not another protocol.
+    /// True after the first reply. From then on, an invalid line is an error of the server; before, it indicates
+    /// another protocol.
     has_replied: bool,
     invalid_line_count: u8,
 }
 
 impl ReplyReader {
     /// Returns the number of octets consumed, and the next reply or invalid line; `None` if no reply is complete. A
-    /// reply of one line borrows `bytes`, and nothing is allocated. The first `seen_len` octets were left by an earlier
-    /// call.
+    /// reply of one line borrows `bytes`, and nothing is allocated. The first `seen_len` octets of `bytes` were passed
+    /// to an earlier call and not consumed.
     ///
     /// # Errors
     ///
@@ -122,8 +124,8 @@ impl ReplyReader {
         }
     }
 
-    /// Processes a line. Returns the reply that ends with it, with the text of this line only; `self` contains that of
-    /// several lines.
+    /// Processes a line. Returns the reply that ends with it. The returned text is that of this line only; `self.text`
+    /// contains the text of a reply of several lines.
     fn line<'a>(&mut self, line: &Line<'a>, middle: Middle) -> Result<Option<Item<'a>>, Fault> {
         let coded = coded(line.text);
         let Some(known) = self.code else { return self.first_line(line, coded) };
@@ -153,7 +155,7 @@ impl ReplyReader {
         Ok(Some(self.replied(CompleteReply { code, text: &[], is_truncated, is_malformed })))
     }
 
-    /// Processes a line where a reply must begin.
+    /// Processes a line of a server where a reply must begin.
     fn first_line<'a>(
         &mut self,
         line: &Line<'a>,
@@ -195,7 +197,7 @@ impl ReplyReader {
         self.check_text(text)
     }
 
-    /// Returns a fault if an invalid line is from another protocol, rather than an error of a server that replied
+    /// Returns a fault if an invalid line is from another protocol; not if it is an error of a server that replied
     /// before.
     fn check_text(&self, text: &[u8]) -> Result<(), Fault> {
         let is_text = !text.iter().any(|octet| octet.is_ascii_control() && *octet != b'\t');
@@ -203,7 +205,7 @@ impl ReplyReader {
         (is_text && has_begun).then_some(()).ok_or(NOT_A_REPLY)
     }
 
-    /// Appends a line to the text, up to the limit.
+    /// Appends a line to the text of the reply, up to [`REPLY_LEN_MAX`].
     fn add(&mut self, line: &[u8]) {
         // The first line is always followed by another one.
         let separator: &[u8] = if self.text.capacity() > 0 { b"\n" } else { b"" };
@@ -227,20 +229,20 @@ impl ReplyReader {
         *self = Self { follows_gap: true, has_replied: self.has_replied, ..Self::default() };
     }
 
-    /// Returns whether the next octet is the first one of a reply.
+    /// Returns whether the next octet is the first one of a reply, not part of an incomplete reply.
     #[must_use]
     pub(crate) const fn is_at_start(&self) -> bool {
         self.code.is_none() && self.lines.is_at_start() && !self.follows_gap
     }
 
-    /// Returns the number of octets that the reader has allocated, for [`Parser::heap_len`](super::Parser).
+    /// Returns the number of octets that the reader of replies has allocated, for [`Parser::heap_len`](super::Parser).
     #[must_use]
     pub(crate) fn heap_len(&self) -> usize {
         self.text.capacity()
     }
 }
 
-/// Returns the code of a line, whether the reply ends with it, and the text after the code.
+/// Returns the code of a line of a reply, whether the reply ends with this line, and the text after the code.
 fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     let (code, rest) = split_code(line)?;
     match rest.split_first() {
@@ -251,7 +253,7 @@ fn coded(line: &[u8]) -> Option<(u16, bool, &[u8])> {
     }
 }
 
-/// Returns the code of a line, and the octets after it.
+/// Returns the code at the start of a line of a reply, and the octets after the code.
 fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
     let (code, rest) = line.split_first_chunk::<3>()?;
     let is_code = code.iter().all(u8::is_ascii_digit) && matches!(code, [b'1'..=b'6', ..]);
@@ -262,7 +264,8 @@ fn split_code(line: &[u8]) -> Option<(u16, &[u8])> {
 mod tests {
     use super::*;
 
-    /// Returns codes and texts, and whether the texts were truncated; the code of an invalid line is zero.
+    /// Returns the code and text of each reply, and whether the text was truncated; the code of an invalid line is
+    /// zero. The octets are passed to the reader in pieces of `piece_len`.
     fn replies(bytes: &[u8], middle: Middle, piece_len: usize) -> Result<Vec<(u16, String, bool)>, Fault> {
         let (mut reader, mut kept, mut all) = (ReplyReader::default(), Vec::new(), Vec::new());
         for piece in bytes.chunks(piece_len) {

@@ -1,7 +1,7 @@
-//! Search for messages in a stream whose first octets are not of the protocol that has its port.
+//! Search for messages in a stream that does not begin with the protocol to which its port belongs.
 //!
-//! Otherwise, octets in front of the first message would hide all messages after them, and no message of a stream that
-//! is captured from the middle of a message would be parsed. The search is bounded in octets and in chunks.
+//! Without the search, octets before the first message would hide all messages after them, and no message of a stream
+//! that is captured from the middle of a message would be parsed. The search is bounded in octets and in chunks.
 
 use std::ops::ControlFlow;
 
@@ -12,35 +12,38 @@ use super::protocols::Protocols;
 use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::{Evidence, Timestamp};
 
-/// Maximum number of octets of each direction that are searched for a message of the protocol of the port.
+/// Maximum number of octets of each direction that are searched for a message of the protocol to which the port
+/// belongs.
 pub const RESUME_LEN_MAX: usize = 256 << 10;
 
-/// Maximum number of chunks of each direction that are searched for it.
+/// Maximum number of chunks of each direction that are searched for a message of the protocol to which the port
+/// belongs.
 pub const RESUME_CHUNK_COUNT_MAX: u16 = 256;
 
-/// A stream in which a message is searched for.
+/// State of a session that searches a stream for a message of the protocol to which its port belongs.
 #[derive(Debug)]
 pub(super) struct Resuming {
-    /// Index of the protocol in the table.
+    /// Index in the protocol table of the protocol whose messages are searched for.
     entry: usize,
     search: StreamSearch,
     is_picked_up: bool,
     lanes: [Searched; 2],
 }
 
-/// Progress of the search in one direction.
+/// Progress of the search for a message in one direction of a stream.
 #[derive(Debug, Default)]
 struct Searched {
-    /// The last octets, which may begin a message.
+    /// The last octets of the direction, which may begin a message.
     tail: ProbedOctets,
-    /// Capture time of the latest of them.
+    /// Capture time of the latest octets of `tail`.
     captured: Timestamp,
     len: usize,
     chunk_count: u16,
 }
 
 impl Resuming {
-    /// Searches the next octets of a direction. If a message begins in them, the tail is set to begin with it.
+    /// Searches the next octets of a direction. If a message begins in them, returns true and sets `tail` to start with
+    /// that message.
     fn search(&mut self, (from, offset, bytes): (Role, u64, &[u8]), timestamp: Timestamp) -> bool {
         let lane = from.of_mut(&mut self.lanes);
         lane.captured = timestamp;
@@ -64,12 +67,12 @@ impl Resuming {
         is_found
     }
 
-    /// Returns whether one direction was searched up to the limit.
+    /// Returns whether the search of this direction has reached [`RESUME_LEN_MAX`] or [`RESUME_CHUNK_COUNT_MAX`].
     fn is_over(&self) -> bool {
         self.lanes.iter().any(|lane| lane.len > RESUME_LEN_MAX || lane.chunk_count >= RESUME_CHUNK_COUNT_MAX)
     }
 
-    /// Discards the last octets of a direction, because octets after them are missing.
+    /// Discards the buffered last octets of a direction, because octets after them are missing.
     pub(super) fn gap(&mut self, from: Role) {
         from.of_mut(&mut self.lanes).tail.bytes.clear();
     }
@@ -79,8 +82,9 @@ impl Resuming {
     }
 }
 
-/// Returns the protocol whose messages are searched for in a stream with these ports. Only in a stream that was
-/// captured from the middle on may the roles turn out to be exchanged.
+/// Returns the protocol whose messages are searched for in a stream with these ports, and its search function.
+/// `is_picked_up` is true for a stream that was captured from the middle on; only in such a stream may the client have
+/// the port of the protocol.
 fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Found, StreamSearch)> {
     let found = by_port::<P>(0, ports, |entry| {
         let is_fit = |resumption: &super::protocol::Resumption| !is_picked_up || resumption.is_for_middle;
@@ -92,8 +96,9 @@ fn resumable<P: Protocols>(ports: (u16, u16), is_picked_up: bool) -> Option<(Fou
 }
 
 impl<P: Protocols> Driver<P> {
-    /// Starts the search in a stream whose octets so far are not of the protocol of its port. Returns the previous
-    /// state, or `None` if that protocol has no search, or memory is refused.
+    /// Starts the search for messages in a stream that does not begin with the protocol to which its port belongs.
+    /// Returns the previous state of the session, or `None` if that protocol has no search function, or memory is
+    /// refused.
     pub(super) fn resume(
         &mut self,
         session: &mut Session<P>,
@@ -112,7 +117,7 @@ impl<P: Protocols> Driver<P> {
         Some(session.transition(State::Resuming(resuming), Cause::Searched))
     }
 
-    /// Processes further octets of a stream in which a message is searched for.
+    /// Processes further octets of a stream that is searched for a message of the protocol to which its port belongs.
     pub(super) fn resume_chunk(
         &mut self,
         session: &mut Session<P>,
@@ -142,7 +147,8 @@ impl<P: Protocols> Driver<P> {
         off(session)
     }
 
-    /// Starts the parser with the message that was found, and then with the last octets of the other direction.
+    /// Starts the parser with the message that the search found, and then passes the last octets of the other direction
+    /// to it.
     fn resumed(
         &mut self,
         session: &mut Session<P>,
@@ -168,7 +174,7 @@ impl<P: Protocols> Driver<P> {
         self.allowance.give(allocated_len);
     }
 
-    /// Ends the search without a message.
+    /// Ends the search for messages in a stream without a result.
     pub(super) fn end_resuming(
         &mut self,
         session: &mut Session<P>,

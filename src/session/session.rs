@@ -35,20 +35,20 @@ use super::resuming::Resuming;
 use crate::base::{Application, Evidence, FlowKey, Side, Timestamp};
 use crate::tracker::FlowId;
 
-/// The flow of a chunk, gap or datagram, and its capture time.
+/// The flow to which a chunk, gap or datagram belongs, and its capture time.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct FlowContext<'a> {
-    /// Key of the flow.
+    /// Key of the flow to which the octets belong.
     pub key: &'a FlowKey,
     /// Presumed initiator of the flow.
     pub initiator: Side,
-    /// Capture time of the octets, or the time at which a gap was due.
+    /// Capture time of the octets; for a gap, the time at which the wait for the missing octets ended.
     pub timestamp: Timestamp,
     /// True if the stream of the current side was captured from its beginning. Octets from the middle of a stream
     /// refute no protocol, so that the port may still identify it.
     pub is_from_start: bool,
-    /// The flow in its tracker. A session without one is not closed to release memory for others.
+    /// The id of the flow in its tracker. A session without an id is not closed to release memory for other sessions.
     pub id: Option<FlowId>,
 }
 
@@ -67,20 +67,20 @@ impl<'a> FlowContext<'a> {
         Self { id: Some(id), ..self }
     }
 
-    /// Sets whether the stream of the current side was captured from the middle on.
+    /// Sets whether the stream of the current side was captured from the middle on, not from its beginning.
     #[must_use]
     #[inline]
     pub const fn picked_up(self, is_picked_up: bool) -> Self {
         Self { is_from_start: !is_picked_up, ..self }
     }
 
-    /// Sets the time.
+    /// Sets the capture time.
     pub(super) const fn at(self, timestamp: Timestamp) -> Self {
         Self { timestamp, ..self }
     }
 
-    /// Returns the client's port and the server's. The session knows which side is the client; the initiator in this
-    /// context may change.
+    /// Returns the client's port and the server's port, in this order. The session determines which side is the client;
+    /// the initiator in this context may change.
     pub(super) const fn ports(&self, client: Side) -> (u16, u16) {
         (self.key.raw_port(client), self.key.raw_port(client.other()))
     }
@@ -90,31 +90,32 @@ impl<'a> FlowContext<'a> {
 /// are undecided.
 #[derive(Debug)]
 pub struct Session<P: Protocols> {
-    /// Changed by [`transition`](Self::transition) only.
+    /// The current state; changed by [`transition`](Self::transition) only.
     state: State<P>,
-    /// The protocol that was recognized first.
+    /// The protocol that was recognized first in the flow.
     pub(super) protocol: Option<&'static Protocol>,
-    /// Evidence for the protocol, outside the option, where it would take eight octets.
+    /// Evidence for `protocol`. Not part of the `Option`, where it would take eight octets.
     evidence: Evidence,
-    /// The side of the client; valid only if the state is not `New`.
+    /// The side of the flow's key that is the client; valid only if the state is not `New`.
     pub(super) client: Side,
-    /// Its node in the list of charged sessions.
+    /// Index of this session in the list of charged sessions.
     pub(super) node: Node,
 }
 
 #[derive(Debug)]
 pub(super) enum State<P: Protocols> {
-    /// No octets yet.
+    /// State of a session that has received no octets yet.
     New,
-    /// Octets of a stream that are undecided.
+    /// State of a session with buffered octets of a stream for which the probes are undecided.
     Stream(Box<StreamProbing>),
-    /// A stream that does not begin with the protocol of its port, but may contain its messages.
+    /// State of a session with a stream that does not begin with the protocol to which its port belongs, but may
+    /// contain messages of that protocol.
     Resuming(Box<Resuming>),
-    /// Datagrams that are undecided.
+    /// State of a session with datagrams for which the probes are undecided.
     Datagrams(Box<DatagramProbing>),
-    /// A parser processes the flow.
+    /// State of a session with a parser that processes the flow.
     Parsing(Box<Parsing<P>>),
-    /// Octets are refused.
+    /// State of a session that is closed: octets are refused.
     Off,
 }
 
@@ -131,7 +132,7 @@ impl<P: Protocols> State<P> {
     }
 }
 
-/// Kind of a state, without its data.
+/// Kind of a session state, without the data of the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StateKind {
     New,
@@ -142,7 +143,7 @@ pub(super) enum StateKind {
     Off,
 }
 
-/// Cause of a transition; the module documentation states when each occurs.
+/// Cause of a transition between session states; the module documentation states when each cause occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cause {
     Undecided,
@@ -154,7 +155,7 @@ pub(super) enum Cause {
     Closed,
 }
 
-/// A transition from a state to another one.
+/// A transition of a session: state before, cause, state after.
 pub(super) type Transition = (StateKind, Cause, StateKind);
 
 /// All transitions that a session can make.
@@ -238,7 +239,7 @@ impl<P: Protocols> Session<P> {
         if let State::Datagrams(probing) = &mut self.state { Some(probing) } else { None }
     }
 
-    /// Changes the state. Returns the previous one, whose memory the driver releases.
+    /// Changes the state of the session. Returns the previous state, whose memory the driver releases.
     pub(super) fn transition(&mut self, next: State<P>, cause: Cause) -> State<P> {
         let transition = (self.state.kind(), cause, next.kind());
         debug_assert!(TRANSITIONS.contains(&transition), "{transition:?} is no transition of a session");
@@ -281,50 +282,51 @@ impl<P: Protocols> Session<P> {
     }
 }
 
-/// Protocol, sender and time of a message.
+/// Protocol, sender and capture time of a message.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct MessageMeta {
-    /// The protocol of the parser.
+    /// The protocol of the parser that reported the message.
     pub protocol: &'static Protocol,
     /// Role of the sender of the octets that completed the message.
     pub from: Role,
-    /// The side of the flow's key that sent them.
+    /// The side of the flow's key that sent the octets that completed the message.
     pub side: Side,
-    /// Capture time of these octets.
+    /// Capture time of the octets that completed the message.
     pub timestamp: Timestamp,
 }
 
-/// Event of a session.
+/// Event of a session other than a message.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum SessionEvent {
-    /// A protocol was recognized. Reported again after a handover.
+    /// A protocol was recognized in a flow. Reported again after a handover.
     Recognized {
-        /// The protocol.
+        /// The protocol that was recognized.
         protocol: &'static Protocol,
-        /// Evidence for it.
+        /// Evidence for the protocol: content or port.
         evidence: Evidence,
     },
-    /// A parser stopped. Reported once per flow.
+    /// A parser stopped with a fault. Reported once per flow.
     Stopped {
-        /// Sender and time of the octets at which it stopped.
+        /// Sender and capture time of the octets at which the parser stopped.
         meta: MessageMeta,
-        /// Reason.
+        /// Reason for which the parser stopped.
         fault: super::Fault,
-        /// Number of octets of the stream before them; zero for datagrams.
+        /// Number of octets of the stream before those at which the parser stopped; zero for datagrams.
         offset: u64,
     },
-    /// Messages of the flow are suppressed from here on while it reports more than its packets justify
-    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Reported once; [`DriverStats`](super::DriverStats) counts them.
+    /// Further messages of the flow are suppressed while it reports more messages than its packets justify
+    /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)). Reported once; [`DriverStats`](super::DriverStats) counts the
+    /// suppressed messages.
     Suppressed {
-        /// Protocol, sender and time of the first of them.
+        /// Protocol, sender and time of the first suppressed message.
         meta: MessageMeta,
     },
 }
 
 impl SessionEvent {
-    /// Returns the protocol of [`Recognized`](Self::Recognized).
+    /// Returns the protocol of a [`Recognized`](Self::Recognized) event; `None` for other events.
     #[must_use]
     pub const fn application(&self) -> Option<&'static Application> {
         match self {
@@ -334,12 +336,12 @@ impl SessionEvent {
     }
 }
 
-/// Receives the messages and events of the current session.
+/// Receives the messages and events of sessions from a driver.
 pub trait Receiver<P: Protocols> {
     /// Receives a message, which is valid until the call returns.
     fn message(&mut self, meta: &MessageMeta, message: P::Message<'_>);
 
-    /// Receives an event.
+    /// Receives an event of the session.
     fn event(&mut self, event: &SessionEvent) {
         let _ = event;
     }

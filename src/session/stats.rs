@@ -19,28 +19,29 @@ pub struct DriverConfig {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DriverStats {
-    /// Flows whose protocol was identified, by content or port.
+    /// Number of flows whose protocol was identified, by content or port.
     pub recognized_count: u64,
-    /// Parsers that stopped with a fault.
+    /// Number of parsers that stopped with a fault.
     pub stopped_count: u64,
-    /// Handovers from one parser to another.
+    /// Number of handovers from one parser to another.
     pub handover_count: u64,
-    /// Flows that were ignored, completely or from some octet on, because memory was refused before they reached a
-    /// parser.
+    /// Number of flows that were ignored, completely or from some octet on, because memory was refused before they
+    /// reached a parser.
     pub refused_count: u64,
-    /// Sessions that were closed to release memory for others, those with the oldest charge first.
+    /// Number of sessions that were closed to release memory for other sessions. The session whose latest charge is
+    /// oldest is closed first.
     pub evicted_count: u64,
-    /// Messages that were suppressed, because their flows reported more than their packets justify
+    /// Number of messages that were suppressed because their flows reported more messages than their packets justify
     /// ([`MESSAGE_CREDIT`](super::MESSAGE_CREDIT)).
     pub suppressed_message_count: u64,
-    /// Memory that sessions hold, in octets.
+    /// Memory that sessions currently hold, in octets.
     pub held_bytes: u64,
-    /// Maximum of `held_bytes`.
+    /// Maximum so far of `held_bytes`.
     pub peak_bytes: u64,
 }
 
 impl DriverStats {
-    /// Adds the counters of another driver. The sum of the maxima is an upper bound.
+    /// Adds the counters of another driver. The sum of the two `peak_bytes` is an upper bound of the joint maximum.
     pub(crate) fn add(&mut self, other: &Self) {
         self.recognized_count += other.recognized_count;
         self.stopped_count += other.stopped_count;
@@ -51,7 +52,7 @@ impl DriverStats {
         self.held_bytes += other.held_bytes;
         self.peak_bytes += other.peak_bytes;
     }
-    /// Counts the suppressed messages of a parser's flow.
+    /// Adds the number of messages that were suppressed in a parser's flow to the counters.
     #[inline]
     pub(super) fn count_suppressed<P>(&mut self, parsing: &mut Parsing<P>) {
         if parsing.quota.suppressed_count > 0 {

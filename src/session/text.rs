@@ -1,4 +1,4 @@
-//! Octets that are text according to their protocol, with any content.
+//! Octets that are text according to their protocol, but may contain any octet values.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use std::fmt;
 pub struct Text<'a>(pub &'a [u8]);
 
 impl<'a> Text<'a> {
-    /// Returns a string, borrowed if the octets are UTF-8.
+    /// Returns the text as a string, with U+FFFD for invalid octets; borrowed if the octets are valid UTF-8.
     #[must_use]
     pub fn to_str_lossy(self) -> std::borrow::Cow<'a, str> {
         String::from_utf8_lossy(self.0)
     }
 
-    /// Returns whether there are no octets.
+    /// Returns whether the text is empty.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()

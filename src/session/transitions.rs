@@ -1,4 +1,4 @@
-//! Test that sessions make exactly the transitions in the table.
+//! Test that sessions make exactly the transitions in the table `TRANSITIONS`.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -17,16 +17,16 @@ thread_local! {
     static SEEN: RefCell<BTreeSet<Transition>> = const { RefCell::new(BTreeSet::new()) };
 }
 
-/// Records that a session made a transition.
+/// Records that a session made a transition, for the test that compares all of them with the table.
 pub(super) fn note(transition: Transition) {
     SEEN.with_borrow_mut(|seen| seen.insert(transition));
 }
 
-/// A parser whose octets are commands: `P`, `N` and `?` switch to a protocol with a parser, to one without, and to
-/// an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
+/// A test parser that interprets octets as commands: `P`, `N` and `?` switch to a protocol with a parser, to one
+/// without, and to an unknown one; `.` ends a direction, `x` is a fault, and octets from `k` on are not consumed.
 ///
-/// A session with it takes more memory than the window of datagrams and less than that of streams, so that either state
-/// may be refused after the other.
+/// A session with this parser takes more memory than the window of datagrams and less than that of streams, so that
+/// each of the two states may be refused memory after the other.
 #[derive(Debug, Default)]
 struct Commands {
     _state: [u64; 8],
@@ -104,7 +104,7 @@ impl<P: Protocols> Receiver<P> for Ignored {
     fn message(&mut self, _: &MessageMeta, _: P::Message<'_>) {}
 }
 
-/// A step in the life of a flow.
+/// A step in the life of a flow, as part of a test script.
 enum Step {
     Chunk(Vec<u8>),
     Datagram(&'static [u8]),
@@ -113,7 +113,8 @@ enum Step {
     Close,
 }
 
-/// Runs a script on a flow to a port; the flow is ended or closed last. Checks that no memory is held afterwards.
+/// Runs a script of steps on a flow to the server port `port`, and then ends or closes the flow. Checks that no memory
+/// is held afterwards.
 fn run(port: u16, script: &[Step], bytes_max: u64, is_naming_only: bool) {
     let mut limits = Limits::DEFAULT;
     limits.session_bytes_max = bytes_max;

@@ -1,4 +1,4 @@
-//! The window in which the protocol of a flow is not known yet.
+//! The window: the first octets or datagrams of a flow, while its protocol is not known yet.
 
 use std::ops::ControlFlow;
 
@@ -11,14 +11,15 @@ use super::session::{Cause, FlowContext, Receiver, Session, State};
 use crate::base::Evidence;
 
 impl<P: Protocols> Driver<P> {
-    /// Takes memory for undecided octets. Returns false and counts the refusal if there is none.
+    /// Charges memory for the octets of a flow whose protocol is undecided. Returns false and counts the refusal if
+    /// there is not enough memory.
     pub(super) fn take_for_window(&mut self, len: usize) -> bool {
         let is_granted = self.allowance.take(len as u64).is_ok();
         self.stats.refused_count += u64::from(!is_granted);
         is_granted
     }
 
-    /// Processes the first octets of a stream. Most protocols are recognized by them, so that nothing is copied.
+    /// Processes the first octets of a stream. They suffice to recognize most protocols, and are then not copied.
     pub(super) fn first_chunk(
         &mut self,
         session: &mut Session<P>,
@@ -69,7 +70,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Processes further octets of a stream that is undecided.
+    /// Processes further octets of a stream whose protocol is undecided.
     pub(super) fn next_chunk(
         &mut self,
         session: &mut Session<P>,
@@ -100,7 +101,7 @@ impl<P: Protocols> Driver<P> {
         if is_done(session, side) { ControlFlow::Break(()) } else { off(session) }
     }
 
-    /// Ends the window of a stream: the port decides.
+    /// Ends the window of a stream in which no probe matched: the port identifies the protocol.
     pub(super) fn decide_by_port(
         &mut self,
         session: &mut Session<P>,
@@ -121,8 +122,8 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Starts the search for a message of the protocol of the port in the buffered octets and those that follow.
-    /// Returns false if that protocol has no search.
+    /// Starts the search for a message of the protocol to which the port belongs, in the buffered octets and those that
+    /// follow. Returns false if that protocol has no search function.
     fn resume_probed(
         &mut self,
         session: &mut Session<P>,
@@ -140,8 +141,8 @@ impl<P: Protocols> Driver<P> {
         true
     }
 
-    /// Identifies the protocol by its port although the octets do not match its beginning, because they are from the
-    /// middle of the stream. No parser is created, because it could not find the start of a message either.
+    /// Identifies the protocol by its port although the octets do not match the protocol's beginning, because they are
+    /// from the middle of the stream. No parser is created: it could not find the start of a message.
     #[cold]
     pub(super) fn name_by_port(
         &mut self,
@@ -155,7 +156,7 @@ impl<P: Protocols> Driver<P> {
         }
     }
 
-    /// Ends the window of a stream, and passes the buffered octets to the parser that was found.
+    /// Ends the window of a stream, and passes the buffered octets to the parser of the protocol that was found.
     pub(super) fn begin(
         &mut self,
         session: &mut Session<P>,

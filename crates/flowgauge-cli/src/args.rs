@@ -431,7 +431,7 @@ fn sort_key_parser() -> impl TypedValueParser<Value = SortKey> {
     })
 }
 
-/// Fields of the schema, by their indices.
+/// Fields of flow records, by their indices in the schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fields(pub(crate) Vec<usize>);
 
@@ -458,7 +458,7 @@ fn parse_fields(text: &str) -> Result<Fields, String> {
     Ok(Fields(indices))
 }
 
-/// A timeout, or none.
+/// A timeout; `None` for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timeout(pub(crate) Option<Duration>);
 
@@ -509,7 +509,7 @@ fn parse_timeout(text: &str) -> Result<Timeout, String> {
     }
 }
 
-/// Parses a Community ID: version, colon, twenty octets in base64.
+/// Parses a Community ID of version 1: `1:`, then twenty octets in base64. Returns the text unchanged.
 pub(crate) fn parse_community_id(text: &str) -> Result<String, String> {
     let is_base64 = |c: u8| c.is_ascii_alphanumeric() || c == b'+' || c == b'/';
     match text.strip_prefix("1:").and_then(|rest| rest.strip_suffix('=')) {
@@ -527,7 +527,7 @@ pub(crate) fn parse_filter(expression: &str) -> Result<Filter, Failure> {
 }
 
 impl DedupArgs {
-    /// Returns the configuration of deduplication, if it is enabled.
+    /// Returns the configuration of deduplication, if the options enable it.
     fn config(&self) -> Option<DedupConfig> {
         let mut config = DedupConfig::default();
         (config.window, config.mode) = (self.dedup?, self.dedup_mode.into());
@@ -538,7 +538,7 @@ impl DedupArgs {
 }
 
 impl SharedArgs {
-    /// Returns limits and budget, which the pipelines and the source of a command share.
+    /// Returns the limits and the memory budget, which the pipelines and the source of a command share.
     pub(crate) fn resources(&self) -> Resources {
         let mut limits = Limits::DEFAULT;
         if let Some(count) = self.max_flows {
@@ -555,7 +555,7 @@ impl SharedArgs {
         Resources::new(limits)
     }
 
-    /// Returns a builder with the settings of these options and a filter.
+    /// Returns a pipeline builder with the settings of these options and a filter.
     pub(crate) fn builder(&self, resources: &Resources, filter: Option<&Filter>) -> Builder {
         let mut tracker = TrackerConfig::default();
         if let Some(Timeout(timeout)) = self.idle_timeout {
@@ -572,7 +572,7 @@ impl SharedArgs {
     }
 }
 
-/// Checks that a pipeline with a stage can be built with these settings, before any file is opened or created.
+/// Checks that a pipeline with the stage `G` can be built with these settings, before any file is opened or created.
 pub(crate) fn check<G: Stage>(builder: &Builder) -> Result<(), ConfigError> {
     builder.build(Records::new(|_| ()).with_stage::<G>()).map(drop)
 }

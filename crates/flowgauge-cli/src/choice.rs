@@ -11,21 +11,21 @@ use flowgauge::{Builder, EndReason, Filter, Flow, FlowView, Flows, Interest, Res
 use crate::console::{Console, Failure};
 use crate::input::{Input, is_stdin};
 
-/// Selected flows, in a form that can be checked at their first packets.
+/// Selected flows of a command, in a form that can be checked at the first packet of a flow.
 #[derive(Debug, Default)]
 pub(crate) enum Choice {
-    /// All flows that pass the filter of the pipeline.
+    /// All flows that pass the filter of the pipeline are selected.
     #[default]
     All,
     CommunityIds(HashSet<String>),
-    /// Flows selected in an earlier pass, by their numbers among all flows in the order of their first packets, which
-    /// is the same in every pass.
+    /// Flows that were selected in an earlier pass over the input. They are identified by their numbers among all flows
+    /// in the order of first packets, which is the same in every pass.
     Numbers(HashSet<u64>),
 }
 
 impl Choice {
-    /// Creates the selection. Reads all input once with the settings of the builder if the filter needs whole flows.
-    /// That pass releases its part of the budget before the next begins.
+    /// Creates the selection of flows. Reads all input once with the settings of the builder if the filter needs
+    /// complete flows. That pass releases its part of the budget before the next pass begins.
     pub(crate) fn new(
         community_ids: &[String],
         filter: Option<&Filter>,
@@ -40,7 +40,7 @@ impl Choice {
         })
     }
 
-    /// Returns whether a new flow is selected.
+    /// Returns whether a new flow with the given number is selected.
     pub(crate) fn selects(&self, view: &FlowView<'_>, number: u64) -> bool {
         match self {
             Self::All => true,
@@ -50,7 +50,7 @@ impl Choice {
     }
 }
 
-/// Reads all input to find the flows that match a filter.
+/// Reads all input once to find the flows that match a filter.
 fn read(
     filter: &Filter,
     files: &[PathBuf],
@@ -77,7 +77,7 @@ fn is_read_once(path: &Path) -> bool {
     is_stdin(path) || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// Evaluates a filter for a flow. The source is the initiator.
+/// Returns whether a flow matches a filter. The source in the filter is the initiator of the flow.
 pub(crate) fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
     let source = view.initiator();
     let subject = Subject::new(view.key(), source)
@@ -86,11 +86,11 @@ pub(crate) fn matches(filter: &Filter, view: &FlowView<'_>) -> bool {
     filter.matches(&subject)
 }
 
-/// Number of a flow among all flows, starting at one.
+/// Number of a flow among all flows in the order of first packets, starting at one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Number(u64);
 
-/// Evaluates a filter at the end of each flow.
+/// Sink that evaluates a filter at the end of each flow.
 struct Chooser<'a> {
     filter: &'a Filter,
     started_count: u64,

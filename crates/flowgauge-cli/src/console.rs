@@ -7,7 +7,7 @@ use flowgauge::{ConfigError, ConfigProblem};
 
 use crate::escape;
 
-/// Reports problems, one per line, and remembers whether there were any.
+/// Reports problems on standard error, one per line, and records whether there were any.
 #[derive(Debug, Default)]
 pub(crate) struct Console {
     problem_count: u64,
@@ -43,32 +43,32 @@ impl Console {
     }
 }
 
-/// Writes a line to standard error, and ignores errors. Control characters, which file names and names in captures may
-/// contain, are escaped, because they must not reach the terminal.
+/// Writes a line to standard error, and ignores errors of writing. Control characters, which file names and names in
+/// captures may contain, are escaped, because they must not reach the terminal.
 pub(crate) fn write_line(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", escape::text(line));
 }
 
-/// Reason for the early end of a command.
+/// Reason why a command ends early.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Standard output was closed by its reader.
     ClosedPipe,
-    /// Invalid arguments.
+    /// The arguments of the command line are invalid; contains the message.
     Usage(String),
-    /// Any other failure.
+    /// Any other failure; contains the message.
     Other(String),
 }
 
 impl From<io::Error> for Failure {
-    /// Converts an error of standard output.
+    /// Converts an I/O error of standard output to a failure.
     fn from(error: io::Error) -> Self {
         Self::writing("standard output", &error)
     }
 }
 
 impl From<ConfigError> for Failure {
-    /// Names the option that sets the field.
+    /// Converts a configuration error to a failure that names the option for the invalid field.
     fn from(error: ConfigError) -> Self {
         let ConfigError { layer, field, problem, .. } = error;
         Self::Usage(match (field, problem) {
@@ -83,7 +83,7 @@ impl From<ConfigError> for Failure {
 }
 
 impl Failure {
-    /// Creates the failure for an error of any output.
+    /// Creates the failure for an I/O error of the output `name`.
     pub(crate) fn writing(name: impl Display, error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
             Self::ClosedPipe

@@ -25,12 +25,13 @@ const fn is_control(letter: char) -> bool {
     )
 }
 
-/// Returns whether UTF-8 octets are printable ASCII. Other octets may or may not contain a control.
+/// Returns whether all octets of a UTF-8 text are printable ASCII. A text with other octets may or may not contain a
+/// control.
 fn is_plain(octets: &[u8]) -> bool {
     octets.iter().all(|octet| (0x20..0x7f).contains(octet))
 }
 
-/// Appends a character as escaped in JSON.
+/// Appends a character as an escape sequence of JSON: `\n`, `\r`, `\t`, or `\u` and four hexadecimal digits.
 fn push_escape(out: &mut String, letter: char) {
     match letter {
         '\n' => out.push_str("\\n"),
@@ -44,7 +45,7 @@ fn push_escape(out: &mut String, letter: char) {
     }
 }
 
-/// Returns the text with its controls escaped, including line ends.
+/// Returns the text with its control characters escaped, including line ends.
 pub(crate) fn text(text: &str) -> Cow<'_, str> {
     if is_plain(text.as_bytes()) || !text.contains(is_control) {
         return Cow::Borrowed(text);
@@ -72,7 +73,7 @@ pub(crate) fn push_printable(out: &mut String, text: &str) {
     }
 }
 
-/// Writes a value as JSON, with the controls in its texts escaped.
+/// Writes a value as JSON, with the control characters in its texts escaped.
 pub(crate) fn write_json(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
     push_json(out, value).map_err(io::Error::from)
 }
@@ -82,7 +83,8 @@ pub(crate) fn push_json(out: &mut impl Write, value: &(impl Serialize + ?Sized))
     value.serialize(&mut serde_json::Serializer::with_formatter(out, ControlEscaper))
 }
 
-/// Formats JSON on one line without controls in texts. JSON itself requires escapes only below U+0020.
+/// JSON formatter that writes one line and escapes the control characters in texts. JSON itself requires escapes only
+/// below U+0020.
 struct ControlEscaper;
 
 impl Formatter for ControlEscaper {
@@ -99,7 +101,7 @@ impl Formatter for ControlEscaper {
 mod tests {
     use super::*;
 
-    /// Every control, and the characters next to each range of them.
+    /// Checks every control character, and the characters next to each range of them.
     #[test]
     fn controls_are_escaped_and_letters_are_not() {
         let controls = (0..0x20).chain(0x7f..0xa0).chain([0x61c, 0x200e, 0x200f]);

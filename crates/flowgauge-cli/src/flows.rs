@@ -22,7 +22,7 @@ use crate::order::{Order, Sorted};
 use crate::summary;
 use sinks::{RowSink, Rows, SortedSink};
 
-/// Runs the command.
+/// Runs the command `flowgauge flows`.
 pub(crate) fn run(args: &FlowsArgs, console: &mut Console) -> Result<(), Failure> {
     if args.reverse && args.sort.is_none() && args.top.is_none() {
         return Err(Failure::Usage("--reverse requires --sort or --top".to_owned()));
@@ -80,7 +80,7 @@ impl FlowsArgs {
         }
     }
 
-    /// Returns an empty list for the requested order; `None` if flows are written as they end.
+    /// Returns an empty list for flows in the requested order; `None` if flows are written as they end.
     fn sorted(&self) -> Option<Sorted> {
         let limit = self.top.map_or(usize::MAX, std::num::NonZero::get);
         let is_wanted = self.sort.is_some() || self.top.is_some();
@@ -92,7 +92,7 @@ impl FlowsArgs {
 struct Run<'a> {
     args: &'a FlowsArgs,
     resources: Resources,
-    /// The part of the filter that applies to whole flows.
+    /// The part of the filter expression that applies to complete flows.
     filter: Option<&'a Filter>,
 }
 
@@ -172,7 +172,7 @@ fn open_interface(name: &str, duration: Option<std::time::Duration>) -> Result<I
     Ok(Input::new(Box::new(source), ErrorPolicy::End))
 }
 
-/// Returns the result of the run for the summary.
+/// Returns the description of the run's output for the summary.
 fn result(stats: &PipelineStats, record_count: u64) -> String {
     let flows = plural(stats.tracker.started_count, "flow");
     match (record_count, stats.tracker.started_count) {

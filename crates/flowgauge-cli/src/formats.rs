@@ -1,4 +1,4 @@
-//! Output formats of records for programs. The table has its own file.
+//! Output formats of flow records for programs: ndjson and csv. The table has its own file.
 
 use std::io::{self, Write};
 
@@ -8,20 +8,21 @@ use flowgauge::record::FlowRecord;
 use crate::args::Format;
 use crate::table::Table;
 
-/// Destination of lines.
+/// Destination of output lines.
 pub(crate) type Out = Box<dyn Write + Send>;
 
-/// Writes records one after another.
+/// Writes flow records one after another in one of the output formats.
 pub(crate) enum Writer {
     Table(Box<Table<Out>>),
-    /// A text format. Its first line starts with the header, so that a run that fails to start writes nothing.
+    /// A text format. The first line is written together with the header, so that a run that fails to start writes
+    /// nothing.
     Text(Text),
 }
 
-/// A text format, the fields that it writes, and the current line.
+/// A text format for flow records, the fields that it writes, and the current line.
 pub(crate) struct Text {
     format: export::Format,
-    /// Indices of fields in the schema; `None` for all of them.
+    /// Indices in the schema of the fields to write; `None` for all fields.
     fields: Option<Vec<usize>>,
     out: Out,
     line: Vec<u8>,
@@ -53,8 +54,8 @@ impl Text {
 }
 
 impl Writer {
-    /// Creates a writer for a format, with the given fields or its default ones; formats with a header write it with the
-    /// first record, or on flush.
+    /// Creates a writer of flow records in a format, with the given fields or the default ones. Formats with a header
+    /// write it with the first record, or on flush.
     pub(crate) fn new(format: Format, fields: Option<Vec<usize>>, out: Out) -> Self {
         let text = |format, fields, out| Self::Text(Text::new(format, fields, out));
         match format {

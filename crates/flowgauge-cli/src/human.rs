@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Formats a count with a decimal prefix: `999`, `1.3k`, `434.1M`. Numbers below `exact` are written in full.
+/// Formats a count with a decimal prefix: `999`, `1.3k`, `434.1M`. Counts below `exact` are written in full.
 pub(crate) fn count(number: u64, exact: u64) -> String {
     if number < exact {
         return number.to_string();
@@ -18,7 +18,7 @@ pub(crate) fn count(number: u64, exact: u64) -> String {
     format!("{value:.1}E")
 }
 
-/// Formats octets in at most six characters below an exaoctet.
+/// Formats a number of octets in at most six characters below an exaoctet.
 pub(crate) fn octets(number: u64) -> String {
     count(number, 1000)
 }
@@ -54,7 +54,7 @@ pub(crate) fn rate(per_second: f64) -> String {
     format!("{:.2} {prefix}", per_second / factor)
 }
 
-/// Formats `1 flow`, `2 flows`.
+/// Formats a number with a noun, which is `one` in the singular: `1 flow`, `2 flows`.
 pub(crate) fn plural(number: u64, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
 }

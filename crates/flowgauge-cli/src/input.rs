@@ -1,4 +1,4 @@
-//! Input captures, the runs that read them, and the progress bar.
+//! Input captures, the pipeline runs that read them, and the progress bar.
 
 use std::io::{self, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::console::{Console, Failure};
 use crate::interrupt;
 
-/// Duration of a run after which the bar is shown.
+/// Duration of a run after which the progress bar is shown.
 const BAR_DELAY: Duration = Duration::from_millis(500);
 
-/// An open input with its settings.
+/// An open input with the settings for reading it.
 pub(crate) struct Input {
     source: Box<dyn Source>,
     options: RunOptions,
@@ -26,8 +26,8 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Opens files, which share the budget of the pipelines. Reports files that cannot be opened, and reads the others;
-    /// `None` if there are none.
+    /// Opens capture files, which share the budget of the pipelines. Reports files that cannot be opened, and opens the
+    /// remaining ones; `None` if none can be opened.
     pub(crate) fn open(paths: &[PathBuf], resources: &Resources, console: &mut Console) -> Option<Self> {
         let (terminals, paths): (Vec<_>, Vec<_>) =
             paths.iter().partition(|path| is_stdin(path) && io::stdin().is_terminal());
@@ -56,13 +56,14 @@ impl Input {
         (readable_count > 0).then(|| Self::new(Box::new(files), ErrorPolicy::Continue))
     }
 
-    /// Wraps any source. `error_policy` is [`ErrorPolicy::Continue`] for one that can continue after an error.
+    /// Creates an input from any source. `error_policy` is [`ErrorPolicy::Continue`] for a source that can continue
+    /// after an error.
     pub(crate) fn new(source: Box<dyn Source>, error_policy: ErrorPolicy) -> Self {
         let options = RunOptions::default().stop(interrupt::stop()).error_policy(error_policy);
         Self { source, options, bar: None }
     }
 
-    /// Shows a bar if standard error is a terminal and the length of the input is known.
+    /// Enables the progress bar, which is shown if standard error is a terminal and the length of the input is known.
     pub(crate) fn with_progress(mut self, is_wanted: bool) -> Self {
         if is_wanted && !self.is_stream() && io::stderr().is_terminal() {
             let bar = Arc::new(Bar::new());
@@ -72,7 +73,7 @@ impl Input {
         self
     }
 
-    /// Returns whether frames arrive in real time, so that results must not wait in a buffer.
+    /// Returns whether the frames of the input arrive in real time, so that results must not wait in a buffer.
     pub(crate) fn is_stream(&self) -> bool {
         self.source.total_len().is_none()
     }
@@ -81,7 +82,7 @@ impl Input {
         self.source.stats()
     }
 
-    /// Runs a pipeline on the source, then reports read errors. Returns the counters of the run.
+    /// Runs a pipeline on the input, then reports read errors. Returns the counters of the run.
     pub(crate) fn run<K: Sink>(
         &mut self,
         pipeline: &mut Pipeline<K>,
@@ -91,8 +92,8 @@ impl Input {
         Ok(stats.unwrap_or_else(|| pipeline.stats()))
     }
 
-    /// Runs pipelines on the source by a given function, then reports read errors. Returns the counters of the run;
-    /// `None` if an error of the source ended it.
+    /// Runs pipelines on the input by a given function, then reports read errors. Returns the counters of the run;
+    /// `None` if an error of the input ended it.
     pub(crate) fn run_with(
         &mut self,
         console: &mut Console,
@@ -109,7 +110,7 @@ impl Input {
         Ok(stats)
     }
 
-    /// Reports errors, and the positions at which files are damaged.
+    /// Reports the errors of reading, and the positions at which files are damaged.
     fn report(&mut self, console: &mut Console, errors: &[source::Error]) {
         if let Some(bar) = self.bar.take() {
             bar.clear();
@@ -157,7 +158,7 @@ impl Bar {
     }
 }
 
-/// Describes an error, and names an option that helps, if there is one.
+/// Describes a read error, and names an option that helps, if there is one.
 fn reason(error: &source::Error) -> String {
     match error {
         source::Error::ZstdWindow { window_len, .. } => {
@@ -170,7 +171,7 @@ fn reason(error: &source::Error) -> String {
     }
 }
 
-/// Returns whether a path denotes standard input.
+/// Returns whether an input path denotes standard input.
 pub(crate) fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }

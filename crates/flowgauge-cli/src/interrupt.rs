@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 
 use flowgauge::StopHandle;
 
-/// Values set by the signal handlers.
+/// Values that the signal handlers set.
 #[derive(Default)]
 struct Interrupt {
     stop: StopHandle,
-    /// The signal; zero for none.
+    /// Number of the signal that was received; zero for none.
     signal: Arc<AtomicUsize>,
 }
 
@@ -22,10 +22,10 @@ fn interrupt() -> &'static Interrupt {
     INTERRUPT.get_or_init(Interrupt::default)
 }
 
-/// Exit status that shells assign to a process ended by a signal, minus the signal number.
+/// Base of the exit status that shells assign to a process ended by a signal; the signal number is added.
 const STATUS_BASE: i32 = 128;
 
-/// Installs the handlers.
+/// Installs the handlers for SIGINT and SIGTERM.
 pub(crate) fn install() -> io::Result<()> {
     #[cfg(unix)]
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
@@ -39,7 +39,7 @@ pub(crate) fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the handle that the first signal sets and that ends the input.
+/// Returns the handle that the first signal sets, which ends the input.
 pub(crate) fn stop() -> StopHandle {
     interrupt().stop.clone()
 }

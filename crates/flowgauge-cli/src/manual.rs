@@ -1,4 +1,4 @@
-//! Completions and man pages.
+//! Completion scripts and man pages.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -10,14 +10,14 @@ use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::console::Failure;
 use crate::output::{Outputs, write_whole};
 
-/// Prints a completion script.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "flowgauge", &mut script);
     print(&script)
 }
 
-/// Prints a man page, or writes all of them to a folder.
+/// Prints one man page, or writes all man pages to a folder.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let mut command = Cli::command().disable_help_subcommand(true);
     if let Some(folder) = &args.out {
@@ -39,7 +39,7 @@ pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     print(&text)
 }
 
-/// Writes the pages of a command and its subcommands.
+/// Writes the man pages of a command and its subcommands to a folder.
 fn write_pages(command: &Command, folder: &Path, outputs: &Outputs) -> Result<(), Failure> {
     for subcommand in command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set()) {
         write_pages(subcommand, folder, outputs)?;

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use flowgauge::record::{FlowRecord, SortKey};
 use flowgauge::tracker::FlowView;
 
-/// Sort criterion of flows. The greatest rank comes first.
+/// Sort order of flows: a criterion, and whether it is reversed. The flow with the greatest rank comes first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Order {
     pub(crate) key: SortKey,
@@ -14,7 +14,8 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Returns the rank of a flow without creating a record. A flow without a value comes last in either order.
+    /// Returns the rank of a flow in this order, without creating a record. A flow without a value comes last even if
+    /// the order is reversed.
     fn rank(self, view: &FlowView<'_>) -> u64 {
         let Some(value) = view.sort_value(self.key) else { return 0 };
         // Zero is the rank of a flow without a value.
@@ -23,7 +24,8 @@ impl Order {
     }
 }
 
-/// A flow with its rank. The greatest is the one that comes last, so that a heap returns it first.
+/// A flow with its rank. The greatest `Ranked` is the flow that comes last in the order, so that a heap returns it
+/// first.
 struct Ranked {
     rank: u64,
     number: u64,
@@ -50,7 +52,7 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
-/// Keeps the flows that come first; records are created only for these.
+/// The first flows of an order, up to a limit; records are created only for these.
 pub(crate) struct Sorted {
     order: Order,
     limit: usize,
@@ -59,12 +61,12 @@ pub(crate) struct Sorted {
 }
 
 impl Sorted {
-    /// Keeps at most `limit` flows.
+    /// Creates an empty list that keeps the first `limit` flows of an order.
     pub(crate) const fn new(order: Order, limit: usize) -> Self {
         Self { order, limit, number: 0, heap: BinaryHeap::new() }
     }
 
-    /// Returns the rank of a flow that may be among the first.
+    /// Returns the rank of a flow if it is among the first flows so far; `None` if it comes later.
     #[inline]
     pub(crate) fn candidate(&self, view: &FlowView<'_>) -> Option<u64> {
         let rank = self.order.rank(view);
@@ -73,7 +75,8 @@ impl Sorted {
         (!is_late).then_some(rank)
     }
 
-    /// Adds a flow with the rank returned by [`candidate`](Self::candidate).
+    /// Adds a flow with the rank that [`candidate`](Self::candidate) returned for it, and removes the last flow if the
+    /// list is full.
     pub(crate) fn take(&mut self, rank: u64, record: FlowRecord) {
         if self.heap.len() >= self.limit {
             self.heap.pop();
@@ -82,8 +85,8 @@ impl Sorted {
         self.heap.push(Ranked { rank, number: self.number, record: Box::new(record) });
     }
 
-    /// Merges the first flows of several lists. Among equal ranks, flows that ended first come first, regardless of
-    /// their list.
+    /// Merges several lists of first flows into one, in order. Among equal ranks, flows that ended first come first,
+    /// regardless of their list.
     pub(crate) fn merge(all: Vec<Self>) -> impl Iterator<Item = FlowRecord> {
         let limit = all.first().map_or(0, |sorted| sorted.limit);
         let mut ranked: Vec<_> = all.into_iter().flat_map(|sorted| sorted.heap.into_vec()).collect();
@@ -93,7 +96,7 @@ impl Sorted {
         ranked.into_iter().take(limit).map(|ranked| *ranked.record)
     }
 
-    /// Returns the flows in order.
+    /// Returns the records of the flows that were kept, in order.
     pub(crate) fn into_records(self) -> impl Iterator<Item = FlowRecord> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| *ranked.record)
     }

@@ -13,10 +13,12 @@ use std::path::{Path, PathBuf};
 use crate::console::Failure;
 use crate::input::is_stdin;
 
-/// Maximum length of a file name that is included in its temporary name: file systems permit 255 octets.
+/// Maximum length in octets of a file name that is included unchanged in the name of its temporary file: file systems
+/// permit 255 octets.
 const NAME_LEN_MAX: usize = 200;
 
-/// Identity of the file that a path refers to, regardless of its name.
+/// Identity of the file that a path refers to, regardless of its name: device and inode number on Unix, otherwise the
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Identity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
@@ -37,7 +39,7 @@ impl Identity {
     }
 }
 
-/// Permitted outputs of a command.
+/// The output files that a command may create or replace.
 #[derive(Debug)]
 pub(crate) struct Outputs {
     inputs: Vec<Identity>,
@@ -45,7 +47,7 @@ pub(crate) struct Outputs {
 }
 
 impl Outputs {
-    /// Permits everything except the inputs, and only new files unless overwriting is permitted.
+    /// Permits all output files except the inputs of the command, and only new files unless overwriting is permitted.
     pub(crate) fn new(inputs: &[PathBuf], may_overwrite: bool) -> Self {
         // Standard input may be a file too.
         let path =
@@ -53,7 +55,7 @@ impl Outputs {
         Self { inputs: inputs.iter().filter_map(|input| Identity::of(&path(input))).collect(), may_overwrite }
     }
 
-    /// Returns the location for a file, unless it must not be written.
+    /// Returns the location for an output file; a failure if the file must not be written.
     pub(crate) fn location(&self, path: &Path) -> Result<Location, Failure> {
         let refusal = |why: &str| Failure::Other(format!("{}: {why}", path.display()));
         match fs::symlink_metadata(path) {
@@ -78,7 +80,7 @@ impl Outputs {
         }
     }
 
-    /// Returns the location of a file whose creation was checked before.
+    /// Returns the location of an output file whose creation was checked before.
     pub(crate) fn checked_location(&self, path: &Path) -> Location {
         // A pipe or a device contains nothing that could be lost.
         let is_special = |target: Metadata| !target.is_file() && !target.is_dir();
@@ -92,19 +94,19 @@ impl Outputs {
     }
 }
 
-/// Location of an output file.
+/// Location of an output file, which may exist already.
 #[derive(Debug)]
 pub(crate) struct Location {
     path: PathBuf,
-    /// True for a pipe or a device.
+    /// True for a pipe or a device, which is written directly, without a temporary file.
     is_in_place: bool,
     may_overwrite: bool,
-    /// Permissions of the existing regular file.
+    /// Permissions of the existing regular file that the output replaces.
     permissions: Option<Permissions>,
 }
 
 impl Location {
-    /// Opens an empty file under its temporary name.
+    /// Creates the output file under its temporary name and opens it; opens a pipe or a device directly.
     pub(crate) fn create(&self) -> Result<File, Failure> {
         let create = || {
             if self.is_in_place {
@@ -126,7 +128,7 @@ impl Location {
         create().map_err(|error| self.failure(&error))
     }
 
-    /// Opens the file again to continue writing.
+    /// Opens the output file, which was created before, again to continue writing.
     pub(crate) fn reopen(&self) -> Result<File, Failure> {
         let path = if self.is_in_place { self.path.clone() } else { temporary(&self.path) };
         let reopen = || {
@@ -139,7 +141,7 @@ impl Location {
         reopen().map_err(|error| self.failure(&error))
     }
 
-    /// Renames the complete file to its final name.
+    /// Renames the complete temporary file to the final name of the output.
     pub(crate) fn commit(&self) -> Result<(), Failure> {
         if self.is_in_place {
             return Ok(());
@@ -169,7 +171,7 @@ impl Location {
         })
     }
 
-    /// Removes the file under its temporary name.
+    /// Removes the temporary file to which the output was written; a pipe or a device remains.
     pub(crate) fn discard(&self) {
         if !self.is_in_place {
             // A failure to remove the file is ignored.
@@ -177,7 +179,7 @@ impl Location {
         }
     }
 
-    /// Returns the failure for an error of this file.
+    /// Returns the failure for an I/O error of this output file.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match error.kind() {
             io::ErrorKind::AlreadyExists => Failure::Other(format!(
@@ -189,7 +191,7 @@ impl Location {
     }
 }
 
-/// Returns a hidden name in the same folder that no other program uses.
+/// Returns the name of the temporary file for an output: a hidden name in the same folder that no other process uses.
 fn temporary(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default();
     let mut temporary = OsString::from(".");
@@ -204,7 +206,7 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_file_name(temporary)
 }
 
-/// A file that is written sequentially, and removed unless it is committed.
+/// An output file that is written sequentially, and removed unless it is committed.
 #[derive(Debug)]
 pub(crate) struct OutputFile {
     location: Location,
@@ -212,19 +214,19 @@ pub(crate) struct OutputFile {
 }
 
 impl OutputFile {
-    /// Creates an empty file.
+    /// Creates an empty output file under its temporary name and opens it.
     pub(crate) fn create(location: Location) -> Result<(Self, File), Failure> {
         let file = location.create()?;
         Ok((Self { location, is_done: false }, file))
     }
 
-    /// Renames the file to its final name.
+    /// Renames the complete file to its final name.
     pub(crate) fn commit(mut self) -> Result<(), Failure> {
         self.is_done = true;
         self.location.commit()
     }
 
-    /// Returns the failure for an error of this file.
+    /// Returns the failure for an I/O error of this output file.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         self.location.failure(error)
     }
@@ -238,7 +240,7 @@ impl Drop for OutputFile {
     }
 }
 
-/// Writes a whole file from octets in memory.
+/// Writes an output file whose content is complete in memory.
 pub(crate) fn write_whole(location: Location, octets: &[u8]) -> Result<(), Failure> {
     use io::Write as _;
     let (output, mut file) = OutputFile::create(location)?;

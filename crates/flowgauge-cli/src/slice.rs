@@ -16,7 +16,7 @@ use crate::input::{Input, is_stdin};
 use crate::output::{OutputFile, Outputs};
 use crate::summary;
 
-/// Runs the command.
+/// Runs the command `flowgauge slice`.
 pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure> {
     let started_at = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
@@ -49,19 +49,19 @@ pub(crate) fn run(args: &SliceArgs, console: &mut Console) -> Result<(), Failure
     Ok(())
 }
 
-/// True if the flow was chosen at its beginning.
+/// State of a flow: true if it was selected at its first packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mark {
     is_chosen: bool,
 }
 
-/// Writes the frames of chosen flows until the first failure.
+/// Writes the frames of selected flows until the first failure.
 struct Slicer {
     choice: Choice,
     output: Output,
     started_count: u64,
     chosen_count: u64,
-    /// True if the last tracked packet belongs to a chosen flow.
+    /// True if the packet that was tracked last belongs to a selected flow.
     is_frame_chosen: bool,
     outcome: Result<(), Failure>,
 }
@@ -71,7 +71,7 @@ impl Slicer {
         Self { choice, output, started_count: 0, chosen_count: 0, is_frame_chosen: false, outcome: Ok(()) }
     }
 
-    /// Writes a frame if its packet was chosen.
+    /// Writes a frame if its packet belongs to a selected flow.
     fn frame(&mut self, frame: &Frame<'_>, interfaces: &[Interface]) {
         if std::mem::take(&mut self.is_frame_chosen) && self.outcome.is_ok() {
             self.outcome = self.output.write(frame, interfaces);
@@ -103,9 +103,9 @@ impl Sink for Slicer {
     }
 }
 
-/// A pcapng file that is created with its first packet, so that an empty result replaces no file.
+/// A pcapng output file that is created with its first packet, so that a run without packets replaces no file.
 struct Output {
-    /// `None` for standard output.
+    /// Path of the output file; `None` for standard output.
     path: Option<PathBuf>,
     outputs: Outputs,
     writer: Option<Writer>,
@@ -118,7 +118,7 @@ struct Writer {
 }
 
 impl Output {
-    /// Checks whether the output may be written.
+    /// Checks whether the output file may be written.
     fn new(args: &SliceArgs) -> Result<Self, Failure> {
         let path = Some(args.write.clone()).filter(|path| !is_stdin(path));
         let outputs = Outputs::new(&args.files, args.force);
@@ -157,7 +157,7 @@ impl Output {
         pcapng.write(frame, interfaces).map_err(|error| failure(file.as_ref(), &error))
     }
 
-    /// Completes the file. Returns the number of packets in it.
+    /// Completes the output file. Returns the number of packets in it.
     fn finish(self) -> Result<u64, Failure> {
         if let Some(Writer { pcapng, file }) = self.writer {
             pcapng.finish().map_err(|error| failure(file.as_ref(), &error))?;
@@ -167,7 +167,7 @@ impl Output {
     }
 }
 
-/// Returns the failure for an error of a file, or of standard output.
+/// Returns the failure for an I/O error of a file, or of standard output if `file` is `None`.
 fn failure(file: Option<&OutputFile>, error: &io::Error) -> Failure {
     file.map_or_else(|| Failure::writing("standard output", error), |file| file.failure(error))
 }

@@ -8,7 +8,7 @@ use flowgauge::source::SourceStats;
 use crate::console::write_line;
 use crate::human::{duration, plural, rate};
 
-/// Writes the summary of a run; `result` describes its output.
+/// Writes the summary of a run to standard error; `result` describes the output of the run.
 pub(crate) fn write(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result: &str) {
     lines(stats, source, elapsed, result).iter().for_each(|line| write_line(line));
 }
@@ -98,7 +98,7 @@ fn lines(stats: &PipelineStats, source: &SourceStats, elapsed: Duration, result:
     lines
 }
 
-/// Formats reasons with counts; only the first few by name.
+/// Formats reasons for omitted packets with their counts; only the first few are named.
 fn reasons(mut reasons: Vec<(String, u64)>) -> String {
     const NAMED_COUNT: usize = 12;
     if reasons.len() > NAMED_COUNT {

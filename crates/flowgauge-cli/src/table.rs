@@ -1,4 +1,4 @@
-//! The table: column widths fit the first flows, and the number of columns fits the line width.
+//! The table of flow records: column widths fit the first flows, and the number of columns fits the line width.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write};
@@ -10,10 +10,10 @@ use flowgauge::record::{Field, FieldType, FlowRecord, SortKey, Unit, Value};
 
 use crate::human;
 
-/// Number of rows that are examined before the widths are decided.
+/// Number of rows that are examined before the column widths are decided.
 const SAMPLE_COUNT: usize = 1000;
 
-/// Spaces between columns.
+/// Number of spaces between columns.
 const GAP: usize = 2;
 
 /// Returns the index of a field in the schema. A name that is not a field is an error at compile time.
@@ -36,21 +36,22 @@ const fn is_equal(a: &[u8], b: &[u8]) -> bool {
     index == a.len() && index == b.len()
 }
 
-/// Content of a column: a field of the schema, or several that are shown together.
+/// Content of a column: one field of the schema, or several that are shown together. The numbers are indices of fields
+/// in the schema.
 #[derive(Clone, Copy)]
 enum Content {
     Field(usize),
-    /// A time without its date.
+    /// A time without its date, from one field.
     TimeOfDay(usize),
-    /// The sum of both directions.
+    /// The sum of two fields, one for each direction.
     Sum(usize, usize),
-    /// An address and a port.
+    /// An address and a port, from two fields.
     Endpoint(usize, usize),
-    /// A protocol, and the application if it is known: `tcp`, `tcp/http`.
+    /// A transport protocol, and the application protocol if it is known, from two fields: `tcp`, `tcp/http`.
     Protocol(usize, usize),
-    /// Zeek's connection state, or type and code for ICMP.
+    /// Zeek's connection state, or the type and code for ICMP, from three fields.
     State([usize; 3]),
-    /// A short name of the end reason.
+    /// A short name of the reason why the flow ended.
     End(usize),
 }
 
@@ -66,7 +67,7 @@ impl Column {
         Self { title, content }
     }
 
-    /// Returns the field that determines the format.
+    /// Returns the first field of the column, which determines the format of its values.
     fn first_field(self) -> &'static Field {
         let (Content::Field(index)
         | Content::TimeOfDay(index)
@@ -85,7 +86,7 @@ impl Column {
         is_number && matches!(self.content, Content::Field(_) | Content::Sum(..))
     }
 
-    /// Returns the width of the title and of common values, so that later rows seldom exceed it.
+    /// Returns the width in characters of the title and of common values, so that later rows seldom exceed it.
     fn min_width(self) -> usize {
         let field = self.first_field();
         let common = match (self.content, field.field_type, field.unit) {
@@ -102,7 +103,7 @@ impl Column {
         common.max(self.title.len())
     }
 
-    /// Returns the text of the column for a record.
+    /// Returns the text of this column for a flow record.
     fn cell(self, record: &FlowRecord) -> String {
         let value = |index| record.value(index);
         match self.content {
@@ -137,7 +138,7 @@ fn is_time(field: &Field) -> bool {
     matches!(field.sort, Some(SortKey::Start | SortKey::End))
 }
 
-/// Formats a value of a field, by its type and unit; `-` if there is none.
+/// Formats the value of a field, by the type and unit of the field; `-` if there is no value.
 fn single(field: &Field, value: Value<'_>) -> String {
     match (value, field.unit) {
         (Value::Unsigned(number), Unit::Nanoseconds) if is_time(field) => {
@@ -151,7 +152,7 @@ fn single(field: &Field, value: Value<'_>) -> String {
     }
 }
 
-/// The columns of the default layouts.
+/// The columns of the default table layouts.
 const COLUMNS: [Column; 15] = [
     Column::new("START (UTC)", Content::Field(field("start_ns"))),
     Column::new("START", Content::TimeOfDay(field("start_ns"))),
@@ -186,7 +187,7 @@ const STATE: usize = 12;
 const HISTORY: usize = 13;
 const ENDED: usize = 14;
 
-/// Layouts, from the most columns to the fewest.
+/// Column layouts of the table, from the most columns to the fewest.
 const LAYOUTS: [&[usize]; 6] = [
     &[
         START,
@@ -245,44 +246,46 @@ const LAYOUTS: [&[usize]; 6] = [
     &[DURATION, PROTOCOL, SOURCE, DESTINATION, PACKETS, OCTETS, STATE],
 ];
 
-/// Layout for lines too narrow for the last of these: numbers first, then the addresses, on separate lines if
-/// necessary.
+/// Column layout for lines too narrow for every layout of `LAYOUTS`: numbers first, then the addresses, on separate
+/// lines if necessary.
 const NARROW: &[usize] = &[DURATION, PROTOCOL, PACKETS, OCTETS, STATE];
 
 type Row = Vec<String>;
 
-/// Writes records as rows.
+/// Writes flow records as rows of a table.
 pub(crate) struct Table<W> {
     out: W,
     columns: Vec<Column>,
-    /// True if the columns are those that the caller chose. Otherwise the layout that fits is chosen.
+    /// True if the columns are those that the caller chose. Otherwise the default layout that fits the line width is
+    /// chosen.
     is_chosen: bool,
     /// Width of a line in characters; `None` for no limit.
     line_width: Option<usize>,
-    /// Rows that are kept until the widths are decided.
+    /// Rows that are kept until the column widths are decided.
     sample: Vec<Row>,
     layout: Option<Layout>,
     line: String,
 }
 
-/// Columns, their widths, and those that are shown.
+/// Columns of a table, their widths, and the selection of columns that are shown.
 struct Layout {
     columns: Vec<Column>,
     /// Indices of the columns that are shown.
     shown: Vec<usize>,
-    /// Widths of all columns.
+    /// Widths of all columns, in characters.
     widths: Vec<usize>,
     line_width: Option<usize>,
     is_narrow: bool,
 }
 
 impl<W: Write> Table<W> {
-    /// Creates a table as wide as the terminal, or as `COLUMNS` specifies; without either, as wide as its content.
+    /// Creates a table as wide as the terminal, or as the environment variable `COLUMNS` specifies; without either, as
+    /// wide as its content.
     pub(crate) fn new(out: W) -> Self {
         Self::with_columns(out, COLUMNS.to_vec(), line_width())
     }
 
-    /// Creates a table with a column for each of the fields, by their indices in the schema.
+    /// Creates a table with a column for each of the given fields, which are indices in the schema.
     pub(crate) fn with_fields(out: W, fields: &[usize]) -> Self {
         let column = |index: &usize| Column::new(FlowRecord::SCHEMA[*index].name, Content::Field(*index));
         Self { is_chosen: true, ..Self::with_columns(out, fields.iter().map(column).collect(), None) }
@@ -304,7 +307,7 @@ impl<W: Write> Table<W> {
         }
     }
 
-    /// Writes all pending rows; later rows use the widths of these.
+    /// Writes all pending rows; later rows use the same column widths.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         if self.layout.is_none() {
             self.decide()?;
@@ -373,7 +376,7 @@ fn print(out: &mut impl Write, line: &mut String, layout: &Layout, row: &Row) ->
     out.write_all(line.as_bytes())
 }
 
-/// Returns the line width from `COLUMNS`, or that of the terminal.
+/// Returns the line width in characters from the environment variable `COLUMNS`, or that of the terminal.
 pub(crate) fn line_width() -> Option<usize> {
     let from_environment = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     let from_terminal = || {
@@ -383,7 +386,7 @@ pub(crate) fn line_width() -> Option<usize> {
     from_environment.or_else(from_terminal).filter(|width| *width > 0)
 }
 
-/// Formats `2026-11-20 23:41:15.123`.
+/// Formats a timestamp as date and time, such as `2026-11-20 23:41:15.123`.
 pub(crate) fn date_and_time(timestamp: Timestamp) -> String {
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(timestamp.as_nanos());
     let text = humantime::format_rfc3339_millis(time).to_string();

@@ -1,4 +1,4 @@
-//! Data of records: a table of the fields of each type, and a reader for all of them.
+//! Data of DNS records: a table of the fields of each record type, and a reader for all of them.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,10 +12,11 @@ use super::presentation;
 use super::service::ServiceParameters;
 use super::types::TypeSet;
 
-/// The data of a record.
+/// The data of a DNS record.
 ///
-/// Displayed in presentation format (RFC 1035 section 5.1 and the RFCs of the types) if the fields of its type are
-/// known and cover all of its octets, otherwise in the generic format of RFC 3597 section 5: `\# 4 0a000001`.
+/// Displayed in presentation format (RFC 1035 section 5.1 and the RFCs of the record types) if the fields of the record
+/// type are known and cover all octets of the data, otherwise in the generic format of RFC 3597 section 5:
+/// `\# 4 0a000001`.
 #[derive(Clone, Copy)]
 pub struct RecordData<'m> {
     message: &'m [u8],
@@ -24,35 +25,35 @@ pub struct RecordData<'m> {
     record_type: RecordType,
 }
 
-/// A field of a record's data.
+/// The value of a field of a DNS record's data.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Value<'m> {
-    /// A name.
+    /// A domain name.
     Name(Name<'m>),
-    /// A number of up to six octets.
+    /// An unsigned integer of up to six octets.
     Number(u64),
-    /// An address.
+    /// An IPv4 or IPv6 address.
     Address(IpAddr),
-    /// A type, as in RRSIG.
+    /// A record type, as in RRSIG.
     Type(RecordType),
     /// Seconds since 1970, displayed as `YYYYMMDDHHmmSS`.
     Time(u32),
     /// A character string, displayed in quotes.
     Text(&'m [u8]),
-    /// An unquoted word, such as the tag of CAA.
+    /// An unquoted word, such as the tag of a CAA record.
     Word(&'m [u8]),
     /// Octets, displayed as hexadecimal digits; `-` if there are none.
     Hex(&'m [u8]),
-    /// Octets, displayed as hexadecimal digits in groups of the given number of octets.
+    /// Octets, and the number of octets in a group. Displayed as hexadecimal digits in groups.
     Groups(&'m [u8], usize),
     /// Octets, displayed in base64.
     Base64(&'m [u8]),
-    /// Octets, displayed in base32 (RFC 4648 section 7).
+    /// Octets, displayed in base32 with the extended hex alphabet (RFC 4648 section 7).
     Base32(&'m [u8]),
-    /// A set of types, as in NSEC.
+    /// A set of record types, as in NSEC.
     Types(TypeSet<'m>),
-    /// Parameters of a service, as in HTTPS.
+    /// Service parameters, as in HTTPS.
     Parameters(ServiceParameters<'m>),
     /// A geographical location, as in LOC.
     Location(Location),
@@ -64,7 +65,7 @@ pub enum Value<'m> {
     Nsap(&'m [u8]),
 }
 
-/// Kind and length of a field.
+/// Kind and length of a field in the data of a DNS record.
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Name,
@@ -76,43 +77,44 @@ enum Part {
     Aaaa,
     Type,
     Time,
-    /// Preceded by a length of one octet.
+    /// A character string after a length of one octet.
     Text,
     Word,
     HexCounted,
     Base32Counted,
-    /// Preceded by a length of two octets.
+    /// Octets, displayed in hexadecimal, after a length of two octets.
     HexLongCounted,
-    /// All remaining octets.
+    /// Character strings that fill all remaining octets, each after a length of one octet.
     Texts,
     TextRest,
     Hex,
     Base64,
     Types,
     Parameters,
-    /// A fixed number of octets: an identifier of two-octet groups, or a link-layer address.
+    /// Total number of octets of the field, and number of octets in each displayed group: an identifier in groups of
+    /// two octets, or a link-layer address in groups of one.
     Groups(u8, u8),
     Location,
     Prefixes,
     Ports,
     Nsap,
-    /// The type of the gateway field that follows (RFC 4025 section 2.3): none, an address or a name.
+    /// The type of the gateway field that follows in the data (RFC 4025 section 2.3): none, an address or a name.
     GatewayKind,
-    /// Type of the gateway field in seven bits, after a flag bit.
+    /// Discovery-optional flag of an AMTRELAY record: the top bit of the octet with the type of the relay field.
     RelayBit,
     RelayKind,
     Gateway,
-    /// Length of an identity tag, algorithm, and length of a key.
+    /// Three fields of a HIP record: length of the identity tag, algorithm, and length of the key.
     HostIdentity,
     IdentityTag,
     IdentityKey,
-    /// Names up to the end, possibly none.
+    /// Domain names up to the end of the data, possibly none.
     Names,
 }
 
 use Part::{A, Aaaa, Base64, Groups, Hex, HexCounted, HexLongCounted, Text, Time, Type, U8, U16, U32, U48};
 
-/// Returns the fields of a type; `None` for types that are displayed as octets.
+/// Returns the fields of the data of a record type; `None` for record types with data that is displayed as octets.
 const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
     use Part::{
         Base32Counted, Gateway, GatewayKind, HostIdentity, IdentityKey, IdentityTag, Location, Name, Names,
@@ -203,7 +205,7 @@ const fn parts(record_type: RecordType) -> Option<&'static [Part]> {
 }
 
 impl<'m> RecordData<'m> {
-    /// Creates the data from octets `start..end` of a message, which must exist.
+    /// Creates the record data from octets `start..end` of a message, which must exist.
     pub(super) const fn new(
         message: &'m [u8],
         (start, end): (usize, usize),
@@ -212,19 +214,20 @@ impl<'m> RecordData<'m> {
         Self { message, start, end, record_type }
     }
 
-    /// Returns the octets as they are in the message; names in them may be compressed.
+    /// Returns the octets of the record data as they are in the message; names in them may be compressed.
     #[must_use]
     pub fn octets(&self) -> &'m [u8] {
         self.message.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Returns whether there are no octets, as in updates.
+    /// Returns whether the record data has no octets, as in updates.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Returns the fields in their order; `None` if the type is not known, or if the data does not match it.
+    /// Returns the fields of the record data in their order; `None` if the record type is not known, or if the data
+    /// does not match it.
     #[must_use]
     pub fn values(&self) -> Option<Values<'m>> {
         let parts = parts(self.record_type)?;
@@ -255,8 +258,8 @@ impl<'m> RecordData<'m> {
         }
     }
 
-    /// Returns the first name in the data: the target of CNAME, NS, PTR and DNAME, the host of MX and SRV, the first
-    /// server of SOA.
+    /// Returns the first name in the record data: the target of CNAME, NS, PTR and DNAME, the host of MX and SRV, the
+    /// first server of SOA.
     #[must_use]
     pub fn name(&self) -> Option<Name<'m>> {
         self.values()?.find_map(|value| if let Value::Name(name) = value { Some(name) } else { None })
@@ -264,7 +267,8 @@ impl<'m> RecordData<'m> {
 }
 
 impl PartialEq for RecordData<'_> {
-    /// Compares types and octets, or the fields, because names may be compressed.
+    /// Compares the record types and the octets of two record data, or the fields if the octets differ, because names
+    /// may be compressed.
     fn eq(&self, other: &Self) -> bool {
         self.record_type == other.record_type
             && match (self.values(), other.values()) {
@@ -309,19 +313,19 @@ impl serde::Serialize for RecordData<'_> {
     }
 }
 
-/// Iterator over the fields of a [`RecordData`].
+/// Iterator over the fields of a DNS record's data, [`RecordData`].
 #[derive(Clone, Debug)]
 pub struct Values<'m> {
     message: &'m [u8],
     at: usize,
     end: usize,
     parts: &'static [Part],
-    /// Lengths and kinds in earlier fields that apply to later ones.
+    /// Type of the gateway or relay field, from an earlier field of the data.
     gateway_kind: u8,
     identity_lens: (usize, usize),
-    /// Names that were read, in their order, each with the offset after it.
+    /// Names in the data that were read, in their order, each with the offset after the name.
     names: [Option<(Name<'m>, usize)>; 2],
-    /// Number of names so far.
+    /// Number of names read so far in this pass through the data.
     name_count: usize,
     is_sound: bool,
 }
@@ -342,7 +346,7 @@ impl<'m> Values<'m> {
         Some(octets.iter().fold(0, |number, octet| number << 8 | u64::from(*octet)))
     }
 
-    /// Returns the octets that follow a length field of `prefix_len` octets.
+    /// Returns the octets that follow a length field of `prefix_len` octets, and moves past them.
     fn counted(&mut self, prefix_len: usize) -> Option<&'m [u8]> {
         let len = self.number(prefix_len)?;
         self.octets(len as usize)
@@ -352,7 +356,8 @@ impl<'m> Values<'m> {
         self.octets(self.end.checked_sub(self.at)?)
     }
 
-    /// Returns the next name. Two names are cached; only HIP may have more, which are parsed again.
+    /// Returns the next name in the data. The first two names are cached; only HIP may have more, which are parsed
+    /// again.
     fn name(&mut self) -> Option<Name<'m>> {
         let known = self.names.get_mut(self.name_count);
         let (name, at) = match &known {

@@ -1,4 +1,4 @@
-//! Extension mechanisms: the OPT record (RFC 6891).
+//! DNS extension mechanisms (EDNS): the OPT record (RFC 6891).
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,17 +9,17 @@ use super::presentation::write_hex;
 use super::record::Record;
 use super::service::pairs;
 
-/// Contents of an OPT record.
+/// Contents of a DNS OPT record.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Edns<'m> {
-    /// EDNS version; only 0 is assigned.
+    /// EDNS version of the sender; only 0 is assigned.
     pub version: u8,
-    /// Number of octets that the sender accepts in one datagram.
+    /// Number of octets that the sender of the OPT record accepts in one datagram.
     pub udp_payload_len: u16,
-    /// Upper eight bits of the response code.
+    /// Upper eight bits of the response code; the lower four bits are in the message header.
     pub extended_rcode: u8,
-    /// DO: the sender accepts DNSSEC records.
+    /// The DO bit: the sender accepts DNSSEC records.
     pub is_dnssec_ok: bool,
     options: &'m [u8],
 }
@@ -36,27 +36,28 @@ impl<'m> Edns<'m> {
         }
     }
 
-    /// Returns the options up to the first one that is malformed.
+    /// Iterates over the EDNS options, up to the first one that is malformed.
     pub fn options(&self) -> impl Iterator<Item = EdnsOption<'m>> + use<'m> {
         pairs(self.options).map(|(code, data)| EdnsOption { code: OptionCode(code), data })
     }
 }
 
-/// An option of EDNS.
+/// An EDNS option of an OPT record.
 ///
 /// Displayed as hexadecimal digits, except for a client subnet (RFC 7871), displayed as `192.0.2.0/24/0`, and an
 /// extended error (RFC 8914), displayed as its number, followed by its text in quotes if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EdnsOption<'m> {
-    /// Option code.
+    /// Code that identifies the EDNS option.
     pub code: OptionCode,
-    /// Option data.
+    /// Data of the EDNS option.
     pub data: &'m [u8],
 }
 
 impl EdnsOption<'_> {
-    /// Returns the network of a client subnet, and the prefix lengths of the query and of the answer.
+    /// Returns the contents of a client subnet option: the network, the prefix length of the query (source) and that of
+    /// the answer (scope); `None` for other options.
     #[must_use]
     pub fn client_subnet(&self) -> Option<(IpAddr, u8, u8)> {
         let ([family, low, source_len, scope_len], prefix) = self.data.split_first_chunk::<4>()?;
@@ -69,7 +70,7 @@ impl EdnsOption<'_> {
     }
 }
 
-/// Pads octets with zeros to `N`; `None` if there are more than `N`.
+/// Appends zeros to octets up to a length of `N`; `None` if there are more than `N` octets.
 fn padded<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {
     let mut all = [0; N];
     all.get_mut(..octets.len())?.copy_from_slice(octets);

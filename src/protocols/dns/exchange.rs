@@ -1,33 +1,35 @@
-//! Matching of responses to queries.
+//! Matching of DNS responses to queries.
 
 use super::numbers::RecordType;
 use crate::base::Timestamp;
 use crate::session::Role;
 
-/// Maximum number of remembered queries per flow. At the limit, the one idle longest is evicted, answered ones first.
+/// Maximum number of DNS queries that are kept per flow for matching. At the limit, the query idle longest is evicted;
+/// queries that were answered are evicted first.
 pub const EXCHANGE_COUNT_MAX: usize = 256;
 
-/// Nanoseconds without a response or a retransmission after which a query counts as unanswered.
+/// Nanoseconds without a response or a retransmission after which a DNS query counts as unanswered.
 pub const UNANSWERED_NS: u64 = 10_000_000_000;
 
-/// Number of queries that need no allocation: the A and AAAA queries that a client sends together.
+/// Number of queries per flow that are kept without an allocation: two, for the A and AAAA queries that a client sends
+/// together.
 const INLINE_COUNT: usize = 2;
 
-/// A query without a response.
+/// A DNS query without a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unanswered {
-    /// Transaction number of the query.
+    /// Transaction number of the query in its flow.
     pub transaction: u64,
-    /// DNS identifier of the query.
+    /// Identifier in the DNS header of the query.
     pub id: u16,
-    /// Side that sent the query.
+    /// Role of the side that sent the query.
     pub querier: Role,
-    /// Number of retransmissions.
+    /// Number of times the query was sent again.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
     pub retransmission_count: u32,
-    /// Nanoseconds since the query was first sent.
+    /// Nanoseconds from the first transmission of the query until this report.
     pub waited_ns: u64,
     /// Reason why the query is no longer outstanding.
     pub reason: UnansweredReason,
@@ -38,11 +40,11 @@ pub struct Unanswered {
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum UnansweredReason {
-    /// No response and no retransmission for [`UNANSWERED_NS`].
+    /// Neither a response nor a retransmission occurred for [`UNANSWERED_NS`].
     Timeout,
-    /// The flow ended, or the direction of the responder.
+    /// The flow ended, or the responder's direction of it.
     EndOfFlow,
-    /// Evicted by [`EXCHANGE_COUNT_MAX`] later queries.
+    /// The query was evicted because [`EXCHANGE_COUNT_MAX`] queries were reached.
     Displaced,
 }
 
@@ -51,12 +53,12 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// Properties by which two messages belong to one exchange.
+/// Properties by which a message is assigned to an exchange, a DNS query with its responses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subject {
     pub(super) id: u16,
     pub(super) querier: Role,
-    /// Hash of the first question; `None` if there is no question.
+    /// Hash of the first question of the message; `None` if there is no question.
     pub(super) question: Option<u64>,
     pub(super) is_transfer: bool,
 }
@@ -66,7 +68,7 @@ struct Exchange {
     question: u64,
     transaction: u64,
     queried: Timestamp,
-    /// Time of its latest message.
+    /// Capture time of the latest message of the exchange.
     latest: Timestamp,
     retransmission_count: u32,
     response_count: u32,
@@ -76,8 +78,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Returns whether a message belongs to this exchange. Some responses contain no question: errors, and the messages
-    /// of a zone transfer after the first.
+    /// Returns whether a message with this subject belongs to the exchange. Some responses contain no question: errors,
+    /// and the messages of a zone transfer after the first.
     fn is_of(&self, subject: &Subject) -> bool {
         self.id == subject.id
             && self.querier == subject.querier
@@ -104,7 +106,7 @@ fn since(then: Timestamp, now: Timestamp) -> u64 {
     now.as_nanos().saturating_sub(then.as_nanos())
 }
 
-/// Relation of a response to its query.
+/// Relation of a DNS response to its query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Answered {
     pub(super) transaction: u64,
@@ -112,7 +114,7 @@ pub(super) struct Answered {
     pub(super) earlier_response_count: u32,
 }
 
-/// Queries of a flow that are outstanding or may still receive responses.
+/// DNS queries of a flow that are outstanding or may still receive responses.
 #[derive(Debug, Default)]
 pub(super) struct Exchanges {
     inline: [Option<Exchange>; INLINE_COUNT],
@@ -125,10 +127,11 @@ impl Exchanges {
         self.inline.iter_mut().flatten().chain(&mut self.more)
     }
 
-    /// Adds a query. Returns its number and its retransmission count. `unanswered` receives the query that is evicted for it.
+    /// Adds a DNS query. Returns its transaction number and its retransmission count. `unanswered` receives the query
+    /// that is evicted for it.
     ///
-    /// A query with the same subject as an outstanding one is a retransmission; with that of an answered one, it starts
-    /// a new exchange.
+    /// A query with the same subject as an outstanding query is a retransmission of it; a query with the same subject
+    /// as an answered one starts a new exchange.
     pub(super) fn add_query(
         &mut self,
         subject: &Subject,
@@ -181,7 +184,7 @@ impl Exchanges {
         (transaction, 0)
     }
 
-    /// Processes a response. Returns its relation to its query, if the query is remembered.
+    /// Assigns a DNS response to its query. Returns its relation to the query; `None` if no such query is kept.
     pub(super) fn answer(&mut self, subject: &Subject, now: Timestamp) -> Option<Answered> {
         // The latest of repeated queries with the same subject.
         let known =
@@ -196,14 +199,14 @@ impl Exchanges {
         })
     }
 
-    /// Removes queries that have timed out.
+    /// Removes DNS queries that have timed out, and passes those without a response to `unanswered`.
     pub(super) fn age(&mut self, now: Timestamp, unanswered: impl FnMut(Unanswered)) {
         self.forget(now, UnansweredReason::Timeout, unanswered, |known| {
             since(known.latest, now) >= UNANSWERED_NS
         });
     }
 
-    /// Removes the queries of one side.
+    /// Removes the DNS queries that one side sent, and passes those without a response to `unanswered`.
     pub(super) fn end(&mut self, querier: Role, now: Timestamp, unanswered: impl FnMut(Unanswered)) {
         self.forget(now, UnansweredReason::EndOfFlow, unanswered, |known| known.querier == querier);
     }
@@ -238,13 +241,14 @@ impl Exchanges {
     }
 }
 
-/// Returns a hash of a question that ignores the case of letters.
+/// Returns a hash of a DNS question that ignores the case of letters.
 ///
-/// `octets` is a name without pointers; the first name of a message has none, because no name precedes it. A collision,
-/// which also requires equal identifiers, only merges two exchanges.
+/// `octets` is a name without pointers; the first name of a message has none, because no name precedes it. A hash
+/// collision merges two exchanges only if their identifiers are equal too.
 pub(super) fn hash_question(octets: &[u8], record_type: RecordType, class: u16) -> u64 {
     const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
-    /// Converts letters to lower case; that this also maps some other octets to each other is harmless.
+    /// Bits that convert capital letters to lower case in eight octets at once. They also make some other octets equal,
+    /// which is harmless in a hash.
     const LOWER: u64 = 0x2020_2020_2020_2020;
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(MULTIPLIER);
     let mut hash = mix(u64::from(record_type.0) << 16 | u64::from(class), octets.len() as u64);

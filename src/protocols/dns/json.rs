@@ -1,4 +1,4 @@
-//! Messages as JSON objects.
+//! DNS messages as JSON objects.
 
 use std::cell::Cell;
 use std::fmt::{self, Write as _};
@@ -10,11 +10,11 @@ use super::message::{DnsMessage, ParseError};
 use super::numbers::{Rcode, RecordType};
 use super::record::{Item, Question, Record, Section, Walk};
 
-/// Result of one pass through the sections of a message.
+/// Result of one pass through the sections of a DNS message.
 struct Outline<'m> {
-    /// Iterator at the first item of each section.
+    /// Iterator positioned at the first item of each section.
     starts: [Option<Walk<'m>>; 4],
-    /// Number of questions and records without OPT records.
+    /// Number of questions and records in the message, without OPT records.
     item_count: usize,
     edns: Option<Edns<'m>>,
     parse_error: Option<ParseError>,
@@ -58,19 +58,20 @@ fn section_of(item: &Item<'_>) -> Section {
     }
 }
 
-/// OPT is written under its own key.
+/// Returns whether an item is an OPT record, which is written under a separate key.
 fn is_opt(item: &Item<'_>) -> bool {
     matches!(item, Item::Record(Section::Additional, record) if record.record_type == RecordType::OPT)
 }
 
-/// Octets of text for the questions and records of a message, in addition to [`TEXT_FACTOR`] per octet of the message.
+/// Maximum number of octets of text for the questions and records of a message, in addition to [`TEXT_FACTOR`] per
+/// octet of the message.
 const TEXT_CREDIT: usize = 1024;
 
-/// Octets of text per octet of a message. In responses of servers, name compression expands text by a factor of three,
-/// and escaped octets by a factor of four.
+/// Maximum number of octets of text per octet of a message. In responses of servers, name compression expands text by a
+/// factor of three, and escaped octets by a factor of four.
 const TEXT_FACTOR: usize = 8;
 
-/// Remaining text allowance of a message, and the number of items written.
+/// Number of octets of text that may still be written for a message, and number of items written.
 #[derive(Debug)]
 struct Written {
     text_left: Cell<usize>,
@@ -88,7 +89,7 @@ impl Written {
     }
 }
 
-/// A value as text, limited by the remaining allowance.
+/// A value that is written as text, up to the number of octets that may still be written for the message.
 struct Limited<'a, T>(&'a T, &'a Written);
 
 impl<T: fmt::Display> fmt::Display for Limited<'_, T> {
@@ -108,7 +109,7 @@ impl<T: fmt::Display> Serialize for Limited<'_, T> {
     }
 }
 
-/// Ends the text at the limit; the caller need not write more.
+/// Writer that stops with an error when the text reaches the limit.
 struct LimitedWriter<'a, 'f> {
     f: &'a mut fmt::Formatter<'f>,
     left: usize,
@@ -126,7 +127,7 @@ impl fmt::Write for LimitedWriter<'_, '_> {
     }
 }
 
-/// Items of one section from the first, up to the limit of text.
+/// Items of one section of a message, written until the limit of text is reached.
 struct Items<'a, 'm>(Section, &'a Walk<'m>, &'a Written);
 
 impl Serialize for Items<'_, '_> {
@@ -241,7 +242,7 @@ impl Serialize for DnsMessage<'_> {
     }
 }
 
-/// Names of the flags that are set.
+/// Names of the flags that are set in a DNS message.
 struct Names<'a, 'm>(&'a DnsMessage<'m>);
 
 impl Serialize for Names<'_, '_> {

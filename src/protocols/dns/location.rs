@@ -1,37 +1,37 @@
-//! Geographical locations of LOC records.
+//! Geographical locations of DNS LOC records.
 
 use std::fmt;
 
-/// The equator and the prime meridian as encoded on the wire.
+/// Latitude of the equator and longitude of the prime meridian, as encoded on the wire.
 const MIDDLE: i64 = 1 << 31;
 
-/// Thousandths of an arcsecond in a quarter of the circle.
+/// A quarter of a circle in thousandths of an arcsecond.
 const QUARTER: i64 = 90 * 3_600_000;
 
-/// Centimeters below the reference spheroid at which altitudes start.
+/// Centimeters below the reference spheroid of the altitude that is encoded as zero.
 const BASE_CM: i64 = 10_000_000;
 
-/// Geographical location (RFC 1876). Displayed as `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m`:
-/// latitude, longitude, altitude, size, and horizontal and vertical precision.
+/// Geographical location of a LOC record (RFC 1876). Displayed as latitude, longitude, altitude, size, and horizontal
+/// and vertical precision: `42 21 54.000 N 71 06 18.000 W -24.00m 30.00m 10000.00m 10.00m`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Location {
-    /// Thousandths of an arcsecond; north is positive.
+    /// Latitude in thousandths of an arcsecond; north is positive.
     pub latitude: i64,
-    /// Thousandths of an arcsecond; east is positive.
+    /// Longitude in thousandths of an arcsecond; east is positive.
     pub longitude: i64,
-    /// Centimeters above the GPS reference spheroid.
+    /// Altitude in centimeters above the GPS reference spheroid.
     pub altitude_cm: i64,
-    /// Diameter of a sphere that encloses the described entity.
+    /// Diameter in centimeters of a sphere around the described entity.
     pub size_cm: u64,
-    /// Diameter of the horizontal circle of error.
+    /// Diameter in centimeters of the horizontal circle of error.
     pub horizontal_precision_cm: u64,
-    /// Total vertical error.
+    /// Total vertical error in centimeters.
     pub vertical_precision_cm: u64,
 }
 
 impl Location {
-    /// Parses a location; `None` for another version, and for values out of range.
+    /// Parses the data of a LOC record; `None` for a version other than 0, and for values out of range.
     pub(super) fn read(octets: [u8; 16]) -> Option<Self> {
         let [version, size, horizontal, vertical, rest @ ..] = octets;
         let [la, lb, lc, ld, oa, ob, oc, od, aa, ab, ac, ad] = rest;
@@ -51,7 +51,7 @@ impl Location {
     }
 }
 
-/// Decodes a digit and a power of ten.
+/// Decodes a length in centimeters: a digit in the upper four bits, and a power of ten in the lower four bits.
 const fn centimeters(octet: u8) -> Option<u64> {
     match (octet >> 4, octet & 15) {
         (digit @ 0..=9, power @ 0..=9) => Some(digit as u64 * 10_u64.pow(power as u32)),

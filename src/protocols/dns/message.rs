@@ -1,45 +1,45 @@
-//! Message with its header; sections are parsed on iteration.
+//! DNS message with its header; sections are parsed on iteration.
 
 use super::edns::Edns;
 use super::numbers::{Opcode, Rcode, RecordType};
 use super::record::{Item, Question, Record, Section, Walk};
 
-/// Length of the header in octets (RFC 1035 section 4.1.1).
+/// Length of the DNS message header in octets (RFC 1035 section 4.1.1).
 pub const HEADER_LEN: usize = 12;
 
-/// Protocol of a message, of those that share the format.
+/// Protocol of a message: DNS, or a protocol that shares its message format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Variant {
-    /// DNS (RFC 1035).
+    /// Unicast DNS (RFC 1035).
     Dns,
     /// Multicast DNS (RFC 6762): the top bit of the class field is a flag, and the class has 15 bits.
     Mdns,
-    /// Link-Local Multicast Name Resolution (RFC 4795): flags with other meanings.
+    /// Link-Local Multicast Name Resolution (RFC 4795): some header flags have other meanings.
     Llmnr,
 }
 
-/// Reason why parsing of a message stopped early. Everything parsed before is valid.
+/// Reason why parsing of a DNS message stopped early. Everything parsed before is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum ParseError {
-    /// Truncated by the snap length, or octets of the stream are missing.
+    /// The message is truncated by the snap length, or octets of the stream are missing.
     Truncated,
-    /// Ends before its counts and lengths indicate.
+    /// The message ends before its counts and lengths indicate.
     Short,
-    /// A label of an undefined type.
+    /// A label of a name has an undefined type.
     BadLabel,
-    /// A pointer that does not point backward, or points into the header.
+    /// A pointer in a name does not point backward, or points into the header.
     BadPointer,
-    /// More pointers in one name than [`JUMP_COUNT_MAX`](super::JUMP_COUNT_MAX).
+    /// A name has more pointers than [`JUMP_COUNT_MAX`](super::JUMP_COUNT_MAX).
     TooManyPointers,
-    /// A name longer than [`NAME_LEN_MAX`](super::NAME_LEN_MAX).
+    /// A name is longer than [`NAME_LEN_MAX`](super::NAME_LEN_MAX).
     LongName,
 }
 
 impl ParseError {
-    /// Returns the reason as one or two words joined by underscores.
+    /// Returns the name of the reason, which is one or two words joined by underscores.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -53,62 +53,62 @@ impl ParseError {
     }
 }
 
-/// Flags of a header: its third and fourth octets.
+/// Flags of a DNS message header: the third and fourth octets of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Flags(pub u16);
 
 impl Flags {
-    /// Returns whether QR is set: the message is a response.
+    /// Returns the QR flag: the message is a response.
     #[must_use]
     #[inline]
     pub const fn is_response(self) -> bool {
         self.0 & 0x8000 != 0
     }
 
-    /// Returns the opcode.
+    /// Returns the operation code in the flags.
     #[must_use]
     #[inline]
     pub const fn opcode(self) -> Opcode {
         Opcode((self.0 >> 11 & 15) as u8)
     }
 
-    /// Returns AA: the answer is authoritative. In LLMNR the bit is C: a conflict.
+    /// Returns the AA flag: the answer is authoritative. In LLMNR the bit is C: a conflict.
     #[must_use]
     pub const fn is_authoritative(self) -> bool {
         self.0 & 0x0400 != 0
     }
 
-    /// Returns TC: the message is truncated to what the transport could carry.
+    /// Returns the TC flag: the message is truncated to what the transport could carry.
     #[must_use]
     pub const fn is_truncated(self) -> bool {
         self.0 & 0x0200 != 0
     }
 
-    /// Returns RD: recursion is desired. In LLMNR the bit is T: the answer is tentative.
+    /// Returns the RD flag: recursion is desired. In LLMNR the bit is T: the answer is tentative.
     #[must_use]
     pub const fn is_recursion_desired(self) -> bool {
         self.0 & 0x0100 != 0
     }
 
-    /// Returns RA: recursion is available.
+    /// Returns the RA flag: recursion is available.
     #[must_use]
     pub const fn is_recursion_available(self) -> bool {
         self.0 & 0x0080 != 0
     }
 
-    /// Returns AD: the data is authentic (RFC 4035).
+    /// Returns the AD flag: the data is authentic (RFC 4035).
     #[must_use]
     pub const fn is_authentic(self) -> bool {
         self.0 & 0x0020 != 0
     }
 
-    /// Returns CD: checking is disabled (RFC 4035).
+    /// Returns the CD flag: checking is disabled (RFC 4035).
     #[must_use]
     pub const fn is_checking_disabled(self) -> bool {
         self.0 & 0x0010 != 0
     }
 
-    /// Returns the four bits of the response code in the header.
+    /// Returns the lower four bits of the response code, which are in the header.
     #[must_use]
     pub const fn rcode(self) -> Rcode {
         Rcode(self.0 & 15)
@@ -132,20 +132,20 @@ impl Flags {
     }
 }
 
-/// Message header.
+/// Header of a DNS message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header {
     /// Identifier that a response shares with its query; zero in multicast DNS.
     pub id: u16,
-    /// The flags.
+    /// The flags, including the operation code and the response code.
     pub flags: Flags,
-    /// Number of items in each section as claimed by the sender, in the order of [`Section`].
+    /// Number of items in each section as claimed by the sender of the message, in the order of [`Section`].
     pub counts: [u16; 4],
 }
 
 impl Header {
-    /// Parses a header; `None` if there are fewer than [`HEADER_LEN`] octets.
+    /// Parses the DNS header at the start of a message; `None` if there are fewer than [`HEADER_LEN`] octets.
     #[must_use]
     #[inline]
     pub fn read(bytes: &[u8]) -> Option<Self> {
@@ -165,34 +165,34 @@ impl Header {
     }
 }
 
-/// A query or a response, and its relation to earlier messages. Parsing its sections allocates nothing.
+/// A DNS query or response, and its relation to earlier messages. Parsing its sections allocates nothing.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct DnsMessage<'m> {
-    /// Captured octets; at least a header.
+    /// Captured octets of the message; at least a header.
     pub bytes: &'m [u8],
-    /// Length on the wire in octets.
+    /// Length of the message on the wire in octets.
     pub len: usize,
-    /// The header.
+    /// The header of the message.
     pub header: Header,
-    /// Protocol of the message.
+    /// Protocol of the message, DNS or one that shares its format.
     pub variant: Variant,
-    /// Number of the query in its flow, for a query and its responses. A retransmitted query keeps its number. `None`
-    /// for multicast DNS, for responses whose query was not captured or is too old, and for queries without a valid
+    /// Number of the query in its flow, for a query and its responses. A retransmitted query keeps this number. `None`
+    /// for multicast DNS, for responses to a query that was not captured or is too old, and for queries without a valid
     /// first question.
     pub transaction: Option<u64>,
-    /// Number of earlier transmissions, for a query.
+    /// For a query: number of times it was sent before.
     pub retransmission_count: u32,
-    /// Nanoseconds since the query was first sent, for a response.
+    /// For a response: nanoseconds since its query was first sent.
     pub response_time_ns: Option<u64>,
-    /// Number of earlier responses to the same query, for a response. Not zero in a zone transfer, and if a response
+    /// For a response: number of earlier responses to the same query. Not zero in a zone transfer, and if a response
     /// was duplicated in the network or forged.
     pub earlier_response_count: u32,
 }
 
 impl<'m> DnsMessage<'m> {
-    /// Parses a message without relation to others; `None` if there is less than a header. `len` is its length on the
-    /// wire.
+    /// Parses a message without its relation to other messages; `None` if there is less than a header. `len` is the
+    /// length of the message on the wire in octets.
     #[must_use]
     pub fn read(bytes: &'m [u8], len: usize, variant: Variant) -> Option<Self> {
         let header = Header::read(bytes)?;
@@ -208,14 +208,14 @@ impl<'m> DnsMessage<'m> {
         })
     }
 
-    /// Iterates over questions and records in their order, up to the first that is malformed; [`Walk::parse_error`] returns
-    /// the reason.
+    /// Iterates over questions and records of the message in their order, up to the first one that is malformed;
+    /// [`Walk::parse_error`] returns the reason.
     #[must_use]
     pub const fn items(&self) -> Walk<'m> {
         Walk::new(self)
     }
 
-    /// Iterates over the questions; in an update, the zone.
+    /// Iterates over the questions of the message; in an update, this section contains the zone.
     pub fn questions(&self) -> impl Iterator<Item = Question<'m>> {
         self.items().map_while(|item| match item {
             Item::Question(question) => Some(question),
@@ -223,7 +223,7 @@ impl<'m> DnsMessage<'m> {
         })
     }
 
-    /// Iterates over the records, each with its section; OPT records are included.
+    /// Iterates over the records of the message, each with its section; OPT records are included.
     pub fn records(&self) -> impl Iterator<Item = (Section, Record<'m>)> {
         self.items().filter_map(|item| match item {
             Item::Record(section, record) => Some((section, record)),
@@ -231,12 +231,12 @@ impl<'m> DnsMessage<'m> {
         })
     }
 
-    /// Iterates over the answers; in an update, the prerequisites.
+    /// Iterates over the answer records of the message; in an update, this section contains the prerequisites.
     pub fn answers(&self) -> impl Iterator<Item = Record<'m>> {
         self.records().take_while(|(section, _)| *section == Section::Answer).map(|(_, record)| record)
     }
 
-    /// Returns the contents of the OPT record, if there is one.
+    /// Returns the contents of the message's OPT record, if there is one.
     #[must_use]
     pub fn edns(&self) -> Option<Edns<'m>> {
         if self.header.counts.last() == Some(&0) {
@@ -248,7 +248,7 @@ impl<'m> DnsMessage<'m> {
         self.records().find(is_opt).map(|(_, record)| Edns::of(&record))
     }
 
-    /// Returns the response code: four bits of the header, and eight of the OPT record if there is one.
+    /// Returns the response code of the message: four bits of the header, and eight of the OPT record if there is one.
     #[must_use]
     pub fn rcode(&self) -> Rcode {
         let extended = self.edns().map_or(0, |edns| u16::from(edns.extended_rcode));

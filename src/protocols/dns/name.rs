@@ -1,22 +1,22 @@
-//! Domain names in a message: labels, and pointers to earlier names.
+//! Domain names in a DNS message: labels, and pointers to earlier names.
 
 use std::fmt::{self, Write as _};
 
 use super::message::{HEADER_LEN, ParseError};
 
-/// Maximum length of a name in octets, including length octets and the empty root label (RFC 1035 section 3.1).
+/// Maximum length of a domain name in octets, including length octets and the empty root label (RFC 1035 section 3.1).
 pub const NAME_LEN_MAX: usize = 255;
 
-/// Maximum number of pointers in one name: the maximum number of labels.
+/// Maximum number of compression pointers in one domain name: the maximum number of labels.
 pub const JUMP_COUNT_MAX: usize = 127;
 
-/// Maximum length of a label in octets.
+/// Maximum length of a label in octets, without its length octet.
 const LABEL_LEN_MAX: u8 = 63;
 
-/// Minimum value of the first octet of a pointer.
+/// Minimum value of the first octet of a compression pointer.
 const POINTER_MIN: u8 = 0xC0;
 
-/// A validated name in a message: reading it ends after at most [`NAME_LEN_MAX`] octets and [`JUMP_COUNT_MAX`]
+/// A validated domain name in a message: reading it ends after at most [`NAME_LEN_MAX`] octets and [`JUMP_COUNT_MAX`]
 /// pointers.
 ///
 /// Displayed in presentation format: labels joined by dots, without a trailing dot except for the root, which is `.`;
@@ -25,16 +25,16 @@ const POINTER_MIN: u8 = 0xC0;
 #[derive(Clone, Copy)]
 pub struct Name<'m> {
     message: &'m [u8],
-    /// Offset of the first label, after any leading pointers.
+    /// Offset in the message of the first label, after any leading pointers.
     at: usize,
     len: u8,
 }
 
 impl<'m> Name<'m> {
-    /// Parses the name at an offset of a message; also returns the offset after it.
+    /// Parses the domain name at an offset of a message. Returns the name, and the offset of the first octet after it.
     ///
-    /// A pointer must point before the labels that it ends, and after the header. Each pointer thus points further
-    /// back, so loops are impossible.
+    /// A pointer must point before the labels that precede it in the name, and after the header. Each pointer thus
+    /// points further back, so loops are impossible.
     pub(super) fn read(message: &'m [u8], at: usize) -> Result<(Self, usize), ParseError> {
         // Start of the current labels, and the offset after the name, which the first pointer determines.
         let (mut run_start, mut next) = (at, None);
@@ -73,19 +73,19 @@ impl<'m> Name<'m> {
         }
     }
 
-    /// Iterates over the labels without the empty root label.
+    /// Iterates over the labels of the name, without the empty root label.
     #[must_use]
     pub const fn labels(&self) -> Labels<'m> {
         Labels { message: self.message, at: self.at }
     }
 
-    /// Returns the uncompressed length in octets, 1 to [`NAME_LEN_MAX`].
+    /// Returns the uncompressed length of the name in octets, 1 to [`NAME_LEN_MAX`].
     #[must_use]
     pub const fn wire_len(&self) -> usize {
         self.len as usize
     }
 
-    /// Returns whether this is the root: a name without labels.
+    /// Returns whether the name is the root: a name without labels.
     #[must_use]
     pub const fn is_root(&self) -> bool {
         self.len == 1
@@ -132,7 +132,7 @@ impl serde::Serialize for Name<'_> {
     }
 }
 
-/// Iterator over the labels of a [`Name`], leftmost first.
+/// Iterator over the labels of a domain [`Name`], leftmost first.
 #[derive(Clone, Debug)]
 pub struct Labels<'m> {
     message: &'m [u8],
@@ -171,7 +171,7 @@ pub(super) fn write_escaped(
     text.flush()
 }
 
-/// Buffers text of many short parts, because each write to the formatter takes longer than copying a label.
+/// Buffer for text of many short parts, because each write to the formatter takes longer than copying a label.
 struct Ascii<'a, 'f> {
     f: &'a mut fmt::Formatter<'f>,
     octets: [u8; 128],
@@ -210,7 +210,7 @@ impl<'a, 'f> Ascii<'a, 'f> {
         Ok(())
     }
 
-    /// Writes the buffered text.
+    /// Writes the buffered text to the formatter.
     fn flush(&mut self) -> fmt::Result {
         let text = self.octets.get(..self.len).unwrap_or_default();
         self.len = 0;
@@ -222,7 +222,7 @@ impl<'a, 'f> Ascii<'a, 'f> {
 mod tests {
     use super::*;
 
-    /// Octets after a header of zeros.
+    /// Returns a DNS message that consists of a header of zeros and `octets`.
     fn message(octets: &[u8]) -> Vec<u8> {
         [&[0; HEADER_LEN], octets].concat()
     }
@@ -232,7 +232,8 @@ mod tests {
         Name::read(&message, HEADER_LEN + at).map(|(name, next)| (name.to_string(), next - HEADER_LEN))
     }
 
-    /// The example of RFC 1035 section 4.1.4, moved to the front.
+    /// Four names as in the example of RFC 1035 section 4.1.4, directly after the header: F.ISI.ARPA at offset 12, FOO
+    /// with a pointer to that name, a pointer to offset 14 (ISI.ARPA; the RFC points to ARPA), and the root.
     const EXAMPLE: &[u8] = b"\x01F\x03ISI\x04ARPA\x00\x03FOO\xC0\x0C\xC0\x0E\x00";
 
     #[test]

@@ -12,7 +12,7 @@ macro_rules! numbers {
         pub struct $type(pub $repr);
 
         impl $type {
-            /// Returns the registered name, if there is one.
+            /// Returns the name of the number in the IANA registry, if there is one.
             #[must_use]
             pub const fn name(self) -> Option<&'static str> {
                 match self.0 {
@@ -45,7 +45,8 @@ macro_rules! numbers {
 }
 
 numbers! {
-    /// Type of a record or a question: `A`, `HTTPS`, `ANY`; others as `TYPE64000` (RFC 3597 section 5).
+    /// Type of a DNS record or question: `A`, `HTTPS`, `ANY`; types without a name are displayed as `TYPE64000` (RFC
+    /// 3597 section 5).
     RecordType(u16), "TYPE";
     1 = "A", 2 = "NS", 3 = "MD", 4 = "MF", 5 = "CNAME", 6 = "SOA", 7 = "MB", 8 = "MG", 9 = "MR", 10 = "NULL",
     11 = "WKS", 12 = "PTR", 13 = "HINFO", 14 = "MINFO", 15 = "MX", 16 = "TXT", 17 = "RP", 18 = "AFSDB", 19 = "X25",
@@ -63,15 +64,15 @@ numbers! {
 }
 
 impl RecordType {
-    /// An IPv4 address.
+    /// Type of a record with an IPv4 address.
     pub const A: Self = Self(1);
-    /// An IPv6 address.
+    /// Type of a record with an IPv6 address.
     pub const AAAA: Self = Self(28);
-    /// EDNS pseudo-record (RFC 6891).
+    /// Type of the EDNS pseudo-record (RFC 6891).
     pub const OPT: Self = Self(41);
 
-    /// Returns whether a query of this type requests a zone transfer: AXFR, IXFR. The response may consist of many
-    /// messages.
+    /// Returns whether a query of this type requests a zone transfer: AXFR, IXFR. The response to it may consist of
+    /// many messages.
     #[must_use]
     pub const fn is_transfer(self) -> bool {
         matches!(self.0, 251 | 252)
@@ -79,24 +80,25 @@ impl RecordType {
 }
 
 numbers! {
-    /// Class of a record or question: usually `IN`; `NONE` and `ANY` in updates (RFC 2136); others as `CLASS7`.
+    /// Class of a DNS record or question: usually `IN`; `NONE` and `ANY` in updates (RFC 2136); classes without a name
+    /// are displayed as `CLASS7`.
     Class(u16), "CLASS";
     1 = "IN", 3 = "CH", 4 = "HS", 254 = "NONE", 255 = "ANY",
 }
 
 impl Class {
-    /// The Internet.
+    /// Class of the Internet.
     pub const IN: Self = Self(1);
 }
 
 numbers! {
-    /// Kind of message: `Query`, `Notify`, `Update`.
+    /// Operation code of a DNS message: `Query`, `Notify`, `Update`.
     Opcode(u8), "OPCODE";
     0 = "Query", 1 = "IQuery", 2 = "Status", 4 = "Notify", 5 = "Update", 6 = "DSO",
 }
 
 numbers! {
-    /// Response code: `NoError`, `NXDomain`. Numbers above 15 need EDNS.
+    /// Response code of a DNS message: `NoError`, `NXDomain`. Codes above 15 need EDNS.
     Rcode(u16), "RCODE";
     0 = "NoError", 1 = "FormErr", 2 = "ServFail", 3 = "NXDomain", 4 = "NotImp", 5 = "Refused", 6 = "YXDomain",
     7 = "YXRRSet", 8 = "NXRRSet", 9 = "NotAuth", 10 = "NotZone", 11 = "DSOTYPENI", 16 = "BADVERS", 17 = "BADKEY",
@@ -104,7 +106,7 @@ numbers! {
 }
 
 numbers! {
-    /// Option code of EDNS: `COOKIE`, `edns-client-subnet`; others as `OPT65001`.
+    /// Code of an EDNS option: `COOKIE`, `edns-client-subnet`; codes without a name are displayed as `OPT65001`.
     OptionCode(u16), "OPT";
     1 = "LLQ", 2 = "Update Lease", 3 = "NSID", 5 = "DAU", 6 = "DHU", 7 = "N3U", 8 = "edns-client-subnet",
     9 = "EDNS EXPIRE", 10 = "COOKIE", 11 = "edns-tcp-keepalive", 12 = "Padding", 13 = "CHAIN", 14 = "edns-key-tag",
@@ -113,8 +115,8 @@ numbers! {
 }
 
 impl OptionCode {
-    /// Network of the client on whose behalf a query is sent (RFC 7871).
+    /// Code of the EDNS option with the network of the client on whose behalf a query is sent (RFC 7871).
     pub const CLIENT_SUBNET: Self = Self(8);
-    /// Additional information about an error (RFC 8914).
+    /// Code of the EDNS option with additional information about an error (RFC 8914).
     pub const EXTENDED_ERROR: Self = Self(15);
 }

@@ -1,4 +1,4 @@
-//! The parsers: datagrams, and streams of messages that are preceded by their lengths.
+//! The parsers of DNS, mDNS and LLMNR: datagrams, and streams of messages that are preceded by their lengths.
 
 use super::exchange::{Exchanges, Subject, Unanswered, hash_question};
 use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
@@ -8,34 +8,34 @@ use super::probe;
 use crate::base::{Reader, Timestamp};
 use crate::session::{AfterGap, Datagram, End, Fault, Input, Missing, Out, Parser, Progress, Role};
 
-/// Message of the parsers for DNS, mDNS and LLMNR.
+/// A message that the parsers of DNS, mDNS and LLMNR report.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// A message with QR zero: a query, a notification, an update; in mDNS also a probe.
+    /// A message with the QR flag zero: a query, a notification, an update; in mDNS also a probe.
     Query(DnsMessage<'m>),
-    /// A message with QR set.
+    /// A message with the QR flag set.
     Response(DnsMessage<'m>),
     /// A DNS query without a response.
     Unanswered(Unanswered),
-    /// A datagram without a valid header.
+    /// A datagram without a valid DNS header.
     Unreadable(Unreadable),
 }
 
-/// A datagram that is not a message.
+/// A datagram that is not a DNS message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Unreadable {
-    /// Length on the wire in octets.
+    /// Length of the datagram's payload on the wire in octets.
     pub len: usize,
-    /// Reason: truncated by the snap length, or shorter than a header.
+    /// Reason why it is not a message: truncated by the snap length, or shorter than a header.
     pub reason: ParseError,
 }
 
-/// State of one flow.
+/// Parsing state of one flow, for all variants of DNS.
 #[derive(Debug)]
 struct Core {
     variant: Variant,
@@ -43,16 +43,16 @@ struct Core {
     lanes: [Lane; 2],
 }
 
-/// Parsing state of one direction of a stream.
+/// Parsing state of one direction of a DNS stream.
 #[derive(Debug, Default)]
 struct Lane {
-    /// Length of the current message, once it was read.
+    /// Length of the current message in octets, once the length field was read.
     len: Option<u16>,
-    /// Number of octets to skip: the rest of a message that lost octets in a gap.
+    /// Number of octets to skip: the rest of a message of which octets are missing because of a gap.
     skipped_len: u16,
 }
 
-/// Receiver of messages of any flavor.
+/// Callback that receives messages of any variant of DNS.
 type Sink<'o> = &'o mut dyn for<'m> FnMut(Message<'m>);
 
 impl Core {
@@ -126,7 +126,7 @@ impl Core {
         }
     }
 
-    /// Reports the available part of a message of which no more octets will arrive.
+    /// Reports the captured part of a message that remains incomplete, if its header was captured.
     fn torn(&mut self, rest: &[u8], from: Role, now: Timestamp, out: Sink<'_>) {
         if let Some(len) = from.of_mut(&mut self.lanes).len.take()
             && rest.len() >= HEADER_LEN
@@ -135,7 +135,8 @@ impl Core {
         }
     }
 
-    /// After a gap inside one message, the next message can be located.
+    /// Processes a gap in a DNS stream. Parsing continues only after a gap inside one message, because then the next
+    /// message can be located.
     fn gap(&mut self, missing: &Missing<'_>, out: Sink<'_>) -> AfterGap {
         let lane = missing.from.of_mut(&mut self.lanes);
         let left = match lane.len {
@@ -151,7 +152,7 @@ impl Core {
         AfterGap::Resume
     }
 
-    /// After one side ended, queries of the other side receive no responses.
+    /// Processes the end of one side's stream. Queries of the other side then receive no more responses.
     fn end(&mut self, end: &End<'_>, out: Sink<'_>) {
         self.torn(end.rest, end.from, end.timestamp, out);
         let reports = self.variant == Variant::Dns;
@@ -164,14 +165,15 @@ impl Core {
     }
 }
 
-/// Responses to a multicast query arrive in other flows, so their absence in this one has no significance.
+/// Reports an unanswered query if `reports` is true. It is false for mDNS and LLMNR: their responses arrive in other
+/// flows.
 fn report(reports: bool, unanswered: Unanswered, out: Sink<'_>) {
     if reports {
         out(Message::Unanswered(unanswered));
     }
 }
 
-/// Returns the subject that assigns a message to an exchange; `None` if its first question cannot be parsed.
+/// Returns the subject by which a message is assigned to its exchange; `None` if its first question cannot be parsed.
 fn subject(message: &DnsMessage<'_>, from: Role) -> Option<Subject> {
     let is_response = message.header.flags.is_response();
     let querier = if is_response { from.other() } else { from };
@@ -232,14 +234,14 @@ macro_rules! parser {
 }
 
 parser! {
-    /// Parses DNS over UDP and TCP.
+    /// Parser of DNS over UDP and TCP.
     DnsParser, Variant::Dns
 }
 parser! {
-    /// Parses multicast DNS.
+    /// Parser of multicast DNS.
     MdnsParser, Variant::Mdns
 }
 parser! {
-    /// Parses LLMNR over UDP and TCP.
+    /// Parser of LLMNR over UDP and TCP.
     LlmnrParser, Variant::Llmnr
 }

@@ -1,18 +1,19 @@
-//! Sets of ports in WKS records.
+//! Sets of ports in DNS WKS records.
 
 use std::fmt;
 
-/// A set of ports, one bit each starting at port 0 (RFC 1035 section 3.4.2). Displayed with spaces in between.
+/// A set of ports in a WKS record, one bit each starting at port 0 (RFC 1035 section 3.4.2). Displayed with spaces
+/// between the ports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PortSet<'m>(&'m [u8]);
 
 impl<'m> PortSet<'m> {
-    /// Creates a set; `None` if there are more bits than ports.
+    /// Creates a set of ports from its octets; `None` if there are more bits than ports.
     pub(super) fn read(octets: &'m [u8]) -> Option<Self> {
         (octets.len() <= 8192).then_some(Self(octets))
     }
 
-    /// Returns whether the set is empty.
+    /// Returns whether the set contains no port.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ports().next().is_none()

@@ -1,43 +1,43 @@
-//! Lists of address prefixes in APL records.
+//! Lists of address prefixes in DNS APL records.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::presentation::write_hex;
 
-/// A validated list of address prefixes (RFC 3123). Displayed as `1:192.0.2.0/24 !1:192.0.2.64/28`.
+/// A validated list of address prefixes of an APL record (RFC 3123). Displayed as `1:192.0.2.0/24 !1:192.0.2.64/28`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct AddressPrefixes<'m>(&'m [u8]);
 
-/// An address prefix.
+/// An address prefix in the list of an APL record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AddressPrefix<'m> {
-    /// Address family: 1 for IPv4, 2 for IPv6.
+    /// Address family of the prefix: 1 for IPv4, 2 for IPv6.
     pub family: u16,
-    /// Prefix length in bits.
+    /// Length of the prefix in bits.
     pub len: u8,
-    /// True if the prefix is excluded from the prefixes before it.
+    /// True if the prefix is negated: it is excluded from the prefixes before it.
     pub is_negated: bool,
-    /// Address without its trailing zeros.
+    /// Octets of the address without trailing zeros.
     pub octets: &'m [u8],
 }
 
 impl<'m> AddressPrefixes<'m> {
-    /// Creates a list; `None` if the last prefix is truncated.
+    /// Creates a list of address prefixes from its octets; `None` if the last prefix is truncated.
     pub(super) fn read(octets: &'m [u8]) -> Option<Self> {
         let list = Self(octets);
         let len: usize = list.iter().map(|prefix| prefix.octets.len() + 4).sum();
         (len == octets.len()).then_some(list)
     }
 
-    /// Returns whether the list is empty.
+    /// Returns whether the list contains no prefix.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Iterates over the prefixes in their order.
+    /// Iterates over the address prefixes in their order.
     pub fn iter(&self) -> impl Iterator<Item = AddressPrefix<'m>> + use<'m> {
         let mut rest = self.0;
         std::iter::from_fn(move || {
@@ -51,8 +51,8 @@ impl<'m> AddressPrefixes<'m> {
 }
 
 impl AddressPrefix<'_> {
-    /// Returns the address padded with zeros; `None` for another family, and for more octets than an address of the
-    /// family has.
+    /// Returns the address of the prefix, padded with zeros; `None` for a family other than IPv4 and IPv6, and for more
+    /// octets than an address of the family has.
     #[must_use]
     pub fn address(&self) -> Option<IpAddr> {
         fn padded<const N: usize>(octets: &[u8]) -> Option<[u8; N]> {

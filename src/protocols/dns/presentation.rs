@@ -1,4 +1,4 @@
-//! Fields of records as text.
+//! Fields of DNS records as text.
 
 use std::fmt::{self, Write as _};
 
@@ -49,7 +49,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// Writes the generic format for data of unknown types (RFC 3597 section 5).
+/// Writes record data in the generic format for unknown record types (RFC 3597 section 5).
 pub(super) fn write_generic(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     write!(f, "\\# {}", octets.len())?;
     if !octets.is_empty() {
@@ -62,7 +62,7 @@ pub(super) fn write_hex(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Resul
     octets.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
 }
 
-/// Writes base32 with the extended hex alphabet, without padding (RFC 5155 section 3.3).
+/// Writes octets in base32 with the extended hex alphabet, without padding (RFC 5155 section 3.3).
 fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     for group in octets.chunks(5) {
         let mut bits = 0;
@@ -77,7 +77,8 @@ fn write_base32(f: &mut fmt::Formatter<'_>, octets: &[u8]) -> fmt::Result {
     Ok(())
 }
 
-/// Writes a time of RRSIG (RFC 4034 section 3.2) in the Gregorian calendar.
+/// Writes a time in seconds since 1970, as in RRSIG, as `YYYYMMDDHHmmSS` (RFC 4034 section 3.2) in the Gregorian
+/// calendar.
 fn write_time(f: &mut fmt::Formatter<'_>, seconds: u32) -> fmt::Result {
     let (day, second) = (seconds / 86_400, seconds % 86_400);
     // Years begin in March, so that a leap day is the last day of its year. March 1 of the year 0 is 719,468 days

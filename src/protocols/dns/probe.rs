@@ -1,9 +1,9 @@
-//! Recognition of DNS.
+//! Recognition of DNS, mDNS and LLMNR.
 //!
-//! On the registered port, a header whose counts fit the length is enough, or a first question that can be parsed; with
-//! an unassigned opcode, the message must be parsed to its last octet. On other ports the message must be complete and
-//! parsed to its last octet, with one question of a known type. The port distinguishes the three flavors. Port 137
-//! belongs to the NetBIOS name service, which has the same header.
+//! On the registered port, a header with counts that fit the length is enough, or a first question that can be parsed;
+//! with an unassigned opcode, the message must be parsed to its last octet. On other ports the message must be complete
+//! and parsed to its last octet, with one question of a known type. The port distinguishes DNS, mDNS and LLMNR. Port
+//! 137 belongs to the NetBIOS name service, which has the same header.
 
 use super::message::{DnsMessage, HEADER_LEN, Header, Variant};
 use super::name::{Labels, Name};
@@ -11,26 +11,26 @@ use super::numbers::{Opcode, Rcode};
 use super::record::{Item, Question};
 use crate::session::{DatagramOpening, StreamOpening, Verdict};
 
-/// Registered ports of DNS, mDNS and LLMNR.
+/// Registered ports of DNS.
 pub(super) const DNS_PORTS: &[u16] = &[53];
 pub(super) const MDNS_PORTS: &[u16] = &[5353];
 pub(super) const LLMNR_PORTS: &[u16] = &[5355];
 
 const NETBIOS_PORT: u16 = 137;
 
-/// Octets of the shortest question and the shortest record; the root name has one octet.
+/// Length in octets of the shortest question: a root name of one octet, a type and a class.
 const QUESTION_LEN_MIN: usize = 5;
 const RECORD_LEN_MIN: usize = 11;
 
-/// Maximum length of a first message over a stream on an unregistered port.
+/// Maximum length in octets of the first DNS message of a stream on an unregistered port.
 const STRANGER_LEN_MAX: usize = 2046;
 
-/// Flag bits that a header of LLMNR may have set: QR, C, TC, T and the response code.
+/// Flag bits that the header of an LLMNR message may have set: QR, C, TC, T and the response code.
 const LLMNR_FLAGS: u16 = 0x8000 | 0x0400 | 0x0200 | 0x0100 | 0x000F;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Look {
-    /// Too few octets to decide.
+    /// There are too few octets to decide.
     More,
     No,
     Query,
@@ -43,7 +43,7 @@ impl Look {
     }
 }
 
-/// Returns whether a length can hold as many items as a header claims.
+/// Returns whether a message of `len` octets can contain as many items as its header claims.
 pub(super) fn fits(bytes: &[u8], len: usize) -> bool {
     Header::read(bytes).is_some_and(|header| {
         let question_count = header.counts.first().map_or(0, |count| usize::from(*count));
@@ -72,7 +72,7 @@ pub(super) fn dns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     }
 }
 
-/// Roles remain unchanged: the sender to the group may send both queries and announcements.
+/// Probe for multicast DNS. Roles are never exchanged: the sender to the group may send both queries and announcements.
 pub(super) fn mdns_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     let is_own = opening.has_port(5353) && !opening.has_port(53);
     let look = || look_on_own_port(opening.bytes, opening.len, Variant::Mdns);
@@ -105,7 +105,7 @@ pub(super) fn llmnr_stream(opening: &StreamOpening<'_>) -> Verdict {
     stream(opening, Some(Variant::Llmnr))
 }
 
-/// `variant` is that of the port, if the port is registered.
+/// Probe for a stream of DNS messages. `variant` is the protocol of the port, if the port is registered.
 fn stream(opening: &StreamOpening<'_>, variant: Option<Variant>) -> Verdict {
     let look = |bytes: &[u8]| {
         let Some((len, message)) = bytes.split_first_chunk() else {
@@ -169,8 +169,8 @@ fn look_on_own_port(bytes: &[u8], len: usize, variant: Variant) -> Look {
     if is_sound { Look::of(header) } else { Look::No }
 }
 
-/// Returns whether a message contains exactly what its header claims. On the registered port, a message with an
-/// unassigned opcode is still DNS: a server answers it with NOTIMP (RFC 1035 section 4.1.1).
+/// Returns whether a DNS message contains exactly the items that its header claims. On the registered port, a message
+/// with an unassigned opcode is still DNS: a server answers it with NOTIMP (RFC 1035 section 4.1.1).
 fn is_read_to_its_end(message: &DnsMessage<'_>) -> bool {
     let mut walk = message.items();
     let item_count = walk.by_ref().count();
@@ -181,7 +181,7 @@ fn is_usual(question: &Question<'_>) -> bool {
     question.record_type.name().is_some() && question.class.name().is_some()
 }
 
-/// Returns whether a header is typical of a first message: one question, no reserved bits.
+/// Returns whether a header is typical of the first DNS message of a flow: one question, no reserved bits.
 fn is_modest(header: &Header) -> bool {
     let [question_count, answer_count, authority_count, additional_count] = header.counts;
     let flags = header.flags;
@@ -194,7 +194,7 @@ fn is_modest(header: &Header) -> bool {
     question_count == 1 && flags.0 & 0x0040 == 0 && flags.opcode() == Opcode(0) && is_fit
 }
 
-/// Examines a message on an unregistered port.
+/// Examines a message on a port that is not registered for DNS.
 fn look_anywhere(bytes: &[u8], len: usize) -> Look {
     let Some(message) = DnsMessage::read(bytes, len, Variant::Dns) else { return Look::No };
     if bytes.len() < len || !is_modest(&message.header) || !fits(bytes, len) {

@@ -1,4 +1,4 @@
-//! Questions and records, and the iterator over them.
+//! Questions and records of DNS messages, and the iterator over them.
 
 use super::data::RecordData;
 use super::message::{DnsMessage, HEADER_LEN, ParseError, Variant};
@@ -6,76 +6,77 @@ use super::name::Name;
 use super::numbers::{Class, RecordType};
 use crate::base::Reader;
 
-/// Top bit of the class field in multicast DNS.
+/// Top bit of the class field in multicast DNS: QU in a question, cache-flush in a record.
 const MDNS_BIT: u16 = 0x8000;
 
-/// Section of a message.
+/// Section of a DNS message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Section {
-    /// Questions; in an update the zone (RFC 2136 section 2).
+    /// Section with the questions; in an update the zone (RFC 2136 section 2).
     Question,
-    /// Answers; in an update the prerequisites. In a query of multicast DNS, known answers.
+    /// Section with the answers; in an update the prerequisites. In a query of multicast DNS, known answers.
     Answer,
-    /// Authority records; in an update the changes.
+    /// Section with the authority records; in an update the changes.
     Authority,
-    /// Additional records.
+    /// Section with the additional records.
     Additional,
 }
 
-/// A question.
+/// A question of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Question<'m> {
-    /// Name that is queried.
+    /// Domain name that is queried.
     pub name: Name<'m>,
     /// Type of the requested records.
     #[cfg_attr(feature = "serde", serde(rename = "type"))]
     pub record_type: RecordType,
     /// Class of the requested records.
     pub class: Class,
-    /// QU: a unicast response is accepted (RFC 6762 section 5.4).
+    /// QU bit of multicast DNS: a unicast response is accepted (RFC 6762 section 5.4).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub unicast_response: bool,
 }
 
-/// A record.
+/// A resource record of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Record<'m> {
-    /// Owner name.
+    /// Name to which the record belongs.
     pub name: Name<'m>,
-    /// Record type.
+    /// Type of the record.
     #[cfg_attr(feature = "serde", serde(rename = "type"))]
     pub record_type: RecordType,
-    /// Class; in an OPT record, the number of octets that the sender accepts.
+    /// Class of the record; in an OPT record, the number of octets that the sender accepts.
     pub class: Class,
-    /// Cache-flush bit: older records of the same name, type and class are invalid (RFC 6762 section 10.2).
+    /// Cache-flush bit of multicast DNS: older records of the same name, type and class are invalid (RFC 6762 section
+    /// 10.2).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_cache_flush: bool,
     /// Time to live in seconds; an OPT record uses the field for other values.
     pub ttl: u32,
-    /// Record data.
+    /// Data of the record.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "RecordData::is_empty"))]
     pub data: RecordData<'m>,
 }
 
-/// A question or a record.
+/// A question or a record of a DNS message.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item<'m> {
-    /// A question.
+    /// A question in the first section of the message.
     Question(Question<'m>),
     /// A record and its section; never [`Section::Question`].
     Record(Section, Record<'m>),
 }
 
-/// Iterator over the items of a message. Ends at the first item that cannot be parsed.
+/// Iterator over the items of a DNS message. Ends at the first item that cannot be parsed.
 #[derive(Clone, Debug)]
 pub struct Walk<'m> {
     message: &'m [u8],
     at: usize,
-    /// Remaining number of items in each section.
+    /// Number of items in each section that were not read yet.
     left: [u16; 4],
     is_mdns: bool,
     is_truncated: bool,
@@ -94,19 +95,19 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Returns why iteration ended before all items were read. Meaningless before it ended.
+    /// Returns why iteration ended before all items of the message were read. Meaningless before iteration has ended.
     #[must_use]
     pub const fn parse_error(&self) -> Option<ParseError> {
         self.parse_error
     }
 
-    /// Returns the number of octets after the current position.
+    /// Returns the number of octets of the message after the current position.
     #[must_use]
     pub const fn rest_len(&self) -> usize {
         self.message.len().saturating_sub(self.at)
     }
 
-    /// Returns the section of the next item, if there is one.
+    /// Returns the section of the next item of the message, if there is one.
     #[must_use]
     pub fn section(&self) -> Option<Section> {
         const SECTIONS: [Section; 4] =

@@ -1,4 +1,4 @@
-//! Service parameters of SVCB and HTTPS records.
+//! Service parameters of DNS SVCB and HTTPS records.
 
 use std::fmt::{self, Display as _, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,35 +9,35 @@ use base64::engine::general_purpose::STANDARD;
 use super::data::Value;
 use super::name::write_escaped;
 
-/// Service parameters (RFC 9460 section 2.2). Displayed as keys and values with spaces in between: `alpn="h3,h2"
-/// port=443`.
+/// Service parameters of a DNS SVCB or HTTPS record (RFC 9460 section 2.2). Displayed as keys and values separated by
+/// spaces: `alpn="h3,h2" port=443`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceParameters<'m>(&'m [u8]);
 
 impl<'m> ServiceParameters<'m> {
-    /// Creates the parameters; `None` if the last one is truncated.
+    /// Creates the service parameters from their octets; `None` if the last parameter is truncated.
     pub(super) fn read(octets: &'m [u8]) -> Option<Self> {
         let len: usize = pairs(octets).map(|(_, value)| value.len() + 4).sum();
         (len == octets.len()).then_some(Self(octets))
     }
 
-    /// Returns whether there are no parameters.
+    /// Returns whether there are no service parameters.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Iterates over the numbers of the keys and the octets of the values.
+    /// Iterates over the service parameters: number of the key, and octets of the value.
     pub fn pairs(&self) -> impl Iterator<Item = (u16, &'m [u8])> + use<'m> {
         pairs(self.0)
     }
 
-    /// Iterates over the protocols for ALPN: the key `alpn`.
+    /// Iterates over the protocol names for ALPN, from the service parameter `alpn`.
     pub fn alpn(&self) -> impl Iterator<Item = &'m [u8]> + use<'m> {
         strings(self.value(1).unwrap_or_default())
     }
 
-    /// Returns the configurations of Encrypted Client Hello: the key `ech`.
+    /// Returns the configurations of Encrypted Client Hello, from the service parameter `ech`.
     #[must_use]
     pub fn ech(&self) -> Option<&'m [u8]> {
         self.value(5)
@@ -58,7 +58,8 @@ impl fmt::Display for ServiceParameters<'_> {
     }
 }
 
-/// Iterates over keys of two octets and values, which are preceded by lengths of two octets.
+/// Iterates over pairs of a key and a value. Each key has two octets and is followed by the value's length of two
+/// octets and the value.
 pub(super) fn pairs(list: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = list;
     std::iter::from_fn(move || {
@@ -126,7 +127,7 @@ fn write_parameter(f: &mut fmt::Formatter<'_>, key: u16, value: &[u8]) -> fmt::R
     }
 }
 
-/// Iterates over strings preceded by lengths of one octet; the last one may be incomplete.
+/// Iterates over strings that are each preceded by a length of one octet; the last string may be incomplete.
 fn strings(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = list;
     std::iter::from_fn(move || {

@@ -1,10 +1,10 @@
-//! Record data of the examples in the RFCs that define the types.
+//! Tests with the record data of the examples in the RFCs that define the DNS record types.
 
 use super::data::RecordData;
 use super::message::HEADER_LEN;
 use super::numbers::RecordType;
 
-/// Returns the displayed text of data in hexadecimal digits, which may have spaces in between.
+/// Returns the displayed text of the record data that `digits` contains in hexadecimal, with optional spaces.
 fn shown(record_type: u16, digits: &str) -> String {
     let digits: Vec<_> = digits.bytes().filter(|digit| *digit != b' ').collect();
     let octet = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();

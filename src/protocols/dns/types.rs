@@ -1,18 +1,19 @@
-//! Sets of types in NSEC records.
+//! Sets of record types in DNS NSEC records.
 
 use std::fmt;
 
 use super::numbers::RecordType;
 
-/// Octets of the longest window.
+/// Maximum number of octets in a window: 256 record types, one bit each.
 const WINDOW_LEN_MAX: usize = 32;
 
-/// A validated set of types in windows (RFC 4034 section 4.1.2). Displayed with spaces in between.
+/// A validated set of record types, encoded in windows (RFC 4034 section 4.1.2). Displayed with spaces between the
+/// types.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct TypeSet<'m>(&'m [u8]);
 
 impl<'m> TypeSet<'m> {
-    /// Creates a set; `None` if windows are empty, too long or truncated.
+    /// Creates a set of record types from its octets; `None` if windows are empty, too long or truncated.
     pub(super) fn read(octets: &'m [u8]) -> Option<Self> {
         let mut rest = octets;
         while let Some(([_, len], after)) = rest.split_first_chunk::<2>() {
@@ -25,13 +26,13 @@ impl<'m> TypeSet<'m> {
         rest.is_empty().then_some(Self(octets))
     }
 
-    /// Returns whether the set is empty.
+    /// Returns whether the set contains no record type.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.types().next().is_none()
     }
 
-    /// Iterates over the types, in the order of the windows and bits.
+    /// Iterates over the record types, in the order of the windows and bits.
     pub fn types(&self) -> impl Iterator<Item = RecordType> + use<'m> {
         let mut rest = self.0;
         let windows = std::iter::from_fn(move || {

@@ -1,8 +1,8 @@
-//! Addresses and ports in commands and replies.
+//! Addresses and ports in FTP commands and replies.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Parses `h1,h2,h3,h4,p1,p2` (RFC 959 section 4.1.2): an address and a port of IPv4.
+/// Parses `h1,h2,h3,h4,p1,p2` (RFC 959 section 4.1.2): an IPv4 address and a port, as in PORT.
 pub(super) fn host_port(text: &[u8]) -> Option<(IpAddr, u16)> {
     let mut numbers = text.split(|octet| *octet == b',');
     let mut number = || number::<u8>(numbers.next()?.trim_ascii());
@@ -11,13 +11,15 @@ pub(super) fn host_port(text: &[u8]) -> Option<(IpAddr, u16)> {
     numbers.next().is_none().then_some((address.into(), port))
 }
 
-/// Searches for the same format in the text of a reply 227, whose form varies (RFC 1123 section 4.1.2.6).
+/// Searches the text of a reply 227 to PASV for `h1,h2,h3,h4,p1,p2`, an IPv4 address and a port. The text around it
+/// varies (RFC 1123 section 4.1.2.6).
 pub(super) fn find_host_port(text: &[u8]) -> Option<(IpAddr, u16)> {
     text.split(|octet| !octet.is_ascii_digit() && *octet != b',')
         .find_map(|run| host_port(run.strip_suffix(b",").unwrap_or(run)))
 }
 
-/// Parses `|1|132.235.1.2|6275|` or `|2|::1|6275|` with any delimiter (RFC 2428 section 2).
+/// Parses the argument of EPRT (RFC 2428 section 2), an address and a port: `|1|132.235.1.2|6275|` or `|2|::1|6275|`
+/// with any delimiter.
 pub(super) fn extended(text: &[u8]) -> Option<(IpAddr, u16)> {
     let (delimiter, rest) = text.split_first().filter(|(delimiter, _)| delimiter.is_ascii_punctuation())?;
     let mut fields = rest.split(|octet| octet == delimiter);
@@ -27,7 +29,7 @@ pub(super) fn extended(text: &[u8]) -> Option<(IpAddr, u16)> {
     (matches!(family, 1 | 2) && (family == 1) == address.is_ipv4()).then_some((address, port))
 }
 
-/// Searches for the port of `(|||6446|)` in the text of a reply 229 (RFC 2428 section 3).
+/// Searches the text of a reply 229 to EPSV for `(|||6446|)`, and returns the port in it (RFC 2428 section 3).
 pub(super) fn find_extended_port(text: &[u8]) -> Option<u16> {
     let open = text.iter().rposition(|octet| *octet == b'(')?;
     match text.get(open + 1..)? {
@@ -38,7 +40,7 @@ pub(super) fn find_extended_port(text: &[u8]) -> Option<u16> {
     }
 }
 
-/// Returns the number of octets that a preliminary reply announces, as `(1234 bytes)`.
+/// Returns the length of a file that the text of a preliminary FTP reply announces, as `(1234 bytes)`.
 pub(super) fn announced_len(text: &[u8]) -> Option<u64> {
     let open = text.iter().rposition(|octet| *octet == b'(')?;
     let inner = text.get(open + 1..)?;

@@ -9,121 +9,122 @@ use crate::session::{Role, Text};
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// The server's first reply.
+    /// The first reply of the server.
     Greeting(Greeting<'m>),
     /// A command of the client.
     Command(Command<'m>),
     /// A reply of the server.
     Reply(Reply<'m>),
-    /// Address and port of the next data connection.
+    /// Address and port of the next data connection, which was negotiated.
     DataConnection(DataConnection),
-    /// A completed or failed transfer.
+    /// A completed or failed transfer of a file or a listing.
     Transfer(Transfer<'m>),
 }
 
-/// The first reply of the server.
+/// The first reply of the FTP server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Greeting<'m> {
-    /// 220, or 120 or 421 from a server that is not ready.
+    /// The reply code: 220, or 120 or 421 from a server that is not ready.
     pub code: u16,
-    /// The text, lines joined by LF.
+    /// The text of the greeting, lines joined by LF.
     pub text: Text<'m>,
 }
 
-/// A command (RFC 959 section 4.1).
+/// An FTP command (RFC 959 section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Command<'m> {
-    /// Number of the command.
+    /// Number of the command in its connection.
     pub transaction: u64,
-    /// The command, as sent; empty if it cannot be a command.
+    /// The name of the command, as sent; empty if it cannot be a command.
     pub verb: Text<'m>,
-    /// The argument; `None` if it could be secret.
+    /// The argument of the command; `None` if it could be secret.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub argument: Option<Text<'m>>,
-    /// Kind of credentials that were sent: `user_pass` after PASS, `account` after ACCT, `security_data` after ADAT.
+    /// Kind of credentials that were sent with the command: `user_pass` after PASS, `account` after ACCT,
+    /// `security_data` after ADAT.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub credentials: Option<&'static str>,
-    /// True if the line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
+    /// True if the command's line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_truncated: bool,
 }
 
-/// A reply (RFC 959 section 4.2).
+/// An FTP reply (RFC 959 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Reply<'m> {
-    /// Number of the command; `None` if it is unknown.
+    /// Number of the command that the reply answers; `None` if it is unknown.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub transaction: Option<u64>,
-    /// Three digits.
+    /// The reply code of three digits.
     pub code: u16,
-    /// The text, lines joined by LF. Empty if a password or an unknown command was refused, because the text may repeat
-    /// it.
+    /// The text of the reply, lines joined by LF. Empty if a password or an unknown command was refused, because the
+    /// text may repeat that secret.
     pub text: Text<'m>,
-    /// True if the text was truncated.
+    /// True if the text of the reply was truncated.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_truncated: bool,
-    /// True if the code is followed by neither a space nor a hyphen: the text begins with that octet.
+    /// True if the code of the reply is followed by neither a space nor a hyphen: the text begins with that octet.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_malformed: bool,
 }
 
-/// The listening end of a data connection.
+/// The listening end of an FTP data connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DataEnd {
-    /// The address; `None` for EPSV, where it is the server's address of the control connection.
+    /// The address of the listening end; `None` for EPSV, where it is the server's address of the control connection.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub address: Option<IpAddr>,
-    /// The TCP port.
+    /// The TCP port of the listening end.
     pub port: u16,
-    /// The role that opens the connection: the server in active mode, the client in passive mode.
+    /// The role that opens the data connection: the server in active mode, the client in passive mode.
     pub opened_by: Role,
 }
 
-/// A data connection that is expected from now on.
+/// An FTP data connection that is expected from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DataConnection {
-    /// Number of the command, if it is known.
+    /// Number of the command that requested the data connection, if it is known.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub transaction: Option<u64>,
-    /// The end to which it is opened.
+    /// The end at which the data connection is accepted.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub end: DataEnd,
 }
 
-/// A requested transfer, reported with its last reply.
+/// A requested FTP transfer, reported with its last reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Transfer<'m> {
-    /// Number of the command.
+    /// Number of the command that requested the transfer.
     pub transaction: u64,
-    /// The command in capitals: RETR, STOR, STOU, APPE, LIST, NLST, MLSD.
+    /// The command that requested the transfer, in capitals: RETR, STOR, STOU, APPE, LIST, NLST, MLSD.
     pub verb: &'static str,
-    /// The file name, as the client sent it; `None` for a listing without one.
+    /// The file name of the transfer, as the client sent it; `None` for a listing without a name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub name: Option<Text<'m>>,
-    /// Length in octets that the server announced: in the preliminary reply, or in the reply to a preceding SIZE of the
-    /// same name.
+    /// Length in octets of the file that the server announced: in the preliminary reply, or in the reply to a preceding
+    /// SIZE of the same file name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub announced_len: Option<u64>,
-    /// Offset at which the transfer began, set by REST.
+    /// Offset in the file at which the transfer began, set by REST.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub restart_offset: Option<u64>,
-    /// The data connection that was negotiated last.
+    /// The listening end of the data connection that was negotiated last.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<DataEnd>,
-    /// The last reply.
+    /// The code of the last reply about the transfer.
     pub code: u16,
-    /// True if that reply indicates a complete transfer.
+    /// True if the last reply indicates a complete transfer.
     pub is_complete: bool,
 }

@@ -64,20 +64,20 @@ pub use parser::FtpParser;
 
 use crate::session::Protocol;
 
-/// Number of octets of a command's line that are kept.
+/// Maximum number of octets of a command's line that are kept.
 pub const COMMAND_LEN_MAX: usize = 2048;
 
-/// Number of octets of a file's name that are kept for [`Transfer`].
+/// Maximum number of octets of a file's name that are kept for [`Transfer`].
 pub const NAME_LEN_MAX: usize = 1024;
 
-/// Maximum number of commands that wait for replies.
+/// Maximum number of commands that wait for replies; beyond that, replies are not matched to commands.
 pub const PENDING_COUNT_MAX: usize = 64;
 
-/// `ftp`: port 21; by content on any port.
+/// Protocol `ftp`: recognized on port 21, and by content on any port.
 pub static PROTOCOL: Protocol =
     Protocol::new("ftp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 const PORTS: [u16; 1] = [21];
 
-/// Protocol after a granted AUTH TLS: the one with this name in the set.
+/// Protocol that follows a granted AUTH TLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

@@ -1,4 +1,4 @@
-//! The parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
+//! The FTP parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,29 +12,29 @@ use crate::session::lines::{Line, LineSplitter, decimal, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
-/// Parses FTP's control connection; see the [module](super).
+/// Parser of FTP's control connection; see the [module](super).
 #[derive(Debug, Default)]
 pub struct FtpParser {
     lines: LineSplitter,
     replies: ReplyReader,
     transaction: u64,
     pending: VecDeque<Pending>,
-    /// Total length of the names in `pending` and of the one in `size`.
+    /// Total length in octets of the file names in `pending` and `size`.
     names_len: usize,
-    /// The data connection that was granted last.
+    /// The listening end of the data connection that was granted last.
     data: Option<DataEnd>,
-    /// The last reply to SIZE: file name and length.
+    /// The last reply to SIZE: the file name and the length of the file in octets.
     size: Option<(Box<[u8]>, u64)>,
     restart_offset: Option<u64>,
     reply_order: ReplyOrder,
     has_sent: [bool; 2],
     has_greeted: bool,
-    /// True if octets of the client are missing before the next ones.
+    /// True if octets of the client are missing before its next ones.
     follows_gap: bool,
     tls: StartTls,
 }
 
-/// A command that waits for its last reply.
+/// An FTP command that waits for its last reply.
 #[derive(Debug)]
 struct Pending {
     transaction: u64,
@@ -46,7 +46,7 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expects {
     Any,
-    /// The reply to a command that is not shown, such as a password.
+    /// The reply to a command with an argument that is not shown, such as a password.
     Hidden,
     Tls,
     Active(Option<(IpAddr, u16)>),
@@ -56,8 +56,8 @@ enum Expects {
     Transfer(&'static str),
 }
 
-/// Commands whose arguments are shown: those of RFC 959 and its extensions, those of RFC 775 before it, and other
-/// common ones.
+/// FTP commands with arguments that are reported: the commands of RFC 959 and its extensions, those of RFC 775 before
+/// it, and other common commands.
 const SHOWN: [&[u8]; 59] = [
     b"ABOR", b"ALLO", b"APPE", b"AUTH", b"AVBL", b"CCC", b"CDUP", b"CLNT", b"CWD", b"DELE", b"EPRT", b"EPSV",
     b"FEAT", b"HASH", b"HELP", b"HOST", b"LANG", b"LIST", b"LPRT", b"LPSV", b"MDTM", b"MFCT", b"MFF",
@@ -67,13 +67,13 @@ const SHOWN: [&[u8]; 59] = [
     b"XPWD", b"XRMD",
 ];
 
-/// Commands whose arguments are not shown.
+/// FTP commands with arguments that are secret and never reported.
 const HIDDEN: [&[u8]; 6] = [b"ACCT", b"ADAT", b"CONF", b"ENC", b"MIC", b"PASS"];
 
-/// Length in octets of the longest known command.
+/// Length in octets of the longest known FTP command.
 const VERB_LEN_MAX: usize = 4;
 
-/// Commands that transfer data.
+/// FTP commands that transfer a file or a listing.
 const TRANSFERS: [&str; 7] = ["RETR", "STOR", "STOU", "APPE", "LIST", "NLST", "MLSD"];
 
 impl Parser for FtpParser {
@@ -122,7 +122,7 @@ impl FtpParser {
         Ok(Progress::Took(taken))
     }
 
-    /// Classifies the client's octets after the last line.
+    /// Classifies the client's octets after its last complete line: a line, a TLS record, or undecided.
     fn next(&mut self, octets: &[u8]) -> Next {
         if !self.lines.is_at_start() {
             return Next::Line;
@@ -216,7 +216,7 @@ impl FtpParser {
         self.pending.push_back(Pending { transaction, expects, name, announced_len: None });
     }
 
-    /// Records that replies cannot be matched to commands any more.
+    /// Stops matching replies to commands until the client sends a command after a reply.
     fn lose_pairing(&mut self) {
         self.reply_order.lose();
         self.forget_pending();
@@ -261,7 +261,7 @@ impl FtpParser {
         Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
     }
 
-    /// Processes a reply. Returns whether TLS has begun after it.
+    /// Processes a reply of the server. Returns whether this reply granted TLS and the client has already begun it.
     fn reply(&mut self, whole: &CompleteReply<'_>, out: Out<'_, Self>) -> bool {
         let CompleteReply { code, text, is_truncated, is_malformed } = *whole;
         let is_first = !std::mem::replace(&mut self.has_greeted, true);
@@ -344,8 +344,8 @@ impl FtpParser {
     }
 }
 
-/// Returns whether octets after a gap begin with a known command, rather than with the rest of a line; `None` if there
-/// are too few.
+/// Returns whether octets after a gap begin with a known FTP command, rather than with the rest of a line; `None` if
+/// there are too few octets.
 fn begins_with_command(octets: &[u8]) -> Option<bool> {
     let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
     let end = window.iter().position(|octet| !octet.is_ascii_alphabetic());
@@ -356,12 +356,13 @@ fn begins_with_command(octets: &[u8]) -> Option<bool> {
     Some(matches!(end, b' ' | b'\r' | b'\n') && known.any(|known| verb.eq_ignore_ascii_case(known)))
 }
 
-/// Returns whether AUTH requests TLS, under any of its names (RFC 4217 section 4, and drafts before it).
+/// Returns whether the mechanism of an AUTH command requests TLS, under any of its names (RFC 4217 section 4, and
+/// drafts before it).
 fn is_tls(mechanism: &[u8]) -> bool {
     [b"TLS".as_slice(), b"TLS-C", b"TLS-P", b"SSL"].iter().any(|known| mechanism.eq_ignore_ascii_case(known))
 }
 
-/// Returns a line without the Telnet characters that are sent with ABOR (RFC 959 section 4.1.3).
+/// Returns a command line without the Telnet control characters that are sent with ABOR (RFC 959 section 4.1.3).
 fn without_telnet(mut line: &[u8]) -> &[u8] {
     while let [0xFF, sign, rest @ ..] = line {
         line = if (0xFB..=0xFE).contains(sign) { rest.get(1..).unwrap_or_default() } else { rest };

@@ -1,15 +1,16 @@
-//! Recognition of FTP by words of the greeting, or by the client's first command after a 220.
+//! Recognition of FTP by words of the server's greeting, or by the client's first command after a reply 220.
 
 use super::super::smtp::{Words, greeting_words};
 use super::PORTS;
 use crate::session::lines::{first_word, search_lines};
 use crate::session::{Role, Search, StreamOpening, Verdict};
 
-/// Number of octets that contain a command and its first word.
+/// Number of octets that suffice for a command and the first word of its argument.
 const HEAD_LEN: usize = 64;
 
-/// Matches a greeting that contains FTP, or a 220 that the client answers with a command that only FTP has. On port 21,
-/// refusals too, and either side alone. Roles may be reversed if a capture began in the middle.
+/// Probe for FTP. Matches a greeting that contains FTP, or a 220 that the client answers with a command that only FTP
+/// has. On port 21, matches a refusal too, and the octets of only one side. Roles may be reversed if a capture began in
+/// the middle.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (straight(opening), straight(&opening.reversed())) {
         (Verdict::Match, _) => Verdict::Match,
@@ -40,7 +41,7 @@ fn straight(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Searches for a command of FTP, or for a greeting that contains FTP.
+/// Searches the octets of the client for a command of FTP, or those of the server for a greeting that contains FTP.
 pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
     search_lines(bytes, |line| match from {
         Role::Client => client_verdict(line),
@@ -48,7 +49,8 @@ pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
     })
 }
 
-/// Classifies the client's first command: a command that SMTP does not have is evidence, others may belong to both.
+/// Classifies the client's first command: a command that SMTP does not have is evidence for FTP, other commands may
+/// belong to either protocol.
 fn client_verdict(client: &[u8]) -> Verdict {
     const OWN: [&[u8]; 16] = [
         b"USER", b"PASS", b"FEAT", b"SYST", b"OPTS", b"HOST", b"CLNT", b"PBSZ", b"PROT", b"TYPE", b"PASV",

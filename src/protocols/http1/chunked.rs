@@ -1,4 +1,4 @@
-//! The lines of a chunked body (RFC 9112 section 7.1).
+//! The lines of a chunked HTTP body (RFC 9112 section 7.1).
 
 use memchr::memchr;
 
@@ -7,11 +7,11 @@ use crate::session::Fault;
 
 const BAD_CHUNK: Fault = Fault::new("bad_chunk");
 
-/// Maximum number of digits of a chunk's length.
+/// Maximum number of hexadecimal digits of a chunk's length.
 const DIGIT_COUNT_MAX: usize = 16;
 
-/// Parses the line before a chunk. Returns the length of the line with its end, and the length of the chunk; `None` if
-/// the line is incomplete. The line does not end in the first `seen_len` octets.
+/// Parses the line before a chunk. Returns the length of the line including its end, and the length of the chunk, both
+/// in octets; `None` if the line is incomplete. The line does not end in the first `seen_len` octets.
 pub(super) fn size_line(bytes: &[u8], seen_len: usize) -> Result<Option<(usize, u64)>, Fault> {
     let window = bytes.get(..CHUNK_LINE_LEN_MAX).unwrap_or(bytes);
     // An invalid number is rejected before the end of its line is received.
@@ -39,7 +39,7 @@ pub(super) fn size_line(bytes: &[u8], seen_len: usize) -> Result<Option<(usize, 
     Ok(Some((seen_len + end + 1, len)))
 }
 
-/// Returns the length of the line end after a chunk; `None` if it is incomplete.
+/// Returns the length in octets of the line end that follows a chunk; `None` if it is incomplete.
 pub(super) fn line_end(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     match bytes {
         [b'\r', b'\n', ..] => Ok(Some(2)),

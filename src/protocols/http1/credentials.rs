@@ -1,6 +1,6 @@
-//! Detection of plaintext credentials, so that they are identified and kept out of output.
+//! Detection of plaintext credentials in HTTP, so that they are identified and kept out of output.
 
-/// Returns the kind of credentials in a field, if the field is for credentials.
+/// Returns the kind of credentials in an HTTP field; `None` if the field is not one for credentials.
 pub(crate) fn of_field(name: &[u8], value: &[u8]) -> Option<&'static str> {
     // The length is compared first, because most fields match none of these.
     match name.len() {
@@ -12,7 +12,8 @@ pub(crate) fn of_field(name: &[u8], value: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Returns the registered name of the authentication scheme in lower case.
+/// Returns the registered name, in lower case, of the authentication scheme at the start of a field's value;
+/// `authorization` for an unknown one.
 fn scheme(value: &[u8]) -> &'static str {
     const SCHEMES: [&str; 9] =
         ["basic", "bearer", "digest", "ntlm", "negotiate", "hoba", "mutual", "aws4-hmac-sha256", "dpop"];
@@ -33,8 +34,9 @@ pub(crate) fn foremost(first: Option<&'static str>, second: Option<&'static str>
     if rank(second) > rank(first) { second } else { first }
 }
 
-/// Returns a URI without the user information of its authority (RFC 3986 section 3.2.1), if there is any. User
-/// information of URIs within it, as in queries, is removed too. Allocates in that case.
+/// Returns a URI without the user information of its authority (RFC 3986 section 3.2.1), and without that of URIs
+/// within it, as in queries; `None` if it has no user information. `is_authority` is true if the URI consists of an
+/// authority only.
 pub(crate) fn without_userinfo(uri: &[u8], is_authority: bool) -> Option<Vec<u8>> {
     if !uri.contains(&b'@') {
         return None;
@@ -54,7 +56,8 @@ pub(crate) fn without_userinfo(uri: &[u8], is_authority: bool) -> Option<Vec<u8>
     (taken > 0).then_some(bare)
 }
 
-/// Returns the index of the next authority: after a scheme, or after the slashes of a reference without a scheme.
+/// Returns the index in a URI of the next authority at or after `from`: after a scheme, or after the slashes of a
+/// reference without a scheme.
 fn authority(uri: &[u8], from: usize) -> Option<usize> {
     let mut slashes = uri.get(from..)?.windows(2).enumerate().filter(|(_, octets)| *octets == b"//");
     let is_before = |place: usize| place == 0 || uri.get(place - 1) == Some(&b':');

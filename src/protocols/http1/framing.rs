@@ -1,29 +1,30 @@
-//! Length of a body (RFC 9112 section 6.3), and the fields that determine it or are keys of messages.
+//! Length of an HTTP/1.x body (RFC 9112 section 6.3), and the fields that determine it or are keys of messages.
 
 use super::credentials::{self, foremost};
 use super::message::Anomaly;
 use super::pending::Kind;
 use crate::session::{Role, Text};
 
-/// End of a body.
+/// How the end of an HTTP/1.x body is determined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// There is no body.
+    /// The message has no body.
     Empty,
     /// The body ends after this many octets, at least one.
     Fixed(u64),
-    /// The body ends with the last chunk.
+    /// The body ends with the last chunk of the chunked coding.
     Chunked,
-    /// The body ends with the connection.
+    /// The body ends when the connection ends.
     UntilClose,
     /// The end of the body is unknown.
     Unknown,
 }
 
-/// Maximum valid length in octets: no body is longer, and few programs can represent a greater length.
+/// Maximum value of Content-Length in octets that is accepted as valid: no body is longer, and few programs can
+/// represent a greater length.
 const LEN_MAX: u64 = i64::MAX as u64;
 
-/// Combined value of all Content-Length fields.
+/// Combined value of all Content-Length fields of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Length {
     #[default]
@@ -32,22 +33,22 @@ enum Length {
         len: u64,
         is_repeated: bool,
     },
-    /// Not a number, or several that differ.
+    /// A Content-Length is not a number, or there are several that differ.
     Bad,
 }
 
-/// The last of the transfer codings.
+/// The last transfer coding in the Transfer-Encoding fields of a head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Coding {
     #[default]
     Unnamed,
-    /// Defined by RFC 2616 as the absence of a coding.
+    /// The coding `identity`, which RFC 2616 defines as the absence of a coding.
     Identity,
     Chunked,
     Other,
 }
 
-/// The fields that a parser reads.
+/// The header fields of a head that the HTTP/1.x parser reads.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known<'m> {
     pub(super) host: Option<Text<'m>>,
@@ -94,7 +95,7 @@ impl<'m> Known<'m> {
         }
     }
 
-    /// Returns the value of Content-Length, if it is valid.
+    /// Returns the value of Content-Length in octets, if it is valid.
     pub(super) fn content_length(&self) -> Option<u64> {
         match self.length {
             Length::Known { len, .. } => Some(len),
@@ -102,7 +103,7 @@ impl<'m> Known<'m> {
         }
     }
 
-    /// Returns the anomaly of the fields that frame the body.
+    /// Returns the anomaly of the header fields that determine the end of the body.
     pub(super) fn anomaly(&self, from: Role) -> Option<Anomaly> {
         match (self.coding, self.length) {
             (Coding::Chunked | Coding::Other, Length::Known { .. } | Length::Bad) => {
@@ -115,7 +116,7 @@ impl<'m> Known<'m> {
         }
     }
 
-    /// Returns the framing of a request's body.
+    /// Returns how the end of a request's body is determined.
     pub(super) fn of_request(&self) -> Framing {
         match self.coding {
             Coding::Chunked => Framing::Chunked,
@@ -125,7 +126,7 @@ impl<'m> Known<'m> {
         }
     }
 
-    /// Returns the framing of a response's body.
+    /// Returns how the end of a response's body is determined. `kind` is the kind of the request.
     pub(super) fn of_response(&self, kind: Kind, status: u16) -> Framing {
         if kind == Kind::Head || status < 200 || matches!(status, 204 | 304) {
             return Framing::Empty;
@@ -149,7 +150,8 @@ impl<'m> Known<'m> {
 }
 
 impl Length {
-    /// Combines the value with that of one more field, which may be a list of equal numbers.
+    /// Combines the value of the Content-Length fields so far with that of one more field, which may be a list of equal
+    /// numbers.
     fn and(self, value: &[u8]) -> Self {
         value.split(|octet| *octet == b',').fold(self, |known, item| {
             match (known, number(item.trim_ascii())) {

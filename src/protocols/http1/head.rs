@@ -1,4 +1,4 @@
-//! Parsing of heads: in one step if they are well-formed, otherwise line by line.
+//! Parsing of HTTP/1.x heads: in one step if they are well-formed, otherwise line by line.
 
 use std::mem::MaybeUninit;
 
@@ -9,23 +9,23 @@ use super::resync::METHODS;
 use super::{HEAD_LEN_MAX, HEADER_COUNT_MAX};
 use crate::session::{Fault, Role};
 
-/// Maximum length in octets of the method in a request line that is not well-formed.
+/// Maximum length in octets of the method in a request line; octets with a longer method are not a request.
 const METHOD_LEN_MAX: usize = 32;
 
-/// Protocol name and major version in a first line. In lower case, the line is malformed.
+/// Protocol name and major version in the first line of a head. If they are in lower case, the line is malformed.
 const NAME: &[u8] = b"HTTP/1.";
 
 const TOO_LONG: Fault = Fault::new("head_too_long");
 const TOO_MANY: Fault = Fault::new("too_many_fields");
 
-/// The first line of a head.
+/// The first line of an HTTP/1.x head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum First<'m> {
     Request { method: &'m [u8], target: &'m [u8] },
     Status { code: u16, reason: &'m [u8] },
 }
 
-/// A complete head, or part of one.
+/// A complete HTTP/1.x head, or part of one.
 #[derive(Clone, Debug)]
 pub(super) struct Head<'m> {
     pub(super) first: First<'m>,
@@ -34,13 +34,13 @@ pub(super) struct Head<'m> {
     pub(super) anomaly: Option<Anomaly>,
 }
 
-/// Number of octets of a head that are searched again together with later octets, because the empty line may begin in
-/// them.
+/// Number of octets of an incomplete head that are searched again together with later octets, because the empty line
+/// may begin in them.
 const BLANK_LINE_LEN: usize = 3;
 
-/// Parses a head at the front of `bytes`, which do not begin with an empty line, and passes it to `then`. Returns the
-/// head's length and the result of `then`; `None` if the head is incomplete. The search for its end starts after the
-/// first `seen_len` octets. The caller stores `has_line` between calls.
+/// Parses a head at the start of `bytes`, which do not begin with an empty line, and passes it to `then`. Returns the
+/// head's length in octets and the result of `then`; `None` if the head is incomplete. The search for the head's end
+/// starts after the first `seen_len` octets. The caller stores `has_line` between calls.
 pub(super) fn read<T>(
     from: Role,
     bytes: &[u8],
@@ -101,8 +101,8 @@ pub(super) fn read<T>(
     }
 }
 
-/// Returns the number of octets to skip of a rejected head, at least one. It does not depend on how the octets are
-/// divided.
+/// Returns the number of octets to skip of a rejected head, at least one. The number does not depend on how the octets
+/// are divided into calls.
 pub(super) fn refused_len(bytes: &[u8], fault: Fault) -> usize {
     let len = match fault {
         TOO_LONG => HEAD_LEN_MAX.min(bytes.len()),
@@ -112,7 +112,8 @@ pub(super) fn refused_len(bytes: &[u8], fault: Fault) -> usize {
     len.max(1)
 }
 
-/// Parses the available part of a head whose rest is missing; `None` if even the first line is incomplete.
+/// Parses the captured part of a head of which the rest is missing, and passes it to `then`; `None` if even the first
+/// line is incomplete.
 pub(super) fn read_truncated<T>(from: Role, bytes: &[u8], then: impl FnOnce(&Head<'_>) -> T) -> Option<T> {
     let end = bytes.iter().rposition(|octet| *octet == b'\n')?;
     read_lines(from, bytes.get(..=end)?, Some(Anomaly::Truncated), then).ok()
@@ -138,8 +139,8 @@ pub(super) fn read_trailers<T>(
     Ok(Some((len, then(&fields))))
 }
 
-/// Returns whether the empty line is there; a fault if the octets cannot be a head. `has_line` is whether the first
-/// line was checked.
+/// Returns whether the octets contain the empty line that ends a head; a fault if they cannot be a head. `has_line`
+/// records whether the first line was checked.
 fn goes_on(from: Role, bytes: &[u8], seen_len: usize, has_line: &mut bool) -> Result<bool, Fault> {
     let line_end = if *has_line { None } else { line_end(bytes, seen_len) };
     *has_line |= line_end.is_some();
@@ -148,12 +149,13 @@ fn goes_on(from: Role, bytes: &[u8], seen_len: usize, has_line: &mut bool) -> Re
     if !is_complete && bytes.len() > HEAD_LEN_MAX { Err(TOO_LONG) } else { Ok(is_complete) }
 }
 
-/// Returns the offset of the line feed that ends a line. The search begins at `start`.
+/// Returns the offset of the first line feed at or after `start`.
 fn line_end(bytes: &[u8], start: usize) -> Option<usize> {
     memchr(b'\n', bytes.get(start..)?).map(|end| start + end)
 }
 
-/// Rejects octets that cannot begin a head, by the first of them, and by the first line if its end is known.
+/// Returns a fault for octets that cannot begin a head. Checks the first octets, and the first line if its end is
+/// known.
 fn check_beginning(from: Role, bytes: &[u8], line_end: Option<usize>) -> Result<(), Fault> {
     match from {
         Role::Client if !may_be_request(bytes) => return Err(Fault::new("not_a_request")),
@@ -167,7 +169,7 @@ fn check_beginning(from: Role, bytes: &[u8], line_end: Option<usize>) -> Result<
     }
 }
 
-/// Returns whether octets begin with a method and a space, or are a prefix of that.
+/// Returns whether octets begin with a method and a space, or may do so when more octets follow.
 fn may_be_request(bytes: &[u8]) -> bool {
     let is_token = |octet: &u8| octet.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(octet);
     match bytes.iter().take(METHOD_LEN_MAX + 1).position(|octet| !is_token(octet)) {
@@ -176,7 +178,8 @@ fn may_be_request(bytes: &[u8]) -> bool {
     }
 }
 
-/// Returns whether octets begin as a status line does, with the first word in any case; `None` if there are too few.
+/// Returns whether octets begin as a status line does, with the first word in any case; `None` if there are too few
+/// octets.
 pub(super) fn begins_status_line(bytes: &[u8]) -> Option<bool> {
     let len = bytes.len().min(NAME.len());
     if !bytes.get(..len)?.eq_ignore_ascii_case(NAME.get(..len)?) {
@@ -192,15 +195,16 @@ pub(super) fn begins_status_line(bytes: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns a request line without a version at the front of `bytes`, and its length with its end.
+/// Returns the request line without a version at the start of `bytes`: its length including the line end, and the head
+/// that consists of it.
 pub(super) fn simple_request(bytes: &[u8]) -> Option<(usize, Head<'_>)> {
     let end = bytes.iter().take(HEAD_LEN_MAX).position(|octet| *octet == b'\n')?;
     Some((end + 1, simple_line(bytes.get(..end)?)?))
 }
 
-/// Parses a request line without a version: of HTTP/0.9, or of a client that omitted it (RFC 1945 section 4.1,
-/// Simple-Request). It is not followed by a head. Only known methods are accepted, because any text could be such a
-/// line.
+/// Parses a request line without a version: of HTTP/0.9, or of a client that omitted the version (RFC 1945 section 4.1,
+/// Simple-Request). No header fields follow such a line. Only known methods are accepted, because any text could be
+/// such a line.
 pub(super) fn simple_line(line: &[u8]) -> Option<Head<'_>> {
     let line = line.trim_ascii_end();
     let method_len = line.iter().position(|octet| *octet == b' ')?;
@@ -211,8 +215,8 @@ pub(super) fn simple_line(line: &[u8]) -> Option<Head<'_>> {
     is_simple.then_some(Head { first, version: Version::Http09, fields: &[], anomaly: None })
 }
 
-/// Returns the number of octets up to the end of the first empty line, including that line. The search begins at
-/// `start`.
+/// Returns the number of octets up to the end of the first empty line, including that line; `None` if there is none.
+/// The search begins at `start`.
 fn blank_line(bytes: &[u8], start: usize) -> Option<usize> {
     let mut place = start;
     loop {
@@ -226,7 +230,7 @@ fn blank_line(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// Parses a head that is not well-formed, and omits the parts that are invalid.
+/// Parses a head that is not well-formed, omits the invalid parts, and passes it to `then`.
 fn read_lines<T>(
     from: Role,
     head: &[u8],
@@ -256,7 +260,7 @@ fn read_lines<T>(
     Ok(then(&Head { first, version, fields: &fields, anomaly }))
 }
 
-/// Returns the first line, without its end, and the rest.
+/// Returns the first line without its end, and the octets after it.
 fn split_line(bytes: &[u8]) -> (&[u8], &[u8]) {
     let end = bytes.iter().position(|octet| *octet == b'\n').unwrap_or(bytes.len());
     let (line, rest) = bytes.split_at_checked(end).unwrap_or((bytes, &[]));
@@ -309,7 +313,7 @@ fn version(minor: u8) -> Version {
     if minor == b'0' { Version::Http10 } else { Version::Http11 }
 }
 
-/// Splits unfolded lines into fields. Lines that are not fields are omitted and reported.
+/// Splits unfolded lines into header fields. Lines that are not fields are omitted and reported as an anomaly.
 fn split_fields<'m>(
     mut section: &'m [u8],
     malformed: &mut Option<Anomaly>,

@@ -1,27 +1,28 @@
-//! The fields of a head or of a trailer section.
+//! The fields of an HTTP/1.x head or trailer section.
 
 use std::fmt;
 
 use super::credentials;
 use crate::session::Text;
 
-/// Header fields in the order in which they were sent, including duplicates.
+/// HTTP header fields in the order in which they were sent, including duplicates.
 ///
-/// Not serialized: the fields that most readers need are separate keys of the messages.
+/// Not serialized: the fields that most readers need are separate keys of the serialized messages.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub struct Headers<'m> {
     fields: &'m [httparse::Header<'m>],
 }
 
-/// One field.
+/// One HTTP header field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Header<'m> {
-    /// Name as sent; comparisons ignore case.
+    /// Name of the field as sent; comparisons ignore case.
     pub name: &'m str,
-    /// Value without surrounding white space. A field that was folded over several lines is joined into one.
+    /// Value of the field without surrounding white space. A field that was folded over several lines is joined into
+    /// one.
     pub value: Text<'m>,
-    /// Kind of credentials in the value, so that it can be kept out of output. `Debug` omits it.
+    /// Kind of credentials in the value, so that the value can be kept out of output. `Debug` omits it.
     pub credentials: Option<&'static str>,
 }
 
@@ -30,7 +31,7 @@ impl<'m> Headers<'m> {
         Self { fields }
     }
 
-    /// Returns an iterator over all fields.
+    /// Iterates over all header fields.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Header<'m>> + use<'m> {
         self.fields.iter().map(|field| Header {
             name: field.name,
@@ -39,19 +40,20 @@ impl<'m> Headers<'m> {
         })
     }
 
-    /// Returns the value of the first field with a name, ignoring case. Takes time linear in the number of fields.
+    /// Returns the value of the first header field with a name, ignoring case. Takes time linear in the number of
+    /// fields.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Text<'m>> {
         self.fields.iter().find(|field| field.name.eq_ignore_ascii_case(name)).map(|field| Text(field.value))
     }
 
-    /// Returns the number of fields.
+    /// Returns the number of header fields.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.fields.len()
     }
 
-    /// Returns whether there are no fields.
+    /// Returns whether there are no header fields.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.fields.is_empty()

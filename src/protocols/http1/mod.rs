@@ -69,23 +69,23 @@ pub use parser::HttpParser;
 
 use crate::session::Protocol;
 
-/// Maximum length in octets of a head, or of a trailer section.
+/// Maximum length in octets of an HTTP/1.x head, or of a trailer section.
 pub const HEAD_LEN_MAX: usize = 48 << 10;
 
-/// Maximum number of fields of a head, or of a trailer section.
+/// Maximum number of fields of an HTTP/1.x head, or of a trailer section.
 pub const HEADER_COUNT_MAX: usize = 128;
 
-/// Maximum length in octets of the line before a chunk: its length and extensions.
+/// Maximum length in octets of the line before a chunk, which contains the chunk's length and extensions.
 pub const CHUNK_LINE_LEN_MAX: usize = 4096;
 
-/// Maximum number of requests without a response whose kind is kept.
+/// Maximum number of requests without a response for which the parser keeps the kind of the request.
 pub const PIPELINE_COUNT_MAX: u64 = 32;
 
-/// HTTP/1.x.
+/// Protocol HTTP/1.x.
 pub static PROTOCOL: Protocol =
     Protocol::new("http").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(resync::resume);
 
 const PORTS: [u16; 6] = [80, 591, 3128, 8000, 8008, 8080];
 
-/// WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
+/// Protocol WebSocket (RFC 6455), which follows an upgrade. It has no probe, because it never begins a connection.
 pub static WEBSOCKET: Protocol = Protocol::new("websocket");

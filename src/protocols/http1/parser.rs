@@ -1,4 +1,5 @@
-//! The parser: alternating heads and bodies of each direction. The directions share only the kinds of pending requests.
+//! The HTTP/1.x parser: alternating heads and bodies of each direction. The directions share only the kinds of pending
+//! requests.
 
 use memchr::memchr;
 
@@ -14,76 +15,78 @@ use crate::session::{
     self, AfterGap, EndKind, Fault, Input, Missing, Out, Parser, Progress, Protocol, Role, Search, Text,
 };
 
-/// Number of octets after a request for a tunnel or another protocol that are buffered until the response arrives.
-/// Beyond it, the response is assumed not to be captured.
+/// Number of octets after a request for a tunnel or another protocol that are buffered until the response arrives. If
+/// more octets follow, the response is assumed not to be captured.
 const WAIT_LEN_MAX: usize = 2048;
 
-/// Number of octets that are searched for a message after HTTP was seen in the flow: after a body that is longer than
-/// declared, or if the capture begins in the middle of one.
+/// Maximum number of octets that are searched for a message after HTTP was seen in the flow: after a body that is
+/// longer than declared, or if the capture begins in the middle of a body.
 const STRAY_LEN_MAX: u64 = 1 << 20;
 
-/// Number of octets that are searched for a message before any was seen. The other direction may have one, because
-/// servers also answer invalid requests.
+/// Maximum number of octets that are searched for a message before any message was seen in the flow. The other
+/// direction may have one, because servers also answer invalid requests.
 const FIRST_STRAY_LEN_MAX: u64 = 16 << 10;
 
-/// A parser of HTTP/1.x connections. See [the module](super) for its input and messages.
+/// Parser of HTTP/1.x connections. See [the module](super) for its input and messages.
 #[derive(Debug, Default)]
 pub struct HttpParser {
     lanes: [Lane; 2],
     pending: Pending,
-    /// True after a message of either direction: invalid octets are then unsynchronized, and not another protocol.
+    /// True after a message of either direction was parsed: invalid octets then mean that the parser is not
+    /// synchronized, not that the protocol is another one.
     has_message: bool,
 }
 
-/// One direction.
+/// Parsing state of one direction of an HTTP/1.x connection.
 #[derive(Debug, Default)]
 struct Lane {
     state: State,
-    /// Number of the current message.
+    /// Number of the request to which the current message belongs.
     transaction: u64,
     body_len: u64,
     missing_len: u64,
     kind: Kind,
-    /// True if the first line of the current head was checked.
+    /// True if the first line of the current head was found to be valid.
     has_line: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Before or inside a head.
+    /// Before or inside a message head.
     #[default]
     Head,
-    /// In a body of known length, with this many octets remaining.
+    /// In a body of known length, of which `left` octets remain.
     Fixed { left: u64 },
-    /// Before a chunk's line.
+    /// Before the line that precedes a chunk.
     ChunkLine,
-    /// In a chunk.
+    /// In a chunk of a body, of which `left` octets remain.
     Chunk { left: u64 },
-    /// After the octets of a chunk.
+    /// After the octets of a chunk, before the line end that follows them.
     ChunkEnd,
-    /// After the last chunk.
+    /// After the last chunk of a body, before the end of the trailer section.
     Trailers,
     /// In a body that ends with the connection.
     UntilClose,
-    /// After a request for a protocol other than HTTP: the response determines the protocol of the octets.
+    /// After a client's request for a protocol other than HTTP: the response determines the protocol of the octets that
+    /// follow.
     Waiting,
-    /// Searching for a message, within this many octets.
+    /// Searching for the beginning of a message, within the next `left` octets.
     Astray { left: u64 },
-    /// After the last octet.
+    /// After the last octet that can be parsed.
     Ended,
 }
 
-/// Result of a step.
+/// Result of a parsing step in one direction.
 enum Step {
     Took(usize),
-    /// The step consumed this many octets, searched the others completely, and needs more.
+    /// The step consumed this many octets, searched the others completely, and needs more octets.
     Wait(usize),
-    /// The rest of the direction cannot be parsed.
+    /// The remaining octets of the direction cannot be parsed.
     Done,
     Handover(usize, Option<&'static Protocol>),
 }
 
-/// Properties of the octets that follow a head.
+/// Properties of the octets that follow an HTTP/1.x head.
 struct Follows {
     transaction: u64,
     kind: Kind,
@@ -93,7 +96,7 @@ struct Follows {
 
 enum Then {
     Body,
-    /// Another response to the same request.
+    /// Another response to the same request follows the head.
     Response,
     Handover(Option<&'static Protocol>),
 }
@@ -196,8 +199,8 @@ impl HttpParser {
         from.of(&self.lanes)
     }
 
-    /// Processes the next octets of a direction, at least one. The first `seen_len` octets were searched in the same
-    /// state before.
+    /// Performs one parsing step on the next octets of a direction, at least one. The first `seen_len` octets were
+    /// searched in the same state before.
     #[inline]
     fn step(
         &mut self,
@@ -271,7 +274,8 @@ impl HttpParser {
         }
     }
 
-    /// Processes octets after a request for a protocol other than HTTP.
+    /// Processes octets of the client after a request for a protocol other than HTTP, while the response determines
+    /// their protocol.
     fn wait(&mut self, from: Role, (bytes, seen_len): (&[u8], usize)) -> Step {
         let lane = from.of_mut(&mut self.lanes);
         let (seen, new) = bytes.split_at_checked(seen_len).unwrap_or((&[], bytes));
@@ -341,7 +345,7 @@ impl HttpParser {
         Ok(Step::Took(len))
     }
 
-    /// Reports a request of HTTP/0.9.
+    /// Reports a request of HTTP/0.9, and its end.
     #[cold]
     fn simple_request(&mut self, head: &Head<'_>, out: Out<'_, Self>) {
         self.has_message = true;
@@ -352,7 +356,7 @@ impl HttpParser {
         lane.end(Headers::default(), out);
     }
 
-    /// Processes invalid octets where a head must begin.
+    /// Processes invalid octets where a head must begin, and starts the search for a message.
     #[cold]
     fn without_head(
         &mut self,
@@ -378,7 +382,7 @@ impl HttpParser {
         Ok(Step::Took(head::refused_len(bytes, fault)))
     }
 
-    /// Ends the current message because its framing is invalid, and searches for the next one.
+    /// Ends the current message because its framing is invalid, and searches for the next message.
     #[cold]
     fn break_off(&mut self, from: Role, out: Out<'_, Self>) -> Step {
         let lane = from.of_mut(&mut self.lanes);
@@ -391,7 +395,7 @@ impl HttpParser {
         Step::Took(0)
     }
 
-    /// Reports the available part of a head whose rest is missing.
+    /// Reports a head of which only the start was captured.
     fn truncated_head(&mut self, from: Role, rest: &[u8], out: Out<'_, Self>) {
         let start = rest.iter().take_while(|octet| matches!(octet, b'\r' | b'\n')).count();
         let pending = &mut self.pending;
@@ -407,7 +411,7 @@ impl HttpParser {
 }
 
 impl Lane {
-    /// Reports a piece of a body. Returns its length.
+    /// Reports octets at the start of `bytes`, at most `left`, as a piece of a body. Returns the length of the piece.
     #[inline]
     fn piece(&mut self, bytes: &[u8], left: u64, out: Out<'_, HttpParser>) -> usize {
         let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -423,12 +427,12 @@ impl Lane {
         self.missing_len = self.missing_len.saturating_add(len);
     }
 
-    /// Reports that the message ended as its framing specifies.
+    /// Reports that the current message ended as its framing specifies.
     fn end(&mut self, trailers: Headers<'_>, out: Out<'_, HttpParser>) {
         self.emit_end(self.missing_len == 0, trailers, out);
     }
 
-    /// Reports that the rest of the message is missing.
+    /// Reports that the rest of the current message is missing.
     fn break_off(&mut self, out: Out<'_, HttpParser>) {
         self.emit_end(false, Headers::default(), out);
         self.state = State::Head;
@@ -439,7 +443,7 @@ impl Lane {
         out(Message::End(End { transaction, body_len, missing_len, complete, trailers }));
     }
 
-    /// Continues with the next message, or with the requested protocol.
+    /// Prepares for the octets after the current message: the next message, or the protocol that the client requested.
     fn go_on(&mut self, from: Role) {
         let is_requested = from == Role::Client && matches!(self.kind, Kind::Connect | Kind::Upgrade);
         self.state = if is_requested { State::Waiting } else { State::Head };
@@ -450,7 +454,7 @@ fn unexpected_start(from: Role) -> Fault {
     Fault::new(if from == Role::Client { "not_a_request" } else { "not_a_response" })
 }
 
-/// Reports a head. Returns the properties of the octets that follow it.
+/// Reports a request or response head. Returns the properties of the octets that follow it.
 fn emit(pending: &mut Pending, head: &Head<'_>, out: Out<'_, HttpParser>) -> Follows {
     let known = Known::read(head.fields);
     let from = match head.first {
@@ -552,7 +556,8 @@ fn emit_response(
     Follows { transaction, kind, framing, then }
 }
 
-/// Returns the protocol in the Upgrade field of a 101. The probes may identify a protocol that is unknown here.
+/// Returns the protocol that the Upgrade field of a response 101 names. For an unknown name, returns `None`, so that
+/// the probes identify the protocol.
 fn upgrade(name: Text<'_>) -> Option<&'static Protocol> {
     let name = name.0.trim_ascii();
     if name.eq_ignore_ascii_case(b"websocket") {

@@ -1,36 +1,36 @@
-//! Requests that wait for a response, and their kinds.
+//! HTTP/1.x requests that wait for a response, and their kinds.
 
 use super::PIPELINE_COUNT_MAX;
 
-/// Effect of a request on its response.
+/// Kind of an HTTP/1.x request, by its effect on the response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// No effect.
+    /// A request without an effect on the framing of the response.
     #[default]
     Plain,
-    /// HEAD: the response has no body, regardless of its fields.
+    /// A HEAD request: the response has no body, regardless of its fields.
     Head,
-    /// CONNECT: a response that grants it ends HTTP.
+    /// A CONNECT request: HTTP ends with a response that grants it.
     Connect,
-    /// Requests another protocol, which `101` grants.
+    /// A request for another protocol, which a response `101` grants.
     Upgrade,
     /// A request of HTTP/0.9: the response is a body without a head.
     Simple,
 }
 
-/// Numbers of requests and responses.
+/// Assigns numbers to HTTP/1.x requests and their responses.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     request_count: u64,
-    /// Number of the next response, unless a request changes it.
+    /// Number that the next response receives, unless responses are missing.
     next_response: u64,
     kinds: [Kind; PIPELINE_COUNT_MAX as usize],
-    /// True if responses may be missing.
+    /// True if responses may be missing, so that the next one is assumed to answer the last request.
     is_adrift: bool,
 }
 
 impl Pending {
-    /// Records a request. Returns its number.
+    /// Records a request of the given kind. Returns the number of the request.
     pub(super) fn request(&mut self, kind: Kind) -> u64 {
         // A response without a request had a request that was not captured.
         let number = self.request_count.max(self.next_response);
@@ -41,8 +41,8 @@ impl Pending {
         number
     }
 
-    /// Records a response. Returns the number and the kind of its request. `is_interim` is true if another response to
-    /// the same request follows.
+    /// Records a response. Returns the number and the kind of the request that it answers. `is_interim` is true if
+    /// another response to the same request follows.
     pub(super) fn response(&mut self, is_interim: bool) -> (u64, Kind) {
         if self.is_adrift {
             self.next_response = self.next_response.max(self.request_count.saturating_sub(1));
@@ -61,12 +61,12 @@ impl Pending {
         self.kind(self.next_response)
     }
 
-    /// Records that responses may be missing.
+    /// Records that responses may be missing, so that the next one is assumed to answer the last request.
     pub(super) fn lost_responses(&mut self) {
         self.is_adrift = true;
     }
 
-    /// Returns whether a request has no final response yet.
+    /// Returns whether the request with this number has no final response yet.
     pub(super) fn is_waiting(&self, number: u64) -> bool {
         self.next_response <= number
     }

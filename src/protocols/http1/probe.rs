@@ -1,32 +1,32 @@
-//! Recognition of HTTP/1.x by the first line.
+//! Recognition of HTTP/1.x by the first line of a stream.
 
 use super::PORTS;
 use crate::session::{StreamOpening, Verdict};
 
-/// Maximum length in octets of a method.
+/// Maximum length in octets of an HTTP method.
 const METHOD_LEN_MAX: usize = 20;
 
-/// Number of octets of an incomplete request line that suffice if no other protocol's lines begin in that way. Small,
-/// because a stream that arrives octet by octet is probed a few times only.
+/// Number of octets of an incomplete request line that suffice if no other protocol's lines begin in the same way.
+/// Small, because a stream that arrives octet by octet is probed a few times only.
 const LINE_LEN_ENOUGH: usize = 12;
 
-/// Number of octets after which only the end of the line can identify a request.
+/// Number of octets of a first line after which only the end of the line can identify a request.
 pub(super) const BEGINNING_LEN: usize = 64;
 
-/// Classification of the octets of one direction.
+/// Classification of the octets of one direction by the HTTP probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Looks {
     Nothing,
     Request,
-    /// A request line without a version, with nothing after it.
+    /// A request line without a version that is followed by no other octets.
     SimpleRequest,
     Response,
     Unlike,
     Undecided,
 }
 
-/// Searches for a request line or a status line in both directions. A request of HTTP/0.9 has few distinctive octets,
-/// so that it is accepted on the ports of HTTP only.
+/// Probe for HTTP/1.x: searches for a request line or a status line in both directions. A request of HTTP/0.9 has few
+/// distinctive octets, so that it is accepted on the ports of HTTP only.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (looks(opening.client), looks(opening.server)) {
         (Looks::Request, _) | (_, Looks::Response) => Verdict::Match,
@@ -38,7 +38,7 @@ pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Returns whether octets begin with a request line.
+/// Returns whether octets begin with an HTTP/1.x request line.
 pub(super) fn is_request(bytes: &[u8]) -> bool {
     looks(bytes) == Looks::Request
 }
@@ -58,7 +58,7 @@ fn looks(bytes: &[u8]) -> Looks {
     }
 }
 
-/// Returns whether octets begin as a status line does; `None` if there are too few.
+/// Returns whether octets begin as an HTTP/1.x status line does; `None` if there are too few octets.
 pub(super) fn is_status_line(bytes: &[u8]) -> Option<bool> {
     const NAME: &[u8] = b"HTTP/1.";
     let len = bytes.len().min(NAME.len());
@@ -110,8 +110,8 @@ fn is_simple(method: &[u8], target: &[u8]) -> bool {
     method == b"GET" && target.starts_with(b"/") && target.iter().all(u8::is_ascii_graphic)
 }
 
-/// Returns whether a method with this target occurs in HTTP only: RTSP and SIP have other methods, and targets with a
-/// scheme.
+/// Returns whether a request with this method and target occurs in HTTP only: RTSP and SIP have other methods, and
+/// targets with a scheme.
 fn is_of_http(method: &[u8], target: &[u8]) -> bool {
     match method {
         b"GET" | b"POST" | b"HEAD" | b"PUT" | b"DELETE" | b"PATCH" | b"OPTIONS" => {

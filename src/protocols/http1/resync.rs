@@ -1,14 +1,14 @@
-//! Search for the next message after octets are missing.
+//! Search for the next HTTP/1.x message after octets are missing.
 
 use memchr::memchr;
 
 use super::probe::ends_with_version;
 use crate::session::{Role, Search};
 
-/// Number of octets at the end of a line that are inspected.
+/// Maximum number of octets at the end of a line that are searched for a request line or status line.
 const LINE_LEN_MAX: usize = 8192;
 
-/// Methods that are accepted after octets of any kind, and without a version.
+/// HTTP methods that are accepted in a request line after octets of any kind, and in a request line without a version.
 pub(super) const METHODS: [&[u8]; 25] = [
     b"GET",
     b"POST",
@@ -37,13 +37,13 @@ pub(super) const METHODS: [&[u8]; 25] = [
     b"QUERY",
 ];
 
-/// Searches for the first line of a message in a stream that began with another protocol.
+/// Searches for the first line of an HTTP/1.x message in a stream that began with another protocol.
 pub(super) fn resume(from: Role, bytes: &[u8]) -> Search {
     search(from, bytes, 0)
 }
 
-/// Searches for the first line of a message, which does not end in the first `seen_len` octets. A line may begin after
-/// the octets of a body, which need not end with a line end.
+/// Searches for the first line of an HTTP/1.x message. The line does not end in the first `seen_len` octets, which were
+/// searched before. It may begin after the octets of a body, which need not end with a line end.
 pub(super) fn search(from: Role, bytes: &[u8], seen_len: usize) -> Search {
     let (mut start, mut searched_len) = (0, seen_len);
     while let Some(len) = bytes.get(searched_len..).and_then(|rest| memchr(b'\n', rest)) {
@@ -63,7 +63,7 @@ pub(super) fn search(from: Role, bytes: &[u8], seen_len: usize) -> Search {
     Search::From(bytes.len().saturating_sub(LINE_LEN_MAX).max(start))
 }
 
-/// Returns the index of a request line that ends with the line.
+/// Returns the index at which a request line begins that ends with the given line.
 fn request_line(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     if !ends_with_version(line) {
@@ -83,7 +83,7 @@ fn request_line(line: &[u8]) -> Option<usize> {
     Some(before.len() - method.len())
 }
 
-/// Returns the index of a status line that ends with the line.
+/// Returns the index at which a status line begins that ends with the given line.
 fn status_line(line: &[u8]) -> Option<usize> {
     let place = line.windows(7).rposition(|octets| octets == b"HTTP/1.")?;
     match line.get(place + 7..)? {

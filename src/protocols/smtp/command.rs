@@ -1,55 +1,55 @@
-//! Parsing of command lines.
+//! Parsing of SMTP command lines.
 
 use crate::session::Text;
 use crate::session::lines::{decimal, first_word, starts_with_ignore_case};
 
-/// The known commands.
+/// The SMTP and LMTP commands that the parser knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Verb {
-    /// RFC 5321 section 4.1.1.1.
+    /// EHLO, RFC 5321 section 4.1.1.1.
     Ehlo,
-    /// RFC 5321 section 4.1.1.1.
+    /// HELO, RFC 5321 section 4.1.1.1.
     Helo,
-    /// RFC 2033 section 4.1.
+    /// LHLO of LMTP, RFC 2033 section 4.1.
     Lhlo,
-    /// RFC 5321 section 4.1.1.2.
+    /// MAIL, RFC 5321 section 4.1.1.2.
     Mail,
-    /// RFC 5321 section 4.1.1.3.
+    /// RCPT, RFC 5321 section 4.1.1.3.
     Rcpt,
-    /// RFC 5321 section 4.1.1.4.
+    /// DATA, RFC 5321 section 4.1.1.4.
     Data,
-    /// RFC 3030.
+    /// BDAT, RFC 3030.
     Bdat,
-    /// RFC 4468.
+    /// BURL, RFC 4468.
     Burl,
-    /// RFC 5321 section 4.1.1.5.
+    /// RSET, RFC 5321 section 4.1.1.5.
     Rset,
-    /// RFC 5321 section 4.1.1.6.
+    /// VRFY, RFC 5321 section 4.1.1.6.
     Vrfy,
-    /// RFC 5321 section 4.1.1.7.
+    /// EXPN, RFC 5321 section 4.1.1.7.
     Expn,
-    /// RFC 5321 section 4.1.1.8.
+    /// HELP, RFC 5321 section 4.1.1.8.
     Help,
-    /// RFC 5321 section 4.1.1.9.
+    /// NOOP, RFC 5321 section 4.1.1.9.
     Noop,
-    /// RFC 5321 section 4.1.1.10.
+    /// QUIT, RFC 5321 section 4.1.1.10.
     Quit,
-    /// RFC 4954.
+    /// AUTH, RFC 4954.
     Auth,
-    /// RFC 3207.
+    /// STARTTLS, RFC 3207.
     StartTls,
-    /// RFC 1985.
+    /// ETRN, RFC 1985.
     Etrn,
-    /// RFC 2645.
+    /// ATRN, RFC 2645.
     Atrn,
-    /// RFC 821, obsolete.
+    /// TURN, RFC 821, obsolete.
     Turn,
-    /// Extension of Postfix.
+    /// XCLIENT, an extension of Postfix.
     Xclient,
-    /// Extension of Postfix.
+    /// XFORWARD, an extension of Postfix.
     Xforward,
-    /// Any other command.
+    /// Any command that is not known.
     Other,
 }
 
@@ -79,7 +79,7 @@ const VERBS: [(Verb, &str); 22] = [
 ];
 
 impl Verb {
-    /// Returns the command with a name in any case.
+    /// Returns the command with this name, which may be in upper or lower case.
     #[must_use]
     pub(super) fn of(word: &[u8]) -> Self {
         // Exchange uses this name for the same command.
@@ -90,13 +90,13 @@ impl Verb {
         known.map_or(Self::Other, |(verb, _)| *verb)
     }
 
-    /// Returns the command in capitals; `other` for an unknown one.
+    /// Returns the name of the command in capitals; `other` for an unknown command.
     #[must_use]
     pub fn name(self) -> &'static str {
         VERBS.iter().find(|(verb, _)| *verb == self).map_or("other", |(_, name)| name)
     }
 
-    /// Returns whether the command restarts the session, and discards any mail in it.
+    /// Returns whether the command is EHLO, HELO or LHLO, which restarts the session and discards any mail in it.
     pub(super) const fn is_hello(self) -> bool {
         matches!(self, Self::Ehlo | Self::Helo | Self::Lhlo)
     }
@@ -109,7 +109,7 @@ impl serde::Serialize for Verb {
     }
 }
 
-/// A path and its parameters: `FROM:<a@b> SIZE=9` after the verb.
+/// The path and the parameters of MAIL or RCPT: `FROM:<a@b> SIZE=9` after the name of the command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path<'a> {
     pub(super) address: &'a [u8],
@@ -117,8 +117,8 @@ pub(super) struct Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// Parses the argument of MAIL or RCPT. Returns `None` without `FROM:` or `TO:`. Brackets may be missing, and
-    /// blanks may precede them, as some clients send it.
+    /// Parses the argument of MAIL or RCPT, which begins with `keyword`. Returns `None` without `FROM:` or `TO:`. The
+    /// brackets of the path may be missing, and blanks may precede them, as some clients send it.
     pub(super) fn parse(argument: &'a [u8], keyword: &[u8]) -> Option<Self> {
         let rest = starts_with_ignore_case(argument, keyword).then(|| argument.get(keyword.len()..))??;
         let rest = rest.trim_ascii_start();
@@ -131,7 +131,7 @@ impl<'a> Path<'a> {
         Some(Self { address, parameters: inner.get(end + 1..).unwrap_or_default().trim_ascii() })
     }
 
-    /// Returns the value of a parameter (RFC 5321 section 4.1.2, esmtp-param).
+    /// Returns the value of a parameter of MAIL or RCPT (RFC 5321 section 4.1.2, esmtp-param).
     pub(super) fn parameter(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.parameters.split(u8::is_ascii_whitespace).find_map(|parameter| {
             let value = parameter.get(name.len()..)?.strip_prefix(b"=")?;
@@ -139,13 +139,13 @@ impl<'a> Path<'a> {
         })
     }
 
-    /// Returns the size that the client declares according to RFC 1870.
+    /// Returns the length of the mail in octets that the client declares with the SIZE parameter (RFC 1870).
     pub(super) fn size(&self) -> Option<u64> {
         self.parameter(b"SIZE").and_then(decimal)
     }
 }
 
-/// Returns the index of the first `>` that is not in quotes.
+/// Returns the index of the first `>` that is outside quotes.
 fn closing_bracket(bytes: &[u8]) -> Option<usize> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     bytes.iter().position(|octet| {
@@ -158,11 +158,11 @@ fn closing_bracket(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// Length in octets of the longest known command.
+/// Length in octets of the longest known SMTP command.
 const VERB_LEN_MAX: usize = 8;
 
 /// Returns whether octets after a gap begin with a command as RFC 5321 defines it, rather than with the rest of a line
-/// or of content; `None` if there are too few.
+/// or of content; `None` if there are too few octets.
 pub(super) fn begins_with_command(octets: &[u8]) -> Option<bool> {
     let window = octets.get(..=VERB_LEN_MAX).unwrap_or(octets);
     let Some(end) = window.iter().position(|octet| !octet.is_ascii_alphabetic()) else {
@@ -186,13 +186,13 @@ pub(super) fn begins_with_command(octets: &[u8]) -> Option<bool> {
     }
 }
 
-/// Returns the length of the chunk that BDAT announces, and whether it is the last one.
+/// Returns the length in octets of the chunk that the argument of BDAT announces, and whether it is the last chunk.
 pub(super) fn chunk(argument: &[u8]) -> Option<(u64, bool)> {
     let (len, rest) = first_word(argument);
     Some((decimal(len)?, rest.eq_ignore_ascii_case(b"LAST")))
 }
 
-/// Returns the mechanism of AUTH and its kind of credentials, from the text after the verb.
+/// Returns the mechanism of an AUTH command and its kind of credentials, from the text after the name of the command.
 pub(super) fn mechanism(argument: &[u8]) -> (Option<Text<'_>>, &'static str) {
     const KINDS: [(&[u8], &str); 12] = [
         (b"PLAIN", "plain"),

@@ -1,26 +1,26 @@
-//! The content after DATA: its end, and its length without the dots added for transparency.
+//! The content of a mail after DATA: its end, and its length without the dots added for transparency.
 
 use memchr::memchr;
 
-/// Scanner of content, which is not kept.
+/// Scanner of the content after DATA; the octets are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ContentScanner {
     at: At,
-    /// True if a bare LF ends lines too.
+    /// True if a bare LF ends lines of the content too.
     is_lf_enough: bool,
-    /// Number of octets so far, including the line end before the last dot (RFC 1870 section 3).
+    /// Length of the content so far in octets, including the line end before the last dot (RFC 1870 section 3).
     pub(super) len: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// At the first octet of a line.
+    /// The scanner is at the first octet of a line.
     Start,
-    /// After a dot at the start of a line.
+    /// The scanner is after a dot at the start of a line.
     Dot,
-    /// After a dot and CR.
+    /// The scanner is after a dot at the start of a line, and CR.
     DotCr,
-    /// Inside a line; true if its last octet was CR.
+    /// The scanner is inside a line; true if the last octet was CR.
     Within(bool),
 }
 
@@ -29,7 +29,8 @@ impl ContentScanner {
         Self { at: At::Start, is_lf_enough, len: 0 }
     }
 
-    /// Scans octets up to the end of the content. Returns how many were consumed, and whether the end was reached.
+    /// Scans octets up to the end of the content. Returns the number of octets consumed, and whether the end was
+    /// reached.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> (usize, bool) {
         let mut taken = 0;
         while let Some(rest) = bytes.get(taken..)
@@ -62,7 +63,7 @@ impl ContentScanner {
         (taken, false)
     }
 
-    /// Records missing octets.
+    /// Records that `len` octets of the content are missing.
     pub(super) const fn skip(&mut self, len: u64) {
         self.len = self.len.saturating_add(len);
         self.at = At::Within(false);
@@ -73,7 +74,8 @@ impl ContentScanner {
 mod tests {
     use super::*;
 
-    /// Returns the content by lines, like a receiver that has all of it.
+    /// Finds the end of the content line by line, like a receiver that has all of it. Returns the number of octets up
+    /// to and including the end, and the length of the content.
     fn naive(all: &str) -> Option<(usize, u64)> {
         if let Some(rest) = all.strip_prefix(".\r\n") {
             return Some((all.len() - rest.len(), 0));

@@ -1,26 +1,26 @@
-//! Properties of a mail that are kept until the reply to its content.
+//! Properties of an SMTP mail that are kept until the reply to its content.
 
 use super::message::{Mail, Recipient, is_success};
 use super::{ADDRESS_LEN_MAX, RECIPIENT_COUNT_MAX};
 use crate::session::Text;
 
-/// A mail, beginning with its MAIL command.
+/// Properties of a mail that its MAIL command begins.
 #[derive(Debug)]
 pub(super) struct Envelope {
     pub(super) mail: u64,
     sender: Vec<u8>,
     size: Option<u64>,
     recipients: Vec<Recipient>,
-    /// Total length of these addresses in octets.
+    /// Total length in octets of the addresses in `recipients`.
     addresses_len: usize,
     recipient_count: u32,
     pub(super) content_len: u64,
     pub(super) is_complete: bool,
-    /// True if the client has sent all of the content.
+    /// True if the client has sent all of the mail's content.
     pub(super) has_ended: bool,
-    /// The reply to the content.
+    /// Code of the reply to the mail's content.
     pub(super) code: Option<u16>,
-    /// For LMTP: number of recipients that have the reply to the content.
+    /// In LMTP, number of entries of `recipients`, from the first, for which replies to the content were received.
     answered_count: usize,
 }
 
@@ -45,7 +45,7 @@ impl Envelope {
         }
     }
 
-    /// Adds a recipient. Returns its index, if there is one for it.
+    /// Adds a recipient to the mail. Returns its index; `None` if no more recipients are kept.
     pub(super) fn add(&mut self, address: &[u8]) -> Option<u16> {
         self.recipient_count = self.recipient_count.saturating_add(1);
         let place = self.recipients.len();
@@ -58,15 +58,15 @@ impl Envelope {
         u16::try_from(place).ok()
     }
 
-    /// Records the reply to a RCPT command.
+    /// Records the code of the reply to the RCPT command of the recipient with index `place`.
     pub(super) fn answer(&mut self, place: u16, code: u16) {
         if let Some(recipient) = self.recipients.get_mut(usize::from(place)) {
             recipient.code = Some(code);
         }
     }
 
-    /// Records one of the replies to the content, of which LMTP has one for each accepted recipient. Returns whether it
-    /// is the last one.
+    /// Records the code of one of the replies to the content, of which LMTP has one for each accepted recipient.
+    /// Returns whether it is the last reply.
     pub(super) fn answer_next(&mut self, code: u16) -> bool {
         let is_next = |(_, recipient): &(usize, &mut Recipient)| recipient.is_accepted();
         let mut unanswered = self.recipients.iter_mut().enumerate().skip(self.answered_count);

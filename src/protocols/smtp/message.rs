@@ -8,125 +8,127 @@ use crate::session::Text;
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Message<'m> {
-    /// The server's first reply.
+    /// The first reply of the server.
     Greeting(Greeting<'m>),
     /// A command of the client.
     Command(Command<'m>),
     /// A reply of the server.
     Reply(Reply<'m>),
-    /// Summary of a mail.
+    /// Summary of a mail: its envelope and result.
     Mail(Mail<'m>),
 }
 
-/// The first reply of the server (RFC 5321 section 4.2, Greeting).
+/// The first reply of the SMTP server (RFC 5321 section 4.2, Greeting).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Greeting<'m> {
-    /// 220, or 554 or another one from a server that is not available.
+    /// The reply code: 220, or 554 or another one from a server that is not available.
     pub code: u16,
-    /// The first word, which is the server's name.
+    /// The first word of the greeting, which is the server's name.
     pub host: Text<'m>,
-    /// The complete text, lines joined by LF.
+    /// The complete text of the greeting, lines joined by LF.
     pub text: Text<'m>,
 }
 
-/// A command and its argument.
+/// An SMTP command and its argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Command<'m> {
-    /// Number of the command.
+    /// Number of the command in its connection.
     pub transaction: u64,
-    /// Number of the mail to which it belongs.
+    /// Number of the mail to which the command belongs.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub mail: Option<u64>,
-    /// The command.
+    /// The name of the command.
     pub verb: Verb,
-    /// The argument. For AUTH only the mechanism; nothing for MAIL and RCPT, whose argument is in `address` and
-    /// `parameters`.
+    /// The argument of the command. For AUTH, only the mechanism; nothing for MAIL and RCPT, of which the argument is
+    /// in `address` and `parameters`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub argument: Option<Text<'m>>,
-    /// The path of MAIL or RCPT without brackets, empty for the null sender.
+    /// The address in the path of MAIL or RCPT, without brackets; empty for the null sender.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub address: Option<Text<'m>>,
-    /// The text after the path.
+    /// The text after the path of MAIL or RCPT.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub parameters: Option<Text<'m>>,
-    /// Kind of credentials that the client presents: the mechanism of AUTH in lower case.
+    /// Kind of credentials that the client presents with the command: the mechanism of AUTH in lower case.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub credentials: Option<&'static str>,
-    /// True if the line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
+    /// True if the command's line was longer than [`COMMAND_LEN_MAX`](super::COMMAND_LEN_MAX).
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_truncated: bool,
 }
 
-/// A reply (RFC 5321 section 4.2).
+/// An SMTP reply (RFC 5321 section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Reply<'m> {
-    /// Number of the command; `None` if it is unknown. DATA has two replies, commands of an AUTH exchange several.
+    /// Number of the command that the reply answers; `None` if it is unknown. DATA has two replies, and the AUTH
+    /// command several.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub transaction: Option<u64>,
-    /// Number of the mail to which it belongs.
+    /// Number of the mail to which the reply belongs.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub mail: Option<u64>,
-    /// Three digits.
+    /// The reply code of three digits.
     pub code: u16,
-    /// The text, lines joined by LF. Empty if AUTH or an unknown command was refused, because the text may repeat the
-    /// credentials.
+    /// The text of the reply, lines joined by LF. Empty if AUTH or an unknown command was refused, because the text may
+    /// repeat the credentials.
     pub text: Text<'m>,
-    /// True if the text was truncated.
+    /// True if the text of the reply was truncated.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_truncated: bool,
-    /// True if a code is followed by neither a space nor a hyphen, so that the text begins with that octet; or if a
-    /// middle line has no code.
+    /// True if a code of the reply is followed by neither a space nor a hyphen, so that the text begins with that
+    /// octet; or if a middle line has no code.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
     pub is_malformed: bool,
 }
 
-/// The envelope of a mail, and its result.
+/// The envelope of an SMTP mail, and its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Mail<'m> {
-    /// Number of the mail.
+    /// Number of the mail in its connection.
     pub mail: u64,
-    /// The reverse path, empty for the null sender.
+    /// The reverse path of the mail, the address in MAIL; empty for the null sender.
     pub reverse_path: Text<'m>,
-    /// The first recipients, in the order of their commands.
+    /// The first recipients of the mail, in the order of their RCPT commands.
     pub recipients: &'m [Recipient],
-    /// Number of RCPT commands.
+    /// Number of RCPT commands for the mail.
     pub recipient_count: u32,
-    /// The length that the client declared with SIZE.
+    /// The length of the mail in octets that the client declared with SIZE.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub declared_len: Option<u64>,
-    /// Number of octets of the content, without the dots added for transparency.
+    /// Number of octets of the mail's content, without the dots added for transparency.
     pub content_len: u64,
-    /// True if all of the content and all commands were captured.
+    /// True if all of the mail's content and all of its commands were captured.
     pub is_complete: bool,
-    /// The reply to the content, or to a DATA command that was refused; in LMTP the first positive one, or else the
-    /// last one. `None` if it was not captured.
+    /// The code of the reply to the content, or to a DATA command that was refused; in LMTP, of the first positive
+    /// reply, or else of the last one. `None` if no reply was captured.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub code: Option<u16>,
-    /// True if that reply is positive: the server accepted the mail for at least one recipient.
+    /// True if `code` is positive: the server accepted the mail for at least one recipient.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub is_accepted: Option<bool>,
 }
 
-/// A recipient, and the last reply about it.
+/// A recipient of a mail, and the last reply about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recipient {
-    /// Its address, as sent; truncated to [`ADDRESS_LEN_MAX`](super::ADDRESS_LEN_MAX).
+    /// The recipient's address, as sent; truncated to [`ADDRESS_LEN_MAX`](super::ADDRESS_LEN_MAX) octets.
     pub address: Vec<u8>,
-    /// The code of the reply to RCPT, in LMTP of that to the content; `None` if it was not captured.
+    /// The code of the reply to RCPT; in LMTP, of the reply to the content for this recipient. `None` if it was not
+    /// captured.
     pub code: Option<u16>,
 }
 
 impl Recipient {
-    /// Returns whether the server accepted the recipient.
+    /// Returns whether the server accepted the recipient, according to the last reply about it.
     #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.code.is_some_and(is_success)
@@ -146,7 +148,7 @@ impl serde::Serialize for Recipient {
     }
 }
 
-/// Returns whether a code is positive (RFC 5321 section 4.2.1).
+/// Returns whether a reply code is positive (RFC 5321 section 4.2.1).
 pub(super) const fn is_success(code: u16) -> bool {
     matches!(code, 200..=299)
 }

@@ -69,11 +69,11 @@ pub(super) use probe::{Words, greeting_words};
 
 use crate::session::Protocol;
 
-/// Number of octets of a command's line that are parsed. RFC 4954 section 4 requires 12,288 in an AUTH exchange, which
-/// is not parsed; other commands are far shorter (RFC 5321 section 4.5.3.1).
+/// Maximum number of octets of a command's line that are parsed. RFC 4954 section 4 requires 12,288 in an AUTH
+/// exchange, which is not parsed; other commands are far shorter (RFC 5321 section 4.5.3.1).
 pub const COMMAND_LEN_MAX: usize = 2048;
 
-/// Number of octets of an address that are kept for [`Mail`].
+/// Maximum number of octets of an address that are kept for [`Mail`].
 pub const ADDRESS_LEN_MAX: usize = 512;
 
 /// Maximum number of recipients of a mail that are kept; RFC 5321 section 4.5.3.1.8 requires servers to accept 100.
@@ -82,17 +82,17 @@ pub const RECIPIENT_COUNT_MAX: usize = 128;
 /// Maximum number of mails that wait for the reply to their content.
 pub const MAIL_COUNT_MAX: usize = 4;
 
-/// Maximum number of commands that wait for replies.
+/// Maximum number of commands that wait for replies; beyond that, replies are not matched to commands.
 pub const PENDING_COUNT_MAX: usize = 512;
 
-/// Maximum number of unknown commands in a row.
+/// Maximum number of unknown commands in a row; more are a fault.
 pub const OTHER_COUNT_MAX: u8 = 32;
 
-/// `smtp`: ports 25, 587 and 2525; by content on any port.
+/// Protocol `smtp`: recognized on ports 25, 587 and 2525, and by content on any port.
 pub static PROTOCOL: Protocol =
     Protocol::new("smtp").over_streams(&PORTS, Some(probe::probe)).resumed_anywhere_by(probe::search);
 
 pub(super) const PORTS: [u16; 3] = [25, 587, 2525];
 
-/// Protocol after a granted STARTTLS: the one with this name in the set.
+/// Protocol that follows a granted STARTTLS: the protocol of this name in the driver's set of protocols.
 static TLS: Protocol = Protocol::new("tls");

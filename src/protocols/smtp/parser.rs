@@ -1,4 +1,4 @@
-//! The parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
+//! The SMTP parser: lines of the client, replies of the server, and the queue of commands that wait for replies.
 
 use std::collections::VecDeque;
 
@@ -13,22 +13,22 @@ use crate::session::lines::{Line, LineSplitter, first_word};
 use crate::session::replies::{CompleteReply, Item, Middle, ReplyReader};
 use crate::session::{AfterGap, End, Fault, Input, Missing, Out, Parser, Progress, Role, Text};
 
-/// Parses SMTP and LMTP; see the [module](super).
+/// Parser of SMTP and LMTP; see the [module](super).
 #[derive(Debug, Default)]
 pub struct SmtpParser {
     lines: LineSplitter,
     replies: ReplyReader,
     client: Client,
     auth: Auth,
-    /// Number of the next command, and of the next mail.
+    /// Number that the next command receives.
     transaction: u64,
     mail: u64,
-    /// The mail to which commands currently belong.
+    /// Number of the mail to which the client's commands currently belong.
     current: Option<u64>,
     pending: VecDeque<Pending>,
-    /// Number of commands among them that wait for 354.
+    /// Number of commands in `pending` that wait for the reply 354.
     data_count: usize,
-    /// Mails without a reply to their content, the current one last.
+    /// Mails that wait for the reply to their content, the current one last.
     mails: VecDeque<Envelope>,
     other_count: u8,
     reply_order: ReplyOrder,
@@ -37,36 +37,36 @@ pub struct SmtpParser {
     has_ended: bool,
     is_lmtp: bool,
     tls: StartTls,
-    /// True if octets of the client are missing before the next ones.
+    /// True if octets of the client are missing before its next ones.
     follows_gap: bool,
-    /// True if the server waits for content, although no DATA command was captured.
+    /// True if the server waits for a mail's content, although no DATA command was captured.
     is_content_awaited: bool,
     heap_len: usize,
 }
 
-/// Kind of octets that the client is sending.
+/// Kind of octets that the SMTP client is sending.
 #[derive(Clone, Copy, Debug, Default)]
 enum Client {
     #[default]
     Commands,
-    /// Content after DATA, and whether octets of it are missing.
+    /// The content after DATA, and whether octets of it are missing.
     Content(ContentScanner, bool),
-    /// Remaining octets of a chunk after BDAT.
+    /// A chunk after BDAT, and the number of its octets that remain.
     Chunk(u64),
 }
 
-/// State of an AUTH exchange, of which the client's next line may be a part.
+/// State of an AUTH exchange, in which the client's next line may be a secret response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Auth {
     #[default]
     None,
-    /// AUTH was sent, and no challenge is pending.
+    /// The client sent AUTH, and no challenge of the server is pending.
     Requested,
-    /// The server replied 334: the next line is the response.
+    /// The server replied 334: the client's next line is the response.
     Challenged,
 }
 
-/// A command that waits for its reply.
+/// An SMTP command that waits for its reply.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     transaction: u64,
@@ -77,13 +77,13 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expects {
     Any(Verb),
-    /// The reply to a recipient, and the index of that recipient.
+    /// The reply to RCPT, and the index of the recipient.
     Recipient(Option<u16>),
-    /// 354, or a refusal.
+    /// The reply to DATA: 354, or a refusal.
     Data,
-    /// The reply to content.
+    /// The reply to the content after DATA.
     Content,
-    /// The reply to a chunk, and whether it is the last.
+    /// The reply to a chunk after BDAT, and whether it is the last chunk.
     Chunk(bool),
 }
 
@@ -193,7 +193,7 @@ impl SmtpParser {
         Ok(Progress::Took(taken))
     }
 
-    /// Classifies the client's octets after the last line.
+    /// Classifies the client's octets after its last complete line: a line, a TLS record, or undecided.
     fn next(&mut self, octets: &[u8]) -> Next {
         if !self.lines.is_at_start() {
             return Next::Line;
@@ -347,7 +347,7 @@ impl SmtpParser {
         self.pending.push_back(pending);
     }
 
-    /// Records that octets of a direction are missing: replies cannot be matched to commands any more.
+    /// Records that octets of a direction are missing, and stops matching replies to commands.
     fn lose_replies(&mut self, from: Role) {
         self.reply_order.gap(from);
         self.forget_pending();
@@ -362,7 +362,7 @@ impl SmtpParser {
         self.mails.iter_mut().find(|envelope| Some(envelope.mail) == mail)
     }
 
-    /// Drops a mail whose content was never sent.
+    /// Drops the current mail if its content was never sent.
     fn drop_current(&mut self) {
         if let Some(current) = self.current.take() {
             self.mails.retain(|envelope| envelope.mail != current);
@@ -378,7 +378,7 @@ impl SmtpParser {
         self.mails.push_back(envelope);
     }
 
-    /// Records that the client has sent all of the content after DATA.
+    /// Records that the client has sent all of the current mail's content after DATA, `len` octets.
     fn end_content(&mut self, len: u64, out: Out<'_, Self>) {
         let current = self.current.take();
         if let Some(envelope) = self.envelope(current) {
@@ -390,7 +390,7 @@ impl SmtpParser {
         }
     }
 
-    /// Reports a mail when it and its reply are known.
+    /// Reports a mail after its result is known, and removes it from the mails that wait for a reply.
     fn finish_mail(&mut self, mail: Option<u64>, out: Out<'_, Self>) {
         if let Some(place) = self.mails.iter().position(|envelope| Some(envelope.mail) == mail)
             && let Some(envelope) = self.mails.remove(place)
@@ -435,7 +435,7 @@ impl SmtpParser {
         Ok(if is_tls { Progress::Handover { taken, next: Some(&TLS) } } else { Progress::Took(taken) })
     }
 
-    /// Processes a reply. Returns whether TLS has begun after it.
+    /// Processes a reply of the server. Returns whether this reply granted TLS and the client has already begun it.
     fn reply(&mut self, whole: &CompleteReply<'_>, out: Out<'_, Self>) -> bool {
         let CompleteReply { code, text, is_truncated, is_malformed } = *whole;
         if code == 354 {
@@ -503,7 +503,7 @@ impl SmtpParser {
         requested_tls && code == 220 && self.tls.grant()
     }
 
-    /// Processes the reply to DATA. Returns whether another one follows.
+    /// Processes the reply to DATA. Returns whether another reply to the same command follows.
     fn data_reply(&mut self, mail: Option<u64>, code: u16, out: Out<'_, Self>) -> bool {
         if code == 354 {
             if let Some(front) = self.pending.front_mut() {
@@ -522,7 +522,8 @@ impl SmtpParser {
         false
     }
 
-    /// Processes a reply to content. Returns whether another one follows, as in LMTP.
+    /// Processes a reply to the content of a mail. Returns whether another reply to the same content follows, as in
+    /// LMTP.
     fn content_reply(&mut self, mail: Option<u64>, code: u16, out: Out<'_, Self>) -> bool {
         let is_lmtp = self.is_lmtp;
         // If there was a gap in the content, its end was in the gap; otherwise the server replied early.

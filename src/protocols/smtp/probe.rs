@@ -1,4 +1,4 @@
-//! Recognition of SMTP by words of the greeting, or by the client's first command.
+//! Recognition of SMTP by words of the server's greeting, or by the client's first command.
 
 use memchr::memrchr;
 
@@ -7,9 +7,9 @@ use super::command::Verb;
 use crate::session::lines::{first_word, search_lines, starts_with_ignore_case};
 use crate::session::{Role, Search, StreamOpening, Verdict};
 
-/// Matches a greeting that contains SMTP, or a 220 that the client answers with a form of HELO. Without the server's
-/// octets, HELO or MAIL FROM. On the ports of SMTP, refusals too. Roles may be reversed if a capture began in the
-/// middle.
+/// Probe for SMTP. Matches a greeting that contains SMTP, or a 220 that the client answers with a form of HELO. Without
+/// the server's octets, matches HELO or MAIL FROM. On the ports of SMTP, matches a refusal too. Roles may be reversed
+/// if a capture began in the middle.
 pub(super) fn probe(opening: &StreamOpening<'_>) -> Verdict {
     match (straight(opening), straight(&opening.reversed())) {
         (Verdict::Match, _) => Verdict::Match,
@@ -46,7 +46,8 @@ fn straight(opening: &StreamOpening<'_>) -> Verdict {
     }
 }
 
-/// Searches for a command that only SMTP has, or for a greeting that contains SMTP.
+/// Searches the octets of the client for a command that only SMTP has, or those of the server for a greeting that
+/// contains SMTP.
 pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
     search_lines(bytes, |line| match from {
         Role::Client => client_verdict(line),
@@ -54,26 +55,26 @@ pub(super) fn search(from: Role, bytes: &[u8]) -> Search {
     })
 }
 
-/// Classification of a server's first octets.
+/// Classification of a server's first octets, which distinguishes SMTP and FTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::protocols) enum Words {
-    /// No octets.
+    /// The server sent no octets.
     Silent,
-    /// Octets that are not a reply.
+    /// The octets are not a reply.
     Refuted,
-    /// A greeting whose first line is incomplete, without the words so far.
+    /// The octets are a greeting of which the first line is incomplete, and contains none of the words so far.
     Beginning,
-    /// 220 with the word SMTP or LMTP.
+    /// The greeting is a 220 with the word SMTP or LMTP.
     Smtp,
-    /// 220 with the word FTP.
+    /// The greeting is a 220 with the word FTP.
     Ftp,
-    /// 220 with neither.
+    /// The greeting is a 220 with none of the words SMTP, LMTP and FTP.
     Greeting,
-    /// Another reply.
+    /// The octets are a reply other than 220.
     Reply,
 }
 
-/// Searches for words in the lines of a greeting.
+/// Searches for the words SMTP, LMTP and FTP in the lines of a server's greeting.
 pub(in crate::protocols) fn greeting_words(server: &[u8]) -> Words {
     if server.is_empty() {
         return Words::Silent;
@@ -109,7 +110,7 @@ fn starts_with_digits(bytes: &[u8]) -> bool {
     first.iter().all(u8::is_ascii_digit) && matches!(first.first(), Some(b'1'..=b'5'))
 }
 
-/// Matches commands that only SMTP has, at the start of the client's octets.
+/// Classifies the client's first octets: matches commands that only SMTP has.
 fn client_verdict(client: &[u8]) -> Verdict {
     const STARTS: [&[u8]; 5] = [b"EHLO ", b"HELO ", b"LHLO ", b"MAIL FROM:", b"RCPT TO:"];
     let of = |start: &&[u8]| match client.get(..start.len()) {
@@ -124,7 +125,7 @@ fn client_verdict(client: &[u8]) -> Verdict {
         .unwrap_or(Verdict::No)
 }
 
-/// Returns whether the first word is a known command, or incomplete.
+/// Returns whether the client's first word is a known SMTP command, or the start of one.
 fn may_be_command(client: &[u8]) -> bool {
     let (word, _) = first_word(client);
     Verb::of(word) != Verb::Other

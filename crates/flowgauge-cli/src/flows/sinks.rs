@@ -1,4 +1,4 @@
-//! Sinks for records: rows as flows end, or the first rows of an order.
+//! Sinks for flow records: rows as flows end, or the first rows of an order.
 
 use std::io;
 use std::marker::PhantomData;
@@ -10,7 +10,7 @@ use crate::choice::matches;
 use crate::formats::Writer;
 use crate::order::Sorted;
 
-/// Writes rows until the first failure.
+/// Writes flow records as rows, until a write fails.
 pub(super) struct Rows {
     writer: Writer,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
@@ -25,7 +25,7 @@ impl Rows {
         Self { writer, is_stream, record_count: 0, flushed_count: 0, outcome: Ok(()) }
     }
 
-    /// Writes a row; does nothing after a failure.
+    /// Writes the row of a flow record; does nothing after a failed write.
     #[inline]
     pub(super) fn write(&mut self, record: &FlowRecord) {
         if self.outcome.is_ok() {
@@ -34,7 +34,8 @@ impl Rows {
         }
     }
 
-    /// Flushes the rows of a stream. Breaks after a failure.
+    /// Flushes the rows written so far if frames arrive in real time. Returns [`ControlFlow::Break`] after a failed
+    /// write.
     pub(super) fn flush_stream(&mut self) -> ControlFlow<()> {
         if self.outcome.is_ok() && self.is_stream && self.record_count > self.flushed_count {
             self.flushed_count = self.record_count;
@@ -43,7 +44,7 @@ impl Rows {
         if self.outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Writes all rows of an iterator.
+    /// Writes a row for each record of an iterator.
     pub(super) fn with_all(mut self, records: impl Iterator<Item = FlowRecord>) -> Self {
         for record in records {
             self.write(&record);
@@ -54,7 +55,7 @@ impl Rows {
         self
     }
 
-    /// Flushes all output. Returns the number of rows.
+    /// Flushes all output. Returns the number of rows written.
     pub(super) fn finish(mut self) -> io::Result<u64> {
         self.outcome?;
         self.writer.flush()?;
@@ -62,7 +63,8 @@ impl Rows {
     }
 }
 
-/// Writes a row for each record. The stage determines whether it names the application.
+/// Sink that writes a row for each flow record. The stage `G` determines whether the record contains the application
+/// protocol.
 pub(super) struct RowSink<'a, G> {
     rows: Rows,
     filter: Option<&'a Filter>,
@@ -99,7 +101,7 @@ impl<G: Stage> Sink for RowSink<'_, G> {
     }
 }
 
-/// Keeps the first records of an order.
+/// Sink that keeps the first flow records of an order.
 pub(super) struct SortedSink<'a, G> {
     sorted: Sorted,
     filter: Option<&'a Filter>,

@@ -73,7 +73,7 @@ pub(crate) enum Format {
     Table,
 }
 
-/// Returns the name of a protocol that has a parser.
+/// Checks that a text is the name of a protocol that has a parser, and returns the name.
 fn parse_protocol(text: &str) -> Result<&'static str, String> {
     let table = Standard::TABLE;
     let known = table.iter().find(|entry| entry.protocol.name() == text);

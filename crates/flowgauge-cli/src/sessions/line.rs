@@ -1,4 +1,4 @@
-//! Messages as JSON objects: time and flow, then the fields of the message.
+//! Messages of sessions as JSON objects: time and flow, then the fields of the message.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::escape;
 
-/// Fields of a line before those of the message. The source is the client, as determined when the session began.
+/// Fields of an output line that precede those of the message. The source is the client, as determined when the session
+/// began.
 #[derive(Debug, Serialize)]
 pub(super) struct Header {
     pub(super) timestamp_ns: u64,
@@ -24,7 +25,7 @@ pub(super) struct Header {
     pub(super) role: &'static str,
 }
 
-/// Reports that a parser stopped.
+/// The message that reports that a parser stopped.
 #[derive(Debug, Serialize)]
 #[serde(tag = "message", rename = "stopped")]
 pub(super) struct Stopped {
@@ -32,7 +33,7 @@ pub(super) struct Stopped {
     offset: u64,
 }
 
-/// Reports that further messages of a flow are omitted.
+/// The message that reports that further messages of a flow are omitted.
 #[derive(Debug, Serialize)]
 #[serde(tag = "message", rename = "suppressed")]
 pub(super) struct Suppressed {}
@@ -61,7 +62,7 @@ impl Header {
     }
 }
 
-/// Appends a header and a message as one JSON object.
+/// Appends the fields of a header and of a message to a line, as one JSON object.
 pub(super) fn write_json(
     out: &mut Vec<u8>,
     header: &Header,
@@ -75,16 +76,17 @@ pub(super) fn write_json(
     Ok(())
 }
 
-/// Returns whether a field is written.
+/// Returns whether a field of a message is written. `has_credentials` permits the field that lists kinds of
+/// credentials.
 pub(super) fn is_written(name: &str, has_credentials: bool) -> bool {
     has_credentials || name != "credentials"
 }
 
-/// Appends fields as the entries of a JSON object.
+/// Serializer that appends fields as the entries of a JSON object.
 struct Object<'o> {
     out: &'o mut Vec<u8>,
     has_credentials: bool,
-    /// Delimiter before the next entry.
+    /// Delimiter that precedes the next entry of the JSON object.
     delimiter: u8,
 }
 
@@ -102,7 +104,7 @@ impl MessageVisitor for Object<'_> {
     }
 }
 
-/// Returns the Community ID of a flow, computed once.
+/// Returns the Community ID of a flow, which is computed only once per flow and stored in `known`.
 pub(super) fn id(known: &mut Option<CommunityId>, view: &FlowView<'_>) -> CommunityId {
     *known.get_or_insert_with(|| community_id(view.key(), 0))
 }

@@ -27,7 +27,7 @@ use crate::human::plural;
 use crate::input::Input;
 use crate::summary;
 
-/// Runs the command.
+/// Runs the command `flowgauge sessions`.
 pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Failure> {
     let started_at = Instant::now();
     let filter = args.filter.as_deref().map(parse_filter).transpose()?;
@@ -50,20 +50,20 @@ pub(crate) fn run(args: &SessionsArgs, console: &mut Console) -> Result<(), Fail
     Ok(())
 }
 
-/// State of a flow.
+/// State of a flow that the sink keeps between its messages.
 #[derive(Debug, Default)]
 struct State {
     community_id: Option<CommunityId>,
 }
 
-/// Writes messages as they arrive.
+/// Sink that writes the messages of sessions as they arrive.
 struct MessageSink<'a> {
     args: &'a SessionsArgs,
     choice: Choice,
     started_count: u64,
     out: Out,
     rows: Option<rows::Rows>,
-    /// Has the capacity for a line, so that its parts are joined without a write for each.
+    /// Buffer for the current line, so that its parts are joined without a write for each.
     line: Vec<u8>,
     /// True if frames arrive in real time, so that rows must not wait in a buffer.
     is_stream: bool,
@@ -93,7 +93,7 @@ impl<'a> MessageSink<'a> {
         })
     }
 
-    /// Flushes all output. Returns the number of messages.
+    /// Flushes all output. Returns the number of messages written.
     fn finish(mut self) -> io::Result<u64> {
         self.outcome?;
         self.out.flush()?;
@@ -123,7 +123,7 @@ impl<'a> MessageSink<'a> {
     }
 }
 
-/// Returns whether a message only marks the end of a message without a body.
+/// Returns whether a message of a parser only marks the end of an HTTP message without a body.
 fn is_plain_end(message: &Message<'_>) -> bool {
     match message {
         Message::Http1(http1::Message::End(end)) => end.body_len == 0 && end.complete,

@@ -1,4 +1,4 @@
-//! Messages for people: one row each, truncated at the width of the terminal.
+//! Messages of sessions for people: one row each, truncated at the width of the terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -13,17 +13,17 @@ use super::line::{Header, is_written};
 use crate::escape;
 use crate::table::{date_and_time, line_width};
 
-/// Writes rows.
+/// Writes messages of sessions as rows.
 pub(super) struct Rows {
     line_width: Option<usize>,
     /// The current row.
     row: String,
-    /// The value of a field as JSON.
+    /// Buffer for the value of a field as JSON.
     json: Vec<u8>,
 }
 
 impl Rows {
-    /// Writes the titles.
+    /// Writes the column titles.
     pub(super) fn new(out: &mut impl Write) -> io::Result<Self> {
         let titles = ("TIME", "PROTO", "CLIENT", "SERVER", "MESSAGE");
         let (time, protocol, client, server, message) = titles;
@@ -31,8 +31,8 @@ impl Rows {
         Ok(Self { line_width: line_width(), row: String::new(), json: Vec::new() })
     }
 
-    /// Appends a row. Characters that are not printable are escaped, so that untrusted text cannot control the
-    /// terminal.
+    /// Appends the row of a message. Characters that are not printable are escaped, so that untrusted text cannot
+    /// control the terminal.
     pub(super) fn write(
         &mut self,
         line: &mut Vec<u8>,
@@ -64,7 +64,8 @@ fn end(address: IpAddr, port: Option<u16>) -> String {
     port.map_or_else(|| address.to_string(), |port| SocketAddr::new(address, port).to_string())
 }
 
-/// Appends fields to a row. The first field of a message is its kind, which has its own column.
+/// Serializer that appends the fields of a message to a row. The first field is the kind of the message, which has its
+/// own column.
 struct Row<'r> {
     row: &'r mut String,
     json: &'r mut Vec<u8>,
@@ -95,17 +96,17 @@ impl MessageVisitor for Row<'_> {
     }
 }
 
-/// Result of writing a value.
+/// Result of writing the value of a field.
 enum Written {
-    /// There is no value.
+    /// The field has no value.
     Nothing,
-    /// A text was appended to the row.
+    /// The value is a text, and was appended to the row.
     Text,
-    /// The value is in the buffer, as JSON.
+    /// The value was written to the buffer as JSON.
     Json,
 }
 
-/// Implements the methods of `Serializer` for values that are written as JSON.
+/// Implements the methods of `Serializer` for types of values that are written as JSON.
 macro_rules! scalars {
     ($($method:ident($type:ty);)+) => {
         $( fn $method(self, value: $type) -> serde_json::Result<()> {

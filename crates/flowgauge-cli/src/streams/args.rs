@@ -8,7 +8,7 @@ use flowgauge::reassembler::{OverflowPolicy, OverlapPolicy, ReassemblerConfig};
 use super::name::Pattern;
 use crate::args::{Checksums, GraceArgs, SharedArgs, parse_community_id, parse_size};
 
-/// Number of octets, the latest ones written of each direction, that repeated octets are compared with.
+/// Number of octets that are kept of each direction, the latest ones written, to compare repeated octets with.
 const COMPARED_LEN: u32 = 64 << 10;
 
 /// Write the octets of TCP connections to files, one per direction.
@@ -148,7 +148,7 @@ impl From<Overflow> for OverflowPolicy {
 }
 
 impl StreamsArgs {
-    /// Returns the configuration of the reassembler.
+    /// Returns the configuration of the reassembler according to these options.
     pub(super) fn reassembler(&self) -> ReassemblerConfig {
         let mut config = ReassemblerConfig::default();
         (config.overlap, config.overflow) = (self.overlap, self.overflow.into());

@@ -11,29 +11,29 @@ use lru::LruCache;
 use crate::console::Failure;
 use crate::output::{Location, OutputFile, Outputs};
 
-/// Maximum number of open files. Others are reopened when they receive more octets.
+/// Maximum number of open files. When it is reached, files are closed, and reopened when they receive more octets.
 const OPEN_COUNT_MAX: NonZeroUsize = NonZeroUsize::new(128).expect("not zero");
 
-/// Buffer size of a file.
+/// Size in octets of the write buffer of an open file.
 const BUFFER_LEN: usize = 16 << 10;
 
-/// A folder of files, with a bounded number of open ones.
+/// An output folder, with a bounded number of open files.
 pub(super) struct Files {
     folder: PathBuf,
     outputs: Outputs,
     open: LruCache<String, OpenFile>,
-    /// Files for which a write failed; they are removed.
+    /// Names of files for which a write failed; these files are removed.
     failed: HashSet<String>,
 }
 
 struct OpenFile {
     writer: BufWriter<File>,
-    /// Offset of the next octet.
+    /// Offset in the file at which the next octet is written.
     position: u64,
 }
 
 impl Files {
-    /// Creates the folder if it does not exist.
+    /// Creates the output folder if it does not exist.
     pub(super) fn new(folder: &Path, outputs: Outputs) -> Result<Self, Failure> {
         fs::create_dir_all(folder).map_err(|error| Failure::writing(folder.display(), &error))?;
         Ok(Self {
@@ -44,12 +44,12 @@ impl Files {
         })
     }
 
-    /// Creates a file in the folder that is written sequentially.
+    /// Creates a file in the output folder that is written sequentially.
     pub(super) fn create(&self, name: &str) -> Result<(OutputFile, File), Failure> {
         OutputFile::create(self.outputs.location(&self.folder.join(name))?)
     }
 
-    /// Returns the location of a file that was created before.
+    /// Returns the location of a file in the output folder that was created before.
     fn checked_location(&self, name: &str) -> Location {
         self.outputs.checked_location(&self.folder.join(name))
     }
@@ -58,7 +58,7 @@ impl Files {
         Failure::writing(self.folder.join(name).display(), error)
     }
 
-    /// Writes octets at an offset. The first write creates the file.
+    /// Writes octets to a file of the output folder at an offset. The first write creates the file.
     pub(super) fn write(
         &mut self,
         name: &str,
@@ -85,7 +85,7 @@ impl Files {
         write(open).map_err(|error| self.fail(name, &error))
     }
 
-    /// Removes a file for which a write failed.
+    /// Removes an output file for which a write failed.
     fn fail(&mut self, name: &str, error: &io::Error) -> Failure {
         self.open.pop(name);
         self.checked_location(name).discard();
@@ -140,7 +140,7 @@ impl Files {
     }
 }
 
-/// Flushes buffered octets and returns errors, which would otherwise be lost.
+/// Writes the buffered octets to the file, and returns errors of writing, which dropping the buffer would ignore.
 fn flush(writer: BufWriter<File>) -> io::Result<File> {
     writer.into_inner().map_err(io::IntoInnerError::into_error)
 }
@@ -149,7 +149,7 @@ fn flush(writer: BufWriter<File>) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// Three times as many files as can be open, written in turn, with a hole in each.
+    /// Writes three times as many files as can be open, in turn, with a hole in each.
     #[test]
     fn more_files_than_can_be_open() {
         let folder = std::env::temp_dir().join(format!("flowgauge-files-{}", std::process::id()));

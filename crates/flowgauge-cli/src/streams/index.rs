@@ -1,4 +1,4 @@
-//! Index entries of stream directions.
+//! Entries of the index file of streams, one per direction.
 
 use flowgauge::base::{EndReason, Side};
 use flowgauge::reassembler::{Conflict, Gap, StreamEvent};
@@ -6,20 +6,20 @@ use flowgauge::record::{CommunityId, community_id};
 use flowgauge::tracker::FlowView;
 use serde::Serialize;
 
-/// Maximum number of listed gaps and conflicts per direction; further ones are only counted.
+/// Maximum number of gaps, and of conflicts, that are listed per direction; further ones are only counted.
 const LISTED_COUNT_MAX: usize = 1000;
 
-/// Properties of a direction that are written to the index when its flow ends.
+/// Properties of one direction of a TCP connection that are written to the index when its flow ends.
 #[derive(Debug, Default)]
 pub(super) struct DirectionState {
-    /// Number of written octets.
+    /// Number of octets of the direction that were written.
     pub(super) octet_count: u64,
-    /// Octets of the stream, including gaps.
+    /// Length of the stream in octets, including gaps.
     pub(super) len: u64,
-    /// Number of octets in filled gaps.
+    /// Number of missing octets that were written as zeros.
     pub(super) filled_octet_count: u64,
     pub(super) has_file: bool,
-    /// True if the direction has events, but is not written.
+    /// True if the direction has events, but is not written to the output.
     pub(super) is_left_out: bool,
     gap_count: u64,
     gaps: Vec<Gap>,
@@ -32,7 +32,8 @@ pub(super) struct DirectionState {
 }
 
 impl DirectionState {
-    /// Records an event. `listable_count` is the remaining number of listed items for all flows together.
+    /// Records an event of the direction. `listable_count` is the number of gaps and conflicts that may still be listed
+    /// for all flows together.
     pub(super) fn note(&mut self, event: &StreamEvent<'_>, listable_count: &mut usize) {
         match event {
             StreamEvent::Chunk(chunk) => {
@@ -76,11 +77,11 @@ fn list<T>(all: &mut Vec<T>, one: T, listable_count: &mut usize) {
     }
 }
 
-/// A line of the index, for one direction. The source is the sender. `gaps` and `conflicts` list the first of
-/// those counted.
+/// A line of the index file, for one direction. The source is the sender of the octets. `gaps` and `conflicts` list the
+/// first of the gaps and conflicts that are counted.
 #[derive(Debug, Serialize)]
 pub(super) struct Line<'a> {
-    /// `null` if no octet was written.
+    /// Name of the file with the octets; `null` if no octet was written.
     file: Option<&'a str>,
     number: u64,
     community_id: CommunityId,
@@ -88,9 +89,9 @@ pub(super) struct Line<'a> {
     source_port: Option<u16>,
     destination_address: std::net::IpAddr,
     destination_port: Option<u16>,
-    /// True if the source is the initiator of the flow.
+    /// True if the source, which sent the octets, is the initiator of the flow.
     is_initiator: bool,
-    /// Start of the flow.
+    /// Start of the flow in nanoseconds since 1970.
     start_ns: u64,
     end_ns: u64,
     flow_end_reason: &'static str,

@@ -26,17 +26,17 @@ use crate::input::Input;
 use crate::output::{OutputFile, Outputs};
 use crate::summary;
 
-/// Maximum number of listed gaps and conflicts of open flows.
+/// Maximum number of gaps and conflicts that are listed for all open flows together.
 const LISTED_COUNT_MAX: usize = 1 << 20;
 
-/// Maximum number of zeros for the missing octets of a direction: an attacker can easily forge distant sequence
-/// numbers.
+/// Maximum number of zeros that are written for the missing octets of a direction: an attacker can easily forge distant
+/// sequence numbers.
 const FILLED_OCTET_COUNT_MAX: u64 = 1 << 32;
 
-/// File name of the index.
+/// Name of the index file in the output folder.
 const INDEX: &str = "index.ndjson";
 
-/// Runs the command.
+/// Runs the command `flowgauge streams`.
 pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failure> {
     let started_at = Instant::now();
     if args.out.is_none() && io::stdout().is_terminal() {
@@ -66,35 +66,35 @@ pub(crate) fn run(args: &StreamsArgs, console: &mut Console) -> Result<(), Failu
     Ok(())
 }
 
-/// State of a flow.
+/// State of a flow that the sink keeps.
 #[derive(Debug, Default)]
 struct State {
-    /// Number among all flows, starting at one.
+    /// Number of the flow among all flows in the order of first packets, starting at one.
     number: u64,
-    /// True for a TCP connection that was chosen.
+    /// True for a TCP connection that was selected for the output.
     is_wanted: bool,
-    /// Properties of sides A and B, from the first octets on.
+    /// Properties of the streams of sides A and B; `None` before the first octets.
     sides: Option<Box<[DirectionState; 2]>>,
 }
 
-/// Destination of octets.
+/// Destination of the stream octets.
 enum Output {
     Folder { files: Box<Files>, index: Index, pattern: Pattern, gaps: Gaps },
     Stdout { out: BufWriter<io::Stdout>, sides: Sides, gaps: Gaps, chosen: Option<Chosen> },
 }
 
-/// The index while it is written.
+/// The index file while it is written.
 struct Index {
     writer: BufWriter<std::fs::File>,
-    /// `None` once it is complete.
+    /// The index file, to be renamed to its final name; `None` once it is complete.
     file: Option<OutputFile>,
 }
 
-/// The connection that is written to standard output.
+/// The connection that is written to standard output: the first selected one that has octets.
 #[derive(Clone, Copy)]
 struct Chosen {
     number: u64,
-    /// Initiator as determined at the first octet.
+    /// Initiator of the connection as determined at its first octet.
     initiator: Side,
 }
 
@@ -108,9 +108,9 @@ struct OctetSink {
     gap_count: u64,
     gap_octet_count: u64,
     conflict_count: u64,
-    /// Number of other connections.
+    /// Number of selected connections that were not written, because another one is written to standard output.
     other_count: u64,
-    /// Failure that ended the output early.
+    /// Failure that ended the output early, if there was one.
     failure: Option<Failure>,
 }
 
@@ -144,7 +144,7 @@ impl OctetSink {
         })
     }
 
-    /// Flushes all output. Returns a summary.
+    /// Flushes all output. Returns a summary of it.
     fn finish(&mut self) -> Result<String, Failure> {
         let flushed = match &mut self.output {
             Output::Folder { index, .. } => {
@@ -178,14 +178,14 @@ impl OctetSink {
         self.failure.is_some()
     }
 
-    /// Keeps the first failure.
+    /// Keeps the failure of an outcome, unless there was a failure before.
     fn note(&mut self, outcome: Result<(), Failure>) {
         if let (None, Err(failure)) = (&self.failure, outcome) {
             self.failure = Some(failure);
         }
     }
 
-    /// Returns the problem that the exit status reports.
+    /// Returns the problem that the exit status must report, if there is one.
     fn problem(&self) -> Option<String> {
         match &self.output {
             Output::Stdout { chosen: None, .. } => {
@@ -201,7 +201,7 @@ impl OctetSink {
     }
 }
 
-/// Writes the octets of an event. `direction` contains the properties of the direction before the event.
+/// Writes the octets of a stream event. `direction` contains the properties of the direction before the event.
 fn write(
     output: &mut Output,
     (view, number, side): (&FlowView<'_>, u64, Side),

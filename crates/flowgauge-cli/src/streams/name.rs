@@ -1,4 +1,4 @@
-//! File names of streams.
+//! File names of stream output.
 
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 use flowgauge::base::Side;
 use flowgauge::tracker::FlowView;
 
-/// A file name with placeholders for properties of the flow. Not a path: generated names contain no separators, and are
-/// not hidden files.
+/// A pattern for file names, with placeholders for properties of the flow. Generated names are not paths: they contain
+/// no separators, and do not begin with a dot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<Part>);
 
@@ -69,12 +69,12 @@ impl Pattern {
     }
 }
 
-/// Appends the port of a side; nothing if the flow has no ports.
+/// Appends the port of a side to a file name; nothing if the flow has no ports.
 fn write_port(name: &mut String, view: &FlowView<'_>, side: Side) -> std::fmt::Result {
     view.key().port(side).map_or(Ok(()), |port| write!(name, "{port}"))
 }
 
-/// Returns an address as text that is valid on any file system.
+/// Returns the address of a side as text that is valid in a file name on any file system.
 fn address(view: &FlowView<'_>, side: Side) -> String {
     view.address(side).to_string().replace(':', "_")
 }
