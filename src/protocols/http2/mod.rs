@@ -49,41 +49,41 @@ pub use parser::Http2Parser;
 
 use crate::session::Protocol;
 
-/// Maximum length in octets of a header block, as sent.
+/// Maximum length in octets of an encoded header block, as sent.
 pub const BLOCK_LEN_MAX: usize = 48 << 10;
 
-/// Maximum number of CONTINUATION frames of a header block.
+/// Maximum number of CONTINUATION frames of one header block.
 pub const CONTINUATION_COUNT_MAX: u8 = 32;
 
-/// Maximum size in octets of a dynamic table, as defined in RFC 7541 section 4.1.
+/// Maximum size in octets of an HPACK dynamic table, as defined in RFC 7541 section 4.1.
 pub const TABLE_LEN_MAX: usize = hpack::TABLE_LEN_MAX;
 
-/// Maximum number of fields of a header block. Browsers send a cookie as several fields.
+/// Maximum number of fields that are decoded from one header block. Browsers send a cookie as several fields.
 pub const FIELD_COUNT_MAX: usize = 1024;
 
-/// Maximum number of octets of names and values of a header block.
+/// Maximum number of octets of the decoded names and values of one header block.
 pub const LIST_LEN_MAX: usize = 64 << 10;
 
-/// Number of octets that the names and values of all header blocks of a connection may have, in addition to
-/// [`EXPANSION_FACTOR`] for each octet of the frames.
+/// Total number of octets to which all header blocks of a connection may decode, in addition to [`EXPANSION_FACTOR`]
+/// for each octet of their frames.
 pub const EXPANSION_CREDIT: u64 = 256 << 10;
 
-/// Number of octets of names and values that are allowed for each octet of the frames of header blocks.
+/// Number of octets of decoded names and values that are allowed for each octet of the frames of header blocks.
 ///
-/// A request whose fields are all in the table has about ten octets after the nine of its frame, and a table of 4096
-/// octets, of which a cookie or a token may take nearly all: a factor of 215 at most.
+/// A request whose fields are all in the dynamic table has about ten octets after the nine of its frame header, and a
+/// table has 4096 octets, of which a cookie or a token may need nearly all: a factor of 215 at most.
 pub const EXPANSION_FACTOR: u64 = 256;
 
-/// Number of octets of text that the messages of a connection may have, in addition to [`TEXT_FACTOR`] for each octet
-/// of the frames.
+/// Total number of octets of text that the messages of a connection may have, in addition to [`TEXT_FACTOR`] for each
+/// octet of the frames of header blocks.
 pub const TEXT_CREDIT: u64 = 256 << 10;
 
-/// Number of octets of text that are allowed for each octet of the frames of header blocks. Cookies and tokens are not
-/// text.
+/// Number of octets of message text that are allowed for each octet of the frames of header blocks. Cookies and tokens
+/// do not count as text.
 pub const TEXT_FACTOR: u64 = 32;
 
-/// Maximum number of streams that are tracked at a time.
+/// Maximum number of HTTP/2 streams of a connection that are tracked at a time.
 pub const STREAM_COUNT_MAX: usize = 256;
 
-/// Plaintext HTTP/2. It has no port of its own.
+/// The plaintext HTTP/2 protocol, recognized by content only; it has no port of its own.
 pub static PROTOCOL: Protocol = Protocol::new("http2").over_streams(&[], Some(probe::probe));

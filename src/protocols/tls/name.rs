@@ -304,7 +304,7 @@ impl serde::Serialize for AltNames<'_> {
 mod tests {
     use super::*;
 
-    /// Encodes a value with its tag and length.
+    /// Returns the DER encoding of a value: tag, length and content.
     fn der(tag: u8, content: &[u8]) -> Vec<u8> {
         let len = u8::try_from(content.len()).expect("a short value");
         assert!(len < 0x80);

@@ -162,7 +162,7 @@ pub(super) fn probe_datagram(opening: &DatagramOpening<'_>) -> Verdict {
     Verdict::of(is_dtls && is_followed)
 }
 
-/// The magic cookie of STUN (RFC 8489 section 5).
+/// Returns whether a datagram has the magic cookie of STUN (RFC 8489 section 5).
 fn is_stun(bytes: &[u8]) -> bool {
     bytes.first().is_some_and(|first| *first < 4) && bytes.get(4..8) == Some(&[0x21, 0x12, 0xa4, 0x42])
 }
