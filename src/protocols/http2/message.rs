@@ -176,7 +176,7 @@ pub struct End<'m> {
 pub struct Reset {
     /// Identifier of the HTTP/2 stream.
     pub transaction: u64,
-    /// Error code.
+    /// HTTP/2 error code: the reason that the sender of the frame states.
     pub error: ErrorCode,
 }
 
@@ -216,7 +216,7 @@ pub struct Settings {
 pub struct GoAway {
     /// Identifier of the last stream that the sender of the frame has processed or will process.
     pub last_transaction: u64,
-    /// Error code.
+    /// HTTP/2 error code: the reason that the sender of the frame states.
     pub error: ErrorCode,
 }
 

@@ -85,7 +85,7 @@ enum State {
     Data(Data),
     /// Inside octets to be skipped, of which `left` remain.
     Skip { left: usize },
-    /// The boundaries of frames are unknown.
+    /// The boundaries of frames are unknown, so that the rest of the direction is ignored.
     Undecodable,
 }
 
@@ -195,8 +195,8 @@ impl Connection {
         }
     }
 
-    /// Processes the header of a frame other than DATA, and the payload if the frame's content is reported; starts the
-    /// parsing of a DATA frame.
+    /// Processes the header of a frame, and the payload if it is needed for a message, except that of a DATA frame,
+    /// which is processed in pieces.
     fn frame(&mut self, from: Role, bytes: &[u8], out: Out<'_, Http2Parser>) -> Result<Step, Fault> {
         let Some(frame) = Frame::read(bytes) else { return Ok(Step::Needs(HEADER_LEN)) };
         let lane = from.of_mut(&mut self.lanes);

@@ -47,8 +47,8 @@ pub use tunnel::{IPSEC, L2TP, OPENVPN, SOCKS, TEREDO, WIREGUARD};
 pub use voice::{RTCP, RTP, RTSP, SIP, STUN};
 pub use windows::{DCERPC, KERBEROS, LDAP, NBDGM, NBNS, RDP, SMB};
 
-/// All of these protocols in probe order: those recognized by a few octets first, those that need a pattern over
-/// several datagrams, or the port in addition, last.
+/// All protocols that are recognized but not parsed, in probe order: those recognized by a few octets first; those that
+/// need the port in addition, or a pattern over several datagrams, last.
 pub const ALL: &[&Protocol] = &[
     // By an IP protocol number that no other protocol uses.
     &IPSEC,
