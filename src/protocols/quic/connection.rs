@@ -1,4 +1,4 @@
-//! State of the beginning of a connection, and selection of the keys that decrypt its packets.
+//! State of a QUIC connection during its establishment, and selection of the keys that decrypt its packets.
 
 use super::crypto_stream::CryptoStream;
 use super::keys::{Keys, Opened};

@@ -1,4 +1,4 @@
-//! Reassembly of CRYPTO frames.
+//! Reassembly of the QUIC CRYPTO frames that one end sends in Initial packets.
 
 /// Maximum length in octets of the handshake data that one end sends in Initial packets: several times the length of a
 /// hello with post-quantum keys.

@@ -1,4 +1,4 @@
-//! Frames of Initial packets: RFC 9000 sections 12.4 and 19.
+//! Frames of QUIC Initial packets: RFC 9000 sections 12.4 and 19.
 
 use super::packet::varint;
 use crate::base::Reader;

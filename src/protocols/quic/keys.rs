@@ -1,5 +1,5 @@
-//! Keys of Initial packets, which any observer of the client's first packet can derive: RFC 9001 section 5, RFC 9369
-//! section 3.3.
+//! Keys of QUIC Initial packets, which any observer of the client's first packet can derive: RFC 9001 section 5, RFC
+//! 9369 section 3.3.
 
 use aes_gcm::aead::AeadInOut;
 use aes_gcm::aes::Aes128;

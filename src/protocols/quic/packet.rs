@@ -1,4 +1,4 @@
-//! Packets of a datagram and their unprotected fields: RFC 8999, RFC 9000 section 17.2, RFC 9369 section 3.2.
+//! QUIC packets of a datagram and their unprotected fields: RFC 8999, RFC 9000 section 17.2, RFC 9369 section 3.2.
 
 use std::fmt;
 

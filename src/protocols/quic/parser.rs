@@ -29,6 +29,7 @@ const PACKET_COUNT_MAX: u32 = 8;
 
 /// Handshake message type of ClientHello (RFC 8446 section 4).
 const CLIENT_HELLO: u8 = 1;
+/// Handshake message type of ServerHello (RFC 8446 section 4).
 const SERVER_HELLO: u8 = 2;
 
 /// Parser of the datagrams of one QUIC flow; see the [module](super).

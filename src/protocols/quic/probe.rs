@@ -19,6 +19,7 @@ const UDP: u8 = 17;
 
 /// Bits of the first octet in Google's older QUIC header that contain the length of the packet number.
 const GOOGLE_NUMBER_LEN: u8 = 0x30;
+/// Bits of the first octet in Google's older QUIC header that indicate a connection id of eight octets.
 const GOOGLE_ID: u8 = 0x0c;
 
 /// Recognizes QUIC by its first datagram. A long header of a known version whose fields have plausible lengths is QUIC.

@@ -9,9 +9,13 @@ use crate::session::Text;
 
 /// Id of the `max_idle_timeout` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_IDLE_TIMEOUT: u64 = 0x01;
+/// Id of the `max_udp_payload_size` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_UDP_PAYLOAD_SIZE: u64 = 0x03;
+/// Id of the `initial_max_data` parameter in the IANA registry of QUIC Transport Parameters.
 const INITIAL_MAX_DATA: u64 = 0x04;
+/// Id of the `version_information` parameter in the IANA registry of QUIC Transport Parameters.
 const VERSION_INFORMATION: u64 = 0x11;
+/// Id of the `max_datagram_frame_size` parameter in the IANA registry of QUIC Transport Parameters.
 const MAX_DATAGRAM_FRAME_SIZE: u64 = 0x20;
 /// Id of Google's parameter for the user agent, which Chrome sent until 2023.
 const USER_AGENT: u64 = 0x3129;

@@ -1,4 +1,4 @@
-//! Protocols of single applications.
+//! Recognizers of protocols that a single application uses: Dropbox, Spotify, WhatsApp.
 
 use super::octets::{begins_with, dialogue};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

@@ -1,4 +1,4 @@
-//! Databases and caches.
+//! Recognizers of databases and caches.
 
 use super::octets::{begins_with, dialogue, is_printable, once, u16_at, u32_at, u32_le_at};
 use crate::session::{Protocol, Role, StreamOpening, Verdict};
@@ -306,7 +306,7 @@ pub(super) mod samples {
     const REPLY: &[u8; 36] =
         b"\x24\0\0\0\x02\0\0\0\x01\0\0\0\x01\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
-    /// The first 20 octets of a PPTP Start-Control-Connection-Request (RFC 2637 section 2.1), followed by zeros.
+    /// The first 36 octets of a PPTP Start-Control-Connection-Request (RFC 2637 section 2.1).
     const PPTP_START: &[u8; 36] =
         b"\0\x9C\0\x01\x1A\x2B\x3C\x4D\0\x01\0\0\x01\0\0\0\0\0\0\x03\0\0\0\x03\0\0\0\0\0\0\0\0\0\0\0\0";
 

@@ -1,4 +1,4 @@
-//! File access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
+//! Recognizers of file access and transfer: TFTP, NFS and other ONC RPC, rsync, git.
 
 use super::octets::{begins_with, dialogue, is_printable, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

@@ -1,4 +1,4 @@
-//! Industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
+//! Recognizers of industrial and building automation: Modbus, DNP3, IEC 104, EtherNet/IP, BACnet, S7, SOME/IP.
 
 use super::octets::{either, u16_at, u16_le_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

@@ -1,4 +1,4 @@
-//! Mail access: IMAP, POP3.
+//! Recognizers of mail access: IMAP, POP3.
 
 use super::octets::{begins_with, begins_with_word, dialogue};
 use crate::session::{Protocol, StreamOpening, Verdict};

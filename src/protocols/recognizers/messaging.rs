@@ -1,4 +1,4 @@
-//! Messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
+//! Recognizers of messaging for people and devices: MQTT, AMQP, CoAP, XMPP, IRC.
 
 use super::octets::{begins_with, begins_with_word, dialogue, is_printable, u16_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

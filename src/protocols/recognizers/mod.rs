@@ -1,13 +1,13 @@
 //! Protocols that are recognized by content, but not parsed.
 //!
-//! One file per family, one `pub static` per protocol with its probe beside it, and [`ALL`] in probe order. Several
-//! dozen probes run on the first octets of each flow, so each rejects by the first octet or two if possible, and none
-//! allocates.
+//! Each file contains a family of protocols: one `pub static` per protocol, and its probe. [`ALL`] lists them in probe
+//! order. Several dozen probes run on the first octets of each flow, so each rejects by the first octet or two if
+//! possible, and none allocates.
 //!
-//! To add a parser for one of them: create a folder beside this one, for example `src/protocols/mqtt/`, with `PROTOCOL`
-//! (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line from [`ALL`],
-//! and add it to the `parsers` of the set. A parser of an application needs only one line:
-//! `parsers { Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
+//! To add a parser for a recognized protocol: create a folder beside this one, for example `src/protocols/mqtt/`, with
+//! `PROTOCOL` (the static and its probe, moved unchanged) and a [`Parser`](crate::session::Parser); remove its line
+//! from [`ALL`], and add it to the `parsers` of the set. A parser of an application needs only one line: `parsers {
+//! Mqtt: MyMqtt = &recognized::MQTT }` precedes `ALL` and takes priority.
 //!
 //! Each static documents the criteria of its probe. If the octets of a protocol resemble too many others, its port is
 //! required in addition, and the evidence is still content: the port alone never matches contradicting octets.

@@ -1,4 +1,4 @@
-//! Network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
+//! Recognizers of network monitoring: SNMP, syslog, NetFlow, IPFIX, sFlow.
 
 use super::octets::{ber, is_printable, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, Verdict};

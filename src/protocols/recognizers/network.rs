@@ -1,4 +1,4 @@
-//! Network infrastructure: time, addresses, access, discovery.
+//! Recognizers of network infrastructure: NTP, DHCP, DHCPv6, RADIUS, SSDP.
 
 use super::octets::{begins_with, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, Verdict};

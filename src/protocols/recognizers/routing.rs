@@ -1,4 +1,4 @@
-//! Routers and switches: BGP, RIP, `OpenFlow`.
+//! Recognizers of protocols for routers and switches: BGP, RIP, `OpenFlow`.
 
 use super::octets::{begins_with, either, once, u16_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

@@ -1,4 +1,4 @@
-//! Peer-to-peer file sharing: `BitTorrent`.
+//! Recognizer of peer-to-peer file sharing: `BitTorrent`.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};
@@ -201,14 +201,16 @@ pub(super) mod samples {
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\
         \x02\x04\x01\x00\x00\x00\x00\x08\0\0\0\0\0\0\0\0";
 
-    /// uTP packets with an invalid extension: a length that is not a multiple of four; an endless chain; an unknown
-    /// extension; one octet missing.
+    /// A uTP packet whose extension has an invalid length, which is not a multiple of four.
     const ODD: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x03\x01\0\0";
+    /// A uTP packet whose last extension announces another one, so that the chain does not end.
     const UNENDED: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x01\x04\x01\0\0\0";
+    /// A uTP packet with an extension of an unknown type.
     const UNKNOWN: &[u8] =
         b"\x21\x09\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0\0";
+    /// A uTP packet in whose extension one octet is missing.
     const SHORT: &[u8] =
         b"\x21\x01\x12\x34\x00\x00\x20\x00\x00\x00\x10\x00\x00\x10\x00\x00\x77\x77\x00\x01\x00\x04\x01\0\0";
 

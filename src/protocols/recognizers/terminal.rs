@@ -1,4 +1,4 @@
-//! Terminals, remote screens and lookups: telnet, VNC, X11, whois.
+//! Recognizers of terminals, remote screens and lookups: telnet, VNC, X11, whois.
 
 use super::octets::{begins_with, dialogue, either, is_printable, once};
 use crate::session::{Protocol, StreamOpening, Verdict};

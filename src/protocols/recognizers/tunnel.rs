@@ -1,4 +1,4 @@
-//! Tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
+//! Recognizers of tunnels and relays: WireGuard, OpenVPN, IPsec, L2TP, Teredo, SOCKS.
 
 use super::octets::{u16_at, u32_at, u32_le_at};
 use crate::session::{DatagramOpening, Protocol, Role, StreamOpening, Verdict};
@@ -57,6 +57,7 @@ fn by_role(is_straight: bool) -> Verdict {
 
 /// First octets of a client's first `OpenVPN` packet, a hard reset of version 2 or 3: opcode and key id.
 const CLIENT_RESETS: [u8; 2] = [7 << 3, 10 << 3];
+/// First octet of the server's response to the first `OpenVPN` packet of a client: opcode and key id.
 const SERVER_RESET: u8 = 8 << 3;
 
 /// Length in octets of a client's first `OpenVPN` packet without an HMAC: opcode, session id, no acknowledgments,

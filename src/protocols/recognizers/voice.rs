@@ -1,4 +1,4 @@
-//! Voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
+//! Recognizers of voice, video and media: SIP, RTSP, RTP, RTCP, STUN.
 
 use super::octets::{begins_with, either, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

@@ -1,4 +1,4 @@
-//! Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
+//! Recognizers of Windows networks: SMB, NetBIOS, LDAP, Kerberos, RDP, DCE/RPC.
 
 use super::octets::{begins_with, ber, dialogue, either, once, u16_at, u32_at};
 use crate::session::{DatagramOpening, Protocol, StreamOpening, Verdict};

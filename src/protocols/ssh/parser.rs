@@ -9,6 +9,7 @@ use crate::session::{Fault, Input, Out, Parser, Progress, Role};
 
 /// Message number of SSH_MSG_DISCONNECT (RFC 4250 section 4.1.2).
 const SSH_MSG_DISCONNECT: u8 = 1;
+/// Message number of SSH_MSG_KEXINIT (RFC 4250 section 4.1.2).
 const SSH_MSG_KEXINIT: u8 = 20;
 
 /// Parser of an SSH connection, up to the KEXINIT of each side; see the [module](super).

@@ -14,6 +14,7 @@ use crate::session::{DatagramOpening, Role, Search, StreamOpening, Verdict};
 
 /// Minimum length in octets of a record that contains a hello with all mandatory fields.
 const HELLO_LEN_MIN: u16 = 42;
+/// Maximum length in octets of a record in the clear.
 const PLAIN_LEN_MAX: u16 = 1 << 14;
 
 /// Minimum length in octets of an encrypted record: one octet of content, and 16 of its tag or hash.
