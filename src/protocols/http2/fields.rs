@@ -134,13 +134,13 @@ impl<'m> Fields<'m> {
         self.iter().find(|field| field.name.0 == name.as_bytes()).map(|field| field.value)
     }
 
-    /// Returns the number of fields.
+    /// Returns the number of header fields.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Returns whether there are no fields.
+    /// Returns whether there are no header fields.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.spans.is_empty()

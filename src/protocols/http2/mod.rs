@@ -8,15 +8,16 @@
 //! | not parsed | PING, PRIORITY, WINDOW_UPDATE, extension frames; content codings and gRPC messages within bodies |
 //! | TLS | encrypted connections are not decoded |
 //!
-//! The number of a transaction is that of its stream, so that request and response can be matched even if much of the
-//! capture is missing. After an upgrade from HTTP/1.1, stream 1 contains the response to the request with the upgrade.
+//! The `transaction` of a message is the identifier of its stream, so that request and response can be matched even if
+//! much of the capture is missing. After an upgrade from HTTP/1.1, stream 1 contains the response to the request with
+//! the upgrade.
 //!
 //! A request or response is followed by the [pieces](Message::Body) of its body and by [`Message::End`], which contains
 //! the trailers. A stream that is reset has [`Message::Reset`] instead, for both directions.
 //!
-//! A header block depends on all previous ones: if one is missing, or the beginning of the connection is,
-//! [`Message::Undecodable`] is reported, and no further header of that direction is decoded; bodies are still reported. If the
-//! boundaries of frames become unknown, the rest of the direction is ignored.
+//! A header block depends on all previous ones of its direction. If a block or the beginning of the connection is
+//! missing, [`Message::Undecodable`] is reported, and no further header of that direction is decoded; bodies are still
+//! reported. If the boundaries of frames become unknown, the rest of the direction is ignored.
 //!
 //! Limits, beyond which the parser faults: a header block of [`BLOCK_LEN_MAX`] octets in [`CONTINUATION_COUNT_MAX`]
 //! frames; a dynamic table of the largest size that the other side's SETTINGS announced, 4096 octets without them (RFC

@@ -3,7 +3,7 @@
 use super::kexinit::{KexInit, Negotiated};
 use crate::session::Text;
 
-/// A message of [`SshParser`](super::SshParser).
+/// An SSH message, reported by [`SshParser`](super::SshParser).
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(tag = "message", rename_all = "snake_case"))]
 #[non_exhaustive]

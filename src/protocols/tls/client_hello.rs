@@ -5,7 +5,7 @@ use super::numbers::{CipherSuite, NamedGroup, SignatureScheme, Version, is_greas
 use crate::base::Reader;
 use crate::session::Text;
 
-/// Protocol that carries handshake messages.
+/// Protocol that carries TLS handshake messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Transport {

@@ -69,7 +69,7 @@ impl Ja4 {
         Self(text)
     }
 
-    /// Returns the fingerprint as text.
+    /// Returns the JA4 fingerprint as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or_default()

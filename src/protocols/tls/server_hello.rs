@@ -21,9 +21,9 @@ pub struct ServerHello<'a> {
     pub random: Hex<'a>,
     /// Id of the session. In TLS 1.3, and if a session is resumed, the id that the client sent.
     pub session_id: Hex<'a>,
-    /// Chosen cipher suite.
+    /// Cipher suite that the server chose.
     pub cipher_suite: CipherSuite,
-    /// Chosen compression method; zero is none.
+    /// Compression method that the server chose; zero is none.
     pub compression_method: u8,
     /// Extensions of the ServerHello.
     pub extensions: Extensions<'a>,
