@@ -116,7 +116,7 @@ pub struct Close<'m> {
     pub quic_version: Version,
     /// Error code of the close (RFC 9000 section 20.1); 0x100 to 0x1ff are TLS alerts.
     pub error_code: u64,
-    /// Name of the error code in RFC 9000 section 20.1 in lower case; `None` if the code has no name.
+    /// Name of the error code in RFC 9000 section 20.1 or RFC 9368 in lower case; `None` if the code has no name.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub error: Option<&'static str>,
     /// TLS alert description code, if the error code is 0x100 to 0x1ff.

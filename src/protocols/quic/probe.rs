@@ -73,8 +73,8 @@ pub(super) fn probe(opening: &DatagramOpening<'_>) -> Verdict {
 }
 
 /// Returns whether the octets of a datagram after the first one look random, as encrypted data and connection ids do:
-/// the first 64 octets contain neither text alone nor five equal octets in a row, which random data of thousands of
-/// connections would not.
+/// in the first 64 octets of the datagram, they are not text alone, and contain no five equal octets in a row. Random
+/// data fail this test rarely, even in thousands of connections.
 fn may_be_encrypted(bytes: &[u8]) -> bool {
     let octets = bytes.get(1..64).or(bytes.get(1..)).unwrap_or_default();
     let has_run = octets.windows(RUN_LEN).any(|run| run.iter().all(|octet| Some(octet) == run.first()));

@@ -6,10 +6,10 @@ use crate::session::{DatagramOpening, Protocol, Verdict};
 /// NTP (RFC 5905), versions 1 to 4, including control and private messages, recognized by port 123 and a valid header.
 pub static NTP: Protocol = Protocol::new("ntp").over_datagrams(&[123], Some(ntp));
 
-/// DHCP (RFC 2131), recognized by the magic cookie; on ports 67 and 68 also BOOTP without a cookie.
+/// DHCP (RFC 2131), recognized by the magic cookie; on port 67 or 68 also BOOTP without a cookie.
 pub static DHCP: Protocol = Protocol::new("dhcp").over_datagrams(&[67, 68], Some(dhcp));
 
-/// DHCPv6 (RFC 8415), recognized by ports 546 and 547, and options that fill the message.
+/// DHCPv6 (RFC 8415), recognized by port 546 or 547, and options that fill the message.
 pub static DHCPV6: Protocol = Protocol::new("dhcpv6").over_datagrams(&[546, 547], Some(dhcpv6));
 
 /// RADIUS (RFC 2865, RFC 2866, RFC 5176), recognized by a known code, and attributes that fill the message; on its

@@ -9,7 +9,7 @@ pub static BGP: Protocol = Protocol::new("bgp").over_streams(&[179], Some(|openi
 /// RIP 1 and 2 (RFC 2453), recognized by port 520, and a length of complete entries.
 pub static RIP: Protocol = Protocol::new("rip").over_datagrams(&[520], Some(rip));
 
-/// `OpenFlow` 1.0 to 1.5, recognized by ports 6653 and 6633, and a valid header.
+/// `OpenFlow` 1.0 to 1.5, recognized by port 6653 or 6633, and a valid header.
 pub static OPENFLOW: Protocol = Protocol::new("openflow").over_streams(&[6653, 6633], Some(openflow));
 
 fn bgp(bytes: &[u8]) -> Verdict {

@@ -14,7 +14,7 @@ pub static VNC: Protocol =
 /// X11, recognized by the setup request of a client on ports 6000 to 6063.
 pub static X11: Protocol = Protocol::new("x11").over_streams(&[6000, 6001], Some(x11));
 
-/// whois (RFC 3912), recognized by a request of one line to port 43.
+/// whois (RFC 3912), recognized by port 43, and a request of one line.
 pub static WHOIS: Protocol = Protocol::new("whois").over_streams(&[43], Some(whois));
 
 fn telnet(bytes: &[u8]) -> Verdict {
